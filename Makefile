@@ -1,0 +1,48 @@
+# Every target makes its own environment from a bare clone; python3 (3.11 or later) is all it needs.
+PYTHON ?= python3
+VENV := .venv
+BENCH := .venv-bench
+BIN := $(VENV)/bin
+PIP_FLAGS := --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(VENV)/installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "rareswitch needs Python 3.11 or later; $(PYTHON) is " + sys.version.split()[0] + ". Set PYTHON=/path/to/python3.")'
+	@echo "Making the environment in $(VENV) (once) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install $(PIP_FLAGS) --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/installed ## Show what rareswitch does, with a table and a picture
+	@$(BIN)/rareswitch demo --plot demo.png
+
+test: $(VENV)/installed ## Run all tests
+	@$(BIN)/python -m pytest -q
+
+check: $(VENV)/installed ## Lint, format, types, import contract and all tests: what CI runs
+	@echo "ruff ..." && $(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
+	@echo "mypy --strict ..." && $(BIN)/mypy
+	@echo "import contract ..." && $(BIN)/lint-imports --no-cache > .import-contract.log || (cat .import-contract.log; exit 1)
+	@rm -f .import-contract.log
+	@$(MAKE) --no-print-directory test
+
+format: $(VENV)/installed ## Rewrite the code in its canonical form
+	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
+
+$(BENCH)/installed: pyproject.toml benchmarks/requirements.txt
+	@echo "Making the environment of the benchmarks, peers included, in $(BENCH) (once) ..."
+	@$(PYTHON) -m venv $(BENCH)
+	@$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --editable . --requirement benchmarks/requirements.txt
+	@touch $@
+
+bench: $(BENCH)/installed ## Measure against peers, side by side in one run
+	@$(BENCH)/bin/python benchmarks/design.py --out benchmarks/design.md
+
+clean: ## Remove environments and caches
+	@rm -rf $(VENV) $(BENCH) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png
+	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

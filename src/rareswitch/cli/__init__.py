@@ -1,0 +1,70 @@
+"""The command line: ``rareswitch COMMAND``."""
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import TextIO
+
+from numba.core import event
+
+from rareswitch import __version__
+from rareswitch.cli import demo, design
+from rareswitch.errors import RareswitchError
+
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status: 0, 1 where a design failed, 2 for bad input, 130 after Ctrl-C."""
+    parser = argparse.ArgumentParser(
+        prog="rareswitch", description="Contextual bandits that need only a handful of policy updates."
+    )
+    parser.add_argument("--version", action="version", version=f"rareswitch {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in (design, demo):
+        command.add_parser(commands)
+    options = parser.parse_args(arguments)
+    warnings.showwarning = _show_warning
+    event.register("numba:compile", _CompilationNotice())
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except RareswitchError as error:
+        print(f"rareswitch: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("rareswitch: stopped.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # the reader of a pipe went away; nothing more can be said to it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return status
+
+
+class _CompilationNotice(event.Listener):  # type: ignore[misc]
+    """Says once that the kernels are being compiled; loading them from the cache says nothing."""
+
+    def __init__(self) -> None:
+        self.said = False
+
+    def on_start(self, event: event.Event) -> None:
+        if not self.said:
+            self.said = True
+            print("rareswitch: compiling kernels, once on this machine …", file=sys.stderr, flush=True)
+
+    def on_end(self, event: event.Event) -> None:
+        pass
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(f"rareswitch: warning: {message}", file=sys.stderr)

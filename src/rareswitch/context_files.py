@@ -1,0 +1,199 @@
+"""Read context sets from .npy, .npz, .csv and .parquet files. Nothing is unpickled."""
+
+import csv
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rareswitch.contexts import ContextSets
+from rareswitch.errors import FileFormatError, InputError, MissingExtraError
+from rareswitch.validation import FloatArray, IntArray
+
+SUFFIXES = (".npy", ".npz", ".csv", ".parquet")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ContextFile:
+    """The context sets of a file, in its order."""
+
+    sets: ContextSets
+    names: tuple[str, ...]
+    """One for each set: the value of the set-id column, or its number."""
+    arm_counts: IntArray
+    """(n,) how many arms of each set the file holds; what follows in ``sets`` is padding."""
+    features: tuple[str, ...]
+    """One name for each dimension."""
+
+
+def read_context_file(path: str | Path, *, set_column: str = "set") -> ContextFile:
+    """Read one context set or many.
+
+    - ``.npy``: an array (arms, dim) or (sets, arms, dim);
+    - ``.npz``: such an array under the name ``contexts`` (or alone), with an optional boolean ``alive``;
+    - ``.csv``: one row an arm, one column a feature, an optional header; rows with the same value in ``set_column``
+      form a set. Without such a column all rows form one set;
+    - ``.parquet``: the same, with the extra ``rareswitch[parquet]``.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise FileFormatError(f"{path}: the file name must end in one of {', '.join(SUFFIXES)}; got '{suffix}'.")
+    if not path.is_file():
+        raise FileFormatError(f"{path}: no such file.")
+    if path.stat().st_size == 0:
+        raise FileFormatError(f"{path}: the file is empty; at least one arm is needed.")
+    try:
+        if suffix in (".npy", ".npz"):
+            return _from_arrays(*_load_numpy(path))
+        header, rows, names = _read_csv(path, set_column) if suffix == ".csv" else _read_parquet(path, set_column)
+        return _from_rows(rows, names, header)
+    except FileFormatError:
+        raise
+    except InputError as error:
+        raise FileFormatError(f"{path}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{path}: a .csv file must be UTF-8 text; byte {error.start} is not.") from error
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read ({error.strerror or error}).") from error
+
+
+def _load_numpy(path: Path) -> tuple[Any, Any]:
+    try:
+        with path.open("rb") as stream:
+            loaded = np.load(stream, allow_pickle=False)
+            if not isinstance(loaded, np.lib.npyio.NpzFile):
+                return loaded, None
+            held = list(loaded)
+            name = "contexts" if "contexts" in held else held[0] if len(held) == 1 else None
+            if name is None:
+                raise FileFormatError(f"{path}: an .npz file must hold an array named 'contexts'; it holds {held}.")
+            return loaded[name], loaded["alive"] if "alive" in held else None
+    except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FileFormatError(
+            f"{path}: not a readable NumPy file of plain numbers ({error}). It may be truncated, or hold Python "
+            "objects, which are never loaded. Save it anew with numpy.save or numpy.savez."
+        ) from error
+
+
+def _from_arrays(contexts: Any, alive: Any) -> ContextFile:
+    if contexts.ndim == 2:
+        contexts = contexts[None]
+        alive = None if alive is None else np.asarray(alive)[None]
+    if alive is None:
+        alive = np.ones(contexts.shape[:2], dtype=np.bool_)
+    sets = ContextSets(contexts, alive)
+    return ContextFile(
+        sets=sets,
+        names=tuple(map(str, range(len(sets)))),
+        arm_counts=np.full(len(sets), sets.contexts.shape[1]),
+        features=tuple(f"x{j + 1}" for j in range(sets.dim)),
+    )
+
+
+def _read_csv(path: Path, set_column: str) -> tuple[list[str], FloatArray, list[str] | None]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = [(number, row) for number, row in enumerate(csv.reader(file), 1) if row]
+    if not lines:
+        raise FileFormatError(f"{path}: the file has no rows; at least one arm is needed.")
+    header = [cell.strip() for cell in lines[0][1]]
+    if all(map(_is_number, header)):
+        header = [f"x{j + 1}" for j in range(len(header))]
+    else:
+        lines = lines[1:]
+        if not lines:
+            raise FileFormatError(f"{path}: the file has a header and no rows; at least one arm is needed.")
+    at = _set_position(path, header, set_column)
+    names: list[str] = []
+    rows: list[list[float]] = []
+    for number, cells in lines:
+        if len(cells) != len(header):
+            raise FileFormatError(
+                f"{path}: line {number} has {len(cells)} cells where {len(header)} columns are expected."
+            )
+        if at is not None:
+            names.append(cells[at].strip())
+        values = cells if at is None else cells[:at] + cells[at + 1 :]
+        try:
+            rows.append(list(map(float, values)))
+        except ValueError:
+            bad = next(cell for cell in values if not _is_number(cell))
+            raise FileFormatError(
+                f"{path}: line {number} holds {bad!r} where a number is needed. Encode categories as numbers, or name "
+                f"the set-id column with --set-column (it is '{set_column}' now)."
+            ) from None
+    features = [name for j, name in enumerate(header) if j != at]
+    return features, np.array(rows), None if at is None else names
+
+
+def _read_parquet(path: Path, set_column: str) -> tuple[list[str], FloatArray, list[str] | None]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise MissingExtraError(
+            "reading .parquet files needs pyarrow. Install it with: pip install 'rareswitch[parquet]'"
+        ) from error
+    try:
+        table = parquet.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise FileFormatError(f"{path}: not a readable Parquet file ({str(error).splitlines()[0]})") from error
+    if table.num_rows == 0:
+        raise FileFormatError(f"{path}: the file has no rows; at least one arm is needed.")
+    header = list(table.column_names)
+    at = _set_position(path, header, set_column)
+    features = [name for j, name in enumerate(header) if j != at]
+    for name in features:
+        kind = table.schema.field(name).type
+        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+            raise FileFormatError(f"{path}: column '{name}' must hold numbers; it holds {kind}.")
+        if table[name].null_count:
+            raise FileFormatError(
+                f"{path}: column '{name}' has {table[name].null_count} missing values. Fill or drop them."
+            )
+    rows = np.column_stack([table[name].to_numpy().astype(np.float64) for name in features])
+    names = None if at is None else [str(value) for value in table[set_column].to_pylist()]
+    return features, rows, names
+
+
+def _set_position(path: Path, header: list[str], set_column: str) -> int | None:
+    if len(set(header)) != len(header):
+        raise FileFormatError(f"{path}: column names must differ; got {', '.join(header)}.")
+    if set_column in header:
+        at = header.index(set_column)
+    elif set_column == "set":
+        at = None
+    else:
+        raise FileFormatError(f"{path}: there is no column '{set_column}'; the columns are {', '.join(header)}.")
+    if len(header) - (at is not None) == 0:
+        raise FileFormatError(f"{path}: there is no feature column beside '{set_column}'.")
+    return at
+
+
+def _from_rows(rows: FloatArray, names: Iterable[str] | None, features: list[str]) -> ContextFile:
+    """Group rows into sets, in the order in which the sets first appear."""
+    order: dict[str, int] = {}
+    of_row = np.array([order.setdefault(name, len(order)) for name in names or ["0"] * len(rows)])
+    counts = np.bincount(of_row)
+    sorted_rows = np.argsort(of_row, kind="stable")
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    contexts = np.zeros((len(counts), counts.max(), rows.shape[1]))
+    alive = np.zeros(contexts.shape[:2], dtype=np.bool_)
+    contexts[of_row[sorted_rows], within] = rows[sorted_rows]
+    alive[of_row[sorted_rows], within] = True
+    return ContextFile(
+        sets=ContextSets(contexts, alive), names=tuple(order), arm_counts=counts, features=tuple(features)
+    )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,66 @@
+"""Context sets: many sets of arms in one rectangular array, padded where their sizes differ."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from rareswitch.errors import EmptySetError, ShapeError
+from rareswitch.validation import BoolArray, FloatArray, IntArray, context_sets, finite_array
+
+
+@dataclass(frozen=True, eq=False)
+class ContextSets:
+    """Sets of arms, contexts (n, K, d) with a mask of the arms that exist, alive (n, K).
+
+    Examples
+    --------
+    >>> sets = ContextSets.from_ragged([[[1.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]]])
+    >>> sets.contexts.shape, sets.alive.tolist()
+    ((2, 2, 2), [[True, False], [True, True]])
+    """
+
+    contexts: FloatArray
+    alive: BoolArray
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.contexts) != 3:
+            raise ShapeError(
+                f"contexts must be (sets, arms, dim); got {np.shape(self.contexts)}. For one set pass contexts[None]."
+            )
+        checked = context_sets(self.contexts, self.alive)
+        object.__setattr__(self, "contexts", checked.contexts)
+        object.__setattr__(self, "alive", checked.alive)
+
+    @classmethod
+    def from_ragged(cls, sets: Sequence[Any]) -> Self:
+        """Pad a sequence of sets (K_s, d), whose numbers of arms may differ, with zero arms that are not alive."""
+        arrays = [finite_array(f"set {s}", one) for s, one in enumerate(sets)]
+        if not arrays:
+            raise EmptySetError("at least one context set is needed; got none.")
+        dim = arrays[0].shape[-1] if arrays[0].ndim == 2 else 0
+        for s, array in enumerate(arrays):
+            if array.ndim != 2 or array.shape[1] != dim or array.size == 0:
+                raise ShapeError(
+                    f"each set must have shape (arms, dim), with at least one arm and the same dim; set {s} has "
+                    f"shape {array.shape} and set 0 has {arrays[0].shape}."
+                )
+        contexts = np.zeros((len(arrays), max(map(len, arrays)), dim))
+        alive = np.zeros(contexts.shape[:2], dtype=np.bool_)
+        for s, array in enumerate(arrays):
+            contexts[s, : len(array)] = array
+            alive[s, : len(array)] = True
+        return cls(contexts, alive)
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+    def __getitem__(self, which: slice | IntArray) -> Self:
+        """A selection of the sets: a slice or an array of indices."""
+        return type(self)(self.contexts[which], self.alive[which])
+
+    @property
+    def dim(self) -> int:
+        """Number of features of an arm."""
+        return int(self.contexts.shape[2])

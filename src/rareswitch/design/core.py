@@ -1,0 +1,124 @@
+"""CoreIdentification and CoreLearning (Algorithms 4 and 3): designs that carry over from a sample to its source.
+
+A direction that is rare in the distribution can be over-represented in a sample, and a policy that relies on it fails
+on fresh sets. The core leaves out the sets that the rest of the sample does not explore well.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rareswitch.design.sampling import GOptimal, MixedArgmax, MixedSoftmax
+from rareswitch.design.staged import StagedDesign, staged_design
+from rareswitch.design.variation import set_maxima, symmetric_inverse, weighted_information
+from rareswitch.errors import ParameterError
+from rareswitch.validation import IntArray, context_sets, number, unit_ball
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Core:
+    """The sets that were kept."""
+
+    indices: IntArray
+    """Where they stand in the sample, increasing."""
+    iterations: int
+    """Times that the condition was looked at; the paper proves O(d log 1/λ)."""
+    threshold: float
+    """d^c: no arm of the core has xᵀ(λI + (1/γ) Σ_core I(π^G))⁻¹x above it."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CoreDesign:
+    """A mixed-softmax policy learned from the core of a sample."""
+
+    core: Core
+    staged: StagedDesign
+
+    @property
+    def policy(self) -> MixedArgmax | MixedSoftmax:
+        """The learned sampling policy."""
+        return self.staged.policy
+
+
+def core_identification(
+    contexts: Any,
+    alive: Any = None,
+    *,
+    regularization: float,
+    power: float = 6.0,
+    g_optimal: GOptimal | None = None,
+) -> Core:
+    """Drop sets until every arm left has leverage at most d^c against the sets left (Algorithm 4).
+
+    Parameters
+    ----------
+    contexts
+        A sample of sets (γ, K, d) of vectors in the unit ball.
+    regularization
+        λ in (0, 1).
+    power
+        c. The paper's 6 is a proof threshold that never prunes at practical sizes; smaller values do.
+
+    Examples
+    --------
+    >>> from rareswitch.design import Gaussian
+    >>> sets = Gaussian(dim=3, arms=5).draw(100, seed=1)
+    >>> core = core_identification(sets.contexts, regularization=1e-3)
+    >>> len(core.indices), core.iterations
+    (100, 1)
+    """
+    lam = number("regularization", regularization, low=0.0, high=1.0, open_low=True)
+    number("power", power, low=0.0)
+    sets = context_sets(contexts, alive)
+    unit_ball(sets)
+    size, _, dim = sets.contexts.shape
+    threshold = float(dim) ** power
+    optimal = GOptimal() if g_optimal is None else g_optimal
+    play = optimal.probabilities(sets.contexts, sets.alive)
+    inside = np.ones(size, dtype=np.bool_)
+    iterations = 1
+    while True:
+        # mean over all γ sets, those outside the core adding nothing
+        spread = weighted_information(sets, play * inside[:, None])
+        largest = set_maxima(sets, symmetric_inverse(lam * np.eye(dim) + spread))
+        if largest[inside].max() <= threshold:
+            return Core(indices=np.flatnonzero(inside), iterations=iterations, threshold=threshold)
+        inside &= largest <= 0.5 * threshold
+        iterations += 1
+        if not inside.any():
+            raise ParameterError(
+                f"no set is left in the core: power must be large enough for d^power = {threshold:.4g} to be "
+                f"reachable; got {power}. The paper's value is 6."
+            )
+
+
+def core_learning(
+    contexts: Any,
+    alive: Any = None,
+    *,
+    regularization: float,
+    power: float = 6.0,
+    g_optimal: GOptimal | None = None,
+) -> CoreDesign:
+    """The mixed-softmax policy of the core of a sample (Algorithm 3), with the arguments of
+    :func:`core_identification`.
+
+    Examples
+    --------
+    >>> from rareswitch.design import Gaussian, variation
+    >>> sets = Gaussian(dim=3, arms=5).draw(100, seed=1)
+    >>> learned = core_learning(sets.contexts, regularization=1e-3)
+    >>> variation(learned.policy, sets.contexts, regularization=1e-3) < 9
+    True
+    """
+    core = core_identification(contexts, alive, regularization=regularization, power=power, g_optimal=g_optimal)
+    sets = context_sets(contexts, alive)
+    staged = staged_design(
+        sets.contexts[core.indices],
+        sets.alive[core.indices],
+        regularization=regularization,
+        form="softmax",
+        g_optimal=g_optimal,
+    )
+    return CoreDesign(core=core, staged=staged)

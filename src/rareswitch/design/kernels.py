@@ -1,0 +1,366 @@
+"""Compiled kernels of the design room.
+
+One context set at a time, its arms laid out along the vector lanes: ``arms[j, i]`` is coordinate j of arm i, padded
+with zero arms. A set is solved in its own coordinates where these are well conditioned, and otherwise in coordinates
+of its span found by Gram-Schmidt in doubled precision, so that a certificate is right to about 1e-10 either way.
+"""
+
+import math
+
+import numpy as np
+
+from rareswitch.lanes import add_row, compiled, dot_rows, fma, padded
+
+padded_length = compiled(padded)
+
+RANK_TOLERANCE = 1e-13  # an arm this close to a span, relative to its own norm and with features scaled, lies in it
+NEGLIGIBLE = 1e-100  # an arm whose every feature is this small, relative to that feature's largest, counts as zero
+TRUSTED_CONDITION = 1e5  # double precision certifies M when the inverse of its correlation matrix has this trace
+WORST_CONDITION = 1e7  # the same in span coordinates, where it stays near the square of the rank
+MULTIPLICATIVE_PASSES = 8  # then vertex exchange, whose convergence is linear
+EXCHANGE_ROUNDS = 300
+
+CERTIFIED, NOT_MET, ILL_CONDITIONED = 0, 1, 2
+
+
+@compiled
+def _factor(arms, weights, scaled, factor, diagonal, dim):  # type: ignore[no-untyped-def]
+    """Cholesky factor of M = Σ w x xᵀ = RᵀR, R upper triangular; False where M is numerically singular."""
+    length = arms.shape[1]
+    width = factor.shape[1]
+    for j in range(dim):
+        for i in range(length):
+            scaled[j, i] = arms[j, i] * weights[i]
+        for k in range(j + 1):
+            factor[k, j] = dot_rows(scaled, j, arms, k, length)
+        diagonal[j] = factor[j, j]
+    for j in range(dim):
+        pivot = factor[j, j]
+        if not pivot > 1e-14 * diagonal[j]:
+            return False
+        scale = 1.0 / math.sqrt(pivot)
+        for k in range(j, dim):
+            factor[j, k] *= scale
+        for k in range(j + 1, dim):
+            add_row(factor, k, factor, j, -factor[j, k], k // 8 * 8, width)
+    return True
+
+
+@compiled
+def _whiten(arms, scaled, factor, leverage, dim):  # type: ignore[no-untyped-def]
+    """``scaled`` becomes R⁻ᵀ·arms and ``leverage`` xᵀM⁻¹x, its squared column norms."""
+    length = arms.shape[1]
+    for j in range(dim):
+        for i in range(length):
+            scaled[j, i] = arms[j, i]
+    for i in range(length):
+        leverage[i] = 0.0
+    for j in range(dim):
+        inverse = 1.0 / factor[j, j]
+        for i in range(length):
+            value = scaled[j, i] * inverse
+            scaled[j, i] = value
+            leverage[i] += value * value
+        for k in range(j + 1, dim):
+            add_row(scaled, k, scaled, j, -factor[j, k], 0, length)
+
+
+@compiled
+def _condition(factor, diagonal, inverse, dim):  # type: ignore[no-untyped-def]
+    """Trace of the inverse of the correlation matrix of M: Σ_j M_jj (M⁻¹)_jj. It bounds how rounding is amplified."""
+    width = inverse.shape[1]
+    for j in range(dim):
+        for k in range(width):
+            inverse[j, k] = 0.0
+        inverse[j, j] = 1.0
+    trace = 0.0
+    for j in range(dim):
+        scale = 1.0 / factor[j, j]
+        for k in range(j + 1):
+            inverse[j, k] *= scale
+            trace += diagonal[k] * inverse[j, k] * inverse[j, k]
+        for k in range(j + 1, dim):
+            add_row(inverse, k, inverse, j, -factor[j, k], 0, min(width, (j // 8 + 1) * 8))
+    return trace
+
+
+@compiled
+def _exchange(scaled, weights, leverage, inverse, gains, dim, count, tol, steps):  # type: ignore[no-untyped-def]
+    """Move weight towards the arm of largest leverage or away from that of the smallest (Todd and Yıldırım 2007).
+
+    ``scaled`` is whitened at the incoming weights, ``inverse`` tracks M⁻¹ in those coordinates.
+    """
+    length = scaled.shape[1]
+    for j in range(dim):
+        for k in range(dim):
+            inverse[j, k] = 0.0
+        inverse[j, j] = 1.0
+    direction = np.empty(dim)
+    for _ in range(steps):
+        high, low = 0, -1
+        for i in range(count):
+            if leverage[i] > leverage[high]:
+                high = i
+            if weights[i] > 0.0 and (low < 0 or leverage[i] < leverage[low]):
+                low = i
+        if leverage[high] <= (1.0 + 0.5 * tol) * dim:
+            return
+        if leverage[high] - dim >= dim - leverage[low] or weights[low] >= 1.0:
+            arm = high
+            step = (leverage[arm] / dim - 1.0) / (leverage[arm] - 1.0)
+            dropped = False
+        else:
+            arm = low
+            step = -weights[arm] / (1.0 - weights[arm])
+            dropped = True
+            if leverage[arm] > 1.0:
+                inner = (leverage[arm] / dim - 1.0) / (leverage[arm] - 1.0)
+                if inner > step:
+                    step, dropped = inner, False
+        for j in range(dim):
+            total = 0.0
+            for k in range(dim):
+                total += inverse[j, k] * scaled[k, arm]
+            direction[j] = total
+        for i in range(length):
+            gains[0, i] = 0.0
+        for j in range(dim):
+            add_row(gains, 0, scaled, j, direction[j], 0, length)
+        shrink = step / (1.0 - step + step * leverage[arm])
+        keep = 1.0 - step
+        for i in range(count):
+            leverage[i] = (leverage[i] - shrink * gains[0, i] * gains[0, i]) / keep
+            weights[i] *= keep
+        weights[arm] = 0.0 if dropped else weights[arm] + step
+        for j in range(dim):
+            for k in range(dim):
+                inverse[j, k] = (inverse[j, k] - shrink * direction[j] * direction[k]) / keep
+
+
+@compiled
+def _optimize(  # type: ignore[no-untyped-def]
+    arms, scaled, factor, inverse, diagonal, gains, weights, leverage, dim, count, tol, condition_limit
+):
+    """Weights with max leverage ≤ (1 + tol)·dim for arms that span their ``dim`` coordinates.
+
+    Each pass factors M afresh, so the leverages at return are those of the returned weights: the certificate.
+    Returns the status, the largest leverage and the number of passes.
+    """
+    for i in range(weights.shape[0]):
+        weights[i] = 1.0 / count if i < count else 0.0
+    for passes in range(1, MULTIPLICATIVE_PASSES + EXCHANGE_ROUNDS + 1):
+        if not _factor(arms, weights, scaled, factor, diagonal, dim):
+            return ILL_CONDITIONED, 0.0, passes
+        _whiten(arms, scaled, factor, leverage, dim)
+        largest, smallest = 0.0, np.inf
+        for i in range(count):
+            largest = max(largest, leverage[i])
+            smallest = min(smallest, leverage[i])
+        if largest <= (1.0 + tol) * dim:
+            if not _condition(factor, diagonal, inverse, dim) <= condition_limit:
+                return ILL_CONDITIONED, largest, passes
+            return CERTIFIED, largest, passes
+        if passes <= MULTIPLICATIVE_PASSES:
+            # w ← w (g - ½ min g), Dette, Pepelyshev and Zhigljavsky (2008)
+            for i in range(count):
+                weights[i] *= leverage[i] - 0.5 * smallest
+        else:
+            _exchange(scaled, weights, leverage, inverse, gains, dim, count, tol, 8 * dim)
+        total = 0.0
+        for i in range(count):
+            total += weights[i]
+        scale = 1.0 / total
+        for i in range(count):
+            weights[i] *= scale
+    return NOT_MET, largest, passes
+
+
+@compiled
+def _two_sum(a, b):  # type: ignore[no-untyped-def]
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+@compiled
+def _product_sum(high, low, a_high, a_low, b_high, b_low):  # type: ignore[no-untyped-def]
+    """(high, low) + a·b in doubled precision."""
+    product = a_high * b_high
+    error = fma(a_high, b_high, -product) + (a_high * b_low + a_low * b_high)
+    total, rest = _two_sum(high, product)
+    rest += low + error
+    return _two_sum(total, rest)
+
+
+@compiled
+def _span_coordinates(arms, residual, dim, count):  # type: ignore[no-untyped-def]
+    """Replace ``arms`` by coordinates in the basis of their own Gram-Schmidt pivots.
+
+    The longest residual is the pivot, so coordinates are at most 1 in size and their M is well conditioned whenever
+    the design is near optimal, however ill-conditioned the arms. ``residual`` is scratch of the shape of ``arms``.
+    Returns the rank and the largest distance of an arm from the span of the pivots, relative to the arm's norm.
+    """
+    low = np.zeros((dim, count))
+    norms = np.zeros(count)
+    lengths = np.zeros(count)
+    quotient_high = np.zeros(count)
+    quotient_low = np.zeros(count)
+    for i in range(count):
+        for j in range(dim):
+            residual[j, i] = arms[j, i]
+            norms[i] += arms[j, i] * arms[j, i]
+    for rank in range(min(dim, count) + 1):
+        pivot, farthest = -1, 0.0
+        for i in range(count):
+            lengths[i] = 0.0
+            for j in range(dim):
+                lengths[i] += residual[j, i] * residual[j, i]
+            farthest = max(farthest, lengths[i] / norms[i])
+            outside = lengths[i] > RANK_TOLERANCE * RANK_TOLERANCE * norms[i]
+            if outside and (pivot < 0 or lengths[i] > lengths[pivot]):
+                pivot = i
+        if pivot < 0 or rank == dim:
+            break
+        square_high, square_low = 0.0, 0.0
+        for i in range(count):
+            quotient_high[i] = quotient_low[i] = 0.0
+        for j in range(dim):
+            x, y = residual[j, pivot], low[j, pivot]
+            square_high, square_low = _product_sum(square_high, square_low, x, y, x, y)
+            for i in range(count):
+                quotient_high[i], quotient_low[i] = _product_sum(
+                    quotient_high[i], quotient_low[i], residual[j, i], low[j, i], x, y
+                )
+        for i in range(count):
+            first = quotient_high[i] / square_high
+            high, rest = _product_sum(quotient_high[i], quotient_low[i], -first, 0.0, square_high, square_low)
+            quotient_high[i], quotient_low[i] = _two_sum(first, (high + rest) / square_high)
+        for j in range(dim):
+            x, y = residual[j, pivot], low[j, pivot]
+            for i in range(count):
+                residual[j, i], low[j, i] = _product_sum(
+                    residual[j, i], low[j, i], -quotient_high[i], -quotient_low[i], x, y
+                )
+            residual[j, pivot] = low[j, pivot] = 0.0
+        for i in range(count):
+            arms[rank, i] = quotient_high[i]
+        arms[rank, pivot] = 1.0
+    return rank, math.sqrt(farthest)
+
+
+@compiled
+def _gather(context, alive, arms, chosen):  # type: ignore[no-untyped-def]
+    """Lay the living arms that are not zero out along the lanes; returns how many there are.
+
+    Each feature is scaled by a power of two to a largest entry in [1, 2), which changes no leverage.
+    """
+    dim, length = arms.shape
+    scales = np.zeros(dim)
+    for i in range(context.shape[0]):
+        if alive[i]:
+            for j in range(dim):
+                scales[j] = max(scales[j], abs(context[i, j]))
+    for j in range(dim):
+        scales[j] = math.ldexp(1.0, min(1 - math.frexp(scales[j])[1], 1000))
+    count = 0
+    for i in range(context.shape[0]):
+        size = 0.0
+        if alive[i]:
+            for j in range(dim):
+                arms[j, count] = context[i, j] * scales[j]
+                size = max(size, abs(arms[j, count]))
+        if size > NEGLIGIBLE:
+            chosen[count] = i
+            count += 1
+    for j in range(dim):
+        for i in range(count, length):
+            arms[j, i] = 0.0
+    return count
+
+
+@compiled
+def design_sets(  # type: ignore[no-untyped-def]
+    contexts, alive, tol, weights, leverages, max_leverage, rank, residual, passes, status
+):
+    """G-optimal designs of ``contexts`` (n, K, d) among ``alive`` (n, K); all other arguments are outputs.
+
+    ``passes`` is 0 where the uniform design was certified by counting alone, with no linear algebra.
+    """
+    n, arm_count, dim = contexts.shape
+    length = padded_length(arm_count)
+    width = padded_length(dim)
+    arms = np.zeros((dim, length))
+    scaled = np.zeros((dim, length))
+    factor = np.zeros((dim, width))
+    inverse = np.zeros((dim, width))
+    diagonal = np.zeros(dim)
+    gains = np.zeros((1, length))
+    work_weights = np.zeros(length)
+    leverage = np.zeros(length)
+    chosen = np.zeros(arm_count, dtype=np.int64)
+    for s in range(n):
+        choices = 0
+        for i in range(arm_count):
+            weights[s, i] = 0.0
+            leverages[s, i] = 0.0
+            choices += alive[s, i]
+        status[s] = CERTIFIED
+        passes[s] = 0
+        residual[s] = 0.0
+        if tol >= 1.0 and choices <= (1.0 + tol) * dim:
+            # w·leverage ≤ 1 for every arm and w = 1/choices: no leverage exceeds the number of arms
+            rank[s] = min(choices, dim)
+            max_leverage[s] = choices
+            for i in range(arm_count):
+                if alive[s, i]:
+                    weights[s, i] = 1.0 / choices
+                    leverages[s, i] = choices
+            continue
+        count = _gather(contexts[s], alive[s], arms, chosen)
+        if count == 0:
+            rank[s] = 0
+            max_leverage[s] = 0.0
+            for i in range(arm_count):
+                if alive[s, i]:
+                    weights[s, i] = 1.0 / choices
+            continue
+        spanned, limit = dim, TRUSTED_CONDITION
+        if count < dim:
+            spanned, limit = 0, WORST_CONDITION
+        while True:
+            if limit == WORST_CONDITION:
+                spanned, residual[s] = _span_coordinates(arms, scaled, dim, count)
+            outcome, largest, tries = _optimize(
+                arms, scaled, factor, inverse, diagonal, gains, work_weights, leverage, spanned, count, tol, limit
+            )
+            passes[s] += tries
+            if outcome != ILL_CONDITIONED or limit == WORST_CONDITION:
+                break
+            limit = WORST_CONDITION
+        status[s] = outcome
+        rank[s] = spanned
+        max_leverage[s] = largest
+        for i in range(count):
+            weights[s, chosen[i]] = work_weights[i]
+            leverages[s, chosen[i]] = leverage[i]
+
+
+@compiled
+def quadratic_forms(contexts, matrix, forms):  # type: ignore[no-untyped-def]
+    """``forms`` (n, K) becomes xᵀ·matrix·x for every arm of ``contexts`` (n, K, d); ``matrix`` symmetric."""
+    n, arm_count, dim = contexts.shape
+    length = padded_length(arm_count)
+    arms = np.zeros((dim, length))
+    image = np.zeros((1, length))
+    for s in range(n):
+        for i in range(arm_count):
+            forms[s, i] = 0.0
+            for j in range(dim):
+                arms[j, i] = contexts[s, i, j]
+        for j in range(dim):
+            for i in range(length):
+                image[0, i] = matrix[j, j] * arms[j, i]
+            for k in range(j):
+                add_row(image, 0, arms, k, 2.0 * matrix[j, k], 0, length)
+            for i in range(arm_count):
+                forms[s, i] += image[0, i] * arms[j, i]

@@ -1,0 +1,173 @@
+"""Algorithm 2 of the paper: a mixed-argmax or mixed-softmax policy for a sample of context sets.
+
+The paper presents the sets in N blocks and adds one outer product a step. Within a stage the matrix W is fixed, hence
+so are the choices, and U grows by the same matrix each block: the stage's end follows from generalised eigenvalues
+and a bisection. The stages, weights and matrices are those of the literal loop.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from rareswitch.design.sampling import GOptimal, MixedArgmax, MixedSoftmax, powers, scores
+from rareswitch.design.variation import symmetric_inverse, weighted_information
+from rareswitch.errors import ParameterError
+from rareswitch.validation import FloatArray, IntArray, Sets, context_sets, frozen, number, unit_ball
+
+Form = Literal["argmax", "softmax"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StagedDesign:
+    """What Algorithm 2 found, and the run that led to it."""
+
+    policy: MixedArgmax | MixedSoftmax
+    stage_lengths: IntArray
+    """(n,) steps of every stage, the dropped ones included."""
+    stage_matrices: FloatArray
+    """(n, d, d) the matrix W of every stage."""
+    blocks: int
+    """N, the number of times that the sets are presented."""
+    block_length: int
+    """Γ, the number of sets, virtual copies included; stages shorter than this are dropped."""
+
+    @property
+    def kept(self) -> IntArray:
+        """Indices of the stages that became atoms of the policy."""
+        return np.flatnonzero(self.stage_lengths >= self.block_length)
+
+
+def staged_design(
+    contexts: Any,
+    alive: Any = None,
+    *,
+    regularization: float,
+    form: Form = "softmax",
+    g_optimal: GOptimal | None = None,
+) -> StagedDesign:
+    """Run Algorithm 2 on sets (Γ, K, d) of vectors in the unit ball.
+
+    Parameters
+    ----------
+    regularization
+        λ in (0, 1). The paper assumes Γ > 1/λ "by duplicating sets"; here they are duplicated virtually.
+    form
+        ``"argmax"`` for Theorem 3, ``"softmax"`` (α = log₂ K) for Theorem 4.
+    g_optimal
+        The G-optimal policy that plays half of the time.
+
+    Notes
+    -----
+    N = max(1, ⌈2 d² log₂ d⌉). In one dimension no stage is as long as a block; the policy is then G-optimal play alone.
+
+    Examples
+    --------
+    >>> from rareswitch.design import Gaussian
+    >>> sets = Gaussian(dim=3, arms=6).draw(200, seed=1)
+    >>> found = staged_design(sets.contexts, regularization=1e-3)
+    >>> len(found.policy.weights) == len(found.kept) <= len(found.stage_lengths)
+    True
+    """
+    lam = number("regularization", regularization, low=0.0, high=1.0, open_low=True)
+    if form not in ("argmax", "softmax"):
+        raise ParameterError(f"form must be 'argmax' or 'softmax'; got {form!r}.")
+    sets = context_sets(contexts, alive)
+    unit_ball(sets)
+    optimal = GOptimal() if g_optimal is None else g_optimal
+    size, _, dim = sets.contexts.shape
+    blocks = max(1, math.ceil(2 * dim**2 * math.log2(dim)))
+    copies = math.floor(1.0 / (lam * size)) + 1
+    total = blocks * copies * size
+
+    play = weighted_information(sets, optimal.probabilities(sets.contexts, sets.alive))
+    current = total * (lam * np.eye(dim) + 0.5 * play)
+    step = 0
+    lengths: list[int] = []
+    matrices: list[FloatArray] = []
+    while step < total:
+        matrices.append(current)
+        points, mass = _choices(sets, symmetric_inverse(current), form)
+        offset = step % size
+        length, growth = _stage(np.roll(points, -offset, axis=0), np.roll(mass, -offset, axis=0), current, total - step)
+        lengths.append(length)
+        current = current + growth
+        step += length
+
+    stage_lengths = np.asarray(lengths, dtype=np.int64)
+    stage_matrices = np.asarray(matrices)
+    kept = stage_lengths >= copies * size
+    atoms = [total * symmetric_inverse(matrix) for matrix in stage_matrices[kept]]
+    mixture: dict[str, Any] = {
+        "weights": stage_lengths[kept] / max(1, stage_lengths[kept].sum()),
+        "matrices": np.reshape(atoms, (-1, dim, dim)),
+        "g_optimal_share": 0.5 if atoms else 1.0,
+        "g_optimal": optimal,
+    }
+    return StagedDesign(
+        policy=MixedArgmax(**mixture) if form == "argmax" else MixedSoftmax(**mixture),
+        stage_lengths=stage_lengths,
+        stage_matrices=frozen(stage_matrices),
+        blocks=blocks,
+        block_length=copies * size,
+    )
+
+
+def _choices(sets: Sets, matrix: FloatArray, form: Form) -> tuple[FloatArray, FloatArray]:
+    """The vectors that may be played in each set, (Γ, m, d), and their probabilities, (Γ, m)."""
+    values = scores(sets, matrix)
+    if form == "softmax":
+        return sets.contexts, powers(values, sets, None)
+    best = values.argmax(axis=1)[:, None, None]
+    return np.take_along_axis(sets.contexts, best, axis=1), np.ones((len(best), 1))
+
+
+def _stage(points: FloatArray, mass: FloatArray, start: FloatArray, limit: int) -> tuple[int, FloatArray]:
+    """Length of the stage that begins at W = ``start``, and how much U grows in it.
+
+    ``points`` and ``mass`` are the choices at W, in the order of presentation. The stage ends with the first step at
+    which det U > 2 det W, or after ``limit`` steps.
+    """
+    size, _, dim = points.shape
+    root = np.linalg.cholesky(start)
+
+    def rows(first: int, last: int) -> FloatArray:
+        """Σ of the outer products of steps first … last - 1 of a block, in coordinates where W = I."""
+        x = points[first:last].reshape(-1, dim)
+        grown = (x * mass[first:last].reshape(-1, 1)).T @ x
+        half = solve_triangular(root, grown, lower=True)
+        return np.asarray(solve_triangular(root, half.T, lower=True))
+
+    block = rows(0, size)
+    whole_blocks = _blocks_within(np.asarray(np.linalg.eigvalsh(block), dtype=np.float64), limit // size + 1)
+    base = np.eye(dim) + whole_blocks * block
+    first, last = 0, size  # the crossing step of the next block lies in (first, last]
+    while last - first > 1:
+        middle = (first + last) // 2
+        nearer = base + rows(first, middle)
+        if np.linalg.slogdet(nearer)[1] > math.log(2.0):
+            last = middle
+        else:
+            base, first = nearer, middle
+    length = whole_blocks * size + last
+    if length > limit:
+        length = limit
+        whole_blocks, rest = divmod(limit, size)
+        growth = whole_blocks * block + (rows(0, rest) if rest else 0.0)
+    else:
+        growth = base - np.eye(dim) + rows(first, last)
+    return length, root @ growth @ root.T
+
+
+def _blocks_within(eigenvalues: FloatArray, most: int) -> int:
+    """The largest m ≤ most with Σ ln(1 + m μ) ≤ ln 2."""
+    few, many = 0, most + 1
+    while many - few > 1:
+        middle = (few + many) // 2
+        if np.log1p(middle * np.maximum(eigenvalues, 0.0)).sum() <= math.log(2.0):
+            few = middle
+        else:
+            many = middle
+    return few

@@ -1,0 +1,49 @@
+"""Every exception and warning that rareswitch raises.
+
+Input errors are also :class:`ValueError`, so code that guards against bad values in general keeps working. Messages say
+what is wrong, the rule, what was given and the remedy.
+"""
+
+
+class RareswitchError(Exception):
+    """Base of all errors of this library."""
+
+
+class InputError(RareswitchError, ValueError):
+    """Something handed to the library breaks a rule."""
+
+
+class ShapeError(InputError):
+    """An array has the wrong number of dimensions, the wrong size or the wrong kind of entries."""
+
+
+class NonFiniteError(InputError):
+    """An array holds NaN or infinity."""
+
+
+class EmptySetError(InputError):
+    """A context set offers no arm: it has none, or its mask kills them all."""
+
+
+class ContextNormError(InputError):
+    """A context vector is longer than 1 where the algorithm needs the unit ball."""
+
+
+class ParameterError(InputError):
+    """A scalar parameter is out of range."""
+
+
+class FileFormatError(InputError):
+    """A file is missing, truncated, of a foreign format or holds something else than expected."""
+
+
+class CertificateError(RareswitchError, ArithmeticError):
+    """A design could not be brought to the accuracy asked for."""
+
+
+class CertificateWarning(UserWarning):
+    """Some designs of a batch could not be brought to the accuracy asked for; they are named and hold NaN."""
+
+
+class MissingExtraError(RareswitchError, ImportError):
+    """An optional dependency is needed and not installed."""

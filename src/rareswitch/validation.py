@@ -1,0 +1,194 @@
+"""The one place where what users hand in is checked.
+
+Each function returns the value in its canonical form or raises an :class:`~rareswitch.errors.InputError` that says
+what, the rule, what was given and the remedy.
+"""
+
+import math
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rareswitch.errors import (
+    ContextNormError,
+    EmptySetError,
+    NonFiniteError,
+    ParameterError,
+    ShapeError,
+)
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+class Sets(NamedTuple):
+    """Context sets in canonical form."""
+
+    contexts: FloatArray
+    """(n, K, d), C-ordered, finite, read-only."""
+    alive: BoolArray
+    """(n, K), at least one True in each row, read-only."""
+    single: bool
+    """Whether one set (K, d) was given."""
+
+
+def context_sets(contexts: Any, alive: Any = None) -> Sets:
+    """Check contexts (n, K, d) or (K, d) and their optional mask of living arms (n, K) or (K,).
+
+    >>> context_sets([[1.0, 0.0], [0.0, 1.0]]).contexts.shape
+    (1, 2, 2)
+    """
+    array = finite_array("contexts", contexts)
+    single = array.ndim == 2
+    if single:
+        array = array[None]
+    elif array.ndim != 3:
+        raise ShapeError(
+            f"contexts must be one set (arms, dim) or many (sets, arms, dim); got shape {array.shape}. "
+            "For sets of different sizes use rareswitch.ContextSets.from_ragged."
+        )
+    n, arms, dim = array.shape
+    if n == 0:
+        raise EmptySetError(f"contexts must hold at least one set; got shape {array.shape}.")
+    if arms == 0 or dim == 0:
+        raise EmptySetError(
+            "a context set needs at least one arm and one dimension; "
+            f"got {arms} arms in {dim} dimensions. Drop empty sets before the call."
+        )
+    array = _read_only(array)
+    if alive is None:
+        return Sets(array, _read_only(np.ones((n, arms), dtype=np.bool_)), single)
+    mask = np.asarray(alive)
+    if mask.dtype != np.bool_:
+        raise ShapeError(f"alive must be an array of booleans; got dtype {mask.dtype}. Convert it with .astype(bool).")
+    expected = (arms,) if single else (n, arms)
+    if mask.shape != expected:
+        raise ShapeError(f"alive must have shape {expected}, one flag for each arm; got {mask.shape}.")
+    mask = np.ascontiguousarray(mask.reshape(n, arms))
+    dead = np.flatnonzero(~mask.any(axis=1))
+    if dead.size:
+        raise EmptySetError(
+            f"alive must leave at least one arm in each set; it kills every arm of {_named('set', dead)}. "
+            "Drop such sets."
+        )
+    return Sets(array, _read_only(mask), single)
+
+
+def finite_array(name: str, value: Any) -> FloatArray:
+    """A C-ordered float64 array without NaN or infinity.
+
+    >>> finite_array("rewards", [1, 2]).dtype
+    dtype('float64')
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ShapeError(
+            f"{name} must be a rectangular array of numbers; got {type(value).__name__} with rows of different "
+            "lengths. For sets of different sizes use rareswitch.ContextSets.from_ragged."
+        ) from error
+    if array.dtype.kind not in "fiu":
+        raise ShapeError(f"{name} must hold real numbers; got dtype {array.dtype}. Convert it with .astype(float).")
+    array = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
+    if not np.isfinite(array).all():
+        first = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        count = int((~np.isfinite(array)).sum())
+        raise NonFiniteError(
+            f"{name} must be finite; {count} of its entries are not, the first is {array[first]} at index {first}. "
+            "Clean or impute the data first."
+        )
+    return array
+
+
+def vector(name: str, value: Any, length: int | None = None) -> FloatArray:
+    """A finite one-dimensional array, read-only, of the given length where one is given."""
+    array = finite_array(name, value)
+    if array.ndim != 1 or (length is not None and len(array) != length):
+        wanted = "(n,)" if length is None else f"({length},)"
+        raise ShapeError(f"{name} must have shape {wanted}; got {array.shape}.")
+    return frozen(array)
+
+
+def symmetric_matrices(name: str, value: Any) -> FloatArray:
+    """Finite symmetric matrices (m, d, d), read-only. A single (d, d) is not accepted: pass ``value[None]``."""
+    array = finite_array(name, value)
+    if array.ndim != 3 or array.shape[1] != array.shape[2]:
+        raise ShapeError(f"{name} must have shape (m, dim, dim); got {array.shape}. For one matrix pass matrix[None].")
+    scale = np.abs(array).max(initial=0.0)
+    if np.abs(array - array.transpose(0, 2, 1)).max(initial=0.0) > 1e-9 * scale:
+        raise ShapeError(f"{name} must be symmetric. Pass (matrix + matrix.T) / 2.")
+    return frozen((array + array.transpose(0, 2, 1)) / 2)
+
+
+def probability_vector(name: str, value: Any) -> FloatArray:
+    """Non-negative weights that sum to one within 1e-9, renormalised exactly, read-only."""
+    array = vector(name, value)
+    if (array < 0).any() or abs(array.sum() - 1.0) > 1e-9:
+        raise ParameterError(f"{name} must be non-negative and sum to 1; got minimum {array.min()}, sum {array.sum()}.")
+    return frozen(array / array.sum())
+
+
+def number(name: str, value: Any, *, low: float, high: float = math.inf, open_low: bool = False) -> float:
+    """A real number in [low, high], or in (low, high] with ``open_low``.
+
+    >>> number("tol", 0.05, low=0.0)
+    0.05
+    """
+    try:
+        result = float(value)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must be a number; got {value!r}.") from None
+    if not low <= result <= high or not math.isfinite(result) or (open_low and result == low):
+        bracket = "(" if open_low else "["
+        raise ParameterError(f"{name} must be in {bracket}{low:g}, {high:g}]; got {value!r}.")
+    return result
+
+
+def whole(name: str, value: Any, *, low: int = 1, high: int | None = None) -> int:
+    """A whole number of at least ``low`` and, where given, at most ``high``.
+
+    >>> whole("arms", 3)
+    3
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise ParameterError(f"{name} must be a whole number; got {value!r}.")
+    if value < low or (high is not None and value > high):
+        rule = f"at least {low}" if high is None else f"between {low} and {high}"
+        raise ParameterError(f"{name} must be {rule}; got {value}.")
+    return int(value)
+
+
+def unit_ball(sets: Sets) -> None:
+    """Refuse living arms longer than 1 (a rounding error of 1e-9 is let through)."""
+    squares = np.einsum("nkd,nkd->nk", sets.contexts, sets.contexts)
+    squares = np.where(sets.alive, squares, 0.0)
+    worst = int(np.argmax(squares))
+    row, arm = divmod(worst, squares.shape[1])
+    longest = math.sqrt(squares[row, arm])
+    if longest > 1.0 + 1e-9:
+        raise ContextNormError(
+            f"context vectors must have norm at most 1; arm {arm} of set {row} has norm {longest:.6g}. "
+            f"Divide all contexts by {longest:.6g} (the hidden parameter grows by as much)."
+        )
+
+
+def frozen(array: FloatArray) -> FloatArray:
+    """A read-only array that shares nothing with what the caller holds."""
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+def _read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _named(noun: str, indices: Any) -> str:
+    shown = ", ".join(str(int(i)) for i in indices[:5])
+    more = "" if len(indices) <= 5 else f" and {len(indices) - 5} more"
+    return f"{noun}{'s' if len(indices) > 1 else ''} {shown}{more}"

@@ -1,0 +1,107 @@
+"""What every sampling policy must do, run against each of them."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch.design import (
+    Argmax,
+    Gaussian,
+    GOptimal,
+    MixedArgmax,
+    MixedSoftmax,
+    OneBig,
+    Sampler,
+    Softmax,
+    Uniform,
+    core_learning,
+    frank_wolfe_design,
+    staged_design,
+)
+
+DIM, ARMS = 4, 7
+_SOURCE = OneBig(dim=DIM, arms=ARMS)
+_LEARNED_FROM = _SOURCE.draw(80, seed=1).contexts
+_MATRICES = np.stack([np.diag([1.0, 2.0, 3.0, 4.0]), np.full((DIM, DIM), 0.1) + np.eye(DIM)])
+
+SAMPLERS: dict[str, Sampler] = {
+    "uniform": Uniform(),
+    "g-optimal": GOptimal(),
+    "g-optimal factor 2": GOptimal(tol=1.0),
+    "argmax": Argmax(_MATRICES[0]),
+    "softmax": Softmax(_MATRICES[1]),
+    "mixed-argmax": MixedArgmax(weights=np.array([0.3, 0.7]), matrices=_MATRICES),
+    "mixed-softmax": MixedSoftmax(weights=np.array([0.3, 0.7]), matrices=_MATRICES),
+    "algorithm 2": staged_design(_LEARNED_FROM, regularization=0.01, form="argmax").policy,
+    "core learning": core_learning(_LEARNED_FROM, regularization=0.01).policy,
+    "certified mixture": frank_wolfe_design(_LEARNED_FROM, regularization=0.01).policy,
+}
+every_sampler = pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
+
+
+def masked_sets() -> tuple[Any, Any]:
+    contexts = np.concatenate(
+        [
+            _SOURCE.draw(20, seed=2).contexts,
+            Gaussian(dim=DIM, arms=ARMS).draw(20, seed=2).contexts,
+            np.zeros((1, ARMS, DIM)),
+            np.ones((1, ARMS, DIM)),
+        ]
+    )
+    alive = np.arange(ARMS) < 1 + np.arange(len(contexts))[:, None] % ARMS
+    return contexts, np.random.default_rng(1).permuted(alive, axis=1)
+
+
+@every_sampler
+def test_probabilities_live_on_the_living_arms(sampler: Sampler) -> None:
+    contexts, alive = masked_sets()
+    probabilities = sampler.probabilities(contexts, alive)
+    assert probabilities.shape == alive.shape
+    assert (probabilities >= 0).all()
+    assert not probabilities[~alive].any()
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+
+
+@every_sampler
+def test_a_set_is_answered_the_same_alone_and_among_others(sampler: Sampler) -> None:
+    contexts, alive = masked_sets()
+    together = sampler.probabilities(contexts, alive)
+    for s in range(len(contexts)):
+        np.testing.assert_array_equal(sampler.probabilities(contexts[s], alive[s]), together[s])
+    np.testing.assert_array_equal(sampler.probabilities(contexts[11:17], alive[11:17]), together[11:17])
+
+
+@every_sampler
+def test_dead_arms_do_not_matter(sampler: Sampler) -> None:
+    contexts, alive = masked_sets()
+    other = np.where(alive[:, :, None], contexts, 0.77)
+    np.testing.assert_array_equal(sampler.probabilities(other, alive), sampler.probabilities(contexts, alive))
+
+
+@every_sampler
+def test_asking_twice_gives_the_same_answer(sampler: Sampler) -> None:
+    contexts, alive = masked_sets()
+    first = sampler.probabilities(contexts, alive).copy()
+    np.testing.assert_array_equal(sampler.probabilities(contexts, alive), first)
+
+
+@every_sampler
+def test_samplers_are_frozen(sampler: Sampler) -> None:
+    assert dataclasses.is_dataclass(sampler)
+    for entry in dataclasses.fields(sampler):
+        value = getattr(sampler, entry.name)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(sampler, entry.name, value)
+        assert not isinstance(value, np.ndarray) or not value.flags.writeable
+
+
+def test_every_sampler_of_the_room_is_here() -> None:
+    from rareswitch import design
+
+    made = {type(sampler) for sampler in SAMPLERS.values()}
+    offered = {kind for kind in vars(design).values() if isinstance(kind, type) and hasattr(kind, "probabilities")} - {
+        Sampler
+    }
+    assert made == offered

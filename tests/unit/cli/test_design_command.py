@@ -1,0 +1,164 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rareswitch.cli import main
+from rareswitch.design import Gaussian, OneBig, g_optimal
+from rareswitch.validation import FloatArray
+
+SQUARE = "x,y\n1,0\n0,1\n0.1,0.1\n"
+
+
+@pytest.fixture
+def square(tmp_path: Path) -> Path:
+    path = tmp_path / "square.csv"
+    path.write_text(SQUARE)
+    return path
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    path = tmp_path / "many.npy"
+    np.save(path, OneBig(dim=3, arms=5).draw(60, seed=1).contexts)
+    return path
+
+
+def is_png(path: Path) -> bool:
+    return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_the_table_shows_support_weights_and_certificate(square: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["design", str(square), "--tol", "1e-6"]) == 0
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert lines[0] == "set 0: 3 arms in 2 dimensions"
+    assert lines[3].split() == ["0", "0.5000", "2.0000", "1", "0"]
+    assert "certificate: max leverage 2.0000 = 1.0000 × rank 2" in out
+
+
+def test_json_gives_every_set_in_input_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "sets.csv"
+    path.write_text("set,x,y\nb,1,0\na,0,2\nb,0,1\nb,1,0\n")
+    assert main(["design", str(path), "--json"]) == 0
+    sets = json.loads(capsys.readouterr().out)["sets"]
+    assert [one["name"] for one in sets] == ["b", "a"]
+    assert [len(one["weights"]) for one in sets] == [3, 1]
+    assert [one["rank"] for one in sets] == [2, 1]
+    expected = g_optimal([[1, 0], [0, 1], [1, 0]])
+    assert sets[0]["weights"] == expected.weights.tolist()
+    assert sets[0]["max_leverage"] == float(expected.max_leverage)
+    assert all(one["certified"] for one in sets)
+
+
+def test_many_sets_are_summed_up(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["design", str(many), "--show", "2", "--threads", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "set 1: 5 arms in 3 dimensions" in out
+    assert "set 2:" not in out
+    assert "… and 58 more sets" in out
+    assert "60 of 60 sets certified" in out
+
+
+def test_the_distributional_policy_is_judged_on_the_other_half(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["design", str(many), "--distributional", "--json", "--regularization", "1e-4"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert (data["learned_from"], data["held_out"]) == (30, 30)
+    by_name = {row["sampler"]: row["variation"] for row in data["on_held_out"]}
+    assert by_name["certified mixture"] < by_name["G-optimal of each set"] < by_name["uniform"]
+    assert data["certificate"]["variation"] <= data["certificate"]["bound"] == pytest.approx(1.05 * 3 / 0.8)
+    assert np.shape(data["policy"]["matrices"])[1:] == (3, 3)
+    assert main(["design", str(many), "--distributional"]) == 0
+    assert "certified mixture, learned from 30 sets" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [[], ["--plot-set", "7"], ["--distributional"]])
+def test_pictures_are_written(many: Path, tmp_path: Path, options: list[str]) -> None:
+    picture = tmp_path / "out.png"
+    assert main(["design", str(many), "--plot", str(picture), *options]) == 0
+    assert is_png(picture)
+
+
+@pytest.mark.parametrize("points", [np.eye(2), np.ones((3, 2)), np.zeros((2, 2)), np.ones((1, 1))])
+def test_degenerate_sets_can_be_drawn(tmp_path: Path, points: FloatArray) -> None:
+    np.save(tmp_path / "x.npy", points)
+    picture = tmp_path / "out.png"
+    assert main(["design", str(tmp_path / "x.npy"), "--plot", str(picture)]) == 0
+    assert is_png(picture)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--tol", "0"], "tol must be in [1e-08"),
+        (["--threads", "0"], "threads must be at least 1"),
+        (["--plot-set", "none", "--plot", "x.png"], "--plot-set must name a set"),
+        (["--set-column", "user"], "no column 'user'"),
+        (["--distributional"], "at least two context sets"),
+        (["--plot", "/nowhere/x.png"], "cannot be written"),
+        (["--plot", "x.nonsense"], "not a picture format"),
+    ],
+)
+def test_bad_options_give_one_line_and_status_2(
+    square: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str
+) -> None:
+    assert main(["design", str(square), *options]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("rareswitch: error: ")
+    assert words in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_missing_plot_extra_is_named(
+    square: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["design", str(square), "--plot", "x.png"]) == 2
+    assert "pip install 'rareswitch[plot]'" in capsys.readouterr().err
+
+
+def test_ctrl_c_stops_cleanly(
+    square: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rareswitch.cli import design
+
+    def interrupted(*args: object, **kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(design, "g_optimal", interrupted)
+    assert main(["design", str(square)]) == 130
+    assert capsys.readouterr().err == "rareswitch: stopped.\n"
+
+
+def test_the_first_run_says_that_it_compiles_and_the_second_does_not(square: Path, tmp_path: Path) -> None:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def run() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "rareswitch", "design", str(square)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+    first, second = run(), run()
+    assert "compiling kernels, once on this machine" in first.stderr
+    assert second.stderr == ""
+    assert first.stdout == second.stdout
+
+
+def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "many.npy"
+    np.save(path, Gaussian(dim=2, arms=4).draw(3000, seed=1).contexts)
+    command = f"{sys.executable} -m rareswitch design {path} --show 3000 | head -1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stdout == "set 0: 4 arms in 2 dimensions\n"
+    assert done.stderr == ""
+
+
+def test_the_demo_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--plot", str(tmp_path / "demo.png")]) == 0
+    out = capsys.readouterr().out
+    assert "certified mixture" in out
+    assert "100,000 certified" in out
+    assert is_png(tmp_path / "demo.png")

@@ -1,0 +1,118 @@
+import math
+
+import numpy as np
+import pytest
+
+from rareswitch.contexts import ContextSets
+from rareswitch.design import (
+    Argmax,
+    Counterexample,
+    Gaussian,
+    GOptimal,
+    core_identification,
+    core_learning,
+    information,
+    staged_design,
+    variation,
+)
+from rareswitch.design.variation import symmetric_inverse
+from rareswitch.errors import ParameterError
+from rareswitch.validation import FloatArray, IntArray
+
+DIM, SAMPLE, LAM = 10, 100, 1e-6
+# masses 1/(dγ) and 111/(dγ): the distribution of the counterexample is that of these dγ = 1000 sets exactly
+POPULATION = np.repeat(np.arange(DIM), [1] + [111] * (DIM - 1))
+# the event of Section 6: the rare set is seen once among γ = 100
+UNLUCKY = np.repeat(np.arange(DIM), [1] + [11] * (DIM - 1))
+
+
+def literal_core(contexts: FloatArray, play: FloatArray, lam: float, threshold: float) -> tuple[IntArray, int]:
+    """Algorithm 4, one set at a time."""
+    gamma, _, dim = contexts.shape
+    inside = list(range(gamma))
+    for iteration in range(1, gamma + 2):
+        total = lam * np.eye(dim) + sum(
+            (play[i, k] / gamma) * np.outer(x, x) for i in inside for k, x in enumerate(contexts[i])
+        )
+        inverse = np.linalg.inv(total)
+        largest = {i: max(float(x @ inverse @ x) for x in contexts[i]) for i in inside}
+        if max(largest.values()) <= threshold:
+            return np.array(inside), iteration
+        inside = [i for i in inside if largest[i] <= threshold / 2]
+    raise AssertionError("the core must be found within as many iterations as there are sets")
+
+
+def chain(seed: int) -> ContextSets:
+    """Each set shows one direction and a little of the next, rarer one: pruning the rarest uncovers the one before."""
+    rng = np.random.default_rng(seed)
+    dim, rows = 6, np.arange(40)
+    at = np.minimum(rng.geometric(0.45, 40) - 1, dim - 1)
+    x = np.zeros((40, 2, dim))
+    x[rows, 0, at] = 1.0
+    x[rows, 1, at] = math.sqrt(0.91)
+    x[rows, 1, np.minimum(at + 1, dim - 1)] += 0.3
+    x /= np.maximum(1.0, np.linalg.norm(x, axis=2, keepdims=True))
+    return ContextSets(x, np.ones((40, 2), dtype=np.bool_))
+
+
+@pytest.mark.parametrize(("seed", "power", "expected"), [(80, 2.4, 3), (0, 1.3, 2), (0, 6.0, 1)])
+def test_the_core_is_that_of_the_literal_loop(seed: int, power: float, expected: int) -> None:
+    sets = chain(seed)
+    play = GOptimal().probabilities(sets.contexts, sets.alive)
+    indices, iterations = literal_core(sets.contexts, play, 1e-4, 6**power)
+    core = core_identification(sets.contexts, sets.alive, regularization=1e-4, power=power)
+    assert core.indices.tolist() == indices.tolist()
+    assert core.iterations == iterations == expected
+    assert core.threshold == pytest.approx(6**power)
+
+
+def test_the_iteration_count_stays_below_its_bound() -> None:
+    sets = Counterexample(dim=DIM, sample=SAMPLE).support[UNLUCKY]
+    core = core_identification(sets.contexts, sets.alive, regularization=LAM, power=1.4)
+    assert core.iterations <= DIM * math.log2(1 / LAM) + 1
+    assert 0 not in core.indices
+
+
+def test_the_counterexample_misleads_a_naive_policy_and_not_the_core() -> None:
+    """Section 6: good on the unlucky sample, of the order of d² on the distribution; the core version is not."""
+    source = Counterexample(dim=DIM, sample=SAMPLE)
+    sample, population = source.support[UNLUCKY], source.support[POPULATION]
+
+    class Naive:
+        """Plays e_i in Y_i: the second arm wherever there is one."""
+
+        def probabilities(self, contexts: FloatArray, alive: FloatArray) -> FloatArray:
+            chosen = np.where(alive[:, 1], 1, 0)
+            return np.eye(2)[chosen]
+
+    def v(policy: object, sets: ContextSets) -> float:
+        return variation(policy, sets.contexts, sets.alive, regularization=LAM)  # type: ignore[arg-type]
+
+    assert v(Naive(), sample) <= 3 * DIM
+    assert v(Naive(), population) >= 0.9 * DIM**2
+    learned = core_learning(sample.contexts, sample.alive, regularization=LAM, power=1.4)
+    assert 0 not in learned.core.indices
+    assert v(learned.policy, population) <= 3 * DIM
+
+
+def test_core_learning_is_the_softmax_policy_of_the_core() -> None:
+    sets = Counterexample(dim=DIM, sample=SAMPLE).support[UNLUCKY]
+    learned = core_learning(sets.contexts, sets.alive, regularization=1e-3, power=1.4)
+    core = sets[learned.core.indices]
+    alone = staged_design(core.contexts, core.alive, regularization=1e-3, form="softmax")
+    np.testing.assert_array_equal(learned.policy.weights, alone.policy.weights)
+    np.testing.assert_array_equal(learned.policy.matrices, alone.policy.matrices)
+
+
+def test_an_empty_core_is_an_error_that_names_the_power() -> None:
+    sets = Gaussian(dim=4, arms=3).draw(30, seed=1)
+    with pytest.raises(ParameterError, match="power"):
+        core_identification(sets.contexts, regularization=1e-3, power=0.1)
+
+
+def test_argmax_of_the_information_sees_the_rare_direction() -> None:
+    sets = Counterexample(dim=4, sample=50).support
+    matrix = symmetric_inverse(information(GOptimal(), sets.contexts, sets.alive) + 1e-3 * np.eye(4))
+    probabilities = Argmax(matrix).probabilities(sets.contexts, sets.alive)
+    np.testing.assert_array_equal(probabilities.sum(axis=1), 1.0)
+    assert not probabilities[~sets.alive].any()

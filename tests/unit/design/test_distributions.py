@@ -1,0 +1,84 @@
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from rareswitch.design import Anisotropic, Counterexample, Gaussian, OneBig
+from rareswitch.design.distributions import ContextDistribution
+from rareswitch.errors import ParameterError
+
+SOURCES = [
+    Gaussian(dim=4, arms=6),
+    OneBig(dim=4, arms=6),
+    OneBig(dim=4, arms=6, rare=0.3),
+    Anisotropic(dim=4, arms=6, rare=0.3),
+    Counterexample(dim=4, sample=9),
+]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=str)
+def test_any_split_gives_the_same_sets(source: ContextDistribution) -> None:
+    together = source.draw(50, seed=7)
+    parts = [source.draw(13, seed=7), source.draw(30, seed=7, first=13), source.draw(7, seed=7, first=43)]
+    np.testing.assert_array_equal(together.contexts, np.concatenate([p.contexts for p in parts]))
+    np.testing.assert_array_equal(together.alive, np.concatenate([p.alive for p in parts]))
+    assert not np.array_equal(together.contexts, source.draw(50, seed=8).contexts)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=str)
+def test_vectors_lie_in_the_unit_ball(source: ContextDistribution) -> None:
+    assert np.linalg.norm(source.draw(500, seed=1).contexts, axis=2).max() <= 1 + 1e-12
+
+
+def test_gaussian_directions_are_isotropic() -> None:
+    x = Gaussian(dim=3, arms=2).draw(20_000, seed=1).contexts.reshape(-1, 3)
+    # entries of xxᵀ lie in [-1, 1]: Hoeffding over 9 entries, false alarm at most 1e-6
+    bound = math.sqrt(2 * math.log(2 * 9 / 1e-6) / len(x))
+    assert np.abs(x.T @ x / len(x) - np.eye(3) / 3).max() <= bound
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (OneBig(dim=4, arms=3, rare=0.1), 0.1),
+        (Anisotropic(dim=4, arms=3, rare=0.1), 0.1),
+        (Counterexample(dim=4, sample=5), 1 / 20),
+    ],
+    ids=str,
+)
+def test_rare_sets_are_as_rare_as_stated(source: ContextDistribution, expected: float) -> None:
+    n = 20_000
+    sets = source.draw(n, seed=2)
+    basis = np.eye(4)[-1] if isinstance(source, Anisotropic) else np.eye(4)[0]
+    share = (sets.contexts[:, 0] == basis).all(axis=1).mean()
+    assert abs(share - expected) <= math.sqrt(math.log(2 / 1e-6) / (2 * n))
+
+
+def test_the_counterexample_is_that_of_the_paper() -> None:
+    source = Counterexample(dim=5, sample=500)
+    assert source.masses.sum() == pytest.approx(1.0)
+    assert source.masses[0] == 1 / 2500
+    support = source.support
+    assert support.alive[0].tolist() == [True, False]
+    epsilon = math.sqrt(5 / 500)
+    np.testing.assert_allclose(support.contexts[3, 0], [epsilon, 0, 0, math.sqrt(1 - epsilon**2), 0])
+    np.testing.assert_array_equal(support.contexts[3, 1], np.eye(5)[3])
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Gaussian(dim=0, arms=2), "dim must be at least 1"),
+        (lambda: Gaussian(dim=2, arms=0), "arms must be at least 1"),
+        (lambda: OneBig(dim=1, arms=2), "dim must be at least 2"),
+        (lambda: OneBig(dim=2, arms=2, rare=1.5), "rare must be"),
+        (lambda: Anisotropic(dim=2, arms=2, decay=0.0), "decay must be"),
+        (lambda: Counterexample(dim=5, sample=4), "sample must be at least 5"),
+        (lambda: Gaussian(dim=2, arms=2).draw(-1, seed=0), "count must be"),
+        (lambda: Gaussian(dim=2, arms=2).draw(1, seed=-1), "seed must be"),
+    ],
+)
+def test_bad_parameters_are_refused(make: Callable[[], object], words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        make()

@@ -1,0 +1,157 @@
+import warnings
+
+import numpy as np
+import pytest
+
+from rareswitch.design import Gaussian, g_optimal
+from rareswitch.errors import (
+    CertificateError,
+    CertificateWarning,
+    EmptySetError,
+    NonFiniteError,
+    ParameterError,
+    ShapeError,
+)
+from reference.certificate import exact_certificate, regularized_max_leverage
+from reference.degenerate import FAMILIES, degenerate_set
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_certificates_of_degenerate_sets_hold_in_extended_precision(family: str) -> None:
+    rng = np.random.default_rng(FAMILIES.index(family))
+    for _ in range(25):
+        arms, alive = degenerate_set(rng, family)
+        design = g_optimal(arms, alive, tol=0.05)
+        living = arms * alive[:, None]
+        leverage, rank, residual = exact_certificate(living, design.weights)
+        assert design.rank == rank
+        assert float(design.max_leverage) == pytest.approx(leverage, rel=1e-9)
+        assert design.max_leverage <= 1.05 * rank * (1 + 1e-12)
+        assert float(design.residual) == pytest.approx(residual, abs=1e-14)
+        assert regularized_max_leverage(living, design.weights, 1e-20) <= 1.05 * arms.shape[1] + 1e-6
+        assert design.weights.min() >= 0
+        assert design.weights.sum() == pytest.approx(1.0, abs=1e-12)
+        assert not design.weights[~alive].any()
+
+
+@pytest.mark.parametrize(("arms", "dim"), [(5, 5), (12, 4), (30, 3), (200, 6), (7, 9)])
+@pytest.mark.parametrize("tol", [1.0, 0.05, 1e-3, 1e-6])
+def test_leverages_are_those_of_the_weights(arms: int, dim: int, tol: float) -> None:
+    contexts = Gaussian(dim=dim, arms=arms).draw(20, seed=arms).contexts
+    design = g_optimal(contexts, tol=tol)
+    for x, one in zip(contexts, map(design.__getitem__, range(20)), strict=True):
+        inverse = np.linalg.pinv(x.T @ (x * one.weights[:, None]))
+        truth = np.einsum("ki,ij,kj->k", x, inverse, x)
+        if one.passes > 0:
+            np.testing.assert_allclose(one.leverages, truth, rtol=1e-8)
+            assert one.max_leverage == one.leverages.max()
+        assert truth.max() <= one.max_leverage + 1e-8
+        assert one.max_leverage <= (1 + tol) * min(arms, dim) + 1e-9
+    assert not design.failed.size
+
+
+def test_at_factor_two_small_sets_need_no_linear_algebra() -> None:
+    contexts = Gaussian(dim=10, arms=20).draw(50, seed=1).contexts
+    alive = np.arange(20) < 7 + np.arange(50)[:, None] % 14
+    design = g_optimal(contexts, alive, tol=1.0)
+    assert (design.passes == 0).all()
+    np.testing.assert_array_equal(design.weights, alive / alive.sum(axis=1, keepdims=True))
+    np.testing.assert_array_equal(design.max_leverage, alive.sum(axis=1))
+    assert (g_optimal(contexts, tol=0.99).passes > 0).all()
+    assert (g_optimal(Gaussian(dim=10, arms=21).draw(5, seed=1).contexts, tol=1.0).passes > 0).all()
+
+
+def test_known_optima() -> None:
+    square = g_optimal([[1, 1], [1, -1], [-1, 1], [0.3, 0.2]], tol=1e-8)
+    assert float(square.max_leverage) == pytest.approx(2.0, rel=1e-7)
+    assert square.weights[3] == pytest.approx(0.0, abs=1e-7)
+    # quadratic regression on [-1, 1]: one third on each of -1, 0, 1
+    t = np.linspace(-1, 1, 21)
+    parabola = g_optimal(np.stack([np.ones(21), t, t**2], axis=1), tol=1e-7)
+    np.testing.assert_allclose(parabola.weights[[0, 10, 20]], 1 / 3, atol=1e-4)
+
+
+def test_a_design_depends_on_its_own_set_alone() -> None:
+    contexts = Gaussian(dim=4, arms=9).draw(37, seed=2).contexts
+    together = g_optimal(contexts)
+    threaded = g_optimal(contexts, threads=3)
+    np.testing.assert_array_equal(together.weights, threaded.weights)
+    for s in range(37):
+        np.testing.assert_array_equal(together.weights[s], g_optimal(contexts[s]).weights)
+    padded = np.concatenate([contexts, np.full((37, 5, 4), 7.0)], axis=1)
+    alive = np.arange(14) < 9
+    np.testing.assert_array_equal(g_optimal(padded, np.tile(alive, (37, 1))).weights[:, :9], together.weights)
+
+
+def test_a_linear_map_does_not_change_leverages() -> None:
+    x = Gaussian(dim=5, arms=12).draw(1, seed=3).contexts[0]
+    skewed = x @ np.diag([1.0, 1e-3, 1e3, 1e-6, 10.0]) @ np.linalg.qr(np.vander(np.arange(1.0, 6.0)))[0]
+    np.testing.assert_allclose(g_optimal(skewed, tol=1e-6).leverages, g_optimal(x, tol=1e-6).leverages, rtol=1e-4)
+
+
+def test_results_are_read_only() -> None:
+    design = g_optimal(np.eye(3))
+    with pytest.raises(ValueError, match="read-only"):
+        design.weights[0] = 1.0
+
+
+def test_other_number_types_and_layouts_are_accepted() -> None:
+    x = Gaussian(dim=3, arms=5).draw(4, seed=4).contexts
+    expected = g_optimal(x.astype(np.float32).astype(np.float64)).weights
+    np.testing.assert_array_equal(g_optimal(np.asfortranarray(x.astype(np.float32))).weights, expected)
+    assert g_optimal([[1, 0], [0, 2]]).rank == 2
+
+
+def test_unmet_certificates_raise_for_one_set_and_are_named_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rareswitch.design import goptimal, kernels
+
+    def fails_on_odd(contexts, alive, tol, weights, leverages, *rest):  # type: ignore[no-untyped-def]
+        kernels.design_sets(contexts, alive, tol, weights, leverages, *rest)
+        rest[-1][1::2] = kernels.NOT_MET
+        if len(contexts) == 1:
+            rest[-1][:] = kernels.NOT_MET
+
+    monkeypatch.setattr(goptimal, "design_sets", fails_on_odd)
+    contexts = Gaussian(dim=2, arms=3).draw(4, seed=5).contexts
+    with pytest.raises(CertificateError, match="larger tol"):
+        g_optimal(contexts[0])
+    with pytest.warns(CertificateWarning, match="2 of 4 designs could not be certified and are NaN: sets 1, 3"):
+        design = g_optimal(contexts)
+    assert design.failed.tolist() == [1, 3]
+    assert np.isnan(design.weights[1]).all()
+    assert not np.isnan(design.weights[0]).any()
+
+
+@pytest.mark.parametrize(
+    ("contexts", "alive", "error", "words"),
+    [
+        ([[1.0, np.nan]], None, NonFiniteError, r"nan at index \(0, 1\)"),
+        ([[1.0, np.inf]], None, NonFiniteError, "inf"),
+        ([1.0, 2.0], None, ShapeError, r"\(arms, dim\)"),
+        (np.zeros((1, 1, 1, 1)), None, ShapeError, r"\(1, 1, 1, 1\)"),
+        ([["a", "b"]], None, ShapeError, "real numbers"),
+        ([[1.0 + 1j]], None, ShapeError, "real numbers"),
+        ([[1.0], [1.0, 2.0]], None, ShapeError, "from_ragged"),
+        (np.zeros((0, 3)), None, EmptySetError, "at least one arm"),
+        (np.zeros((3, 0)), None, EmptySetError, "one dimension"),
+        (np.zeros((0, 3, 2)), None, EmptySetError, "at least one set"),
+        (np.ones((2, 2, 2)), [[True, False], [False, False]], EmptySetError, "every arm of set 1"),
+        ([[1.0], [2.0]], [1, 0], ShapeError, "booleans"),
+        ([[1.0], [2.0]], [True], ShapeError, r"\(2,\)"),
+    ],
+)
+def test_bad_contexts_are_refused(contexts: object, alive: object, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        g_optimal(contexts, alive)
+
+
+@pytest.mark.parametrize("tol", [0.0, -1.0, np.nan, np.inf, 1e-9, "small"])
+def test_bad_tolerances_are_refused(tol: float) -> None:
+    with pytest.raises(ParameterError, match="tol must be"):
+        g_optimal([[1.0]], tol=tol)
+
+
+def test_nothing_is_warned_about_on_ordinary_sets() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        g_optimal(np.zeros((2, 3, 2)))

@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+
+from rareswitch.design import Argmax, Gaussian, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
+from rareswitch.errors import ParameterError, ShapeError
+
+CONTEXTS = Gaussian(dim=3, arms=6).draw(40, seed=1).contexts
+MATRIX = np.diag([1.0, 2.0, 5.0])
+
+
+def test_argmax_plays_the_largest_form_and_the_first_on_ties() -> None:
+    forms = np.einsum("nki,ij,nkj->nk", CONTEXTS, MATRIX, CONTEXTS)
+    np.testing.assert_array_equal(Argmax(MATRIX).probabilities(CONTEXTS).argmax(axis=1), forms.argmax(axis=1))
+    twice = np.array([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.0, 0.0]])
+    assert Argmax(MATRIX).probabilities(twice).tolist() == [1.0, 0.0, 0.0]
+    assert Argmax(MATRIX).probabilities(twice, np.array([False, True, True])).tolist() == [0.0, 1.0, 0.0]
+    assert Argmax(MATRIX).probabilities(np.zeros((2, 3)), np.array([False, True])).tolist() == [0.0, 1.0]
+
+
+def test_softmax_is_the_power_of_the_forms() -> None:
+    forms = np.einsum("nki,ij,nkj->nk", CONTEXTS, MATRIX, CONTEXTS)
+    raised = forms ** np.log2(6)
+    np.testing.assert_allclose(
+        Softmax(MATRIX).probabilities(CONTEXTS), raised / raised.sum(axis=1, keepdims=True), rtol=1e-12
+    )
+
+
+def test_softmax_is_free_of_scale_and_uniform_on_zero_sets() -> None:
+    plain = Softmax(MATRIX).probabilities(CONTEXTS)
+    np.testing.assert_allclose(Softmax(MATRIX).probabilities(CONTEXTS * 1e-120), plain, rtol=1e-9)
+    zero = Softmax(MATRIX).probabilities(np.zeros((3, 3)), np.array([True, False, True]))
+    assert zero.tolist() == [0.5, 0.0, 0.5]
+
+
+def test_softmax_keeps_a_quarter_of_the_largest_form() -> None:
+    """Fact 1 of the paper."""
+    forms = np.einsum("nki,ij,nkj->nk", CONTEXTS, MATRIX, CONTEXTS)
+    expected = (Softmax(MATRIX).probabilities(CONTEXTS) * forms).sum(axis=1)
+    assert (expected >= forms.max(axis=1) / 4).all()
+
+
+def test_mixtures_are_the_weighted_sum_of_their_parts() -> None:
+    other = np.diag([3.0, 1.0, 1.0])
+    parts = np.array([0.75, 0.25])
+    mixed = MixedArgmax(weights=parts, matrices=np.array([MATRIX, other]), g_optimal_share=0.4).probabilities(CONTEXTS)
+    expected = 0.4 * GOptimal().probabilities(CONTEXTS) + 0.6 * (
+        0.75 * Argmax(MATRIX).probabilities(CONTEXTS) + 0.25 * Argmax(other).probabilities(CONTEXTS)
+    )
+    np.testing.assert_allclose(mixed, expected, rtol=1e-14, atol=1e-15)
+    soft = MixedSoftmax(weights=parts, matrices=np.array([MATRIX, other]), exponent=2.0).probabilities(CONTEXTS)
+    expected = 0.5 * GOptimal().probabilities(CONTEXTS) + 0.5 * (
+        0.75 * Softmax(MATRIX, 2.0).probabilities(CONTEXTS) + 0.25 * Softmax(other, 2.0).probabilities(CONTEXTS)
+    )
+    np.testing.assert_allclose(soft, expected, rtol=1e-14, atol=1e-15)
+
+
+def test_the_factor_two_sampler_is_uniform_on_small_sets() -> None:
+    np.testing.assert_array_equal(GOptimal(tol=1.0).probabilities(CONTEXTS), Uniform().probabilities(CONTEXTS))
+
+
+def test_bad_mixtures_are_refused() -> None:
+    with pytest.raises(ShapeError, match="one weight for each matrix"):
+        MixedArgmax(weights=np.array([0.5, 0.5]), matrices=np.array([MATRIX]))
+    with pytest.raises(ShapeError, match="at least one"):
+        MixedArgmax(weights=np.array([]), matrices=np.empty((0, 3, 3)))
+    with pytest.raises(ParameterError, match="sum to 1"):
+        MixedSoftmax(weights=np.array([0.5]), matrices=np.array([MATRIX]))
+    with pytest.raises(ParameterError, match="g_optimal_share"):
+        MixedArgmax(weights=np.array([1.0]), matrices=np.array([MATRIX]), g_optimal_share=1.5)
+    with pytest.raises(ShapeError, match="symmetric"):
+        Argmax(np.array([[0.0, 1.0], [0.0, 0.0]]))
+    with pytest.raises(ShapeError, match=r"\(m, dim, dim\)"):
+        MixedArgmax(weights=np.array([1.0]), matrices=MATRIX)
+    with pytest.raises(ShapeError, match="for 3 dimensions; got contexts of 2"):
+        Argmax(MATRIX).probabilities(np.ones((4, 2)))
+    with pytest.raises(ParameterError, match="exponent"):
+        Softmax(MATRIX, -1.0)
+    with pytest.raises(ParameterError, match="tol"):
+        GOptimal(tol=0.0)

@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+
+from rareswitch.design import Gaussian, GOptimal, OneBig, Uniform, deviation, information, variation
+from rareswitch.errors import ParameterError, ShapeError
+
+
+def test_tools_are_their_definitions() -> None:
+    sets = OneBig(dim=3, arms=4).draw(30, seed=1)
+    alive = np.arange(4) < 1 + np.arange(30)[:, None] % 4
+    lam = 0.01
+    probabilities = GOptimal().probabilities(sets.contexts, alive)
+    matrix = np.zeros((3, 3))
+    for x, p in zip(sets.contexts, probabilities, strict=True):
+        for k in range(4):
+            matrix += p[k] * np.outer(x[k], x[k]) / 30
+    inverse = np.linalg.inv(lam * np.eye(3) + matrix)
+    largest = [max(x[k] @ inverse @ x[k] for k in range(4) if a[k]) for x, a in zip(sets.contexts, alive, strict=True)]
+    np.testing.assert_allclose(information(GOptimal(), sets.contexts, alive), matrix, rtol=1e-12)
+    assert variation(GOptimal(), sets.contexts, alive, regularization=lam) == pytest.approx(np.mean(largest))
+    assert deviation(GOptimal(), sets.contexts, alive, regularization=lam) == pytest.approx(np.mean(np.sqrt(largest)))
+
+
+def test_information_of_other_sets_can_be_given() -> None:
+    sets = Gaussian(dim=2, arms=3).draw(10, seed=2)
+    own = information(Uniform(), sets.contexts)
+    expected = variation(Uniform(), sets.contexts, regularization=0.1)
+    assert variation(GOptimal(), sets.contexts, regularization=0.1, given=own) == pytest.approx(expected)
+    with pytest.raises(ShapeError, match="given"):
+        variation(Uniform(), sets.contexts, regularization=0.1, given=np.eye(3))
+    with pytest.raises(ParameterError, match="regularization"):
+        variation(Uniform(), sets.contexts, regularization=0.0)
+
+
+@pytest.mark.parametrize("dim", [2, 5, 10])
+def test_known_bounds_on_the_variation(dim: int) -> None:
+    """Lemma 4: V(uniform) ≤ dK, V(G-optimal) ≤ (1 + tol) d²; no policy is below d as λ → 0."""
+    for source in (Gaussian(dim=dim, arms=2 * dim), OneBig(dim=dim, arms=2 * dim)):
+        sets = source.draw(200, seed=3)
+        uniform = variation(Uniform(), sets.contexts, regularization=1e-9)
+        optimal = variation(GOptimal(), sets.contexts, regularization=1e-9)
+        assert dim * (1 - 1e-6) <= uniform <= dim * 2 * dim
+        assert dim * (1 - 1e-6) <= optimal <= 1.05 * dim**2
+
+
+def test_one_big_vector_defeats_g_optimal_play() -> None:
+    sets = OneBig(dim=8, arms=16, short=1e-3).draw(500, seed=4)
+    assert variation(GOptimal(), sets.contexts, regularization=1e-9) >= 0.9 * 8**2

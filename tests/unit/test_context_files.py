@@ -1,0 +1,124 @@
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+
+from rareswitch.context_files import read_context_file
+from rareswitch.errors import FileFormatError, MissingExtraError
+
+MANY = "set,a,b\nleft,1,0\nright,0.5,0.5\nleft,0,1\n"
+
+
+def test_csv_rows_are_grouped_in_order_of_appearance(tmp_path: Path) -> None:
+    path = tmp_path / "sets.csv"
+    path.write_text(MANY)
+    file = read_context_file(path)
+    assert file.names == ("left", "right")
+    assert file.features == ("a", "b")
+    assert file.arm_counts.tolist() == [2, 1]
+    np.testing.assert_array_equal(file.sets.contexts[0], [[1, 0], [0, 1]])
+    np.testing.assert_array_equal(file.sets.alive, [[True, True], [True, False]])
+
+
+@pytest.mark.parametrize("text", ["1,2\n3,4\n", "a,b\n1,2\n3,4\n", "\ufeffa,b\r\n1,2\r\n\r\n3,4\r\n"])
+def test_csv_without_a_set_column_is_one_set(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text(text, encoding="utf-8", newline="")
+    np.testing.assert_array_equal(read_context_file(path).sets.contexts, [[[1, 2], [3, 4]]])
+
+
+def test_arrays_come_back(tmp_path: Path) -> None:
+    contexts = np.random.default_rng(1).standard_normal((3, 4, 2))
+    np.save(tmp_path / "one.npy", contexts[0])
+    np.save(tmp_path / "many.npy", contexts)
+    alive = np.arange(4) < np.array([[1], [2], [4]])
+    np.savez(tmp_path / "masked.npz", contexts=contexts, alive=alive)
+    np.savez(tmp_path / "alone.npz", contexts[0])
+    np.savez(tmp_path / "onemasked.npz", contexts=contexts[0], alive=alive[0])
+    np.testing.assert_array_equal(read_context_file(tmp_path / "one.npy").sets.contexts, contexts[:1])
+    np.testing.assert_array_equal(read_context_file(tmp_path / "many.npy").sets.contexts, contexts)
+    np.testing.assert_array_equal(read_context_file(tmp_path / "masked.npz").sets.alive, alive)
+    np.testing.assert_array_equal(read_context_file(tmp_path / "alone.npz").sets.contexts, contexts[:1])
+    np.testing.assert_array_equal(read_context_file(tmp_path / "onemasked.npz").sets.alive, alive[:1])
+
+
+def test_parquet_is_read_as_csv_is(tmp_path: Path) -> None:
+    columns = {"user": [7, 8, 7], "a": [1.0, 0.5, 0.0], "b": [0, 1, 1]}
+    parquet.write_table(pa.table(columns), tmp_path / "sets.parquet")
+    file = read_context_file(tmp_path / "sets.parquet", set_column="user")
+    assert file.names == ("7", "8")
+    np.testing.assert_array_equal(file.sets.contexts[0], [[1, 0], [0, 1]])
+
+
+def save(path: Path, content: Any) -> Path:
+    if isinstance(content, str):
+        path.write_text(content)
+    elif isinstance(content, bytes):
+        path.write_bytes(content)
+    elif isinstance(content, dict) and path.suffix == ".parquet":
+        parquet.write_table(pa.table(content), path)
+    elif isinstance(content, dict):
+        np.savez(path, **content)
+    else:
+        np.save(path, content, allow_pickle=True)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("x.csv", "", "empty"),
+        ("x.csv", "\n\n", "no rows"),
+        ("x.csv", "a,b\n", "header and no rows"),
+        ("x.csv", "a,b\n1,2\n3\n", "line 3 has 1 cells where 2 columns"),
+        ("x.csv", "a,b\n1,red\n", "line 2 holds 'red'"),
+        ("x.csv", "a,b\n1,\n", "line 2 holds ''"),
+        ("x.csv", "a,b\n1,nan\n", "must be finite"),
+        ("x.csv", "a,a\n1,2\n", "must differ"),
+        ("x.csv", "set\n1\n", "no feature column"),
+        ("x.csv", b"a,b\n\xff\xfe,1\n", "UTF-8"),
+        ("x.txt", "1,2\n", "must end in one of"),
+        ("x.npy", b"not numpy at all", "not a readable NumPy file"),
+        ("x.npy", np.ones(3), r"\(3,\)"),
+        ("x.npy", np.array([{"a": 1}], dtype=object), "never loaded"),
+        ("x.npy", np.array([["a"]]), "real numbers"),
+        ("x.npy", np.ones((2, 0)), "at least one arm"),
+        ("x.npz", {"a": np.ones((2, 2)), "b": np.ones(2)}, "named 'contexts'"),
+        ("x.npz", {"contexts": np.ones((2, 2)), "alive": np.zeros(2, dtype=bool)}, "kills every arm"),
+        ("x.npz", b"PK\x03\x04 truncated", "not a readable NumPy file"),
+        ("x.parquet", b"PAR1 truncated", "not a readable Parquet file"),
+        ("x.parquet", {"a": ["x"]}, "column 'a' must hold numbers"),
+        ("x.parquet", {"a": pa.array([1.0, None])}, "1 missing values"),
+        ("x.parquet", {"a": pa.array([], type=pa.float64())}, "no rows"),
+    ],
+)
+def test_bad_files_are_refused_by_name(tmp_path: Path, name: str, content: Any, words: str) -> None:
+    path = save(tmp_path / name, content)
+    with pytest.raises(FileFormatError, match=words) as error:
+        read_context_file(path)
+    assert str(path) in str(error.value)
+
+
+def test_truncated_arrays_are_refused(tmp_path: Path) -> None:
+    path = save(tmp_path / "x.npy", np.ones((4, 3)))
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(FileFormatError, match="truncated"):
+        read_context_file(path)
+
+
+def test_missing_files_and_columns_are_named(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match="no such file"):
+        read_context_file(tmp_path / "none.csv")
+    with pytest.raises(FileFormatError, match="no column 'user'; the columns are set, a, b"):
+        read_context_file(save(tmp_path / "x.csv", MANY), set_column="user")
+
+
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = save(tmp_path / "x.parquet", {"a": [1.0]})
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"rareswitch\[parquet\]"):
+        read_context_file(path)

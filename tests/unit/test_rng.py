@@ -1,0 +1,48 @@
+import math
+
+import numpy as np
+import pytest
+
+from rareswitch.errors import ParameterError
+from rareswitch.rng import normals, uniforms
+
+
+def test_numbers_depend_on_seed_stream_and_decision_alone() -> None:
+    together = uniforms(5, "decide", 0, 100, width=3)
+    for first in (0, 1, 2, 3, 4, 7, 63):
+        np.testing.assert_array_equal(uniforms(5, "decide", first, 10, width=3), together[first : first + 10])
+    assert not np.array_equal(together, uniforms(6, "decide", 0, 100, width=3))
+    assert not np.array_equal(together, uniforms(5, "noise", 0, 100, width=3))
+
+
+def test_far_decisions_are_reached_at_once() -> None:
+    far = 10**15
+    np.testing.assert_array_equal(uniforms(1, "s", far, 5)[2:], uniforms(1, "s", far + 2, 3))
+
+
+def test_the_numbers_never_change() -> None:
+    """Decisions that were logged must replay in years to come."""
+    expected = [0.4457512232790489, 0.8690491332808711, 0.5949955290101053]
+    assert uniforms(7, "golden", 1, 3)[:, 0].tolist() == expected
+
+
+def test_uniforms_are_uniform_and_open() -> None:
+    u = uniforms(1, "u", 0, 50_000)[:, 0]
+    assert u.min() > 0.0
+    assert u.max() < 1.0
+    # Dvoretzky-Kiefer-Wolfowitz, false alarm at most 1e-6
+    empirical = np.arange(1, len(u) + 1) / len(u)
+    assert np.abs(np.sort(u) - empirical).max() <= math.sqrt(math.log(2 / 1e-6) / (2 * len(u))) + 1 / len(u)
+
+
+def test_normals_are_quantiles_of_the_uniforms() -> None:
+    from scipy.stats import norm
+
+    np.testing.assert_allclose(norm.cdf(normals(3, "n", 5, 50)), uniforms(3, "n", 5, 50), rtol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [{"seed": -1}, {"first": -1}, {"count": -1}, {"width": 0}, {"seed": 1.5}])
+def test_bad_keys_are_refused(bad: dict[str, int]) -> None:
+    arguments = {"seed": 1, "stream": "s", "first": 0, "count": 1} | bad
+    with pytest.raises(ParameterError, match=next(iter(bad))):
+        uniforms(**arguments)  # type: ignore[arg-type]
