@@ -53,6 +53,16 @@ class ContextSets:
             alive[s, : len(array)] = True
         return cls(contexts, alive)
 
+    @classmethod
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
+        """All sets of the parts, in order, padded to the most arms among them."""
+        arms = max(part.contexts.shape[1] for part in parts)
+        widths = [((0, 0), (0, arms - part.contexts.shape[1])) for part in parts]
+        return cls(
+            np.concatenate([np.pad(p.contexts, (*w, (0, 0))) for p, w in zip(parts, widths, strict=True)]),
+            np.concatenate([np.pad(p.alive, w) for p, w in zip(parts, widths, strict=True)]),
+        )
+
     def __len__(self) -> int:
         return len(self.contexts)
 

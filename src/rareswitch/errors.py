@@ -37,6 +37,10 @@ class FileFormatError(InputError):
     """A file is missing, truncated, of a foreign format or holds something else than expected."""
 
 
+class BatchError(RareswitchError, ValueError):
+    """A batch was fed twice, out of order, short, or to a learner it does not belong to."""
+
+
 class CertificateError(RareswitchError, ArithmeticError):
     """A design could not be brought to the accuracy asked for."""
 

@@ -54,8 +54,38 @@ def _fused(builder: Any, factor: Any, other: Any, addend: Any) -> Any:
     return builder.call(function, [factor, other, addend])
 
 
-def _blocks(builder: Any, start: Any, stop: Any) -> Any:
-    return cgutils.for_range_slice(builder, start, stop, ir.Constant(_INT, WIDTH), intp=_INT)
+def _spread(builder: Any, value: Any) -> Any:
+    """The same number in every lane."""
+    undefined = ir.Constant(_LANES, ir.Undefined)
+    lanes = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(lanes, undefined, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH))
+
+
+def _blocks(builder: Any, start: Any, stop: Any, blocks: int = 1) -> Any:
+    """A loop over the columns from start to stop, ``blocks`` times the width at a time."""
+    return cgutils.for_range_slice(builder, start, stop, ir.Constant(_INT, blocks * WIDTH), intp=_INT)
+
+
+def _load(builder: Any, row: Any, column: Any) -> Any:
+    return builder.load(_lanes_at(builder, row, column), align=8)
+
+
+def _store(builder: Any, lanes: Any, row: Any, column: Any) -> None:
+    builder.store(lanes, _lanes_at(builder, row, column), align=8)
+
+
+def _sum(builder: Any, lanes: Any) -> Any:
+    """The sum of the lanes: halves added to each other until one is left."""
+    count = WIDTH
+    while count > 1:
+        count //= 2
+        undefined = ir.Constant(lanes.type, ir.Undefined)
+        parts = [
+            builder.shuffle_vector(lanes, undefined, ir.Constant(ir.VectorType(ir.IntType(32), count), list(places)))
+            for places in (range(count), range(count, 2 * count))
+        ]
+        lanes = builder.fadd(*parts)
+    return builder.extract_element(lanes, ir.Constant(ir.IntType(32), 0))
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -70,25 +100,27 @@ def fma(typing_context: Any, factor: Any, other: Any, addend: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def dot_rows(typing_context: Any, left: Any, i: Any, right: Any, j: Any, stop: Any) -> Any:
-    """Σ_c left[i, c] · right[j, c] over c < stop: eight running sums, then a fixed tree."""
+def dot_four(typing_context: Any, target: Any, left: Any, i: Any, right: Any, j: Any, stop: Any) -> Any:
+    """target[k, i] = Σ_c left[i, c] · right[k, c] over c < stop, for the four rows k = j … j + 3."""
     index = types.int64
-    signature = types.float64(left, index, right, index, index)
+    signature = types.void(target, left, index, right, index, index)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        first = _row_pointer(context, builder, left, args[0], args[1])
-        second = _row_pointer(context, builder, right, args[2], args[3])
-        total = cgutils.alloca_once_value(builder, ir.Constant(_LANES, [0.0] * WIDTH))
-        with _blocks(builder, ir.Constant(_INT, 0), args[4]) as (column, _):
-            x = builder.load(_lanes_at(builder, first, column), align=8)
-            y = builder.load(_lanes_at(builder, second, column), align=8)
-            builder.store(_fused(builder, x, y, builder.load(total)), total)
-        lanes = builder.load(total)
-        sums = [builder.extract_element(lanes, ir.Constant(ir.IntType(32), k)) for k in range(WIDTH)]
-        while len(sums) > 1:
-            half = len(sums) // 2
-            sums = [builder.fadd(sums[k], sums[k + half]) for k in range(half)]
-        return sums[0]
+        first = _row_pointer(context, builder, left, args[1], args[2])
+        rows = [builder.add(args[4], ir.Constant(_INT, k)) for k in range(4)]
+        others = [_row_pointer(context, builder, right, args[3], row) for row in rows]
+        zero = ir.Constant(_LANES, [0.0] * WIDTH)
+        totals = [cgutils.alloca_once_value(builder, zero) for _ in rows]
+        for total in totals:
+            builder.store(zero, total)
+        with _blocks(builder, ir.Constant(_INT, 0), args[5]) as (column, _):
+            x = _load(builder, first, column)
+            for total, other in zip(totals, others, strict=True):
+                builder.store(_fused(builder, x, _load(builder, other, column), builder.load(total)), total)
+        for total, row in zip(totals, rows, strict=True):
+            into = _row_pointer(context, builder, target, args[0], row)
+            builder.store(_sum(builder, builder.load(total)), builder.gep(into, [args[2]]))
+        return context.get_dummy_value()
 
     return signature, generate
 
@@ -101,15 +133,85 @@ def add_row(typing_context: Any, target: Any, i: Any, source: Any, j: Any, facto
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         into = _row_pointer(context, builder, target, args[0], args[1])
-        source_row = _row_pointer(context, builder, source, args[2], args[3])
-        undefined = ir.Constant(_LANES, ir.Undefined)
-        lanes = builder.insert_element(undefined, args[4], ir.Constant(ir.IntType(32), 0))
-        spread = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
-        factors = builder.shuffle_vector(lanes, undefined, spread)
+        row = _row_pointer(context, builder, source, args[2], args[3])
+        factors = _spread(builder, args[4])
         with _blocks(builder, args[5], args[6]) as (column, _):
-            x = builder.load(_lanes_at(builder, source_row, column), align=8)
-            at = _lanes_at(builder, into, column)
-            builder.store(_fused(builder, factors, x, builder.load(at, align=8)), at, align=8)
+            added = _fused(builder, factors, _load(builder, row, column), _load(builder, into, column))
+            _store(builder, added, into, column)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def add_rows(
+    typing_context: Any, target: Any, base: Any, i: Any, factors: Any, j: Any, source: Any, rows: Any, stop: Any
+) -> Any:
+    """target[i, c] = base[i, c] + Σ_{k < rows} factors[j, k] · source[k, c] for c < stop, added in the order of k."""
+    index = types.int64
+    signature = types.void(target, base, index, factors, index, source, index, index)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        into = _row_pointer(context, builder, target, args[0], args[2])
+        base_row = _row_pointer(context, builder, base, args[1], args[2])
+        factor_row = _row_pointer(context, builder, factors, args[3], args[4])
+        stop = args[7]
+        start = ir.Constant(_INT, 0)
+        # several blocks side by side, so that one multiply-add need not wait for the last; then what is left over
+        for blocks in (4, 2, 1):
+            wide = ir.Constant(_INT, blocks * WIDTH)
+            end = builder.sub(stop, builder.srem(builder.sub(stop, start), wide))
+            with _blocks(builder, start, end, blocks) as (column, _):
+                columns = [builder.add(column, ir.Constant(_INT, b * WIDTH)) for b in range(blocks)]
+                totals = [cgutils.alloca_once(builder, _LANES) for _ in columns]
+                for total, at in zip(totals, columns, strict=True):
+                    builder.store(_load(builder, base_row, at), total)
+                with cgutils.for_range(builder, args[6], intp=_INT) as row:
+                    source_row = _row_pointer(context, builder, source, args[5], row.index)
+                    factor = _spread(builder, builder.load(builder.gep(factor_row, [row.index])))
+                    for total, at in zip(totals, columns, strict=True):
+                        added = _fused(builder, factor, _load(builder, source_row, at), builder.load(total))
+                        builder.store(added, total)
+                for total, at in zip(totals, columns, strict=True):
+                    _store(builder, builder.load(total), into, at)
+            start = end
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def multiply_row(typing_context: Any, target: Any, i: Any, left: Any, j: Any, right: Any, k: Any, stop: Any) -> Any:
+    """target[i, c] = left[j, c] · right[k, c] for c < stop."""
+    index = types.int64
+    signature = types.void(target, index, left, index, right, index, index)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        into = _row_pointer(context, builder, target, args[0], args[1])
+        first = _row_pointer(context, builder, left, args[2], args[3])
+        second = _row_pointer(context, builder, right, args[4], args[5])
+        with _blocks(builder, ir.Constant(_INT, 0), args[6]) as (column, _):
+            product = builder.fmul(_load(builder, first, column), _load(builder, second, column))
+            _store(builder, product, into, column)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def add_squares(typing_context: Any, target: Any, i: Any, source: Any, j: Any, factor: Any, stop: Any) -> Any:
+    """target[i, c] += factor · source[j, c]² for c < stop."""
+    index = types.int64
+    signature = types.void(target, index, source, index, types.float64, index)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        into = _row_pointer(context, builder, target, args[0], args[1])
+        row = _row_pointer(context, builder, source, args[2], args[3])
+        factors = _spread(builder, args[4])
+        with _blocks(builder, ir.Constant(_INT, 0), args[5]) as (column, _):
+            x = _load(builder, row, column)
+            added = _fused(builder, x, builder.fmul(x, factors), _load(builder, into, column))
+            _store(builder, added, into, column)
         return context.get_dummy_value()
 
     return signature, generate

@@ -8,11 +8,9 @@ import pytest
 
 from rareswitch.design import (
     Argmax,
-    Gaussian,
     GOptimal,
     MixedArgmax,
     MixedSoftmax,
-    OneBig,
     Sampler,
     Softmax,
     Uniform,
@@ -20,6 +18,7 @@ from rareswitch.design import (
     frank_wolfe_design,
     staged_design,
 )
+from rareswitch.distributions import Gaussian, OneBig
 
 DIM, ARMS = 4, 7
 _SOURCE = OneBig(dim=DIM, arms=ARMS)

@@ -18,6 +18,7 @@ FAMILIES = (
     "extreme scale",
     "one-hot",
     "near-dependent coordinates",
+    "features from 1e-9 to 1e9",
     "tiny, near-collinear and mixed",
 )
 
@@ -55,6 +56,8 @@ def degenerate_set(rng: np.random.Generator, family: str) -> tuple[FloatArray, B
         x = np.hstack([np.eye(dim)[rng.integers(0, dim, arms)], np.eye(2)[rng.integers(0, 2, arms)]])
     elif family == "near-dependent coordinates":
         x[:, -1] = 0.3 * x[:, 0] + small * rng.standard_normal(arms)
+    elif family == "features from 1e-9 to 1e9":
+        x *= 10.0 ** rng.uniform(-9, 9, dim)
     else:
         x *= norms
         x[rng.integers(0, arms)] = x[0] * (1 + 1e-9) + 1e-11 * rng.standard_normal(dim)

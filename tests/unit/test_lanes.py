@@ -1,18 +1,10 @@
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
-from rareswitch.lanes import add_row, compiled, dot_rows, fma, padded
-
-
-@compiled
-def call_dot(left, i, right, j, stop):  # type: ignore[no-untyped-def]
-    return dot_rows(left, i, right, j, stop)
-
-
-@compiled
-def call_add(target, i, source, j, factor, start, stop):  # type: ignore[no-untyped-def]
-    add_row(target, i, source, j, factor, start, stop)
+from rareswitch.lanes import add_row, add_rows, add_squares, compiled, dot_four, fma, multiply_row, padded
+from rareswitch.validation import FloatArray
 
 
 @compiled
@@ -20,36 +12,93 @@ def call_fma(a, b, c):  # type: ignore[no-untyped-def]
     return fma(a, b, c)
 
 
+@compiled
+def call_dot_four(target, left, i, right, j, stop):  # type: ignore[no-untyped-def]
+    dot_four(target, left, i, right, j, stop)
+
+
+@compiled
+def call_add_row(target, i, source, j, factor, start, stop):  # type: ignore[no-untyped-def]
+    add_row(target, i, source, j, factor, start, stop)
+
+
+@compiled
+def call_add_rows(target, base, i, factors, j, source, rows, stop):  # type: ignore[no-untyped-def]
+    add_rows(target, base, i, factors, j, source, rows, stop)
+
+
+@compiled
+def call_multiply_row(target, i, left, j, right, k, stop):  # type: ignore[no-untyped-def]
+    multiply_row(target, i, left, j, right, k, stop)
+
+
+@compiled
+def call_add_squares(target, i, source, j, factor, stop):  # type: ignore[no-untyped-def]
+    add_squares(target, i, source, j, factor, stop)
+
+
 def rounded_once(a: float, b: float, c: float) -> float:
     return float(Fraction(a) * Fraction(b) + Fraction(c))
 
 
+def numbers(seed: int, rows: int, columns: int) -> FloatArray:
+    return np.random.default_rng(seed).standard_normal((rows, columns))
+
+
 def test_fma_rounds_once() -> None:
-    rng = np.random.default_rng(1)
-    for a, b in rng.standard_normal((50, 2)):
+    for a, b in numbers(1, 50, 2):
         c = -a * b
         assert call_fma(a, b, c) == rounded_once(a, b, c) != 0.0
 
 
 def test_the_order_of_a_dot_product_is_fixed() -> None:
-    rng = np.random.default_rng(2)
-    x, y = rng.standard_normal((3, 24)), rng.standard_normal((2, 24))
-    sums = [0.0] * 8
-    for c in range(24):
-        sums[c % 8] = rounded_once(x[2, c], y[1, c], sums[c % 8])
-    quads = [sums[k] + sums[k + 4] for k in range(4)]
-    pairs = [quads[k] + quads[k + 2] for k in range(2)]
-    assert call_dot(x, 2, y, 1, 24) == pairs[0] + pairs[1]
+    x, y = numbers(2, 3, 24), numbers(3, 6, 24)
+    target = np.zeros((6, 3))
+    call_dot_four(target, x, 2, y, 1, 24)
+    for row in range(1, 5):
+        sums = [0.0] * 8
+        for c in range(24):
+            sums[c % 8] = rounded_once(x[2, c], y[row, c], sums[c % 8])
+        quads = [sums[k] + sums[k + 4] for k in range(4)]
+        pairs = [quads[k] + quads[k + 2] for k in range(2)]
+        assert target[row, 2] == pairs[0] + pairs[1]
+    assert np.count_nonzero(target) == 4
 
 
 def test_add_row_touches_its_range_alone() -> None:
-    rng = np.random.default_rng(3)
-    x, y = rng.standard_normal((3, 24)), rng.standard_normal((3, 24))
+    x, y = numbers(4, 3, 24), numbers(5, 3, 24)
     expected = x.copy()
     for c in range(8, 24):
         expected[1, c] = rounded_once(0.3, y[2, c], x[1, c])
-    call_add(x, 1, y, 2, 0.3, 8, 24)
+    call_add_row(x, 1, y, 2, 0.3, 8, 24)
     np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("columns", [8, 16, 24, 32, 56, 104])
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_rows_are_added_in_order(columns: int, rows: int) -> None:
+    target, base = numbers(6, 2, columns + 8), numbers(7, 2, columns + 8)
+    factors, source = numbers(8, 3, 5), numbers(9, 5, columns + 8)
+    expected = target.copy()
+    for c in range(columns):
+        total = base[1, c]
+        for k in range(rows):
+            total = rounded_once(factors[2, k], source[k, c], total)
+        expected[1, c] = total
+    call_add_rows(target, base, 1, factors, 2, source, rows, columns)
+    np.testing.assert_array_equal(target, expected)
+
+
+def test_products_and_squares() -> None:
+    target, x, y = numbers(10, 2, 16), numbers(11, 2, 16), numbers(12, 2, 16)
+    expected = target.copy()
+    expected[1, :8] = x[0, :8] * y[1, :8]
+    call_multiply_row(target, 1, x, 0, y, 1, 8)
+    np.testing.assert_array_equal(target, expected)
+    for c in range(16):
+        expected[0, c] = rounded_once(x[1, c], x[1, c] * 0.7, target[0, c])
+    call_add_squares(target, 0, x, 1, 0.7, 16)
+    np.testing.assert_array_equal(target, expected)
 
 
 def test_padding() -> None:

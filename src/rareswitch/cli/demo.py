@@ -8,15 +8,8 @@ import numpy as np
 
 from rareswitch.context_files import ContextFile
 from rareswitch.contexts import ContextSets
-from rareswitch.design import (
-    GOptimal,
-    OneBig,
-    Sampler,
-    Uniform,
-    core_learning,
-    frank_wolfe_design,
-    g_optimal,
-)
+from rareswitch.design import GOptimal, Sampler, Uniform, core_learning, frank_wolfe_design, g_optimal
+from rareswitch.distributions import OneBig
 from rareswitch.report import design_plot
 from rareswitch.report.design_table import design_text
 from rareswitch.report.exploration import exploration_table, explore

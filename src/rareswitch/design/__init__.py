@@ -1,7 +1,6 @@
 """Optimal designs: G-optimal for one set of arms, distributional for a whole source of them."""
 
 from rareswitch.design.core import Core, CoreDesign, core_identification, core_learning
-from rareswitch.design.distributions import Anisotropic, ContextDistribution, Counterexample, Gaussian, OneBig
 from rareswitch.design.frank_wolfe import CertifiedDesign, frank_wolfe_design
 from rareswitch.design.goptimal import Design, g_optimal
 from rareswitch.design.sampling import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Sampler, Softmax, Uniform
@@ -9,19 +8,14 @@ from rareswitch.design.staged import StagedDesign, staged_design
 from rareswitch.design.variation import deviation, information, variation
 
 __all__ = [
-    "Anisotropic",
     "Argmax",
     "CertifiedDesign",
-    "ContextDistribution",
     "Core",
     "CoreDesign",
-    "Counterexample",
     "Design",
     "GOptimal",
-    "Gaussian",
     "MixedArgmax",
     "MixedSoftmax",
-    "OneBig",
     "Sampler",
     "Softmax",
     "StagedDesign",

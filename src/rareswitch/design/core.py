@@ -62,7 +62,7 @@ def core_identification(
 
     Examples
     --------
-    >>> from rareswitch.design import Gaussian
+    >>> from rareswitch.distributions import Gaussian
     >>> sets = Gaussian(dim=3, arms=5).draw(100, seed=1)
     >>> core = core_identification(sets.contexts, regularization=1e-3)
     >>> len(core.indices), core.iterations
@@ -106,7 +106,8 @@ def core_learning(
 
     Examples
     --------
-    >>> from rareswitch.design import Gaussian, variation
+    >>> from rareswitch.design import variation
+    >>> from rareswitch.distributions import Gaussian
     >>> sets = Gaussian(dim=3, arms=5).draw(100, seed=1)
     >>> learned = core_learning(sets.contexts, regularization=1e-3)
     >>> variation(learned.policy, sets.contexts, regularization=1e-3) < 9

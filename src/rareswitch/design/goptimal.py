@@ -12,6 +12,7 @@ from rareswitch.errors import CertificateError, CertificateWarning
 from rareswitch.validation import FloatArray, IntArray, context_sets, number, whole
 
 SMALLEST_TOL = 1e-8
+_NONE = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)
@@ -97,44 +98,48 @@ def g_optimal(contexts: Any, alive: Any = None, *, tol: float = 0.05, threads: i
     passes = np.empty(n, dtype=np.int64)
     status = np.empty(n, dtype=np.int64)
 
-    def solve(rows: slice) -> None:
-        design_sets(
-            sets.contexts[rows], sets.alive[rows], tol, weights[rows], leverages[rows], max_leverage[rows],
-            rank[rows], residual[rows], passes[rows], status[rows],
-        )  # fmt: skip
-
+    outputs = (weights, leverages, max_leverage, rank, residual, passes, status)
     if threads == 1 or n == 1:
-        solve(slice(None))
+        design_sets(sets.contexts, sets.alive, tol, *outputs)
     else:
         edges = np.linspace(0, n, min(threads, n) + 1).astype(int)
+
+        def solve(rows: slice) -> None:
+            design_sets(sets.contexts[rows], sets.alive[rows], tol, *(array[rows] for array in outputs))
+
         with ThreadPoolExecutor(len(edges) - 1) as pool:
             list(pool.map(solve, map(slice, edges[:-1], edges[1:])))
-    failed = _refuse_failures(status, max_leverage, rank, tol, sets.single)
-    weights[failed] = leverages[failed] = np.nan
-    for array in (weights, leverages, max_leverage, rank, residual, passes):
-        array.flags.writeable = False
-    design = Design(
-        weights=weights, leverages=leverages, max_leverage=max_leverage, rank=rank,
-        residual=residual, passes=passes, failed=failed,
-    )  # fmt: skip
-    return design[0] if sets.single else design
+    failed = _NONE
+    if status.any():
+        failed = _refuse_failures(status, max_leverage, rank, tol, sets.single)
+        weights[failed] = leverages[failed] = np.nan
+    weights.flags.writeable = leverages.flags.writeable = False
+    one: Any = 0 if sets.single else slice(None)
+    return Design(
+        weights=weights[one],
+        leverages=leverages[one],
+        max_leverage=max_leverage[one],
+        rank=rank[one],
+        residual=residual[one],
+        passes=passes[one],
+        failed=failed,
+    )
 
 
 def _refuse_failures(status: IntArray, max_leverage: FloatArray, rank: IntArray, tol: float, single: bool) -> IntArray:
     failed = np.flatnonzero(status != CERTIFIED)
-    if failed.size:
-        first = failed[0]
-        text = (
-            f"max leverage {max_leverage[first]:.6g} where (1 + tol)·rank = {(1 + tol) * rank[first]:.6g} was asked "
-            "for. Ask for a larger tol."
-        )
-        if single:
-            raise CertificateError(f"the design of this set could not be certified: {text}")
-        shown = ", ".join(map(str, failed[:10])) + (", …" if failed.size > 10 else "")
-        warnings.warn(
-            f"{failed.size} of {len(status)} designs could not be certified and are NaN: sets {shown}. "
-            f"Set {first} has {text}",
-            CertificateWarning,
-            stacklevel=3,
-        )
+    first = failed[0]
+    text = (
+        f"max leverage {max_leverage[first]:.6g} where (1 + tol)·rank = {(1 + tol) * rank[first]:.6g} was asked for. "
+        "Ask for a larger tol."
+    )
+    if single:
+        raise CertificateError(f"the design of this set could not be certified: {text}")
+    shown = ", ".join(map(str, failed[:10])) + (", …" if failed.size > 10 else "")
+    warnings.warn(
+        f"{failed.size} of {len(status)} designs could not be certified and are NaN: sets {shown}. "
+        f"Set {first} has {text}",
+        CertificateWarning,
+        stacklevel=3,
+    )
     return failed

@@ -9,12 +9,12 @@ import math
 
 import numpy as np
 
-from rareswitch.lanes import add_row, compiled, dot_rows, fma, padded
+from rareswitch.lanes import add_row, add_rows, add_squares, compiled, dot_four, fma, multiply_row, padded
 
 padded_length = compiled(padded)
 
 RANK_TOLERANCE = 1e-13  # an arm this close to a span, relative to its own norm and with features scaled, lies in it
-NEGLIGIBLE = 1e-100  # an arm whose every feature is this small, relative to that feature's largest, counts as zero
+NEGLIGIBLE = 1e-100  # an arm with no feature above this, relative to that feature's largest, counts as zero
 TRUSTED_CONDITION = 1e5  # double precision certifies M when the inverse of its correlation matrix has this trace
 WORST_CONDITION = 1e7  # the same in span coordinates, where it stays near the square of the rank
 MULTIPLICATIVE_PASSES = 8  # then vertex exchange, whose convergence is linear
@@ -24,97 +24,95 @@ CERTIFIED, NOT_MET, ILL_CONDITIONED = 0, 1, 2
 
 
 @compiled
-def _factor(arms, weights, scaled, factor, diagonal, dim):  # type: ignore[no-untyped-def]
-    """Cholesky factor of M = Σ w x xᵀ = RᵀR, R upper triangular; False where M is numerically singular."""
+def _factor(arms, weights, scaled, matrix, lower, pivots, diagonal, dim):  # type: ignore[no-untyped-def]
+    """Factor M = Σ w x xᵀ = L·D·Lᵀ, L unit lower triangular; False where M is numerically singular.
+
+    ``lower`` becomes -L below its diagonal, the multiples that a forward substitution adds; ``pivots`` 1/D and
+    ``diagonal`` that of M.
+    """
     length = arms.shape[1]
-    width = factor.shape[1]
+    width = matrix.shape[1]
     for j in range(dim):
-        for i in range(length):
-            scaled[j, i] = arms[j, i] * weights[i]
-        for k in range(j + 1):
-            factor[k, j] = dot_rows(scaled, j, arms, k, length)
-        diagonal[j] = factor[j, j]
+        multiply_row(scaled, j, arms, j, weights, 0, length)
+        for k in range(0, j + 1, 4):
+            dot_four(matrix, scaled, j, arms, k, length)
+        diagonal[j] = matrix[j, j]
     for j in range(dim):
-        pivot = factor[j, j]
-        if not pivot > 1e-14 * diagonal[j]:
+        if not matrix[j, j] > 1e-14 * diagonal[j]:
             return False
-        scale = 1.0 / math.sqrt(pivot)
-        for k in range(j, dim):
-            factor[j, k] *= scale
+        pivots[j] = 1.0 / matrix[j, j]
         for k in range(j + 1, dim):
-            add_row(factor, k, factor, j, -factor[j, k], k // 8 * 8, width)
+            lower[k, j] = -matrix[j, k] * pivots[j]
+            add_row(matrix, k, matrix, j, lower[k, j], k // 8 * 8, width)
     return True
 
 
 @compiled
-def _whiten(arms, scaled, factor, leverage, dim):  # type: ignore[no-untyped-def]
-    """``scaled`` becomes R⁻ᵀ·arms and ``leverage`` xᵀM⁻¹x, its squared column norms."""
+def _whiten(arms, scaled, lower, pivots, leverage, dim):  # type: ignore[no-untyped-def]
+    """``scaled`` becomes L⁻¹·arms and ``leverage`` xᵀM⁻¹x, the sum over its rows of squares divided by D."""
     length = arms.shape[1]
-    for j in range(dim):
-        for i in range(length):
-            scaled[j, i] = arms[j, i]
     for i in range(length):
-        leverage[i] = 0.0
+        leverage[0, i] = 0.0
     for j in range(dim):
-        inverse = 1.0 / factor[j, j]
-        for i in range(length):
-            value = scaled[j, i] * inverse
-            scaled[j, i] = value
-            leverage[i] += value * value
-        for k in range(j + 1, dim):
-            add_row(scaled, k, scaled, j, -factor[j, k], 0, length)
+        add_rows(scaled, arms, j, lower, j, scaled, j, length)
+        add_squares(leverage, 0, scaled, j, pivots[j], length)
 
 
 @compiled
-def _condition(factor, diagonal, inverse, dim):  # type: ignore[no-untyped-def]
-    """Trace of the inverse of the correlation matrix of M: Σ_j M_jj (M⁻¹)_jj. It bounds how rounding is amplified."""
+def _condition(lower, pivots, diagonal, inverse, dim, enough):  # type: ignore[no-untyped-def]
+    """Trace of the inverse of the correlation matrix C of M, Σ_j M_jj (M⁻¹)_jj: how much rounding is amplified.
+
+    Where an upper bound of it is already below ``enough``, that bound. The eigenvalues of C sum to dim, so its smallest
+    is at least det C/(1 + 1/(dim - 1))^(dim - 1) ≥ det C/e, and the trace at most e·dim/det C.
+    """
+    bound = math.e * dim
+    for j in range(dim):
+        bound *= diagonal[j] * pivots[j]
+    if bound <= enough:
+        return bound
     width = inverse.shape[1]
+    trace = 0.0
     for j in range(dim):
         for k in range(width):
             inverse[j, k] = 0.0
         inverse[j, j] = 1.0
-    trace = 0.0
-    for j in range(dim):
-        scale = 1.0 / factor[j, j]
+        add_rows(inverse, inverse, j, lower, j, inverse, j, (j // 8 + 1) * 8)
         for k in range(j + 1):
-            inverse[j, k] *= scale
-            trace += diagonal[k] * inverse[j, k] * inverse[j, k]
-        for k in range(j + 1, dim):
-            add_row(inverse, k, inverse, j, -factor[j, k], 0, min(width, (j // 8 + 1) * 8))
+            trace += diagonal[k] * inverse[j, k] * inverse[j, k] * pivots[j]
     return trace
 
 
 @compiled
-def _exchange(scaled, weights, leverage, inverse, gains, dim, count, tol, steps):  # type: ignore[no-untyped-def]
+def _exchange(scaled, pivots, weights, leverage, inverse, gains, dim, count, tol, steps):  # type: ignore[no-untyped-def]
     """Move weight towards the arm of largest leverage or away from that of the smallest (Todd and Yıldırım 2007).
 
-    ``scaled`` is whitened at the incoming weights, ``inverse`` tracks M⁻¹ in those coordinates.
+    ``scaled`` is L⁻¹·arms at the incoming weights; ``inverse`` tracks M⁻¹ in those coordinates, where it starts as D⁻¹.
     """
     length = scaled.shape[1]
     for j in range(dim):
         for k in range(dim):
             inverse[j, k] = 0.0
-        inverse[j, j] = 1.0
+        inverse[j, j] = pivots[j]
     direction = np.empty(dim)
     for _ in range(steps):
         high, low = 0, -1
         for i in range(count):
-            if leverage[i] > leverage[high]:
+            if leverage[0, i] > leverage[0, high]:
                 high = i
-            if weights[i] > 0.0 and (low < 0 or leverage[i] < leverage[low]):
+            if weights[0, i] > 0.0 and (low < 0 or leverage[0, i] < leverage[0, low]):
                 low = i
-        if leverage[high] <= (1.0 + 0.5 * tol) * dim:
+        if leverage[0, high] <= (1.0 + 0.5 * tol) * dim:
             return
-        if leverage[high] - dim >= dim - leverage[low] or weights[low] >= 1.0:
+        if leverage[0, high] - dim >= dim - leverage[0, low] or weights[0, low] >= 1.0:
             arm = high
-            step = (leverage[arm] / dim - 1.0) / (leverage[arm] - 1.0)
+            step = (leverage[0, arm] / dim - 1.0) / (leverage[0, arm] - 1.0)
             dropped = False
         else:
             arm = low
-            step = -weights[arm] / (1.0 - weights[arm])
+            step = -weights[0, arm] / (1.0 - weights[0, arm])
             dropped = True
-            if leverage[arm] > 1.0:
-                inner = (leverage[arm] / dim - 1.0) / (leverage[arm] - 1.0)
+            if leverage[0, arm] > 1.0:
+                inner = (leverage[0, arm] / dim - 1.0) / (leverage[0, arm] - 1.0)
                 if inner > step:
                     step, dropped = inner, False
         for j in range(dim):
@@ -126,12 +124,12 @@ def _exchange(scaled, weights, leverage, inverse, gains, dim, count, tol, steps)
             gains[0, i] = 0.0
         for j in range(dim):
             add_row(gains, 0, scaled, j, direction[j], 0, length)
-        shrink = step / (1.0 - step + step * leverage[arm])
+        shrink = step / (1.0 - step + step * leverage[0, arm])
         keep = 1.0 - step
         for i in range(count):
-            leverage[i] = (leverage[i] - shrink * gains[0, i] * gains[0, i]) / keep
-            weights[i] *= keep
-        weights[arm] = 0.0 if dropped else weights[arm] + step
+            leverage[0, i] = (leverage[0, i] - shrink * gains[0, i] * gains[0, i]) / keep
+            weights[0, i] *= keep
+        weights[0, arm] = 0.0 if dropped else weights[0, arm] + step
         for j in range(dim):
             for k in range(dim):
                 inverse[j, k] = (inverse[j, k] - shrink * direction[j] * direction[k]) / keep
@@ -139,39 +137,46 @@ def _exchange(scaled, weights, leverage, inverse, gains, dim, count, tol, steps)
 
 @compiled
 def _optimize(  # type: ignore[no-untyped-def]
-    arms, scaled, factor, inverse, diagonal, gains, weights, leverage, dim, count, tol, condition_limit
+    arms, scaled, matrix, lower, pivots, inverse, diagonal, gains, weights, leverage, dim, count, tol, condition_limit
 ):
     """Weights with max leverage ≤ (1 + tol)·dim for arms that span their ``dim`` coordinates.
 
     Each pass factors M afresh, so the leverages at return are those of the returned weights: the certificate.
     Returns the status, the largest leverage and the number of passes.
     """
-    for i in range(weights.shape[0]):
-        weights[i] = 1.0 / count if i < count else 0.0
+    for i in range(weights.shape[1]):
+        weights[0, i] = 1.0 / count if i < count else 0.0
+    if dim == 1:  # the longest arm takes all; an exchange of weight would have no interior optimum
+        longest = 0
+        for i in range(count):
+            weights[0, i] = 0.0
+            if abs(arms[0, i]) > abs(arms[0, longest]):
+                longest = i
+        weights[0, longest] = 1.0
     for passes in range(1, MULTIPLICATIVE_PASSES + EXCHANGE_ROUNDS + 1):
-        if not _factor(arms, weights, scaled, factor, diagonal, dim):
+        if not _factor(arms, weights, scaled, matrix, lower, pivots, diagonal, dim):
             return ILL_CONDITIONED, 0.0, passes
-        _whiten(arms, scaled, factor, leverage, dim)
+        _whiten(arms, scaled, lower, pivots, leverage, dim)
         largest, smallest = 0.0, np.inf
         for i in range(count):
-            largest = max(largest, leverage[i])
-            smallest = min(smallest, leverage[i])
+            largest = max(largest, leverage[0, i])
+            smallest = min(smallest, leverage[0, i])
         if largest <= (1.0 + tol) * dim:
-            if not _condition(factor, diagonal, inverse, dim) <= condition_limit:
+            if not _condition(lower, pivots, diagonal, inverse, dim, condition_limit) <= condition_limit:
                 return ILL_CONDITIONED, largest, passes
             return CERTIFIED, largest, passes
         if passes <= MULTIPLICATIVE_PASSES:
             # w ← w (g - ½ min g), Dette, Pepelyshev and Zhigljavsky (2008)
             for i in range(count):
-                weights[i] *= leverage[i] - 0.5 * smallest
+                weights[0, i] *= leverage[0, i] - 0.5 * smallest
         else:
-            _exchange(scaled, weights, leverage, inverse, gains, dim, count, tol, 8 * dim)
+            _exchange(scaled, pivots, weights, leverage, inverse, gains, dim, count, tol, 8 * dim)
         total = 0.0
         for i in range(count):
-            total += weights[i]
+            total += weights[0, i]
         scale = 1.0 / total
         for i in range(count):
-            weights[i] *= scale
+            weights[0, i] *= scale
     return NOT_MET, largest, passes
 
 
@@ -249,33 +254,37 @@ def _span_coordinates(arms, residual, dim, count):  # type: ignore[no-untyped-de
 
 
 @compiled
-def _gather(context, alive, arms, chosen):  # type: ignore[no-untyped-def]
-    """Lay the living arms that are not zero out along the lanes; returns how many there are.
-
-    Each feature is scaled by a power of two to a largest entry in [1, 2), which changes no leverage.
-    """
-    dim, length = arms.shape
-    scales = np.zeros(dim)
-    for i in range(context.shape[0]):
-        if alive[i]:
-            for j in range(dim):
-                scales[j] = max(scales[j], abs(context[i, j]))
-    for j in range(dim):
-        scales[j] = math.ldexp(1.0, min(1 - math.frexp(scales[j])[1], 1000))
+def _gather(context, alive, scales, arms, chosen):  # type: ignore[no-untyped-def]
+    """Lay the living arms that are not zero out along the lanes, features scaled; returns how many there are."""
+    dim, length = context.shape[1], arms.shape[1]
     count = 0
     for i in range(context.shape[0]):
-        size = 0.0
         if alive[i]:
+            size = 0.0
             for j in range(dim):
-                arms[j, count] = context[i, j] * scales[j]
-                size = max(size, abs(arms[j, count]))
-        if size > NEGLIGIBLE:
-            chosen[count] = i
-            count += 1
+                value = context[i, j] * scales[j]
+                arms[j, count] = value
+                size = max(size, abs(value))
+            if size > NEGLIGIBLE:
+                chosen[count] = i
+                count += 1
     for j in range(dim):
         for i in range(count, length):
             arms[j, i] = 0.0
     return count
+
+
+@compiled
+def _equalize(context, alive, scales):  # type: ignore[no-untyped-def]
+    """``scales`` become the powers of two that bring the largest entry of each feature into [1, 2)."""
+    for j in range(scales.shape[0]):
+        scales[j] = 0.0
+    for i in range(context.shape[0]):
+        if alive[i]:
+            for j in range(scales.shape[0]):
+                scales[j] = max(scales[j], abs(context[i, j]))
+    for j in range(scales.shape[0]):
+        scales[j] = math.ldexp(1.0, min(1 - math.frexp(scales[j])[1], 1000))
 
 
 @compiled
@@ -289,14 +298,17 @@ def design_sets(  # type: ignore[no-untyped-def]
     n, arm_count, dim = contexts.shape
     length = padded_length(arm_count)
     width = padded_length(dim)
-    arms = np.zeros((dim, length))
+    arms = np.zeros((width, length))  # padded in both directions, because rows are multiplied four at a time
     scaled = np.zeros((dim, length))
-    factor = np.zeros((dim, width))
+    matrix = np.zeros((width, width))
+    lower = np.zeros((dim, width))
+    pivots = np.zeros(dim)
     inverse = np.zeros((dim, width))
     diagonal = np.zeros(dim)
+    scales = np.zeros(dim)
     gains = np.zeros((1, length))
-    work_weights = np.zeros(length)
-    leverage = np.zeros(length)
+    work_weights = np.zeros((1, length))
+    leverage = np.zeros((1, length))
     chosen = np.zeros(arm_count, dtype=np.int64)
     for s in range(n):
         choices = 0
@@ -316,7 +328,29 @@ def design_sets(  # type: ignore[no-untyped-def]
                     weights[s, i] = 1.0 / choices
                     leverages[s, i] = choices
             continue
-        count = _gather(contexts[s], alive[s], arms, chosen)
+        # as given first: a factorisation does not mind the scale of features; where it fails, in span coordinates
+        limit = TRUSTED_CONDITION
+        for j in range(dim):
+            scales[j] = 1.0
+        count = _gather(contexts[s], alive[s], scales, arms, chosen)
+        spanned = dim
+        if count < dim:
+            limit = WORST_CONDITION
+        while True:
+            if limit == WORST_CONDITION:
+                _equalize(contexts[s], alive[s], scales)
+                count = _gather(contexts[s], alive[s], scales, arms, chosen)
+                if count == 0:
+                    break
+                spanned, residual[s] = _span_coordinates(arms, scaled, dim, count)
+            outcome, largest, tries = _optimize(
+                arms, scaled, matrix, lower, pivots, inverse, diagonal, gains, work_weights, leverage, spanned, count,
+                tol, limit,
+            )  # fmt: skip
+            passes[s] += tries
+            if outcome != ILL_CONDITIONED or limit == WORST_CONDITION:
+                break
+            limit = WORST_CONDITION
         if count == 0:
             rank[s] = 0
             max_leverage[s] = 0.0
@@ -324,25 +358,12 @@ def design_sets(  # type: ignore[no-untyped-def]
                 if alive[s, i]:
                     weights[s, i] = 1.0 / choices
             continue
-        spanned, limit = dim, TRUSTED_CONDITION
-        if count < dim:
-            spanned, limit = 0, WORST_CONDITION
-        while True:
-            if limit == WORST_CONDITION:
-                spanned, residual[s] = _span_coordinates(arms, scaled, dim, count)
-            outcome, largest, tries = _optimize(
-                arms, scaled, factor, inverse, diagonal, gains, work_weights, leverage, spanned, count, tol, limit
-            )
-            passes[s] += tries
-            if outcome != ILL_CONDITIONED or limit == WORST_CONDITION:
-                break
-            limit = WORST_CONDITION
         status[s] = outcome
         rank[s] = spanned
         max_leverage[s] = largest
         for i in range(count):
-            weights[s, chosen[i]] = work_weights[i]
-            leverages[s, chosen[i]] = leverage[i]
+            weights[s, chosen[i]] = work_weights[0, i]
+            leverages[s, chosen[i]] = leverage[0, i]
 
 
 @compiled
@@ -352,15 +373,18 @@ def quadratic_forms(contexts, matrix, forms):  # type: ignore[no-untyped-def]
     length = padded_length(arm_count)
     arms = np.zeros((dim, length))
     image = np.zeros((1, length))
+    zero = np.zeros((1, length))
+    twice = np.zeros((dim, dim))  # the forms need one triangle of the matrix, off-diagonal entries counted twice
+    for j in range(dim):
+        for k in range(j):
+            twice[j, k] = 2.0 * matrix[j, k]
+        twice[j, j] = matrix[j, j]
     for s in range(n):
         for i in range(arm_count):
             forms[s, i] = 0.0
             for j in range(dim):
                 arms[j, i] = contexts[s, i, j]
         for j in range(dim):
-            for i in range(length):
-                image[0, i] = matrix[j, j] * arms[j, i]
-            for k in range(j):
-                add_row(image, 0, arms, k, 2.0 * matrix[j, k], 0, length)
+            add_rows(image, zero, 0, twice, j, arms, j + 1, length)
             for i in range(arm_count):
                 forms[s, i] += image[0, i] * arms[j, i]

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from rareswitch.design.sampling import GOptimal, MixedArgmax, MixedSoftmax, powers, scores
 from rareswitch.design.variation import symmetric_inverse, weighted_information
@@ -65,7 +64,7 @@ def staged_design(
 
     Examples
     --------
-    >>> from rareswitch.design import Gaussian
+    >>> from rareswitch.distributions import Gaussian
     >>> sets = Gaussian(dim=3, arms=6).draw(200, seed=1)
     >>> found = staged_design(sets.contexts, regularization=1e-3)
     >>> len(found.policy.weights) == len(found.kept) <= len(found.stage_lengths)
@@ -132,13 +131,12 @@ def _stage(points: FloatArray, mass: FloatArray, start: FloatArray, limit: int) 
     """
     size, _, dim = points.shape
     root = np.linalg.cholesky(start)
+    white = points @ np.linalg.inv(root).T  # coordinates in which W = I
 
     def rows(first: int, last: int) -> FloatArray:
-        """Σ of the outer products of steps first … last - 1 of a block, in coordinates where W = I."""
-        x = points[first:last].reshape(-1, dim)
-        grown = (x * mass[first:last].reshape(-1, 1)).T @ x
-        half = solve_triangular(root, grown, lower=True)
-        return np.asarray(solve_triangular(root, half.T, lower=True))
+        """Σ of the outer products of steps first … last - 1 of a block."""
+        x = white[first:last].reshape(-1, dim)
+        return np.asarray((x * mass[first:last].reshape(-1, 1)).T @ x)
 
     block = rows(0, size)
     whole_blocks = _blocks_within(np.asarray(np.linalg.eigvalsh(block), dtype=np.float64), limit // size + 1)

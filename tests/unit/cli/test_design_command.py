@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from rareswitch.cli import main
-from rareswitch.design import Gaussian, OneBig, g_optimal
+from rareswitch.design import g_optimal
+from rareswitch.distributions import Gaussian, OneBig
 from rareswitch.validation import FloatArray
 
 SQUARE = "x,y\n1,0\n0,1\n0.1,0.1\n"

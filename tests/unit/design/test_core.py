@@ -6,8 +6,6 @@ import pytest
 from rareswitch.contexts import ContextSets
 from rareswitch.design import (
     Argmax,
-    Counterexample,
-    Gaussian,
     GOptimal,
     core_identification,
     core_learning,
@@ -16,6 +14,7 @@ from rareswitch.design import (
     variation,
 )
 from rareswitch.design.variation import symmetric_inverse
+from rareswitch.distributions import Counterexample, Gaussian
 from rareswitch.errors import ParameterError
 from rareswitch.validation import FloatArray, IntArray
 

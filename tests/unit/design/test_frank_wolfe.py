@@ -1,17 +1,8 @@
 import numpy as np
 import pytest
 
-from rareswitch.design import (
-    Anisotropic,
-    Counterexample,
-    Gaussian,
-    GOptimal,
-    OneBig,
-    frank_wolfe_design,
-    staged_design,
-    variation,
-)
-from rareswitch.design.distributions import ContextDistribution
+from rareswitch.design import GOptimal, frank_wolfe_design, staged_design, variation
+from rareswitch.distributions import Anisotropic, ContextDistribution, Counterexample, Gaussian, OneBig
 from rareswitch.errors import CertificateError, ParameterError
 
 SOURCES = [

@@ -3,7 +3,8 @@ import warnings
 import numpy as np
 import pytest
 
-from rareswitch.design import Gaussian, g_optimal
+from rareswitch.design import g_optimal
+from rareswitch.distributions import Gaussian
 from rareswitch.errors import (
     CertificateError,
     CertificateWarning,
@@ -87,6 +88,15 @@ def test_a_linear_map_does_not_change_leverages() -> None:
     x = Gaussian(dim=5, arms=12).draw(1, seed=3).contexts[0]
     skewed = x @ np.diag([1.0, 1e-3, 1e3, 1e-6, 10.0]) @ np.linalg.qr(np.vander(np.arange(1.0, 6.0)))[0]
     np.testing.assert_allclose(g_optimal(skewed, tol=1e-6).leverages, g_optimal(x, tol=1e-6).leverages, rtol=1e-4)
+
+
+def test_in_one_dimension_the_longest_arm_takes_all() -> None:
+    arms = [[1.936], [-0.588], [1.864], [1.864], [-1.935]]
+    assert g_optimal(arms).weights.tolist() == [1.0, 0.0, 0.0, 0.0, 0.0]
+
+
+def test_huge_finite_numbers_are_not_taken_for_infinite() -> None:
+    assert g_optimal([[1e300, 0.0], [1e300, 1e300]]).rank == 2
 
 
 def test_results_are_read_only() -> None:

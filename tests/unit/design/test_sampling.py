@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from rareswitch.design import Argmax, Gaussian, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
+from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
+from rareswitch.distributions import Gaussian
 from rareswitch.errors import ParameterError, ShapeError
 
 CONTEXTS = Gaussian(dim=3, arms=6).draw(40, seed=1).contexts

@@ -3,9 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from rareswitch.design import Anisotropic, Gaussian, GOptimal, OneBig, Uniform, information, staged_design, variation
-from rareswitch.design.distributions import ContextDistribution
+from rareswitch.design import GOptimal, Uniform, information, staged_design, variation
 from rareswitch.design.staged import Form
+from rareswitch.distributions import Anisotropic, ContextDistribution, Gaussian, OneBig
 from rareswitch.errors import ContextNormError, ParameterError
 from reference.algorithm_2 import literal_algorithm_2
 

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from rareswitch.design import Gaussian, GOptimal, OneBig, Uniform, deviation, information, variation
+from rareswitch.design import GOptimal, Uniform, deviation, information, variation
+from rareswitch.distributions import Gaussian, OneBig
 from rareswitch.errors import ParameterError, ShapeError
 
 

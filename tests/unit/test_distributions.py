@@ -4,8 +4,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from rareswitch.design import Anisotropic, Counterexample, Gaussian, OneBig
-from rareswitch.design.distributions import ContextDistribution
+from rareswitch.distributions import Anisotropic, ContextDistribution, Counterexample, Gaussian, OneBig
 from rareswitch.errors import ParameterError
 
 SOURCES = [
