@@ -1,0 +1,94 @@
+"""How wide a confidence interval is: the multiplier α of √(xᵀΛ⁻¹x), and the ridge λ inside Λ."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from rareswitch.errors import ParameterError
+from rareswitch.validation import number, whole
+
+ConfidenceMode = Literal["paper", "tight"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confidence:
+    """Interval of an arm x: estimate ± multiplier·√(xᵀΛ⁻¹x), Λ = ridge·I + Σ xxᵀ."""
+
+    multiplier: float
+    ridge: float
+    reason: str
+    """Where the multiplier comes from, in words."""
+
+
+def confidence(
+    mode: ConfidenceMode | float,
+    *,
+    dim: int,
+    arms: int,
+    horizon: int,
+    batches: int,
+    delta: float = 0.05,
+    noise: float = 1.0,
+    norm: float = 1.0,
+    ridge: float | None = None,
+    ridge_constant: float = 16.0,
+) -> Confidence:
+    """The intervals of a batched algorithm.
+
+    Parameters
+    ----------
+    mode
+        ``"paper"``: α = 10·max(noise, norm)·√ln(2dKT/δ) and λ = ridge_constant·ln(2dT/δ), the constants of the proofs.
+
+        ``"tight"``: α = noise·γ + √λ·norm, what Lemma 12 (analysis of linear regression) itself proves for any λ, 1 by
+        default. All intervals of a run hold together with probability 1 - δ. γ is the smaller of two union bounds: over
+        the K·T arms and the batches - 1 estimates, γ = √(2 ln(2KT(batches - 1)/δ)), or over an ε-net of directions,
+        γ = √(2 ln(2(1 + 2/ε)^d (batches - 1)/δ))/(1 - ε) at the best ε, which does not depend on K and T.
+
+        A number: that multiplier itself, λ = 1 by default.
+    noise
+        σ, the variance proxy's root of the sub-Gaussian noise.
+    norm
+        A bound on ‖θ‖.
+
+    Examples
+    --------
+    >>> round(confidence("paper", dim=10, arms=20, horizon=10_000, batches=4).multiplier, 1)
+    42.7
+    >>> round(confidence("tight", dim=10, arms=20, horizon=10_000, batches=4, noise=0.5).multiplier, 2)
+    3.91
+    """
+    whole("dim", dim)
+    whole("arms", arms)
+    whole("horizon", horizon, low=2)
+    whole("batches", batches)
+    delta = number("delta", delta, low=0.0, high=1.0, open_low=True)
+    noise = number("noise", noise, low=0.0)
+    norm = number("norm", norm, low=0.0)
+    if ridge is not None:
+        ridge = number("ridge", ridge, low=0.0, open_low=True)
+    if mode == "paper":
+        return Confidence(
+            multiplier=10.0 * max(noise, norm) * math.sqrt(math.log(2 * dim * arms * horizon / delta)),
+            ridge=ridge_constant * math.log(2 * dim * horizon / delta) if ridge is None else ridge,
+            reason="the constants of the paper's proofs",
+        )
+    ridge = 1.0 if ridge is None else ridge
+    if mode == "tight":
+        estimates = max(1, batches - 1)
+        over_arms = math.sqrt(2 * math.log(2 * arms * horizon * estimates / delta))
+        over_net = min(_net(eps / 100, dim, estimates, delta) for eps in range(5, 96, 5))
+        return Confidence(
+            multiplier=noise * min(over_arms, over_net) + math.sqrt(ridge) * norm,
+            ridge=ridge,
+            reason=f"Lemma 12 with a union bound over {'arms and steps' if over_arms <= over_net else 'directions'}",
+        )
+    if isinstance(mode, str):
+        raise ParameterError(f"confidence must be 'paper', 'tight' or a number; got {mode!r}.")
+    return Confidence(multiplier=number("confidence", mode, low=0.0), ridge=ridge, reason="a multiplier set by hand")
+
+
+def _net(epsilon: float, dim: int, estimates: int, delta: float) -> float:
+    """√(2 ln(2·size·estimates/δ))/(1 - ε) for an ε-net of the unit sphere, whose size is at most (1 + 2/ε)^d."""
+    logarithm = math.log(2 * estimates / delta) + dim * math.log(1.0 + 2.0 / epsilon)
+    return math.sqrt(2.0 * logarithm) / (1.0 - epsilon)

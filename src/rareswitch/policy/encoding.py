@@ -1,0 +1,89 @@
+"""A policy as plain data: canonical JSON beside named arrays, and the hash of both."""
+
+import hashlib
+import json
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
+from rareswitch.errors import FileFormatError, InputError
+from rareswitch.policy.elimination import Elimination
+from rareswitch.validation import FloatArray
+
+if TYPE_CHECKING:
+    from rareswitch.policy.policy import Policy
+
+KINDS: dict[str, type[Any]] = {
+    "uniform": Uniform,
+    "g-optimal": GOptimal,
+    "argmax": Argmax,
+    "softmax": Softmax,
+    "mixed-argmax": MixedArgmax,
+    "mixed-softmax": MixedSoftmax,
+    "elimination": Elimination,
+}
+_NAMES = {kind: name for name, kind in KINDS.items()}
+
+
+def encode(policy: "Policy") -> tuple[dict[str, Any], dict[str, FloatArray]]:
+    """The policy as JSON-able data in which arrays are named, and these arrays."""
+    tensors: dict[str, FloatArray] = {}
+    parts = [_encode(part, f"eliminations.{k}", tensors) for k, part in enumerate(policy.eliminations)]
+    sampler = _encode(policy.sampler, "sampler", tensors)
+    return {"dim": policy.dim, "eliminations": parts, "sampler": sampler}, tensors
+
+
+def decode(data: Any, tensors: dict[str, FloatArray]) -> "Policy":
+    """The policy that :func:`encode` was given. Every array must be used."""
+    from rareswitch.policy.policy import Policy
+
+    unused = dict(tensors)
+    try:
+        parts = tuple(_decode(part, unused) for part in data["eliminations"])
+        policy = Policy(dim=data["dim"], sampler=_decode(data["sampler"], unused), eliminations=parts)
+    except (KeyError, TypeError, AttributeError, InputError) as error:
+        raise FileFormatError(f"the description of the policy is damaged ({error}).") from error
+    if unused:
+        raise FileFormatError(f"the arrays {sorted(unused)} belong to nothing.")
+    return policy
+
+
+def content_id(policy: "Policy") -> str:
+    """SHA-256 over the canonical description and the bytes of the arrays, as 64 hexadecimal digits."""
+    data, tensors = encode(policy)
+    digest = hashlib.sha256(canonical_json(data))
+    for name in sorted(tensors):
+        digest.update(f"\n{name} {tensors[name].shape}\n".encode())
+        digest.update(tensors[name].astype("<f8").tobytes())
+    return digest.hexdigest()
+
+
+def canonical_json(data: Any) -> bytes:
+    """One text for equal data: sorted keys, no spaces, shortest numbers, no NaN."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
+
+
+def _encode(part: Any, path: str, tensors: dict[str, FloatArray]) -> Any:
+    if isinstance(part, np.ndarray):
+        tensors[path] = part
+        return {"array": path}
+    if is_dataclass(part):
+        name = _NAMES.get(type(part))
+        if name is None:
+            raise InputError(f"a policy with a {type(part).__name__} cannot be saved; known are {', '.join(KINDS)}.")
+        entries = {
+            field.name: _encode(getattr(part, field.name), f"{path}.{field.name}", tensors) for field in fields(part)
+        }
+        return {"kind": name, **entries}
+    return part
+
+
+def _decode(data: Any, tensors: dict[str, FloatArray]) -> Any:
+    if isinstance(data, dict) and set(data) == {"array"}:
+        return tensors.pop(data["array"])
+    if isinstance(data, dict):
+        entries = {name: _decode(value, tensors) for name, value in data.items() if name != "kind"}
+        return KINDS[data["kind"]](**entries)
+    return data

@@ -1,0 +1,92 @@
+"""Signatures over a policy's id: a shared secret (HMAC-SHA256) or a key pair (Ed25519)."""
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from typing import Any
+
+from rareswitch.errors import FileFormatError, MissingExtraError, ParameterError
+
+
+@dataclass(frozen=True, kw_only=True)
+class HmacKey:
+    """A secret of at least 16 bytes that signer and verifier share."""
+
+    secret: bytes
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.secret, bytes) or len(self.secret) < 16:
+            raise ParameterError("an HMAC secret must be at least 16 bytes. Make one with secrets.token_bytes(32).")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ed25519Key:
+    """A key pair, or its public half alone; needs the extra ``rareswitch[sign]``."""
+
+    private: bytes | None = None
+    """32 bytes; needed to sign."""
+    public: bytes | None = None
+    """32 bytes; enough to verify."""
+
+    def __post_init__(self) -> None:
+        if self.private is None and self.public is None:
+            raise ParameterError("an Ed25519 key needs its private or its public half.")
+        for half in (self.private, self.public):
+            if half is not None and (not isinstance(half, bytes) or len(half) != 32):
+                raise ParameterError("each half of an Ed25519 key is 32 raw bytes.")
+
+
+Key = HmacKey | Ed25519Key
+
+
+def sign(key: Key, policy_id: str) -> dict[str, str]:
+    """The signature to store beside the id."""
+    if isinstance(key, HmacKey):
+        return {"scheme": "hmac-sha256", "value": _hmac(key, policy_id)}
+    if key.private is None:
+        raise ParameterError("signing needs the private half of the Ed25519 key.")
+    private = _ed25519().Ed25519PrivateKey.from_private_bytes(key.private)
+    return {"scheme": "ed25519", "value": private.sign(policy_id.encode()).hex()}
+
+
+def verify(key: Key, policy_id: str, signature: Any) -> None:
+    """Raise unless the signature is this key's for this id."""
+    if signature is None:
+        raise FileFormatError("the policy is not signed, and a key was given to verify it with.")
+    scheme = "hmac-sha256" if isinstance(key, HmacKey) else "ed25519"
+    if signature.get("scheme") != scheme:
+        raise FileFormatError(
+            f"the policy is signed with {signature.get('scheme')!r}; the key given is for {scheme!r}."
+        )
+    value = str(signature.get("value"))
+    if isinstance(key, HmacKey):
+        if not hmac.compare_digest(_hmac(key, policy_id), value):
+            raise FileFormatError("the signature does not match: the key is another one, or the file was changed.")
+        return
+    from cryptography.exceptions import InvalidSignature
+
+    module = _ed25519()
+    if key.public is not None:
+        public = module.Ed25519PublicKey.from_public_bytes(key.public)
+    else:
+        public = module.Ed25519PrivateKey.from_private_bytes(key.private).public_key()
+    try:
+        public.verify(bytes.fromhex(value), policy_id.encode())
+    except (InvalidSignature, ValueError) as error:
+        raise FileFormatError(
+            "the signature does not match: the key is another one, or the file was changed."
+        ) from error
+
+
+def _hmac(key: HmacKey, policy_id: str) -> str:
+    return hmac.new(key.secret, policy_id.encode(), hashlib.sha256).hexdigest()
+
+
+def _ed25519() -> Any:
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError as error:
+        raise MissingExtraError(
+            "Ed25519 needs cryptography. Install it with: pip install 'rareswitch[sign]'"
+        ) from error
+    return ed25519
