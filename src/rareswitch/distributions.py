@@ -23,6 +23,11 @@ class ContextDistribution(Protocol):
         """Number of features of an arm."""
         ...
 
+    @property
+    def arms(self) -> int:
+        """Most arms in a set."""
+        ...
+
     def draw(self, count: int, *, seed: int, first: int = 0) -> ContextSets:
         """``count`` sets, beginning with set number ``first`` of the stream of ``seed``."""
         ...
@@ -162,9 +167,128 @@ class Counterexample:
         return self.support[which]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Segments:
+    """Users of several segments, each with features of its own; every segment is rarer than the last.
+
+    Segment k has probability ∝ ``rarity``^k and arms that are random directions in its own block of coordinates, so
+    what is learned in one segment says nothing about another.
+
+    >>> Segments(dim=6, arms=5, segments=3).draw(10, seed=1).contexts.shape
+    (10, 5, 6)
+    """
+
+    dim: int
+    arms: int
+    segments: int = 5
+    rarity: float = 0.3
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim)
+        whole("arms", self.arms)
+        whole("segments", self.segments)
+        if self.segments > self.dim:
+            object.__setattr__(self, "segments", self.dim)
+        number("rarity", self.rarity, low=0.0, high=1.0, open_low=True)
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> ContextSets:
+        masses = self.rarity ** np.arange(self.segments)
+        u = uniforms(seed, "segments/which", first, count)[:, 0]
+        which = np.minimum(np.searchsorted(np.cumsum(masses / masses.sum()), u), self.segments - 1)
+        block = np.arange(self.dim) % self.segments == which[:, None]
+        x = normals(seed, "segments", first, count, self.arms * self.dim).reshape(count, self.arms, self.dim)
+        x = x * block[:, None, :]
+        return _full(x / np.linalg.norm(x, axis=2, keepdims=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zipf:
+    """Every arm points mostly along one axis; axis k is drawn with probability ∝ 1/(k + 1)^``exponent``.
+
+    >>> Zipf(dim=6, arms=5).draw(10, seed=1).contexts.shape
+    (10, 5, 6)
+    """
+
+    dim: int
+    arms: int
+    exponent: float = 2.0
+    blur: float = 0.1
+    """Norm of the random part beside the axis."""
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim)
+        whole("arms", self.arms)
+        number("exponent", self.exponent, low=0.0)
+        number("blur", self.blur, low=0.0, high=1.0)
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> ContextSets:
+        masses = (1.0 + np.arange(self.dim)) ** -self.exponent
+        u = uniforms(seed, "zipf/axis", first, count, self.arms)
+        axis = np.minimum(np.searchsorted(np.cumsum(masses / masses.sum()), u), self.dim - 1)
+        x = self.blur * _directions(seed, "zipf", first, count, self.arms, self.dim)
+        x += math.sqrt(1.0 - self.blur**2) * np.eye(self.dim)[axis]
+        return _full(x / np.maximum(1.0, np.linalg.norm(x, axis=2, keepdims=True)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedActions:
+    """The same set of random unit vectors in every round; which set, the seed tells.
+
+    >>> sets = FixedActions(dim=3, arms=5).draw(2, seed=1)
+    >>> bool((sets.contexts[0] == sets.contexts[1]).all())
+    True
+    """
+
+    dim: int
+    arms: int
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim)
+        whole("arms", self.arms)
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> ContextSets:
+        x = _directions(seed, "fixed", 0, 1, self.arms, self.dim)
+        return _full(np.repeat(x, count, axis=0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class VaryingArms:
+    """Another distribution whose sets lose some of their arms: between ``least`` and all of them are left, at random.
+
+    >>> sets = VaryingArms(source=Gaussian(dim=2, arms=4), least=2).draw(50, seed=1)
+    >>> int(sets.alive.sum(axis=1).min()), int(sets.alive.sum(axis=1).max())
+    (2, 4)
+    """
+
+    source: ContextDistribution
+    least: int = 1
+
+    def __post_init__(self) -> None:
+        whole("least", self.least, high=self.source.arms)
+
+    @property
+    def dim(self) -> int:
+        """Number of features of an arm."""
+        return self.source.dim
+
+    @property
+    def arms(self) -> int:
+        """Most arms in a set."""
+        return self.source.arms
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> ContextSets:
+        sets = self.source.draw(count, seed=seed, first=first)
+        u = uniforms(seed, "varying", first, count, 1 + self.arms)
+        left = self.least + np.floor(u[:, 0] * (self.arms - self.least + 1)).astype(int)
+        rank = np.argsort(np.argsort(u[:, 1:] + 2.0 * ~sets.alive, axis=1), axis=1)
+        alive = sets.alive & (rank < left[:, None])
+        return ContextSets(sets.contexts, alive)
+
+
 def _directions(seed: int, stream: str, first: int, count: int, arms: int, dim: int) -> FloatArray:
     x = normals(seed, stream, first, count, arms * dim).reshape(count, arms, dim)
-    return np.asarray(x / np.linalg.norm(x, axis=2, keepdims=True))
+    x /= np.sqrt(np.vecdot(x, x))[:, :, None]
+    return x
 
 
 def _full(contexts: FloatArray) -> ContextSets:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
@@ -33,6 +34,14 @@ def padded(length: int) -> int:
     24
     """
     return (length + WIDTH - 1) // WIDTH * WIDTH
+
+
+@compiled
+def lane_zeros(rows, columns):  # type: ignore[no-untyped-def]
+    """Zeros (rows, columns) that begin on a cache line, so that no block of a row straddles two."""
+    flat = np.zeros(rows * columns + WIDTH)
+    shift = -(flat.ctypes.data // 8) % WIDTH
+    return flat[shift : shift + rows * columns].reshape((rows, columns))
 
 
 def _row_pointer(context: Any, builder: Any, array_type: Any, array: Any, row: Any) -> Any:
@@ -212,6 +221,46 @@ def add_squares(typing_context: Any, target: Any, i: Any, source: Any, j: Any, f
             x = _load(builder, row, column)
             added = _fused(builder, x, builder.fmul(x, factors), _load(builder, into, column))
             _store(builder, added, into, column)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def triangular_squares(typing_context: Any, target: Any, matrix: Any, source: Any, rows: Any, stop: Any) -> Any:
+    """target[0, c] = Σ_{j < rows} (Σ_{k ≤ j} matrix[j, k] · source[k, c])² for c < stop, added in these orders."""
+    index = types.int64
+    signature = types.void(target, matrix, source, index, index)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        into = _row_pointer(context, builder, target, args[0], ir.Constant(_INT, 0))
+        zero = ir.Constant(_LANES, [0.0] * WIDTH)
+        start = ir.Constant(_INT, 0)
+        for blocks in (4, 2, 1):
+            wide = ir.Constant(_INT, blocks * WIDTH)
+            end = builder.sub(args[4], builder.srem(builder.sub(args[4], start), wide))
+            with _blocks(builder, start, end, blocks) as (column, _):
+                columns = [builder.add(column, ir.Constant(_INT, b * WIDTH)) for b in range(blocks)]
+                squares = [cgutils.alloca_once(builder, _LANES) for _ in columns]
+                sums = [cgutils.alloca_once(builder, _LANES) for _ in columns]
+                for square in squares:
+                    builder.store(zero, square)
+                with cgutils.for_range(builder, args[3], intp=_INT) as outer:
+                    factor_row = _row_pointer(context, builder, matrix, args[1], outer.index)
+                    for total in sums:
+                        builder.store(zero, total)
+                    with cgutils.for_range(builder, builder.add(outer.index, ir.Constant(_INT, 1)), intp=_INT) as row:
+                        source_row = _row_pointer(context, builder, source, args[2], row.index)
+                        factor = _spread(builder, builder.load(builder.gep(factor_row, [row.index])))
+                        for total, at in zip(sums, columns, strict=True):
+                            added = _fused(builder, factor, _load(builder, source_row, at), builder.load(total))
+                            builder.store(added, total)
+                    for square, total in zip(squares, sums, strict=True):
+                        x = builder.load(total)
+                        builder.store(_fused(builder, x, x, builder.load(square)), square)
+                for square, at in zip(squares, columns, strict=True):
+                    _store(builder, builder.load(square), into, at)
+            start = end
         return context.get_dummy_value()
 
     return signature, generate

@@ -17,6 +17,7 @@ from rareswitch.errors import (
     ParameterError,
     ShapeError,
 )
+from rareswitch.lanes import compiled
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -38,9 +39,13 @@ class Sets(NamedTuple):
 def context_sets(contexts: Any, alive: Any = None) -> Sets:
     """Check contexts (n, K, d) or (K, d) and their optional mask of living arms (n, K) or (K,).
 
+    What this function returned can be handed in again, in place of contexts and mask, and is not checked twice.
+
     >>> context_sets([[1.0, 0.0], [0.0, 1.0]]).contexts.shape
     (1, 2, 2)
     """
+    if isinstance(contexts, Sets):  # checked already
+        return contexts
     array = finite_array("contexts", contexts)
     single = array.ndim == 2
     if single:
@@ -93,8 +98,7 @@ def finite_array(name: str, value: Any) -> FloatArray:
     if array.dtype.kind not in "fiu":
         raise ShapeError(f"{name} must hold real numbers; got dtype {array.dtype}. Convert it with .astype(float).")
     array = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
-    # a finite sum of squares proves that all is finite, in one pass; only an overflow needs the second look
-    if not math.isfinite(np.vdot(array, array)) and not np.isfinite(array).all():
+    if not _all_finite(_read_only(array.reshape(-1))):
         first = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         count = int((~np.isfinite(array)).sum())
         raise NonFiniteError(
@@ -164,11 +168,8 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = None) -> in
 
 def unit_ball(sets: Sets) -> None:
     """Refuse living arms longer than 1 (a rounding error of 1e-9 is let through)."""
-    squares = np.einsum("nkd,nkd->nk", sets.contexts, sets.contexts)
-    squares = np.where(sets.alive, squares, 0.0)
-    worst = int(np.argmax(squares))
-    row, arm = divmod(worst, squares.shape[1])
-    longest = math.sqrt(squares[row, arm])
+    row, arm, square = _longest(sets.contexts, sets.alive)
+    longest = math.sqrt(square)
     if longest > 1.0 + 1e-9:
         raise ContextNormError(
             f"context vectors must have norm at most 1; arm {arm} of set {row} has norm {longest:.6g}. "
@@ -181,6 +182,29 @@ def frozen(array: FloatArray) -> FloatArray:
     copy = array.copy()
     copy.flags.writeable = False
     return copy
+
+
+@compiled
+def _longest(contexts, alive):  # type: ignore[no-untyped-def]
+    """Set and arm of the longest living vector, and its squared norm."""
+    row, arm, largest = 0, 0, -1.0
+    for s in range(contexts.shape[0]):
+        for i in range(contexts.shape[1]):
+            square = 0.0
+            for j in range(contexts.shape[2]):
+                square += contexts[s, i, j] * contexts[s, i, j]
+            if square > largest and alive[s, i]:
+                row, arm, largest = s, i, square
+    return row, arm, largest
+
+
+@compiled
+def _all_finite(numbers):  # type: ignore[no-untyped-def]
+    """Whether no number is NaN or infinite, in one pass and without a temporary array."""
+    bad = 0
+    for i in range(numbers.shape[0]):
+        bad |= not abs(numbers[i]) < np.inf
+    return bad == 0
 
 
 def _read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:

@@ -9,9 +9,9 @@ from typing import TextIO
 
 from numba.core import event
 
-from rareswitch import __version__
-from rareswitch.cli import demo, design
+from rareswitch.cli import demo, design, simulate
 from rareswitch.errors import RareswitchError
+from rareswitch.version import __version__
 
 INTERRUPTED = 130
 
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"rareswitch {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (design, demo):
+    for command in (demo, simulate, design):
         command.add_parser(commands)
     options = parser.parse_args(arguments)
     warnings.showwarning = _show_warning

@@ -12,7 +12,7 @@ from rareswitch.context_files import ContextFile, read_context_file
 from rareswitch.contexts import ContextSets
 from rareswitch.design import CertifiedDesign, GOptimal, Sampler, Uniform, frank_wolfe_design, g_optimal
 from rareswitch.errors import InputError
-from rareswitch.report import design_plot
+from rareswitch.report import design_plot, figures
 from rareswitch.report.design_table import design_data, design_text
 from rareswitch.report.exploration import Exploration, exploration_table, explore
 from rareswitch.rng import uniforms
@@ -70,7 +70,7 @@ def _each_set(options: argparse.Namespace, file: ContextFile) -> int:
     else:
         print(design_text(file, design, tol=options.tol, sets_shown=options.show))
     if options.plot:
-        made, (panel,) = design_plot.figure()
+        made, (panel,) = figures.figure()
         title = f"G-optimal design of set {file.names[index]}" if len(file.names) > 1 else "G-optimal design"
         design_plot.draw_design(panel, sets.contexts[index], sets.alive[index], design[index], title)
         _save(made, options)
@@ -100,7 +100,7 @@ def _distributional(options: argparse.Namespace, file: ContextFile) -> int:
     else:
         print(_policy_text(found, compared, lam, len(learned_from), len(held_out), file.sets.dim))
     if options.plot:
-        made, (panel,) = design_plot.figure()
+        made, (panel,) = figures.figure()
         design_plot.draw_exploration(panel, compared, file.sets.dim, "Exploration of held-out sets")
         _save(made, options)
     return 0
@@ -167,6 +167,6 @@ def _chosen(file: ContextFile, name: str | None) -> int:
 
 
 def _save(made: Any, options: argparse.Namespace) -> None:
-    design_plot.save(made, options.plot)
+    figures.save(made, options.plot)
     if not options.json:
         print(f"\npicture written to {Path(options.plot)}")

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from rareswitch.lanes import add_row, add_rows, add_squares, compiled, dot_four, fma, multiply_row, padded
+from rareswitch.lanes import add_row, add_rows, add_squares, compiled, dot_four, fma, lane_zeros, multiply_row, padded
 
 padded_length = compiled(padded)
 
@@ -298,17 +298,17 @@ def design_sets(  # type: ignore[no-untyped-def]
     n, arm_count, dim = contexts.shape
     length = padded_length(arm_count)
     width = padded_length(dim)
-    arms = np.zeros((width, length))  # padded in both directions, because rows are multiplied four at a time
-    scaled = np.zeros((dim, length))
-    matrix = np.zeros((width, width))
-    lower = np.zeros((dim, width))
+    arms = lane_zeros(width, length)  # padded in both directions, because rows are multiplied four at a time
+    scaled = lane_zeros(dim, length)
+    matrix = lane_zeros(width, width)
+    lower = lane_zeros(dim, width)
     pivots = np.zeros(dim)
-    inverse = np.zeros((dim, width))
+    inverse = lane_zeros(dim, width)
     diagonal = np.zeros(dim)
     scales = np.zeros(dim)
-    gains = np.zeros((1, length))
-    work_weights = np.zeros((1, length))
-    leverage = np.zeros((1, length))
+    gains = lane_zeros(1, length)
+    work_weights = lane_zeros(1, length)
+    leverage = lane_zeros(1, length)
     chosen = np.zeros(arm_count, dtype=np.int64)
     for s in range(n):
         choices = 0
@@ -371,9 +371,9 @@ def quadratic_forms(contexts, matrix, forms):  # type: ignore[no-untyped-def]
     """``forms`` (n, K) becomes xᵀ·matrix·x for every arm of ``contexts`` (n, K, d); ``matrix`` symmetric."""
     n, arm_count, dim = contexts.shape
     length = padded_length(arm_count)
-    arms = np.zeros((dim, length))
-    image = np.zeros((1, length))
-    zero = np.zeros((1, length))
+    arms = lane_zeros(dim, length)
+    image = lane_zeros(1, length)
+    zero = lane_zeros(1, length)
     twice = np.zeros((dim, dim))  # the forms need one triangle of the matrix, off-diagonal entries counted twice
     for j in range(dim):
         for k in range(j):

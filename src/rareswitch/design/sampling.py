@@ -130,7 +130,7 @@ class MixedArgmax:
 
     def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
         sets = context_sets(contexts, alive)
-        total = self.g_optimal_share * self.g_optimal.probabilities(sets.contexts, sets.alive)
+        total = self.g_optimal_share * self.g_optimal.probabilities(Sets(sets.contexts, sets.alive, False))
         for weight, matrix in zip(self.weights, self.matrices, strict=True):
             total += (1.0 - self.g_optimal_share) * weight * one_hot(scores(sets, matrix))
         return _shaped(sets, total)
@@ -162,7 +162,7 @@ class MixedSoftmax:
 
     def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
         sets = context_sets(contexts, alive)
-        total = self.g_optimal_share * self.g_optimal.probabilities(sets.contexts, sets.alive)
+        total = self.g_optimal_share * self.g_optimal.probabilities(Sets(sets.contexts, sets.alive, False))
         for weight, matrix in zip(self.weights, self.matrices, strict=True):
             total += (1.0 - self.g_optimal_share) * weight * powers(scores(sets, matrix), sets, self.exponent)
         return _shaped(sets, total)

@@ -4,6 +4,7 @@ from rareswitch.learner.batch_linucb import BatchLinUCB
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG
 from rareswitch.learner.batch_linucb_kw import BatchLinUCBKW
 from rareswitch.learner.batched import BatchedLearner
+from rareswitch.learner.catalogue import LEARNERS, make_learner
 from rareswitch.learner.designers import CertifiedMixture, CoreLearning, Designer
 from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.learner.grids import (
@@ -20,6 +21,7 @@ from rareswitch.learner.grids import (
 from rareswitch.learner.recommendation import Recommendation, recommend
 
 __all__ = [
+    "LEARNERS",
     "AdaptiveGrid",
     "BatchLinUCB",
     "BatchLinUCBDG",
@@ -36,6 +38,7 @@ __all__ = [
     "custom_grid",
     "geometric_grid",
     "loglog_batches",
+    "make_learner",
     "paper_design_grid",
     "paper_grid",
     "recommend",

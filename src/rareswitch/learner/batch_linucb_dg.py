@@ -57,6 +57,9 @@ class BatchLinUCBDG(BatchedLearner):
         self.warm_batches = whole("warm_batches", warm_batches, low=0)
         super().__init__(**settings)
 
+    def _own_settings(self) -> str:
+        return f" {self.g_optimal} {self.designer} sample={self.design_sample} warm={self.warm_batches}"
+
     def _default_grid(self) -> Grid:
         return paper_design_grid(self.horizon)
 

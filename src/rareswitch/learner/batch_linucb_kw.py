@@ -22,6 +22,9 @@ class BatchLinUCBKW(BatchedLearner):
         self.g_optimal = GOptimal(tol=1.0) if g_optimal is None else g_optimal
         super().__init__(**settings)
 
+    def _own_settings(self) -> str:
+        return f" {self.g_optimal}"
+
     def _default_grid(self) -> Grid:
         return paper_grid(self.horizon)
 

@@ -59,10 +59,10 @@ class BatchedLearner(ABC):
         self.confidence = self._confidence(confidence, delta=delta, noise=noise, norm=norm, ridge=ridge)
         self.policy = Policy(dim=self.dim, sampler=self._first_sampler())
         """The frozen policy that makes the decisions ``start`` … ``stop - 1``."""
-        self.batch = 1
+        self.batch: int = 1
         """Number of the current batch, from 1."""
-        self.start = 0
-        self.stop = self.grid.end(1, 0, 1.0)
+        self.start: int = 0
+        self.stop: int = self.grid.end(1, 0, 1.0)
         self.updates = 1
         """Policies deployed so far, the first included: the paper's measure of adaptivity."""
         self.done = False
@@ -83,6 +83,19 @@ class BatchedLearner(ABC):
             ridge=ridge,
             ridge_constant=self.ridge_constant,
         )
+
+    @property
+    def settings(self) -> str:
+        """All that tells this learner's runs from those of another, on one line."""
+        level = self.confidence
+        return (
+            f"{type(self).__name__} d={self.dim} K={self.arms} {self.grid} multiplier={level.multiplier!r} "
+            f"ridge={level.ridge!r}{self._own_settings()}"
+        )
+
+    def _own_settings(self) -> str:
+        """What a subclass adds to the settings."""
+        return ""
 
     @abstractmethod
     def _default_grid(self) -> Grid: ...

@@ -4,79 +4,75 @@ import math
 
 import numpy as np
 
-from rareswitch.lanes import add_rows, add_squares, compiled, padded
+from rareswitch.lanes import add_rows, compiled, lane_zeros, padded, triangular_squares
 
 padded_length = compiled(padded)
 
 
 @compiled
-def _widths(arms, root, zero, image, width):  # type: ignore[no-untyped-def]
-    """``width`` (1, K) becomes ‖root·x‖ of every arm, root lower triangular."""
-    dim, length = arms.shape
-    for i in range(length):
-        width[0, i] = 0.0
-    for j in range(dim):
-        add_rows(image, zero, 0, root, j, arms, j + 1, length)
-        add_squares(width, 0, image, 0, 1.0, length)
-    for i in range(length):
-        width[0, i] = math.sqrt(width[0, i])
-
-
-@compiled
-def eliminate(contexts, alive, estimates, roots, survivors):  # type: ignore[no-untyped-def]
-    """``survivors`` (n, K) becomes the arms that all eliminations keep, one after the other.
+def eliminate(contexts, alive, estimates, roots, survivors, counts):  # type: ignore[no-untyped-def]
+    """``survivors`` (n, K) becomes the arms that all eliminations keep, one after the other; ``counts`` how many.
 
     Elimination κ keeps arm i iff r_i + ω_i ≥ max_j (r_j - ω_j), the maximum over the arms alive before it, where
-    r = xᵀ·estimates[κ] and ω = ‖roots[κ]·x‖ (roots lower triangular).
+    r = xᵀ·estimates[κ] and ω = ‖roots[κ]·x‖ (roots lower triangular). Only arms that are still alive are computed with.
     """
     n, arm_count, dim = contexts.shape
-    rounds = estimates.shape[0]
-    length = padded_length(arm_count)
-    arms = np.zeros((dim, length))
-    zero = np.zeros((1, length))
-    image = np.zeros((1, length))
-    center = np.zeros((1, length))
-    width = np.zeros((1, length))
+    most = padded_length(arm_count)
+    arms = lane_zeros(dim, most)
+    zero = lane_zeros(1, most)
+    center = lane_zeros(1, most)
+    width = lane_zeros(1, most)
+    place = np.zeros(arm_count, dtype=np.int64)
     for s in range(n):
         left = 0
         for i in range(arm_count):
             survivors[s, i] = alive[s, i]
-            left += alive[s, i]
-            for j in range(dim):
-                arms[j, i] = contexts[s, i, j]
-        for r in range(rounds):
+            if alive[s, i]:
+                for j in range(dim):
+                    arms[j, left] = contexts[s, i, j]
+                place[left] = i
+                left += 1
+        for r in range(estimates.shape[0]):
             if left == 1:
                 break
-            _widths(arms, roots[r], zero, image, width)
+            length = padded_length(left)
+            triangular_squares(width, roots[r], arms, dim, length)
             add_rows(center, zero, 0, estimates, r, arms, dim, length)
             bar = -np.inf
-            for i in range(arm_count):
-                if survivors[s, i]:
-                    bar = max(bar, center[0, i] - width[0, i])
-            for i in range(arm_count):
-                if survivors[s, i] and center[0, i] + width[0, i] < bar:
-                    survivors[s, i] = False
-                    left -= 1
+            for i in range(left):
+                width[0, i] = math.sqrt(width[0, i])
+                bar = max(bar, center[0, i] - width[0, i])
+            kept = 0
+            for i in range(left):
+                if center[0, i] + width[0, i] < bar:
+                    survivors[s, place[i]] = False
+                else:
+                    if kept < i:
+                        place[kept] = place[i]
+                        for j in range(dim):
+                            arms[j, kept] = arms[j, i]
+                    kept += 1
+            left = kept
+        counts[s] = left
 
 
 @compiled
 def widest(contexts, alive, root, widths):  # type: ignore[no-untyped-def]
-    """``widths`` (n,) becomes the largest ‖root·x‖ over the living arms of each set."""
+    """``widths`` (n,) becomes the largest ‖root·x‖ over the living arms of each set; root lower triangular."""
     n, arm_count, dim = contexts.shape
     length = padded_length(arm_count)
-    arms = np.zeros((dim, length))
-    zero = np.zeros((1, length))
-    image = np.zeros((1, length))
-    width = np.zeros((1, length))
+    arms = lane_zeros(dim, length)
+    squares = lane_zeros(1, length)
     for s in range(n):
         for i in range(arm_count):
             for j in range(dim):
                 arms[j, i] = contexts[s, i, j]
-        _widths(arms, root, zero, image, width)
-        widths[s] = 0.0
+        triangular_squares(squares, root, arms, dim, length)
+        largest = 0.0
         for i in range(arm_count):
             if alive[s, i]:
-                widths[s] = max(widths[s], width[0, i])
+                largest = max(largest, squares[0, i])
+        widths[s] = math.sqrt(largest)
 
 
 @compiled

@@ -72,13 +72,13 @@ class Policy:
     def survivors(self, contexts: Any, alive: Any = None) -> BoolArray:
         """Which arms all eliminations keep, (n, K), or (K,) for one set."""
         sets = self._checked(contexts, alive)
-        kept = self._kept(sets)
+        kept, _ = self._kept(sets)
         return kept[0] if sets.single else kept
 
     def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
         """Probability of each arm, (n, K), or (K,) for one set."""
         sets = self._checked(contexts, alive)
-        probabilities = self.sampler.probabilities(sets.contexts, self._kept(sets))
+        probabilities = self.sampler.probabilities(Sets(sets.contexts, self._kept(sets)[0], False))
         return probabilities[0] if sets.single else probabilities
 
     def decide(self, contexts: Any, alive: Any = None, *, seed: int, first: int = 0) -> Decisions:
@@ -95,12 +95,11 @@ class Policy:
             randomness however the sets are split or ordered.
         """
         sets = self._checked(contexts, alive)
-        kept = self._kept(sets)
-        probabilities = self.sampler.probabilities(sets.contexts, kept)
+        kept, survivors = self._kept(sets)
+        probabilities = self.sampler.probabilities(Sets(sets.contexts, kept, False))
         arms = np.empty(len(kept), dtype=np.int64)
         propensities = np.empty(len(kept))
         draw_arms(probabilities, uniforms(seed, "decide", first, len(kept))[:, 0], arms, propensities)
-        survivors = kept.sum(axis=1)
         one: Any = 0 if sets.single else slice(None)
         return Decisions(
             arms=arms[one],
@@ -116,9 +115,9 @@ class Policy:
             raise ShapeError(f"this policy is for {self.dim} features; got contexts of {sets.contexts.shape[2]}.")
         return sets
 
-    def _kept(self, sets: Sets) -> BoolArray:
-        if not self.eliminations:
-            return sets.alive
+    def _kept(self, sets: Sets) -> tuple[BoolArray, IntArray]:
+        """The surviving arms (n, K), and how many there are (n,)."""
         kept = np.empty(sets.alive.shape, dtype=np.bool_)
-        eliminate(sets.contexts, sets.alive, self._estimates, self._roots, kept)
-        return kept
+        counts = np.empty(len(kept), dtype=np.int64)
+        eliminate(sets.contexts, sets.alive, self._estimates, self._roots, kept, counts)
+        return kept, counts

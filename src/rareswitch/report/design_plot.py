@@ -1,40 +1,14 @@
 """Pictures of designs."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rareswitch.design import Design
-from rareswitch.errors import FileFormatError, MissingExtraError
 from rareswitch.report.design_table import VISIBLE_WEIGHT
 from rareswitch.report.exploration import Exploration
+from rareswitch.report.figures import BLUE, GREY, ORANGE
 from rareswitch.validation import BoolArray, FloatArray
-
-BLUE, ORANGE, GREY = "#1f5fa8", "#e07b1a", "#9aa4ad"
-
-
-def figure(columns: int = 1) -> tuple[Any, Any]:
-    """An empty figure with panels side by side; needs the extra ``rareswitch[plot]``."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("plots need Matplotlib. Install it with: pip install 'rareswitch[plot]'") from error
-    made = Figure(figsize=(5.6 * columns, 4.8), layout="constrained")
-    panels = made.subplots(1, columns, squeeze=False)[0]
-    for panel in panels:
-        panel.spines[["top", "right"]].set_visible(False)
-    return made, panels
-
-
-def save(made: Any, path: str | Path) -> None:
-    """Write a figure to a file; the ending names the format."""
-    try:
-        made.savefig(path, dpi=150)
-    except ValueError as error:
-        raise FileFormatError(f"{path}: not a picture format that can be written ({error}).") from error
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be written ({error.strerror or error}).") from error
 
 
 def draw_design(panel: Any, context: FloatArray, alive: BoolArray, design: Design, title: str) -> None:

@@ -1,0 +1,151 @@
+"""``rareswitch simulate`` and ``rareswitch compare``: learners in simulated worlds."""
+
+import argparse
+import json
+import math
+import sys
+from typing import Any
+
+from rareswitch.env import WORLDS, make_world
+from rareswitch.errors import InputError
+from rareswitch.learner import LEARNERS, BatchedLearner, make_learner, paper_design_grid, paper_grid
+from rareswitch.report.figures import save
+from rareswitch.report.run_plot import draw_runs
+from rareswitch.report.run_table import run_table
+from rareswitch.sim import LearnerFactory, Sweep, sweep
+from rareswitch.validation import whole
+
+INTERRUPTED = 130
+
+
+def add_parser(commands: Any) -> None:
+    """Add the two commands and their options."""
+    learners = "learners: " + "; ".join(f"{name}: {text}" for name, (text, _) in LEARNERS.items())
+    worlds = "worlds: " + "; ".join(f"{name}: {text}" for name, (text, _) in WORLDS.items())
+    for name, text, several in (
+        ("simulate", "run one learner in a simulated world", False),
+        ("compare", "run several learners in simulated worlds", True),
+    ):
+        parser = commands.add_parser(
+            name, help=text, description=text.capitalize() + ".", epilog=f"{learners}. {worlds}."
+        )
+        if several:
+            parser.add_argument(
+                "--learners", nargs="+", default=list(LEARNERS), metavar="NAME", help="which ones (default: all)"
+            )
+            parser.add_argument("--envs", nargs="+", default=["gaussian"], metavar="WORLD", help="default: gaussian")
+            parser.add_argument(
+                "--horizons", nargs="+", type=_count, default=[100_000], metavar="T", help="default: 100000"
+            )
+        else:
+            parser.add_argument("--learner", required=True, metavar="NAME", help="see below")
+            parser.add_argument("--env", default="gaussian", metavar="WORLD", help="a name, or path/to/file.py:Class")
+            parser.add_argument("--horizon", type=_count, default=100_000, metavar="T", help="default: 100000")
+        parser.add_argument("--dim", type=int, default=10, help="features of an arm (default 10)")
+        parser.add_argument("--arms", type=int, default=20, help="arms in a set (default 20)")
+        parser.add_argument("--seeds", type=int, default=4, help="how many runs of each (default 4)")
+        parser.add_argument("--first-seed", type=int, default=0, help="the seeds are this one and those that follow")
+        parser.add_argument("--noise", type=float, default=0.5, help="σ of the rewards (default 0.5); learners know it")
+        parser.add_argument("--delta", type=float, default=0.05, help="failure probability (default 0.05)")
+        parser.add_argument(
+            "--confidence", default="tight", help="'paper', 'tight' or a multiplier of the widths (default tight)"
+        )
+        parser.add_argument("--batches", type=int, help="number of batches (default: the algorithm's own)")
+        parser.add_argument("--out", metavar="PARQUET", help="keep the runs there; what it holds is not run again")
+        parser.add_argument("--plot", metavar="PNG", help="write a picture (needs rareswitch[plot])")
+        parser.add_argument("--json", action="store_true", help="print a list of runs in place of the table")
+        parser.add_argument("--quiet", action="store_true", help="no progress bar")
+        parser.set_defaults(run=run, several=several)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run all combinations, print a table or JSON, draw. Status 130 if Ctrl-C cut it short."""
+    names = options.learners if options.several else [options.learner]
+    places = options.envs if options.several else [options.env]
+    horizons = options.horizons if options.several else [options.horizon]
+    whole("dim", options.dim)
+    whole("arms", options.arms)
+    whole("seeds", options.seeds)
+    worlds = {name: make_world(name, dim=options.dim, arms=options.arms, noise=options.noise) for name in places}
+    learners = {name: _factory(name, options) for name in names}
+    if not options.json:
+        _advise(names, {world.dim for world in worlds.values()}, horizons)
+    found = sweep(
+        learners,
+        worlds,
+        horizons=horizons,
+        seeds=range(options.first_seed, options.first_seed + options.seeds),
+        path=options.out,
+        quiet=options.quiet,
+    )
+    return _report(found, options)
+
+
+def _report(found: Sweep, options: argparse.Namespace) -> int:
+    if options.json:
+        print(json.dumps([run.summary() for run in found.runs], allow_nan=False))
+    elif found.runs:
+        print(run_table(found.runs))
+        if found.resumed:
+            print(f"\n{found.resumed} of these runs were taken from {options.out}")
+    if options.plot and found.runs:
+        save(draw_runs(found.runs), options.plot)
+        if not options.json:
+            print(f"\npicture written to {options.plot}")
+    if found.interrupted:
+        kept = f"; they are in {options.out}" if options.out else ""
+        print(f"rareswitch: stopped after {len(found.runs)} finished runs{kept}.", file=sys.stderr)
+        return INTERRUPTED
+    return 0
+
+
+def _factory(name: str, options: argparse.Namespace) -> LearnerFactory:
+    if name not in LEARNERS:
+        raise InputError(f"there is no learner '{name}'; the learners are {', '.join(LEARNERS)}.")
+
+    def make(dim: int, arms: int, horizon: int) -> BatchedLearner:
+        settings: dict[str, Any] = {}
+        if options.batches is not None:
+            grid = paper_design_grid if "dg" in name else paper_grid
+            settings["grid"] = grid(horizon, options.batches)
+        return make_learner(
+            name,
+            dim=dim,
+            arms=arms,
+            horizon=horizon,
+            confidence=_confidence(options.confidence),
+            delta=options.delta,
+            noise=options.noise,
+            **settings,
+        )
+
+    return make
+
+
+def _advise(names: list[str], dims: set[int], horizons: list[int]) -> None:
+    """Say it where learning a design cannot pay."""
+    for dim in dims:
+        long = [t for t in horizons if math.log(t) >= dim]
+        if long and any("dg" in name for name in names):
+            print(
+                f"note: T = {min(long):,} is at least exp(d) = {math.exp(dim):,.0f}; there batch-linucb-kw is already "
+                "optimal up to logarithms, and learning a design (dg) cannot improve the bound.\n"
+            )
+
+
+def _confidence(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _count(text: str) -> int:
+    """A whole number, also as 1e5 or 100_000."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if value != int(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(value)

@@ -1,0 +1,61 @@
+"""Noise that is added to expected rewards; ``scale`` is σ, the root of its sub-Gaussian variance proxy."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from rareswitch.rng import normals, uniforms
+from rareswitch.validation import FloatArray, number
+
+
+class Noise(Protocol):
+    """Independent noise of mean zero, keyed by the number of the round."""
+
+    @property
+    def scale(self) -> float:
+        """σ."""
+        ...
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> FloatArray:
+        """(count,) values for rounds ``first`` and following."""
+        ...
+
+
+@dataclass(frozen=True)
+class GaussianNoise:
+    """Normal noise of standard deviation σ."""
+
+    scale: float = 0.5
+
+    def __post_init__(self) -> None:
+        number("scale", self.scale, low=0.0)
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> FloatArray:
+        return self.scale * normals(seed, "noise", first, count)[:, 0]
+
+
+@dataclass(frozen=True)
+class UniformNoise:
+    """Uniform noise on [-σ, σ]."""
+
+    scale: float = 0.5
+
+    def __post_init__(self) -> None:
+        number("scale", self.scale, low=0.0)
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> FloatArray:
+        return self.scale * (2.0 * uniforms(seed, "noise", first, count)[:, 0] - 1.0)
+
+
+@dataclass(frozen=True)
+class CoinNoise:
+    """σ or -σ, each with probability ½: the noise that its variance proxy describes exactly."""
+
+    scale: float = 0.5
+
+    def __post_init__(self) -> None:
+        number("scale", self.scale, low=0.0)
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> FloatArray:
+        return np.where(uniforms(seed, "noise", first, count)[:, 0] < 0.5, -self.scale, self.scale)

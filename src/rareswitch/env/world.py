@@ -1,0 +1,60 @@
+"""What a world looks like: context sets come, an arm is chosen, a reward is paid."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from rareswitch.validation import BoolArray, FloatArray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rounds:
+    """Consecutive rounds of a world."""
+
+    contexts: FloatArray
+    """(n, K, d), in the unit ball."""
+    means: FloatArray
+    """(n, K) expected reward of each arm: what regret is measured by, and learners never see."""
+    alive: BoolArray | None = None
+    """(n, K) which arms exist; all by default."""
+
+
+class World(Protocol):
+    """A source of rounds, keyed by their number: any split gives the same rounds.
+
+    Examples
+    --------
+    A world of your own takes ten lines:
+
+    >>> import numpy as np
+    >>> from rareswitch.rng import normals, uniforms
+    >>> class Prices:
+    ...     dim, arms = 2, 3
+    ...     def draw(self, count, *, seed, first=0):
+    ...         x = uniforms(seed, "offers", first, count, 6).reshape(count, 3, 2) / 2
+    ...         return Rounds(contexts=x, means=x @ np.array([0.6, -0.3]))
+    ...     def rewards(self, means, *, seed, first=0):
+    ...         return means + 0.1 * normals(seed, "noise", first, len(means))[:, 0]
+    >>> from rareswitch import simulate
+    >>> from rareswitch.learner import BatchLinUCB
+    >>> run = simulate(BatchLinUCB(dim=2, arms=3, horizon=500, noise=0.1), Prices(), seed=1)
+    >>> run.updates, run.regret < 500 * 0.45
+    (4, True)
+    """
+
+    @property
+    def dim(self) -> int:
+        """Number of features of an arm."""
+        ...
+
+    @property
+    def arms(self) -> int:
+        """Most arms in a set."""
+        ...
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
+        """Rounds number ``first`` … ``first + count - 1``."""
+        ...
+
+    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
+        """Rewards (n,) of rounds ``first`` and following, given the expected rewards (n,) of the chosen arms."""
+        ...

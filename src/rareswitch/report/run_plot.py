@@ -1,0 +1,70 @@
+"""Pictures of runs: regret against time, regret against updates, survivors by batch."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rareswitch.report.figures import PALETTE, figure
+from rareswitch.report.run_table import Group, grouped
+from rareswitch.sim import Run
+
+
+def draw_runs(runs: Sequence[Run]) -> Any:
+    """One row of three panels for each world, at its longest horizon."""
+    groups = grouped(runs)
+    worlds = list(dict.fromkeys(g.world for g in groups))
+    learners = list(dict.fromkeys(g.learner for g in groups))
+    colors = {name: PALETTE[k % len(PALETTE)] for k, name in enumerate(learners)}
+    made, panels = figure(3, len(worlds))
+    for row, world in enumerate(worlds):
+        here = [g for g in groups if g.world == world]
+        longest = max(g.horizon for g in here)
+        here = [g for g in here if g.horizon == longest]
+        curve, trade, alive = panels[3 * row : 3 * row + 3]
+        _draw_curves(curve, here, colors)
+        _draw_trade(trade, here, colors)
+        _draw_survivors(alive, here, colors)
+        curve.set_title(f"{world}, T = {longest:,}", loc="left", fontweight="bold")
+    return made
+
+
+def _draw_curves(panel: Any, groups: list[Group], colors: dict[str, str]) -> None:
+    for g in groups:
+        regrets = np.array([run.regrets for run in g.runs])
+        mean = regrets.mean(axis=0)
+        times = g.runs[0].times
+        panel.plot(times, mean, color=colors[g.learner], label=g.learner, linewidth=1.6)
+        if len(g.runs) > 1:
+            error = regrets.std(axis=0, ddof=1) / np.sqrt(len(g.runs))
+            panel.fill_between(times, mean - error, mean + error, color=colors[g.learner], alpha=0.2, linewidth=0)
+        ends = g.runs[0].batch_ends[:-1]
+        panel.plot(ends, np.interp(ends, times, mean), "o", color=colors[g.learner], markersize=3.5)
+    panel.set_xlabel("decisions")
+    panel.set_ylabel("regret (mean ± s.e.; dots: policy updates)")
+    panel.set_xlim(left=0)
+    panel.set_ylim(bottom=0)
+    panel.legend(frameon=False, fontsize=9, loc="upper left")
+
+
+def _draw_trade(panel: Any, groups: list[Group], colors: dict[str, str]) -> None:
+    for g in groups:
+        error = 0.0 if np.isnan(g.standard_error) else g.standard_error
+        panel.errorbar(g.updates, g.regret, yerr=error, fmt="o", color=colors[g.learner], markersize=7, capsize=3)
+    panel.set_xlabel("policies deployed")
+    panel.set_ylabel("regret at the horizon")
+    most = max(g.updates for g in groups)
+    panel.set_xlim(0, most * 1.25 + 0.5)
+    panel.set_ylim(0, 1.15 * max(g.regret for g in groups) + 1e-9)
+
+
+def _draw_survivors(panel: Any, groups: list[Group], colors: dict[str, str]) -> None:
+    for g in groups:
+        if len({len(run.survivors) for run in g.runs}) > 1:
+            continue  # batches of different runs cannot be averaged
+        mean = np.mean([run.survivors for run in g.runs], axis=0)
+        panel.plot(np.arange(1, len(mean) + 1), mean, "o-", color=colors[g.learner], markersize=4, linewidth=1.4)
+    panel.set_xlabel("batch")
+    panel.set_ylabel("arms left by elimination (mean)")
+    panel.set_ylim(bottom=0)
+    panel.locator_params(axis="x", integer=True)

@@ -1,0 +1,8 @@
+"""Simulation: one run, or a sweep of them."""
+
+from rareswitch.sim.results import load_runs, save_runs
+from rareswitch.sim.run import Run
+from rareswitch.sim.simulate import simulate
+from rareswitch.sim.sweep import LearnerFactory, Sweep, sweep
+
+__all__ = ["LearnerFactory", "Run", "Sweep", "load_runs", "save_runs", "simulate", "sweep"]

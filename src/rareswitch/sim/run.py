@@ -1,0 +1,47 @@
+"""The result of a simulated run."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rareswitch.validation import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Run:
+    """One learner in one world."""
+
+    learner: str
+    world: str
+    horizon: int
+    seed: int
+    regret: float
+    """Σ_t (best expected reward - expected reward of the chosen arm)."""
+    updates: int
+    """Policies deployed, the first included."""
+    seconds: float
+    times: IntArray
+    """Decision counts at which the regret was read off, increasing, the last the horizon."""
+    regrets: FloatArray
+    """Regret after so many decisions."""
+    batch_ends: IntArray
+    """(updates,) the decision count at which each policy retired."""
+    survivors: FloatArray
+    """(updates,) mean number of arms that the eliminations left, by policy."""
+
+    def summary(self) -> dict[str, Any]:
+        """What ``--json`` prints."""
+        names = ("learner", "horizon", "seed", "regret", "updates", "seconds")
+        return {name: getattr(self, name) for name in names} | {"env": self.world}
+
+
+def checkpoints(horizon: int) -> IntArray:
+    """Where a run's regret is read off: the same for every learner, dense at the start and at the end.
+
+    >>> checkpoints(5).tolist()
+    [1, 2, 3, 4, 5]
+    """
+    even = np.linspace(1, horizon, 200)
+    early = np.geomspace(1, horizon, 100)
+    return np.unique(np.concatenate([even, early]).round().astype(np.int64))
