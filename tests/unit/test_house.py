@@ -16,10 +16,13 @@ def test_imports_point_downwards() -> None:
     assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
 
 
-@pytest.mark.parametrize("name", ["rareswitch", "rareswitch.design"])
-def test_all_is_sorted_and_importable(name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["rareswitch", "rareswitch.design", "rareswitch.env", "rareswitch.learner", "rareswitch.policy", "rareswitch.sim"],
+)
+def test_all_that_is_offered_can_be_imported(name: str) -> None:
     module = importlib.import_module(name)
-    assert module.__all__ == sorted(module.__all__)
+    assert len(set(module.__all__)) == len(module.__all__)
     for entry in module.__all__:
         assert getattr(module, entry) is not None
 
@@ -27,7 +30,8 @@ def test_all_is_sorted_and_importable(name: str) -> None:
 def test_optional_dependencies_are_imported_where_they_are_used() -> None:
     script = (
         "import sys, rareswitch.cli; "
-        "sys.exit(str([m for m in ('matplotlib', 'pyarrow', 'mpmath') if m in sys.modules] or '') or 0)"
+        "heavy = ('matplotlib', 'pyarrow', 'mpmath', 'sklearn', 'cryptography'); "
+        "sys.exit(str([m for m in heavy if m in sys.modules] or '') or 0)"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 

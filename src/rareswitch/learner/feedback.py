@@ -32,6 +32,8 @@ class Feedback:
         arms = np.atleast_1d(np.asarray(decisions.arms))
         if arms.shape != (len(sets.contexts),):
             raise ShapeError(f"{len(sets.contexts)} context sets were given for {len(arms)} decisions.")
+        if arms.min() < 0 or arms.max() >= sets.alive.shape[1]:
+            raise ShapeError(f"a decision names an arm outside of 0 … {sets.alive.shape[1] - 1}: these are other sets.")
         if not sets.alive[np.arange(len(arms)), arms].all():
             raise ShapeError("a decision names an arm that is not alive: these are not the sets it was made on.")
         unit_ball(sets)

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,15 +69,17 @@ def _encode(part: Any, path: str, tensors: dict[str, FloatArray]) -> Any:
     if isinstance(part, np.ndarray):
         tensors[path] = part
         return {"array": path}
-    if is_dataclass(part):
-        name = _NAMES.get(type(part))
-        if name is None:
-            raise InputError(f"a policy with a {type(part).__name__} cannot be saved; known are {', '.join(KINDS)}.")
+    name = _NAMES.get(type(part))
+    if name is not None:
         entries = {
             field.name: _encode(getattr(part, field.name), f"{path}.{field.name}", tensors) for field in fields(part)
         }
         return {"kind": name, **entries}
-    return part
+    if part is None or isinstance(part, (bool, int, float, str)):
+        return part
+    raise InputError(
+        f"a policy can be identified and saved if it is made of {', '.join(KINDS)}; it holds a {type(part).__name__}."
+    )
 
 
 def _decode(data: Any, tensors: dict[str, FloatArray]) -> Any:

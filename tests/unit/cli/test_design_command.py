@@ -155,11 +155,3 @@ def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=True)
     assert done.stdout == "set 0: 4 arms in 2 dimensions\n"
     assert done.stderr == ""
-
-
-def test_the_demo_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--plot", str(tmp_path / "demo.png")]) == 0
-    out = capsys.readouterr().out
-    assert "certified mixture" in out
-    assert "100,000 certified" in out
-    assert is_png(tmp_path / "demo.png")

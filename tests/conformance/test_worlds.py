@@ -1,0 +1,69 @@
+"""What every world must do, run against each of them."""
+
+import math
+
+import numpy as np
+import pytest
+
+from rareswitch.distributions import Gaussian
+from rareswitch.env import WORLDS, CoinNoise, GaussianNoise, LinearWorld, UniformNoise, World, make_world
+
+EVERY: dict[str, World] = {name: make_world(name, dim=6, arms=5, noise=0.3) for name in WORLDS}
+EVERY |= {
+    f"gaussian, {type(noise).__name__}": LinearWorld(source=Gaussian(dim=6, arms=5), noise=noise)
+    for noise in (UniformNoise(0.3), CoinNoise(0.3))
+}
+every_world = pytest.mark.parametrize("world", EVERY.values(), ids=EVERY)
+
+
+@every_world
+def test_shapes_and_norms(world: World) -> None:
+    rounds = world.draw(40, seed=1)
+    assert rounds.contexts.shape == (40, world.arms, world.dim)
+    assert rounds.means.shape == (40, world.arms)
+    assert np.linalg.norm(rounds.contexts, axis=2).max() <= 1 + 1e-12
+    assert np.isfinite(rounds.means).all()
+    if rounds.alive is not None:
+        assert rounds.alive.any(axis=1).all()
+
+
+@every_world
+def test_any_split_gives_the_same_rounds(world: World) -> None:
+    whole = world.draw(30, seed=3)
+    part = world.draw(11, seed=3, first=19)
+    np.testing.assert_array_equal(whole.contexts[19:], part.contexts)
+    np.testing.assert_allclose(whole.means[19:], part.means, rtol=1e-12, atol=1e-15)
+    rewards = world.rewards(whole.means[:, 0], seed=3)
+    np.testing.assert_array_equal(rewards[19:], world.rewards(whole.means[19:, 0], seed=3, first=19))
+
+
+@every_world
+def test_seeds_make_other_worlds(world: World) -> None:
+    assert not np.array_equal(world.draw(30, seed=1).contexts, world.draw(30, seed=2).contexts)
+
+
+@every_world
+def test_rewards_average_to_their_means(world: World) -> None:
+    n = 20_000
+    means = world.draw(n, seed=5).means[:, 0]
+    errors = world.rewards(means, seed=5) - means
+    # all noises here are sub-Gaussian with σ ≤ ½: Hoeffding, false alarm at most 1e-6 over all worlds
+    bound = 0.5 * math.sqrt(2 * math.log(2 * len(EVERY) / 1e-6) / n)
+    assert abs(errors.mean()) <= bound
+
+
+@pytest.mark.parametrize("name", ["gaussian", "segments", "zipf", "fixed", "one-big", "varying", "clicks"])
+def test_means_are_linear_in_the_contexts(name: str) -> None:
+    rounds = EVERY[name].draw(400, seed=6)
+    x, y = rounds.contexts.reshape(-1, EVERY[name].dim), rounds.means.ravel()
+    theta, *_ = np.linalg.lstsq(x, y, rcond=None)
+    np.testing.assert_allclose(x @ theta, y, atol=1e-9)
+    assert np.linalg.norm(theta) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("noise", [GaussianNoise(0.4), UniformNoise(0.4), CoinNoise(0.4)], ids=str)
+def test_noises_stay_within_their_variance_proxy(noise: GaussianNoise | UniformNoise | CoinNoise) -> None:
+    values = noise.draw(50_000, seed=7)
+    # E exp(s·ε) ≤ exp(s²σ²/2) at s = 2; the left side lies within exp(2·0.4·…) of its mean far below the slack
+    slack = {GaussianNoise: 0.02, UniformNoise: 0.0, CoinNoise: 0.0}[type(noise)]
+    assert np.exp(2 * values).mean() <= math.exp(4 * 0.16 / 2) * (1 + slack)

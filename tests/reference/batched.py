@@ -1,0 +1,98 @@
+"""Algorithms 1, KW and 5 as printed, one decision at a time: the reference for the batched learners."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rareswitch.design import Sampler, core_learning, frank_wolfe_design
+from rareswitch.env import World
+from rareswitch.rng import uniforms
+from rareswitch.validation import BoolArray, FloatArray
+
+
+@dataclass
+class Trace:
+    """What the slow algorithm did."""
+
+    arms: list[int] = field(default_factory=list)
+    survivors: list[list[int]] = field(default_factory=list)
+    estimates: list[FloatArray] = field(default_factory=list)
+    precisions: list[FloatArray] = field(default_factory=list)
+
+
+def slow_batched(
+    world: World,
+    *,
+    ends: tuple[int, ...],
+    alpha: float,
+    ridge: float,
+    seed: int,
+    first_sampler: Sampler,
+    designer: str | None = None,
+    warm_batches: int = 0,
+) -> Trace:
+    """The elimination framework of Section 4 with a fixed sampler, or Algorithm 5 with a ``designer``.
+
+    ``designer`` is "core" or "certified"; then the even places of a batch are the half 𝒜 and the odd ones ℬ.
+    """
+    trace = Trace()
+    dim, horizon = world.dim, ends[-1]
+    sampler = first_sampler
+    start = 0
+    for k, end in enumerate(ends, 1):
+        precision, moment = ridge * np.eye(dim), np.zeros(dim)
+        design_sets: list[tuple[FloatArray, list[int]]] = []
+        for t in range(start, end):
+            rounds = world.draw(1, seed=seed, first=t)
+            x = rounds.contexts[0]
+            alive = [i for i in range(len(x)) if rounds.alive is None or rounds.alive[0, i]]
+            for theta, other in zip(trace.estimates, trace.precisions, strict=True):
+                alive = eliminated(x, alive, theta, other, alpha)
+            arm = draw(sampler.probabilities(x, mask(len(x), alive)), float(uniforms(seed, "decide", t, 1)[0, 0]))
+            reward = float(world.rewards(rounds.means[0, [arm]], seed=seed, first=t)[0])
+            trace.arms.append(arm)
+            trace.survivors.append(alive)
+            in_first_half = (t - start) % 2 == 0
+            if designer is None or k <= warm_batches or in_first_half:
+                precision = precision + np.outer(x[arm], x[arm])
+                moment = moment + reward * x[arm]
+            if designer is not None and k > warm_batches and not in_first_half:
+                design_sets.append((x, alive))
+        theta = np.linalg.inv(precision) @ moment
+        if designer is not None and design_sets and end < horizon:
+            kept = [(x, eliminated(x, alive, theta, precision, alpha)) for x, alive in design_sets]
+            contexts = np.array([x for x, _ in kept])
+            masks = np.array([mask(len(x), alive) for x, alive in kept])
+            learners: dict[str, Callable[..., Any]] = {"core": core_learning, "certified": frank_wolfe_design}
+            sampler = learners[designer](contexts, masks, regularization=1.0 / horizon).policy
+        trace.estimates.append(theta)
+        trace.precisions.append(precision)
+        start = end
+    return trace
+
+
+def eliminated(x: FloatArray, alive: list[int], theta: FloatArray, precision: FloatArray, alpha: float) -> list[int]:
+    """{i : r_i + ω_i ≥ r_j - ω_j for all j alive}."""
+    inverse = np.linalg.inv(precision)
+    estimate = {i: float(x[i] @ theta) for i in alive}
+    width = {i: alpha * math.sqrt(float(x[i] @ inverse @ x[i])) for i in alive}
+    return [i for i in alive if all(estimate[i] + width[i] >= estimate[j] - width[j] for j in alive)]
+
+
+def mask(count: int, alive: list[int]) -> BoolArray:
+    flags = np.zeros(count, dtype=np.bool_)
+    flags[alive] = True
+    return flags
+
+
+def draw(probabilities: FloatArray, u: float) -> int:
+    """The first arm at which the running sum of probabilities exceeds u."""
+    total = 0.0
+    for i, p in enumerate(probabilities):
+        total += p
+        if p > 0 and total > u:
+            return i
+    return int(np.flatnonzero(probabilities)[-1])

@@ -1,0 +1,116 @@
+"""What the paper proves of the batched family, seen in seeded runs."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from rareswitch.design import information
+from rareswitch.env import ClickWorld, LinearWorld, Rounds, make_world
+from rareswitch.learner import BatchedLearner, BatchLinUCB, Feedback, Summary, make_learner, paper_grid
+from rareswitch.policy import Policy
+from rareswitch.policy.kernels import widest
+from rareswitch.validation import FloatArray
+
+NAMES = ["batch-linucb", "batch-linucb-kw", "batch-linucb-dg", "batch-linucb-dg-certified"]
+
+
+def batches(
+    learner: BatchedLearner, world: LinearWorld | ClickWorld, seed: int
+) -> Iterator[tuple[Policy, Rounds, FloatArray]]:
+    """Each batch's policy, rounds and chosen arms, the learner moving on between them."""
+    while not learner.done:
+        policy, count = learner.policy, learner.stop - learner.start
+        rounds = world.draw(count, seed=seed, first=learner.start)
+        decisions = policy.decide(rounds.contexts, rounds.alive, seed=seed, first=learner.start)
+        chosen = rounds.means[np.arange(count), decisions.arms]
+        rewards = world.rewards(chosen, seed=seed, first=learner.start)
+        summary: Summary = learner.summarize(Feedback.of(rounds.contexts, decisions, rewards, rounds.alive))
+        learner.next(summary)
+        yield policy, rounds, chosen
+
+
+def covered(policy: Policy, rounds: Rounds) -> bool:
+    """Whether all intervals of all arms, eliminated or not, hold the expected reward."""
+    for elimination in policy.eliminations:
+        error = np.abs(rounds.contexts @ elimination.estimate - rounds.means)
+        width = np.linalg.norm(rounds.contexts @ elimination.root.T, axis=2)
+        if (error > width * (1 + 1e-12)).any():
+            return False
+    return True
+
+
+def test_tight_intervals_cover_at_their_level() -> None:
+    delta, runs, failures = 0.2, 1000, 0
+    world = make_world("gaussian", dim=2, arms=3, noise=1.0)
+    assert isinstance(world, LinearWorld)
+    for seed in range(runs):
+        learner = BatchLinUCB(dim=2, arms=3, horizon=64, delta=delta, noise=1.0, grid=paper_grid(64))
+        failures += not all(covered(policy, rounds) for policy, rounds, _ in batches(learner, world, seed))
+    # Hoeffding, false alarm at most 1e-6
+    assert failures / runs <= delta + math.sqrt(math.log(1 / 1e-6) / (2 * runs))
+
+
+def test_intervals_that_are_too_narrow_do_not_cover() -> None:
+    """The check above can fail: with a fifth of the multiplier it does."""
+    world = make_world("gaussian", dim=2, arms=3, noise=1.0)
+    assert isinstance(world, LinearWorld)
+    failures = 0
+    for seed in range(200):
+        level = BatchLinUCB(dim=2, arms=3, horizon=64, delta=0.2, noise=1.0).confidence.multiplier
+        learner = BatchLinUCB(dim=2, arms=3, horizon=64, confidence=level / 5)
+        failures += not all(covered(policy, rounds) for policy, rounds, _ in batches(learner, world, seed))
+    assert failures / 200 > 0.2 + math.sqrt(math.log(1 / 1e-6) / (2 * 200))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "place", ["gaussian", "anisotropic", "segments", "zipf", "fixed", "one-big", "counterexample", "varying", "clicks"]
+)
+def test_the_step_behind_theorem_1(name: str, place: str) -> None:
+    """Where intervals cover: the best arm survives, and regret is at most 4 times the widest surviving interval."""
+    world = make_world(place, dim=4, arms=6, noise=0.1)
+    assert isinstance(world, LinearWorld | ClickWorld)
+    noise = 0.5 if place == "clicks" else 0.1
+    checked = eliminated = 0
+    for seed in range(3):
+        learner = make_learner(name, dim=world.dim, arms=world.arms, horizon=2000, noise=noise, ridge=0.1)
+        played = list(batches(learner, world, seed))
+        if not all(covered(policy, rounds) for policy, rounds, _ in played):
+            continue
+        for policy, rounds, chosen in played[1:]:
+            alive = np.ones(rounds.means.shape, dtype=bool) if rounds.alive is None else rounds.alive
+            best = np.where(alive, rounds.means, -np.inf)
+            kept = policy.survivors(rounds.contexts, alive)
+            assert kept[np.arange(len(best)), best.argmax(axis=1)].all()
+            widths = np.empty(len(best))
+            widest(np.ascontiguousarray(rounds.contexts), kept, policy.eliminations[-1].root, widths)
+            assert (best.max(axis=1) - chosen <= 4 * widths + 1e-12).all()
+            checked += 1
+            eliminated += int((alive & ~kept).sum())
+    assert checked
+    # where gaps are wider than intervals can get in 2000 decisions, arms must have been eliminated
+    if place in ("gaussian", "fixed", "segments"):
+        assert eliminated
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("place", ["gaussian", "one-big", "segments"])
+def test_the_exploration_lemma(name: str, place: str) -> None:
+    """Lemma 3: Λ_k ≽ (n_k/16)·((ln T/n_k)·I + the sampler's information on fresh sets), but for δ/T² a batch."""
+    world = make_world(place, dim=4, arms=6, noise=0.1)
+    assert isinstance(world, LinearWorld)
+    horizon, delta = 2000, 0.05
+    for seed in range(3):
+        learner = make_learner(name, dim=4, arms=6, horizon=horizon, noise=0.1, confidence="paper", delta=delta)
+        fresh = world.draw(4000, seed=seed, first=10**6)
+        ends = (0, *learner.grid.ends)  # type: ignore[union-attr]
+        played = list(batches(learner, world, seed))
+        for k, ((policy, _, _), elimination) in enumerate(zip(played, learner.policy.eliminations, strict=False)):
+            inverse = elimination.root.T @ elimination.root / learner.confidence.multiplier**2
+            # DG's estimates rest on half of the batch, and its ridge is twice as large: the lemma for n_k/2
+            size = (ends[k + 1] - ends[k]) / (2 if "dg" in name else 1)
+            explored = information(policy.sampler, fresh.contexts, policy.survivors(fresh.contexts, fresh.alive))
+            bound = size / 16 * (math.log(horizon) / size * np.eye(4) + explored)
+            assert np.linalg.eigvalsh(np.linalg.inv(inverse) - bound).min() >= 0

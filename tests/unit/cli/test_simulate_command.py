@@ -1,0 +1,137 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rareswitch.cli import main
+from rareswitch.sim import load_runs
+
+SMALL = ["--dim", "3", "--arms", "5", "--seeds", "2", "--noise", "0.3"]
+
+
+def is_png(path: Path) -> bool:
+    return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_simulate_prints_runs_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["simulate", "--learner", "batch-linucb-dg", "--env", "gaussian", "--horizon", "1e3", *SMALL, "--json"]
+    assert main(command) == 0
+    runs = json.loads(capsys.readouterr().out)
+    assert [(r["learner"], r["env"], r["horizon"], r["seed"]) for r in runs] == [
+        ("batch-linucb-dg", "gaussian", 1000, 0),
+        ("batch-linucb-dg", "gaussian", 1000, 1),
+    ]
+    assert all(r["updates"] == 5 and r["regret"] > 0 and r["seconds"] > 0 for r in runs)
+    assert set(runs[0]) == {"learner", "env", "horizon", "seed", "regret", "updates", "seconds"}
+
+
+def test_compare_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["compare", "--learners", "batch-linucb", "batch-linucb-kw", "--envs", "gaussian", "fixed"]
+    command += ["--horizons", "300", "600", *SMALL, "--plot", str(tmp_path / "c.png")]
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[0].split()[:6] == ["learner", "world", "horizon", "seeds", "updates", "regret"]
+    assert len([line for line in out.splitlines() if line.startswith("batch-linucb")]) == 8
+    assert is_png(tmp_path / "c.png")
+
+
+def test_runs_are_kept_and_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "runs.parquet"
+    command = ["simulate", "--learner", "batch-linucb", "--horizon", "300", *SMALL, "--out", str(path)]
+    assert main(command) == 0
+    assert "taken from" not in capsys.readouterr().out
+    assert main(command) == 0
+    assert "2 of these runs were taken from" in capsys.readouterr().out
+
+
+def test_a_world_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(
+        "from rareswitch.env import Rounds\n"
+        "from rareswitch.rng import uniforms\n"
+        "class Own:\n"
+        "    dim, arms = 2, 3\n"
+        "    def draw(self, count, *, seed, first=0):\n"
+        "        x = uniforms(seed, 'x', first, count, 6).reshape(count, 3, 2) / 2\n"
+        "        return Rounds(contexts=x, means=x.sum(axis=2))\n"
+        "    def rewards(self, means, *, seed, first=0):\n"
+        "        return means\n"
+    )
+    assert main(["simulate", "--learner", "batch-linucb", "--env", f"{path}:Own", "--horizon", "200"]) == 0
+    assert "batch-linucb" in capsys.readouterr().out
+
+
+def test_long_horizons_come_with_advice(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--learner", "batch-linucb-dg", "--horizon", "300", *SMALL]) == 0
+    assert "batch-linucb-kw is already optimal" in capsys.readouterr().out
+
+
+def test_batches_and_confidence_are_options(capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["--horizon", "500", *SMALL, "--json"]
+    assert main(["simulate", "--learner", "batch-linucb-dg", "--batches", "3", "--confidence", "paper", *common]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["updates"] == 3
+    assert main(["simulate", "--learner", "batch-linucb-kw", "--batches", "2", "--confidence", "0.5", *common]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["updates"] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--learner", "ucb"], "there is no learner 'ucb'"),
+        (["--learner", "batch-linucb", "--env", "mars"], "there is no world 'mars'"),
+        (["--learner", "batch-linucb", "--horizon", "1"], "horizon must be at least 2"),
+        (["--learner", "batch-linucb", "--dim", "0"], "dim must be at least 1"),
+        (["--learner", "batch-linucb", "--arms", "0"], "arms must be at least 1"),
+        (["--learner", "batch-linucb", "--seeds", "0"], "seeds must be at least 1"),
+        (["--learner", "batch-linucb", "--first-seed", "-1"], "seed must be at least 0"),
+        (["--learner", "batch-linucb", "--noise", "-1"], "scale must be"),
+        (["--learner", "batch-linucb", "--delta", "2"], "delta must be"),
+        (["--learner", "batch-linucb", "--confidence", "bold"], "'paper', 'tight' or a number"),
+        (["--learner", "batch-linucb", "--batches", "0"], "batches must be"),
+    ],
+)
+def test_bad_options_give_one_line_and_status_2(
+    capsys: pytest.CaptureFixture[str], options: list[str], words: str
+) -> None:
+    assert main(["simulate", *options]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("rareswitch: error: ")
+    assert words in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("text", ["many", "10.5"])
+def test_horizons_must_be_whole(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["simulate", "--learner", "batch-linucb", "--horizon", text])
+    assert "is not a" in capsys.readouterr().err
+
+
+def test_ctrl_c_reports_what_is_finished(tmp_path: Path) -> None:
+    path = tmp_path / "runs.parquet"
+    command = [sys.executable, "-m", "rareswitch", "simulate", "--learner", "batch-linucb", "--horizon", "20000"]
+    process = subprocess.Popen(
+        [*command, "--seeds", "2000", "--out", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (path.exists() and load_runs(path)):
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped after" in err
+    assert "batch-linucb" in out
+    assert len(load_runs(path)) >= 1
+
+
+def test_the_demo_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--horizon", "2000", "--plot", str(tmp_path / "demo.png")]) == 0
+    out = capsys.readouterr().out
+    assert "batch-linucb-dg-certified" in out
+    assert is_png(tmp_path / "demo.png")

@@ -1,0 +1,178 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from rareswitch.design import GOptimal, MixedSoftmax, Uniform
+from rareswitch.distributions import Gaussian
+from rareswitch.errors import FileFormatError, InputError, MissingExtraError, ParameterError
+from rareswitch.policy import Ed25519Key, Elimination, HmacKey, Policy, load_policy, save_policy
+from rareswitch.policy.encoding import KINDS
+from rareswitch.policy.files import from_bytes, to_bytes
+
+SECRET = HmacKey(secret=b"0123456789abcdef")
+
+
+def rich_policy() -> Policy:
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((30, 3))
+    return Policy(
+        dim=3,
+        sampler=MixedSoftmax(
+            weights=np.array([0.25, 0.75]), matrices=np.stack([np.eye(3), x.T @ x]), g_optimal=GOptimal(tol=0.1)
+        ),
+        eliminations=(
+            Elimination.of(rng.standard_normal(3), x.T @ x, 1.3),
+            Elimination.of(np.zeros(3), np.eye(3), 0.1),
+        ),
+    )
+
+
+def test_a_loaded_policy_makes_the_same_decisions_in_another_process(tmp_path: Path) -> None:
+    policy = rich_policy()
+    save_policy(policy, tmp_path / "p.policy")
+    script = (
+        "import sys; from rareswitch import load_policy; from rareswitch.distributions import Gaussian; "
+        "p = load_policy(sys.argv[1]); d = p.decide(Gaussian(dim=3, arms=7).draw(200, seed=1).contexts, seed=5); "
+        "print(p.id, d.arms.tolist(), [x.hex() for x in d.propensities.tolist()])"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "p.policy")], capture_output=True, text=True, check=True
+    ).stdout
+    decisions = policy.decide(Gaussian(dim=3, arms=7).draw(200, seed=1).contexts, seed=5)
+    expected = (policy.id, decisions.arms.tolist(), [x.hex() for x in decisions.propensities.tolist()])
+    assert out.strip() == " ".join(map(str, expected))
+
+
+def test_the_same_policy_gives_the_same_bytes() -> None:
+    assert len({to_bytes(rich_policy()) for _ in range(5)}) == 1
+    assert to_bytes(from_bytes(to_bytes(rich_policy()))) == to_bytes(rich_policy())
+
+
+def test_the_bytes_never_change() -> None:
+    """Policies that were shipped must load, with their ids, in years to come."""
+    policy = Policy(dim=2, sampler=Uniform(), eliminations=(Elimination(estimate=np.ones(2), root=np.eye(2)),))
+    assert policy.id == "b2aa518af78d8941871f5c44da666b320ae0d9394320b16abc2d9b7419557f3d"
+
+
+def test_any_safetensors_reader_can_open_it(tmp_path: Path) -> None:
+    save_policy(rich_policy(), tmp_path / "p.safetensors")
+    arrays = safetensors.numpy.load_file(tmp_path / "p.safetensors")
+    np.testing.assert_array_equal(arrays["sampler.weights"], [0.25, 0.75])
+    np.testing.assert_array_equal(arrays["eliminations.0.root"], rich_policy().eliminations[0].root)
+
+
+def test_of_3000_mutated_files_none_loads_wrongly() -> None:
+    original = to_bytes(rich_policy())
+    rng = np.random.default_rng(2)
+    for trial in range(3000):
+        data = bytearray(original)
+        kind = trial % 4
+        at = int(rng.integers(len(data)))
+        if kind == 0:
+            data[at] ^= 1 << int(rng.integers(8))
+        elif kind == 1:
+            del data[at : at + int(rng.integers(1, 9))]
+        elif kind == 2:
+            data[at:at] = rng.bytes(int(rng.integers(1, 9)))
+        else:
+            other = int(rng.integers(len(data)))
+            data[at], data[other] = data[other], data[at]
+        if bytes(data) == original:
+            continue
+        with pytest.raises(FileFormatError):
+            from_bytes(bytes(data))
+
+
+def test_truncated_files_are_refused_at_every_length() -> None:
+    original = to_bytes(rich_policy())
+    for length in range(0, len(original), 7):
+        with pytest.raises(FileFormatError):
+            from_bytes(original[:length])
+
+
+def test_foreign_files_are_refused_with_a_reason(tmp_path: Path) -> None:
+    path = tmp_path / "other.safetensors"
+    safetensors.numpy.save_file({"a": np.ones(3)}, path)
+    with pytest.raises(FileFormatError, match=r"other\.safetensors: not a policy file"):
+        load_policy(path)
+    path.write_bytes(b"PK\x03\x04" * 10)
+    with pytest.raises(FileFormatError, match="not a policy file, or a truncated one"):
+        load_policy(path)
+    with pytest.raises(FileFormatError, match="cannot be read"):
+        load_policy(tmp_path / "none")
+    newer = to_bytes(rich_policy()).replace(b'\\"schema\\":1', b'\\"schema\\":9')
+    with pytest.raises(FileFormatError, match="schema 1; this one has 9"):
+        from_bytes(newer)
+
+
+def test_saving_is_whole_or_not_at_all(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match="cannot be written"):
+        save_policy(rich_policy(), tmp_path / "missing" / "p")
+    save_policy(rich_policy(), tmp_path / "p")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["p"]
+
+
+def test_samplers_that_cannot_be_saved_are_named() -> None:
+    class Own:
+        def probabilities(self, contexts: object, alive: object = None) -> object:
+            return None
+
+    with pytest.raises(InputError, match="it holds a Own"):
+        to_bytes(Policy(dim=2, sampler=Own()))  # type: ignore[arg-type]
+
+
+def test_every_sampler_of_the_design_room_can_be_saved() -> None:
+    from rareswitch import design
+
+    offered = {kind for kind in vars(design).values() if isinstance(kind, type) and hasattr(kind, "probabilities")}
+    assert offered - {design.Sampler} <= set(KINDS.values())
+
+
+def test_hmac_signatures() -> None:
+    signed = to_bytes(rich_policy(), key=SECRET)
+    assert from_bytes(signed, key=SECRET).id == rich_policy().id
+    assert from_bytes(signed).id == rich_policy().id
+    with pytest.raises(FileFormatError, match="signature does not match"):
+        from_bytes(signed, key=HmacKey(secret=b"another secret, long"))
+    with pytest.raises(FileFormatError, match="not signed"):
+        from_bytes(to_bytes(rich_policy()), key=SECRET)
+    with pytest.raises(ParameterError, match="at least 16 bytes"):
+        HmacKey(secret=b"short")
+
+
+def test_ed25519_signatures() -> None:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    private = bytes(range(32))
+    public = Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+    signed = to_bytes(rich_policy(), key=Ed25519Key(private=private))
+    assert from_bytes(signed, key=Ed25519Key(public=public)).id == rich_policy().id
+    assert from_bytes(signed, key=Ed25519Key(private=private)).id == rich_policy().id
+    with pytest.raises(FileFormatError, match="signature does not match"):
+        from_bytes(signed, key=Ed25519Key(private=bytes(32)))
+    with pytest.raises(FileFormatError, match="signed with 'ed25519'; the key given is for 'hmac-sha256'"):
+        from_bytes(signed, key=SECRET)
+    with pytest.raises(ParameterError, match="private half"):
+        to_bytes(rich_policy(), key=Ed25519Key(public=public))
+    with pytest.raises(ParameterError, match="32 raw bytes"):
+        Ed25519Key(private=b"x")
+
+
+def test_a_missing_signing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
+    with pytest.raises(MissingExtraError, match=r"rareswitch\[sign\]"):
+        to_bytes(rich_policy(), key=Ed25519Key(private=bytes(32)))
+
+
+def test_files_are_not_read_beyond_reason(tmp_path: Path) -> None:
+    path = tmp_path / "huge"
+    with path.open("wb") as file:
+        file.truncate((1 << 30) + 1)
+    with pytest.raises(FileFormatError, match="at most"):
+        load_policy(path)
+    os.unlink(path)

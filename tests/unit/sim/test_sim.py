@@ -1,0 +1,210 @@
+import importlib
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch import simulate, sweep
+from rareswitch.env import Rounds, World, make_world
+from rareswitch.errors import ContextNormError, FileFormatError, InputError, MissingExtraError, NonFiniteError
+from rareswitch.learner import BatchedLearner, BatchLinUCB, BatchLinUCBDG, make_learner
+from rareswitch.sim import load_runs
+from rareswitch.sim.progress import Progress
+from rareswitch.sim.run import checkpoints
+from rareswitch.validation import FloatArray
+
+simulation = importlib.import_module("rareswitch.sim.simulate")
+WORLD = make_world("gaussian", dim=3, arms=5, noise=0.3)
+
+
+def learner(horizon: int = 3000, **settings: Any) -> BatchLinUCB:
+    return BatchLinUCB(dim=3, arms=5, horizon=horizon, noise=0.3, **settings)
+
+
+def make(dim: int, arms: int, horizon: int) -> BatchedLearner:
+    return BatchLinUCB(dim=dim, arms=arms, horizon=horizon, noise=0.3)
+
+
+def test_regret_is_counted_decision_by_decision() -> None:
+    run = simulate(learner(), WORLD, seed=2)
+    replay = learner()
+    regrets: list[float] = []
+    survivors = []
+    while not replay.done:
+        count = replay.stop - replay.start
+        rounds = WORLD.draw(count, seed=2, first=replay.start)
+        decisions = replay.policy.decide(rounds.contexts, seed=2, first=replay.start)
+        chosen = rounds.means[np.arange(count), decisions.arms]
+        regrets += (rounds.means.max(axis=1) - chosen).tolist()
+        survivors.append(decisions.survivors.mean())
+        from rareswitch.learner import Feedback
+
+        rewards = WORLD.rewards(chosen, seed=2, first=replay.start)
+        replay.next(replay.summarize(Feedback.of(rounds.contexts, decisions, rewards)))
+    cumulative = np.cumsum(regrets)
+    assert run.regret == pytest.approx(cumulative[-1])
+    np.testing.assert_allclose(run.regrets, cumulative[run.times - 1])
+    np.testing.assert_allclose(run.survivors, survivors)
+    assert run.batch_ends.tolist() == list(replay.grid.ends)  # type: ignore[union-attr]
+    assert run.updates == 4
+    assert run.times[-1] == 3000
+
+
+def test_runs_are_reproducible_and_seeds_differ() -> None:
+    assert simulate(learner(), WORLD, seed=1).regret == simulate(learner(), WORLD, seed=1).regret
+    assert simulate(learner(), WORLD, seed=1).regret != simulate(learner(), WORLD, seed=2).regret
+
+
+def test_chunks_are_bounded_by_memory_and_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert simulation.chunk_size(1000, 1000) == 16
+    assert simulation.chunk_size(20, 10) * 200 <= 1 << 18
+    whole = simulate(learner(), WORLD, seed=3)
+    monkeypatch.setattr(simulation, "chunk_size", lambda arms, dim: 37)
+    parts = simulate(learner(), WORLD, seed=3)
+    assert parts.regret == pytest.approx(whole.regret)
+
+
+def test_checkpoints_are_increasing_and_end_at_the_horizon() -> None:
+    for horizon in (2, 17, 1000, 10**7):
+        times = checkpoints(horizon)
+        assert times[0] == 1
+        assert times[-1] == horizon
+        assert (np.diff(times) > 0).all()
+
+
+def test_learners_must_be_fresh_and_fit_the_world() -> None:
+    used = learner(100)
+    simulate(used, WORLD, seed=1)
+    with pytest.raises(InputError, match="fresh learner"):
+        simulate(used, WORLD, seed=1)
+    with pytest.raises(InputError, match="the world has 5 in 3"):
+        simulate(BatchLinUCB(dim=2, arms=5, horizon=100), WORLD, seed=1)
+
+
+@pytest.mark.parametrize(("scale", "reward", "error"), [(9.0, 0.0, ContextNormError), (1.0, np.nan, NonFiniteError)])
+def test_bad_worlds_are_refused(scale: float, reward: float, error: type[Exception]) -> None:
+    class Bad:
+        dim, arms = 3, 5
+
+        def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
+            rounds = WORLD.draw(count, seed=seed, first=first)
+            return Rounds(contexts=rounds.contexts * scale, means=rounds.means)
+
+        def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
+            return means + reward
+
+    with pytest.raises(error):
+        simulate(learner(), Bad(), seed=1)
+
+
+def test_a_sweep_resumes_from_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "runs.parquet"
+    first = sweep({"a": make}, {"w": WORLD}, horizons=[200], seeds=range(2), path=path)
+    assert (first.resumed, len(first.runs)) == (0, 2)
+    second = sweep({"a": make}, {"w": WORLD}, horizons=[200, 300], seeds=range(3), path=path)
+    assert (second.resumed, len(second.runs)) == (2, 6)
+    assert [(r.horizon, r.seed) for r in second.runs] == [(200, 0), (200, 1), (200, 2), (300, 0), (300, 1), (300, 2)]
+    assert second.runs[0].regret == first.runs[0].regret
+    np.testing.assert_array_equal(second.runs[0].regrets, first.runs[0].regrets)
+    assert len(load_runs(path)) == 6
+    other = make_world("gaussian", dim=3, arms=5, noise=0.4)
+    assert sweep({"a": make}, {"w": other}, horizons=[200], seeds=range(2), path=path).resumed == 0
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
+    path = tmp_path / "runs.parquet"
+    made = 0
+
+    def interrupt_third(dim: int, arms: int, horizon: int) -> BatchedLearner:
+        nonlocal made
+        made += 1
+        if made == 3:
+            raise KeyboardInterrupt
+        return make(dim, arms, horizon)
+
+    found = sweep({"a": interrupt_third}, {"w": WORLD}, horizons=[200], seeds=range(5), path=path)
+    assert found.interrupted
+    assert len(found.runs) == 2
+    assert len(load_runs(path)) == 2
+
+
+def test_results_files_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"PAR1 truncated")
+    with pytest.raises(FileFormatError, match="not a readable results file"):
+        sweep({"a": make}, {"w": WORLD}, horizons=[50], seeds=[0], path=path)
+    parquet.write_table(pa.table({"a": [1]}), path)
+    with pytest.raises(FileFormatError, match="not one of runs"):
+        sweep({"a": make}, {"w": WORLD}, horizons=[50], seeds=[0], path=path)
+    with pytest.raises(FileFormatError, match="cannot be written"):
+        sweep({"a": make}, {"w": WORLD}, horizons=[50], seeds=[0], path=tmp_path / "none" / "x.parquet")
+    with pytest.raises(InputError, match="at least one"):
+        sweep({}, {"w": WORLD}, horizons=[50], seeds=[0])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"rareswitch\[parquet\]"):
+        sweep({"a": make}, {"w": WORLD}, horizons=[50], seeds=[0], path=tmp_path / "new.parquet")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_shown_on_terminals_alone() -> None:
+    shown, hidden = Terminal(), io.StringIO()
+    for stream in (shown, hidden):
+        with Progress(10, "working", stream=stream) as bar:
+            bar.update(10, "last")
+    assert "working" in shown.getvalue()
+    assert "100%" in shown.getvalue()
+    assert hidden.getvalue() == ""
+
+
+def test_memory_does_not_grow_with_the_horizon() -> None:
+    """Peak memory of a process after 4 000 and after 400 000 decisions."""
+    script = (
+        "import resource, sys; from rareswitch import simulate; from rareswitch.env import make_world; "
+        "from rareswitch.learner import make_learner; w = make_world('gaussian', dim=5, arms=10, noise=0.5); "
+        "run = lambda t: simulate(make_learner('batch-linucb-dg-certified', dim=5, arms=10, horizon=t), w, seed=1); "
+        "run(4000); a = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; "
+        "run(400000); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - a)"
+    )
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    # 400 000 sets of 10 × 5 numbers would be 160 MB; a sample of 10 000 is 4 MB
+    assert int(out) < 60_000
+
+
+@pytest.mark.parametrize("name", ["batch-linucb", "batch-linucb-kw", "batch-linucb-dg", "batch-linucb-dg-certified"])
+@pytest.mark.parametrize("world", ["gaussian", "fixed", "clicks", "counterexample", "varying"])
+def test_every_learner_beats_chance_in_every_world(name: str, world: str) -> None:
+    place: World = make_world(world, dim=4, arms=6, noise=0.2)
+    made = make_learner(name, dim=place.dim, arms=place.arms, horizon=4000, noise=0.5 if world == "clicks" else 0.2)
+    run = simulate(made, place, seed=1)
+    rounds = place.draw(2000, seed=1)
+    alive = np.ones_like(rounds.means, dtype=bool) if rounds.alive is None else rounds.alive
+    best = np.where(alive, rounds.means, -np.inf).max(axis=1)
+    chance = float((best - (rounds.means * alive).sum(axis=1) / alive.sum(axis=1)).mean()) * 4000
+    assert run.regret < chance
+
+
+def test_dg_learns_to_explore_where_g_optimal_play_is_weak() -> None:
+    world = make_world("one-big", dim=6, arms=12, noise=0.3)
+    regrets = {
+        name: np.mean(
+            [
+                simulate(make_learner(name, dim=6, arms=12, horizon=8000, noise=0.3), world, seed=s).regret
+                for s in range(2)
+            ]
+        )
+        for name in ("batch-linucb-kw", "batch-linucb-dg", "batch-linucb-dg-certified")
+    }
+    assert regrets["batch-linucb-dg-certified"] < 0.8 * regrets["batch-linucb-kw"]
+    assert regrets["batch-linucb-dg"] < 0.8 * regrets["batch-linucb-kw"]
+    assert isinstance(make_learner("batch-linucb-dg", dim=2, arms=2, horizon=10), BatchLinUCBDG)

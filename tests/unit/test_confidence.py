@@ -1,0 +1,39 @@
+import math
+
+import pytest
+
+from rareswitch.confidence import confidence
+from rareswitch.learner import recommend
+
+
+def test_tight_is_the_lemma_with_a_union_bound_over_arms() -> None:
+    level = confidence("tight", dim=10, arms=20, horizon=1000, batches=4, delta=0.1, noise=0.5, norm=0.7, ridge=2.0)
+    expected = 0.5 * math.sqrt(2 * math.log(2 * 20 * 1000 * 3 / 0.1)) + math.sqrt(2.0) * 0.7
+    assert level.multiplier == pytest.approx(expected)
+    assert "arms" in level.reason
+
+
+def test_tight_uses_directions_where_they_are_fewer() -> None:
+    few = confidence("tight", dim=2, arms=10**9, horizon=10**7, batches=4, delta=0.05)
+    over_arms = math.sqrt(2 * math.log(2 * 10**16 * 3 / 0.05)) + 1.0
+    assert few.multiplier < over_arms
+    assert "directions" in few.reason
+    assert few.multiplier == confidence("tight", dim=2, arms=10**12, horizon=10**9, batches=4, delta=0.05).multiplier
+
+
+def test_a_number_is_the_multiplier() -> None:
+    level = confidence(1.5, dim=3, arms=4, horizon=100, batches=2)
+    assert (level.multiplier, level.ridge) == (1.5, 1.0)
+
+
+def test_tight_is_far_below_the_constants_of_the_proofs() -> None:
+    sizes = {"dim": 10, "arms": 20, "horizon": 10**5, "batches": 5}
+    assert confidence("paper", **sizes).multiplier > 5 * confidence("tight", **sizes).multiplier
+
+
+def test_kw_is_recommended_for_long_horizons_and_says_why() -> None:
+    assert recommend(dim=11, arms=20, horizon=10**5).learner == "batch-linucb-kw"
+    assert "exp(d)" in recommend(dim=11, arms=20, horizon=10**5).reason
+    assert recommend(dim=12, arms=20, horizon=10**5).learner == "batch-linucb-dg-certified"
+    assert recommend(dim=30, arms=5, horizon=10**5).learner == "batch-linucb"
+    assert recommend(dim=30, arms=50, horizon=10**5).updates == 6
