@@ -42,6 +42,7 @@ $(BENCH)/installed: pyproject.toml benchmarks/requirements.txt
 
 bench: $(BENCH)/installed ## Measure against peers, side by side in one run
 	@$(BENCH)/bin/python benchmarks/design.py --out benchmarks/design.md
+	@$(BENCH)/bin/python benchmarks/batched.py --out benchmarks/batched.md
 
 clean: ## Remove environments and caches
 	@rm -rf $(VENV) $(BENCH) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png

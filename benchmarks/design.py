@@ -13,7 +13,6 @@ os.environ["VECLIB_MAXIMUM_THREADS"] = "1"
 
 import argparse
 import importlib.util
-import platform
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -21,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from certificates import count_wrong  # makes the reference of the tests importable
+from measure import Row, as_markdown, as_text, available_cores, in_turn, machine
 from peers import (
     batched_numpy,
     clarabel,
@@ -68,25 +67,6 @@ QUICK = Sizes(rounds=3, batch=2**17, degenerate_sets=500)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """One line of the table. ``holds`` is None where nothing is promised."""
-
-    what: str
-    measured: str
-    ratio: str = ""
-    needed: str = ""
-    holds: bool | None = None
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        verdict = {True: "yes", False: "NO", None: "–"}[self.holds]
-        return self.what, self.measured, self.ratio, self.needed, verdict
-
-
-HEADER = ("what", "measured", "ratio", "at least", "holds")
-
-
-@dataclass(frozen=True, kw_only=True)
 class Peer:
     """Another way to compute designs, and how many times slower it must be; None: shown, not promised."""
 
@@ -114,19 +94,6 @@ CONIC_PEERS = (
     Peer(name="cvxpy + Clarabel", solve=one_by_one(clarabel), sets=3, factor=5000.0),
     Peer(name="cvxpy + Clarabel, prepared problem", solve=one_by_one(clarabel_prepared), sets=3),
 )
-
-
-def timed(call: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
-def in_turn(rounds: int, *calls: Callable[[], Any]) -> FloatArray:
-    """Seconds of every call in every round, (rounds, calls), after one round that is not counted."""
-    for call in calls:
-        call()
-    return np.array([[timed(call) for call in calls] for _ in range(rounds)])
 
 
 def unit_sets(n: int, arms: int, dim: int) -> FloatArray:
@@ -316,36 +283,6 @@ def compile_kernels() -> None:
     frank_wolfe_design(tiny, regularization=0.1)
 
 
-def available_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def machine() -> str:
-    model = platform.processor() or platform.machine()
-    try:
-        info = Path("/proc/cpuinfo").read_text()
-        model = next(line.split(":", 1)[1].strip() for line in info.splitlines() if line.startswith("model name"))
-    except (OSError, StopIteration):
-        pass
-    return (
-        f"{model}, {available_cores()} cores; Python {platform.python_version()}, "
-        f"NumPy {np.__version__}, Numba {numba.__version__}"
-    )
-
-
-def as_text(table: list[Row]) -> str:
-    lines = [HEADER, *(row.cells for row in table)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    lines.insert(1, tuple("-" * width for width in widths))
-    padded = (map(str.ljust, line, widths) for line in lines)
-    return "\n".join("  ".join(line).rstrip() for line in padded)
-
-
-def as_markdown(table: list[Row]) -> str:
-    lines = [HEADER, ("---",) * len(HEADER), *(row.cells for row in table)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds, for a look")
@@ -359,7 +296,7 @@ def main() -> int:
         table.append(row)
     print(f"\n{as_text(table)}\n\n{machine()}")
     if options.out:
-        options.out.write_text(f"# Design benchmarks\n\n{as_markdown(table)}\n\n{machine()}\n", encoding="utf-8")
+        options.out.write_text(as_markdown("The design room", table), encoding="utf-8")
     return int(any(row.holds is False for row in table))
 
 

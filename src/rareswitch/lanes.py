@@ -167,7 +167,7 @@ def add_rows(
         stop = args[7]
         start = ir.Constant(_INT, 0)
         # several blocks side by side, so that one multiply-add need not wait for the last; then what is left over
-        for blocks in (4, 2, 1):
+        for blocks in (4, 3, 2, 1):
             wide = ir.Constant(_INT, blocks * WIDTH)
             end = builder.sub(stop, builder.srem(builder.sub(stop, start), wide))
             with _blocks(builder, start, end, blocks) as (column, _):
@@ -236,7 +236,7 @@ def triangular_squares(typing_context: Any, target: Any, matrix: Any, source: An
         into = _row_pointer(context, builder, target, args[0], ir.Constant(_INT, 0))
         zero = ir.Constant(_LANES, [0.0] * WIDTH)
         start = ir.Constant(_INT, 0)
-        for blocks in (4, 2, 1):
+        for blocks in (4, 3, 2, 1):
             wide = ir.Constant(_INT, blocks * WIDTH)
             end = builder.sub(args[4], builder.srem(builder.sub(args[4], start), wide))
             with _blocks(builder, start, end, blocks) as (column, _):

@@ -22,6 +22,8 @@ def eliminate(contexts, alive, estimates, roots, survivors, counts):  # type: ig
     zero = lane_zeros(1, most)
     center = lane_zeros(1, most)
     width = lane_zeros(1, most)
+    lower = np.zeros(most)
+    upper = np.zeros(most)
     place = np.zeros(arm_count, dtype=np.int64)
     for s in range(n):
         left = 0
@@ -38,13 +40,22 @@ def eliminate(contexts, alive, estimates, roots, survivors, counts):  # type: ig
             length = padded_length(left)
             triangular_squares(width, roots[r], arms, dim, length)
             add_rows(center, zero, 0, estimates, r, arms, dim, length)
-            bar = -np.inf
+            for i in range(length):
+                half = math.sqrt(width[0, i])
+                lower[i] = center[0, i] - half
+                upper[i] = center[0, i] + half
+            bar = lower[0]
+            for i in range(1, left):
+                if lower[i] > bar:
+                    bar = lower[i]
+            fallen = 0
             for i in range(left):
-                width[0, i] = math.sqrt(width[0, i])
-                bar = max(bar, center[0, i] - width[0, i])
+                fallen += upper[i] < bar
+            if fallen == 0:
+                continue
             kept = 0
             for i in range(left):
-                if center[0, i] + width[0, i] < bar:
+                if upper[i] < bar:
                     survivors[s, place[i]] = False
                 else:
                     if kept < i:

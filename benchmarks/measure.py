@@ -1,0 +1,78 @@
+"""What all benchmarks share: timing in turn, the rows of a table, the machine."""
+
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One line of the table. ``holds`` is None where nothing is promised."""
+
+    what: str
+    measured: str
+    ratio: str = ""
+    needed: str = ""
+    holds: bool | None = None
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        verdict = {True: "yes", False: "NO", None: "–"}[self.holds]
+        return self.what, self.measured, self.ratio, self.needed, verdict
+
+
+HEADER = ("what", "measured", "ratio", "at least", "holds")
+
+
+def timed(call: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def in_turn(rounds: int, *calls: Callable[[], Any]) -> FloatArray:
+    """Seconds of every call in every round, (rounds, calls), after one round that is not counted."""
+    for call in calls:
+        call()
+    return np.array([[timed(call) for call in calls] for _ in range(rounds)])
+
+
+def available_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def machine() -> str:
+    model = platform.processor() or platform.machine()
+    try:
+        info = Path("/proc/cpuinfo").read_text()
+        model = next(line.split(":", 1)[1].strip() for line in info.splitlines() if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return (
+        f"{model}, {available_cores()} cores; Python {platform.python_version()}, "
+        f"NumPy {np.__version__}, Numba {numba.__version__}"
+    )
+
+
+def as_text(table: list[Row]) -> str:
+    lines = [HEADER, *(row.cells for row in table)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    lines.insert(1, tuple("-" * width for width in widths))
+    padded = (map(str.ljust, line, widths) for line in lines)
+    return "\n".join("  ".join(line).rstrip() for line in padded)
+
+
+def as_markdown(title: str, table: list[Row]) -> str:
+    lines = [HEADER, ("---",) * len(HEADER), *(row.cells for row in table)]
+    body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"# {title}\n\n{body}\n\n{machine()}\n"
