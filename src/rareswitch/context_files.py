@@ -13,6 +13,7 @@ from rareswitch.contexts import ContextSets
 from rareswitch.errors import FileFormatError, InputError, MissingExtraError
 from rareswitch.validation import FloatArray, IntArray
 
+_MOST_ENTRIES = 1 << 29
 SUFFIXES = (".npy", ".npz", ".csv", ".parquet")
 
 
@@ -42,6 +43,8 @@ def read_context_file(path: str | Path, *, set_column: str = "set") -> ContextFi
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise FileFormatError(f"{path}: the file name must end in one of {', '.join(SUFFIXES)}; got '{suffix}'.")
+    if path.is_dir():
+        raise FileFormatError(f"{path}: a folder; name a file in it.")
     if not path.is_file():
         raise FileFormatError(f"{path}: no such file.")
     if path.stat().st_size == 0:
@@ -51,10 +54,9 @@ def read_context_file(path: str | Path, *, set_column: str = "set") -> ContextFi
             return _from_arrays(*_load_numpy(path))
         header, rows, names = _read_csv(path, set_column) if suffix == ".csv" else _read_parquet(path, set_column)
         return _from_rows(rows, names, header)
-    except FileFormatError:
-        raise
     except InputError as error:
-        raise FileFormatError(f"{path}: {error}") from error
+        text = str(error)
+        raise FileFormatError(text if text.startswith(str(path)) else f"{path}: {text}") from error
     except UnicodeDecodeError as error:
         raise FileFormatError(f"{path}: a .csv file must be UTF-8 text; byte {error.start} is not.") from error
     except OSError as error:
@@ -82,6 +84,10 @@ def _load_numpy(path: Path) -> tuple[Any, Any]:
 
 
 def _from_arrays(contexts: Any, alive: Any) -> ContextFile:
+    if not isinstance(contexts, np.ndarray):
+        raise FileFormatError("'contexts' must be an array, and is not one.")
+    if contexts.ndim not in (2, 3):
+        raise FileFormatError(f"the array must be (arms, dim) or (sets, arms, dim); it has shape {contexts.shape}.")
     if contexts.ndim == 2:
         contexts = contexts[None]
         alive = None if alive is None else np.asarray(alive)[None]
@@ -98,12 +104,22 @@ def _from_arrays(contexts: Any, alive: Any) -> ContextFile:
 
 def _read_csv(path: Path, set_column: str) -> tuple[list[str], FloatArray, list[str] | None]:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = [(number, row) for number, row in enumerate(csv.reader(file), 1) if row]
+        try:
+            lines = [(number, row) for number, row in enumerate(csv.reader(file, strict=True), 1) if row]
+        except csv.Error as error:
+            raise FileFormatError(f"{path}: not a readable .csv file ({error}).") from error
     if not lines:
         raise FileFormatError(f"{path}: the file has no rows; at least one arm is needed.")
     header = [cell.strip() for cell in lines[0][1]]
-    if all(map(_is_number, header)):
+    numeric = [cell for cell in header if _is_number(cell)]
+    if len(numeric) == len(header):
         header = [f"x{j + 1}" for j in range(len(header))]
+    elif numeric:
+        odd = next(cell for cell in header if not _is_number(cell))
+        raise FileFormatError(
+            f"{path}: line 1 must be all names (a header) or all numbers; it holds {odd!r} beside {numeric[0]!r}. "
+            "Correct the cell, or give every column a name."
+        )
     else:
         lines = lines[1:]
         if not lines:
@@ -118,15 +134,19 @@ def _read_csv(path: Path, set_column: str) -> tuple[list[str], FloatArray, list[
             )
         if at is not None:
             names.append(cells[at].strip())
+            if not names[-1]:
+                raise FileFormatError(f"{path}: line {number} has no value in the set-id column '{header[at]}'.")
         values = cells if at is None else cells[:at] + cells[at + 1 :]
         try:
             rows.append(list(map(float, values)))
         except ValueError:
             bad = next(cell for cell in values if not _is_number(cell))
             raise FileFormatError(
-                f"{path}: line {number} holds {bad!r} where a number is needed. Encode categories as numbers, or name "
-                f"the set-id column with --set-column (it is '{set_column}' now)."
+                f"{path}: line {number} holds {bad!r} where a number is needed. Separate columns by commas, encode "
+                f"categories as numbers, or name the set-id column with --set-column (it is '{set_column}' now)."
             ) from None
+        if not np.isfinite(rows[-1]).all():
+            raise FileFormatError(f"{path}: line {number} holds a value that is not finite. Clean or impute it first.")
     features = [name for j, name in enumerate(header) if j != at]
     return features, np.array(rows), None if at is None else names
 
@@ -157,18 +177,20 @@ def _read_parquet(path: Path, set_column: str) -> tuple[list[str], FloatArray, l
                 f"{path}: column '{name}' has {table[name].null_count} missing values. Fill or drop them."
             )
     rows = np.column_stack([table[name].to_numpy().astype(np.float64) for name in features])
-    names = None if at is None else [str(value) for value in table[set_column].to_pylist()]
+    if at is not None and table[header[at]].null_count:
+        raise FileFormatError(f"{path}: the set-id column '{header[at]}' has missing values. Fill or drop them.")
+    names = None if at is None else [str(value) for value in table[header[at]].to_pylist()]
     return features, rows, names
 
 
 def _set_position(path: Path, header: list[str], set_column: str) -> int | None:
     if len(set(header)) != len(header):
         raise FileFormatError(f"{path}: column names must differ; got {', '.join(header)}.")
-    if set_column in header:
-        at = header.index(set_column)
-    elif set_column == "set":
-        at = None
-    else:
+    matches = [j for j, name in enumerate(header) if name == set_column]
+    if not matches and set_column == "set":
+        matches = [j for j, name in enumerate(header) if name.lower() == "set"]
+    at = matches[0] if matches else None
+    if at is None and set_column != "set":
         raise FileFormatError(f"{path}: there is no column '{set_column}'; the columns are {', '.join(header)}.")
     if len(header) - (at is not None) == 0:
         raise FileFormatError(f"{path}: there is no feature column beside '{set_column}'.")
@@ -182,6 +204,12 @@ def _from_rows(rows: FloatArray, names: Iterable[str] | None, features: list[str
     counts = np.bincount(of_row)
     sorted_rows = np.argsort(of_row, kind="stable")
     within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    entries = len(counts) * int(counts.max()) * rows.shape[1]
+    if entries > _MOST_ENTRIES:
+        raise FileFormatError(
+            f"{len(counts)} sets padded to the largest, of {counts.max()} arms, would take {entries * 8 / 2**30:.1f} "
+            f"GiB; the limit is {_MOST_ENTRIES * 8 / 2**30:g}. Put small and large sets into files of their own."
+        )
     contexts = np.zeros((len(counts), counts.max(), rows.shape[1]))
     alive = np.zeros(contexts.shape[:2], dtype=np.bool_)
     contexts[of_row[sorted_rows], within] = rows[sorted_rows]

@@ -14,6 +14,8 @@ from rareswitch.validation import BoolArray, FloatArray, IntArray, context_sets,
 class ContextSets:
     """Sets of arms, contexts (n, K, d) with a mask of the arms that exist, alive (n, K).
 
+    It cannot be written through, and holds views of the arrays it was given: do not write to these afterwards.
+
     Examples
     --------
     >>> sets = ContextSets.from_ragged([[[1.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]]])
@@ -25,11 +27,12 @@ class ContextSets:
     alive: BoolArray
 
     def __post_init__(self) -> None:
-        if np.ndim(self.contexts) != 3:
+        contexts = finite_array("contexts", self.contexts)
+        if contexts.ndim != 3:
             raise ShapeError(
-                f"contexts must be (sets, arms, dim); got {np.shape(self.contexts)}. For one set pass contexts[None]."
+                f"contexts must be (sets, arms, dim); got {contexts.shape}. For one set pass contexts[None]."
             )
-        checked = context_sets(self.contexts, self.alive)
+        checked = context_sets(contexts, self.alive)
         object.__setattr__(self, "contexts", checked.contexts)
         object.__setattr__(self, "alive", checked.alive)
 
@@ -56,6 +59,8 @@ class ContextSets:
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
         """All sets of the parts, in order, padded to the most arms among them."""
+        if not parts:
+            raise EmptySetError("at least one part is needed; got none.")
         arms = max(part.contexts.shape[1] for part in parts)
         widths = [((0, 0), (0, arms - part.contexts.shape[1])) for part in parts]
         return cls(

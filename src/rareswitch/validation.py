@@ -39,13 +39,16 @@ class Sets(NamedTuple):
 def context_sets(contexts: Any, alive: Any = None) -> Sets:
     """Check contexts (n, K, d) or (K, d) and their optional mask of living arms (n, K) or (K,).
 
-    What this function returned can be handed in again, in place of contexts and mask, and is not checked twice.
+    Anything that has ``contexts`` and ``alive`` is taken apart. What this function returned can be handed in again, in
+    place of contexts and mask, and is not checked twice.
 
     >>> context_sets([[1.0, 0.0], [0.0, 1.0]]).contexts.shape
     (1, 2, 2)
     """
     if isinstance(contexts, Sets):  # checked already
         return contexts
+    if alive is None and hasattr(contexts, "contexts") and hasattr(contexts, "alive"):
+        contexts, alive = contexts.contexts, contexts.alive
     array = finite_array("contexts", contexts)
     single = array.ndim == 2
     if single:
@@ -63,9 +66,9 @@ def context_sets(contexts: Any, alive: Any = None) -> Sets:
             "a context set needs at least one arm and one dimension; "
             f"got {arms} arms in {dim} dimensions. Drop empty sets before the call."
         )
-    array = _read_only(array)
+    array = read_only(array)
     if alive is None:
-        return Sets(array, _read_only(np.ones((n, arms), dtype=np.bool_)), single)
+        return Sets(array, read_only(np.ones((n, arms), dtype=np.bool_)), single)
     mask = np.asarray(alive)
     if mask.dtype != np.bool_:
         raise ShapeError(f"alive must be an array of booleans; got dtype {mask.dtype}. Convert it with .astype(bool).")
@@ -79,7 +82,7 @@ def context_sets(contexts: Any, alive: Any = None) -> Sets:
             f"alive must leave at least one arm in each set; it kills every arm of {_named('set', dead)}. "
             "Drop such sets."
         )
-    return Sets(array, _read_only(mask), single)
+    return Sets(array, read_only(mask), single)
 
 
 def finite_array(name: str, value: Any) -> FloatArray:
@@ -98,7 +101,7 @@ def finite_array(name: str, value: Any) -> FloatArray:
     if array.dtype.kind not in "fiu":
         raise ShapeError(f"{name} must hold real numbers; got dtype {array.dtype}. Convert it with .astype(float).")
     array = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
-    if not _all_finite(_read_only(array.reshape(-1))):
+    if not _all_finite(read_only(array.reshape(-1))):
         first = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         count = int((~np.isfinite(array)).sum())
         raise NonFiniteError(
@@ -147,8 +150,8 @@ def number(name: str, value: Any, *, low: float, high: float = math.inf, open_lo
     except (TypeError, ValueError):
         raise ParameterError(f"{name} must be a number; got {value!r}.") from None
     if not low <= result <= high or not math.isfinite(result) or (open_low and result == low):
-        bracket = "(" if open_low else "["
-        raise ParameterError(f"{name} must be in {bracket}{low:g}, {high:g}]; got {value!r}.")
+        rule = f"{'above' if open_low else 'at least'} {low:g}" + ("" if high == math.inf else f" and at most {high:g}")
+        raise ParameterError(f"{name} must be a finite number {rule}; got {value!r}.")
     return result
 
 
@@ -207,7 +210,8 @@ def _all_finite(numbers):  # type: ignore[no-untyped-def]
     return bad == 0
 
 
-def _read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
+def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """A view that cannot be written through."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -80,6 +80,15 @@ def test_dead_arms_do_not_matter(sampler: Sampler) -> None:
 
 
 @every_sampler
+def test_padding_does_not_matter(sampler: Sampler) -> None:
+    contexts, alive = masked_sets()
+    wider = np.pad(contexts, ((0, 0), (0, 9), (0, 0)), constant_values=0.3)
+    padded = sampler.probabilities(wider, np.pad(alive, ((0, 0), (0, 9))))
+    np.testing.assert_array_equal(padded[:, :ARMS], sampler.probabilities(contexts, alive))
+    assert not padded[:, ARMS:].any()
+
+
+@every_sampler
 def test_asking_twice_gives_the_same_answer(sampler: Sampler) -> None:
     contexts, alive = masked_sets()
     first = sampler.probabilities(contexts, alive).copy()

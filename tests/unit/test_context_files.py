@@ -77,7 +77,11 @@ def save(path: Path, content: Any) -> Path:
         ("x.csv", "a,b\n1,2\n3\n", "line 3 has 1 cells where 2 columns"),
         ("x.csv", "a,b\n1,red\n", "line 2 holds 'red'"),
         ("x.csv", "a,b\n1,\n", "line 2 holds ''"),
-        ("x.csv", "a,b\n1,nan\n", "must be finite"),
+        ("x.csv", "a,b\n1,nan\n", "line 2 holds a value that is not finite"),
+        ("x.csv", "1,2O\n3,4\n", "line 1 must be all names"),
+        ("x.csv", 'a,b\n"1,2\n', "not a readable .csv file"),
+        ("x.csv", "set,a\n,1\n", "line 2 has no value in the set-id column"),
+        ("x.csv", "a;b\n1;2\n", "Separate columns by commas"),
         ("x.csv", "a,a\n1,2\n", "must differ"),
         ("x.csv", "set\n1\n", "no feature column"),
         ("x.csv", b"a,b\n\xff\xfe,1\n", "UTF-8"),
@@ -87,6 +91,7 @@ def save(path: Path, content: Any) -> Path:
         ("x.npy", np.array([{"a": 1}], dtype=object), "never loaded"),
         ("x.npy", np.array([["a"]]), "real numbers"),
         ("x.npy", np.ones((2, 0)), "at least one arm"),
+        ("x.npy", np.ones((1, 1, 1, 1)), r"\(1, 1, 1, 1\)"),
         ("x.npz", {"a": np.ones((2, 2)), "b": np.ones(2)}, "named 'contexts'"),
         ("x.npz", {"contexts": np.ones((2, 2)), "alive": np.zeros(2, dtype=bool)}, "kills every arm"),
         ("x.npz", b"PK\x03\x04 truncated", "not a readable NumPy file"),
@@ -94,6 +99,7 @@ def save(path: Path, content: Any) -> Path:
         ("x.parquet", {"a": ["x"]}, "column 'a' must hold numbers"),
         ("x.parquet", {"a": pa.array([1.0, None])}, "1 missing values"),
         ("x.parquet", {"a": pa.array([], type=pa.float64())}, "no rows"),
+        ("x.parquet", {"set": pa.array(["u", None]), "a": [1.0, 2.0]}, "missing values"),
     ],
 )
 def test_bad_files_are_refused_by_name(tmp_path: Path, name: str, content: Any, words: str) -> None:
@@ -122,3 +128,19 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatc
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"rareswitch\[parquet\]"):
         read_context_file(path)
+
+
+def test_the_set_column_may_be_capitalised(tmp_path: Path) -> None:
+    assert read_context_file(save(tmp_path / "x.csv", "Set,a\nu,1\nv,2\n")).names == ("u", "v")
+
+
+def test_folders_and_hopeless_paddings_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rareswitch import context_files
+
+    folder = tmp_path / "folder.csv"
+    folder.mkdir()
+    with pytest.raises(FileFormatError, match="a folder"):
+        read_context_file(folder)
+    monkeypatch.setattr(context_files, "_MOST_ENTRIES", 5)
+    with pytest.raises(FileFormatError, match="2 sets padded to the largest, of 2 arms"):
+        read_context_file(save(tmp_path / "x.csv", MANY))

@@ -54,6 +54,14 @@ def test_rare_sets_are_as_rare_as_stated(source: ContextDistribution, expected: 
     assert abs(share - expected) <= math.sqrt(math.log(2 / 1e-6) / (2 * n))
 
 
+def test_long_vectors_avoid_the_rare_direction() -> None:
+    x = OneBig(dim=4, arms=3, rare=0.2).draw(500, seed=3).contexts[:, 0]
+    rare = (x == np.eye(4)[0]).all(axis=1)
+    assert rare.any()
+    assert not x[~rare, 0].any()
+    np.testing.assert_allclose(np.linalg.norm(x, axis=1), 1.0)
+
+
 def test_the_counterexample_is_that_of_the_paper() -> None:
     source = Counterexample(dim=5, sample=500)
     assert source.masses.sum() == pytest.approx(1.0)

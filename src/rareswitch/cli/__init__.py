@@ -1,6 +1,7 @@
 """The command line: ``rareswitch COMMAND``."""
 
 import argparse
+import io
 import os
 import sys
 import warnings
@@ -10,7 +11,7 @@ from typing import TextIO
 from numba.core import event
 
 from rareswitch.cli import demo, design, simulate
-from rareswitch.errors import RareswitchError
+from rareswitch.errors import CertificateError, CertificateWarning, RareswitchError
 from rareswitch.version import __version__
 
 INTERRUPTED = 130
@@ -26,11 +27,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for command in (demo, simulate, design):
         command.add_parser(commands)
     options = parser.parse_args(arguments)
-    warnings.showwarning = _show_warning
-    event.register("numba:compile", _CompilationNotice())
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show λ shows a question mark
     try:
-        status: int = options.run(options)
+        with warnings.catch_warnings(), event.install_listener("numba:compile", _CompilationNotice()):
+            warnings.simplefilter("always", CertificateWarning)
+            warnings.showwarning = _show_warning
+            status: int = options.run(options)
         sys.stdout.flush()
+    except CertificateError as error:
+        print(f"rareswitch: error: {error}", file=sys.stderr)
+        return 1
     except RareswitchError as error:
         print(f"rareswitch: error: {error}", file=sys.stderr)
         return 2
@@ -41,6 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # the reader of a pipe went away; nothing more can be said to it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        print(f"rareswitch: error: the output could not be written ({error.strerror or error}).", file=sys.stderr)
+        return 2
     return status
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from rareswitch.env import make_world
 from rareswitch.learner import BatchedLearner, make_learner, paper_design_grid, paper_grid
-from rareswitch.report.figures import save
+from rareswitch.report.figures import check_target, save
 from rareswitch.report.run_plot import draw_runs
 from rareswitch.report.run_table import run_table
 from rareswitch.sim import LearnerFactory, sweep
@@ -23,6 +23,8 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compare learners by the number of policies they deploy and the regret that this costs."""
+    if options.plot is not None:
+        check_target(options.plot)
     horizon = options.horizon
     print(
         f"{horizon:,} decisions between {ARMS} arms with {DIM} features, in a world with one long vector among short "
@@ -46,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         "it saw;\ncertified does so by a design with a proof of how good it is. One policy a batch, frozen, with exact "
         "propensities."
     )
-    if options.plot:
+    if options.plot is not None:
         save(draw_runs(found.runs), options.plot)
         print(f"\npicture written to {options.plot}")
     return 0

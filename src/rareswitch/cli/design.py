@@ -16,6 +16,7 @@ from rareswitch.report import design_plot, figures
 from rareswitch.report.design_table import design_data, design_text
 from rareswitch.report.exploration import Exploration, exploration_table, explore
 from rareswitch.rng import uniforms
+from rareswitch.validation import whole
 
 
 def add_parser(commands: Any) -> None:
@@ -57,6 +58,9 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read the file, design, print and draw. Status 1 if a certificate could not be met."""
+    whole("show", options.show, low=0)
+    if options.plot is not None:
+        figures.check_target(options.plot)
     file = read_context_file(options.file, set_column=options.set_column)
     return _distributional(options, file) if options.distributional else _each_set(options, file)
 
@@ -69,10 +73,10 @@ def _each_set(options: argparse.Namespace, file: ContextFile) -> int:
         print(json.dumps(design_data(file, design), allow_nan=False))
     else:
         print(design_text(file, design, tol=options.tol, sets_shown=options.show))
-    if options.plot:
+    if options.plot is not None:
         made, (panel,) = figures.figure()
         title = f"G-optimal design of set {file.names[index]}" if len(file.names) > 1 else "G-optimal design"
-        design_plot.draw_design(panel, sets.contexts[index], sets.alive[index], design[index], title)
+        design_plot.draw_design(panel, sets.contexts[index], sets.alive[index], design[index], file.features, title)
         _save(made, options)
     return 1 if len(design.failed) else 0
 
@@ -99,7 +103,7 @@ def _distributional(options: argparse.Namespace, file: ContextFile) -> int:
         print(json.dumps(_policy_data(found, compared, lam, len(learned_from), len(held_out)), allow_nan=False))
     else:
         print(_policy_text(found, compared, lam, len(learned_from), len(held_out), file.sets.dim))
-    if options.plot:
+    if options.plot is not None:
         made, (panel,) = figures.figure()
         design_plot.draw_exploration(panel, compared, file.sets.dim, "Exploration of held-out sets")
         _save(made, options)

@@ -9,7 +9,7 @@ from typing import Any
 from rareswitch.env import WORLDS, make_world
 from rareswitch.errors import InputError
 from rareswitch.learner import LEARNERS, BatchedLearner, make_learner, paper_design_grid, paper_grid
-from rareswitch.report.figures import save
+from rareswitch.report.figures import check_target, save
 from rareswitch.report.run_plot import draw_runs
 from rareswitch.report.run_table import run_table
 from rareswitch.sim import LearnerFactory, Sweep, sweep
@@ -63,6 +63,8 @@ def run(options: argparse.Namespace) -> int:
     names = options.learners if options.several else [options.learner]
     places = options.envs if options.several else [options.env]
     horizons = options.horizons if options.several else [options.horizon]
+    if options.plot is not None:
+        check_target(options.plot)
     whole("dim", options.dim)
     whole("arms", options.arms)
     whole("seeds", options.seeds)
@@ -88,7 +90,7 @@ def _report(found: Sweep, options: argparse.Namespace) -> int:
         print(run_table(found.runs))
         if found.resumed:
             print(f"\n{found.resumed} of these runs were taken from {options.out}")
-    if options.plot and found.runs:
+    if options.plot is not None and found.runs:
         save(draw_runs(found.runs), options.plot)
         if not options.json:
             print(f"\npicture written to {options.plot}")

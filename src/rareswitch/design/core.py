@@ -4,6 +4,7 @@ A direction that is rare in the distribution can be over-represented in a sample
 on fresh sets. The core leaves out the sets that the rest of the sample does not explore well.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from rareswitch.design.sampling import GOptimal, MixedArgmax, MixedSoftmax
 from rareswitch.design.staged import StagedDesign, staged_design
 from rareswitch.design.variation import set_maxima, symmetric_inverse, weighted_information
 from rareswitch.errors import ParameterError
-from rareswitch.validation import IntArray, context_sets, number, unit_ball
+from rareswitch.validation import IntArray, context_sets, number, read_only, unit_ball
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -56,7 +57,7 @@ def core_identification(
     contexts
         A sample of sets (γ, K, d) of vectors in the unit ball.
     regularization
-        λ in (0, 1).
+        λ from 1e-12 to 1.
     power
         c. The paper's 6 is a proof threshold that never prunes at practical sizes; smaller values do.
 
@@ -68,12 +69,12 @@ def core_identification(
     >>> len(core.indices), core.iterations
     (100, 1)
     """
-    lam = number("regularization", regularization, low=0.0, high=1.0, open_low=True)
+    lam = number("regularization", regularization, low=1e-12, high=1.0)
     number("power", power, low=0.0)
     sets = context_sets(contexts, alive)
     unit_ball(sets)
     size, _, dim = sets.contexts.shape
-    threshold = float(dim) ** power
+    threshold = math.exp(min(700.0, power * math.log(dim)))
     optimal = GOptimal() if g_optimal is None else g_optimal
     play = optimal.probabilities(sets.contexts, sets.alive)
     inside = np.ones(size, dtype=np.bool_)
@@ -83,7 +84,7 @@ def core_identification(
         spread = weighted_information(sets, play * inside[:, None])
         largest = set_maxima(sets, symmetric_inverse(lam * np.eye(dim) + spread))
         if largest[inside].max() <= threshold:
-            return Core(indices=np.flatnonzero(inside), iterations=iterations, threshold=threshold)
+            return Core(indices=read_only(np.flatnonzero(inside)), iterations=iterations, threshold=threshold)
         inside &= largest <= 0.5 * threshold
         iterations += 1
         if not inside.any():

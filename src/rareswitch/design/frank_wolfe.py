@@ -16,8 +16,6 @@ from rareswitch.design.variation import symmetric_inverse, weighted_information
 from rareswitch.errors import CertificateError
 from rareswitch.validation import FloatArray, context_sets, number, whole
 
-_NEGLIGIBLE_WEIGHT = 1e-4
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CertifiedDesign:
@@ -78,6 +76,7 @@ def frank_wolfe_design(
     optimal = GOptimal() if g_optimal is None else g_optimal
     play = weighted_information(sets, optimal.probabilities(sets.contexts, sets.alive))
 
+    bound = (1.0 + tol) * dim / (1.0 - beta)
     ground = lam * np.eye(dim) + beta * play
     weights = np.ones(1)  # of G-optimal play, the first atom, and of the argmax policies found
     atoms = play[None]
@@ -86,7 +85,8 @@ def frank_wolfe_design(
         inverse = symmetric_inverse(ground + (1.0 - beta) * np.tensordot(weights, atoms, axes=1))
         values = scores(sets, inverse)
         v = float(values.max(axis=1).mean())
-        if v <= (1.0 + tol) * float(weights @ _slopes(atoms, inverse)):
+        certified = v <= (1.0 + tol) * float(weights @ _slopes(atoms, inverse))
+        if certified or (iteration == max_iterations and v <= bound):
             share = beta + (1.0 - beta) * float(weights[0])
             rest = weights[1:] / weights[1:].sum() if len(matrices) else weights[1:]
             return CertifiedDesign(
@@ -94,18 +94,18 @@ def frank_wolfe_design(
                     weights=rest, matrices=matrices, g_optimal_share=share if len(matrices) else 1.0, g_optimal=optimal
                 ),
                 variation=v,
-                bound=(1.0 + tol) * dim / (1.0 - beta),
+                bound=bound,
                 iterations=iteration,
             )
         atoms = np.concatenate([atoms, weighted_information(sets, one_hot(values))[None]])
         matrices = np.concatenate([matrices, inverse[None]])
         weights = _reweight(np.append(weights * 0.9, 0.1), atoms, ground, 1.0 - beta, 0.25 * tol)
-        kept = weights > _NEGLIGIBLE_WEIGHT
+        kept = weights > min(1e-4, 0.01 * tol)
         kept[0] = True
         weights, atoms, matrices = weights[kept] / weights[kept].sum(), atoms[kept], matrices[kept[1:]]
     raise CertificateError(
         f"the distributional design was not certified within {max_iterations} iterations: variation {v:.6g} where "
-        f"{(1 + tol) * dim / (1 - beta):.6g} was asked for. Ask for a larger tol or more iterations."
+        f"{bound:.6g} was asked for. Ask for a larger tol or more iterations."
     )
 
 

@@ -13,6 +13,8 @@ from rareswitch.validation import FloatArray, IntArray, context_sets, number, wh
 
 SMALLEST_TOL = 1e-8
 _NONE = np.empty(0, dtype=np.int64)
+_LARGEST_STEP = 1 << 21
+"""Context entries that are solved in one go: well under a second."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)
@@ -30,15 +32,16 @@ class Design:
     leverages: FloatArray
     """(n, K) leverage xᵀM⁻¹x of each arm at these weights."""
     max_leverage: FloatArray
-    """(n,) the largest leverage, at most (1 + tol)·rank."""
+    """(n,) the largest leverage, at most (1 + tol)·rank; where ``passes`` is 0, a bound on it, at most (1 + tol)·d."""
     rank: IntArray
-    """(n,) dimension of the span of the living arms: the smallest max leverage any design can have."""
+    """(n,) dimension of the span of the living arms, which is the smallest max leverage any design can have; where
+    ``passes`` is 0, an upper bound of it."""
     residual: FloatArray
     """(n,) largest distance of an arm to that span, relative to the arm's norm, each feature scaled to the same range.
     At most 1e-13: what is farther counts as another dimension."""
     passes: IntArray
-    """(n,) factorisations done. Where it is 0 nothing was factored: the uniform design is certified by counting its
-    arms (tol ≥ 1 only), and leverages, max_leverage and rank are upper bounds."""
+    """(n,) factorisations done. Where it is 0 nothing was factored: the set is all zero, or (tol ≥ 1 only) the uniform
+    design is certified by counting its arms, and leverages, max_leverage and rank are upper bounds."""
     failed: IntArray
     """Indices of the sets whose certificate could not be met; their weights and leverages are NaN."""
 
@@ -51,12 +54,14 @@ class Design:
             rank=self.rank[index],
             residual=self.residual[index],
             passes=self.passes[index],
-            failed=np.flatnonzero(self.failed == index),
+            failed=np.flatnonzero(self.failed == index % len(self.weights)),
         )
 
 
 def g_optimal(contexts: Any, alive: Any = None, *, tol: float = 0.05, threads: int = 1) -> Design:
     """Weights w on the arms of each set with max leverage xᵀ(Σ w x xᵀ)⁻¹x at most (1 + tol) times the set's rank.
+
+    With ``tol`` ≥ 1 and at most (1 + tol)·d arms the promise is that of the paper, (1 + tol)·d in place of the rank.
 
     Leverages are taken inside the span of the set, which is the limit ε → 0 of the paper's εI + Σ w x xᵀ (Section
     4.1) and an upper bound for every ε > 0. Sets may be degenerate in any way: fewer arms than dimensions,
@@ -99,21 +104,32 @@ def g_optimal(contexts: Any, alive: Any = None, *, tol: float = 0.05, threads: i
     status = np.empty(n, dtype=np.int64)
 
     outputs = (weights, leverages, max_leverage, rank, residual, passes, status)
-    if threads == 1 or n == 1:
+
+    def solve(start: int) -> None:
+        rows = slice(start, start + step)
+        design_sets(sets.contexts[rows], sets.alive[rows], tol, *(array[rows] for array in outputs))
+
+    # in steps, because a kernel cannot be interrupted
+    step = max(1, min(_LARGEST_STEP // sets.contexts[0].size, -(-n // threads)))
+    starts = range(0, n, step)
+    if n == 1:
         design_sets(sets.contexts, sets.alive, tol, *outputs)
+    elif threads == 1:
+        for start in starts:
+            solve(start)
     else:
-        edges = np.linspace(0, n, min(threads, n) + 1).astype(int)
-
-        def solve(rows: slice) -> None:
-            design_sets(sets.contexts[rows], sets.alive[rows], tol, *(array[rows] for array in outputs))
-
-        with ThreadPoolExecutor(len(edges) - 1) as pool:
-            list(pool.map(solve, map(slice, edges[:-1], edges[1:])))
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                list(pool.map(solve, starts))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
     failed = _NONE
     if status.any():
         failed = _refuse_failures(status, max_leverage, rank, tol, sets.single)
         weights[failed] = leverages[failed] = np.nan
-    weights.flags.writeable = leverages.flags.writeable = False
+    for array in outputs:
+        array.flags.writeable = False
     one: Any = 0 if sets.single else slice(None)
     return Design(
         weights=weights[one],

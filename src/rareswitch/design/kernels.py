@@ -38,7 +38,8 @@ def _factor(arms, weights, scaled, matrix, lower, pivots, diagonal, dim):  # typ
             dot_four(matrix, scaled, j, arms, k, length)
         diagonal[j] = matrix[j, j]
     for j in range(dim):
-        if not matrix[j, j] > 1e-14 * diagonal[j]:
+        # a diagonal near the ends of the range of numbers has lost digits, or would
+        if not (1e-280 < diagonal[j] < 1e280 and matrix[j, j] > 1e-14 * diagonal[j]):
             return False
         pivots[j] = 1.0 / matrix[j, j]
         for k in range(j + 1, dim):
@@ -80,6 +81,25 @@ def _condition(lower, pivots, diagonal, inverse, dim, enough):  # type: ignore[n
         for k in range(j + 1):
             trace += diagonal[k] * inverse[j, k] * inverse[j, k] * pivots[j]
     return trace
+
+
+@compiled
+def _prune(weights, leverage, largest, dim, count):  # type: ignore[no-untyped-def]
+    """Take all weight from arms that no optimal design uses (the bound of Harman and Pronzato 2007).
+
+    Returns how many lost their weight and how many keep it.
+    """
+    excess = largest / dim - 1.0
+    bound = dim * (1.0 + 0.5 * excess - 0.5 * math.sqrt(excess * (4.0 + excess - 4.0 / dim)))
+    pruned, support = 0, 0
+    for i in range(count):
+        if weights[0, i] > 0.0:
+            if leverage[0, i] < bound:
+                weights[0, i] = 0.0
+                pruned += 1
+            else:
+                support += 1
+    return pruned, support
 
 
 @compiled
@@ -170,7 +190,10 @@ def _optimize(  # type: ignore[no-untyped-def]
             for i in range(count):
                 weights[0, i] *= leverage[0, i] - 0.5 * smallest
         else:
-            _exchange(scaled, pivots, weights, leverage, inverse, gains, dim, count, tol, 8 * dim)
+            pruned, support = _prune(weights, leverage, largest, dim, count)
+            if pruned == 0:
+                steps = 8 * dim + support
+                _exchange(scaled, pivots, weights, leverage, inverse, gains, dim, count, tol, steps)
         total = 0.0
         for i in range(count):
             total += weights[0, i]
@@ -254,7 +277,7 @@ def _span_coordinates(arms, residual, dim, count):  # type: ignore[no-untyped-de
 
 
 @compiled
-def _gather(context, alive, scales, arms, chosen):  # type: ignore[no-untyped-def]
+def _gather(context, alive, scales, negligible, arms, chosen):  # type: ignore[no-untyped-def]
     """Lay the living arms that are not zero out along the lanes, features scaled; returns how many there are."""
     dim, length = context.shape[1], arms.shape[1]
     count = 0
@@ -265,7 +288,7 @@ def _gather(context, alive, scales, arms, chosen):  # type: ignore[no-untyped-de
                 value = context[i, j] * scales[j]
                 arms[j, count] = value
                 size = max(size, abs(value))
-            if size > NEGLIGIBLE:
+            if size > negligible:
                 chosen[count] = i
                 count += 1
     for j in range(dim):
@@ -332,14 +355,14 @@ def design_sets(  # type: ignore[no-untyped-def]
         limit = TRUSTED_CONDITION
         for j in range(dim):
             scales[j] = 1.0
-        count = _gather(contexts[s], alive[s], scales, arms, chosen)
+        count = _gather(contexts[s], alive[s], scales, 0.0, arms, chosen)
         spanned = dim
         if count < dim:
             limit = WORST_CONDITION
         while True:
             if limit == WORST_CONDITION:
                 _equalize(contexts[s], alive[s], scales)
-                count = _gather(contexts[s], alive[s], scales, arms, chosen)
+                count = _gather(contexts[s], alive[s], scales, NEGLIGIBLE, arms, chosen)
                 if count == 0:
                     break
                 spanned, residual[s] = _span_coordinates(arms, scaled, dim, count)
@@ -388,3 +411,30 @@ def quadratic_forms(contexts, matrix, forms):  # type: ignore[no-untyped-def]
             add_rows(image, zero, 0, twice, j, arms, j + 1, length)
             for i in range(arm_count):
                 forms[s, i] += image[0, i] * arms[j, i]
+
+
+@compiled
+def normalized_powers(values, alive, exponents, probabilities):  # type: ignore[no-untyped-def]
+    """``probabilities`` (n, K) become values^exponent normalised along rows, zero where an arm is not alive.
+
+    The softmax is free of scale, so each row is divided by its largest value before it is raised. A row without a
+    positive value is uniform over its living arms.
+    """
+    n, arm_count = values.shape
+    for s in range(n):
+        largest = 0.0
+        for i in range(arm_count):
+            if alive[s, i] and values[s, i] > largest:
+                largest = values[s, i]
+        total = 0.0
+        for i in range(arm_count):
+            share = 0.0
+            if alive[s, i]:
+                if largest == 0.0:
+                    share = 1.0
+                elif values[s, i] > 0.0:
+                    share = (values[s, i] / largest) ** exponents[s]
+            probabilities[s, i] = share
+            total += share
+        for i in range(arm_count):
+            probabilities[s, i] /= total

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rareswitch.design.goptimal import SMALLEST_TOL, g_optimal
-from rareswitch.design.kernels import quadratic_forms
+from rareswitch.design.kernels import normalized_powers, quadratic_forms
 from rareswitch.errors import CertificateError, ShapeError
 from rareswitch.validation import (
     FloatArray,
@@ -84,7 +84,7 @@ class Argmax:
 class Softmax:
     """A living arm with probability ∝ (xᵀMx)^α (Definition 5).
 
-    ``exponent`` is α; by default log₂ of the number of arms in the array, as in the paper. Where all xᵀMx are zero the
+    ``exponent`` is α; by default log₂ of the number of living arms of the set. Where all xᵀMx are zero the
     probabilities are uniform.
 
     >>> Softmax([[1.0]], exponent=1.0).probabilities([[1.0], [2.0]]).tolist()
@@ -188,17 +188,11 @@ def one_hot(values: FloatArray) -> FloatArray:
 
 
 def powers(values: FloatArray, sets: Sets, exponent: float | None) -> FloatArray:
-    """values^α normalised along rows; uniform over the living arms of a row that is all zero.
-
-    The softmax is free of scale, so each row is divided by its largest value before it is raised to α.
-    """
-    alpha = np.log2(values.shape[1]) if exponent is None else exponent
-    largest = values.max(axis=1, keepdims=True)
-    # rounding can leave a tiny negative form of a positive semi-definite matrix
-    ratio = np.maximum(values / np.where(largest > 0.0, largest, 1.0), 0.0)
-    raised = np.where(sets.alive & (largest > 0.0), ratio**alpha, 0.0)
-    raised = np.where(largest > 0.0, raised, sets.alive)
-    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+    """values^α normalised along rows; uniform over the living arms of a row that is all zero."""
+    exponents = np.log2(sets.alive.sum(axis=1)) if exponent is None else np.full(len(values), float(exponent))
+    probabilities = np.empty(values.shape)
+    normalized_powers(values, sets.alive, exponents, probabilities)
+    return probabilities
 
 
 def _check_mixture(policy: MixedArgmax | MixedSoftmax) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from rareswitch.design.sampling import GOptimal, MixedArgmax, MixedSoftmax, powers, scores
 from rareswitch.design.variation import symmetric_inverse, weighted_information
 from rareswitch.errors import ParameterError
-from rareswitch.validation import FloatArray, IntArray, Sets, context_sets, frozen, number, unit_ball
+from rareswitch.validation import FloatArray, IntArray, Sets, context_sets, frozen, number, read_only, unit_ball
 
 Form = Literal["argmax", "softmax"]
 
@@ -52,7 +52,7 @@ def staged_design(
     Parameters
     ----------
     regularization
-        λ in (0, 1). The paper assumes Γ > 1/λ "by duplicating sets"; here they are duplicated virtually.
+        λ from 1e-12 to 1. The paper assumes Γ > 1/λ "by duplicating sets"; here they are duplicated virtually.
     form
         ``"argmax"`` for Theorem 3, ``"softmax"`` (α = log₂ K) for Theorem 4.
     g_optimal
@@ -70,17 +70,18 @@ def staged_design(
     >>> len(found.policy.weights) == len(found.kept) <= len(found.stage_lengths)
     True
     """
-    lam = number("regularization", regularization, low=0.0, high=1.0, open_low=True)
+    lam = number("regularization", regularization, low=1e-12, high=1.0)
     if form not in ("argmax", "softmax"):
         raise ParameterError(f"form must be 'argmax' or 'softmax'; got {form!r}.")
     sets = context_sets(contexts, alive)
     unit_ball(sets)
     optimal = GOptimal() if g_optimal is None else g_optimal
-    size, _, dim = sets.contexts.shape
+    size, arms, dim = sets.contexts.shape
     blocks = max(1, math.ceil(2 * dim**2 * math.log2(dim)))
     copies = math.floor(1.0 / (lam * size)) + 1
     total = blocks * copies * size
 
+    exponent = math.log2(arms)  # frozen here: the policy must not depend on how sets are padded later
     play = weighted_information(sets, optimal.probabilities(sets.contexts, sets.alive))
     current = total * (lam * np.eye(dim) + 0.5 * play)
     step = 0
@@ -88,7 +89,7 @@ def staged_design(
     matrices: list[FloatArray] = []
     while step < total:
         matrices.append(current)
-        points, mass = _choices(sets, symmetric_inverse(current), form)
+        points, mass = _choices(sets, symmetric_inverse(current), form, exponent)
         offset = step % size
         length, growth = _stage(np.roll(points, -offset, axis=0), np.roll(mass, -offset, axis=0), current, total - step)
         lengths.append(length)
@@ -106,19 +107,19 @@ def staged_design(
         "g_optimal": optimal,
     }
     return StagedDesign(
-        policy=MixedArgmax(**mixture) if form == "argmax" else MixedSoftmax(**mixture),
-        stage_lengths=stage_lengths,
+        policy=MixedArgmax(**mixture) if form == "argmax" else MixedSoftmax(**mixture, exponent=exponent),
+        stage_lengths=read_only(stage_lengths),
         stage_matrices=frozen(stage_matrices),
         blocks=blocks,
         block_length=copies * size,
     )
 
 
-def _choices(sets: Sets, matrix: FloatArray, form: Form) -> tuple[FloatArray, FloatArray]:
+def _choices(sets: Sets, matrix: FloatArray, form: Form, exponent: float) -> tuple[FloatArray, FloatArray]:
     """The vectors that may be played in each set, (Γ, m, d), and their probabilities, (Γ, m)."""
     values = scores(sets, matrix)
     if form == "softmax":
-        return sets.contexts, powers(values, sets, None)
+        return sets.contexts, powers(values, sets, exponent)
     best = values.argmax(axis=1)[:, None, None]
     return np.take_along_axis(sets.contexts, best, axis=1), np.ones((len(best), 1))
 

@@ -11,36 +11,45 @@ from rareswitch.report.figures import BLUE, GREY, ORANGE
 from rareswitch.validation import BoolArray, FloatArray
 
 
-def draw_design(panel: Any, context: FloatArray, alive: BoolArray, design: Design, title: str) -> None:
+def draw_design(
+    panel: Any, context: FloatArray, alive: BoolArray, design: Design, features: tuple[str, ...], title: str
+) -> None:
     """One set: in two dimensions its points, weights and ellipse, otherwise the leverage of each arm."""
     panel.set_title(title)
-    if context.shape[1] == 2:
-        _draw_plane(panel, context[alive], design.weights[alive], float(design.max_leverage))
+    if design.failed.size:
+        panel.text(0.5, 0.5, "not certified: there is no design to show", ha="center", transform=panel.transAxes)
+    elif context.shape[1] == 2:
+        _draw_plane(panel, context[alive], design.weights[alive], float(design.max_leverage), int(design.rank))
+        panel.set_xlabel(features[0])
+        panel.set_ylabel(features[1])
     else:
         _draw_leverages(panel, np.flatnonzero(alive), design.weights[alive], design.leverages[alive], int(design.rank))
 
 
-def _draw_plane(panel: Any, points: FloatArray, weights: FloatArray, max_leverage: float) -> None:
+def _draw_plane(panel: Any, points: FloatArray, weights: FloatArray, max_leverage: float, rank: int) -> None:
     moment = (points * weights[:, None]).T @ points
     values, vectors = np.linalg.eigh(moment)
-    if values[0] > 1e-12 * values[1]:
+    if rank == 2 and values[0] > 0.0:
         angles = np.linspace(0.0, 2.0 * np.pi, 400)
         ring = np.sqrt(max_leverage) * np.stack([np.cos(angles), np.sin(angles)])
         ellipse = vectors @ (np.sqrt(values)[:, None] * ring)
         panel.plot(*ellipse, color=BLUE, linewidth=1.2, label=f"leverage {max_leverage:.3g}, the largest")
     idle = weights < VISIBLE_WEIGHT
     panel.scatter(*points[~idle].T, s=40 + 900 * weights[~idle], color=ORANGE, alpha=0.85, edgecolor="white")
-    panel.scatter(*points[idle].T, s=14, color=GREY, label=f"weight below {VISIBLE_WEIGHT:g}")
+    if idle.any():
+        panel.scatter(*points[idle].T, s=14, color=GREY, label=f"weight below {VISIBLE_WEIGHT:g}")
     for point, weight in zip(points, weights, strict=True):
         if weight < 0.01:
             continue
         panel.annotate(f"{weight:.2f}", point, xytext=(9, 7), textcoords="offset points", fontsize=9)
     panel.axhline(0.0, color="#e4e7ea", zorder=0)
     panel.axvline(0.0, color="#e4e7ea", zorder=0)
-    panel.set_aspect("equal", adjustable="datalim")
-    panel.set_xlabel("$x_1$")
-    panel.set_ylabel("$x_2$")
-    panel.legend(frameon=False, loc="best", fontsize=9)
+    low, high = points.min(axis=0), points.max(axis=0)
+    if (high - low).min() > 0.2 * (high - low).max():
+        panel.set_aspect("equal", adjustable="datalim")
+    panel.margins(0.15)
+    if panel.get_legend_handles_labels()[0]:
+        panel.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, fontsize=9)
 
 
 def _draw_leverages(panel: Any, arms: Any, weights: FloatArray, leverages: FloatArray, rank: int) -> None:

@@ -36,6 +36,7 @@ def design_data(file: ContextFile, design: Design) -> dict[str, Any]:
                 "rank": int(design.rank[s]),
                 "residual": float(design.residual[s]),
                 "certified": s not in failed,
+                "exact": bool(design.passes[s] or not design.rank[s]),
             }
             for s, name in enumerate(file.names)
         ]
@@ -53,11 +54,12 @@ def _one(file: ContextFile, design: Design, s: int, tol: float) -> str:
     support = support[np.argsort(-weights[support].round(4), kind="stable")]
     shown = support[:_ARMS_SHOWN]
     columns = min(file.sets.dim, 6)
+    exact = bool(design.passes[s] or not design.rank[s])
     rows = [
         [
             str(i),
             f"{weights[i]:.4f}",
-            f"{design.leverages[s, i]:.4f}",
+            f"{'' if exact else '≤ '}{design.leverages[s, i]:.4f}",
             *(f"{value:.4g}" for value in file.sets.contexts[s, i, :columns]),
         ]
         for i in shown

@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from rareswitch.contexts import ContextSets
-from rareswitch.design import Sampler, deviation, variation
+from rareswitch.design import Sampler
+from rareswitch.design.variation import largest_forms
 from rareswitch.report.tables import table
 
 
@@ -19,14 +22,11 @@ class Exploration:
 
 def explore(samplers: Mapping[str, Sampler], sets: ContextSets, *, regularization: float) -> list[Exploration]:
     """λ-variation and λ-deviation of each policy on the given sets."""
-    return [
-        Exploration(
-            name=name,
-            variation=variation(sampler, sets.contexts, sets.alive, regularization=regularization),
-            deviation=deviation(sampler, sets.contexts, sets.alive, regularization=regularization),
-        )
-        for name, sampler in samplers.items()
-    ]
+    found = []
+    for name, sampler in samplers.items():
+        largest = largest_forms(sampler, sets.contexts, sets.alive, regularization)
+        found.append(Exploration(name=name, variation=float(largest.mean()), deviation=float(np.sqrt(largest).mean())))
+    return found
 
 
 def exploration_table(found: list[Exploration], dim: int) -> str:

@@ -9,13 +9,19 @@ BLUE, ORANGE, GREY = "#1f5fa8", "#e07b1a", "#9aa4ad"
 PALETTE = (BLUE, ORANGE, "#2c8c5a", "#b0413e", "#6d4fa0", "#3aa6b9", "#8a6d3b", GREY)
 
 
+def check_target(path: str | Path) -> None:
+    """Refuse, before any work is done, a picture that could not be written."""
+    path = Path(path)
+    _figure_class()
+    if path.suffix.lower() not in (".png", ".pdf", ".svg", ".jpg"):
+        raise FileFormatError(f"{path}: a picture's name must end in .png, .pdf, .svg or .jpg.")
+    if not path.parent.is_dir():
+        raise FileFormatError(f"{path}: cannot be written; there is no folder {path.parent}.")
+
+
 def figure(columns: int = 1, rows: int = 1) -> tuple[Any, Any]:
     """A figure and its panels, (rows × columns) in reading order."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("plots need Matplotlib. Install it with: pip install 'rareswitch[plot]'") from error
-    made = Figure(figsize=(5.6 * columns, 4.8 * rows), layout="constrained")
+    made = _figure_class()(figsize=(5.6 * columns, 4.8 * rows), layout="constrained")
     panels = made.subplots(rows, columns, squeeze=False).ravel()
     for panel in panels:
         panel.spines[["top", "right"]].set_visible(False)
@@ -26,7 +32,13 @@ def save(made: Any, path: str | Path) -> None:
     """Write a figure to a file; the ending names the format."""
     try:
         made.savefig(path, dpi=150)
-    except ValueError as error:
-        raise FileFormatError(f"{path}: not a picture format that can be written ({error}).") from error
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be written ({error.strerror or error}).") from error
+
+
+def _figure_class() -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("plots need Matplotlib. Install it with: pip install 'rareswitch[plot]'") from error
+    return Figure

@@ -35,7 +35,8 @@ def load_runs(path: str | Path) -> dict[str, Run]:
     """The runs of a file by their keys."""
     pa, parquet = _pyarrow()
     try:
-        table = parquet.read_table(Path(path))
+        # read at once: the file may be replaced by a sweep that is under way
+        table = parquet.read_table(pa.BufferReader(Path(path).read_bytes()))
     except (pa.ArrowException, OSError) as error:
         raise FileFormatError(f"{path}: not a readable results file ({str(error).splitlines()[0]}).") from error
     if (table.schema.metadata or {}).get(b"format") != FORMAT:

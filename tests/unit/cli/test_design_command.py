@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -95,13 +96,15 @@ def test_degenerate_sets_can_be_drawn(tmp_path: Path, points: FloatArray) -> Non
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--tol", "0"], "tol must be in [1e-08"),
+        (["--tol", "0"], "tol must be a finite number at least 1e-08; got 0.0"),
         (["--threads", "0"], "threads must be at least 1"),
         (["--plot-set", "none", "--plot", "x.png"], "--plot-set must name a set"),
         (["--set-column", "user"], "no column 'user'"),
         (["--distributional"], "at least two context sets"),
         (["--plot", "/nowhere/x.png"], "cannot be written"),
-        (["--plot", "x.nonsense"], "not a picture format"),
+        (["--plot", "x.nonsense"], "must end in .png"),
+        (["--plot", ""], "must end in .png"),
+        (["--show", "-1"], "show must be at least 0"),
     ],
 )
 def test_bad_options_give_one_line_and_status_2(
@@ -120,6 +123,62 @@ def test_a_missing_plot_extra_is_named(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main(["design", str(square), "--plot", "x.png"]) == 2
     assert "pip install 'rareswitch[plot]'" in capsys.readouterr().err
+
+
+def test_uncertified_designs_are_named_and_give_status_1(
+    many: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rareswitch.design import goptimal, kernels
+
+    def fails_on_second(*arguments: Any) -> None:
+        kernels.design_sets(*arguments)
+        arguments[-1][1] = kernels.NOT_MET
+
+    monkeypatch.setattr(goptimal, "design_sets", fails_on_second)
+    assert main(["design", str(many), "--json", "--plot", str(many.parent / "x.png"), "--plot-set", "1"]) == 1
+    captured = capsys.readouterr()
+    sets = json.loads(captured.out)["sets"]
+    assert [s for s, one in enumerate(sets) if not one["certified"]] == [1]
+    assert sets[1]["weights"] is None
+    assert "1 of 60 designs could not be certified" in captured.err
+    assert main(["design", str(many)]) == 1
+    assert "NOT certified: sets 1" in capsys.readouterr().out
+
+
+def test_bounds_are_shown_as_bounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "x.npy", [[1.0, 0.0], [0.01, 0.0], [0.01, 0.0], [0.01, 0.0]])
+    assert main(["design", str(tmp_path / "x.npy"), "--tol", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "≤ 4.0000" in out
+    assert "at most 4, the number of arms" in out
+    assert main(["design", str(tmp_path / "x.npy"), "--tol", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sets"][0]["exact"] is False
+
+
+def test_held_out_sets_were_not_learned_from() -> None:
+    from rareswitch.cli.design import _halves
+
+    sets = OneBig(dim=3, arms=4).draw(41, seed=1)
+    left, right = _halves(sets, seed=5)
+    seen = {one.tobytes() for one in left.contexts}
+    assert (len(left), len(right), len(seen)) == (21, 20, 21)
+    assert not any(one.tobytes() in seen for one in right.contexts)
+    assert not np.array_equal(_halves(sets, seed=6)[0].contexts, left.contexts)
+
+
+def test_a_full_disk_is_an_error_of_one_line(square: Path) -> None:
+    command = [sys.executable, "-m", "rareswitch", "design", str(square)]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "rareswitch: error: the output could not be written (No space left on device).\n"
+
+
+def test_terminals_without_greek_letters_are_served(many: Path) -> None:
+    command = [sys.executable, "-m", "rareswitch", "design", str(many), "--distributional"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "certified mixture" in done.stdout
 
 
 def test_ctrl_c_stops_cleanly(

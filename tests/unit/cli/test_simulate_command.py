@@ -1,5 +1,4 @@
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -115,15 +114,16 @@ def test_horizons_must_be_whole(text: str, capsys: pytest.CaptureFixture[str]) -
 def test_ctrl_c_reports_what_is_finished(tmp_path: Path) -> None:
     path = tmp_path / "runs.parquet"
     command = [sys.executable, "-m", "rareswitch", "simulate", "--learner", "batch-linucb", "--horizon", "20000"]
-    process = subprocess.Popen(
-        [*command, "--seeds", "2000", "--out", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=os.environ,
-    )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not (path.exists() and load_runs(path)):
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    command += ["--seeds", "2000", "--out", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline and not (path.exists() and load_runs(path)):
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert "stopped after" in err
     assert "batch-linucb" in out

@@ -90,6 +90,42 @@ def test_a_linear_map_does_not_change_leverages() -> None:
     np.testing.assert_allclose(g_optimal(skewed, tol=1e-6).leverages, g_optimal(x, tol=1e-6).leverages, rtol=1e-4)
 
 
+@pytest.mark.parametrize("tol", [0.05, 1e-3])
+@pytest.mark.parametrize("shape", ["gaussian", "disc", "curve"])
+def test_sets_of_many_arms(shape: str, tol: float) -> None:
+    rng = np.random.default_rng(1)
+    t = np.linspace(-1, 1, 20_000)
+    arms = {
+        "gaussian": rng.standard_normal((20_000, 3)),
+        "disc": np.sqrt(t[:, None] + 1) * np.stack([np.cos(900 * t), np.sin(900 * t)], axis=1),
+        "curve": np.stack([np.ones_like(t), t, t**2, t**3], axis=1),
+    }[shape]
+    design = g_optimal(arms, tol=tol)
+    moment = arms.T @ (arms * design.weights[:, None])
+    truth = np.einsum("ki,ij,kj->k", arms, np.linalg.inv(moment), arms).max()
+    assert truth == pytest.approx(float(design.max_leverage), rel=1e-8)
+    assert truth <= (1 + tol) * arms.shape[1]
+
+
+def test_extreme_scales_lose_no_arm() -> None:
+    arms = np.array([[1.0, 0.0], [1.0, 2e-101], [0.0, 0.9e-100]])
+    leverage, rank, _ = exact_certificate(arms, g_optimal(arms).weights)
+    assert rank == 2
+    assert leverage == pytest.approx(float(g_optimal(arms).max_leverage))
+    tiny = np.array([[1e-160, 0.0], [0.0, 1e-165], [3e-161, 2e-166]])
+    assert g_optimal(tiny).rank == 2
+    assert g_optimal(tiny).max_leverage <= 2.1
+
+
+def test_one_of_many_keeps_its_fields() -> None:
+    design = g_optimal(Gaussian(dim=2, arms=4).draw(3, seed=1))
+    one = design[-1]
+    np.testing.assert_array_equal(one.weights, design.weights[2])
+    assert (one.max_leverage, one.rank, one.passes) == (design.max_leverage[2], design.rank[2], design.passes[2])
+    for array in (design.max_leverage, design.rank, design.residual, design.passes):
+        assert not array.flags.writeable
+
+
 def test_in_one_dimension_the_longest_arm_takes_all() -> None:
     arms = [[1.936], [-0.588], [1.864], [1.864], [-1.935]]
     assert g_optimal(arms).weights.tolist() == [1.0, 0.0, 0.0, 0.0, 0.0]
@@ -128,6 +164,7 @@ def test_unmet_certificates_raise_for_one_set_and_are_named_for_many(monkeypatch
     with pytest.warns(CertificateWarning, match="2 of 4 designs could not be certified and are NaN: sets 1, 3"):
         design = g_optimal(contexts)
     assert design.failed.tolist() == [1, 3]
+    assert [design[s].failed.size for s in range(4)] == [0, 1, 0, 1]
     assert np.isnan(design.weights[1]).all()
     assert not np.isnan(design.weights[0]).any()
 

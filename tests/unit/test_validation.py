@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+from rareswitch import ContextSets
+from rareswitch.errors import ContextNormError, EmptySetError, ParameterError, ShapeError
+from rareswitch.validation import (
+    context_sets,
+    finite_array,
+    number,
+    probability_vector,
+    symmetric_matrices,
+    unit_ball,
+    vector,
+    whole,
+)
+
+
+def test_only_living_arms_must_lie_in_the_unit_ball() -> None:
+    contexts = np.array([[[0.5, 0.0], [3.0, 4.0]]])
+    with pytest.raises(ContextNormError, match="arm 1 of set 0 has norm 5"):
+        unit_ball(context_sets(contexts))
+    unit_ball(context_sets(contexts, [[True, False]]))
+    unit_ball(context_sets(contexts / 5))
+
+
+def test_checked_sets_and_context_sets_are_taken_as_they_are() -> None:
+    sets = ContextSets.from_ragged([np.ones((1, 2)), np.ones((3, 2))])
+    checked = context_sets(sets)
+    np.testing.assert_array_equal(checked.alive, sets.alive)
+    assert context_sets(checked) is checked
+
+
+def test_read_only_views_do_not_freeze_what_was_given() -> None:
+    mine = np.ones((2, 2))
+    checked = context_sets(mine)
+    mine[0, 0] = 3.0
+    with pytest.raises(ValueError, match="read-only"):
+        checked.contexts[0, 0, 0] = 1.0
+
+
+def test_numbers() -> None:
+    assert number("x", "0.5", low=0) == 0.5
+    for value, words in [
+        (-1, "at least 0 and at most 1; got -1"),
+        (np.inf, "finite"),
+        (np.nan, "finite"),
+        ("a", "must be a number; got 'a'"),
+        (None, "must be a number"),
+    ]:
+        with pytest.raises(ParameterError, match=words):
+            number("x", value, low=0, high=1)
+    with pytest.raises(ParameterError, match="above 0"):
+        number("x", 0.0, low=0, open_low=True)
+    for bad in (True, 1.0, "1"):
+        with pytest.raises(ParameterError, match="whole number"):
+            whole("n", bad)
+    assert whole("n", np.int32(3)) == 3
+
+
+def test_arrays() -> None:
+    assert not vector("v", [1, 2]).flags.writeable
+    with pytest.raises(ShapeError, match=r"v must have shape \(3,\); got \(2,\)"):
+        vector("v", [1, 2], 3)
+    with pytest.raises(ShapeError, match="rectangular"):
+        finite_array("a", [[1], [1, 2]])
+    with pytest.raises(ShapeError, match="symmetric"):
+        symmetric_matrices("m", [[[0, 1], [0, 0]]])
+    with pytest.raises(ParameterError, match="sum to 1"):
+        probability_vector("p", [0.5, 0.6])
+    with pytest.raises(EmptySetError, match="sets 0, 2, 3, 4, 5 and 2 more"):
+        context_sets(np.ones((8, 1, 1)), np.arange(8)[:, None] == 1)
+    with pytest.raises(EmptySetError, match="at least one part"):
+        ContextSets.concatenate([])
