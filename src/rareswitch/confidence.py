@@ -40,23 +40,26 @@ def confidence(
     mode
         ``"paper"``: α = 10·max(noise, norm)·√ln(2dKT/δ) and λ = ridge_constant·ln(2dT/δ), the constants of the proofs.
 
-        ``"tight"``: α = noise·γ + √λ·norm, what Lemma 12 (analysis of linear regression) itself proves for any λ, 1 by
-        default. All intervals of a run hold together with probability 1 - δ. γ is the smaller of two union bounds: over
-        the K·T arms and the batches - 1 estimates, γ = √(2 ln(2KT(batches - 1)/δ)), or over an ε-net of directions,
+        ``"tight"``: α = noise·γ + √λ·norm, what Lemma 12 (analysis of linear regression) itself proves for any λ. All
+        intervals of a run hold together with probability 1 - δ. γ is the smaller of two union bounds: over the K·T arms
+        and the batches - 1 estimates, γ = √(2 ln(2KT(batches - 1)/δ)), or over an ε-net of directions,
         γ = √(2 ln(2(1 + 2/ε)^d (batches - 1)/δ))/(1 - ε) at the best ε, which does not depend on K and T.
 
-        A number: that multiplier itself, λ = 1 by default.
+        A number: that multiplier itself.
     noise
         σ, the variance proxy's root of the sub-Gaussian noise.
     norm
         A bound on ‖θ‖.
+    ridge
+        λ. In the last two modes (noise/norm)² by default, so that intervals do not depend on the units of rewards and
+        features.
 
     Examples
     --------
     >>> round(confidence("paper", dim=10, arms=20, horizon=10_000, batches=4).multiplier, 1)
     42.7
     >>> round(confidence("tight", dim=10, arms=20, horizon=10_000, batches=4, noise=0.5).multiplier, 2)
-    3.91
+    3.41
     """
     whole("dim", dim)
     whole("arms", arms)
@@ -73,7 +76,8 @@ def confidence(
             ridge=ridge_constant * math.log(2 * dim * horizon / delta) if ridge is None else ridge,
             reason="the constants of the paper's proofs",
         )
-    ridge = 1.0 if ridge is None else ridge
+    if ridge is None:
+        ridge = (noise / norm) ** 2 if noise > 0.0 and norm > 0.0 else 1.0
     if mode == "tight":
         estimates = max(1, batches - 1)
         over_arms = math.sqrt(2 * math.log(2 * arms * horizon * estimates / delta))

@@ -26,6 +26,16 @@ def test_a_number_is_the_multiplier() -> None:
     assert (level.multiplier, level.ridge) == (1.5, 1.0)
 
 
+def test_intervals_do_not_depend_on_units() -> None:
+    """Rewards in cents and features in metres: widths scale as rewards do, whatever the units of the features."""
+    sizes = {"dim": 3, "arms": 4, "horizon": 100, "batches": 2}
+    plain = confidence("tight", **sizes, noise=0.5, norm=1.0)
+    rewards, features = 100.0, 7.0
+    scaled = confidence("tight", **sizes, noise=0.5 * rewards, norm=rewards / features)
+    assert scaled.ridge == pytest.approx(plain.ridge * features**2)
+    assert scaled.multiplier == pytest.approx(plain.multiplier * rewards)
+
+
 def test_tight_is_far_below_the_constants_of_the_proofs() -> None:
     sizes = {"dim": 10, "arms": 20, "horizon": 10**5, "batches": 5}
     assert confidence("paper", **sizes).multiplier > 5 * confidence("tight", **sizes).multiplier
