@@ -40,7 +40,7 @@ def confidence(
     mode
         ``"paper"``: α = 10·max(noise, norm)·√ln(2dKT/δ) and λ = ridge_constant·ln(2dT/δ), the constants of the proofs.
 
-        ``"tight"``: α = noise·γ + √λ·norm, what Lemma 12 (analysis of linear regression) itself proves for any λ. All
+        ``"tight"``: α = noise·γ + √λ·norm, what the analysis of linear regression in Appendix B.2 proves for any λ. All
         intervals of a run hold together with probability 1 - δ. γ is the smaller of two union bounds: over the K·T arms
         and the batches - 1 estimates, γ = √(2 ln(2KT(batches - 1)/δ)), or over an ε-net of directions,
         γ = √(2 ln(2(1 + 2/ε)^d (batches - 1)/δ))/(1 - ε) at the best ε, which does not depend on K and T.
@@ -85,7 +85,8 @@ def confidence(
         return Confidence(
             multiplier=noise * min(over_arms, over_net) + math.sqrt(ridge) * norm,
             ridge=ridge,
-            reason=f"Lemma 12 with a union bound over {'arms and steps' if over_arms <= over_net else 'directions'}",
+            reason="Appendix B.2 with a union bound over "
+            + ("arms and steps" if over_arms <= over_net else "directions"),
         )
     if isinstance(mode, str):
         raise ParameterError(f"confidence must be 'paper', 'tight' or a number; got {mode!r}.")

@@ -98,7 +98,7 @@ def test_the_step_behind_theorem_1(name: str, place: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("place", ["gaussian", "one-big", "segments"])
 def test_the_exploration_lemma(name: str, place: str) -> None:
-    """Lemma 3: Λ_k ≽ (n_k/16)·((ln T/n_k)·I + the sampler's information on fresh sets), but for δ/T² a batch."""
+    """Lemma 2: Λ_k ≽ (n_k/16)·((ln T/n_k)·I + the sampler's information on fresh sets), but for δ/T² a batch."""
     world = make_world(place, dim=4, arms=6, noise=0.1)
     assert isinstance(world, LinearWorld)
     horizon, delta = 2000, 0.05

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from rareswitch.design.forms import normalized_powers, quadratic_forms
 from rareswitch.design.goptimal import SMALLEST_TOL, g_optimal
-from rareswitch.design.kernels import normalized_powers, quadratic_forms
 from rareswitch.errors import CertificateError, ShapeError
 from rareswitch.validation import (
     FloatArray,
@@ -64,7 +64,7 @@ class GOptimal:
 
 @dataclass(frozen=True, eq=False)
 class Argmax:
-    """The living arm with the largest xᵀVx, the first of them on a tie (Section 5.1).
+    """The living arm with the largest xᵀVx, the first of them on a tie (Definition 2).
 
     >>> Argmax([[1.0, 0.0], [0.0, 2.0]]).probabilities([[1.0, 0.0], [0.0, 1.0]]).tolist()
     [0.0, 1.0]
@@ -82,7 +82,7 @@ class Argmax:
 
 @dataclass(frozen=True, eq=False)
 class Softmax:
-    """A living arm with probability ∝ (xᵀMx)^α (Definition 5).
+    """A living arm with probability ∝ (xᵀMx)^α (Definition 3).
 
     ``exponent`` is α; by default log₂ of the number of living arms of the set. Where all xᵀMx are zero the
     probabilities are uniform.
@@ -106,7 +106,7 @@ class Softmax:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MixedArgmax:
-    """G-optimal play with probability ``g_optimal_share``, else one of several argmax policies (Section 5.1).
+    """G-optimal play with probability ``g_optimal_share``, else one of several argmax policies (Definition 2).
 
     The paper's mixture has a share of ½. The certified mixture of :func:`~rareswitch.design.frank_wolfe` is of this
     form with a share of its own.
@@ -138,7 +138,7 @@ class MixedArgmax:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MixedSoftmax:
-    """G-optimal play with probability ``g_optimal_share``, else one of several softmax policies (Definition 5).
+    """G-optimal play with probability ``g_optimal_share``, else one of several softmax policies (Definition 3).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How well a sampling policy explores a distribution of context sets (Definition 4 and equation of Theorem 5).
+"""How well a sampling policy explores a distribution of context sets (Definition 1 and Theorem 5).
 
 All expectations are means over a sample of sets, (n, K, d) with an optional mask.
 """
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.design.kernels import quadratic_forms
+from rareswitch.design.forms import quadratic_forms
 from rareswitch.design.sampling import Sampler
 from rareswitch.errors import ShapeError
 from rareswitch.validation import FloatArray, Sets, context_sets, finite_array, number

@@ -201,4 +201,4 @@ def test_bad_tolerances_are_refused(tol: float) -> None:
 def test_nothing_is_warned_about_on_ordinary_sets() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        g_optimal(np.zeros((2, 3, 2)))
+        assert g_optimal(np.zeros((2, 3, 2))).rank.tolist() == [0, 0]
