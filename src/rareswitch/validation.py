@@ -45,9 +45,11 @@ def context_sets(contexts: Any, alive: Any = None) -> Sets:
     >>> context_sets([[1.0, 0.0], [0.0, 1.0]]).contexts.shape
     (1, 2, 2)
     """
-    if isinstance(contexts, Sets):  # checked already
-        return contexts
-    if alive is None and hasattr(contexts, "contexts") and hasattr(contexts, "alive"):
+    if hasattr(contexts, "contexts") and hasattr(contexts, "alive"):
+        if alive is not None:
+            raise ShapeError(f"{type(contexts).__name__} holds a mask already; pass contexts.contexts to give another.")
+        if isinstance(contexts, Sets):  # checked already
+            return contexts
         contexts, alive = contexts.contexts, contexts.alive
     array = finite_array("contexts", contexts)
     single = array.ndim == 2
@@ -132,11 +134,12 @@ def symmetric_matrices(name: str, value: Any) -> FloatArray:
 
 
 def probability_vector(name: str, value: Any) -> FloatArray:
-    """Non-negative weights that sum to one within 1e-9, renormalised exactly, read-only."""
+    """Non-negative weights that sum to one within 1e-9, renormalised where they do not within 1e-12, read-only."""
     array = vector(name, value)
     if (array < 0).any() or abs(array.sum() - 1.0) > 1e-9:
         raise ParameterError(f"{name} must be non-negative and sum to 1; got minimum {array.min()}, sum {array.sum()}.")
-    return frozen(array / array.sum())
+    # what sums to one already is left alone, so that reading a mixture back gives the very same numbers
+    return frozen(array if abs(array.sum() - 1.0) <= 1e-12 else array / array.sum())
 
 
 def number(name: str, value: Any, *, low: float, high: float = math.inf, open_low: bool = False) -> float:
@@ -147,7 +150,7 @@ def number(name: str, value: Any, *, low: float, high: float = math.inf, open_lo
     """
     try:
         result = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(f"{name} must be a number; got {value!r}.") from None
     if not low <= result <= high or not math.isfinite(result) or (open_low and result == low):
         rule = f"{'above' if open_low else 'at least'} {low:g}" + ("" if high == math.inf else f" and at most {high:g}")

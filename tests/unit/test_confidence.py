@@ -21,6 +21,15 @@ def test_tight_uses_directions_where_they_are_fewer() -> None:
     assert few.multiplier == confidence("tight", dim=2, arms=10**12, horizon=10**9, batches=4, delta=0.05).multiplier
 
 
+def test_the_net_of_directions_is_counted_in_full() -> None:
+    """An ε-net of the unit sphere has at most (1 + 2/ε)^d points, and loses a factor 1 - ε."""
+    level = confidence("tight", dim=2, arms=10**9, horizon=10**7, batches=4, delta=0.05, noise=1.0, norm=1.0)
+    best = min(
+        math.sqrt(2 * math.log(2 * (1 + 2 / e) ** 2 * 3 / 0.05)) / (1 - e) for e in (k / 100 for k in range(5, 96, 5))
+    )
+    assert level.multiplier == pytest.approx(best + 1.0)
+
+
 def test_a_number_is_the_multiplier() -> None:
     level = confidence(1.5, dim=3, arms=4, horizon=100, batches=2)
     assert (level.multiplier, level.ridge) == (1.5, 1.0)
@@ -45,5 +54,6 @@ def test_kw_is_recommended_for_long_horizons_and_says_why() -> None:
     assert recommend(dim=11, arms=20, horizon=10**5).learner == "batch-linucb-kw"
     assert "exp(d)" in recommend(dim=11, arms=20, horizon=10**5).reason
     assert recommend(dim=12, arms=20, horizon=10**5).learner == "batch-linucb-dg-certified"
-    assert recommend(dim=30, arms=5, horizon=10**5).learner == "batch-linucb"
+    assert recommend(dim=30, arms=3, horizon=10**5).learner == "batch-linucb"
+    assert recommend(dim=1000, arms=1000, horizon=10**6).learner == "batch-linucb-dg-certified"
     assert recommend(dim=30, arms=50, horizon=10**5).updates == 6

@@ -3,8 +3,9 @@
 import argparse
 from typing import Any
 
-from rareswitch.env import make_world
-from rareswitch.learner import BatchedLearner, make_learner, paper_design_grid, paper_grid
+from rareswitch.design import GOptimal
+from rareswitch.env import World, make_world
+from rareswitch.learner import BatchedLearner, make_learner
 from rareswitch.report.figures import check_target, save
 from rareswitch.report.run_plot import draw_runs
 from rareswitch.report.run_table import run_table
@@ -55,8 +56,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _factory(name: str, batches: int | None) -> LearnerFactory:
-    def make(dim: int, arms: int, horizon: int) -> BatchedLearner:
-        grid = paper_design_grid if "dg" in name else paper_grid
-        return make_learner(name, dim=dim, arms=arms, horizon=horizon, noise=NOISE, grid=grid(horizon, batches))
+    def make(world: World, horizon: int) -> BatchedLearner:
+        return make_learner(
+            name,
+            dim=world.dim,
+            arms=world.arms,
+            horizon=horizon,
+            batches=batches,
+            noise=NOISE,
+            g_optimal=GOptimal(),
+        )
 
     return make

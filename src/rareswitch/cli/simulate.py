@@ -2,13 +2,13 @@
 
 import argparse
 import json
-import math
 import sys
 from typing import Any
 
-from rareswitch.env import WORLDS, make_world
+from rareswitch.design import GOptimal
+from rareswitch.env import WORLDS, World, make_world
 from rareswitch.errors import InputError
-from rareswitch.learner import LEARNERS, BatchedLearner, make_learner, paper_design_grid, paper_grid
+from rareswitch.learner import LEARNERS, BatchedLearner, make_learner, recommend
 from rareswitch.report.figures import check_target, save
 from rareswitch.report.run_plot import draw_runs
 from rareswitch.report.run_table import run_table
@@ -20,14 +20,18 @@ INTERRUPTED = 130
 
 def add_parser(commands: Any) -> None:
     """Add the two commands and their options."""
-    learners = "learners: " + "; ".join(f"{name}: {text}" for name, (text, _) in LEARNERS.items())
-    worlds = "worlds: " + "; ".join(f"{name}: {text}" for name, (text, _) in WORLDS.items())
+    learners = "learners:\n" + "\n".join(f"  {name:26} {text}" for name, (text, _) in LEARNERS.items())
+    worlds = "worlds:\n" + "\n".join(f"  {name:26} {text}" for name, (text, _) in WORLDS.items())
     for name, text, several in (
         ("simulate", "run one learner in a simulated world", False),
         ("compare", "run several learners in simulated worlds", True),
     ):
         parser = commands.add_parser(
-            name, help=text, description=text.capitalize() + ".", epilog=f"{learners}. {worlds}."
+            name,
+            help=text,
+            description=text.capitalize() + ".",
+            epilog=f"{learners}\n\n{worlds}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if several:
             parser.add_argument(
@@ -45,10 +49,15 @@ def add_parser(commands: Any) -> None:
         parser.add_argument("--arms", type=int, default=20, help="arms in a set (default 20)")
         parser.add_argument("--seeds", type=int, default=4, help="how many runs of each (default 4)")
         parser.add_argument("--first-seed", type=int, default=0, help="the seeds are this one and those that follow")
-        parser.add_argument("--noise", type=float, default=0.5, help="σ of the rewards (default 0.5); learners know it")
+        parser.add_argument(
+            "--noise", type=float, default=0.5, help="σ of the rewards, where the world lets one choose (default 0.5)"
+        )
         parser.add_argument("--delta", type=float, default=0.05, help="failure probability (default 0.05)")
         parser.add_argument(
             "--confidence", default="tight", help="'paper', 'tight' or a multiplier of the widths (default tight)"
+        )
+        parser.add_argument(
+            "--design-tol", type=float, default=1.0, help="slack of G-optimal designs (default 1, the paper's factor 2)"
         )
         parser.add_argument("--batches", type=int, help="number of batches (default: the algorithm's own)")
         parser.add_argument("--out", metavar="PARQUET", help="keep the runs there; what it holds is not run again")
@@ -65,13 +74,15 @@ def run(options: argparse.Namespace) -> int:
     horizons = options.horizons if options.several else [options.horizon]
     if options.plot is not None:
         check_target(options.plot)
+    for horizon in horizons:
+        whole("horizon", horizon, low=2)
     whole("dim", options.dim)
     whole("arms", options.arms)
     whole("seeds", options.seeds)
     worlds = {name: make_world(name, dim=options.dim, arms=options.arms, noise=options.noise) for name in places}
     learners = {name: _factory(name, options) for name in names}
     if not options.json:
-        _advise(names, {world.dim for world in worlds.values()}, horizons)
+        _advise(names, worlds, horizons, options.design_tol)
     found = sweep(
         learners,
         worlds,
@@ -88,7 +99,7 @@ def _report(found: Sweep, options: argparse.Namespace) -> int:
         print(json.dumps([run.summary() for run in found.runs], allow_nan=False))
     elif found.runs:
         print(run_table(found.runs))
-        if found.resumed:
+        if found.resumed and options.out:
             print(f"\n{found.resumed} of these runs were taken from {options.out}")
     if options.plot is not None and found.runs:
         save(draw_runs(found.runs), options.plot)
@@ -105,34 +116,39 @@ def _factory(name: str, options: argparse.Namespace) -> LearnerFactory:
     if name not in LEARNERS:
         raise InputError(f"there is no learner '{name}'; the learners are {', '.join(LEARNERS)}.")
 
-    def make(dim: int, arms: int, horizon: int) -> BatchedLearner:
+    def make(world: World, horizon: int) -> BatchedLearner:
         settings: dict[str, Any] = {}
-        if options.batches is not None:
-            grid = paper_design_grid if "dg" in name else paper_grid
-            settings["grid"] = grid(horizon, options.batches)
+        if name != "batch-linucb":
+            settings["g_optimal"] = GOptimal(tol=options.design_tol)
         return make_learner(
             name,
-            dim=dim,
-            arms=arms,
+            dim=world.dim,
+            arms=world.arms,
             horizon=horizon,
+            batches=options.batches,
             confidence=_confidence(options.confidence),
             delta=options.delta,
-            noise=options.noise,
+            noise=getattr(world, "noise_scale", options.noise),
             **settings,
         )
 
     return make
 
 
-def _advise(names: list[str], dims: set[int], horizons: list[int]) -> None:
-    """Say it where learning a design cannot pay."""
-    for dim in dims:
-        long = [t for t in horizons if math.log(t) >= dim]
-        if long and any("dg" in name for name in names):
-            print(
-                f"note: T = {min(long):,} is at least exp(d) = {math.exp(dim):,.0f}; there batch-linucb-kw is already "
-                "optimal up to logarithms, and learning a design (dg) cannot improve the bound.\n"
+def _advise(names: list[str], worlds: dict[str, World], horizons: list[int], design_tol: float) -> None:
+    """Say it where learning a design cannot pay, and where two learners are one."""
+    notes = []
+    for place, world in worlds.items():
+        advice = recommend(dim=world.dim, arms=world.arms, horizon=max(horizons))
+        if advice.learner == "batch-linucb-kw" and any("dg" in name for name in names):
+            notes.append(f"note on {place}: {advice.reason} Learning a design (dg) cannot improve the bound.")
+        if design_tol >= 1.0 and world.arms <= (1.0 + design_tol) * world.dim and "batch-linucb-kw" in names:
+            notes.append(
+                f"note on {place}: K = {world.arms} is at most {1.0 + design_tol:g}·d, where the design at factor "
+                f"{1.0 + design_tol:g} is uniform and batch-linucb-kw plays as batch-linucb; see --design-tol."
             )
+    if notes:
+        print("\n".join(notes) + "\n")
 
 
 def _confidence(text: str) -> Any:
@@ -148,6 +164,6 @@ def _count(text: str) -> int:
         value = float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-    if value != int(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    if not abs(value) <= 1e12 or value != int(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at most 1e12")
     return int(value)

@@ -53,7 +53,7 @@ class GOptimal:
     tol: float = 0.05
 
     def __post_init__(self) -> None:
-        number("tol", self.tol, low=SMALLEST_TOL)
+        object.__setattr__(self, "tol", number("tol", self.tol, low=SMALLEST_TOL))
 
     def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
         design = g_optimal(contexts, alive, tol=self.tol)
@@ -97,7 +97,7 @@ class Softmax:
     def __post_init__(self) -> None:
         object.__setattr__(self, "matrix", symmetric_matrices("matrix", np.asarray(self.matrix)[None])[0])
         if self.exponent is not None:
-            number("exponent", self.exponent, low=0.0)
+            object.__setattr__(self, "exponent", number("exponent", self.exponent, low=0.0))
 
     def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
         sets = context_sets(contexts, alive)
@@ -158,7 +158,7 @@ class MixedSoftmax:
     def __post_init__(self) -> None:
         _check_mixture(self)
         if self.exponent is not None:
-            number("exponent", self.exponent, low=0.0)
+            object.__setattr__(self, "exponent", number("exponent", self.exponent, low=0.0))
 
     def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
         sets = context_sets(contexts, alive)
@@ -206,6 +206,7 @@ def _check_mixture(policy: MixedArgmax | MixedSoftmax) -> None:
         )
     object.__setattr__(policy, "matrices", matrices)
     object.__setattr__(policy, "weights", weights)
+    object.__setattr__(policy, "g_optimal_share", share)
 
 
 def _shaped(sets: Sets, probabilities: FloatArray) -> FloatArray:

@@ -42,6 +42,11 @@ class LinearWorld:
         """Most arms in a set."""
         return self.source.arms
 
+    @property
+    def noise_scale(self) -> float:
+        """σ of the rewards."""
+        return self.noise.scale
+
     def theta(self, seed: int) -> FloatArray:
         """The hidden parameter (d,)."""
         return self.norm * _direction(seed, self.dim)
@@ -75,6 +80,11 @@ class ClickWorld:
     def arms(self) -> int:
         """Most arms in a set."""
         return self.source.arms
+
+    @property
+    def noise_scale(self) -> float:
+        """σ of the rewards: that of any variable in [0, 1]."""
+        return 0.5
 
     def theta(self, seed: int) -> FloatArray:
         """The hidden parameter (d,), of norm 1."""

@@ -62,6 +62,11 @@ class ClassificationWorld:
         return cls(name="digits", features=np.column_stack([np.ones(len(scores)), scores]), labels=labels)
 
     @property
+    def noise_scale(self) -> float:
+        """σ of the rewards: that of any variable in [0, 1]."""
+        return 0.5
+
+    @property
     def arms(self) -> int:
         """Number of classes."""
         return int(self.labels.max()) + 1

@@ -23,7 +23,7 @@ class World(Protocol):
 
     Examples
     --------
-    A world of your own takes ten lines:
+    A world of your own takes ten lines. If it has a number ``noise_scale``, the commands tell it to learners as σ:
 
     >>> import numpy as np
     >>> from rareswitch.rng import normals, uniforms

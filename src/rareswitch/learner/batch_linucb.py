@@ -17,8 +17,8 @@ class BatchLinUCB(BatchedLearner):
 
     name: ClassVar[str] = "batch-linucb"
 
-    def _default_grid(self) -> Grid:
-        return paper_grid(self.horizon)
+    def _default_grid(self, batches: int | None) -> Grid:
+        return paper_grid(self.horizon, batches)
 
     def _first_sampler(self) -> Sampler:
         return Uniform()

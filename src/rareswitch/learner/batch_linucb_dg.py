@@ -60,8 +60,8 @@ class BatchLinUCBDG(BatchedLearner):
     def _own_settings(self) -> str:
         return f" {self.g_optimal} {self.designer} sample={self.design_sample} warm={self.warm_batches}"
 
-    def _default_grid(self) -> Grid:
-        return paper_design_grid(self.horizon)
+    def _default_grid(self, batches: int | None) -> Grid:
+        return paper_design_grid(self.horizon, batches)
 
     def _first_sampler(self) -> Sampler:
         return self.g_optimal

@@ -10,7 +10,8 @@ from rareswitch.learner.grids import Grid, paper_grid
 class BatchLinUCBKW(BatchedLearner):
     """Plays the G-optimal design of the survivors; regret d√(T log(dKT/δ))·log log T (Theorem 2).
 
-    ``g_optimal`` is the design, at the paper's factor 2 by default.
+    ``g_optimal`` is the design, at the paper's factor 2 by default; with at most 2d arms that design is uniform, and
+    the learner that of Algorithm 1. ``GOptimal()`` is a tight one.
 
     >>> BatchLinUCBKW(dim=5, arms=10, horizon=10_000).grid.batches
     4
@@ -25,8 +26,8 @@ class BatchLinUCBKW(BatchedLearner):
     def _own_settings(self) -> str:
         return f" {self.g_optimal}"
 
-    def _default_grid(self) -> Grid:
-        return paper_grid(self.horizon)
+    def _default_grid(self, batches: int | None) -> Grid:
+        return paper_grid(self.horizon, batches)
 
     def _first_sampler(self) -> Sampler:
         return self.g_optimal

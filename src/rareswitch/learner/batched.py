@@ -27,8 +27,8 @@ class BatchedLearner(ABC):
     ----------
     dim, arms, horizon
         d, the most arms in a set K, and T.
-    grid
-        Batch ends; the algorithm's own by default.
+    batches, grid
+        How many batches, or where they end; the algorithm's own by default.
     confidence, delta, noise, norm, ridge
         See :func:`rareswitch.confidence.confidence`.
     """
@@ -43,6 +43,7 @@ class BatchedLearner(ABC):
         dim: int,
         arms: int,
         horizon: int,
+        batches: int | None = None,
         grid: Grid | None = None,
         confidence: ConfidenceMode | float = "tight",
         delta: float = 0.05,
@@ -53,7 +54,9 @@ class BatchedLearner(ABC):
         self.dim = whole("dim", dim)
         self.arms = whole("arms", arms)
         self.horizon = whole("horizon", horizon, low=2)
-        self.grid = self._default_grid() if grid is None else grid
+        if batches is not None and grid is not None:
+            raise ParameterError("give batches, for the algorithm's own grid of that many, or a grid; not both.")
+        self.grid = self._default_grid(batches) if grid is None else grid
         if self.grid.horizon != self.horizon:
             raise ParameterError(f"the grid ends at {self.grid.horizon} where the horizon is {self.horizon}.")
         self.confidence = self._confidence(confidence, delta=delta, noise=noise, norm=norm, ridge=ridge)
@@ -98,7 +101,7 @@ class BatchedLearner(ABC):
         return ""
 
     @abstractmethod
-    def _default_grid(self) -> Grid: ...
+    def _default_grid(self, batches: int | None) -> Grid: ...
 
     @abstractmethod
     def _first_sampler(self) -> Sampler: ...
@@ -115,7 +118,7 @@ class BatchedLearner(ABC):
         """Which context sets of the batch are kept for what is learned from them."""
         if not self.grid.needs_width:
             return np.zeros(len(offsets), dtype=np.bool_)
-        return np.asarray(offsets % max(1, (self.stop - self.start) // WIDTH_SAMPLE) == 0)
+        return np.asarray(offsets % -(-(self.stop - self.start) // WIDTH_SAMPLE) == 0)
 
     def summarize(self, feedback: Feedback) -> Summary:
         """What this learner needs of a stretch of the current batch. Changes nothing."""
@@ -133,6 +136,8 @@ class BatchedLearner(ABC):
                 f"{feedback.first + count - 1}."
             )
         sets = feedback.sets
+        if sets.contexts.shape[2] != self.dim:
+            raise BatchError(f"this learner is for {self.dim} features; got {sets.contexts.shape[2]}.")
         if sets.contexts.shape[1] > self.arms:
             raise BatchError(f"this learner was made for at most {self.arms} arms; got {sets.contexts.shape[1]}.")
         offsets = feedback.first - self.start + np.arange(count)
@@ -145,6 +150,11 @@ class BatchedLearner(ABC):
         if len(sampled):
             contexts = sets.contexts[sampled]
             sample = ContextSets(contexts, self.policy.survivors(contexts, sets.alive[sampled]))
+            if (sample.alive.sum(axis=1) != feedback.survivors[sampled]).any():
+                raise BatchError(
+                    "the policy decided between other arms than these contexts offer: was the mask of living arms that "
+                    "decide was given left out of the feedback?"
+                )
         return Summary(
             start=feedback.first,
             stop=feedback.first + count,

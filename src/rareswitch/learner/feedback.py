@@ -21,6 +21,8 @@ class Feedback:
     """(n,)"""
     rewards: FloatArray
     """(n,)"""
+    survivors: IntArray
+    """(n,) how many arms the policy's eliminations left."""
     policy_id: str
     first: int
     """Number of the first decision, counted from 0 over the whole run."""
@@ -41,6 +43,7 @@ class Feedback:
             sets=sets,
             arms=arms,
             rewards=vector("rewards", np.atleast_1d(np.asarray(rewards)), len(arms)),
+            survivors=np.atleast_1d(np.asarray(decisions.survivors)),
             policy_id=decisions.policy_id,
             first=decisions.first,
         )

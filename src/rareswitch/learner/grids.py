@@ -115,7 +115,8 @@ def paper_grid(horizon: int, batches: int | None = None) -> StaticGrid:
 def paper_design_grid(horizon: int, batches: int | None = None) -> StaticGrid:
     """The grid of Algorithm 5: T_1 = √T, T_2 = 2√T, T_i = T^(1-2^-(i-1)), with M = ⌈log log T⌉ + 1 batches.
 
-    For any other M the exponents are scaled as in :func:`paper_grid`.
+    For any other M ≥ 3 the exponents are scaled as in :func:`paper_grid`, T_i = T^((1-2^-(i-1))/(1-2^-(M-1))); with two
+    batches there is nothing to learn a design for, and the grid is that of :func:`paper_grid`.
 
     >>> paper_design_grid(10_000).ends
     (100, 200, 1000, 3162, 10000)
@@ -125,7 +126,9 @@ def paper_design_grid(horizon: int, batches: int | None = None) -> StaticGrid:
         scale = 1.0
     else:
         _check_batches(horizon, batches)
-        scale = 1.0 / (1 - 2.0 ** -max(1, batches - 1))
+        if batches <= 2:
+            return paper_grid(horizon, batches)
+        scale = 1.0 / (1 - 2.0 ** -(batches - 1))
     ends = [horizon ** (scale * (1 - 2.0 ** -max(1, i - 1))) * (2 if i == 2 else 1) for i in range(1, batches)]
     return _rounded(ends, horizon)
 

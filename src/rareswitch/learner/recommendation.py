@@ -36,14 +36,15 @@ def recommend(*, dim: int, arms: int, horizon: int) -> Recommendation:
             "logarithms and has no design to learn."
         )
         return Recommendation(learner="batch-linucb-kw", updates=batches, reason=reason)
-    if arms <= dim:
-        reason = (
-            f"K = {arms} is at most d = {dim}: the uniform sampler's √(dKT) is no worse than the G-optimal one's d√T, "
-            "and nothing has to be computed."
-        )
-        return Recommendation(learner="batch-linucb", updates=batches, reason=reason)
+    growth = {
+        "batch-linucb": math.sqrt(dim * arms),
+        "batch-linucb-kw": float(dim),
+        "batch-linucb-dg-certified": math.sqrt(dim * max(1.0, math.log2(dim))),
+    }
+    best = min(growth, key=lambda name: growth[name])
     reason = (
-        f"T = {horizon} is below exp(d): learning how to explore saves up to √d = {math.sqrt(dim):.1f} in the bound "
-        "over the G-optimal design of each set."
+        f"T = {horizon} is below exp(d). Up to constants and logarithms of T the regret bounds are √T times "
+        f"√(dK) = {growth['batch-linucb']:.1f} for uniform play, d = {dim} for the G-optimal design of each set and "
+        f"√(d log d) = {growth['batch-linucb-dg-certified']:.1f} for a learned design."
     )
-    return Recommendation(learner="batch-linucb-dg-certified", updates=batches + 1, reason=reason)
+    return Recommendation(learner=best, updates=batches + (best == "batch-linucb-dg-certified"), reason=reason)

@@ -66,27 +66,37 @@ def load_policy(path: str | Path, *, key: Key | None = None) -> Policy:
 
 def to_bytes(policy: Policy, *, key: Key | None = None) -> bytes:
     """The content of a policy file."""
-    data, tensors = encode(policy)
-    meta = {"schema": SCHEMA, "id": policy.id, "policy": data}
-    if key is not None:
-        meta["signature"] = sign(key, policy.id)
-    return _pack(meta, tensors)
+    return _content(policy, None if key is None else sign(key, f"{SCHEMA}/{policy.id}"))
 
 
 def from_bytes(data: bytes, *, key: Key | None = None) -> Policy:
     """The policy in the content of a policy file."""
-    meta, tensors = _unpack(data)
-    if not isinstance(meta, dict) or meta.get("schema") != SCHEMA:
-        found = meta.get("schema") if isinstance(meta, dict) else None
-        raise FileFormatError(f"policy files have schema {SCHEMA}; this one has {found!r}. Use a matching version.")
-    policy = decode(meta.get("policy"), tensors)
-    if meta.get("id") != policy.id:
-        raise FileFormatError(f"the content does not match its id {meta.get('id')!r}: the file was changed.")
-    if _pack(meta, tensors) != data:
-        raise FileFormatError("the file is not in canonical form: it was changed or written by something else.")
+    try:
+        meta, tensors = _unpack(data)
+        if type(meta) is not dict or type(meta.get("schema")) is not int or meta["schema"] != SCHEMA:
+            found = meta.get("schema") if isinstance(meta, dict) else None
+            raise FileFormatError(f"policy files have schema {SCHEMA}; this one has {found!r}. Use a matching version.")
+        policy = decode(meta.get("policy"), tensors)
+        if meta.get("id") != policy.id:
+            raise FileFormatError(f"the content does not match its id {meta.get('id')!r}: the file was changed.")
+        signature = meta.get("signature")
+        if _content(policy, signature) != data:
+            raise FileFormatError("the file is not in canonical form: it was changed or written by something else.")
+    except FileFormatError:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
+        raise FileFormatError(f"not a policy file, or a damaged one ({error}).") from error
     if key is not None:
-        verify(key, policy.id, meta.get("signature"))
+        verify(key, f"{SCHEMA}/{policy.id}", signature)
     return policy
+
+
+def _content(policy: Policy, signature: Any) -> bytes:
+    data, tensors = encode(policy)
+    meta = {"schema": SCHEMA, "id": policy.id, "policy": data}
+    if signature is not None:
+        meta["signature"] = signature
+    return _pack(meta, tensors)
 
 
 def _pack(meta: Any, tensors: dict[str, FloatArray]) -> bytes:
@@ -104,18 +114,15 @@ def _pack(meta: Any, tensors: dict[str, FloatArray]) -> bytes:
 
 
 def _unpack(data: bytes) -> tuple[Any, dict[str, FloatArray]]:
-    try:
-        (length,) = struct.unpack_from("<Q", data)
-        if length > len(data) - 8:
-            raise ValueError("it ends too early")
-        header = json.loads(data[8 : 8 + length])
-        meta = json.loads(header.pop("__metadata__")[_KEY])
-        body = data[8 + length :]
-        tensors = {}
-        for name, entry in header.items():
-            start, stop = entry["data_offsets"]
-            flat = np.frombuffer(body[start:stop], dtype="<f8")
-            tensors[name] = flat.reshape(entry["shape"]).astype(np.float64)
-    except (struct.error, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FileFormatError(f"not a policy file, or a truncated one ({error}).") from error
+    if len(data) < 8 or struct.unpack_from("<Q", data)[0] > len(data) - 8:
+        raise FileFormatError("not a policy file, or a truncated one.")
+    length = struct.unpack_from("<Q", data)[0]
+    header = json.loads(data[8 : 8 + length])
+    meta = json.loads(header.pop("__metadata__")[_KEY])
+    body = data[8 + length :]
+    tensors = {}
+    for name, entry in header.items():
+        start, stop = entry["data_offsets"]
+        flat = np.frombuffer(body[start:stop], dtype="<f8")
+        tensors[name] = flat.reshape(entry["shape"]).astype(np.float64)
     return meta, tensors

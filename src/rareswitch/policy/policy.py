@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rareswitch.design import Sampler
-from rareswitch.errors import ShapeError
+from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.policy.elimination import Elimination
 from rareswitch.policy.encoding import content_id
 from rareswitch.policy.kernels import draw_arms, eliminate
@@ -52,6 +52,12 @@ class Policy:
     def __post_init__(self) -> None:
         whole("dim", self.dim)
         object.__setattr__(self, "eliminations", tuple(self.eliminations))
+        if not callable(getattr(self.sampler, "probabilities", None)):
+            raise ParameterError(f"a policy needs a sampler with a method probabilities; got {self.sampler!r}.")
+        for part in ("matrix", "matrices"):
+            held = getattr(self.sampler, part, None)
+            if held is not None and len(held) and held.shape[-1] != self.dim:
+                raise ShapeError(f"a sampler of {held.shape[-1]} dimensions in a policy of {self.dim}.")
         for elimination in self.eliminations:
             if elimination.dim != self.dim:
                 raise ShapeError(f"an elimination of {elimination.dim} dimensions in a policy of {self.dim}.")

@@ -1,4 +1,4 @@
-"""Signatures over a policy's id: a shared secret (HMAC-SHA256) or a key pair (Ed25519)."""
+"""Signatures over a policy's schema and id: a shared secret (HMAC-SHA256) or a key pair (Ed25519)."""
 
 import hashlib
 import hmac
@@ -39,20 +39,22 @@ class Ed25519Key:
 Key = HmacKey | Ed25519Key
 
 
-def sign(key: Key, policy_id: str) -> dict[str, str]:
-    """The signature to store beside the id."""
+def sign(key: Key, content: str) -> dict[str, str]:
+    """The signature to store beside the content that it is of."""
     if isinstance(key, HmacKey):
-        return {"scheme": "hmac-sha256", "value": _hmac(key, policy_id)}
+        return {"scheme": "hmac-sha256", "value": _hmac(key, content)}
     if key.private is None:
         raise ParameterError("signing needs the private half of the Ed25519 key.")
     private = _ed25519().Ed25519PrivateKey.from_private_bytes(key.private)
-    return {"scheme": "ed25519", "value": private.sign(policy_id.encode()).hex()}
+    return {"scheme": "ed25519", "value": private.sign(content.encode()).hex()}
 
 
-def verify(key: Key, policy_id: str, signature: Any) -> None:
-    """Raise unless the signature is this key's for this id."""
+def verify(key: Key, content: str, signature: Any) -> None:
+    """Raise unless the signature is this key's for this content."""
     if signature is None:
         raise FileFormatError("the policy is not signed, and a key was given to verify it with.")
+    if not isinstance(signature, dict) or set(signature) != {"scheme", "value"}:
+        raise FileFormatError("the signature is damaged: it must have a scheme and a value.")
     scheme = "hmac-sha256" if isinstance(key, HmacKey) else "ed25519"
     if signature.get("scheme") != scheme:
         raise FileFormatError(
@@ -60,26 +62,26 @@ def verify(key: Key, policy_id: str, signature: Any) -> None:
         )
     value = str(signature.get("value"))
     if isinstance(key, HmacKey):
-        if not hmac.compare_digest(_hmac(key, policy_id), value):
+        if not hmac.compare_digest(_hmac(key, content).encode(), value.encode()):
             raise FileFormatError("the signature does not match: the key is another one, or the file was changed.")
         return
+    module = _ed25519()
     from cryptography.exceptions import InvalidSignature
 
-    module = _ed25519()
     if key.public is not None:
         public = module.Ed25519PublicKey.from_public_bytes(key.public)
     else:
         public = module.Ed25519PrivateKey.from_private_bytes(key.private).public_key()
     try:
-        public.verify(bytes.fromhex(value), policy_id.encode())
+        public.verify(bytes.fromhex(value), content.encode())
     except (InvalidSignature, ValueError) as error:
         raise FileFormatError(
             "the signature does not match: the key is another one, or the file was changed."
         ) from error
 
 
-def _hmac(key: HmacKey, policy_id: str) -> str:
-    return hmac.new(key.secret, policy_id.encode(), hashlib.sha256).hexdigest()
+def _hmac(key: HmacKey, content: str) -> str:
+    return hmac.new(key.secret, content.encode(), hashlib.sha256).hexdigest()
 
 
 def _ed25519() -> Any:

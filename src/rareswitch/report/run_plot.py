@@ -66,5 +66,5 @@ def _draw_survivors(panel: Any, groups: list[Group], colors: dict[str, str]) -> 
         panel.plot(np.arange(1, len(mean) + 1), mean, "o-", color=colors[g.learner], markersize=4, linewidth=1.4)
     panel.set_xlabel("batch")
     panel.set_ylabel("arms left by elimination (mean)")
-    panel.set_ylim(bottom=0)
+    panel.set_ylim(0, 1.08 * max(float(run.survivors.max()) for g in groups for run in g.runs))
     panel.locator_params(axis="x", integer=True)

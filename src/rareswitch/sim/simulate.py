@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rareswitch.env import World
+from rareswitch.env import Rounds, World
 from rareswitch.errors import InputError
 from rareswitch.learner import BatchedLearner, Feedback, Summary
 from rareswitch.sim.run import Run, checkpoints
-from rareswitch.validation import context_sets, whole
+from rareswitch.validation import Sets, context_sets, finite_array, whole
 
 _CHUNK_NUMBERS = 1 << 18
 """How many context entries are held at a time: 2 MiB of them, about what a processor's cache holds."""
@@ -72,11 +72,11 @@ def simulate(
         while first < stop:
             count = min(stop, (first // chunk + 1) * chunk) - first
             rounds = world.draw(count, seed=seed, first=first)
-            sets = context_sets(rounds.contexts, rounds.alive)
+            sets = _checked(world, rounds, count)
             decisions = policy.decide(sets, seed=seed, first=first)
             expected = rounds.means[np.arange(count), decisions.arms]
             best = rounds.means if rounds.alive is None else np.where(rounds.alive, rounds.means, -np.inf)
-            rewards = world.rewards(expected, seed=seed, first=first)
+            rewards = np.asarray(world.rewards(expected, seed=seed, first=first))
             feedback = Feedback.of(sets, decisions, rewards)
             part = learner.summarize(feedback)
             summary = part if summary is None else summary + part
@@ -105,3 +105,16 @@ def simulate(
         batch_ends=np.array(ends),
         survivors=np.array(survivors),
     )
+
+
+def _checked(world: World, rounds: Rounds, count: int) -> Sets:
+    """Refuse rounds that are not what the world was asked for, in its name."""
+    name, wanted = type(world).__name__, (count, world.arms, world.dim)
+    if not isinstance(rounds, Rounds):
+        raise InputError(f"the world {name} must draw Rounds; it drew a {type(rounds).__name__}.")
+    if np.shape(rounds.contexts) != wanted:
+        raise InputError(f"the world {name} must draw contexts {wanted}; it drew {np.shape(rounds.contexts)}.")
+    if np.shape(rounds.means) != wanted[:2]:
+        raise InputError(f"the world {name} must draw means {wanted[:2]}; it drew {np.shape(rounds.means)}.")
+    finite_array(f"the means of {name}", rounds.means)
+    return context_sets(rounds.contexts, rounds.alive)

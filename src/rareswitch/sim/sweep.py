@@ -1,8 +1,11 @@
 """Many runs: learners × worlds × horizons × seeds, resumable."""
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from rareswitch.env import World
 from rareswitch.errors import InputError
@@ -11,9 +14,10 @@ from rareswitch.sim.progress import Progress
 from rareswitch.sim.results import load_runs, save_runs
 from rareswitch.sim.run import Run
 from rareswitch.sim.simulate import simulate
+from rareswitch.version import __version__
 
-LearnerFactory = Callable[[int, int, int], BatchedLearner]
-"""Makes a fresh learner from dim, arms and horizon."""
+LearnerFactory = Callable[[World, int], BatchedLearner]
+"""Makes a fresh learner for a world and a horizon."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -52,14 +56,14 @@ def sweep(
     >>> from rareswitch.env import make_world
     >>> from rareswitch.learner import BatchLinUCB
     >>> found = sweep(
-    ...     {"uniform": lambda d, k, t: BatchLinUCB(dim=d, arms=k, horizon=t)},
+    ...     {"uniform": lambda world, t: BatchLinUCB(dim=world.dim, arms=world.arms, horizon=t)},
     ...     {"gaussian": make_world("gaussian", dim=3, arms=4, noise=0.5)},
     ...     horizons=[100, 200], seeds=range(2),
     ... )
     >>> [(run.horizon, run.seed) for run in found.runs]
     [(100, 0), (100, 1), (200, 0), (200, 1)]
     """
-    horizons, seeds = list(horizons), list(seeds)
+    horizons, seeds = list(dict.fromkeys(horizons)), list(dict.fromkeys(seeds))
     cases = [
         (name, make, place, world, horizon, seed)
         for name, make in learners.items()
@@ -79,8 +83,8 @@ def sweep(
     with Progress(total, "simulating", quiet=quiet) as bar:
         try:
             for name, make, place, world, horizon, seed in cases:
-                learner = make(world.dim, world.arms, horizon)
-                key = f"{name} | {place} | {seed} | {learner.settings} | {_description(world)}"
+                learner = make(world, horizon)
+                key = f"{name} | {place} | {seed} | {learner.settings} | {_fingerprint(world, seed)} | {__version__}"
                 if key in kept:
                     finished[key] = kept[key]
                     resumed += 1
@@ -103,7 +107,11 @@ def sweep(
     return Sweep(runs=list(finished.values()), interrupted=interrupted, resumed=resumed)
 
 
-def _description(world: World) -> str:
-    """A text that tells worlds apart; the default ``repr`` of a user's class would hold a memory address."""
-    custom = type(world).__repr__ is not object.__repr__
-    return repr(world) if custom else f"{type(world).__module__}.{type(world).__qualname__}"
+def _fingerprint(world: World, seed: int) -> str:
+    """Tells worlds apart by what they do: their description, and a hash of their first rounds and rewards."""
+    rounds = world.draw(8, seed=seed)
+    digest = hashlib.sha256()
+    rewards = world.rewards(np.asarray(rounds.means)[:, 0], seed=seed)
+    for array in (rounds.contexts, rounds.means, rounds.alive, rewards):
+        digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+    return f"{type(world).__qualname__} {digest.hexdigest()[:16]}"

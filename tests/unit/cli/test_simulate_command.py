@@ -34,6 +34,8 @@ def test_compare_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.Capt
     command += ["--horizons", "300", "600", *SMALL, "--plot", str(tmp_path / "c.png")]
     assert main(command) == 0
     out = capsys.readouterr().out
+    assert "batch-linucb-kw plays as batch-linucb" in out
+    out = out.split("\n\n", 1)[1]
     assert out.splitlines()[0].split()[:6] == ["learner", "world", "horizon", "seeds", "updates", "regret"]
     assert len([line for line in out.splitlines() if line.startswith("batch-linucb")]) == 8
     assert is_png(tmp_path / "c.png")
@@ -67,7 +69,16 @@ def test_a_world_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_long_horizons_come_with_advice(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--learner", "batch-linucb-dg", "--horizon", "300", *SMALL]) == 0
-    assert "batch-linucb-kw is already optimal" in capsys.readouterr().out
+    assert "BatchLinUCB-KW is already optimal" in capsys.readouterr().out
+
+
+def test_learners_are_told_the_noise_of_the_world(capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["simulate", "--learner", "batch-linucb", "--env", "clicks", "--horizon", "400", "--seeds", "1", "--json"]
+    regrets = []
+    for noise in ("0.01", "0.5"):
+        assert main([*common, "--noise", noise]) == 0
+        regrets.append(json.loads(capsys.readouterr().out)[0]["regret"])
+    assert regrets[0] == regrets[1]  # clicks have a noise of their own
 
 
 def test_batches_and_confidence_are_options(capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,6 +95,7 @@ def test_batches_and_confidence_are_options(capsys: pytest.CaptureFixture[str]) 
         (["--learner", "ucb"], "there is no learner 'ucb'"),
         (["--learner", "batch-linucb", "--env", "mars"], "there is no world 'mars'"),
         (["--learner", "batch-linucb", "--horizon", "1"], "horizon must be at least 2"),
+        (["--learner", "batch-linucb-dg", "--horizon", "0"], "horizon must be at least 2"),
         (["--learner", "batch-linucb", "--dim", "0"], "dim must be at least 1"),
         (["--learner", "batch-linucb", "--arms", "0"], "arms must be at least 1"),
         (["--learner", "batch-linucb", "--seeds", "0"], "seeds must be at least 1"),
@@ -104,7 +116,7 @@ def test_bad_options_give_one_line_and_status_2(
     assert len(err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("text", ["many", "10.5"])
+@pytest.mark.parametrize("text", ["many", "10.5", "nan", "inf", "1e400", "1e25"])
 def test_horizons_must_be_whole(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["simulate", "--learner", "batch-linucb", "--horizon", text])

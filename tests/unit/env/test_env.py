@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from rareswitch.distributions import FixedActions, Gaussian, Segments, VaryingArms, Zipf
-from rareswitch.env import ClassificationWorld, GaussianNoise, LinearWorld, make_world
+from rareswitch.env import ClassificationWorld, ClickWorld, GaussianNoise, LinearWorld, make_world
 from rareswitch.errors import InputError, MissingExtraError, ParameterError, ShapeError
 
 
@@ -95,6 +95,15 @@ def test_worlds_from_files(tmp_path: Path) -> None:
     ]:
         with pytest.raises(InputError, match=words):
             make_world(name, dim=2, arms=2, noise=1.0)
+
+
+def test_clicks_come_with_the_stated_probability() -> None:
+    world = ClickWorld(source=Gaussian(dim=3, arms=4))
+    rounds = world.draw(20, seed=2)
+    theta = world.theta(2)[1:] * np.sqrt(2.0)
+    x = Gaussian(dim=3, arms=4).draw(20, seed=2).contexts
+    np.testing.assert_allclose(rounds.means, (1 + x @ theta) / 2, rtol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(theta), 1.0)
 
 
 def test_bad_parameters_are_refused() -> None:

@@ -22,8 +22,10 @@ from rareswitch.learner import (
     custom_grid,
     make_learner,
     paper_design_grid,
+    paper_grid,
     warm_start,
 )
+from rareswitch.policy.files import from_bytes, to_bytes
 from reference.batched import Trace, slow_batched
 
 WORLDS: dict[str, World] = {
@@ -233,6 +235,36 @@ def test_bad_feedback_is_refused() -> None:
     small = fresh(arms=4)
     with pytest.raises(BatchError, match="at most 4 arms; got 5"):
         small.summarize(one_batch(small, count=2))
+
+
+def test_feedback_for_other_arms_is_refused() -> None:
+    learner = BatchLinUCBDG(dim=3, arms=5, horizon=1000)
+    rounds = WORLDS["varying"].draw(learner.stop, seed=1)
+    decisions = learner.policy.decide(rounds.contexts, rounds.alive, seed=1)
+    with pytest.raises(BatchError, match="was the mask of living arms"):
+        learner.summarize(Feedback.of(rounds.contexts, decisions, np.zeros(learner.stop)))
+    assert learner.summarize(Feedback.of(rounds.contexts, decisions, np.zeros(learner.stop), rounds.alive)).sample
+    with pytest.raises(BatchError, match="for 3 features; got 2"):
+        learner.summarize(Feedback.of(rounds.contexts[:, :, :2], decisions, np.zeros(learner.stop), rounds.alive))
+
+
+def test_every_policy_of_a_run_can_be_shipped() -> None:
+    for seed in range(3):
+        for designer in (CoreLearning(), CertifiedMixture()):
+            learner = BatchLinUCBDG(dim=3, arms=5, horizon=400, designer=designer, confidence=0.5)
+            while not learner.done:
+                assert from_bytes(to_bytes(learner.policy)).id == learner.policy.id
+                count = learner.stop - learner.start
+                rounds = WORLDS["one-big"].draw(count, seed=seed, first=learner.start)
+                decisions = learner.policy.decide(rounds.contexts, seed=seed, first=learner.start)
+                learner.next(learner.summarize(Feedback.of(rounds.contexts, decisions, np.zeros(count))))
+
+
+def test_batches_are_the_algorithms_own_grid() -> None:
+    assert fresh(batches=3).grid == paper_grid(1000, 3)
+    assert BatchLinUCBDG(dim=3, arms=5, horizon=1000, batches=4).grid == paper_design_grid(1000, 4)
+    with pytest.raises(ParameterError, match="not both"):
+        fresh(batches=3, grid=paper_grid(1000))
 
 
 @pytest.mark.parametrize(

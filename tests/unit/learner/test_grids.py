@@ -43,7 +43,14 @@ def test_any_number_of_batches(batches: int) -> None:
     assert len(ends) == batches
     for i, end in enumerate(ends[:-1], 1):
         assert end == pytest.approx((10**6) ** ((1 - 2.0**-i) / (1 - 2.0**-batches)), abs=1)
-    assert paper_design_grid(10**6, batches).batches == batches
+    design = paper_design_grid(10**6, batches).ends
+    assert len(design) == batches
+    if batches >= 3:
+        powers = [(10**6) ** ((1 - 2.0 ** -max(1, i - 1)) / (1 - 2.0 ** -(batches - 1))) for i in range(1, batches)]
+        powers[1] *= 2
+        assert design[:-1] == pytest.approx(powers, abs=1)
+    else:
+        assert design == ends
 
 
 @settings(deadline=None, max_examples=200)

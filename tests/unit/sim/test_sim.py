@@ -25,8 +25,8 @@ def learner(horizon: int = 3000, **settings: Any) -> BatchLinUCB:
     return BatchLinUCB(dim=3, arms=5, horizon=horizon, noise=0.3, **settings)
 
 
-def make(dim: int, arms: int, horizon: int) -> BatchedLearner:
-    return BatchLinUCB(dim=dim, arms=arms, horizon=horizon, noise=0.3)
+def make(world: World, horizon: int) -> BatchedLearner:
+    return BatchLinUCB(dim=world.dim, arms=world.arms, horizon=horizon, noise=0.3)
 
 
 def test_regret_is_counted_decision_by_decision() -> None:
@@ -114,17 +114,66 @@ def test_a_sweep_resumes_from_its_file(tmp_path: Path) -> None:
     other = make_world("gaussian", dim=3, arms=5, noise=0.4)
     assert sweep({"a": make}, {"w": other}, horizons=[200], seeds=range(2), path=path).resumed == 0
 
+    def wider(world: World, horizon: int) -> BatchedLearner:
+        return BatchLinUCB(dim=world.dim, arms=world.arms, horizon=horizon, noise=0.3, delta=0.5)
+
+    assert sweep({"a": wider}, {"w": WORLD}, horizons=[200], seeds=range(2), path=path).resumed == 0
+    twice = sweep({"a": make}, {"w": WORLD}, horizons=[200, 200], seeds=[0, 0])
+    assert (len(twice.runs), twice.resumed) == (1, 0)
+
+
+def test_an_edited_world_is_another_world(tmp_path: Path) -> None:
+    class Own:
+        dim, arms = 3, 5
+        shift = 0.0
+
+        def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
+            rounds = WORLD.draw(count, seed=seed, first=first)
+            return Rounds(contexts=rounds.contexts, means=rounds.means + self.shift)
+
+        def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
+            return means
+
+    path = tmp_path / "runs.parquet"
+    sweep({"a": make}, {"w": Own()}, horizons=[50], seeds=[0], path=path)
+    assert sweep({"a": make}, {"w": Own()}, horizons=[50], seeds=[0], path=path).resumed == 1
+    Own.shift = 0.1
+    assert sweep({"a": make}, {"w": Own()}, horizons=[50], seeds=[0], path=path).resumed == 0
+
+
+@pytest.mark.parametrize(
+    ("drawn", "words"),
+    [
+        ((1, 2), "must draw Rounds; it drew a tuple"),
+        (Rounds(contexts=np.zeros((1, 5, 3)), means=np.zeros((1, 5))), r"must draw contexts \(2, 5, 3\); it drew \(1"),
+        (Rounds(contexts=np.zeros((2, 5, 3)), means=np.zeros(2)), r"must draw means \(2, 5\); it drew \(2,\)"),
+        (Rounds(contexts=np.zeros((2, 5, 3)), means=np.full((2, 5), np.nan)), "the means of Odd must be finite"),
+    ],
+)
+def test_odd_rounds_are_refused_in_the_name_of_the_world(drawn: Any, words: str) -> None:
+    class Odd:
+        dim, arms = 3, 5
+
+        def draw(self, count: int, *, seed: int, first: int = 0) -> Any:
+            return drawn
+
+        def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
+            return means
+
+    with pytest.raises(InputError, match=words):
+        simulate(learner(2), Odd(), seed=1)
+
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     path = tmp_path / "runs.parquet"
     made = 0
 
-    def interrupt_third(dim: int, arms: int, horizon: int) -> BatchedLearner:
+    def interrupt_third(world: World, horizon: int) -> BatchedLearner:
         nonlocal made
         made += 1
         if made == 3:
             raise KeyboardInterrupt
-        return make(dim, arms, horizon)
+        return make(world, horizon)
 
     found = sweep({"a": interrupt_third}, {"w": WORLD}, horizons=[200], seeds=range(5), path=path)
     assert found.interrupted
