@@ -9,7 +9,7 @@ import numpy as np
 
 from rareswitch.design.kernels import CERTIFIED, design_sets
 from rareswitch.errors import CertificateError, CertificateWarning
-from rareswitch.validation import FloatArray, IntArray, context_sets, number, whole
+from rareswitch.validation import FloatArray, IntArray, Sets, context_sets, number, whole
 
 SMALLEST_TOL = 1e-8
 _NONE = np.empty(0, dtype=np.int64)
@@ -94,7 +94,7 @@ def g_optimal(contexts: Any, alive: Any = None, *, tol: float = 0.05, threads: i
     tol = number("tol", tol, low=SMALLEST_TOL)
     threads = whole("threads", threads)
     sets = context_sets(contexts, alive)
-    n, arms, _ = sets.contexts.shape
+    n, arms, dim = sets.contexts.shape
     weights = np.empty((n, arms))
     leverages = np.empty((n, arms))
     max_leverage = np.empty(n)
@@ -105,25 +105,12 @@ def g_optimal(contexts: Any, alive: Any = None, *, tol: float = 0.05, threads: i
 
     outputs = (weights, leverages, max_leverage, rank, residual, passes, status)
 
-    def solve(start: int) -> None:
-        rows = slice(start, start + step)
-        design_sets(sets.contexts[rows], sets.alive[rows], tol, *(array[rows] for array in outputs))
-
     # in steps, because a kernel cannot be interrupted
-    step = max(1, min(_LARGEST_STEP // sets.contexts[0].size, -(-n // threads)))
-    starts = range(0, n, step)
-    if n == 1:
+    step = max(1, min(_LARGEST_STEP // (arms * dim), -(-n // threads)))
+    if n <= step:
         design_sets(sets.contexts, sets.alive, tol, *outputs)
-    elif threads == 1:
-        for start in starts:
-            solve(start)
     else:
-        with ThreadPoolExecutor(threads) as pool:
-            try:
-                list(pool.map(solve, starts))
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
+        _in_steps(sets, tol, outputs, step, threads)
     failed = _NONE
     if status.any():
         failed = _refuse_failures(status, max_leverage, rank, tol, sets.single)
@@ -140,6 +127,24 @@ def g_optimal(contexts: Any, alive: Any = None, *, tol: float = 0.05, threads: i
         passes=passes[one],
         failed=failed,
     )
+
+
+def _in_steps(sets: Sets, tol: float, outputs: tuple[Any, ...], step: int, threads: int) -> None:
+    def solve(start: int) -> None:
+        rows = slice(start, start + step)
+        design_sets(sets.contexts[rows], sets.alive[rows], tol, *(array[rows] for array in outputs))
+
+    starts = range(0, len(sets.contexts), step)
+    if threads == 1:
+        for start in starts:
+            solve(start)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            list(pool.map(solve, starts))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def _refuse_failures(status: IntArray, max_leverage: FloatArray, rank: IntArray, tol: float, single: bool) -> IntArray:

@@ -25,6 +25,7 @@ def eliminate(contexts, alive, estimates, roots, survivors, counts):  # type: ig
     lower = np.zeros(most)
     upper = np.zeros(most)
     place = np.zeros(arm_count, dtype=np.int64)
+    index = np.zeros(arm_count, dtype=np.int64)
     for s in range(n):
         left = 0
         for i in range(arm_count):
@@ -48,22 +49,17 @@ def eliminate(contexts, alive, estimates, roots, survivors, counts):  # type: ig
             for i in range(1, left):
                 if lower[i] > bar:
                     bar = lower[i]
-            fallen = 0
-            for i in range(left):
-                fallen += upper[i] < bar
-            if fallen == 0:
-                continue
             kept = 0
-            for i in range(left):
-                if upper[i] < bar:
-                    survivors[s, place[i]] = False
-                else:
-                    if kept < i:
-                        place[kept] = place[i]
-                        for j in range(dim):
-                            arms[j, kept] = arms[j, i]
-                    kept += 1
-            left = kept
+            for i in range(left):  # without a branch, because nobody could predict it
+                index[kept] = i
+                survivors[s, place[i]] = upper[i] >= bar
+                kept += upper[i] >= bar
+            if kept < left:
+                for k in range(kept):
+                    place[k] = place[index[k]]
+                    for j in range(dim):
+                        arms[j, k] = arms[j, index[k]]
+                left = kept
         counts[s] = left
 
 
