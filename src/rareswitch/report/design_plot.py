@@ -57,7 +57,8 @@ def _draw_leverages(panel: Any, arms: Any, weights: FloatArray, leverages: Float
     panel.bar(arms, leverages, color=colors, width=0.8)
     panel.axhline(rank, color=BLUE, linewidth=1.2, label=f"rank = {rank}, the least possible maximum")
     panel.bar([0], [0.0], color=ORANGE, label="arms with weight")
-    panel.bar([0], [0.0], color=GREY, label=f"arms with weight below {VISIBLE_WEIGHT:g}")
+    if (weights < VISIBLE_WEIGHT).any():
+        panel.bar([0], [0.0], color=GREY, label=f"arms with weight below {VISIBLE_WEIGHT:g}")
     panel.set_xlabel("arm")
     panel.set_ylabel("leverage")
     panel.set_ylim(0.0, 1.3 * max(rank, float(leverages.max(initial=0.0)), 1e-9))
@@ -75,7 +76,7 @@ def draw_exploration(panel: Any, found: list[Exploration], dim: int, title: str)
         panel.annotate(f"{value:.2f}", (value, row), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9)
     panel.axvline(1.0, color=BLUE, linewidth=1.2)
     panel.annotate(
-        "the least possible",
+        "least possible as λ → 0",
         (1.0, len(names) - 0.45),
         xytext=(4, 0),
         textcoords="offset points",
