@@ -41,8 +41,10 @@ $(BENCH)/installed: pyproject.toml benchmarks/requirements.txt
 	@touch $@
 
 bench: $(BENCH)/installed ## Measure against peers, side by side in one run
-	@$(BENCH)/bin/python benchmarks/design.py --out benchmarks/design.md
-	@$(BENCH)/bin/python benchmarks/batched.py --out benchmarks/batched.md
+	@status=0; \
+	$(BENCH)/bin/python benchmarks/design.py --out benchmarks/design.md || status=1; \
+	$(BENCH)/bin/python benchmarks/batched.py --out benchmarks/batched.md || status=1; \
+	exit $$status
 
 clean: ## Remove environments and caches
 	@rm -rf $(VENV) $(BENCH) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png

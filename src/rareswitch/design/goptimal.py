@@ -105,8 +105,8 @@ def g_optimal(contexts: Any, alive: Any = None, *, tol: float = 0.05, threads: i
 
     outputs = (weights, leverages, max_leverage, rank, residual, passes, status)
 
-    # in steps, because a kernel cannot be interrupted
-    step = max(1, min(_LARGEST_STEP // (arms * dim), -(-n // threads)))
+    # in steps, because a kernel cannot be interrupted and because threads are not equally fast
+    step = max(1, min(_LARGEST_STEP // (arms * dim), n if threads == 1 else -(-n // (6 * threads))))
     if n <= step:
         design_sets(sets.contexts, sets.alive, tol, *outputs)
     else:
