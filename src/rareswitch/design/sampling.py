@@ -17,6 +17,7 @@ from rareswitch.validation import (
     context_sets,
     number,
     probability_vector,
+    read_only,
     symmetric_matrices,
 )
 
@@ -175,7 +176,7 @@ def scores(sets: Sets, matrix: FloatArray) -> FloatArray:
             f"this sampling policy is for {matrix.shape[0]} dimensions; got contexts of {sets.contexts.shape[2]}."
         )
     forms = np.empty(sets.alive.shape)
-    quadratic_forms(sets.contexts, matrix, forms)
+    quadratic_forms(sets.contexts, read_only(matrix), forms)
     forms[~sets.alive] = -np.inf
     return forms
 

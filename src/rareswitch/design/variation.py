@@ -10,7 +10,7 @@ import numpy as np
 from rareswitch.design.forms import quadratic_forms
 from rareswitch.design.sampling import Sampler
 from rareswitch.errors import ShapeError
-from rareswitch.validation import FloatArray, Sets, context_sets, finite_array, number
+from rareswitch.validation import FloatArray, Sets, context_sets, finite_array, number, read_only
 
 
 def information(sampler: Sampler, contexts: Any, alive: Any = None) -> FloatArray:
@@ -83,5 +83,5 @@ def symmetric_inverse(matrix: FloatArray) -> FloatArray:
 def set_maxima(sets: Sets, matrix: FloatArray) -> FloatArray:
     """The largest xᵀ·matrix·x of each set, (n,)."""
     forms = np.empty(sets.alive.shape)
-    quadratic_forms(sets.contexts, matrix, forms)
+    quadratic_forms(sets.contexts, read_only(matrix), forms)
     return np.asarray(np.where(sets.alive, forms, -np.inf).max(axis=1))

@@ -12,7 +12,7 @@ from rareswitch.policy.elimination import Elimination
 from rareswitch.policy.encoding import content_id
 from rareswitch.policy.kernels import draw_arms, eliminate
 from rareswitch.rng import uniforms
-from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets, whole
+from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets, read_only, whole
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -105,7 +105,7 @@ class Policy:
         probabilities = self.sampler.probabilities(Sets(sets.contexts, kept, False))
         arms = np.empty(len(kept), dtype=np.int64)
         propensities = np.empty(len(kept))
-        draw_arms(probabilities, uniforms(seed, "decide", first, len(kept))[:, 0], arms, propensities)
+        draw_arms(read_only(probabilities), uniforms(seed, "decide", first, len(kept))[:, 0], arms, propensities)
         one: Any = 0 if sets.single else slice(None)
         return Decisions(
             arms=arms[one],
@@ -126,4 +126,4 @@ class Policy:
         kept = np.empty(sets.alive.shape, dtype=np.bool_)
         counts = np.empty(len(kept), dtype=np.int64)
         eliminate(sets.contexts, sets.alive, self._estimates, self._roots, kept, counts)
-        return kept, counts
+        return read_only(kept), counts
