@@ -17,7 +17,7 @@ small_sets = st.tuples(st.integers(1, 6), st.integers(1, 4)).flatmap(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(small_sets)
 def test_every_certificate_is_right(arms: FloatArray) -> None:
     design = g_optimal(arms)
@@ -27,7 +27,7 @@ def test_every_certificate_is_right(arms: FloatArray) -> None:
     assert leverage <= 1.05 * rank + 1e-9
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(small_sets, st.permutations(range(6)))
 def test_the_order_of_arms_does_not_change_the_certificate(arms: FloatArray, order: list[int]) -> None:
     shuffled = arms[[i for i in order if i < len(arms)]]
@@ -36,7 +36,7 @@ def test_the_order_of_arms_does_not_change_the_certificate(arms: FloatArray, ord
     np.testing.assert_allclose(first.max_leverage, second.max_leverage, rtol=3e-6)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(arrays(np.float64, (12, 3), elements=entries), arrays(np.float64, 12, elements=entries), st.integers(0, 12))
 def test_statistics_add_up(features: FloatArray, rewards: FloatArray, cut: int) -> None:
     whole = Stats.of(features, rewards)
@@ -47,7 +47,7 @@ def test_statistics_add_up(features: FloatArray, rewards: FloatArray, cut: int) 
     assert parts.count == whole.count
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 2**64), st.integers(0, 2**40), st.integers(0, 20), st.integers(0, 20), st.integers(1, 5))
 def test_any_split_of_the_randomness_is_the_same(seed: int, first: int, left: int, right: int, width: int) -> None:
     together = uniforms(seed, "split", first, left + right, width)

@@ -24,8 +24,8 @@ CERTIFIED, NOT_MET, ILL_CONDITIONED = 0, 1, 2
 
 
 @compiled
-def _factor(arms, weights, scaled, matrix, lower, pivots, diagonal, dim):  # type: ignore[no-untyped-def]
-    """Factor M = Σ w x xᵀ = L·D·Lᵀ, L unit lower triangular; False where M is numerically singular.
+def _factor(arms, weights, scaled, matrix, lower, pivots, diagonal, dim, smallest):  # type: ignore[no-untyped-def]
+    """Factor M = Σ w x xᵀ = L·D·Lᵀ, L unit lower triangular; False where a pivot falls below ``smallest`` of M_jj.
 
     ``lower`` becomes -L below its diagonal, the multiples that a forward substitution adds; ``pivots`` 1/D and
     ``diagonal`` that of M.
@@ -39,7 +39,7 @@ def _factor(arms, weights, scaled, matrix, lower, pivots, diagonal, dim):  # typ
         diagonal[j] = matrix[j, j]
     for j in range(dim):
         # a diagonal near the ends of the range of numbers has lost digits, or would
-        if not (1e-280 < diagonal[j] < 1e280 and matrix[j, j] > 1e-14 * diagonal[j]):
+        if not (1e-280 < diagonal[j] < 1e280 and matrix[j, j] > smallest * diagonal[j]):
             return False
         pivots[j] = 1.0 / matrix[j, j]
         for k in range(j + 1, dim):
@@ -164,6 +164,8 @@ def _optimize(  # type: ignore[no-untyped-def]
     Each pass factors M afresh, so the leverages at return are those of the returned weights: the certificate.
     Returns the status, the largest leverage and the number of passes.
     """
+    # a pivot below this is beyond the limit for sure; in span coordinates weights on their way may be worse than that
+    pivot_floor = 1.0 / condition_limit if condition_limit == TRUSTED_CONDITION else 1e-14
     for i in range(weights.shape[1]):
         weights[0, i] = 1.0 / count if i < count else 0.0
     if dim == 1:  # the longest arm takes all; an exchange of weight would have no interior optimum
@@ -174,7 +176,7 @@ def _optimize(  # type: ignore[no-untyped-def]
                 longest = i
         weights[0, longest] = 1.0
     for passes in range(1, MULTIPLICATIVE_PASSES + EXCHANGE_ROUNDS + 1):
-        if not _factor(arms, weights, scaled, matrix, lower, pivots, diagonal, dim):
+        if not _factor(arms, weights, scaled, matrix, lower, pivots, diagonal, dim, pivot_floor):
             return ILL_CONDITIONED, 0.0, passes
         _whiten(arms, scaled, lower, pivots, leverage, dim)
         largest, smallest = 0.0, np.inf
@@ -371,7 +373,7 @@ def design_sets(  # type: ignore[no-untyped-def]
                 tol, limit,
             )  # fmt: skip
             passes[s] += tries
-            if outcome != ILL_CONDITIONED or limit == WORST_CONDITION:
+            if outcome == CERTIFIED or limit == WORST_CONDITION:
                 break
             limit = WORST_CONDITION
         if count == 0:

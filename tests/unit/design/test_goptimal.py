@@ -117,6 +117,11 @@ def test_extreme_scales_lose_no_arm() -> None:
     assert g_optimal(tiny).max_leverage <= 2.1
 
 
+def test_what_rounding_hides_in_given_coordinates_is_found_in_those_of_the_span() -> None:
+    design = g_optimal([[0.0, 5.96046448e-08], [3.13259455e-01, 2.46093750e-01]], tol=1e-6)
+    np.testing.assert_allclose(design.leverages, 2.0, rtol=1e-9)
+
+
 def test_one_of_many_keeps_its_fields() -> None:
     design = g_optimal(Gaussian(dim=2, arms=4).draw(3, seed=1))
     one = design[-1]

@@ -53,7 +53,7 @@ def test_any_number_of_batches(batches: int) -> None:
         assert design == ends
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.integers(2, 10**7), st.integers(1, 40), st.booleans())
 def test_every_grid_is_increasing_and_ends_at_the_horizon(horizon: int, batches: int, own: bool) -> None:
     batches = min(batches, horizon)
@@ -66,7 +66,7 @@ def test_every_grid_is_increasing_and_ends_at_the_horizon(horizon: int, batches:
         assert [grid.end(k + 1, 0, 1.0) for k in range(grid.batches)] == list(grid.ends)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.integers(2, 10**6), st.integers(1, 20), st.lists(st.floats(0.0, 10.0), min_size=20, max_size=20))
 def test_the_adaptive_grid_always_reaches_the_horizon(horizon: int, batches: int, widths: list[float]) -> None:
     grid = AdaptiveGrid(horizon=horizon, batches=min(batches, horizon))
