@@ -2,7 +2,8 @@
 
 One context set at a time, its arms laid out along the vector lanes: ``arms[j, i]`` is coordinate j of arm i, padded
 with zero arms. A set is solved in its own coordinates where these are well conditioned, and otherwise in coordinates
-of its span found by Gram-Schmidt in doubled precision, so that a certificate is right to about 1e-10 either way.
+of its span found by Gram-Schmidt in doubled precision, so that a certificate is right to about 1e-10 either way. (Where
+arms lie around the rank tolerance itself, what counts as the span is a matter of rounding, and digits are lost.)
 """
 
 import math

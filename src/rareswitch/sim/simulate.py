@@ -72,7 +72,7 @@ def simulate(
         while first < stop:
             count = min(stop, (first // chunk + 1) * chunk) - first
             rounds = world.draw(count, seed=seed, first=first)
-            sets = _checked(world, rounds, count)
+            sets = check_rounds(world, rounds, count)
             decisions = policy.decide(sets, seed=seed, first=first)
             expected = rounds.means[np.arange(count), decisions.arms]
             best = rounds.means if rounds.alive is None else np.where(rounds.alive, rounds.means, -np.inf)
@@ -107,7 +107,7 @@ def simulate(
     )
 
 
-def _checked(world: World, rounds: Rounds, count: int) -> Sets:
+def check_rounds(world: World, rounds: Rounds, count: int) -> Sets:
     """Refuse rounds that are not what the world was asked for, in its name."""
     name, wanted = type(world).__name__, (count, world.arms, world.dim)
     if not isinstance(rounds, Rounds):

@@ -13,7 +13,7 @@ from rareswitch.learner import BatchedLearner
 from rareswitch.sim.progress import Progress
 from rareswitch.sim.results import load_runs, save_runs
 from rareswitch.sim.run import Run
-from rareswitch.sim.simulate import simulate
+from rareswitch.sim.simulate import check_rounds, simulate
 from rareswitch.version import __version__
 
 LearnerFactory = Callable[[World, int], BatchedLearner]
@@ -108,8 +108,9 @@ def sweep(
 
 
 def _fingerprint(world: World, seed: int) -> str:
-    """Tells worlds apart by what they do: their description, and a hash of their first rounds and rewards."""
+    """Tells worlds apart by what they do: the name of their class, and a hash of their first rounds and rewards."""
     rounds = world.draw(8, seed=seed)
+    check_rounds(world, rounds, 8)
     digest = hashlib.sha256()
     rewards = world.rewards(np.asarray(rounds.means)[:, 0], seed=seed)
     for array in (rounds.contexts, rounds.means, rounds.alive, rewards):

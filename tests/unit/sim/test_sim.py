@@ -162,6 +162,8 @@ def test_odd_rounds_are_refused_in_the_name_of_the_world(drawn: Any, words: str)
 
     with pytest.raises(InputError, match=words):
         simulate(learner(2), Odd(), seed=1)
+    with pytest.raises(InputError, match="Odd must"):
+        sweep({"a": make}, {"odd": Odd()}, horizons=[2], seeds=[1])
 
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
