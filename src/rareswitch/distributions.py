@@ -252,6 +252,28 @@ class FixedActions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlainArms:
+    """Arms without features, as basis vectors: what one of them pays says nothing about another.
+
+    >>> PlainArms(arms=2).draw(1, seed=1).contexts.tolist()
+    [[[1.0, 0.0], [0.0, 1.0]]]
+    """
+
+    arms: int
+
+    def __post_init__(self) -> None:
+        whole("arms", self.arms)
+
+    @property
+    def dim(self) -> int:
+        """As many as there are arms."""
+        return self.arms
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> ContextSets:
+        return _full(np.repeat(np.eye(self.arms)[None], whole("count", count, low=0), axis=0))
+
+
+@dataclass(frozen=True, kw_only=True)
 class VaryingArms:
     """Another distribution whose sets lose some of their arms: between ``least`` and all of them are left, at random.
 

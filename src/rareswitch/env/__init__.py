@@ -1,9 +1,21 @@
 """Worlds to learn in."""
 
+from rareswitch.env.adversary import DriftingWorld, StarvingWorld
 from rareswitch.env.catalogue import WORLDS, make_world
 from rareswitch.env.linear import ClickWorld, LinearWorld
+from rareswitch.env.lower_bound import (
+    LowerBoundWorld,
+    Regime,
+    every_instance,
+    every_sign,
+    most_stages,
+    switch_lower_bound,
+    theorem_range,
+)
 from rareswitch.env.noise import CoinNoise, GaussianNoise, Noise, UniformNoise
+from rareswitch.env.optimism import EndOfOptimismWorld
 from rareswitch.env.replay import ClassificationWorld
+from rareswitch.env.sequence import SequenceWorld
 from rareswitch.env.world import Rounds, World
 
 __all__ = [
@@ -11,11 +23,22 @@ __all__ = [
     "ClassificationWorld",
     "ClickWorld",
     "CoinNoise",
+    "DriftingWorld",
+    "EndOfOptimismWorld",
     "GaussianNoise",
     "LinearWorld",
+    "LowerBoundWorld",
     "Noise",
+    "Regime",
     "Rounds",
+    "SequenceWorld",
+    "StarvingWorld",
     "UniformNoise",
     "World",
+    "every_instance",
+    "every_sign",
     "make_world",
+    "most_stages",
+    "switch_lower_bound",
+    "theorem_range",
 ]

@@ -49,7 +49,7 @@ class LinearWorld:
 
     def theta(self, seed: int) -> FloatArray:
         """The hidden parameter (d,)."""
-        return self.norm * _direction(seed, self.dim)
+        return self.norm * direction(seed, self.dim)
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
         sets = self.source.draw(count, seed=seed, first=first)
@@ -88,7 +88,7 @@ class ClickWorld:
 
     def theta(self, seed: int) -> FloatArray:
         """The hidden parameter (d,), of norm 1."""
-        return np.append(1.0, _direction(seed, self.source.dim)) / math.sqrt(2.0)
+        return np.append(1.0, direction(seed, self.source.dim)) / math.sqrt(2.0)
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
         sets = self.source.draw(count, seed=seed, first=first)
@@ -99,6 +99,7 @@ class ClickWorld:
         return (uniforms(seed, "noise", first, len(means))[:, 0] < means).astype(np.float64)
 
 
-def _direction(seed: int, dim: int) -> FloatArray:
+def direction(seed: int, dim: int) -> FloatArray:
+    """A random unit vector (d,) that the seed tells."""
     z = normals(seed, "theta", 0, 1, dim)[0]
     return np.asarray(z / np.linalg.norm(z))

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from rareswitch.validation import BoolArray, FloatArray
+from rareswitch.errors import InputError
+from rareswitch.validation import BoolArray, FloatArray, whole
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -20,6 +21,8 @@ class Rounds:
 
 class World(Protocol):
     """A source of rounds, keyed by their number: any split gives the same rounds.
+
+    A world may end: if it has a whole number ``rounds``, that is its length, and longer horizons are refused.
 
     Examples
     --------
@@ -58,3 +61,13 @@ class World(Protocol):
     def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
         """Rewards (n,) of rounds ``first`` and following, given the expected rewards (n,) of the chosen arms."""
         ...
+
+
+def within(world: str, rounds: int, first: int, count: int) -> None:
+    """Refuse rounds past the end of a world of so many rounds."""
+    last = whole("first", first, low=0) + whole("count", count, low=0)
+    if last > rounds:
+        raise InputError(
+            f"{world} has {rounds} rounds, 0 to {rounds - 1}; rounds {first} to {last - 1} were asked for. "
+            f"Use a horizon of at most {rounds}, or make the world longer."
+        )
