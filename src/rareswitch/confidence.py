@@ -27,13 +27,14 @@ def confidence(
     arms: int,
     horizon: int,
     batches: int,
+    estimates: int | None = None,
     delta: float = 0.05,
     noise: float = 1.0,
     norm: float = 1.0,
     ridge: float | None = None,
     ridge_constant: float = 16.0,
 ) -> Confidence:
-    """The intervals of a batched algorithm.
+    """The intervals of an algorithm whose estimates do not choose their own data.
 
     Parameters
     ----------
@@ -43,9 +44,12 @@ def confidence(
         ``"tight"``: α = noise·γ + √λ·norm, what the analysis of linear regression in Appendix B.2 proves for any λ. All
         intervals of a run hold together with probability 1 - δ. γ is the smaller of two union bounds: over the K·T arms
         and the batches - 1 estimates, γ = √(2 ln(2KT(batches - 1)/δ)), or over an ε-net of directions,
-        γ = √(2 ln(2(1 + 2/ε)^d (batches - 1)/δ))/(1 - ε) at the best ε, which does not depend on K and T.
+        γ = √(2 ln(2(1 + 2/ε)^d · estimates/δ))/(1 - ε) at the best ε, which does not depend on K and T.
 
         A number: that multiplier itself.
+    batches, estimates
+        An arm is judged by at most ``batches - 1`` estimates. In a batched algorithm there are no others; in a layered
+        one ``estimates`` counts all that are made in a run.
     noise
         σ, the variance proxy's root of the sub-Gaussian noise.
     norm
@@ -79,9 +83,10 @@ def confidence(
     if ridge is None:
         ridge = (noise / norm) ** 2 if noise > 0.0 and norm > 0.0 else 1.0
     if mode == "tight":
-        estimates = max(1, batches - 1)
-        over_arms = math.sqrt(2 * math.log(2 * arms * horizon * estimates / delta))
-        over_net = min(_net(eps / 100, dim, estimates, delta) for eps in range(5, 96, 5))
+        judges = max(1, batches - 1)
+        made = judges if estimates is None else whole("estimates", estimates)
+        over_arms = math.sqrt(2 * math.log(2 * arms * horizon * judges / delta))
+        over_net = min(_net(eps / 100, dim, made, delta) for eps in range(5, 96, 5))
         return Confidence(
             multiplier=noise * min(over_arms, over_net) + math.sqrt(ridge) * norm,
             ridge=ridge,
@@ -91,6 +96,66 @@ def confidence(
     if isinstance(mode, str):
         raise ParameterError(f"confidence must be 'paper', 'tight' or a number; got {mode!r}.")
     return Confidence(multiplier=number("confidence", mode, low=0.0), ridge=ridge, reason="a multiplier set by hand")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfNormalized:
+    """Intervals that hold even where the estimate chooses its own data (Abbasi-Yadkori et al. 2011).
+
+    Interval of an arm x: estimate ± β·√(xᵀΛ⁻¹x), Λ = ridge·I + Σ xxᵀ, with β of :meth:`multiplier`.
+    """
+
+    ridge: float
+    delta: float
+    noise: float
+    norm: float
+    fixed: float | None
+    """β itself, where it does not follow the data."""
+
+    def multiplier(self, log_growth: float) -> float:
+        """β = noise·√(2 ln(1/δ) + ln(det Λ / ridge^d)) + √ridge·norm, or the fixed one."""
+        if self.fixed is not None:
+            return self.fixed
+        return self.noise * math.sqrt(2.0 * math.log(1.0 / self.delta) + log_growth) + math.sqrt(self.ridge) * self.norm
+
+
+def self_normalized(
+    mode: ConfidenceMode | float,
+    *,
+    dim: int,
+    horizon: int,
+    delta: float = 0.05,
+    noise: float = 1.0,
+    norm: float = 1.0,
+    ridge: float | None = None,
+) -> SelfNormalized:
+    """The intervals of LinUCB, OFUL and layer 0 of RarelySwitch-SupLinUCB.
+
+    ``"tight"`` is the bound of Abbasi-Yadkori et al., which holds for all arms and times together with probability
+    1 - δ; ``"paper"`` is α_0 = 2·max(noise, norm)·√(d ln(2T/δ)) with ridge 1 (Algorithm 6); a number is β itself.
+
+    >>> round(self_normalized("paper", dim=10, horizon=10_000).multiplier(0.0), 1)
+    22.7
+    >>> round(self_normalized("tight", dim=10, horizon=10_000, noise=0.5).multiplier(20.0), 2)
+    3.05
+    """
+    whole("dim", dim)
+    whole("horizon", horizon, low=2)
+    delta = number("delta", delta, low=0.0, high=1.0, open_low=True)
+    noise = number("noise", noise, low=0.0)
+    norm = number("norm", norm, low=0.0)
+    fixed = None
+    if mode == "paper":
+        fixed = 2.0 * max(noise, norm) * math.sqrt(dim * math.log(2 * horizon / delta))
+        ridge = 1.0 if ridge is None else ridge
+    elif mode != "tight":
+        if isinstance(mode, str):
+            raise ParameterError(f"confidence must be 'paper', 'tight' or a number; got {mode!r}.")
+        fixed = number("confidence", mode, low=0.0)
+    if ridge is None:
+        ridge = (noise / norm) ** 2 if noise > 0.0 and norm > 0.0 else 1.0
+    ridge = number("ridge", ridge, low=0.0, open_low=True)
+    return SelfNormalized(ridge=ridge, delta=delta, noise=noise, norm=norm, fixed=fixed)
 
 
 def _net(epsilon: float, dim: int, estimates: int, delta: float) -> float:

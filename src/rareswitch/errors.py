@@ -33,6 +33,10 @@ class ParameterError(InputError):
     """A scalar parameter is out of range."""
 
 
+class UnsuitableError(InputError):
+    """A learner was put into a world it is not made for, such as one for plain arms among changing contexts."""
+
+
 class FileFormatError(InputError):
     """A file is missing, truncated, of a foreign format or holds something else than expected."""
 

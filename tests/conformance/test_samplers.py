@@ -19,11 +19,14 @@ from rareswitch.design import (
     staged_design,
 )
 from rareswitch.distributions import Gaussian, OneBig
+from rareswitch.policy import InverseGap, Layered, Optimistic, PosteriorDraws
 
 DIM, ARMS = 4, 7
 _SOURCE = OneBig(dim=DIM, arms=ARMS)
 _LEARNED_FROM = _SOURCE.draw(80, seed=1).contexts
 _MATRICES = np.stack([np.diag([1.0, 2.0, 3.0, 4.0]), np.full((DIM, DIM), 0.1) + np.eye(DIM)])
+_ESTIMATES = np.random.default_rng(2).standard_normal((3, DIM)) / 2
+_ROOTS = 0.3 * np.tril(np.random.default_rng(3).standard_normal((3, DIM, DIM)))
 
 SAMPLERS: dict[str, Sampler] = {
     "uniform": Uniform(),
@@ -36,6 +39,18 @@ SAMPLERS: dict[str, Sampler] = {
     "algorithm 2": staged_design(_LEARNED_FROM, regularization=0.01, form="argmax").policy,
     "core learning": core_learning(_LEARNED_FROM, regularization=0.01).policy,
     "certified mixture": frank_wolfe_design(_LEARNED_FROM, regularization=0.01).policy,
+    "optimistic": Optimistic(estimate=_ESTIMATES[0], root=_ROOTS[0]),
+    "posterior draws": PosteriorDraws(draws=_ESTIMATES),
+    "inverse gap": InverseGap(estimate=_ESTIMATES[1], gamma=20.0),
+    "layered": Layered(estimates=_ESTIMATES, roots=_ROOTS, thresholds=np.array([0.5, 0.2, 0.1])),
+    "layered optimism": Layered(
+        estimates=_ESTIMATES,
+        roots=_ROOTS,
+        tails=0.1 * _ROOTS,
+        thresholds=np.array([0.5, 0.2, 0.1]),
+        optimistic=True,
+        exploit=0.15,
+    ),
 }
 every_sampler = pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 
@@ -106,10 +121,8 @@ def test_samplers_are_frozen(sampler: Sampler) -> None:
 
 
 def test_every_sampler_of_the_room_is_here() -> None:
-    from rareswitch import design
+    from rareswitch import design, policy
 
     made = {type(sampler) for sampler in SAMPLERS.values()}
-    offered = {kind for kind in vars(design).values() if isinstance(kind, type) and hasattr(kind, "probabilities")} - {
-        Sampler
-    }
-    assert made == offered
+    kinds = {kind for room in (design, policy) for kind in vars(room).values() if isinstance(kind, type)}
+    assert made == {kind for kind in kinds if hasattr(kind, "probabilities")} - {Sampler, policy.Policy}

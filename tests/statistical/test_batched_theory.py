@@ -76,6 +76,7 @@ def test_the_step_behind_theorem_1(name: str, place: str) -> None:
     checked = eliminated = 0
     for seed in range(3):
         learner = make_learner(name, dim=world.dim, arms=world.arms, horizon=2000, noise=noise, ridge=0.1)
+        assert isinstance(learner, BatchedLearner)
         played = list(batches(learner, world, seed))
         if not all(covered(policy, rounds) for policy, rounds, _ in played):
             continue
@@ -104,6 +105,7 @@ def test_the_exploration_lemma(name: str, place: str) -> None:
     horizon, delta = 2000, 0.05
     for seed in range(3):
         learner = make_learner(name, dim=4, arms=6, horizon=horizon, noise=0.1, confidence="paper", delta=delta)
+        assert isinstance(learner, BatchedLearner)
         fresh = world.draw(4000, seed=seed, first=10**6)
         ends = (0, *learner.grid.ends)  # type: ignore[union-attr]
         played = list(batches(learner, world, seed))

@@ -5,7 +5,7 @@ from typing import Any
 
 from rareswitch.design import GOptimal
 from rareswitch.env import World, make_world
-from rareswitch.learner import BatchedLearner, make_learner
+from rareswitch.learner import Learner, make_learner
 from rareswitch.report.figures import check_target, save
 from rareswitch.report.run_plot import draw_runs
 from rareswitch.report.run_table import run_table
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _factory(name: str, batches: int | None) -> LearnerFactory:
-    def make(world: World, horizon: int) -> BatchedLearner:
+    def make(world: World, horizon: int, seed: int) -> Learner:
         return make_learner(
             name,
             dim=world.dim,

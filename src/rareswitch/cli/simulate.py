@@ -3,25 +3,30 @@
 import argparse
 import json
 import sys
+from functools import cache
 from typing import Any
 
 from rareswitch.design import GOptimal
 from rareswitch.env import WORLDS, World, make_world
-from rareswitch.errors import InputError
-from rareswitch.learner import LEARNERS, BatchedLearner, make_learner, recommend
+from rareswitch.errors import ParameterError
+from rareswitch.learner import LEARNERS, Learner, find_learner, make_learner, recommend
 from rareswitch.report.figures import check_target, save
 from rareswitch.report.run_plot import draw_runs
 from rareswitch.report.run_table import run_table
-from rareswitch.sim import LearnerFactory, Sweep, sweep
+from rareswitch.sim import LearnerFactory, Sweep, WorldFactory, sweep
 from rareswitch.validation import whole
 
 INTERRUPTED = 130
+SHOWN = ("batch-linucb-kw", "batch-linucb-dg-certified", "rarely-switch-suplinucb", "oful", "linucb", "thompson")
+"""What ``compare`` runs if no learner is named."""
+OPTIONS = {"--batches": "batches", "--growth": "growth", "--scale": "scale", "--design-tol": "g_optimal"}
+"""Options that only some learners take, and the setting that each gives."""
 
 
 def add_parser(commands: Any) -> None:
     """Add the two commands and their options."""
-    learners = "learners:\n" + "\n".join(f"  {name:26} {text}" for name, (text, _) in LEARNERS.items())
-    worlds = "worlds:\n" + "\n".join(f"  {name:26} {text}" for name, (text, _) in WORLDS.items())
+    learners = "learners:\n" + "\n".join(f"  {name:26} {entry.text}" for name, entry in LEARNERS.items())
+    worlds = "worlds:\n" + "\n".join(f"  {name:26} {text}" for name, (text, *_) in WORLDS.items())
     for name, text, several in (
         ("simulate", "run one learner in a simulated world", False),
         ("compare", "run several learners in simulated worlds", True),
@@ -35,7 +40,11 @@ def add_parser(commands: Any) -> None:
         )
         if several:
             parser.add_argument(
-                "--learners", nargs="+", default=list(LEARNERS), metavar="NAME", help="which ones (default: all)"
+                "--learners",
+                nargs="+",
+                default=list(SHOWN),
+                metavar="NAME",
+                help="which ones, or 'all' (default: a few)",
             )
             parser.add_argument("--envs", nargs="+", default=["gaussian"], metavar="WORLD", help="default: gaussian")
             parser.add_argument(
@@ -43,7 +52,7 @@ def add_parser(commands: Any) -> None:
             )
         else:
             parser.add_argument("--learner", required=True, metavar="NAME", help="see below")
-            parser.add_argument("--env", default="gaussian", metavar="WORLD", help="a name, or path/to/file.py:Class")
+            parser.add_argument("--env", default="gaussian", metavar="WORLD", help="see below (default gaussian)")
             parser.add_argument("--horizon", type=_count, default=100_000, metavar="T", help="default: 100000")
         parser.add_argument("--dim", type=int, default=10, help="features of an arm (default 10)")
         parser.add_argument("--arms", type=int, default=20, help="arms in a set (default 20)")
@@ -56,10 +65,11 @@ def add_parser(commands: Any) -> None:
         parser.add_argument(
             "--confidence", default="tight", help="'paper', 'tight' or a multiplier of the widths (default tight)"
         )
-        parser.add_argument(
-            "--design-tol", type=float, default=1.0, help="slack of G-optimal designs (default 1, the paper's factor 2)"
-        )
+        parser.add_argument("--design-tol", type=float, help="slack of G-optimal designs (1 is the paper's factor 2)")
         parser.add_argument("--batches", type=int, help="number of batches (default: the algorithm's own)")
+        parser.add_argument("--growth", type=float, help="C, by which determinants grow between policies (default 2)")
+        parser.add_argument("--scale", type=float, help="of Thompson sampling's draws (default 1, the posterior's)")
+        parser.add_argument("--cap", type=int, help="the most policies a run may deploy; the last one stays to the end")
         parser.add_argument("--out", metavar="PARQUET", help="keep the runs there; what it holds is not run again")
         parser.add_argument("--plot", metavar="PNG", help="write a picture (needs rareswitch[plot])")
         parser.add_argument("--json", action="store_true", help="print a list of runs in place of the table")
@@ -70,6 +80,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run all combinations, print a table or JSON, draw. Status 130 if Ctrl-C cut it short."""
     names = options.learners if options.several else [options.learner]
+    names = list(LEARNERS) if names == ["all"] else names
     places = options.envs if options.several else [options.env]
     horizons = options.horizons if options.several else [options.horizon]
     if options.plot is not None:
@@ -79,15 +90,20 @@ def run(options: argparse.Namespace) -> int:
     whole("dim", options.dim)
     whole("arms", options.arms)
     whole("seeds", options.seeds)
-    worlds = {name: make_world(name, dim=options.dim, arms=options.arms, noise=options.noise) for name in places}
+    if options.cap is not None:
+        whole("cap", options.cap)
     learners = {name: _factory(name, options) for name in names}
+    _check_options(names, options)
+    worlds = {name: _world(name, options) for name in places}
+    here = {name: make(max(horizons)) for name, make in worlds.items()}  # a world that cannot be made is an error now
     if not options.json:
-        _advise(names, worlds, horizons, options.design_tol)
+        _advise(names, here, max(horizons), options.design_tol)
     found = sweep(
         learners,
         worlds,
         horizons=horizons,
         seeds=range(options.first_seed, options.first_seed + options.seeds),
+        cap=options.cap,
         path=options.out,
         quiet=options.quiet,
     )
@@ -101,6 +117,8 @@ def _report(found: Sweep, options: argparse.Namespace) -> int:
         print(run_table(found.runs))
         if found.resumed and options.out:
             print(f"\n{found.resumed} of these runs were taken from {options.out}")
+    for (name, place), reason in found.skipped.items():
+        print(f"rareswitch: {name} was not run in {place}: {reason}", file=sys.stderr)
     if options.plot is not None and found.runs:
         save(draw_runs(found.runs), options.plot)
         if not options.json:
@@ -109,37 +127,56 @@ def _report(found: Sweep, options: argparse.Namespace) -> int:
         kept = f"; they are in {options.out}" if options.out else ""
         print(f"rareswitch: stopped after {len(found.runs)} finished runs{kept}.", file=sys.stderr)
         return INTERRUPTED
-    return 0
+    return 0 if found.runs else 2
 
 
 def _factory(name: str, options: argparse.Namespace) -> LearnerFactory:
-    if name not in LEARNERS:
-        raise InputError(f"there is no learner '{name}'; the learners are {', '.join(LEARNERS)}.")
+    takes = find_learner(name).takes
+    given: dict[str, Any] = {"batches": options.batches, "growth": options.growth, "scale": options.scale}
+    given["g_optimal"] = None if options.design_tol is None else GOptimal(tol=options.design_tol)
+    settings = {key: value for key, value in given.items() if key in takes and value is not None}
 
-    def make(world: World, horizon: int) -> BatchedLearner:
-        settings: dict[str, Any] = {}
-        if name != "batch-linucb":
-            settings["g_optimal"] = GOptimal(tol=options.design_tol)
+    def make(world: World, horizon: int, seed: int) -> Learner:
         return make_learner(
             name,
             dim=world.dim,
             arms=world.arms,
             horizon=horizon,
-            batches=options.batches,
             confidence=_confidence(options.confidence),
             delta=options.delta,
             noise=getattr(world, "noise_scale", options.noise),
             **settings,
+            **({"seed": seed} if "seed" in takes else {}),
         )
 
     return make
 
 
-def _advise(names: list[str], worlds: dict[str, World], horizons: list[int], design_tol: float) -> None:
-    """Say it where learning a design cannot pay, and where two learners are one."""
+def _check_options(names: list[str], options: argparse.Namespace) -> None:
+    """Refuse an option that none of the learners would heed."""
+    for option, setting in OPTIONS.items():
+        if getattr(options, option[2:].replace("-", "_")) is None or any(setting in LEARNERS[n].takes for n in names):
+            continue
+        takers = ", ".join(name for name, entry in LEARNERS.items() if setting in entry.takes)
+        raise ParameterError(f"{option} means nothing to {', '.join(names)}; it is for {takers}.")
+
+
+def _world(name: str, options: argparse.Namespace) -> WorldFactory:
+    @cache
+    def make(horizon: int) -> World:
+        return make_world(name, dim=options.dim, arms=options.arms, noise=options.noise, horizon=horizon)
+
+    return make
+
+
+def _advise(names: list[str], worlds: dict[str, World], horizon: int, design_tol: float | None) -> None:
+    """Say what a world is like, where learning a design cannot pay, and where two learners are one."""
     notes = []
+    design_tol = 1.0 if design_tol is None else design_tol
     for place, world in worlds.items():
-        advice = recommend(dim=world.dim, arms=world.arms, horizon=max(horizons))
+        if hasattr(world, "describe"):
+            notes.append(f"note on {place}: {world.describe()}")
+        advice = recommend(dim=world.dim, arms=world.arms, horizon=horizon)
         if advice.learner == "batch-linucb-kw" and any("dg" in name for name in names):
             notes.append(f"note on {place}: {advice.reason} Learning a design (dg) cannot improve the bound.")
         if design_tol >= 1.0 and world.arms <= (1.0 + design_tol) * world.dim and "batch-linucb-kw" in names:

@@ -61,7 +61,8 @@ class Summary:
     start: int
     stop: int
     policy_id: str
-    stats: Stats
+    stats: tuple[Stats, ...]
+    """One for each linear model that the learner keeps: a single one, or one a layer."""
     sample: ContextSets | None
     """Some of the context sets, with the arms that the policy's eliminations left; None where none is needed."""
 
@@ -82,6 +83,6 @@ class Summary:
             start=self.start,
             stop=other.stop,
             policy_id=self.policy_id,
-            stats=self.stats + other.stats,
+            stats=tuple(a + b for a, b in zip(self.stats, other.stats, strict=True)),
             sample=ContextSets.concatenate(samples) if samples else None,
         )

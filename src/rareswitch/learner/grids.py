@@ -147,6 +147,32 @@ def geometric_grid(horizon: int, batches: int, *, first: int | None = None) -> S
     return _rounded([begin * ratio**i for i in range(batches - 1)], horizon)
 
 
+def doubling_grid(horizon: int, batches: int | None = None) -> StaticGrid:
+    """Batch ends 2, 4, 8, … up to T; for a given number of batches the grid of :func:`paper_grid`.
+
+    >>> doubling_grid(100).ends
+    (2, 4, 8, 16, 32, 64, 100)
+    """
+    whole("horizon", horizon, low=2)
+    if batches is not None:
+        return paper_grid(horizon, batches)
+    return StaticGrid(ends=(*(2**i for i in range(1, horizon.bit_length()) if 2**i < horizon), horizon))
+
+
+def growing_grid(horizon: int, batches: int) -> StaticGrid:
+    """Batches of lengths q, q², …, q^M, with q such that they add up to T.
+
+    >>> growing_grid(1000, 3).ends
+    (9, 102, 1000)
+    """
+    _check_batches(horizon, batches)
+    low, high = 1.0, float(horizon)
+    for _ in range(200):  # bisection, to the last bit
+        ratio = (low + high) / 2.0
+        low, high = (ratio, high) if sum(ratio**i for i in range(1, batches + 1)) < horizon else (low, ratio)
+    return _rounded([sum(low**i for i in range(1, m + 1)) for m in range(1, batches)], horizon)
+
+
 def custom_grid(ends: Sequence[int]) -> StaticGrid:
     """Your own batch ends, strictly increasing; the last is the horizon.
 

@@ -10,6 +10,10 @@ import numpy as np
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
 from rareswitch.errors import FileFormatError, InputError
 from rareswitch.policy.elimination import Elimination
+from rareswitch.policy.inverse_gap import InverseGap
+from rareswitch.policy.layered import Layered
+from rareswitch.policy.optimism import Optimistic
+from rareswitch.policy.posterior import PosteriorDraws
 from rareswitch.validation import FloatArray
 
 if TYPE_CHECKING:
@@ -23,6 +27,10 @@ KINDS: dict[str, type[Any]] = {
     "mixed-argmax": MixedArgmax,
     "mixed-softmax": MixedSoftmax,
     "elimination": Elimination,
+    "optimistic": Optimistic,
+    "posterior-draws": PosteriorDraws,
+    "layered": Layered,
+    "inverse-gap": InverseGap,
 }
 _NAMES = {kind: name for name, kind in KINDS.items()}
 

@@ -96,3 +96,171 @@ def draw_arms(probabilities, uniforms, arms, propensities):  # type: ignore[no-u
                     break
         arms[s] = chosen  # rounding can leave the sum just below the number: the last possible arm then
         propensities[s] = probabilities[s, chosen]
+
+
+@compiled
+def gather(contexts, alive, s, arms, place):  # type: ignore[no-untyped-def]
+    """Lay the living arms of set s out as columns of ``arms`` (d, most); ``place`` says which they are; their count."""
+    left = 0
+    for i in range(contexts.shape[1]):
+        if alive[s, i]:
+            for j in range(contexts.shape[2]):
+                arms[j, left] = contexts[s, i, j]
+            place[left] = i
+            left += 1
+    return left
+
+
+@compiled
+def largest(values, left):  # type: ignore[no-untyped-def]
+    """Index of the first largest of the first ``left`` entries of a row (1, most), up to a relative 1e-9.
+
+    Unit vectors all have the same width at first: which of them is played must not hang on rounding.
+    """
+    top = values[0, 0]
+    for i in range(1, left):
+        top = max(top, values[0, i])
+    bar = top - 1e-9 * abs(top)
+    best = 0
+    while values[0, best] < bar:
+        best += 1
+    return best
+
+
+@compiled
+def highest_arms(contexts, alive, estimate, root, probabilities):  # type: ignore[no-untyped-def]
+    """Put 1 into ``probabilities`` (n, K), zero before, at the largest xᵀ·estimate + ‖root·x‖ of each set."""
+    n, arm_count, dim = contexts.shape
+    most = padded_length(arm_count)
+    arms = lane_zeros(dim, most)
+    zero = lane_zeros(1, most)
+    center = lane_zeros(1, most)
+    width = lane_zeros(1, most)
+    place = np.zeros(arm_count, dtype=np.int64)
+    factors = np.ascontiguousarray(estimate).reshape((1, dim))
+    for s in range(n):
+        left = gather(contexts, alive, s, arms, place)
+        length = padded_length(left)
+        triangular_squares(width, root, arms, dim, length)
+        add_rows(center, zero, 0, factors, 0, arms, dim, length)
+        for i in range(length):
+            center[0, i] += math.sqrt(width[0, i])
+        probabilities[s, place[largest(center, left)]] = 1.0
+
+
+@compiled
+def best_of_draws(contexts, alive, draws, probabilities):  # type: ignore[no-untyped-def]
+    """``probabilities`` (n, K), zero before, becomes the share of ``draws`` (m, d) whose best arm each arm is."""
+    n, arm_count, dim = contexts.shape
+    most = padded_length(arm_count)
+    arms = lane_zeros(dim, most)
+    zero = lane_zeros(1, most)
+    center = lane_zeros(1, most)
+    place = np.zeros(arm_count, dtype=np.int64)
+    row = lane_zeros(1, dim)
+    for s in range(n):
+        left = gather(contexts, alive, s, arms, place)
+        length = padded_length(left)
+        for m in range(draws.shape[0]):
+            for j in range(dim):
+                row[0, j] = draws[m, j]
+            add_rows(center, zero, 0, row, 0, arms, dim, length)
+            probabilities[s, place[largest(center, left)]] += 1.0
+        for i in range(arm_count):
+            probabilities[s, i] /= draws.shape[0]
+
+
+@compiled
+def inverse_gaps(contexts, alive, estimate, gamma, probabilities):  # type: ignore[no-untyped-def]
+    """``probabilities`` (n, K), zero before, becomes 1/(living + γ·gap); the first best arm has the rest."""
+    n, arm_count, dim = contexts.shape
+    most = padded_length(arm_count)
+    arms = lane_zeros(dim, most)
+    zero = lane_zeros(1, most)
+    center = lane_zeros(1, most)
+    place = np.zeros(arm_count, dtype=np.int64)
+    factors = np.ascontiguousarray(estimate).reshape((1, dim))
+    for s in range(n):
+        left = gather(contexts, alive, s, arms, place)
+        add_rows(center, zero, 0, factors, 0, arms, dim, padded_length(left))
+        best = largest(center, left)
+        rest = 1.0
+        for i in range(left):
+            if i != best:
+                share = 1.0 / (left + gamma * max(0.0, center[0, best] - center[0, i]))
+                probabilities[s, place[i]] = share
+                rest -= share
+        probabilities[s, place[best]] = rest
+
+
+@compiled
+def layered_arms(  # type: ignore[no-untyped-def]
+    contexts, alive, estimates, roots, tails, thresholds, optimistic, exploit, probabilities, layers
+):
+    """Put 1 into ``probabilities`` (n, K), zero before, at the arm that the layers choose; ``layers`` says who."""
+    n, arm_count, dim = contexts.shape
+    most = padded_length(arm_count)
+    arms = lane_zeros(dim, most)
+    zero = lane_zeros(1, most)
+    center = lane_zeros(1, most)
+    width = lane_zeros(1, most)
+    tail = lane_zeros(1, most)
+    place = np.zeros(arm_count, dtype=np.int64)
+    for s in range(n):
+        left = gather(contexts, alive, s, arms, place)
+        for k in range(estimates.shape[0]):
+            length = padded_length(left)
+            add_rows(center, zero, 0, estimates, k, arms, dim, length)
+            triangular_squares(width, roots[k], arms, dim, length)
+            for i in range(length):
+                width[0, i] = math.sqrt(width[0, i])
+            if tails.shape[0] > 0:
+                triangular_squares(tail, tails[k], arms, dim, length)
+                for i in range(length):
+                    width[0, i] += math.sqrt(tail[0, i])
+            chosen = layer_choice(
+                center, width, left, k, estimates.shape[0], thresholds[k], optimistic, exploit, layers, s
+            )
+            if chosen >= 0:
+                probabilities[s, place[chosen]] = 1.0
+                break
+            left = layer_survivors(center, width, left, thresholds[k], optimistic, arms, place)
+
+
+@compiled
+def layer_choice(  # type: ignore[no-untyped-def]
+    center, width, left, layer, count, threshold, optimistic, exploit, layers, s
+):
+    """The column of the arm that this layer plays, or -1 if it passes the arms on; sets ``layers[s]``."""
+    widest_one = largest(width, left)
+    if width[0, widest_one] <= exploit:
+        for i in range(left):
+            width[0, i] += center[0, i]
+        layers[s] = -1
+        return largest(width, left)
+    layers[s] = layer
+    if layer == count - 1 and not optimistic:
+        return largest(center, left)
+    if width[0, widest_one] <= threshold:
+        return -1
+    return widest_one
+
+
+@compiled
+def layer_survivors(center, width, left, threshold, optimistic, arms, place):  # type: ignore[no-untyped-def]
+    """Move the arms that a layer keeps to the front of ``arms`` and ``place``; how many they are."""
+    if optimistic:
+        for i in range(left):
+            center[0, i] += width[0, i]
+    bar = center[0, 0]
+    for i in range(1, left):
+        bar = max(bar, center[0, i])
+    bar -= 2.0 * threshold
+    kept = 0
+    for i in range(left):
+        if center[0, i] >= bar:
+            place[kept] = place[i]
+            for j in range(arms.shape[0]):
+                arms[j, kept] = arms[j, i]
+            kept += 1
+    return kept

@@ -1,8 +1,8 @@
 """The frozen policy: past eliminations, then a sampler on the arms they leave."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -27,6 +27,12 @@ class Decisions:
     """(n,) how many arms the eliminations left."""
     policy_id: str
     first: int
+
+    def upto(self, count: int) -> Self:
+        """The first ``count`` of these decisions."""
+        return replace(
+            self, arms=self.arms[:count], propensities=self.propensities[:count], survivors=self.survivors[:count]
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,7 +60,7 @@ class Policy:
         object.__setattr__(self, "eliminations", tuple(self.eliminations))
         if not callable(getattr(self.sampler, "probabilities", None)):
             raise ParameterError(f"a policy needs a sampler with a method probabilities; got {self.sampler!r}.")
-        for part in ("matrix", "matrices"):
+        for part in ("matrix", "matrices", "estimate", "estimates", "draws"):
             held = getattr(self.sampler, part, None)
             if held is not None and len(held) and held.shape[-1] != self.dim:
                 raise ShapeError(f"a sampler of {held.shape[-1]} dimensions in a policy of {self.dim}.")

@@ -3,6 +3,6 @@
 from rareswitch.sim.results import load_runs, save_runs
 from rareswitch.sim.run import Run
 from rareswitch.sim.simulate import simulate
-from rareswitch.sim.sweep import LearnerFactory, Sweep, sweep
+from rareswitch.sim.sweep import LearnerFactory, Sweep, WorldFactory, sweep
 
-__all__ = ["LearnerFactory", "Run", "Sweep", "load_runs", "save_runs", "simulate", "sweep"]
+__all__ = ["LearnerFactory", "Run", "Sweep", "WorldFactory", "load_runs", "save_runs", "simulate", "sweep"]

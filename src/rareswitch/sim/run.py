@@ -26,9 +26,9 @@ class Run:
     regrets: FloatArray
     """Regret after so many decisions."""
     batch_ends: IntArray
-    """(updates,) the decision count at which each policy retired."""
+    """(updates,) the decision count at which each policy retired; empty for a learner that changes at every step."""
     survivors: FloatArray
-    """(updates,) mean number of arms that the eliminations left, by policy."""
+    """(updates,) mean number of arms that the eliminations left, by policy; empty as above."""
 
     def summary(self) -> dict[str, Any]:
         """What ``--json`` prints."""

@@ -7,9 +7,10 @@ import numpy as np
 
 from rareswitch.env import Rounds, World
 from rareswitch.errors import InputError
-from rareswitch.learner import BatchedLearner, Feedback, Summary
-from rareswitch.sim.run import Run, checkpoints
-from rareswitch.validation import Sets, context_sets, finite_array, whole
+from rareswitch.learner import Feedback, Learner, Summary
+from rareswitch.sim.run import Run
+from rareswitch.sim.tally import Tally
+from rareswitch.validation import FloatArray, Sets, context_sets, finite_array, whole
 
 _CHUNK_NUMBERS = 1 << 18
 """How many context entries are held at a time: 2 MiB of them, about what a processor's cache holds."""
@@ -21,10 +22,11 @@ def chunk_size(arms: int, dim: int) -> int:
 
 
 def simulate(
-    learner: BatchedLearner,
+    learner: Learner,
     world: World,
     *,
     seed: int,
+    cap: int | None = None,
     name: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Run:
@@ -34,6 +36,9 @@ def simulate(
     ----------
     seed
         Keys contexts, hidden parameter, noise and decisions. Two learners with the same seed see the same world.
+    cap
+        The most policies that may be deployed, the first included. The loop holds to it: when they are used up, the
+        last one decides to the end, whatever the learner's clock says.
     name
         How the run's world is called; its ``repr`` by default.
     progress
@@ -43,13 +48,77 @@ def simulate(
     --------
     >>> from rareswitch.distributions import Gaussian
     >>> from rareswitch.env import LinearWorld
-    >>> from rareswitch.learner import BatchLinUCBKW
+    >>> from rareswitch.learner import OFUL, BatchLinUCBKW
     >>> world = LinearWorld(source=Gaussian(dim=4, arms=8))
     >>> run = simulate(BatchLinUCBKW(dim=4, arms=8, horizon=2000, noise=0.5), world, seed=1)
     >>> run.updates, run.batch_ends.tolist()
     (4, [44, 299, 773, 2000])
+    >>> simulate(OFUL(dim=4, arms=8, horizon=2000, noise=0.5), world, seed=1, cap=3).updates
+    3
     """
     whole("seed", seed, low=0)
+    if cap is not None:
+        whole("cap", cap)
+    _check_match(learner, world)
+    began = time.perf_counter()
+    horizon = learner.horizon
+    chunk = window = chunk_size(world.arms, world.dim)
+    tally = Tally(horizon)
+    summary: Summary | None = None
+    deployed = 1
+    first = 0
+    while first < horizon:
+        count = min(horizon, (first // chunk + 1) * chunk) - first
+        rounds = world.draw(count, seed=seed, first=first)
+        sets = check_rounds(world, rounds, count)
+        done = 0
+        while done < count:
+            rest = Sets(sets.contexts[done:], sets.alive[done:], False)
+            frozen = deployed == cap  # no further policy may be made, so nothing more is learned
+            if learner.walks and not frozen:
+                before = learner.updates
+                table = potential_rewards(world, rounds, seed=seed, first=first)[done:]
+                arms = learner.walk(rest, table, changes=horizon if cap is None else cap - deployed)
+                deployed += learner.updates - before
+                tally.add(rounds, done, arms, None)
+                done += len(arms)
+                continue
+            # looking far ahead is wasted where the next policy comes soon
+            ahead = count - done if frozen else min(count - done, learner.stop - first - done, window)
+            near = Sets(rest.contexts[:ahead], rest.alive[:ahead], False)
+            decisions = learner.policy.decide(near, seed=seed, first=first + done)
+            due = None if frozen else learner.due(near, decisions, summary)
+            window = min(chunk, 2 * window) if due is None else 16
+            if due is not None:
+                near, decisions = Sets(near.contexts[:due], near.alive[:due], False), decisions.upto(due)
+            tally.add(rounds, done, decisions.arms, decisions.survivors)
+            done += len(decisions.arms)
+            if frozen:
+                continue
+            expected = rounds.means[np.arange(done - len(decisions.arms), done), decisions.arms]
+            rewards = np.asarray(world.rewards(expected, seed=seed, first=decisions.first))
+            part = learner.summarize(Feedback.of(near, decisions, rewards))
+            summary = part if summary is None else summary + part
+            if due is not None or first + done == learner.stop:
+                learner.next(summary)
+                summary = None
+                if not learner.done:
+                    deployed += 1
+                    tally.retire()
+        first += count
+        if progress is not None:
+            progress(first)
+    tally.retire()
+    return tally.run(
+        learner=learner.name,
+        world=repr(world) if name is None else name,
+        seed=seed,
+        updates=deployed,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _check_match(learner: Learner, world: World) -> None:
     if learner.start or learner.done:
         raise InputError("simulate needs a fresh learner; this one has begun a run already. Make a new one.")
     if (world.dim, world.arms) != (learner.dim, learner.arms):
@@ -57,54 +126,23 @@ def simulate(
             f"the learner is for {learner.arms} arms in {learner.dim} dimensions, the world has {world.arms} in "
             f"{world.dim}."
         )
-    began = time.perf_counter()
-    chunk = chunk_size(world.arms, world.dim)
-    times = checkpoints(learner.horizon)
-    regrets = np.empty(len(times))
-    total, read = 0.0, 0
-    ends: list[int] = []
-    survivors: list[float] = []
-    while not learner.done:
-        start, stop, policy = learner.start, learner.stop, learner.policy
-        summary: Summary | None = None
-        left: int = 0
-        first: int = start
-        while first < stop:
-            count = min(stop, (first // chunk + 1) * chunk) - first
-            rounds = world.draw(count, seed=seed, first=first)
-            sets = check_rounds(world, rounds, count)
-            decisions = policy.decide(sets, seed=seed, first=first)
-            expected = rounds.means[np.arange(count), decisions.arms]
-            best = rounds.means if rounds.alive is None else np.where(rounds.alive, rounds.means, -np.inf)
-            rewards = np.asarray(world.rewards(expected, seed=seed, first=first))
-            feedback = Feedback.of(sets, decisions, rewards)
-            part = learner.summarize(feedback)
-            summary = part if summary is None else summary + part
-            cumulative = total + np.cumsum(best.max(axis=1) - expected)
-            upto = int(np.searchsorted(times, first + count, side="right"))
-            regrets[read:upto] = cumulative[times[read:upto] - first - 1]
-            read, total = upto, float(cumulative[-1])
-            left += int(decisions.survivors.sum())
-            first += count
-            if progress is not None:
-                progress(first)
-        assert summary is not None  # a batch is never empty
-        learner.next(summary)
-        ends.append(stop)
-        survivors.append(left / (stop - start))
-    return Run(
-        learner=learner.name,
-        world=repr(world) if name is None else name,
-        horizon=learner.horizon,
-        seed=seed,
-        regret=total,
-        updates=learner.updates,
-        seconds=time.perf_counter() - began,
-        times=times,
-        regrets=regrets,
-        batch_ends=np.array(ends),
-        survivors=np.array(survivors),
-    )
+    check_length(world, learner.horizon)
+
+
+def check_length(world: World, horizon: int) -> None:
+    """Refuse a horizon that is longer than the world."""
+    rounds = getattr(world, "rounds", None)
+    if rounds is not None and rounds < horizon:
+        raise InputError(
+            f"the world {type(world).__name__} has {rounds} rounds and the horizon is {horizon}. Make the horizon "
+            "shorter or the sequence longer."
+        )
+
+
+def potential_rewards(world: World, rounds: Rounds, *, seed: int, first: int) -> FloatArray:
+    """(n, K) what each arm would pay. Rewards are keyed by the round, so that every choice has its own already."""
+    columns = [world.rewards(rounds.means[:, arm], seed=seed, first=first) for arm in range(world.arms)]
+    return finite_array(f"the rewards of {type(world).__name__}", np.column_stack(columns))
 
 
 def check_rounds(world: World, rounds: Rounds, count: int) -> Sets:

@@ -119,6 +119,7 @@ def test_constants_of_the_paper() -> None:
 @pytest.mark.parametrize("horizon", [2, 3, 4, 5, 16, 17, 40])
 def test_tiny_horizons_work(name: str, horizon: int) -> None:
     learner = make_learner(name, dim=3, arms=5, horizon=horizon)
+    assert isinstance(learner, BatchedLearner)
     trace = play(learner, WORLDS["gaussian"], 1, chunk=7)
     assert len(trace.arms) == horizon
     assert learner.updates == learner.grid.batches
@@ -179,7 +180,7 @@ def test_a_batch_is_learned_from_once_whole_and_in_order() -> None:
     summary = learner.summarize(one_batch(learner))
     with pytest.raises(BatchError, match="all of which are needed; got 0 to 9"):
         learner.next(learner.summarize(one_batch(learner, count=10)))
-    with pytest.raises(BatchError, match="batch 1 has the decisions 0 to 30; got 31 to 31"):
+    with pytest.raises(BatchError, match="policy 1 makes the decisions 0 to 30; got 31 to 31"):
         learner.summarize(one_batch(learner, first=31, count=1))
     left, right = (
         learner.summarize(one_batch(learner, count=10)),

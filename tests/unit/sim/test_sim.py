@@ -25,7 +25,7 @@ def learner(horizon: int = 3000, **settings: Any) -> BatchLinUCB:
     return BatchLinUCB(dim=3, arms=5, horizon=horizon, noise=0.3, **settings)
 
 
-def make(world: World, horizon: int) -> BatchedLearner:
+def make(world: World, horizon: int, seed: int) -> BatchedLearner:
     return BatchLinUCB(dim=world.dim, arms=world.arms, horizon=horizon, noise=0.3)
 
 
@@ -114,7 +114,7 @@ def test_a_sweep_resumes_from_its_file(tmp_path: Path) -> None:
     other = make_world("gaussian", dim=3, arms=5, noise=0.4)
     assert sweep({"a": make}, {"w": other}, horizons=[200], seeds=range(2), path=path).resumed == 0
 
-    def wider(world: World, horizon: int) -> BatchedLearner:
+    def wider(world: World, horizon: int, seed: int) -> BatchedLearner:
         return BatchLinUCB(dim=world.dim, arms=world.arms, horizon=horizon, noise=0.3, delta=0.5)
 
     assert sweep({"a": wider}, {"w": WORLD}, horizons=[200], seeds=range(2), path=path).resumed == 0
@@ -170,12 +170,12 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     path = tmp_path / "runs.parquet"
     made = 0
 
-    def interrupt_third(world: World, horizon: int) -> BatchedLearner:
+    def interrupt_third(world: World, horizon: int, seed: int) -> BatchedLearner:
         nonlocal made
         made += 1
         if made == 3:
             raise KeyboardInterrupt
-        return make(world, horizon)
+        return make(world, horizon, seed)
 
     found = sweep({"a": interrupt_third}, {"w": WORLD}, horizons=[200], seeds=range(5), path=path)
     assert found.interrupted

@@ -1,0 +1,190 @@
+"""Compiled kernels of the learner room: growing determinants, and learners that change at every step."""
+
+import math
+
+import numpy as np
+
+from rareswitch.lanes import add_rows, compiled, lane_zeros, padded, triangular_squares
+from rareswitch.policy.kernels import gather, largest, layer_choice, layer_survivors
+
+padded_length = compiled(padded)
+
+
+@compiled
+def absorb(root, x, image, sums):  # type: ignore[no-untyped-def]
+    """Turn ``root`` = L⁻¹ (d, d), lower triangular, LLᵀ = Λ, into that of Λ + xxᵀ; the growth 1 + xᵀΛ⁻¹x of det Λ.
+
+    The factor of I + vvᵀ is known in closed form: with v = L⁻¹x and s_i = 1 + Σ_{j ≤ i} v_j², row i becomes
+    √(s_{i-1}/s_i)·row_i - v_i/√(s_{i-1}·s_i)·Σ_{j < i} v_j·row_j. ``image`` (d,) and ``sums`` (d,) are scratch.
+    """
+    dim = root.shape[0]
+    for i in range(dim):
+        total = 0.0
+        for j in range(i + 1):
+            total += root[i, j] * x[j]
+        image[i] = total
+        sums[i] = 0.0
+    before = 1.0
+    for i in range(dim):
+        after = before + image[i] * image[i]
+        keep = math.sqrt(before / after)
+        take = image[i] / math.sqrt(before * after)
+        for j in range(i + 1):
+            old = root[i, j]
+            root[i, j] = keep * old - take * sums[j]
+            sums[j] += image[i] * old
+        before = after
+    return before
+
+
+@compiled
+def first_growth(features, layers, roots, growths, bar):  # type: ignore[no-untyped-def]
+    """After how many decisions some layer's determinant has grown to ``bar``; 0 if none does.
+
+    ``features`` (n, d) are absorbed into the model of ``layers`` (n,), none where that is negative; ``roots`` (S, d, d)
+    and ``growths`` (S,), relative to the frozen determinants, are where the models stand, and are used up.
+    """
+    dim = features.shape[1]
+    image = np.zeros(dim)
+    sums = np.zeros(dim)
+    for s in range(features.shape[0]):
+        if layers[s] >= 0:
+            growths[layers[s]] *= absorb(roots[layers[s]], features[s], image, sums)
+            if growths[layers[s]] >= bar:
+                return s + 1
+    return 0
+
+
+@compiled
+def learn(root, estimate, gram, moment, x, reward, image, sums):  # type: ignore[no-untyped-def]
+    """Add one observation to a linear model, kept as L⁻¹, Λ⁻¹ξ, Σ xxᵀ and ξ; the growth of det Λ."""
+    dim = len(x)
+    error = reward
+    for i in range(dim):
+        error -= x[i] * estimate[i]
+        moment[i] += reward * x[i]
+        for j in range(dim):
+            gram[i, j] += x[i] * x[j]
+    growth = absorb(root, x, image, sums)
+    # L'⁻¹x = v/√… row by row; Λ'⁻¹x = L'⁻ᵀL'⁻¹x, with the new root
+    for i in range(dim):
+        total = 0.0
+        for j in range(i + 1):
+            total += root[i, j] * x[j]
+        image[i] = total
+    for i in range(dim):
+        for j in range(i + 1):
+            estimate[j] += root[i, j] * image[i] * error
+    return growth
+
+
+@compiled
+def walk_optimist(  # type: ignore[no-untyped-def]
+    contexts, alive, rewards, root, estimate, gram, moment, log_growth, fixed, base, noise, offset, arms
+):
+    """LinUCB, updated at each of the n steps; returns ln(det Λ/λ^d) at the end.
+
+    The multiplier of the widths is ``fixed`` if that is not negative, else noise·√(base + ln growth) + offset.
+    """
+    n, arm_count, dim = contexts.shape
+    most = padded_length(arm_count)
+    columns = lane_zeros(dim, most)
+    zero = lane_zeros(1, most)
+    center = lane_zeros(1, most)
+    width = lane_zeros(1, most)
+    theta = lane_zeros(1, dim)
+    place = np.zeros(arm_count, dtype=np.int64)
+    image = np.zeros(dim)
+    sums = np.zeros(dim)
+    for s in range(n):
+        left = gather(contexts, alive, s, columns, place)
+        length = padded_length(left)
+        multiplier = fixed if fixed >= 0.0 else noise * math.sqrt(base + log_growth) + offset
+        for j in range(dim):
+            theta[0, j] = estimate[j]
+        triangular_squares(width, root, columns, dim, length)
+        add_rows(center, zero, 0, theta, 0, columns, dim, length)
+        for i in range(length):
+            center[0, i] += multiplier * math.sqrt(width[0, i])
+        chosen = place[largest(center, left)]
+        arms[s] = chosen
+        log_growth += math.log(
+            learn(root, estimate, gram, moment, contexts[s, chosen], rewards[s, chosen], image, sums)
+        )
+    return log_growth
+
+
+@compiled
+def walk_sampler(  # type: ignore[no-untyped-def]
+    contexts, alive, rewards, root, estimate, gram, moment, normals, scale, arms
+):
+    """Thompson sampling, updated at each of the n steps: the best arm for θ̂ + scale·L⁻ᵀz, z = ``normals[s]``."""
+    n, arm_count, dim = contexts.shape
+    most = padded_length(arm_count)
+    columns = lane_zeros(dim, most)
+    zero = lane_zeros(1, most)
+    center = lane_zeros(1, most)
+    theta = lane_zeros(1, dim)
+    place = np.zeros(arm_count, dtype=np.int64)
+    image = np.zeros(dim)
+    sums = np.zeros(dim)
+    for s in range(n):
+        left = gather(contexts, alive, s, columns, place)
+        for j in range(dim):
+            theta[0, j] = estimate[j]
+        for i in range(dim):
+            for j in range(i + 1):
+                theta[0, j] += scale * normals[s, i] * root[i, j]
+        add_rows(center, zero, 0, theta, 0, columns, dim, padded_length(left))
+        chosen = place[largest(center, left)]
+        arms[s] = chosen
+        learn(root, estimate, gram, moment, contexts[s, chosen], rewards[s, chosen], image, sums)
+
+
+@compiled
+def walk_layers(  # type: ignore[no-untyped-def]
+    contexts,
+    alive,
+    rewards,
+    roots,
+    estimates,
+    grams,
+    moments,
+    thresholds,
+    multiplier,
+    exploit,
+    changes,
+    arms,
+    layers,
+):
+    """SupLinUCB, its layers updated at each step, until ``changes`` updates are made; how many steps were walked."""
+    n, arm_count, dim = contexts.shape
+    most = padded_length(arm_count)
+    columns = lane_zeros(dim, most)
+    zero = lane_zeros(1, most)
+    center = lane_zeros(1, most)
+    width = lane_zeros(1, most)
+    place = np.zeros(arm_count, dtype=np.int64)
+    image = np.zeros(dim)
+    sums = np.zeros(dim)
+    for s in range(n):
+        left = gather(contexts, alive, s, columns, place)
+        for k in range(estimates.shape[0]):
+            length = padded_length(left)
+            add_rows(center, zero, 0, estimates, k, columns, dim, length)
+            triangular_squares(width, roots[k], columns, dim, length)
+            for i in range(length):
+                width[0, i] = multiplier * math.sqrt(width[0, i])
+            chosen = layer_choice(center, width, left, k, estimates.shape[0], thresholds[k], True, exploit, layers, s)
+            if chosen >= 0:
+                arms[s] = place[chosen]
+                break
+            left = layer_survivors(center, width, left, thresholds[k], True, columns, place)
+        if layers[s] >= 0:
+            k = layers[s]
+            x = contexts[s, arms[s]]
+            learn(roots[k], estimates[k], grams[k], moments[k], x, rewards[s, arms[s]], image, sums)
+            changes -= 1
+            if changes == 0:
+                return s + 1
+    return n

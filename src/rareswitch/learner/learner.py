@@ -1,0 +1,148 @@
+"""What every learner is: the only maker of policies, with a clock that says when the next one is due."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from rareswitch.contexts import ContextSets
+from rareswitch.errors import BatchError
+from rareswitch.learner.feedback import Feedback, Summary
+from rareswitch.policy import Decisions, Policy
+from rareswitch.stats import Stats
+from rareswitch.validation import FloatArray, IntArray, Sets, whole
+
+
+class Learner(ABC):
+    """Makes one frozen policy after the other.
+
+    The loop around it is always the same: ``policy`` decides; ``due`` says, from features alone, after how many of
+    these decisions the next one is due; ``summarize`` turns their feedback into sums; ``next`` makes the next policy.
+    """
+
+    name: ClassVar[str]
+    """What it is called on the command line."""
+    walks: bool = False
+    """Whether it has :meth:`walk`: its policy changes at every step, and that loop is compiled."""
+
+    def __init__(self, *, dim: int, arms: int, horizon: int) -> None:
+        self.dim = whole("dim", dim)
+        self.arms = whole("arms", arms)
+        self.horizon = whole("horizon", horizon, low=2)
+        self.policy: Policy
+        """The frozen policy that makes the decisions from ``start`` on."""
+        self.start: int = 0
+        self.stop: int = self.horizon
+        """Where the policy retires at the latest."""
+        self.updates = 1
+        """Policies deployed so far, the first included: the paper's measure of adaptivity."""
+        self.done = False
+        """Whether the run is over."""
+
+    @property
+    @abstractmethod
+    def settings(self) -> str:
+        """All that tells this learner's runs from those of another, on one line."""
+
+    def due(self, sets: Sets, decisions: Decisions, summary: Summary | None) -> int | None:
+        """After how many of these decisions the next policy is due; None if it is not, or not before ``stop``.
+
+        Parameters
+        ----------
+        sets, decisions
+            What the current policy decided next, none past ``stop``.
+        summary
+            What it decided before, if anything.
+        """
+        return None
+
+    def summarize(self, feedback: Feedback) -> Summary:
+        """What this learner needs of a stretch of decisions of the current policy. Changes nothing."""
+        count = len(feedback.arms)
+        if self.done:
+            raise BatchError("this run is over: its last batch has been learned from.")
+        if feedback.policy_id != self.policy.id:
+            raise BatchError(
+                f"these decisions are of policy {feedback.policy_id[:12]}…, the current one is {self.policy.id[:12]}…: "
+                "they belong to another learner, or to a batch that was learned from already."
+            )
+        if feedback.first < self.start or feedback.first + count > self.stop:
+            raise BatchError(
+                f"policy {self.updates} makes the decisions {self.start} to {self.stop - 1}; got {feedback.first} to "
+                f"{feedback.first + count - 1}."
+            )
+        sets = feedback.sets
+        if sets.contexts.shape[2] != self.dim:
+            raise BatchError(f"this learner is for {self.dim} features; got {sets.contexts.shape[2]}.")
+        if sets.contexts.shape[1] > self.arms:
+            raise BatchError(f"this learner was made for at most {self.arms} arms; got {sets.contexts.shape[1]}.")
+        return Summary(
+            start=feedback.first,
+            stop=feedback.first + count,
+            policy_id=feedback.policy_id,
+            stats=self._stats(feedback),
+            sample=self._sample(feedback),
+        )
+
+    def next(self, summary: Summary) -> Policy:
+        """Retire the policy: learn from all its decisions and make the next. At the horizon nothing changes hands."""
+        if self.done:
+            raise BatchError("this run is over: its last batch has been learned from.")
+        if summary.policy_id != self.policy.id:
+            raise BatchError(
+                f"this summary is of policy {summary.policy_id[:12]}… and the current one is {self.policy.id[:12]}…: "
+                "it belongs to another learner, or to a batch that was learned from already."
+            )
+        if summary.start != self.start:
+            raise BatchError(
+                f"policy {self.updates} makes the decisions from {self.start} on, all of which are needed; got "
+                f"{summary.start} to {summary.stop - 1}."
+            )
+        self._check_due(summary)
+        if summary.stop == self.horizon:
+            self.done = True
+            return self.policy
+        self.policy = self._learn(summary)
+        self.updates += 1
+        self.start = summary.stop
+        self.stop = self._next_stop(summary)
+        return self.policy
+
+    def walk(self, sets: Sets, rewards: FloatArray, *, changes: int) -> IntArray:
+        """Decide, learn and change the policy step by step, as the loop would, until ``changes`` are used up.
+
+        Parameters
+        ----------
+        sets
+            The next context sets, n of them, none past the horizon.
+        rewards
+            (n, K) what each arm would pay; only the entries of chosen arms are looked at.
+
+        Returns
+        -------
+        array (m,)
+            The chosen arms of the m ≤ n sets that were walked through.
+        """
+        raise NotImplementedError(f"{self.name} does not change its policy at every step.")
+
+    def _check_due(self, summary: Summary) -> None:
+        """Refuse a summary that ends where the policy does not retire."""
+        if summary.stop != self.stop:
+            raise BatchError(
+                f"policy {self.updates} makes the decisions {self.start} to {self.stop - 1}, all of which are needed; "
+                f"got {summary.start} to {summary.stop - 1}."
+            )
+
+    def _stats(self, feedback: Feedback) -> tuple[Stats, ...]:
+        """The statistics of a stretch, one for each linear model that the learner keeps."""
+        return (Stats.of(feedback.features, feedback.rewards),)
+
+    def _sample(self, feedback: Feedback) -> ContextSets | None:
+        """The context sets of a stretch that are kept for what is learned from them."""
+        return None
+
+    @abstractmethod
+    def _learn(self, summary: Summary) -> Policy:
+        """The next policy."""
+
+    @abstractmethod
+    def _next_stop(self, summary: Summary) -> int:
+        """Where the policy just made retires at the latest; called after it and ``updates`` are in place."""

@@ -1,0 +1,98 @@
+"""SupLinRel (Auer 2002), updated at every step."""
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from rareswitch.confidence import Confidence, ConfidenceMode
+from rareswitch.learner.suplinucb import SupLinUCB
+from rareswitch.policy import Layered, Policy
+from rareswitch.stats import Stats
+from rareswitch.validation import FloatArray, number, whole
+
+Model = tuple[FloatArray, FloatArray, FloatArray]
+"""The estimate (d,) of a layer and the roots (d, d) of its two widths."""
+
+
+class SupLinRel(SupLinUCB):
+    """SupLinUCB's ancestor, whose layers estimate by truncated least squares; regret √(dT)·log factors.
+
+    Directions whose eigenvalue in Σ xxᵀ is below 1 are left out of the estimate, and the length of an arm's part in
+    them is added to its width, times ``norm``. ``confidence="paper"`` multiplies the other part by the author's
+    √ln(2KT/δ), for rewards in [0, 1]; ``"tight"`` by noise·√(2 ln(2KT·layers/δ)). It steps in Python, at about half a
+    millisecond a decision.
+
+    >>> SupLinRel(dim=5, arms=10, horizon=1000).name
+    'suplinrel'
+    """
+
+    name: ClassVar[str] = "suplinrel"
+
+    def __init__(self, *, norm: float = 1.0, noise: float = 1.0, **settings: object) -> None:
+        self.norm = number("norm", norm, low=0.0)
+        self._models: tuple[tuple[Stats, Model], ...] = ()
+        super().__init__(norm=norm, noise=noise, **settings)  # type: ignore[arg-type]
+        self.walks = False
+
+    def _intervals(
+        self,
+        mode: ConfidenceMode | float,
+        *,
+        dim: int,
+        arms: int,
+        horizon: int,
+        delta: float,
+        noise: float,
+        norm: float,
+        ridge: float,
+    ) -> Confidence:
+        whole("dim", dim)
+        delta = number("delta", delta, low=0.0, high=1.0, open_low=True)
+        tests = 2 * whole("arms", arms) * horizon / delta
+        if mode == "paper":
+            return Confidence(multiplier=math.sqrt(math.log(tests)), ridge=1.0, reason="the constants of Auer 2002")
+        if mode == "tight":
+            gamma = number("noise", noise, low=0.0) * math.sqrt(2.0 * math.log(tests * self._layers))
+            return Confidence(
+                multiplier=gamma, ridge=1.0, reason="sub-Gaussian noise, a union bound over arms and steps"
+            )
+        return super()._intervals(
+            mode, dim=dim, arms=arms, horizon=horizon, delta=delta, noise=noise, norm=norm, ridge=1.0
+        )
+
+    def _make_policy(self) -> Policy:
+        old = self._models or (None,) * self.layer_count
+        self._models = tuple(  # most layers are as they were in the policy before
+            was
+            if was is not None and was[0] is stats
+            else (stats, truncated(stats, self.confidence.multiplier, self.norm))
+            for stats, was in zip(self.frozen, old, strict=True)
+        )
+        models = [model for _, model in self._models]
+        sampler = Layered(
+            estimates=np.array([estimate for estimate, _, _ in models]),
+            roots=np.array([root for _, root, _ in models]),
+            tails=np.array([tail for _, _, tail in models]),
+            thresholds=self.accuracies,
+            optimistic=True,
+            exploit=1.0 / math.sqrt(self.horizon),
+        )
+        return Policy(dim=self.dim, sampler=sampler)
+
+
+def truncated(stats: Stats, multiplier: float, norm: float) -> Model:
+    """The estimate (d,) in the directions with eigenvalue at least 1, and the roots (d, d) of both widths."""
+    values, vectors = np.linalg.eigh(stats.gram)
+    known = values >= 1.0
+    scaled = np.where(known, 1.0 / np.sqrt(np.where(known, values, 1.0)), 0.0)
+    inverse = (vectors * scaled**2) @ vectors.T
+    root = multiplier * lower_triangular(scaled[:, None] * vectors.T)
+    tail = norm * lower_triangular(np.where(known, 0.0, 1.0)[:, None] * vectors.T)
+    return inverse @ stats.moment, root, tail
+
+
+def lower_triangular(matrix: FloatArray) -> FloatArray:
+    """A lower triangular R with ‖R·x‖ = ‖matrix·x‖ for every x."""
+    upper: FloatArray = np.linalg.qr(matrix[:, ::-1]).R
+    return np.ascontiguousarray(np.tril(upper[::-1, ::-1]))

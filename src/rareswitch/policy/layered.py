@@ -1,0 +1,99 @@
+"""The layered sampler of the SupLin family: ever sharper models, each asked only where those before it are sure."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rareswitch.errors import ShapeError
+from rareswitch.policy.kernels import layered_arms
+from rareswitch.validation import FloatArray, IntArray, Sets, context_sets, finite_array, frozen, number, vector
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Layered:
+    """Passes the living arms through the layers κ = 0, 1, … until one of them decides.
+
+    In layer κ an arm has the estimate r = xᵀ·estimates[κ] and the width ω = ‖roots[κ]·x‖ + ‖tails[κ]·x‖.
+
+    - If all widths are at most ``exploit``, the arm with the largest r + ω is played; no layer learns from it.
+    - In the last layer the arm with the largest r is played.
+    - If all widths are at most thresholds[κ], the arms with v ≥ max v - 2·thresholds[κ] go on to the next layer, where
+      v = r, or r + ω if ``optimistic``.
+    - Otherwise the widest arm is played.
+
+    >>> import numpy as np
+    >>> policy = Layered(estimates=np.zeros((2, 1)), roots=[[[0.1]], [[1.0]]], thresholds=[0.5, 0.25])
+    >>> policy.probabilities([[0.3], [1.0]]).tolist(), policy.layers([[0.3], [1.0]]).tolist()
+    ([1.0, 0.0], 1)
+    """
+
+    estimates: FloatArray
+    """(S, d)"""
+    roots: FloatArray
+    """(S, d, d), lower triangular."""
+    thresholds: FloatArray
+    """(S,) ϖ; that of the last layer is not used."""
+    tails: FloatArray | None = None
+    """(S, d, d), lower triangular: a second width, for estimates that leave directions out."""
+    optimistic: bool = False
+    exploit: float = 0.0
+
+    def __post_init__(self) -> None:
+        thresholds = vector("thresholds", self.thresholds)
+        estimates = finite_array("estimates", self.estimates)
+        if estimates.ndim != 2 or len(estimates) != len(thresholds) or not estimates.size:
+            raise ShapeError(f"estimates must be ({len(thresholds)}, d), one a threshold; got {estimates.shape}.")
+        shape = (*estimates.shape, estimates.shape[1])
+        for name in ("roots", "tails"):
+            given = getattr(self, name)
+            if given is None:
+                continue
+            matrices = finite_array(name, given)
+            if matrices.shape != shape or np.triu(matrices, 1).any():
+                raise ShapeError(f"{name} must be lower triangular {shape}; got {matrices.shape}.")
+            object.__setattr__(self, name, frozen(matrices))
+        object.__setattr__(self, "estimates", frozen(estimates))
+        object.__setattr__(self, "thresholds", frozen(thresholds))
+        object.__setattr__(self, "optimistic", bool(self.optimistic))
+        object.__setattr__(self, "exploit", number("exploit", self.exploit, low=0.0))
+
+    @property
+    def dim(self) -> int:
+        """Number of features."""
+        return int(self.estimates.shape[1])
+
+    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
+        sets = self._checked(contexts, alive)
+        probabilities, _ = self._decide(sets)
+        return probabilities[0] if sets.single else probabilities
+
+    def layers(self, contexts: Any, alive: Any = None) -> IntArray:
+        """(n,) the layer that decides, which is the one that learns; -1 where none does. A number for one set."""
+        sets = self._checked(contexts, alive)
+        _, layers = self._decide(sets)
+        return layers[0] if sets.single else layers
+
+    def _checked(self, contexts: Any, alive: Any) -> Sets:
+        sets = context_sets(contexts, alive)
+        if sets.contexts.shape[2] != self.dim:
+            raise ShapeError(f"this policy is for {self.dim} features; got contexts of {sets.contexts.shape[2]}.")
+        return sets
+
+    def _decide(self, sets: Sets) -> tuple[FloatArray, IntArray]:
+        probabilities = np.zeros(sets.alive.shape)
+        layers = np.empty(len(probabilities), dtype=np.int64)
+        tails = np.empty((0, self.dim, self.dim)) if self.tails is None else self.tails
+        layered_arms(
+            sets.contexts,
+            sets.alive,
+            self.estimates,
+            self.roots,
+            frozen(tails),
+            self.thresholds,
+            self.optimistic,
+            self.exploit,
+            probabilities,
+            layers,
+        )
+        return probabilities, layers

@@ -1,0 +1,59 @@
+"""What a run adds up to while it is under way."""
+
+from typing import Any
+
+import numpy as np
+
+from rareswitch.env import Rounds
+from rareswitch.sim.run import Run, checkpoints
+from rareswitch.validation import IntArray
+
+
+class Tally:
+    """Regret read off at the checkpoints, and the life of each policy."""
+
+    def __init__(self, horizon: int) -> None:
+        self.horizon = horizon
+        self.times = checkpoints(horizon)
+        self.regrets = np.empty(len(self.times))
+        self.total = 0.0
+        self._read = 0
+        self._made = 0
+        self._left = 0
+        self._ends: list[int] = []
+        self._survivors: list[float] = []
+        self._stepped = False
+
+    def add(self, rounds: Rounds, start: int, arms: IntArray, survivors: IntArray | None) -> None:
+        """Count decisions for the rounds from index ``start`` on; ``survivors`` is None where none are reported."""
+        stop = start + len(arms)
+        means = rounds.means[start:stop]
+        best = means if rounds.alive is None else np.where(rounds.alive[start:stop], means, -np.inf)
+        cumulative = self.total + np.cumsum(best.max(axis=1) - means[np.arange(len(arms)), arms])
+        upto = int(np.searchsorted(self.times, self._made + len(arms), side="right"))
+        self.regrets[self._read : upto] = cumulative[self.times[self._read : upto] - self._made - 1]
+        self._read, self.total = upto, float(cumulative[-1])
+        self._made += len(arms)
+        if survivors is None:
+            self._stepped = True
+        else:
+            self._left += int(survivors.sum())
+
+    def retire(self) -> None:
+        """The current policy has made its last decision."""
+        since = self._ends[-1] if self._ends else 0
+        self._ends.append(self._made)
+        self._survivors.append(self._left / (self._made - since))
+        self._left = 0
+
+    def run(self, **facts: Any) -> Run:
+        """The finished run."""
+        return Run(
+            horizon=self.horizon,
+            regret=self.total,
+            times=self.times,
+            regrets=self.regrets,
+            batch_ends=np.array([] if self._stepped else self._ends, dtype=np.int64),
+            survivors=np.array([] if self._stepped else self._survivors),
+            **facts,
+        )
