@@ -48,12 +48,12 @@ def add_parser(commands: Any) -> None:
             )
             parser.add_argument("--envs", nargs="+", default=["gaussian"], metavar="WORLD", help="default: gaussian")
             parser.add_argument(
-                "--horizons", nargs="+", type=_count, default=[100_000], metavar="T", help="default: 100000"
+                "--horizons", nargs="+", type=count_option, default=[100_000], metavar="T", help="default: 100000"
             )
         else:
             parser.add_argument("--learner", required=True, metavar="NAME", help="see below")
             parser.add_argument("--env", default="gaussian", metavar="WORLD", help="see below (default gaussian)")
-            parser.add_argument("--horizon", type=_count, default=100_000, metavar="T", help="default: 100000")
+            parser.add_argument("--horizon", type=count_option, default=100_000, metavar="T", help="default: 100000")
         parser.add_argument("--dim", type=int, default=10, help="features of an arm (default 10)")
         parser.add_argument("--arms", type=int, default=20, help="arms in a set (default 20)")
         parser.add_argument("--seeds", type=int, default=4, help="how many runs of each (default 4)")
@@ -142,7 +142,7 @@ def _factory(name: str, options: argparse.Namespace) -> LearnerFactory:
             dim=world.dim,
             arms=world.arms,
             horizon=horizon,
-            confidence=_confidence(options.confidence),
+            confidence=confidence_option(options.confidence),
             delta=options.delta,
             noise=getattr(world, "noise_scale", options.noise),
             **settings,
@@ -188,14 +188,15 @@ def _advise(names: list[str], worlds: dict[str, World], horizon: int, design_tol
         print("\n".join(notes) + "\n")
 
 
-def _confidence(text: str) -> Any:
+def confidence_option(text: str) -> Any:
+    """A confidence mode, or a number."""
     try:
         return float(text)
     except ValueError:
         return text
 
 
-def _count(text: str) -> int:
+def count_option(text: str) -> int:
     """A whole number, also as 1e5 or 100_000."""
     try:
         value = float(text)

@@ -60,7 +60,7 @@ WORLDS: dict[str, tuple[str, Callable[[int, int, float, int | None], World]]] = 
         lambda d, k, s, t: StarvingWorld(rounds=_given("starving", t), dim=d, arms=k, noise=GaussianNoise(s)),
     ),
     "lower-bound": (
-        "the paper's, for rare switches; two arms, d even",
+        "the paper's, for rare switches; two arms, d even; lower-bound:L has L stages",
         lambda d, k, s, t: _lower_bound(d, s, _given("lower-bound", t)),
     ),
     "clicks": ("gaussian with rewards 0 or 1", lambda d, k, s, t: ClickWorld(source=Gaussian(dim=d - 1, arms=k))),
@@ -87,6 +87,9 @@ def make_world(name: str, *, dim: int, arms: int, noise: float, horizon: int | N
     """
     if ".py:" in name:
         return _from_file(name)
+    name, _, stages = name.partition(":") if name.startswith("lower-bound:") else (name, "", "")
+    if stages:
+        return _lower_bound(dim, noise, _given(name, horizon), _stages(stages))
     if name not in WORLDS and Path(name).suffix.lower() in SUFFIXES:
         return SequenceWorld.from_file(name, noise=GaussianNoise(noise))
     if name not in WORLDS:
@@ -107,9 +110,16 @@ def _given(name: str, horizon: int | None) -> int:
     return horizon
 
 
-def _lower_bound(dim: int, noise: float, horizon: int) -> World:
-    """The instance with the most stages at υ ≤ 1/4, or with the most that there can be."""
-    stages = most_stages(horizon=horizon, dim=dim, inverse=4) or most_stages(horizon=horizon, dim=dim) or 1
+def _stages(text: str) -> int:
+    if not text.isdecimal():
+        raise InputError(f"lower-bound:L takes a whole number of stages; got '{text}'.")
+    return int(text)
+
+
+def _lower_bound(dim: int, noise: float, horizon: int, stages: int | None = None) -> World:
+    """The instance with so many stages; by default the most at υ ≤ 1/4, or the most that there can be."""
+    if stages is None:
+        stages = most_stages(horizon=horizon, dim=dim, inverse=4) or most_stages(horizon=horizon, dim=dim) or 1
     return LowerBoundWorld(horizon=horizon, stages=stages, dim=dim, noise=GaussianNoise(noise))
 
 

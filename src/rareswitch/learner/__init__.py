@@ -5,6 +5,7 @@ from rareswitch.learner.batch_linucb import BatchLinUCB
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG
 from rareswitch.learner.batch_linucb_kw import BatchLinUCBKW
 from rareswitch.learner.batched import BatchedLearner
+from rareswitch.learner.budget import budget_settings
 from rareswitch.learner.catalogue import LEARNERS, Entry, find_learner, make_learner
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryStep
 from rareswitch.learner.designers import CertifiedMixture, CoreLearning, Designer
@@ -64,6 +65,7 @@ __all__ = [
     "SupLinRel",
     "SupLinUCB",
     "ThompsonSampling",
+    "budget_settings",
     "custom_grid",
     "doubling_grid",
     "find_learner",

@@ -103,13 +103,14 @@ LEARNERS: dict[str, Entry] = {
         adaptivity="T",
         regret="d√T, adversarial",
         make=LinUCB,
+        takes=frozenset({"clock"}),
     ),
     "thompson": Entry(
         text="the best arm of a posterior draw, updated every step",
         adaptivity="T",
         regret="d^1.5·√T, adversarial",
         make=ThompsonSampling,
-        takes=frozenset({"scale", "draws", "seed"}),
+        takes=frozenset({"clock", "scale", "draws", "seed"}),
     ),
     "suplinucb": Entry(
         text="layered LinUCB, updated every step (Chu et al. 2011)",

@@ -4,5 +4,18 @@ from rareswitch.sim.results import load_runs, save_runs
 from rareswitch.sim.run import Run
 from rareswitch.sim.simulate import simulate
 from rareswitch.sim.sweep import LearnerFactory, Sweep, WorldFactory, sweep
+from rareswitch.sim.tradeoff import CappedFactory, Tradeoff, tradeoff
 
-__all__ = ["LearnerFactory", "Run", "Sweep", "WorldFactory", "load_runs", "save_runs", "simulate", "sweep"]
+__all__ = [
+    "CappedFactory",
+    "LearnerFactory",
+    "Run",
+    "Sweep",
+    "Tradeoff",
+    "WorldFactory",
+    "load_runs",
+    "save_runs",
+    "simulate",
+    "sweep",
+    "tradeoff",
+]

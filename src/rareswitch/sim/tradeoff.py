@@ -1,0 +1,65 @@
+"""What fewer policies cost: every learner under every cap."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from rareswitch.env import World
+from rareswitch.errors import InputError
+from rareswitch.learner import Learner
+from rareswitch.sim.run import Run
+from rareswitch.sim.sweep import sweep
+from rareswitch.validation import whole
+
+CappedFactory = Callable[[int | None, World, int, int], Learner]
+"""Makes a fresh learner for a cap (None for none), a world, a horizon and a seed."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Tradeoff:
+    """Runs by cap."""
+
+    runs: dict[int | None, list[Run]]
+    """By cap, from few policies to many; None, the last, are the runs without one."""
+    interrupted: bool
+    """Whether Ctrl-C ended it; the runs finished until then are all here."""
+
+
+def tradeoff(
+    learners: Mapping[str, CappedFactory],
+    world: World,
+    *,
+    horizon: int,
+    caps: Iterable[int],
+    seeds: Iterable[int],
+    name: str = "world",
+    path: str | Path | None = None,
+    quiet: bool = False,
+) -> Tradeoff:
+    """Run every learner under every cap and without one, on the same seeds.
+
+    ``path`` is a Parquet file in which runs are kept, as in :func:`~rareswitch.sweep`.
+
+    >>> from rareswitch.env import make_world
+    >>> from rareswitch.learner import OFUL
+    >>> found = tradeoff(
+    ...     {"oful": lambda cap, world, t, seed: OFUL(dim=world.dim, arms=world.arms, horizon=t)},
+    ...     make_world("gaussian", dim=3, arms=4, noise=0.5), horizon=200, caps=[1, 4], seeds=range(2),
+    ... )
+    >>> {cap: [run.updates for run in runs] for cap, runs in found.runs.items()}
+    {1: [1, 1], 4: [4, 4], None: [15, 16]}
+    """
+    caps = sorted({whole("a cap", cap) for cap in caps})
+    seeds = list(seeds)
+    if not caps:
+        raise InputError("a trade-off needs at least one cap.")
+    runs: dict[int | None, list[Run]] = {}
+    for cap in (*caps, None):
+        makers = {label: partial(make, cap) for label, make in learners.items()}
+        found = sweep(makers, {name: world}, horizons=[horizon], seeds=seeds, cap=cap, path=path, quiet=quiet)
+        if found.runs:
+            runs[cap] = found.runs
+        if found.interrupted:
+            return Tradeoff(runs=runs, interrupted=True)
+    return Tradeoff(runs=runs, interrupted=False)
