@@ -44,6 +44,7 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run
 	@status=0; \
 	$(BENCH)/bin/python benchmarks/design.py --out benchmarks/design.md || status=1; \
 	$(BENCH)/bin/python benchmarks/batched.py --out benchmarks/batched.md || status=1; \
+	$(BENCH)/bin/python benchmarks/switching.py --out benchmarks/switching.md --picture docs/tradeoff.png || status=1; \
 	exit $$status
 
 clean: ## Remove environments and caches

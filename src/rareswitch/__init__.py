@@ -1,24 +1,37 @@
 """Contextual bandits that need only a handful of policy updates."""
 
 from rareswitch.contexts import ContextSets
-from rareswitch.learner import BatchLinUCB, BatchLinUCBDG, BatchLinUCBKW, Feedback, recommend
+from rareswitch.learner import (
+    OFUL,
+    BatchLinUCB,
+    BatchLinUCBDG,
+    BatchLinUCBKW,
+    Feedback,
+    RarelySwitchSupLinUCB,
+    make_learner,
+    recommend,
+)
 from rareswitch.policy import Policy, load_policy, save_policy
-from rareswitch.sim import simulate, sweep
+from rareswitch.sim import simulate, sweep, tradeoff
 from rareswitch.stats import Stats
 from rareswitch.version import __version__
 
 __all__ = [
+    "OFUL",
     "BatchLinUCB",
     "BatchLinUCBDG",
     "BatchLinUCBKW",
     "ContextSets",
     "Feedback",
     "Policy",
+    "RarelySwitchSupLinUCB",
     "Stats",
     "__version__",
     "load_policy",
+    "make_learner",
     "recommend",
     "save_policy",
     "simulate",
     "sweep",
+    "tradeoff",
 ]

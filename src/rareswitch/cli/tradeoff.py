@@ -24,7 +24,7 @@ def add_parser(commands: Any) -> None:
         help="what is lost with fewer policies: regret under a cap on their number",
         description=(
             "Run learners under a cap on the number of policies, and without one. Learners that can plan for a cap are "
-            "told of it: batched ones get so many batches, those that change at every step a geometric grid, those that "
+            "told of it: batched ones get so many batches, those that change every step a geometric grid, those that "
             "wait for growing determinants a fitting factor."
         ),
     )

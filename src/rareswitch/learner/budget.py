@@ -23,7 +23,7 @@ def budget_settings(name: str, *, updates: int, dim: int, horizon: int) -> dict[
     >>> round(budget_settings("oful", updates=4, dim=2, horizon=1000)["growth"])
     63
     >>> budget_settings("linucb", updates=4, dim=2, horizon=1000)["clock"].ends
-    (31, 99, 316, 1000)
+    (31, 100, 316, 1000)
     """
     takes = find_learner(name).takes
     whole("updates", updates)

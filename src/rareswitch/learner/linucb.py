@@ -5,8 +5,9 @@ from typing import ClassVar
 import numpy as np
 
 from rareswitch.learner.kernels import walk_optimist
-from rareswitch.learner.pooled import PooledLearner, inverse_root
+from rareswitch.learner.pooled import PooledLearner
 from rareswitch.policy import Optimistic, Policy
+from rareswitch.policy.elimination import inverse_root
 from rareswitch.validation import FloatArray, IntArray, Sets
 
 

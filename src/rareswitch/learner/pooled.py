@@ -3,7 +3,6 @@
 from abc import abstractmethod
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from rareswitch.confidence import ConfidenceMode, self_normalized
 from rareswitch.errors import BatchError, ParameterError
@@ -12,6 +11,7 @@ from rareswitch.learner.feedback import Summary
 from rareswitch.learner.kernels import first_growth
 from rareswitch.learner.learner import Learner
 from rareswitch.policy import Decisions, Policy
+from rareswitch.policy.elimination import inverse_root
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray, Sets
 
@@ -140,9 +140,3 @@ class PooledLearner(Learner):
         if not self.done:
             self.policy = self._make_policy()
             self.stop = self._latest()
-
-
-def inverse_root(precision: FloatArray) -> FloatArray:
-    """L⁻¹ (d, d), lower triangular, where LLᵀ = ``precision``."""
-    lower = np.linalg.cholesky(precision)
-    return np.ascontiguousarray(np.tril(solve_triangular(lower, np.eye(len(lower)), lower=True)))

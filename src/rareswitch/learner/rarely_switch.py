@@ -9,8 +9,8 @@ from rareswitch.confidence import ConfidenceMode, self_normalized
 from rareswitch.confidence import confidence as independent
 from rareswitch.learner.clocks import growth_factor, most_switches
 from rareswitch.learner.layered import LayeredLearner
-from rareswitch.learner.pooled import inverse_root
 from rareswitch.policy import Elimination, Layered, Policy
+from rareswitch.policy.elimination import inverse_root
 from rareswitch.validation import FloatArray, whole
 
 

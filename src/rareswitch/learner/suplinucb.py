@@ -8,8 +8,8 @@ import numpy as np
 from rareswitch.confidence import Confidence, ConfidenceMode, confidence
 from rareswitch.learner.kernels import walk_layers
 from rareswitch.learner.layered import LayeredLearner
-from rareswitch.learner.pooled import inverse_root
 from rareswitch.policy import Layered, Policy
+from rareswitch.policy.elimination import inverse_root
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray, IntArray, Sets, number, whole
 

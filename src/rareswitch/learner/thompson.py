@@ -6,8 +6,9 @@ import numpy as np
 
 from rareswitch.learner.clocks import EveryStep
 from rareswitch.learner.kernels import walk_sampler
-from rareswitch.learner.pooled import PooledLearner, inverse_root
+from rareswitch.learner.pooled import PooledLearner
 from rareswitch.policy import Policy, PosteriorDraws
+from rareswitch.policy.elimination import inverse_root
 from rareswitch.rng import normals
 from rareswitch.validation import FloatArray, IntArray, Sets, number, whole
 

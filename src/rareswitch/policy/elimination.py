@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from rareswitch.errors import ShapeError
-from rareswitch.validation import FloatArray, finite_array, frozen, number, vector
+from rareswitch.policy.kernels import triangular_inverse
+from rareswitch.validation import FloatArray, finite_array, frozen, number, read_only, vector
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,11 +37,18 @@ class Elimination:
     def of(cls, estimate: Any, precision: FloatArray, multiplier: float) -> Self:
         """Intervals xᵀθ̂ ± multiplier·√(xᵀΛ⁻¹x) for ``precision`` Λ (d, d)."""
         number("multiplier", multiplier, low=0.0)
-        lower = np.linalg.cholesky(finite_array("precision", precision))
-        inverse = solve_triangular(lower, np.eye(len(lower)), lower=True)
-        return cls(estimate=estimate, root=multiplier * np.tril(inverse))
+        return cls(estimate=estimate, root=multiplier * inverse_root(finite_array("precision", precision)))
 
     @property
     def dim(self) -> int:
         """Number of features."""
         return len(self.estimate)
+
+
+def inverse_root(precision: FloatArray) -> FloatArray:
+    """L⁻¹ (d, d), lower triangular, where LLᵀ = ``precision``."""
+    lower = np.linalg.cholesky(precision)
+    inverse = np.zeros_like(lower)
+    # not LAPACK's, which hands even the smallest matrices to several threads, and these wait for each other
+    triangular_inverse(read_only(np.ascontiguousarray(lower)), inverse)
+    return inverse

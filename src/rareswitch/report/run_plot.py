@@ -9,6 +9,9 @@ from rareswitch.report.figures import PALETTE, figure
 from rareswitch.report.run_table import Group, grouped
 from rareswitch.sim import Run
 
+MANY = 40
+"""Policies of a run, above which they are not shown one by one."""
+
 
 def draw_runs(runs: Sequence[Run]) -> Any:
     """One row of three panels for each world, at its longest horizon."""
@@ -39,7 +42,8 @@ def _draw_curves(panel: Any, groups: list[Group], colors: dict[str, str]) -> Non
             error = regrets.std(axis=0, ddof=1) / np.sqrt(len(g.runs))
             panel.fill_between(times, mean - error, mean + error, color=colors[g.learner], alpha=0.2, linewidth=0)
         ends = g.runs[0].batch_ends[:-1]
-        panel.plot(ends, np.interp(ends, times, mean), "o", color=colors[g.learner], markersize=3.5)
+        if len(ends) <= MANY:
+            panel.plot(ends, np.interp(ends, times, mean), "o", color=colors[g.learner], markersize=3.5)
     panel.set_xlabel("decisions")
     panel.set_ylabel("regret (mean ± s.e.; dots: policy updates)")
     panel.set_xlim(left=0)
@@ -54,17 +58,25 @@ def _draw_trade(panel: Any, groups: list[Group], colors: dict[str, str]) -> None
     panel.set_xlabel("policies deployed")
     panel.set_ylabel("regret at the horizon")
     most = max(g.updates for g in groups)
-    panel.set_xlim(0, most * 1.25 + 0.5)
+    if most > MANY:
+        panel.set_xscale("log")
+        panel.set_xlim(0.8, 2.0 * most)
+    else:
+        panel.set_xlim(0, most * 1.25 + 0.5)
     panel.set_ylim(0, 1.15 * max(g.regret for g in groups) + 1e-9)
 
 
 def _draw_survivors(panel: Any, groups: list[Group], colors: dict[str, str]) -> None:
-    for g in groups:
+    shown = [g for g in groups if {len(run.survivors) for run in g.runs} <= set(range(1, MANY + 1))]
+    if not shown:
+        panel.set_axis_off()
+        return
+    for g in shown:
         if len({len(run.survivors) for run in g.runs}) > 1:
             continue  # batches of different runs cannot be averaged
         mean = np.mean([run.survivors for run in g.runs], axis=0)
         panel.plot(np.arange(1, len(mean) + 1), mean, "o-", color=colors[g.learner], markersize=4, linewidth=1.4)
     panel.set_xlabel("batch")
     panel.set_ylabel("arms left by elimination (mean)")
-    panel.set_ylim(0, 1.08 * max(float(run.survivors.max()) for g in groups for run in g.runs))
+    panel.set_ylim(0, 1.08 * max(float(run.survivors.max()) for g in shown for run in g.runs))
     panel.locator_params(axis="x", integer=True)

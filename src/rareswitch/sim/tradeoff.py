@@ -48,7 +48,7 @@ def tradeoff(
     ...     make_world("gaussian", dim=3, arms=4, noise=0.5), horizon=200, caps=[1, 4], seeds=range(2),
     ... )
     >>> {cap: [run.updates for run in runs] for cap, runs in found.runs.items()}
-    {1: [1, 1], 4: [4, 4], None: [15, 16]}
+    {1: [1, 1], 4: [4, 4], None: [17, 16]}
     """
     caps = sorted({whole("a cap", cap) for cap in caps})
     seeds = list(seeds)
