@@ -81,7 +81,7 @@ def confidence(
             reason="the constants of the paper's proofs",
         )
     if ridge is None:
-        ridge = (noise / norm) ** 2 if noise > 0.0 and norm > 0.0 else 1.0
+        ridge = _unit_free(noise, norm)
     if mode == "tight":
         judges = max(1, batches - 1)
         made = judges if estimates is None else whole("estimates", estimates)
@@ -153,9 +153,14 @@ def self_normalized(
             raise ParameterError(f"confidence must be 'paper', 'tight' or a number; got {mode!r}.")
         fixed = number("confidence", mode, low=0.0)
     if ridge is None:
-        ridge = (noise / norm) ** 2 if noise > 0.0 and norm > 0.0 else 1.0
+        ridge = _unit_free(noise, norm)
     ridge = number("ridge", ridge, low=0.0, open_low=True)
     return SelfNormalized(ridge=ridge, delta=delta, noise=noise, norm=norm, fixed=fixed)
+
+
+def _unit_free(noise: float, norm: float) -> float:
+    """(noise/norm)², the ridge that does not depend on units; not so small that rounding would rule."""
+    return max(1e-10, (noise / norm) ** 2) if noise > 0.0 and norm > 0.0 else 1.0
 
 
 def _net(epsilon: float, dim: int, estimates: int, delta: float) -> float:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rareswitch import load_policy, save_policy, simulate
-from rareswitch.env import World, make_world
-from rareswitch.errors import BatchError, InputError, ParameterError
+from rareswitch.env import Rounds, World, make_world
+from rareswitch.errors import BatchError, ContextNormError, InputError, ParameterError
 from rareswitch.learner import LEARNERS, Feedback, Learner, make_learner
 from rareswitch.policy import Policy
 
@@ -36,7 +36,7 @@ def step(learner: Learner, world: World, seed: int, most: int = 50) -> tuple[Pol
         count = min(most, learner.stop - first)
         rounds = world.draw(count, seed=seed, first=first)
         decisions = policy.decide(rounds.contexts, rounds.alive, seed=seed, first=first)
-        due = learner.due(policy._checked(rounds.contexts, rounds.alive), decisions, summary)
+        due = learner.due(rounds.contexts, decisions, summary, alive=rounds.alive)
         count = count if due is None else due
         decisions = decisions.upto(count)
         rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=seed, first=first)
@@ -141,6 +141,41 @@ def test_foreign_feedback_is_refused(name: str) -> None:
         over.next(summary)
     with pytest.raises(InputError, match="fresh learner"):
         simulate(over, world, seed=1)
+
+
+@every_learner
+def test_summarizing_changes_nothing(name: str) -> None:
+    """A stretch that is looked at twice, or looked at and thrown away, leaves no trace."""
+    learner, world = fresh(name), home(name)
+    rounds = world.draw(1, seed=1)
+    decisions = learner.policy.decide(rounds.contexts, rounds.alive, seed=1)
+    other = make_world("plain" if name == "base" else "fixed", dim=DIM, arms=ARMS, noise=NOISE).draw(1, seed=77)
+    for contexts in (0.5 * other.contexts if name != "base" else other.contexts, rounds.contexts):
+        try:
+            learner.summarize(Feedback.of(contexts, decisions, np.ones(1), rounds.alive))
+        except BatchError:
+            continue
+    kept = {key: value for key, value in vars(learner).items() if key not in ("policy",)}
+    assert {k: repr(v) for k, v in kept.items()} == {
+        k: repr(v) for k, v in vars(fresh(name)).items() if k not in ("policy",)
+    }
+    assert simulate(learner, world, seed=1).regret == simulate(fresh(name), world, seed=1).regret
+
+
+@every_learner
+@pytest.mark.parametrize("cap", [None, 1])
+def test_contexts_out_of_the_unit_ball_are_refused_walking_frozen_or_not(name: str, cap: int | None) -> None:
+    class Long:
+        dim = arms = 3
+
+        def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
+            return Rounds(contexts=np.repeat(3.0 * np.eye(3)[None], count, axis=0), means=np.zeros((count, 3)))
+
+        def rewards(self, means: Any, *, seed: int, first: int = 0) -> Any:
+            return means
+
+    with pytest.raises(ContextNormError, match="norm 3"):
+        simulate(make_learner(name, dim=3, arms=3, horizon=20), Long(), seed=1, cap=cap)
 
 
 @every_learner

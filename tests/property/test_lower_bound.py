@@ -87,10 +87,13 @@ def test_the_worse_arm_costs_what_is_stated(world: LowerBoundWorld) -> None:
         assert (world.gaps >= floor * world.context_scale * world.theta_scale * (1 - 1e-9)).all()
 
 
-@pytest.mark.parametrize(("horizon", "stages"), [(10**6, 2), (10**4, 1), (3000, 4), (10**5, 6), (1025, 4)])
-def test_gaps_and_norms_are_tight_over_all_signs(horizon: int, stages: int) -> None:
-    worlds = list(every_instance(horizon=horizon, stages=stages))
-    assert len(worlds) == 2**stages
+SIZES = [(10**6, 2, 2), (10**4, 1, 2), (3000, 4, 2), (10**5, 6, 2), (1025, 4, 2), (3000, 2, 4), (3000, 2, 6)]
+
+
+@pytest.mark.parametrize(("horizon", "stages", "dim"), SIZES)
+def test_gaps_and_norms_are_tight_over_all_signs(horizon: int, stages: int, dim: int) -> None:
+    worlds = list(every_instance(horizon=horizon, stages=stages, dim=dim))
+    assert len(worlds) == 2 ** (stages * dim // 2)
     gaps, norms, thetas = [], [], []
     for world in worlds:
         contexts, means = first_rounds(world)
@@ -98,7 +101,7 @@ def test_gaps_and_norms_are_tight_over_all_signs(horizon: int, stages: int) -> N
         norms.append(np.linalg.norm(contexts, axis=2).max())
         thetas.append(np.linalg.norm(world.theta(0)))
     one = worlds[0]
-    np.testing.assert_allclose(np.min(gaps, axis=0), one.gaps, rtol=1e-9)
+    np.testing.assert_allclose(np.min(gaps, axis=0), np.tile(one.gaps, dim // 2), rtol=1e-9)
     assert max(norms) <= 1 + 1e-12
     assert max(thetas) <= 1 + 1e-12
     if one.context_scale < 1:

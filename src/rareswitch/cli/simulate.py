@@ -3,17 +3,19 @@
 import argparse
 import json
 import sys
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 from rareswitch.design import GOptimal
 from rareswitch.env import WORLDS, World, make_world
-from rareswitch.errors import ParameterError
+from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.learner import LEARNERS, Learner, find_learner, make_learner, recommend
 from rareswitch.report.figures import check_target, save
 from rareswitch.report.run_plot import draw_runs
 from rareswitch.report.run_table import run_table
 from rareswitch.sim import LearnerFactory, Sweep, WorldFactory, sweep
+from rareswitch.sim.simulate import check_length
 from rareswitch.validation import whole
 
 INTERRUPTED = 130
@@ -95,7 +97,8 @@ def run(options: argparse.Namespace) -> int:
     learners = {name: _factory(name, options) for name in names}
     _check_options(names, options)
     worlds = {name: _world(name, options) for name in places}
-    here = {name: make(max(horizons)) for name, make in worlds.items()}  # a world that cannot be made is an error now
+    _check_cases(learners, worlds, horizons)
+    here = {name: make(max(horizons)) for name, make in worlds.items()}
     if not options.json:
         _advise(names, here, max(horizons), options.design_tol)
     found = sweep(
@@ -161,6 +164,17 @@ def _check_options(names: list[str], options: argparse.Namespace) -> None:
         raise ParameterError(f"{option} means nothing to {', '.join(names)}; it is for {takers}.")
 
 
+def _check_cases(learners: dict[str, LearnerFactory], worlds: dict[str, WorldFactory], horizons: list[int]) -> None:
+    """Make every world and learner once, so that what cannot be made is an error before any work is done."""
+    for make_here in worlds.values():
+        for horizon in horizons:
+            here = make_here(horizon)
+            check_length(here, horizon)
+            for make in learners.values():
+                with suppress(UnsuitableError):
+                    make(here, horizon, 0)
+
+
 def _world(name: str, options: argparse.Namespace) -> WorldFactory:
     @cache
     def make(horizon: int) -> World:
@@ -179,6 +193,11 @@ def _advise(names: list[str], worlds: dict[str, World], horizon: int, design_tol
         advice = recommend(dim=world.dim, arms=world.arms, horizon=horizon)
         if advice.learner == "batch-linucb-kw" and any("dg" in name for name in names):
             notes.append(f"note on {place}: {advice.reason} Learning a design (dg) cannot improve the bound.")
+        if "rarely-switch-suplinucb" in names and horizon < world.dim**3:
+            notes.append(
+                f"note on {place}: T = {horizon} is below d³ = {world.dim**3}, where the accuracy that layer 0 of "
+                "rarely-switch-suplinucb asks for exceeds the rewards: its bound says nothing yet."
+            )
         if design_tol >= 1.0 and world.arms <= (1.0 + design_tol) * world.dim and "batch-linucb-kw" in names:
             notes.append(
                 f"note on {place}: K = {world.arms} is at most {1.0 + design_tol:g}·d, where the design at factor "

@@ -7,13 +7,14 @@ from typing import Any
 
 from rareswitch.cli.simulate import INTERRUPTED, confidence_option, count_option
 from rareswitch.env import World, make_world
+from rareswitch.learner import LEARNERS as KNOWN
 from rareswitch.learner import Learner, budget_settings, find_learner, make_learner
 from rareswitch.report.figures import check_target, save
 from rareswitch.report.tradeoff import draw_tradeoff, tradeoff_table
 from rareswitch.sim import CappedFactory, tradeoff
 from rareswitch.validation import whole
 
-LEARNERS = ("oful", "rarely-switch-suplinucb", "linucb", "thompson")
+SHOWN = ("oful", "rarely-switch-suplinucb", "linucb", "thompson")
 CAPS = (1, 2, 4, 8, 16, 32, 64)
 
 
@@ -28,7 +29,7 @@ def add_parser(commands: Any) -> None:
             "wait for growing determinants a fitting factor."
         ),
     )
-    parser.add_argument("--learners", nargs="+", default=list(LEARNERS), metavar="NAME", help="see rareswitch learners")
+    parser.add_argument("--learners", nargs="+", default=list(SHOWN), metavar="NAME", help="see rareswitch learners")
     parser.add_argument("--env", default="lower-bound", metavar="WORLD", help="default: the paper's hard instances")
     parser.add_argument("--caps", nargs="+", type=int, default=list(CAPS), metavar="M", help="default: 1 2 4 … 64")
     parser.add_argument("--horizon", type=count_option, default=100_000, metavar="T", help="default: 100000")
@@ -55,7 +56,8 @@ def run(options: argparse.Namespace) -> int:
         check_target(options.plot)
     whole("horizon", options.horizon, low=2)
     whole("seeds", options.seeds)
-    learners = {name: _factory(name, options) for name in options.learners}
+    names = list(KNOWN) if options.learners == ["all"] else options.learners
+    learners = {name: _factory(name, options) for name in names}
     world = make_world(options.env, dim=options.dim, arms=options.arms, noise=options.noise, horizon=options.horizon)
     if hasattr(world, "describe") and not options.json:
         print(f"{world.describe()}\n")
@@ -75,14 +77,19 @@ def run(options: argparse.Namespace) -> int:
     elif found.runs:
         print(tradeoff_table(found))
         print("\nregret ± s.e. over the seeds (policies deployed, mean)")
+        if found.resumed:
+            print(f"{found.resumed} of these runs were taken from {options.out}")
     if options.plot is not None and found.runs:
         save(draw_tradeoff(found, world), options.plot)
         if not options.json:
             print(f"picture written to {options.plot}")
+    for (name, _), reason in found.skipped.items():
+        print(f"rareswitch: {name} was not run: {reason}", file=sys.stderr)
     if found.interrupted:
-        print("rareswitch: stopped; finished runs are shown.", file=sys.stderr)
+        kept = f" and kept in {options.out}" if options.out else ""
+        print(f"rareswitch: stopped; finished runs are shown{kept}.", file=sys.stderr)
         return INTERRUPTED
-    return 0
+    return 0 if found.runs else 2
 
 
 def _factory(name: str, options: argparse.Namespace) -> CappedFactory:

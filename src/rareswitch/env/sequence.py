@@ -1,7 +1,9 @@
 """Context sets fixed in advance: those of an array, of a function of the round, or of a file."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -146,6 +148,16 @@ class SequenceWorld:
     def noise_scale(self) -> float:
         """σ of the rewards."""
         return self.noise.scale
+
+    @cached_property
+    def content(self) -> str:
+        """A hash of all sets, by which runs that were kept are known to be of this sequence."""
+        digest = hashlib.sha256()
+        step = max(1, _CHUNK_NUMBERS // (self.arms * self.dim))
+        for first in range(0, self.rounds, step):
+            sets = self._take(first, min(step, self.rounds - first))
+            digest.update(sets.contexts.tobytes() + sets.alive.tobytes())
+        return digest.hexdigest()
 
     def theta(self, seed: int) -> FloatArray:
         """The hidden parameter (d,)."""

@@ -59,7 +59,10 @@ class World(Protocol):
         ...
 
     def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-        """Rewards (n,) of rounds ``first`` and following, given the expected rewards (n,) of the chosen arms."""
+        """Rewards (n,) of rounds ``first`` and following, given the expected rewards (n,) of the chosen arms.
+
+        The same round may be asked for several arms, one after the other, and must pay each by its own mean.
+        """
         ...
 
 

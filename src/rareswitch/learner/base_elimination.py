@@ -9,11 +9,11 @@ from rareswitch.confidence import ConfidenceMode
 from rareswitch.design import Sampler, Uniform
 from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.learner.batched import BatchedLearner
-from rareswitch.learner.feedback import Feedback, Summary
+from rareswitch.learner.feedback import Summary
 from rareswitch.learner.grids import Grid, paper_grid
 from rareswitch.policy import Elimination, Policy
 from rareswitch.stats import Stats
-from rareswitch.validation import number
+from rareswitch.validation import Sets, number
 
 
 class BaSE(BatchedLearner):
@@ -26,8 +26,8 @@ class BaSE(BatchedLearner):
     ----------
     confidence
         ``"paper"``: an arm falls whose mean is √(12·ln(KT)/n)·noise below the best, n the fewest plays of a survivor.
-        ``"tight"``: means ± noise·√(2 ln(2K·batches/δ)/plays), together with probability 1 - δ. A number: that multiple
-        of 1/√plays.
+        ``"tight"``: means ± noise·√(2 ln(2KT/δ)/plays), which hold together, for every number of plays, with
+        probability 1 - δ. A number: that multiple of 1/√plays.
 
     Examples
     --------
@@ -67,13 +67,13 @@ class BaSE(BatchedLearner):
     def _first_sampler(self) -> Sampler:
         return Uniform()
 
-    def _stats(self, feedback: Feedback) -> tuple[Stats, ...]:
-        if not (feedback.sets.contexts == np.eye(self.dim)).all():
+    def check(self, sets: Sets) -> None:
+        super().check(sets)
+        if not (sets.contexts == np.eye(self.dim)).all():
             raise UnsuitableError(
                 "base is for plain arms: the context of arm k must be the k-th unit vector in every set. For other "
                 "contexts use fixed-set-elimination or batch-linucb-kw."
             )
-        return super()._stats(feedback)
 
     def _learn(self, summary: Summary) -> Policy:
         self.total = self.total + summary.stats[0]
@@ -83,8 +83,7 @@ class BaSE(BatchedLearner):
             plays = np.full(self.dim, plays[alive].min())
             multiplier = 0.5 * self.noise * math.sqrt(12.0 * math.log(self.arms * self.horizon))
         elif self.mode == "tight":
-            tests = 2 * self.arms * self.grid.batches / self.delta
-            multiplier = self.noise * math.sqrt(2.0 * math.log(tests))
+            multiplier = self.noise * math.sqrt(2.0 * math.log(2 * self.arms * self.horizon / self.delta))
         else:
             multiplier = float(self.mode)
         means = self.total.moment / np.maximum(np.diag(self.total.gram), 1.0)

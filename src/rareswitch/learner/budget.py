@@ -7,21 +7,21 @@ from rareswitch.learner.catalogue import find_learner
 from rareswitch.learner.grids import geometric_grid
 from rareswitch.validation import whole
 
-NEVER = 1e300
-"""A growth of the determinant that is out of reach."""
+USUAL = 2.0
+"""The growth of the determinant at which OFUL and RarelySwitch-SupLinUCB wait for no budget."""
 
 
 def budget_settings(name: str, *, updates: int, dim: int, horizon: int) -> dict[str, Any]:
     """Settings with which the learner of that name spreads ``updates`` policies over its run; none if it cannot.
 
     Batched learners get so many batches, and those that would change at every step a geometric grid of as many. Those
-    that wait for growing determinants get the C at which the most policies they could call for, with ridge 1, are so
-    many.
+    that wait for growing determinants get the C by which a determinant can grow so many times, (1 + T/d)^(d/updates),
+    or their usual 2 if that is less. That is a plan and no promise: a cap holds because the loop enforces it.
 
     >>> budget_settings("stale-linucb", updates=4, dim=2, horizon=1000)
     {'batches': 4}
-    >>> round(budget_settings("oful", updates=4, dim=2, horizon=1000)["growth"])
-    63
+    >>> round(budget_settings("oful", updates=4, dim=2, horizon=1000)["growth"], 1)
+    22.4
     >>> budget_settings("linucb", updates=4, dim=2, horizon=1000)["clock"].ends
     (31, 100, 316, 1000)
     """
@@ -33,7 +33,5 @@ def budget_settings(name: str, *, updates: int, dim: int, horizon: int) -> dict[
         return {"clock": geometric_grid(horizon, min(updates, horizon))}
     if "growth" not in takes:
         return {}
-    models = 1 + math.ceil(math.log2(dim)) if name == "rarely-switch-suplinucb" else 1
-    growths = updates / models - 1.0
-    logarithm = dim * math.log1p(horizon / dim) / growths if growths > 0.0 else math.inf
-    return {"growth": math.exp(logarithm) if logarithm < math.log(NEVER) else NEVER}
+    logarithm = dim * math.log1p(horizon / dim) / updates
+    return {"growth": max(USUAL, math.exp(min(logarithm, 700.0)))}  # 700 is near the largest that a float can hold

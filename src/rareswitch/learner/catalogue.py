@@ -108,7 +108,7 @@ LEARNERS: dict[str, Entry] = {
     "thompson": Entry(
         text="the best arm of a posterior draw, updated every step",
         adaptivity="T",
-        regret="d^1.5·√T, adversarial",
+        regret="d√T on average over the prior",
         make=ThompsonSampling,
         takes=frozenset({"clock", "scale", "draws", "seed"}),
     ),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rareswitch.errors import ParameterError
 from rareswitch.learner.grids import Grid
-from rareswitch.validation import number, whole
+from rareswitch.validation import whole
 
 TOLERANCE = 1e-9
 """A determinant that has grown to C·(1 - TOLERANCE) has grown to C, so that exact ties do not hang on rounding."""
@@ -50,10 +50,10 @@ Clock = Grid | EveryStep | DeterminantGrowth
 
 def growth_factor(factor: float) -> float:
     """C, checked."""
-    if not number("the growth factor C", factor, low=-math.inf) > 1.0:
+    if not isinstance(factor, (int, float)) or not 1.0 < factor < math.inf:
         raise ParameterError(
-            f"the growth factor C must be above 1; got {factor:g}. At C = 1 every decision would bring a new policy: "
-            "use the learner that is updated every step for that (linucb, suplinucb)."
+            f"the growth factor C must be a number above 1; got {factor!r}. At C = 1 every decision would bring a new "
+            "policy: use the learner that is updated every step for that (linucb, suplinucb)."
         )
     return float(factor)
 

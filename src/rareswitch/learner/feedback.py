@@ -9,7 +9,7 @@ from rareswitch.contexts import ContextSets
 from rareswitch.errors import BatchError, ShapeError
 from rareswitch.policy import Decisions
 from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray, IntArray, Sets, context_sets, unit_ball, vector
+from rareswitch.validation import FloatArray, IntArray, Sets, context_sets, vector
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -38,7 +38,6 @@ class Feedback:
             raise ShapeError(f"a decision names an arm outside of 0 … {sets.alive.shape[1] - 1}: these are other sets.")
         if not sets.alive[np.arange(len(arms)), arms].all():
             raise ShapeError("a decision names an arm that is not alive: these are not the sets it was made on.")
-        unit_ball(sets)
         return cls(
             sets=sets,
             arms=arms,

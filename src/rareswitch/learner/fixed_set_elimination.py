@@ -3,13 +3,14 @@
 import math
 from typing import Any, ClassVar
 
+from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal
 from rareswitch.errors import UnsuitableError
 from rareswitch.learner.batch_linucb_kw import BatchLinUCBKW
-from rareswitch.learner.feedback import Feedback
+from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.learner.grids import Grid, growing_grid
-from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray
+from rareswitch.policy import Policy
+from rareswitch.validation import BoolArray, FloatArray, Sets
 
 
 class FixedSetElimination(BatchLinUCBKW):
@@ -26,20 +27,31 @@ class FixedSetElimination(BatchLinUCBKW):
 
     def __init__(self, *, g_optimal: GOptimal | None = None, **settings: Any) -> None:
         super().__init__(g_optimal=GOptimal() if g_optimal is None else g_optimal, **settings)
-        self._actions: FloatArray | None = None
+        self._actions: ContextSets | None = None
 
     def _default_grid(self, batches: int | None) -> Grid:
         if batches is None:
             batches = min(self.horizon, math.ceil(math.log(self.horizon)))
         return growing_grid(self.horizon, batches)
 
-    def _stats(self, feedback: Feedback) -> tuple[Stats, ...]:
-        contexts = feedback.sets.contexts
-        if self._actions is None:
-            self._actions = contexts[0].copy()
-        if contexts.shape[1:] != self._actions.shape or not (contexts == self._actions).all():
-            raise UnsuitableError(
-                "fixed-set-elimination is for one action set that never changes; these sets differ. Use "
-                "batch-linucb-kw, which takes any."
-            )
-        return super()._stats(feedback)
+    def check(self, sets: Sets) -> None:
+        super().check(sets)
+        _one_set(sets.contexts, sets.alive)
+
+    def _sample(self, feedback: Feedback) -> ContextSets | None:
+        return ContextSets(feedback.sets.contexts[:1], feedback.sets.alive[:1])
+
+    def _learn(self, summary: Summary) -> Policy:
+        assert summary.sample is not None
+        seen = summary.sample if self._actions is None else ContextSets.concatenate([self._actions, summary.sample])
+        _one_set(seen.contexts, seen.alive)
+        self._actions = ContextSets(seen.contexts[:1], seen.alive[:1])
+        return super()._learn(summary)
+
+
+def _one_set(contexts: FloatArray, alive: BoolArray) -> None:
+    if not (contexts == contexts[0]).all() or not (alive == alive[0]).all():
+        raise UnsuitableError(
+            "fixed-set-elimination is for one action set that never changes; these sets differ. Use batch-linucb-kw, "
+            "which takes any."
+        )

@@ -11,7 +11,7 @@ from rareswitch.learner.clocks import TOLERANCE
 from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.learner.kernels import first_growth
 from rareswitch.learner.learner import Learner
-from rareswitch.policy import Decisions, Layered, Policy
+from rareswitch.policy import Layered, Policy
 from rareswitch.policy.elimination import inverse_root
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray, IntArray, Sets
@@ -55,15 +55,14 @@ class LayeredLearner(Learner):
         kept = self.policy.survivors(sets) if self.policy.eliminations else sets.alive
         return self.policy.sampler.layers(Sets(sets.contexts, kept, False))
 
-    def due(self, sets: Sets, decisions: Decisions, summary: Summary | None) -> int | None:
-        count = len(decisions.arms)
+    def _due(self, sets: Sets, arms: IntArray, summary: Summary | None) -> int | None:
         layers = self.layers(sets)
         if self.growth == 1.0:
             taught = np.flatnonzero(layers >= 0)
             return int(taught[0]) + 1 if len(taught) else None
         now = self._now(summary)
         found: int = first_growth(
-            sets.contexts[np.arange(count), decisions.arms],
+            sets.contexts[np.arange(len(arms)), arms],
             layers,
             np.array([inverse_root(self.precision(stats)) for stats in now]),
             self._growths(now),
@@ -94,10 +93,21 @@ class LayeredLearner(Learner):
         return list(self._growths(now) >= self.growth * (1.0 - 2.0 * TOLERANCE))
 
     def _check_due(self, summary: Summary) -> None:
-        if summary.stop < self.horizon and not any(self._grown(self._now(summary))):
+        now = self._now(summary)
+        if summary.stop < self.horizon and not any(self._grown(now)):
             raise BatchError(
                 "no new policy is due: no layer has learned enough. Ask due() how many decisions the current one still "
                 "makes."
+            )
+        if self.growth == 1.0:
+            overdue = sum(a.count - b.count for a, b in zip(now, self.frozen, strict=True)) > 1
+        else:  # more than one step too far
+            most = self.growth * (1.0 + 1.0 / self.confidence.ridge) * (1.0 + TOLERANCE)
+            overdue = bool((self._growths(now) > most).any())
+        if overdue:
+            raise BatchError(
+                "the next policy is overdue: a layer has learned more than it may between two. Ask due() after how "
+                "many decisions it must come."
             )
 
     def _stats(self, feedback: Feedback) -> tuple[Stats, ...]:

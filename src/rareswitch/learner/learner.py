@@ -1,14 +1,16 @@
 """What every learner is: the only maker of policies, with a clock that says when the next one is due."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.errors import BatchError
+from rareswitch.errors import BatchError, ShapeError
 from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.policy import Decisions, Policy
 from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray, IntArray, Sets, whole
+from rareswitch.validation import FloatArray, IntArray, Sets, context_sets, unit_ball, whole
 
 
 class Learner(ABC):
@@ -42,16 +44,29 @@ class Learner(ABC):
     def settings(self) -> str:
         """All that tells this learner's runs from those of another, on one line."""
 
-    def due(self, sets: Sets, decisions: Decisions, summary: Summary | None) -> int | None:
+    def due(
+        self, contexts: Any, decisions: Decisions, summary: Summary | None = None, *, alive: Any = None
+    ) -> int | None:
         """After how many of these decisions the next policy is due; None if it is not, or not before ``stop``.
 
         Parameters
         ----------
-        sets, decisions
-            What the current policy decided next, none past ``stop``.
+        contexts, decisions, alive
+            What the current policy decided next, none past ``stop``: contexts (n, K, d) with their mask (n, K).
         summary
             What it decided before, if anything.
         """
+        sets = context_sets(contexts, alive)
+        arms = np.atleast_1d(np.asarray(decisions.arms))
+        if arms.shape != (len(sets.contexts),):
+            raise ShapeError(f"{len(sets.contexts)} context sets were given for {len(arms)} decisions.")
+        return self._due(sets, arms, summary)
+
+    def check(self, sets: Sets) -> None:
+        """Refuse sets that this learner is not made for."""
+        unit_ball(sets)
+
+    def _due(self, sets: Sets, arms: IntArray, summary: Summary | None) -> int | None:
         return None
 
     def summarize(self, feedback: Feedback) -> Summary:
@@ -74,6 +89,7 @@ class Learner(ABC):
             raise BatchError(f"this learner is for {self.dim} features; got {sets.contexts.shape[2]}.")
         if sets.contexts.shape[1] > self.arms:
             raise BatchError(f"this learner was made for at most {self.arms} arms; got {sets.contexts.shape[1]}.")
+        self.check(sets)
         return Summary(
             start=feedback.first,
             stop=feedback.first + count,

@@ -10,10 +10,10 @@ from rareswitch.learner.clocks import TOLERANCE, Clock, DeterminantGrowth, Every
 from rareswitch.learner.feedback import Summary
 from rareswitch.learner.kernels import first_growth
 from rareswitch.learner.learner import Learner
-from rareswitch.policy import Decisions, Policy
+from rareswitch.policy import Policy
 from rareswitch.policy.elimination import inverse_root
 from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray, Sets
+from rareswitch.validation import FloatArray, IntArray, Sets
 
 
 class PooledLearner(Learner):
@@ -84,11 +84,11 @@ class PooledLearner(Learner):
         """ln(det Λ/ridge^d), at least 0."""
         return max(0.0, float(np.linalg.slogdet(self.precision() / self.confidence.ridge)[1]))
 
-    def due(self, sets: Sets, decisions: Decisions, summary: Summary | None) -> int | None:
+    def _due(self, sets: Sets, arms: IntArray, summary: Summary | None) -> int | None:
         if not isinstance(self.clock, DeterminantGrowth):
             return None
-        count = len(decisions.arms)
-        features = sets.contexts[np.arange(count), decisions.arms]
+        count = len(arms)
+        features = sets.contexts[np.arange(count), arms]
         before = None if summary is None else summary.stats[0]
         growths = np.array([self._growth(before)])
         root = inverse_root(self.precision(before))[None]
@@ -105,10 +105,17 @@ class PooledLearner(Learner):
     def _check_due(self, summary: Summary) -> None:
         if not isinstance(self.clock, DeterminantGrowth):
             super()._check_due(summary)
-        elif summary.stop < self.horizon and self._growth(summary.stats[0]) < self.clock.factor * (1 - 2 * TOLERANCE):
+            return
+        growth, factor = self._growth(summary.stats[0]), self.clock.factor
+        if summary.stop < self.horizon and growth < factor * (1.0 - 2.0 * TOLERANCE):
             raise BatchError(
-                f"no new policy is due: the determinant has grown by {self._growth(summary.stats[0]):.4g} where the "
-                f"clock waits for {self.clock.factor:g}. Ask due() how many decisions the current one still makes."
+                f"no new policy is due: the determinant has grown by {growth:.4g} where the clock waits for "
+                f"{factor:g}. Ask due() how many decisions the current one still makes."
+            )
+        if growth > factor * (1.0 + 1.0 / self.confidence.ridge) * (1.0 + TOLERANCE):  # more than one step too far
+            raise BatchError(
+                f"the next policy is overdue: the determinant has grown by {growth:.4g} where the clock waits for "
+                f"{factor:g}. Ask due() after how many decisions it must come."
             )
 
     def _learn(self, summary: Summary) -> Policy:

@@ -11,7 +11,7 @@ from rareswitch.learner.clocks import growth_factor, most_switches
 from rareswitch.learner.layered import LayeredLearner
 from rareswitch.policy import Elimination, Layered, Policy
 from rareswitch.policy.elimination import inverse_root
-from rareswitch.validation import FloatArray, whole
+from rareswitch.validation import FloatArray, number, whole
 
 
 class RarelySwitchSupLinUCB(LayeredLearner):
@@ -61,6 +61,8 @@ class RarelySwitchSupLinUCB(LayeredLearner):
         self.kappa = math.ceil(math.log2(whole("dim", dim)))
         whole("arms", arms)
         whole("horizon", horizon, low=2)
+        number("ridge", ridge, low=0.0, open_low=True)
+        delta = number("delta", delta, low=0.0, high=1.0, open_low=True)
         share = delta if confidence == "paper" else delta / 2.0
         self.confidence = independent(  # κ_0 layers judge an arm, and each is frozen anew several times
             confidence,

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from rareswitch.confidence import Confidence, ConfidenceMode
+from rareswitch.errors import ParameterError
 from rareswitch.learner.suplinucb import SupLinUCB
 from rareswitch.policy import Layered, Policy
 from rareswitch.stats import Stats
@@ -29,7 +30,11 @@ class SupLinRel(SupLinUCB):
 
     name: ClassVar[str] = "suplinrel"
 
-    def __init__(self, *, norm: float = 1.0, noise: float = 1.0, **settings: object) -> None:
+    def __init__(
+        self, *, norm: float = 1.0, noise: float = 1.0, ridge: float | None = None, **settings: object
+    ) -> None:
+        if ridge is not None:
+            raise ParameterError(f"suplinrel truncates in place of a ridge, and takes none; got ridge={ridge!r}.")
         self.norm = number("norm", norm, low=0.0)
         self._models: tuple[tuple[Stats, Model], ...] = ()
         super().__init__(norm=norm, noise=noise, **settings)  # type: ignore[arg-type]
@@ -60,6 +65,11 @@ class SupLinRel(SupLinUCB):
         return super()._intervals(
             mode, dim=dim, arms=arms, horizon=horizon, delta=delta, noise=noise, norm=norm, ridge=1.0
         )
+
+    @property
+    def settings(self) -> str:
+        """All that tells this learner's runs from those of another, on one line."""
+        return f"{super().settings} norm={self.norm!r}"
 
     def _make_policy(self) -> Policy:
         old = self._models or (None,) * self.layer_count

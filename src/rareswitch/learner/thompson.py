@@ -16,7 +16,10 @@ STALE_DRAWS = 128
 
 
 class ThompsonSampling(PooledLearner):
-    """Plays the best arm for a parameter drawn from N(θ̂, (scale·noise)²·Λ⁻¹); regret d^1.5·√T·log T at every step.
+    """Plays the best arm for a parameter drawn from N(θ̂, (scale·noise)²·Λ⁻¹).
+
+    Updated at every step its regret is d√T·log T on average over the prior; for every parameter it is d^1.5·√T·log T,
+    with a scale of the order √(d log T) that nobody uses (Agrawal and Goyal 2013).
 
     The draws are frozen in the policy, so that its propensities are exact: one draw where the policy lives for one
     decision, and ``draws`` of them where it lives for a batch.

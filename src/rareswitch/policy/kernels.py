@@ -246,17 +246,16 @@ def layer_choice(  # type: ignore[no-untyped-def]
 ):
     """The column of the arm that this layer plays, or -1 if it passes the arms on; sets ``layers[s]``."""
     widest_one = largest(width, left)
-    if width[0, widest_one] <= exploit:
-        for i in range(left):
-            width[0, i] += center[0, i]
-        layers[s] = -1
-        return largest(width, left)
-    layers[s] = layer
+    exploits = exploit > 0.0 and width[0, widest_one] <= exploit
+    layers[s] = -1 if exploits else layer
+    sure = width[0, widest_one] <= threshold
     if layer == count - 1 and not optimistic:
         return largest(center, left)
-    if width[0, widest_one] <= threshold:
-        return -1
-    return widest_one
+    if exploits or (sure and layer == count - 1):
+        for i in range(left):
+            width[0, i] += center[0, i]
+        return largest(width, left)
+    return -1 if sure else widest_one
 
 
 @compiled

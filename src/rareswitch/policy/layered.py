@@ -16,11 +16,10 @@ class Layered:
 
     In layer κ an arm has the estimate r = xᵀ·estimates[κ] and the width ω = ‖roots[κ]·x‖ + ‖tails[κ]·x‖.
 
-    - If all widths are at most ``exploit``, the arm with the largest r + ω is played; no layer learns from it.
-    - In the last layer the arm with the largest r is played.
-    - If all widths are at most thresholds[κ], the arms with v ≥ max v - 2·thresholds[κ] go on to the next layer, where
-      v = r, or r + ω if ``optimistic``.
-    - Otherwise the widest arm is played.
+    - If ``exploit`` is positive and no width exceeds it, the arm with the largest r + ω is played; no layer learns.
+    - If no width exceeds thresholds[κ], the arms with v ≥ max v - 2·thresholds[κ] go on to the next layer, where
+      v = r, or r + ω if ``optimistic``; in the last layer the one with the largest v is played.
+    - Otherwise the widest arm is played, but in the last layer, unless ``optimistic``, the one with the largest r.
 
     >>> import numpy as np
     >>> policy = Layered(estimates=np.zeros((2, 1)), roots=[[[0.1]], [[1.0]]], thresholds=[0.5, 0.25])
@@ -33,7 +32,7 @@ class Layered:
     roots: FloatArray
     """(S, d, d), lower triangular."""
     thresholds: FloatArray
-    """(S,) ϖ; that of the last layer is not used."""
+    """(S,) ϖ"""
     tails: FloatArray | None = None
     """(S, d, d), lower triangular: a second width, for estimates that leave directions out."""
     optimistic: bool = False

@@ -33,11 +33,12 @@ def draw_runs(runs: Sequence[Run]) -> Any:
 
 
 def _draw_curves(panel: Any, groups: list[Group], colors: dict[str, str]) -> None:
-    for g in groups:
+    for k, g in enumerate(groups):
         regrets = np.array([run.regrets for run in g.runs])
         mean = regrets.mean(axis=0)
         times = g.runs[0].times
-        panel.plot(times, mean, color=colors[g.learner], label=g.learner, linewidth=1.6)
+        style = "-" if k < len(PALETTE) else "--"  # colours repeat after so many
+        panel.plot(times, mean, style, color=colors[g.learner], label=g.learner, linewidth=1.6)
         if len(g.runs) > 1:
             error = regrets.std(axis=0, ddof=1) / np.sqrt(len(g.runs))
             panel.fill_between(times, mean - error, mean + error, color=colors[g.learner], alpha=0.2, linewidth=0)
@@ -48,7 +49,7 @@ def _draw_curves(panel: Any, groups: list[Group], colors: dict[str, str]) -> Non
     panel.set_ylabel("regret (mean ± s.e.; dots: policy updates)")
     panel.set_xlim(left=0)
     panel.set_ylim(bottom=0)
-    panel.legend(frameon=False, fontsize=9, loc="upper left")
+    panel.legend(frameon=False, fontsize=9 if len(groups) <= 8 else 7, loc="upper left", ncols=1 + (len(groups) > 8))
 
 
 def _draw_trade(panel: Any, groups: list[Group], colors: dict[str, str]) -> None:

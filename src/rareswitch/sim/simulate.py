@@ -10,7 +10,7 @@ from rareswitch.errors import InputError
 from rareswitch.learner import Feedback, Learner, Summary
 from rareswitch.sim.run import Run
 from rareswitch.sim.tally import Tally
-from rareswitch.validation import FloatArray, Sets, context_sets, finite_array, unit_ball, whole
+from rareswitch.validation import FloatArray, Sets, context_sets, finite_array, whole
 
 _CHUNK_NUMBERS = 1 << 18
 """How many context entries are held at a time: 2 MiB of them, about what a processor's cache holds."""
@@ -75,8 +75,9 @@ def simulate(
         while done < count:
             rest = Sets(sets.contexts[done:], sets.alive[done:], False)
             frozen = deployed == cap  # no further policy may be made, so nothing more is learned
+            if frozen or learner.walks:
+                learner.check(rest)
             if learner.walks and not frozen:
-                unit_ball(rest)
                 before = learner.updates
                 table = potential_rewards(world, rounds, seed=seed, first=first)[done:]
                 arms = learner.walk(rest, table, changes=horizon if cap is None else cap - deployed)

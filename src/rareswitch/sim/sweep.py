@@ -133,7 +133,10 @@ def _show(bar: Progress, before: int, detail: str, made: int) -> None:
 
 
 def _fingerprint(world: World, horizon: int, seed: int) -> str:
-    """Tells worlds apart by what they do: the name of their class, and a hash of some rounds and rewards."""
+    """Tells worlds apart by what they do: the name of their class, and a hash of some rounds and rewards.
+
+    A world that can differ elsewhere says so by its own ``content``.
+    """
     digest = hashlib.sha256()
     count = min(8, horizon)
     for first in (0, (horizon - count) // 2, horizon - count):
@@ -142,4 +145,5 @@ def _fingerprint(world: World, horizon: int, seed: int) -> str:
         rewards = world.rewards(np.asarray(rounds.means)[:, 0], seed=seed, first=first)
         for array in (rounds.contexts, rounds.means, rounds.alive, rewards):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+    digest.update(str(getattr(world, "content", "")).encode())
     return f"{type(world).__qualname__} {digest.hexdigest()[:16]}"

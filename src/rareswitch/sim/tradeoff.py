@@ -24,6 +24,10 @@ class Tradeoff:
     """By cap, from few policies to many; None, the last, are the runs without one."""
     interrupted: bool
     """Whether Ctrl-C ended it; the runs finished until then are all here."""
+    resumed: int
+    """How many runs were taken from the file."""
+    skipped: dict[tuple[str, str], str]
+    """Why a learner (by name) was not run in the world (by name): it is not made for it."""
 
 
 def tradeoff(
@@ -55,11 +59,16 @@ def tradeoff(
     if not caps:
         raise InputError("a trade-off needs at least one cap.")
     runs: dict[int | None, list[Run]] = {}
+    skipped: dict[tuple[str, str], str] = {}
+    resumed, interrupted = 0, False
     for cap in (*caps, None):
         makers = {label: partial(make, cap) for label, make in learners.items()}
         found = sweep(makers, {name: world}, horizons=[horizon], seeds=seeds, cap=cap, path=path, quiet=quiet)
         if found.runs:
             runs[cap] = found.runs
-        if found.interrupted:
-            return Tradeoff(runs=runs, interrupted=True)
-    return Tradeoff(runs=runs, interrupted=False)
+        skipped |= found.skipped
+        resumed += found.resumed
+        interrupted = found.interrupted
+        if interrupted:
+            break
+    return Tradeoff(runs=runs, interrupted=interrupted, resumed=resumed, skipped=skipped)

@@ -75,7 +75,7 @@ def test_a_cap_holds_for_every_learner(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (["simulate", "--learner", "oful", "--growth", "1"], "the growth factor C must be above 1; got 1"),
+        (["simulate", "--learner", "oful", "--growth", "1"], "the growth factor C must be a number above 1; got 1.0"),
         (
             ["simulate", "--learner", "linucb", "--growth", "2"],
             "--growth means nothing to linucb; it is for rarely-switch",

@@ -217,7 +217,7 @@ def test_nothing_is_learned_after_the_end() -> None:
 def test_bad_feedback_is_refused() -> None:
     learner = fresh()
     with pytest.raises(ContextNormError, match="has norm"):
-        one_batch(learner, scale=1.5)
+        learner.summarize(one_batch(learner, scale=1.5))
     contexts = WORLDS["gaussian"].draw(3, seed=1).contexts
     decisions = learner.policy.decide(contexts, seed=1)
     with pytest.raises(NonFiniteError, match="rewards"):

@@ -9,7 +9,7 @@ import pytest
 
 from rareswitch import simulate
 from rareswitch.env import World, make_world
-from rareswitch.errors import BatchError, ParameterError
+from rareswitch.errors import BatchError, ParameterError, ShapeError
 from rareswitch.learner import (
     OFUL,
     DeterminantGrowth,
@@ -24,7 +24,7 @@ from rareswitch.learner import (
     make_learner,
 )
 from rareswitch.learner.suplinrel import lower_triangular
-from rareswitch.policy import Layered
+from rareswitch.policy import Layered, Optimistic
 from rareswitch.policy.elimination import inverse_root
 from rareswitch.sim.simulate import potential_rewards
 from rareswitch.sim.tally import Tally
@@ -108,9 +108,17 @@ def test_rarely_switch_has_the_widths_of_its_mode(mode: Any, watched: Callable[.
         def first(precision: FloatArray) -> float:
             return NOISE * math.sqrt(2 * math.log(2 / 0.1) + np.linalg.slogdet(precision)[1]) + 1.0
 
-        multiplier = learner.confidence.multiplier
-        over_arms = NOISE * math.sqrt(2 * math.log(2 * k * horizon * 2 / 0.05)) + 1.0
-        assert multiplier <= over_arms  # κ_0 = 2 layers judge an arm, with probability δ/2 of failing
+        # κ_0 = 2 layers judge an arm, with probability δ/2 of failing, and each is frozen so many times at most
+        frozen = 1 + math.floor(d * math.log2(1 + horizon / d))
+        over_arms = math.sqrt(2 * math.log(2 * k * horizon * 2 / 0.05))
+        over_net = min(
+            math.sqrt(2 * (math.log(2 * 2 * frozen / 0.05) + d * math.log(1 + 2 / e))) / (1 - e)
+            for e in np.arange(0.05, 0.96, 0.05)
+        )
+        multiplier = NOISE * min(over_arms, over_net) + 1.0
+        assert over_arms < over_net
+        many = RarelySwitchSupLinUCB(dim=d, arms=10**6, horizon=horizon, noise=NOISE, delta=0.1)
+        assert many.confidence.multiplier == pytest.approx(NOISE * over_net + 1.0)
     compare(
         watched(learner, world, 1),
         algorithm_6(problem(world, horizon, 1), growth=2.0, first=first, multiplier=multiplier),
@@ -218,7 +226,7 @@ def test_a_learner_that_ignores_the_cap_is_held_to_it() -> None:
     """The learner is not asked: its clock may strike as often as it likes."""
 
     class Restless(OFUL):
-        def due(self, *args: Any) -> int:
+        def due(self, *args: Any, **settings: Any) -> int:
             return 1
 
         def _check_due(self, summary: Any) -> None:
@@ -260,17 +268,36 @@ def test_switches_stay_below_the_explicit_bound(dim: int, growth: float) -> None
 def test_the_clock_never_looks_at_rewards() -> None:
     """Other rewards for the same decisions: due at the same time."""
     world = place("gaussian")
-    learner = sized(OFUL, world)
+    learner = sized(OFUL, world, growth=1e6)
     rounds = world.draw(200, seed=1)
-    sets = learner.policy._checked(rounds.contexts, None)
-    decisions = learner.policy.decide(sets, seed=1)
-    due = learner.due(sets, decisions, None)
+    decisions = learner.policy.decide(rounds.contexts, seed=1)
+    due = learner.due(rounds.contexts, decisions)
     assert due is not None
     for reward in (0.0, 1.0):
         part = learner.summarize(Feedback.of(rounds.contexts[:3], decisions.upto(3), np.full(3, reward)))
-        rest = learner.policy._checked(rounds.contexts[3:], None)
-        later = learner.policy.decide(rest, seed=1, first=3)
-        assert due <= 3 or learner.due(rest, later, part) == due - 3
+        later = learner.policy.decide(rounds.contexts[3:], seed=1, first=3)
+        assert learner.due(rounds.contexts[3:], later, part) == due - 3
+
+
+@pytest.mark.parametrize("name", ["oful", "rarely-switch-suplinucb", "suplinucb"])
+@pytest.mark.parametrize("count", [60, 400])
+def test_a_policy_after_its_time_is_refused(name: str, count: int) -> None:
+    """Also at the horizon: a loop that never asks the clock would never change its policy, and must hear of it."""
+    world = place("gaussian")
+    learner = make_learner(name, dim=4, arms=6, horizon=400, noise=NOISE)
+    rounds = world.draw(count, seed=1)
+    decisions = learner.policy.decide(rounds.contexts, seed=1)
+    summary = learner.summarize(Feedback.of(rounds.contexts, decisions, np.zeros(count)))
+    with pytest.raises(BatchError, match=r"overdue: .* Ask due\(\) after how many"):
+        learner.next(summary)
+
+
+def test_due_wants_a_set_for_each_decision() -> None:
+    world = place("gaussian")
+    learner = sized(OFUL, world)
+    rounds = world.draw(5, seed=1)
+    with pytest.raises(ShapeError, match="3 context sets were given for 5 decisions"):
+        learner.due(rounds.contexts[:3], learner.policy.decide(rounds.contexts, seed=1))
 
 
 @pytest.mark.parametrize("name", ["oful", "rarely-switch-suplinucb", "suplinucb"])
@@ -297,17 +324,15 @@ def test_the_growth_clock_survives_any_split_of_the_feedback() -> None:
     world = place("gaussian")
     learner = sized(OFUL, world, growth=1e9)
     rounds = world.draw(300, seed=1)
-    sets = learner.policy._checked(rounds.contexts, None)
-    decisions = learner.policy.decide(sets, seed=1)
-    due = learner.due(sets, decisions, None)
+    decisions = learner.policy.decide(rounds.contexts, seed=1)
+    due = learner.due(rounds.contexts, decisions)
     assert due is not None
     assert due > 30
     summary = None
     made = 0
     while made < due:
         piece = learner.policy.decide(rounds.contexts[made : made + 7], seed=1, first=made)
-        part_sets = learner.policy._checked(rounds.contexts[made : made + 7], None)
-        found = learner.due(part_sets, piece, summary)
+        found = learner.due(rounds.contexts[made : made + 7], piece, summary)
         count = 7 if found is None else found
         part = learner.summarize(Feedback.of(rounds.contexts[made : made + count], piece.upto(count), np.zeros(count)))
         summary = part if summary is None else summary + part
@@ -357,6 +382,64 @@ def test_thompson_draws_follow_the_posterior() -> None:
     assert (np.abs(draws.mean(axis=0) - learner.total.estimate(ridge=2.0)) <= 6 * spread / math.sqrt(count)).all()
     errors = np.abs(np.cov(draws.T) - covariance) / np.outer(spread, spread)
     assert errors.max() <= 6 * math.sqrt(2 / count)
+
+
+def test_the_layers_by_hand() -> None:
+    """One layer, two arms: the sure play r + ω, the unsure the widest, the last of Algorithm 6 the largest r."""
+    x = np.eye(2)
+    for exploit, estimates, optimistic, expected, layer in (
+        (0.5, [0.0, 0.1], True, 0, -1),  # widths 0.3 and 0.1: the first reaches higher, and looks worse
+        (0.2, [0.0, 0.1], True, 0, 0),  # the widest
+        (0.2, [0.0, 0.1], False, 1, 0),  # the last layer's best estimate
+        (0.0, [0.0, 0.1], False, 1, 0),
+    ):
+        policy = Layered(
+            estimates=np.array([estimates]),
+            roots=np.diag([0.3, 0.1])[None],
+            thresholds=np.array([0.25]),
+            optimistic=optimistic,
+            exploit=exploit,
+        )
+        assert policy.probabilities(x).argmax() == expected
+        assert policy.layers(x) == layer
+    sure = Layered(
+        estimates=np.array([[0.0, 0.1]]), roots=np.diag([0.3, 0.1])[None], thresholds=np.ones(1), optimistic=True
+    )
+    assert sure.probabilities(x).tolist() == [1.0, 0.0]  # the last layer decides, however sure it is
+
+
+def test_ties_are_ties_to_the_last_digits_only() -> None:
+    for gap, expected in ((1e-8, 1), (1e-11, 0)):
+        sampler = Optimistic(estimate=np.array([1.0, 1.0 + gap]), root=np.zeros((2, 2)))
+        assert sampler.probabilities(np.eye(2) / 2).argmax() == expected
+
+
+def test_a_learner_without_widths_learns_all_the_same() -> None:
+    learner = sized(RarelySwitchSupLinUCB, place("gaussian"), confidence=0.0)
+    simulate(learner, place("gaussian"), seed=1)
+    assert learner.current[-1].count > 0
+    assert learner.updates > 10
+
+
+@pytest.mark.parametrize("bad", [{"delta": 2.0}, {"delta": "a"}, {"ridge": 0.0}, {"ridge": None}, {"ridge": -1.0}])
+def test_bad_settings_of_rarely_switch_are_explained(bad: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match=next(iter(bad))):
+        RarelySwitchSupLinUCB(dim=3, arms=4, horizon=100, **bad)
+
+
+def test_the_published_constants_of_the_suplin_family() -> None:
+    sizes = {"dim": 3, "arms": 5, "horizon": 1000, "delta": 0.1}
+    tests = 2 * 5 * 1000 / 0.1
+    assert SupLinUCB(**sizes, confidence="paper").confidence.multiplier == pytest.approx(  # type: ignore[arg-type]
+        1 + math.sqrt(0.5 * math.log(tests))
+    )
+    assert SupLinRel(**sizes, confidence="paper").confidence.multiplier == pytest.approx(math.sqrt(math.log(tests)))
+    assert SupLinRel(**sizes, noise=0.3).confidence.multiplier == pytest.approx(
+        0.3 * math.sqrt(2 * math.log(tests * 7))
+    )
+    with pytest.raises(ParameterError, match="suplinrel truncates in place of a ridge"):
+        SupLinRel(**sizes, ridge=1.0)
+    assert SupLinRel(**sizes, norm=1.0).settings != SupLinRel(**sizes, norm=2.0).settings
 
 
 def test_layers_must_fit_together() -> None:

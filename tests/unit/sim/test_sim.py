@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate, sweep
-from rareswitch.env import Rounds, World, make_world
+from rareswitch.env import Rounds, SequenceWorld, World, make_world
 from rareswitch.errors import ContextNormError, FileFormatError, InputError, MissingExtraError, NonFiniteError
-from rareswitch.learner import BatchedLearner, BatchLinUCB, BatchLinUCBDG, make_learner
+from rareswitch.learner import BaSE, BatchedLearner, BatchLinUCB, BatchLinUCBDG, make_learner
 from rareswitch.sim import load_runs
 from rareswitch.sim.progress import Progress
 from rareswitch.sim.run import checkpoints
@@ -260,3 +260,38 @@ def test_dg_learns_to_explore_where_g_optimal_play_is_weak() -> None:
     assert regrets["batch-linucb-dg-certified"] < 0.8 * regrets["batch-linucb-kw"]
     assert regrets["batch-linucb-dg"] < 0.8 * regrets["batch-linucb-kw"]
     assert isinstance(make_learner("batch-linucb-dg", dim=2, arms=2, horizon=10), BatchLinUCBDG)
+
+
+def test_runs_under_another_cap_are_other_runs(tmp_path: Path) -> None:
+    path = tmp_path / "runs.parquet"
+    runs = [
+        sweep({"a": make}, {"w": WORLD}, horizons=[300], seeds=[0], cap=cap, path=path) for cap in (None, 2, 3, 2, None)
+    ]
+    assert [found.resumed for found in runs] == [0, 0, 0, 1, 1]
+    assert [found.runs[0].updates for found in runs] == [4, 2, 3, 2, 4]
+
+
+def test_sequences_that_differ_in_one_round_are_other_worlds(tmp_path: Path) -> None:
+    contexts = WORLD.draw(300, seed=1).contexts
+    edited = contexts.copy()
+    edited[70] *= 0.5
+    path = tmp_path / "runs.parquet"
+    for array, resumed in ((contexts, 0), (contexts, 1), (edited, 0)):
+        world = SequenceWorld.from_array(array)
+        assert sweep({"a": make}, {"w": world}, horizons=[300], seeds=[0], path=path).resumed == resumed
+
+
+def test_learners_are_skipped_where_they_do_not_fit() -> None:
+    def plain(world: World, horizon: int, seed: int) -> BaSE:
+        return BaSE(dim=world.dim, arms=world.arms, horizon=horizon)
+
+    found = sweep({"base": plain, "a": make}, {"w": WORLD}, horizons=[50, 60], seeds=[0, 1])
+    assert [run.learner for run in found.runs] == ["a"] * 4
+    assert "plain arms" in found.skipped["base", "w"]
+
+
+def test_a_horizon_longer_than_the_world_is_refused() -> None:
+    world = SequenceWorld.from_array(WORLD.draw(40, seed=1).contexts)
+    with pytest.raises(InputError, match=r"has 40 rounds and the horizon is 41\. Make the horizon shorter"):
+        simulate(learner(41), world, seed=1)
+    assert simulate(learner(40), world, seed=1).horizon == 40

@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+
+from rareswitch.env import LowerBoundWorld, World, make_world, switch_lower_bound
+from rareswitch.learner import OFUL, Learner
+from rareswitch.report.tradeoff import draw_tradeoff, tradeoff_table
+from rareswitch.sim import Tradeoff, tradeoff
+
+WORLD = LowerBoundWorld(horizon=1000, stages=3, dim=2)
+
+
+def make(cap: int | None, world: World, horizon: int, seed: int) -> Learner:
+    return OFUL(dim=world.dim, arms=world.arms, horizon=horizon)
+
+
+@pytest.fixture(scope="module")
+def found() -> Tradeoff:
+    return tradeoff({"oful": make}, WORLD, horizon=1000, caps=[4, 1, 4], seeds=range(3))
+
+
+def test_the_theorem_is_drawn_at_the_scale_of_the_instance(found: Tradeoff) -> None:
+    (panel,) = draw_tradeoff(found, WORLD).axes
+    (line,) = [line for line in panel.lines if str(line.get_label()).startswith("formula")]
+    scale = WORLD.context_scale * WORLD.theta_scale
+    assert scale < 0.9
+    for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True):
+        assert y == pytest.approx(scale * switch_lower_bound(horizon=1000, dim=2, switches=x))
+    labels = [text.get_text() for text in panel.get_legend().get_texts()]
+    assert "(a theorem for no number of policies at this T)" in labels
+    assert any("3 stages" in text.get_text() for text in panel.texts)
+
+
+def test_other_worlds_have_no_theorem(found: Tradeoff) -> None:
+    (panel,) = draw_tradeoff(found, make_world("gaussian", dim=2, arms=2, noise=1.0)).axes
+    assert not [line for line in panel.lines if str(line.get_label()).startswith("formula")]
+
+
+def test_the_table_has_a_row_for_each_cap(found: Tradeoff) -> None:
+    rows = tradeoff_table(found).splitlines()[2:]
+    assert [row.split()[0] for row in rows] == ["1", "4", "no"]
+    mean = np.mean([run.regret for run in found.runs[4]])
+    assert f"{mean:,.0f} ±" in rows[1]
+    assert rows[1].endswith("(4)")
