@@ -155,12 +155,12 @@ class Recorded:
 
     def __init__(self, world: LinearWorld, horizon: int) -> None:
         self.dim, self.arms = world.dim, world.arms
-        self.rounds = world.draw(horizon, seed=1)
+        self.drawn = world.draw(horizon, seed=1)
         self.noise: FloatArray = world.noise.draw(horizon, seed=1)
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
         part = slice(first, first + count)
-        return Rounds(contexts=self.rounds.contexts[part], means=self.rounds.means[part])
+        return Rounds(contexts=self.drawn.contexts[part], means=self.drawn.means[part])
 
     def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
         return means + self.noise[first : first + len(means)]
@@ -179,7 +179,7 @@ def simulation(horizon: int) -> Iterator[Row]:
         learner = NumpyLinUCB(10)
         regret = 0.0
         for t in range(steps):
-            x, means = recorded.rounds.contexts[t], recorded.rounds.means[t]
+            x, means = recorded.drawn.contexts[t], recorded.drawn.means[t]
             arm = learner.decide(x)
             regret += means.max() - means[arm]
             learner.update(x[arm], means[arm] + recorded.noise[t])

@@ -82,7 +82,9 @@ class NumpyRarelySwitch:
             arms = arms[estimates >= estimates.max() - 2.0 * accuracy]
             self.taught = layer
             left = x[arms]
-            estimates, widths = left @ layer.theta, layer.widths(left)
+            estimates = left @ layer.theta
+            if layer is not self.layers[-1]:
+                widths = layer.widths(left)
         return int(arms[estimates.argmax()])
 
     def update(self, x: FloatArray, reward: float) -> None:

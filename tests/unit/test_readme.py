@@ -25,3 +25,9 @@ def test_console_blocks_print_what_they_show(tmp_path: Path) -> None:
             check=True,
         )
         assert done.stdout.strip() == shown.strip()
+
+
+def test_what_the_readme_links_to_exists() -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", README.read_text())
+    assert "docs/demo.png" in links
+    assert [link for link in links if not (README.parent / link).exists()] == []

@@ -82,6 +82,6 @@ class Summary:
             start=self.start,
             stop=other.stop,
             policy_id=self.policy_id,
-            stats=tuple(a + b for a, b in zip(self.stats, other.stats, strict=True)),
+            stats=tuple(a + b if b.count else a for a, b in zip(self.stats, other.stats, strict=True)),
             sample=ContextSets.concatenate(samples) if samples else None,
         )

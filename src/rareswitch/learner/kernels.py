@@ -56,6 +56,93 @@ def first_growth(features, layers, roots, growths, bar):  # type: ignore[no-unty
 
 
 @compiled
+def advance_optimist(contexts, alive, estimate, root, running, growth, bar, arms):  # type: ignore[no-untyped-def]
+    """Decide as :class:`~rareswitch.policy.Optimistic` until the determinant has grown to ``bar``; how many decisions.
+
+    ``running`` (d, d), L⁻¹ of all data, and ``growth`` (1,), since the policy was made, are carried along.
+    """
+    n, arm_count, dim = contexts.shape
+    most = padded_length(arm_count)
+    columns = lane_zeros(dim, most)
+    zero = lane_zeros(1, most)
+    center = lane_zeros(1, most)
+    width = lane_zeros(1, most)
+    place = np.zeros(arm_count, dtype=np.int64)
+    factors = np.ascontiguousarray(estimate).reshape((1, dim))
+    image = np.zeros(dim)
+    sums = np.zeros(dim)
+    for s in range(n):
+        left = gather(contexts, alive, s, columns, place)
+        length = padded_length(left)
+        triangular_squares(width, root, columns, dim, length)
+        add_rows(center, zero, 0, factors, 0, columns, dim, length)
+        for i in range(length):
+            center[0, i] += math.sqrt(width[0, i])
+        arms[s] = place[largest(center, left)]
+        growth[0] *= absorb(running, contexts[s, arms[s]], image, sums)
+        if growth[0] >= bar:
+            return s + 1
+    return n
+
+
+@compiled
+def advance_layers(  # type: ignore[no-untyped-def]
+    contexts, alive, estimates, roots, thresholds, running, growths, bar, arms, layers
+):
+    """Decide by intervals of layer 0 and then as :class:`~rareswitch.policy.Layered`, until a determinant has grown.
+
+    How many decisions that are. ``running`` (S, d, d) and ``growths`` (S,) are carried along, as above.
+    """
+    n, arm_count, dim = contexts.shape
+    most = padded_length(arm_count)
+    columns = lane_zeros(dim, most)
+    zero = lane_zeros(1, most)
+    center = lane_zeros(1, most)
+    width = lane_zeros(1, most)
+    place = np.zeros(arm_count, dtype=np.int64)
+    image = np.zeros(dim)
+    sums = np.zeros(dim)
+    for s in range(n):
+        left = gather(contexts, alive, s, columns, place)
+        for k in range(estimates.shape[0]):
+            length = padded_length(left)
+            add_rows(center, zero, 0, estimates, k, columns, dim, length)
+            triangular_squares(width, roots[k], columns, dim, length)
+            for i in range(length):
+                width[0, i] = math.sqrt(width[0, i])
+            if k == 0:
+                left = keep_intervals(center, width, left, columns, place)
+            chosen = layer_choice(center, width, left, k, estimates.shape[0], thresholds[k], False, 0.0, layers, s)
+            if chosen >= 0:
+                arms[s] = place[chosen]
+                break
+            left = layer_survivors(center, width, left, thresholds[k], False, columns, place)
+        k = layers[s]
+        growths[k] *= absorb(running[k], contexts[s, arms[s]], image, sums)
+        if growths[k] >= bar:
+            return s + 1
+    return n
+
+
+@compiled
+def keep_intervals(center, width, left, columns, place):  # type: ignore[no-untyped-def]
+    """Move the arms whose upper end reaches the highest lower end to the front; how many they are."""
+    bar = center[0, 0] - width[0, 0]
+    for i in range(1, left):
+        bar = max(bar, center[0, i] - width[0, i])
+    kept = 0
+    for i in range(left):
+        if center[0, i] + width[0, i] >= bar:
+            place[kept] = place[i]
+            center[0, kept] = center[0, i]
+            width[0, kept] = width[0, i]
+            for j in range(columns.shape[0]):
+                columns[j, kept] = columns[j, i]
+            kept += 1
+    return kept
+
+
+@compiled
 def learn(root, estimate, gram, moment, x, reward, image, sums):  # type: ignore[no-untyped-def]
     """Add one observation to a linear model, kept as L⁻¹, Λ⁻¹ξ, Σ xxᵀ and ξ; the growth of det Λ."""
     dim = len(x)

@@ -29,11 +29,13 @@ class LayeredLearner(Learner):
 
     def __init__(self, *, dim: int, arms: int, horizon: int) -> None:
         super().__init__(dim=dim, arms=arms, horizon=horizon)
-        empty = (Stats.zero(self.dim),) * self.layer_count
+        self._nothing = Stats.zero(self.dim)
+        empty = (self._nothing,) * self.layer_count
         self.current: tuple[Stats, ...] = empty
         """By layer, of the decisions before ``start`` that taught it."""
         self.frozen: tuple[Stats, ...] = empty
         """What the policy rests on."""
+        self._pending: Summary | None = None
         self.policy = self._make_policy()
 
     @property
@@ -111,12 +113,23 @@ class LayeredLearner(Learner):
             )
 
     def _stats(self, feedback: Feedback) -> tuple[Stats, ...]:
-        layers = self.layers(feedback.sets)
-        features, rewards = feedback.features, feedback.rewards
-        return tuple(
-            Stats.of(features[layers == k], rewards[layers == k]) if (layers == k).any() else Stats.zero(self.dim)
-            for k in range(self.layer_count)
+        return self._by_layer(feedback.features, feedback.rewards, self.layers(feedback.sets))
+
+    def _by_layer(self, features: FloatArray, rewards: FloatArray, layers: IntArray) -> tuple[Stats, ...]:
+        taught = [layers == k for k in range(self.layer_count)]
+        return tuple(Stats.of(features[at], rewards[at]) if at.any() else self._nothing for at in taught)
+
+    def _stretch(self, features: FloatArray, rewards: FloatArray, layers: IntArray) -> Summary:
+        """What the current policy has done, the decisions just walked through included."""
+        start = self.start if self._pending is None else self._pending.stop
+        part = Summary(
+            start=start,
+            stop=start + len(rewards),
+            policy_id=self.policy.id,
+            stats=self._by_layer(features, rewards, layers),
+            sample=None,
         )
+        return part if self._pending is None else self._pending + part
 
     def _learn(self, summary: Summary) -> Policy:
         self.current = self._now(summary)

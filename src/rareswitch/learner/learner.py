@@ -1,7 +1,7 @@
 """What every learner is: the only maker of policies, with a clock that says when the next one is due."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,15 @@ from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.policy import Decisions, Policy
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray, IntArray, Sets, context_sets, unit_ball, whole
+
+
+class Walk(NamedTuple):
+    """The first of the sets that a learner was given to walk through."""
+
+    arms: IntArray
+    """(m,) what it chose."""
+    ends: IntArray | None
+    """The decision counts at which policies retired on the way; None if that is after every step."""
 
 
 class Learner(ABC):
@@ -23,11 +32,12 @@ class Learner(ABC):
     name: ClassVar[str]
     """What it is called on the command line."""
     walks: bool = False
-    """Whether it has :meth:`walk`: its policy changes at every step, and that loop is compiled."""
+    """Whether it has :meth:`walk`, which runs the loop in compiled steps."""
 
     def __init__(self, *, dim: int, arms: int, horizon: int) -> None:
         self.dim = whole("dim", dim)
         self.arms = whole("arms", arms)
+        """The most arms in a set."""
         self.horizon = whole("horizon", horizon, low=2)
         self.policy: Policy
         """The frozen policy that makes the decisions from ``start`` on."""
@@ -122,8 +132,8 @@ class Learner(ABC):
         self.stop = self._next_stop(summary)
         return self.policy
 
-    def walk(self, sets: Sets, rewards: FloatArray, *, changes: int) -> IntArray:
-        """Decide, learn and change the policy step by step, as the loop would, until ``changes`` are used up.
+    def walk(self, sets: Sets, rewards: FloatArray, *, changes: int) -> Walk:
+        """Decide, learn and change the policy as the loop would, until ``changes`` are used up.
 
         Parameters
         ----------
@@ -131,13 +141,8 @@ class Learner(ABC):
             The next context sets, n of them, none past the horizon.
         rewards
             (n, K) what each arm would pay; only the entries of chosen arms are looked at.
-
-        Returns
-        -------
-        array (m,)
-            The chosen arms of the m ≤ n sets that were walked through.
         """
-        raise NotImplementedError(f"{self.name} does not change its policy at every step.")
+        raise NotImplementedError(f"{self.name} has no compiled steps.")
 
     def _check_due(self, summary: Summary) -> None:
         """Refuse a summary that ends where the policy does not retire."""

@@ -5,10 +5,11 @@ from typing import ClassVar
 import numpy as np
 
 from rareswitch.learner.kernels import walk_optimist
+from rareswitch.learner.learner import Walk
 from rareswitch.learner.pooled import PooledLearner
 from rareswitch.policy import Optimistic, Policy
 from rareswitch.policy.elimination import inverse_root
-from rareswitch.validation import FloatArray, IntArray, Sets
+from rareswitch.validation import FloatArray, Sets
 
 
 class LinUCB(PooledLearner):
@@ -30,7 +31,7 @@ class LinUCB(PooledLearner):
         sampler = Optimistic.of(estimate, self.precision(), level.multiplier(self.log_growth()))
         return Policy(dim=self.dim, sampler=sampler)
 
-    def walk(self, sets: Sets, rewards: FloatArray, *, changes: int) -> IntArray:
+    def walk(self, sets: Sets, rewards: FloatArray, *, changes: int) -> Walk:
         steps = min(len(sets.contexts), changes)
         arms = np.empty(steps, dtype=np.int64)
         gram, moment = self.total.gram.copy(), self.total.moment.copy()
@@ -51,4 +52,4 @@ class LinUCB(PooledLearner):
             arms,
         )
         self._walked(steps, gram, moment, rewards[np.arange(steps), arms])
-        return arms
+        return Walk(arms, None)

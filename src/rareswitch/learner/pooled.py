@@ -55,6 +55,7 @@ class PooledLearner(Learner):
         )
         self.total = Stats.zero(self.dim)
         """Of all decisions before ``start``."""
+        self._pending: Summary | None = None
         self.walks = isinstance(self.clock, EveryStep)
         self.policy = self._make_policy()
         self.stop = self._latest()
@@ -132,6 +133,18 @@ class PooledLearner(Learner):
         if isinstance(self.clock, DeterminantGrowth):
             return self.horizon
         return self.clock.end(self.updates, self.start, 1.0)
+
+    def _stretch(self, features: FloatArray, rewards: FloatArray) -> Summary:
+        """What the current policy has done, the decisions just walked through included."""
+        start = self.start if self._pending is None else self._pending.stop
+        part = Summary(
+            start=start,
+            stop=start + len(rewards),
+            policy_id=self.policy.id,
+            stats=(Stats.of(features, rewards),),
+            sample=None,
+        )
+        return part if self._pending is None else self._pending + part
 
     def _walked(self, steps: int, gram: FloatArray, moment: FloatArray, rewards: FloatArray) -> None:
         """Take over where a walk of so many steps ended."""

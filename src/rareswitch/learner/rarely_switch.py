@@ -7,11 +7,14 @@ import numpy as np
 
 from rareswitch.confidence import ConfidenceMode, self_normalized
 from rareswitch.confidence import confidence as independent
-from rareswitch.learner.clocks import growth_factor, most_switches
+from rareswitch.learner.clocks import TOLERANCE, growth_factor, most_switches
+from rareswitch.learner.kernels import advance_layers
 from rareswitch.learner.layered import LayeredLearner
+from rareswitch.learner.learner import Walk
 from rareswitch.policy import Elimination, Layered, Policy
 from rareswitch.policy.elimination import inverse_root
-from rareswitch.validation import FloatArray, number, whole
+from rareswitch.stats import Stats
+from rareswitch.validation import FloatArray, Sets, number, whole
 
 
 class RarelySwitchSupLinUCB(LayeredLearner):
@@ -82,7 +85,9 @@ class RarelySwitchSupLinUCB(LayeredLearner):
         """Of layer 0."""
         self.accuracies: FloatArray = dim**1.5 / math.sqrt(horizon) * 0.5 ** np.arange(self.kappa + 1)
         """(κ_0 + 1,) ϖ"""
+        self._models: tuple[tuple[Stats, FloatArray, FloatArray], ...] = ()
         super().__init__(dim=dim, arms=arms, horizon=horizon)
+        self.walks = True
 
     @property
     def layer_count(self) -> int:
@@ -106,13 +111,55 @@ class RarelySwitchSupLinUCB(LayeredLearner):
 
     def _make_policy(self) -> Policy:
         ridge = self.confidence.ridge
-        estimates = np.array([stats.estimate(ridge=ridge) for stats in self.frozen])
-        roots = np.array([inverse_root(self.precision(stats)) for stats in self.frozen])
-        grown = float(np.linalg.slogdet(self.precision(self.frozen[0]) / ridge)[1])
-        roots[0] *= self.first_confidence.multiplier(max(0.0, grown))
-        roots[1:] *= self.confidence.multiplier
+        old = self._models or (None,) * self.layer_count
+        self._models = tuple(  # most layers are as they were in the policy before
+            was if was is not None and was[0] is stats else (stats, stats.estimate(ridge=ridge), self._root(k, stats))
+            for k, (stats, was) in enumerate(zip(self.frozen, old, strict=True))
+        )
+        estimates = np.array([estimate for _, estimate, _ in self._models])
+        roots = np.array([root for _, _, root in self._models])
         return Policy(
             dim=self.dim,
             eliminations=(Elimination(estimate=estimates[0], root=roots[0]),),
             sampler=Layered(estimates=estimates, roots=roots, thresholds=self.accuracies),
         )
+
+    def _root(self, layer: int, stats: Stats) -> FloatArray:
+        """α_κ·L⁻¹."""
+        precision = self.precision(stats)
+        multiplier = self.confidence.multiplier
+        if layer == 0:
+            grown = float(np.linalg.slogdet(precision / self.confidence.ridge)[1])
+            multiplier = self.first_confidence.multiplier(max(0.0, grown))
+        return np.asarray(multiplier * inverse_root(precision))
+
+    def walk(self, sets: Sets, rewards: FloatArray, *, changes: int) -> Walk:
+        count, done = len(sets.contexts), 0
+        arms, layers, ends = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64), []
+        bar = self.growth * (1.0 - TOLERANCE)
+        while done < count and changes > 0:
+            sampler = self.policy.sampler
+            assert isinstance(sampler, Layered)
+            now = self._now(self._pending)
+            growths = self._growths(now)
+            steps = advance_layers(
+                sets.contexts[done:],
+                sets.alive[done:],
+                sampler.estimates,
+                sampler.roots,
+                sampler.thresholds,
+                np.array([inverse_root(self.precision(stats)) for stats in now]),
+                growths,
+                bar,
+                arms[done:],
+                layers[done:],
+            )
+            at = np.arange(done, done + steps)
+            done += steps
+            self._pending = self._stretch(sets.contexts[at, arms[at]], rewards[at, arms[at]], layers[at])
+            if (growths >= bar).any() or self._pending.stop == self.horizon:
+                ends.append(self._pending.stop)
+                self.next(self._pending)
+                self._pending = None
+                changes -= 1
+        return Walk(arms[:done], np.array([end for end in ends if end < self.horizon], dtype=np.int64))

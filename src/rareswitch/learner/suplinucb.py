@@ -8,10 +8,11 @@ import numpy as np
 from rareswitch.confidence import Confidence, ConfidenceMode, confidence
 from rareswitch.learner.kernels import walk_layers
 from rareswitch.learner.layered import LayeredLearner
+from rareswitch.learner.learner import Walk
 from rareswitch.policy import Layered, Policy
 from rareswitch.policy.elimination import inverse_root
 from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray, IntArray, Sets, number, whole
+from rareswitch.validation import FloatArray, Sets, number, whole
 
 
 class SupLinUCB(LayeredLearner):
@@ -100,7 +101,7 @@ class SupLinUCB(LayeredLearner):
         )
         return Policy(dim=self.dim, sampler=sampler)
 
-    def walk(self, sets: Sets, rewards: FloatArray, *, changes: int) -> IntArray:
+    def walk(self, sets: Sets, rewards: FloatArray, *, changes: int) -> Walk:
         count, ridge = len(sets.contexts), self.confidence.ridge
         arms = np.empty(count, dtype=np.int64)
         layers = np.empty(count, dtype=np.int64)
@@ -137,4 +138,4 @@ class SupLinUCB(LayeredLearner):
         self.updates += int((layers >= 0).sum()) - bool(self.done and layers[-1] >= 0)
         if not self.done:
             self.policy = self._make_policy()
-        return arms
+        return Walk(arms, None)

@@ -6,11 +6,12 @@ import numpy as np
 
 from rareswitch.learner.clocks import EveryStep
 from rareswitch.learner.kernels import walk_sampler
+from rareswitch.learner.learner import Walk
 from rareswitch.learner.pooled import PooledLearner
 from rareswitch.policy import Policy, PosteriorDraws
 from rareswitch.policy.elimination import inverse_root
 from rareswitch.rng import normals
-from rareswitch.validation import FloatArray, IntArray, Sets, number, whole
+from rareswitch.validation import FloatArray, Sets, number, whole
 
 STALE_DRAWS = 128
 
@@ -59,7 +60,7 @@ class ThompsonSampling(PooledLearner):
         spread = self.scale * level.noise * z @ inverse_root(self.precision())
         return Policy(dim=self.dim, sampler=PosteriorDraws(draws=self.total.estimate(ridge=level.ridge) + spread))
 
-    def walk(self, sets: Sets, rewards: FloatArray, *, changes: int) -> IntArray:
+    def walk(self, sets: Sets, rewards: FloatArray, *, changes: int) -> Walk:
         steps = min(len(sets.contexts), changes)
         arms = np.empty(steps, dtype=np.int64)
         gram, moment = self.total.gram.copy(), self.total.moment.copy()
@@ -76,4 +77,4 @@ class ThompsonSampling(PooledLearner):
             arms,
         )
         self._walked(steps, gram, moment, rewards[np.arange(steps), arms])
-        return arms
+        return Walk(arms, None)

@@ -28,7 +28,7 @@ class Run:
     batch_ends: IntArray
     """(updates,) the decision count at which each policy retired; empty for a learner that changes at every step."""
     survivors: FloatArray
-    """(updates,) mean number of arms that the eliminations left, by policy; empty as above."""
+    """(updates,) mean number of arms that the eliminations left, by policy; empty for a learner with compiled steps."""
 
     def summary(self) -> dict[str, Any]:
         """What ``--json`` prints."""

@@ -80,10 +80,11 @@ def simulate(
             if learner.walks and not frozen:
                 before = learner.updates
                 table = potential_rewards(world, rounds, seed=seed, first=first)[done:]
-                arms = learner.walk(rest, table, changes=horizon if cap is None else cap - deployed)
+                walk = learner.walk(rest, table, changes=horizon if cap is None else cap - deployed)
                 deployed += learner.updates - before
-                tally.add(rounds, done, arms, None)
-                done += len(arms)
+                tally.add(rounds, done, walk.arms, None)
+                tally.retired(walk.ends)
+                done += len(walk.arms)
                 continue
             # looking far ahead is wasted where the next policy comes soon
             ahead = count - done if frozen else min(count - done, learner.stop - first - done, window)
@@ -123,10 +124,10 @@ def simulate(
 def _check_match(learner: Learner, world: World) -> None:
     if learner.start or learner.done:
         raise InputError("simulate needs a fresh learner; this one has begun a run already. Make a new one.")
-    if (world.dim, world.arms) != (learner.dim, learner.arms):
+    if world.dim != learner.dim or world.arms > learner.arms:
         raise InputError(
-            f"the learner is for {learner.arms} arms in {learner.dim} dimensions, the world has {world.arms} in "
-            f"{world.dim}."
+            f"the learner is for at most {learner.arms} arms in {learner.dim} dimensions, the world has {world.arms} "
+            f"in {world.dim}."
         )
     check_length(world, learner.horizon)
 
@@ -134,7 +135,7 @@ def _check_match(learner: Learner, world: World) -> None:
 def check_length(world: World, horizon: int) -> None:
     """Refuse a horizon that is longer than the world."""
     rounds = getattr(world, "rounds", None)
-    if rounds is not None and rounds < horizon:
+    if isinstance(rounds, int) and rounds < horizon:
         raise InputError(
             f"the world {type(world).__name__} has {rounds} rounds and the horizon is {horizon}. Make the horizon "
             "shorter or the sequence longer."

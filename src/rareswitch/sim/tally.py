@@ -22,7 +22,7 @@ class Tally:
         self._left = 0
         self._ends: list[int] = []
         self._survivors: list[float] = []
-        self._stepped = False
+        self._stepped = self._walked = False
 
     def add(self, rounds: Rounds, start: int, arms: IntArray, survivors: IntArray | None) -> None:
         """Count decisions for the rounds from index ``start`` on; ``survivors`` is None where none are reported."""
@@ -35,7 +35,7 @@ class Tally:
         self._read, self.total = upto, float(cumulative[-1])
         self._made += len(arms)
         if survivors is None:
-            self._stepped = True
+            self._walked = True
         else:
             self._left += int(survivors.sum())
 
@@ -46,6 +46,13 @@ class Tally:
         self._survivors.append(self._left / (self._made - since))
         self._left = 0
 
+    def retired(self, ends: IntArray | None) -> None:
+        """Policies have retired on a walk, after so many decisions; None if one does after every step."""
+        if ends is None:
+            self._stepped = True
+        else:
+            self._ends.extend(ends.tolist())
+
     def run(self, **facts: Any) -> Run:
         """The finished run."""
         return Run(
@@ -54,6 +61,6 @@ class Tally:
             times=self.times,
             regrets=self.regrets,
             batch_ends=np.array([] if self._stepped else self._ends, dtype=np.int64),
-            survivors=np.array([] if self._stepped else self._survivors),
+            survivors=np.array([] if self._walked else self._survivors),
             **facts,
         )

@@ -180,9 +180,9 @@ def test_suplinrel_steps_as_printed(where: str, watched: Callable[..., Played]) 
     assert sum(stats.count > 0 for stats in learner.current) >= 2
 
 
-@pytest.mark.parametrize("make", [LinUCB, ThompsonSampling, SupLinUCB])
-def test_walking_is_the_loop_step_by_step(make: Any, watched: Callable[..., Played]) -> None:
-    """The compiled steps decide as the frozen policies would, one a step."""
+@pytest.mark.parametrize("make", [LinUCB, ThompsonSampling, SupLinUCB, OFUL, RarelySwitchSupLinUCB])
+def test_walking_is_the_loop(make: Any, watched: Callable[..., Played]) -> None:
+    """The compiled steps decide as the frozen policies would, and change them when the clock says."""
     world = place("varying")
     walking, stepping = (sized(make, world, 300, confidence=0.3) for _ in range(2))
     assert walking.walks
@@ -191,7 +191,9 @@ def test_walking_is_the_loop_step_by_step(make: Any, watched: Callable[..., Play
     assert found.arms == expected.arms
     assert walking.updates == stepping.updates
     assert len(expected.switches) == stepping.updates - 1
-    parts = (walking.current, stepping.current) if make is SupLinUCB else ((walking.total,), (stepping.total,))
+    assert found.switches == (expected.switches if make in (OFUL, RarelySwitchSupLinUCB) else [])
+    layered = make in (SupLinUCB, RarelySwitchSupLinUCB)
+    parts = (walking.current, stepping.current) if layered else ((walking.total,), (stepping.total,))
     for a, b in zip(*parts, strict=True):
         # the last decision is walked through, and never learned from where the loop steps
         assert abs(a.count - b.count) <= 1
