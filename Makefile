@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench clean
+.PHONY: help demo contest test check format bench clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -20,6 +20,9 @@ $(VENV)/installed: pyproject.toml
 
 demo: $(VENV)/installed ## Show what rareswitch does, with a table and a picture
 	@$(BIN)/rareswitch demo --plot demo.png
+
+contest: $(VENV)/installed ## Every learner in every world, for hours; resumable. DATA=folder adds MovieLens
+	@$(BIN)/rareswitch contest $(if $(DATA),--data '$(DATA)') --out contest.parquet --plots contest --markdown contest/contest.md
 
 test: $(VENV)/installed ## Run all tests
 	@$(BIN)/python -m pytest -q
@@ -45,8 +48,9 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run
 	$(BENCH)/bin/python benchmarks/design.py --out benchmarks/design.md || status=1; \
 	$(BENCH)/bin/python benchmarks/batched.py --out benchmarks/batched.md || status=1; \
 	$(BENCH)/bin/python benchmarks/switching.py --out benchmarks/switching.md --picture docs/tradeoff.png || status=1; \
+	$(BENCH)/bin/python benchmarks/foresight.py --out benchmarks/foresight.md || status=1; \
 	exit $$status
 
 clean: ## Remove environments and caches
-	@rm -rf $(VENV) $(BENCH) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png
+	@rm -rf $(VENV) $(BENCH) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png contest contest.parquet
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

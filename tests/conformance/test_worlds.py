@@ -20,14 +20,18 @@ from rareswitch.env import (
     make_world,
 )
 from rareswitch.errors import InputError
+from reference.movielens import small_world
 
-EVERY: dict[str, World] = {name: make_world(name, dim=6, arms=5, noise=0.3, horizon=20_000) for name in WORLDS}
+EVERY: dict[str, World] = {
+    name: make_world(name, dim=6, arms=5, noise=0.3, horizon=20_000) for name in WORLDS if name != "movielens"
+}
 EVERY |= {
     f"gaussian, {type(noise).__name__}": LinearWorld(source=Gaussian(dim=6, arms=5), noise=noise)
     for noise in (UniformNoise(0.3), CoinNoise(0.3))
 }
 SETS = VaryingArms(source=Gaussian(dim=6, arms=5)).draw(20_000, seed=4)
 EVERY |= {
+    "movielens": small_world(),
     "sequence, array": SequenceWorld.from_array(SETS.contexts, SETS.alive, noise=CoinNoise(0.3)),
     "sequence, function": SequenceWorld.from_function(lambda t: SETS.contexts[t], rounds=20_000),
     "lower bound, given signs": LowerBoundWorld(

@@ -51,9 +51,15 @@ def test_tight_is_far_below_the_constants_of_the_proofs() -> None:
 
 
 def test_kw_is_recommended_for_long_horizons_and_says_why() -> None:
-    assert recommend(dim=11, arms=20, horizon=10**5).learner == "batch-linucb-kw"
-    assert "exp(d)" in recommend(dim=11, arms=20, horizon=10**5).reason
-    assert recommend(dim=12, arms=20, horizon=10**5).learner == "batch-linucb-dg-certified"
-    assert recommend(dim=30, arms=3, horizon=10**5).learner == "batch-linucb"
-    assert recommend(dim=1000, arms=1000, horizon=10**6).learner == "batch-linucb-dg-certified"
-    assert recommend(dim=30, arms=50, horizon=10**5).updates == 6
+    assert recommend(dim=11, arms=20, horizon=10**5).proven == "batch-linucb-kw"
+    assert "exp(d)" in recommend(dim=11, arms=20, horizon=10**5).proven_reason
+    assert recommend(dim=12, arms=20, horizon=10**5).proven == "batch-linucb-dg-certified"
+    assert recommend(dim=30, arms=3, horizon=10**5).proven == "batch-linucb"
+    assert recommend(dim=1000, arms=1000, horizon=10**6).proven == "batch-linucb-dg-certified"
+    assert recommend(dim=30, arms=50, horizon=10**5).proven_updates == 6
+
+
+def test_foresight_is_recommended_first() -> None:
+    found = recommend(dim=30, arms=50, horizon=10**5, updates=5)
+    assert (found.learner, found.updates) == ("foresight", 5)
+    assert recommend(dim=3, arms=5, horizon=4).updates == 4

@@ -29,10 +29,12 @@ def run(options: argparse.Namespace) -> int:
     horizon = options.horizon
     print(
         f"{horizon:,} decisions between {ARMS} arms with {DIM} features, in a world with one long vector among short "
-        f"ones.\nThe batched learners change their policy a handful of times; oful and linucb show what more would buy "
-        f"({SEEDS} seeds, σ = {NOISE}):\n"
+        f"ones.\nforesight plans its exploration, with 8 policies and nothing told; the paper's batched learners "
+        f"change theirs a\nhandful of times; oful and linucb show what more changes would buy ({SEEDS} seeds, "
+        f"σ = {NOISE}):\n"
     )
     names = {
+        "foresight": ("foresight", None),
         "batch-linucb-kw, 2 updates": ("batch-linucb-kw", 2),
         "batch-linucb-kw": ("batch-linucb-kw", None),
         "batch-linucb-dg, 3 updates": ("batch-linucb-dg", 3),
@@ -62,6 +64,7 @@ def _factory(name: str, batches: int | None) -> LearnerFactory:
     batched = {"batches": batches, "g_optimal": GOptimal()} if name.startswith("batch") else {}
 
     def make(world: World, horizon: int, seed: int) -> Learner:
-        return make_learner(name, dim=world.dim, arms=world.arms, horizon=horizon, noise=NOISE, **batched)
+        own = {"seed": seed} if name == "foresight" else {"noise": NOISE}
+        return make_learner(name, dim=world.dim, arms=world.arms, horizon=horizon, **own, **batched)
 
     return make

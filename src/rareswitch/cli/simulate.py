@@ -19,9 +19,23 @@ from rareswitch.sim.simulate import check_length
 from rareswitch.validation import whole
 
 INTERRUPTED = 130
-SHOWN = ("batch-linucb-kw", "batch-linucb-dg-certified", "rarely-switch-suplinucb", "oful", "linucb", "thompson")
+SHOWN = (
+    "foresight",
+    "batch-linucb-kw",
+    "batch-linucb-dg-certified",
+    "rarely-switch-suplinucb",
+    "oful",
+    "linucb",
+    "thompson",
+)
 """What ``compare`` runs if no learner is named."""
-OPTIONS = {"--batches": "batches", "--growth": "growth", "--scale": "scale", "--design-tol": "g_optimal"}
+OPTIONS = {
+    "--updates": "updates",
+    "--batches": "batches",
+    "--growth": "growth",
+    "--scale": "scale",
+    "--design-tol": "g_optimal",
+}
 """Options that only some learners take, and the setting that each gives."""
 
 
@@ -68,6 +82,7 @@ def add_parser(commands: Any) -> None:
             "--confidence", default="tight", help="'paper', 'tight' or a multiplier of the widths (default tight)"
         )
         parser.add_argument("--design-tol", type=float, help="slack of G-optimal designs (1 is the paper's factor 2)")
+        parser.add_argument("--updates", type=int, help="policies that foresight deploys (default 8)")
         parser.add_argument("--batches", type=int, help="number of batches (default: the algorithm's own)")
         parser.add_argument("--growth", type=float, help="C, by which determinants grow between policies (default 2)")
         parser.add_argument("--scale", type=float, help="of Thompson sampling's draws (default 1, the posterior's)")
@@ -135,8 +150,15 @@ def _report(found: Sweep, options: argparse.Namespace) -> int:
 
 def _factory(name: str, options: argparse.Namespace) -> LearnerFactory:
     takes = find_learner(name).takes
-    given: dict[str, Any] = {"batches": options.batches, "growth": options.growth, "scale": options.scale}
-    given["g_optimal"] = None if options.design_tol is None else GOptimal(tol=options.design_tol)
+    given: dict[str, Any] = {
+        "updates": options.updates,
+        "batches": options.batches,
+        "growth": options.growth,
+        "scale": options.scale,
+        "g_optimal": None if options.design_tol is None else GOptimal(tol=options.design_tol),
+        "confidence": confidence_option(options.confidence),
+        "delta": options.delta,
+    }
     settings = {key: value for key, value in given.items() if key in takes and value is not None}
 
     def make(world: World, horizon: int, seed: int) -> Learner:
@@ -145,10 +167,8 @@ def _factory(name: str, options: argparse.Namespace) -> LearnerFactory:
             dim=world.dim,
             arms=world.arms,
             horizon=horizon,
-            confidence=confidence_option(options.confidence),
-            delta=options.delta,
-            noise=getattr(world, "noise_scale", options.noise),
             **settings,
+            **({"noise": getattr(world, "noise_scale", options.noise)} if "noise" in takes else {}),
             **({"seed": seed} if "seed" in takes else {}),
         )
 
@@ -191,8 +211,8 @@ def _advise(names: list[str], worlds: dict[str, World], horizon: int, design_tol
         if hasattr(world, "describe"):
             notes.append(f"note on {place}: {world.describe()}")
         advice = recommend(dim=world.dim, arms=world.arms, horizon=horizon)
-        if advice.learner == "batch-linucb-kw" and any("dg" in name for name in names):
-            notes.append(f"note on {place}: {advice.reason} Learning a design (dg) cannot improve the bound.")
+        if advice.proven == "batch-linucb-kw" and any("dg" in name for name in names):
+            notes.append(f"note on {place}: {advice.proven_reason} Learning a design (dg) cannot improve the bound.")
         if "rarely-switch-suplinucb" in names and horizon < world.dim**3:
             notes.append(
                 f"note on {place}: T = {horizon} is below d³ = {world.dim**3}, where the accuracy that layer 0 of "

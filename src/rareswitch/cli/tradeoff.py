@@ -102,10 +102,10 @@ def _factory(name: str, options: argparse.Namespace) -> CappedFactory:
             dim=world.dim,
             arms=world.arms,
             horizon=horizon,
-            confidence=confidence_option(options.confidence),
-            noise=getattr(world, "noise_scale", options.noise),
-            **plan,
+            **({"confidence": confidence_option(options.confidence)} if "confidence" in takes else {}),
+            **({"noise": getattr(world, "noise_scale", options.noise)} if "noise" in takes else {}),
             **({"seed": seed} if "seed" in takes else {}),
+            **plan,
         )
 
     return make

@@ -12,6 +12,7 @@ from rareswitch.env.lower_bound import (
     switch_lower_bound,
     theorem_range,
 )
+from rareswitch.env.movielens import MovieLensWorld
 from rareswitch.env.noise import CoinNoise, GaussianNoise, Noise, UniformNoise
 from rareswitch.env.optimism import EndOfOptimismWorld
 from rareswitch.env.replay import ClassificationWorld
@@ -28,6 +29,7 @@ __all__ = [
     "GaussianNoise",
     "LinearWorld",
     "LowerBoundWorld",
+    "MovieLensWorld",
     "Noise",
     "Regime",
     "Rounds",

@@ -21,6 +21,7 @@ from rareswitch.distributions import (
 from rareswitch.env.adversary import DriftingWorld, StarvingWorld
 from rareswitch.env.linear import ClickWorld, LinearWorld
 from rareswitch.env.lower_bound import LowerBoundWorld, most_stages
+from rareswitch.env.movielens import MovieLensWorld
 from rareswitch.env.noise import GaussianNoise
 from rareswitch.env.optimism import EndOfOptimismWorld
 from rareswitch.env.replay import ClassificationWorld
@@ -65,6 +66,10 @@ WORLDS: dict[str, tuple[str, Callable[[int, int, float, int | None], World]]] = 
     ),
     "clicks": ("gaussian with rewards 0 or 1", lambda d, k, s, t: ClickWorld(source=Gaussian(dim=d - 1, arms=k))),
     "digits": ("handwritten digits as a bandit", lambda d, k, s, t: ClassificationWorld.digits()),
+    "movielens": (
+        "films for users, from a folder of ratings: movielens:FOLDER",
+        lambda d, k, s, t: _movielens("", d, k),
+    ),
 }
 
 
@@ -85,6 +90,8 @@ def make_world(name: str, *, dim: int, arms: int, noise: float, horizon: int | N
     >>> make_world("starving", dim=4, arms=3, noise=0.5, horizon=1000).draw(2, seed=1).contexts.shape
     (2, 3, 4)
     """
+    if name.startswith("movielens:"):
+        return _movielens(name.partition(":")[2], dim, arms)
     if ".py:" in name:
         return _from_file(name)
     name, _, stages = name.partition(":") if name.startswith("lower-bound:") else (name, "", "")
@@ -121,6 +128,12 @@ def _lower_bound(dim: int, noise: float, horizon: int, stages: int | None = None
     if stages is None:
         stages = most_stages(horizon=horizon, dim=dim, inverse=4) or most_stages(horizon=horizon, dim=dim) or 1
     return LowerBoundWorld(horizon=horizon, stages=stages, dim=dim, noise=GaussianNoise(noise))
+
+
+def _movielens(folder: str, dim: int, arms: int) -> World:
+    if not folder:
+        raise InputError("the world 'movielens' is made from a folder of ratings. Name it: movielens:path/to/folder.")
+    return MovieLensWorld.from_folder(folder, dim=dim, arms=arms)
 
 
 def _from_file(name: str) -> World:

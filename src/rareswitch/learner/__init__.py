@@ -9,9 +9,11 @@ from rareswitch.learner.budget import budget_settings
 from rareswitch.learner.catalogue import LEARNERS, Entry, find_learner, make_learner
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryStep
 from rareswitch.learner.designers import CertifiedMixture, CoreLearning, Designer
+from rareswitch.learner.evidence import Posterior, posterior
 from rareswitch.learner.falcon import Falcon
 from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.learner.fixed_set_elimination import FixedSetElimination
+from rareswitch.learner.foresight import Foresight
 from rareswitch.learner.grids import (
     AdaptiveGrid,
     Grid,
@@ -54,9 +56,11 @@ __all__ = [
     "Falcon",
     "Feedback",
     "FixedSetElimination",
+    "Foresight",
     "Grid",
     "Learner",
     "LinUCB",
+    "Posterior",
     "PureExploitation",
     "RarelySwitchSupLinUCB",
     "Recommendation",
@@ -75,6 +79,7 @@ __all__ = [
     "make_learner",
     "paper_design_grid",
     "paper_grid",
+    "posterior",
     "recommend",
     "warm_start",
 ]

@@ -81,9 +81,9 @@ class BaSE(BatchedLearner):
         if self.mode == "paper":
             alive = self.policy.survivors(np.eye(self.dim))
             plays = np.full(self.dim, plays[alive].min())
-            multiplier = 0.5 * self.noise * math.sqrt(12.0 * math.log(self.arms * self.horizon))
+            multiplier = 0.5 * self.noise * math.sqrt(12.0 * math.log(self.dim * self.horizon))
         elif self.mode == "tight":
-            multiplier = self.noise * math.sqrt(2.0 * math.log(2 * self.arms * self.horizon / self.delta))
+            multiplier = self.noise * math.sqrt(2.0 * math.log(2 * self.dim * self.horizon / self.delta))
         else:
             multiplier = float(self.mode)
         means = self.total.moment / np.maximum(np.diag(self.total.gram), 1.0)

@@ -27,6 +27,8 @@ def budget_settings(name: str, *, updates: int, dim: int, horizon: int) -> dict[
     """
     takes = find_learner(name).takes
     whole("updates", updates)
+    if "updates" in takes:
+        return {"updates": min(updates, horizon)}
     if "batches" in takes:
         return {"batches": min(updates, horizon)}
     if "clock" in takes:

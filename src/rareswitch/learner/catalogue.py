@@ -12,6 +12,7 @@ from rareswitch.learner.batch_linucb_kw import BatchLinUCBKW
 from rareswitch.learner.designers import CertifiedMixture
 from rareswitch.learner.falcon import Falcon
 from rareswitch.learner.fixed_set_elimination import FixedSetElimination
+from rareswitch.learner.foresight import Foresight
 from rareswitch.learner.grids import geometric_grid
 from rareswitch.learner.learner import Learner
 from rareswitch.learner.linucb import LinUCB
@@ -22,7 +23,9 @@ from rareswitch.learner.suplinrel import SupLinRel
 from rareswitch.learner.suplinucb import SupLinUCB
 from rareswitch.learner.thompson import ThompsonSampling
 
-COMMON = frozenset({"dim", "arms", "horizon", "confidence", "delta", "noise", "norm", "ridge"})
+SIZES = frozenset({"dim", "arms", "horizon"})
+COMMON = SIZES | {"confidence", "delta", "noise", "norm", "ridge"}
+"""Settings of learners with confidence intervals that must be told the noise."""
 STALE_BATCHES = 8
 
 
@@ -37,8 +40,8 @@ class Entry:
     regret: str
     """Its bound, up to logarithmic factors, and for which contexts."""
     make: Callable[..., Learner]
-    takes: frozenset[str] = frozenset()
-    """Settings besides those that all take."""
+    takes: frozenset[str] = COMMON
+    """Its settings."""
 
 
 def _stale(make: Callable[..., Learner]) -> Callable[..., Learner]:
@@ -54,8 +57,15 @@ def _stale(make: Callable[..., Learner]) -> Callable[..., Learner]:
     return fresh
 
 
-BATCHED = frozenset({"batches", "grid"})
+BATCHED = COMMON | {"batches", "grid"}
 LEARNERS: dict[str, Entry] = {
+    "foresight": Entry(
+        text="posterior draws, exploration planned at each update; nothing to tune",
+        adaptivity="updates (8)",
+        regret="d√(T/floor), stochastic, where the noise is known",
+        make=Foresight,
+        takes=SIZES | {"updates", "grid", "intercept", "floor", "delta", "seed"},
+    ),
     "batch-linucb": Entry(
         text="uniform among the survivors of elimination (Algorithm 1)",
         adaptivity="⌈log log T⌉",
@@ -89,28 +99,28 @@ LEARNERS: dict[str, Entry] = {
         adaptivity="O(d log d log T / log C)",
         regret="C√(dT), adversarial",
         make=RarelySwitchSupLinUCB,
-        takes=frozenset({"growth"}),
+        takes=COMMON | {"growth"},
     ),
     "oful": Entry(
         text="LinUCB, changed when the determinant grows by C",
         adaptivity="O(d log T / log C)",
         regret="√C·d√T, adversarial",
         make=OFUL,
-        takes=frozenset({"growth"}),
+        takes=COMMON | {"growth"},
     ),
     "linucb": Entry(
         text="the arm whose interval reaches highest, updated every step",
         adaptivity="T",
         regret="d√T, adversarial",
         make=LinUCB,
-        takes=frozenset({"clock"}),
+        takes=COMMON | {"clock"},
     ),
     "thompson": Entry(
         text="the best arm of a posterior draw, updated every step",
         adaptivity="T",
         regret="d√T on average over the prior",
         make=ThompsonSampling,
-        takes=frozenset({"clock", "scale", "draws", "seed"}),
+        takes=COMMON | {"clock", "scale", "draws", "seed"},
     ),
     "suplinucb": Entry(
         text="layered LinUCB, updated every step (Chu et al. 2011)",
@@ -183,10 +193,7 @@ def make_learner(name: str, **settings: Any) -> Learner:
     1
     """
     entry = find_learner(name)
-    foreign = sorted(set(settings) - COMMON - entry.takes)
+    foreign = sorted(set(settings) - entry.takes)
     if foreign:
-        raise ParameterError(
-            f"{name} does not take {', '.join(foreign)}; besides {', '.join(sorted(COMMON))} it takes "
-            f"{', '.join(sorted(entry.takes)) or 'nothing'}."
-        )
+        raise ParameterError(f"{name} does not take {', '.join(foreign)}; it takes {', '.join(sorted(entry.takes))}.")
     return entry.make(**settings)

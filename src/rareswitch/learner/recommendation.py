@@ -1,4 +1,4 @@
-"""Which of the paper's algorithms fits a problem, and why."""
+"""Which learner fits a problem, and why."""
 
 import math
 from dataclasses import dataclass
@@ -14,28 +14,49 @@ class Recommendation:
     learner: str
     updates: int
     reason: str
+    proven: str
+    """The batched algorithm of the paper with the best regret bound, for those who need one."""
+    proven_updates: int
+    proven_reason: str
 
 
-def recommend(*, dim: int, arms: int, horizon: int) -> Recommendation:
-    """The algorithm of the batched family with the best regret bound for d, K and T.
+def recommend(*, dim: int, arms: int, horizon: int, updates: int = 8) -> Recommendation:
+    """What to use for d, K and T: the learner that pays least, and the one whose bound is best.
 
     Examples
     --------
-    >>> print(recommend(dim=5, arms=20, horizon=100_000).reason)
+    >>> found = recommend(dim=5, arms=20, horizon=100_000)
+    >>> found.learner, found.updates
+    ('foresight', 8)
+    >>> print(found.proven_reason)
     T = 100000 is at least exp(d) = 148: BatchLinUCB-KW is already optimal up to logarithms and has no design to learn.
-    >>> recommend(dim=20, arms=50, horizon=100_000).learner
+    >>> recommend(dim=20, arms=50, horizon=100_000).proven
     'batch-linucb-dg-certified'
     """
     whole("dim", dim)
     whole("arms", arms)
     whole("horizon", horizon, low=2)
+    updates = min(whole("updates", updates), horizon)
+    proven, batches, why = _best_bound(dim, arms, horizon)
+    return Recommendation(
+        learner="foresight",
+        updates=updates,
+        reason="of all learners with so few policies it has the least regret in the contest, and nothing to tune.",
+        proven=proven,
+        proven_updates=batches,
+        proven_reason=why,
+    )
+
+
+def _best_bound(dim: int, arms: int, horizon: int) -> tuple[str, int, str]:
+    """The algorithm of the batched family with the best regret bound, its batches, and why."""
     batches = loglog_batches(horizon)
     if math.log(horizon) >= dim:
         reason = (
             f"T = {horizon} is at least exp(d) = {math.exp(dim):.0f}: BatchLinUCB-KW is already optimal up to "
             "logarithms and has no design to learn."
         )
-        return Recommendation(learner="batch-linucb-kw", updates=batches, reason=reason)
+        return "batch-linucb-kw", batches, reason
     growth = {
         "batch-linucb": math.sqrt(dim * arms),
         "batch-linucb-kw": float(dim),
@@ -47,4 +68,4 @@ def recommend(*, dim: int, arms: int, horizon: int) -> Recommendation:
         f"√(dK) = {growth['batch-linucb']:.1f} for uniform play, d = {dim} for the G-optimal design of each set and "
         f"√(d log d) = {growth['batch-linucb-dg-certified']:.1f} for a learned design."
     )
-    return Recommendation(learner=best, updates=batches + (best == "batch-linucb-dg-certified"), reason=reason)
+    return best, batches + (best == "batch-linucb-dg-certified"), reason

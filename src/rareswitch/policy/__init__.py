@@ -1,5 +1,6 @@
 """Frozen policies and their files."""
 
+from rareswitch.policy.blend import Blend
 from rareswitch.policy.elimination import Elimination
 from rareswitch.policy.files import load_policy, save_policy
 from rareswitch.policy.inverse_gap import InverseGap
@@ -10,6 +11,7 @@ from rareswitch.policy.posterior import PosteriorDraws
 from rareswitch.policy.signing import Ed25519Key, HmacKey
 
 __all__ = [
+    "Blend",
     "Decisions",
     "Ed25519Key",
     "Elimination",

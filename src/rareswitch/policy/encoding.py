@@ -9,6 +9,7 @@ import numpy as np
 
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
 from rareswitch.errors import FileFormatError, InputError
+from rareswitch.policy.blend import Blend
 from rareswitch.policy.elimination import Elimination
 from rareswitch.policy.inverse_gap import InverseGap
 from rareswitch.policy.layered import Layered
@@ -31,6 +32,7 @@ KINDS: dict[str, type[Any]] = {
     "posterior-draws": PosteriorDraws,
     "layered": Layered,
     "inverse-gap": InverseGap,
+    "blend": Blend,
 }
 _NAMES = {kind: name for name, kind in KINDS.items()}
 

@@ -1,5 +1,6 @@
 """Simulation: one run, or a sweep of them."""
 
+from rareswitch.sim.contest import Contest, Entrant, choose_entrants, contest
 from rareswitch.sim.results import load_runs, save_runs
 from rareswitch.sim.run import Run
 from rareswitch.sim.simulate import simulate
@@ -8,11 +9,15 @@ from rareswitch.sim.tradeoff import CappedFactory, Tradeoff, tradeoff
 
 __all__ = [
     "CappedFactory",
+    "Contest",
+    "Entrant",
     "LearnerFactory",
     "Run",
     "Sweep",
     "Tradeoff",
     "WorldFactory",
+    "choose_entrants",
+    "contest",
     "load_runs",
     "save_runs",
     "simulate",

@@ -15,7 +15,9 @@ def test_learners_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()[2:]
     assert [line.split()[0] for line in lines] == list(LEARNERS)
     assert main(["learners", "--json"]) == 0
-    assert [set(row) for row in json.loads(capsys.readouterr().out)] == [{"name", "text", "policies", "regret"}] * 16
+    assert [set(row) for row in json.loads(capsys.readouterr().out)] == [{"name", "text", "policies", "regret"}] * len(
+        LEARNERS
+    )
 
 
 def test_a_tradeoff_is_a_table_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

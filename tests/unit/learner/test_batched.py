@@ -289,7 +289,7 @@ def test_bad_settings_are_refused(settings: dict[str, Any], words: str) -> None:
 
 
 def test_unknown_learners_are_named() -> None:
-    with pytest.raises(InputError, match="no learner 'ucb'; the learners are batch-linucb"):
+    with pytest.raises(InputError, match="no learner 'ucb'; the learners are foresight"):
         make_learner("ucb", dim=1, arms=1, horizon=10)
 
 

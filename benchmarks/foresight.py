@@ -1,0 +1,182 @@
+"""Measure foresight: what its parts are worth, what an update costs, and how fast it runs. One thread.
+
+The contest against all other learners is ``make contest``. The seeds here are those of its development, 100 and on.
+"""
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from measure import Row, as_markdown, as_text, machine
+from rareswitch import simulate
+from rareswitch.env import make_world
+from rareswitch.learner import Feedback, Foresight, make_learner, planning
+from rareswitch.learner import foresight as room
+from rareswitch.learner.evidence import Posterior
+from rareswitch.stats import Stats
+
+PLACES = ("gaussian", "anisotropic", "segments", "zipf", "fixed", "one-big", "counterexample", "end-of-optimism")
+DIM, ARMS, NOISE, FIRST_SEED = 10, 20, 0.5, 100
+
+
+@contextmanager
+def changed(place: Any, **values: Any) -> Iterator[None]:
+    """Other values for names of a module, for a while."""
+    before = {name: getattr(place, name) for name in values}
+    for name, value in values.items():
+        setattr(place, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(place, name, value)
+
+
+def told(stats: Stats) -> Posterior:
+    """A belief that is told the noise and a prior of unit variance, as the other learners are."""
+    ridge = NOISE**2
+    precision = stats.gram + ridge * np.eye(stats.dim)
+    return Posterior(estimate=stats.estimate(ridge=ridge), precision=precision, noise=NOISE, ridge=ridge)
+
+
+def regrets(horizon: int, seeds: range, **settings: Any) -> dict[str, float]:
+    means = {}
+    for place in PLACES:
+        world = make_world(place, dim=DIM, arms=ARMS, noise=NOISE, horizon=horizon)
+        runs = [simulate(Foresight(dim=world.dim, horizon=horizon, seed=s, **settings), world, seed=s) for s in seeds]
+        means[place] = float(np.mean([run.regret for run in runs]))
+    return means
+
+
+def yardstick(horizon: int, seeds: range) -> dict[str, float]:
+    """LinUCB at every step with the multiplier 1, told the noise."""
+    means = {}
+    for place in PLACES:
+        world = make_world(place, dim=DIM, arms=ARMS, noise=NOISE, horizon=horizon)
+        settings = {"dim": world.dim, "arms": world.arms, "horizon": horizon, "noise": NOISE, "confidence": 1.0}
+        means[place] = float(
+            np.mean([simulate(make_learner("linucb", **settings), world, seed=s).regret for s in seeds])
+        )
+    return means
+
+
+def parts(horizon: int, count: int) -> Iterator[Row]:
+    seeds = range(FIRST_SEED, FIRST_SEED + count)
+    base = yardstick(horizon, seeds)
+
+    def row(label: str, means: dict[str, float]) -> Row:
+        ratios = {place: (means[place] + 10) / (base[place] + 10) for place in PLACES}
+        mean = float(np.exp(np.mean(np.log(list(ratios.values())))))
+        worst = max(ratios, key=lambda place: ratios[place])
+        return Row(
+            what=f"foresight, T = {horizon:,}, {count} seeds: {label}",
+            measured=", ".join(f"{place} {ratio:.2f}" for place, ratio in ratios.items()),
+            ratio=f"{mean:.2f}× linucb 1 (geometric mean), {ratios[worst]:.2f}× in {worst}",
+        )
+
+    yield row("as it is", regrets(horizon, seeds))
+    for floor in (0.0, 0.001, 0.01):
+        yield row(f"floor {floor:g}", regrets(horizon, seeds, floor=floor))
+    for updates in (4, 16, 32):
+        yield row(f"{updates} policies", regrets(horizon, seeds, updates=updates))
+    for scale in (0.0, 0.5, 1.0):
+        with changed(planning, SCALES=(scale,)):
+            yield row(f"not planned, scale {scale:g} but in the last batch", regrets(horizon, seeds))
+    for patience in (0.1, 1.0):
+        with changed(planning, PATIENCE=patience):
+            yield row(f"patience {patience:g}", regrets(horizon, seeds))
+    with changed(room, posterior=told):
+        yield row("told the noise, with a prior of unit variance", regrets(horizon, seeds))
+
+
+def many_arms(count: int) -> Iterator[Row]:
+    world = make_world("gaussian", dim=20, arms=50, noise=NOISE)
+    found = [
+        simulate(Foresight(dim=20, horizon=20_000, updates=5, seed=s), world, seed=s).regret
+        for s in range(FIRST_SEED, FIRST_SEED + count)
+    ]
+    error = np.std(found, ddof=1) / np.sqrt(count)
+    yield Row(
+        what=f"d = 20, K = 50, T = 20,000, unit Gaussian sets, σ = 0.5, 5 policies, {count} seeds: regret",
+        measured=f"{np.mean(found):.0f} ± {error:.0f}",
+        needed="at most 300",
+        holds=bool(np.mean(found) <= 300),
+    )
+
+
+def update_time() -> Iterator[Row]:
+    world = make_world("gaussian", dim=DIM, arms=ARMS, noise=NOISE)
+    seconds = []
+    for s in range(5):
+        learner = Foresight(dim=DIM, horizon=100_000, seed=s)
+        while learner.stop < learner.horizon:
+            count = learner.stop - learner.start
+            rounds = world.draw(count, seed=s, first=learner.start)
+            decisions = learner.policy.decide(rounds.contexts, seed=s, first=learner.start)
+            rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=s, first=learner.start)
+            summary = learner.summarize(Feedback.of(rounds.contexts, decisions, rewards))
+            began = time.perf_counter()
+            learner.next(summary)
+            seconds.append(time.perf_counter() - began)
+    yield Row(
+        what=f"an update, look-ahead included, (20, 10), {len(seconds)} of them: slowest",
+        measured=f"{max(seconds) * 1e3:.0f} ms (median {np.median(seconds) * 1e3:.0f} ms)",
+        needed="under 1 s",
+        holds=max(seconds) < 1.0,
+    )
+
+
+def pace(horizon: int) -> Iterator[Row]:
+    world = make_world("gaussian", dim=DIM, arms=ARMS, noise=NOISE)
+    chunk, means = 1310, np.zeros(1310)
+    began = time.perf_counter()
+    for first in range(0, horizon, chunk):
+        world.draw(chunk, seed=1, first=first)
+        world.rewards(means, seed=1, first=first)
+    drawing = time.perf_counter() - began
+    run = simulate(Foresight(dim=DIM, horizon=horizon), world, seed=1)
+    yield Row(
+        what=f"{horizon:,} rounds, (20, 10), against drawing the contexts and the noise alone",
+        measured=f"{run.seconds:.0f} s against {drawing:.0f} s",
+        ratio=f"{run.seconds / drawing:.2f}×",
+        needed="at most 3×",
+        holds=run.seconds <= 3.0 * drawing,
+    )
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    yield from update_time()
+    yield from pace(200_000 if quick else 10_000_000)
+    yield from many_arms(3 if quick else 20)
+    yield from parts(10_000 if quick else 100_000, 1 if quick else 8)
+
+
+def main() -> int:
+    """Print the table; status 1 if a row does not hold."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", type=Path, help="write the table there as Markdown")
+    options = parser.parse_args()
+    table = []
+    for row in rows(options.quick):
+        print(f"{row.what}: {row.measured} {row.ratio}", flush=True)
+        table.append(row)
+    print(f"\n{as_text(table)}\n\n{machine()}")
+    if options.out:
+        options.out.write_text(as_markdown("Foresight", table))
+    return 0 if all(row.holds is not False for row in table) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+"""Foresight: planned exploration with a handful of policies."""
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from rareswitch.contexts import ContextSets
+from rareswitch.design import GOptimal, Sampler
+from rareswitch.errors import ParameterError
+from rareswitch.learner.evidence import Posterior, posterior
+from rareswitch.learner.feedback import Feedback, Summary
+from rareswitch.learner.grids import StaticGrid, geometric_grid
+from rareswitch.learner.learner import Learner
+from rareswitch.learner.planning import Plan, plan
+from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
+from rareswitch.policy.elimination import inverse_root
+from rareswitch.rng import normals
+from rareswitch.stats import Stats
+from rareswitch.validation import Sets, number, whole
+
+DRAWS = 128
+"""Parameters that a policy holds, each with its own best arm."""
+SAMPLE = 200
+SAMPLE_NUMBERS = 1 << 18
+"""Context sets from which an update plans, and how many numbers they may hold."""
+ANY = 1 << 30
+"""More arms than a set can have."""
+LAST_SHARE = 0.1
+"""Of the floor, in the last batch, from which nothing will be learned."""
+
+
+class Foresight(Learner):
+    """Near the regret of full adaptivity with eight policies, and nothing to tune.
+
+    All decisions so far give one belief N(θ̂, σ²Λ⁻¹), whose σ and ridge are those that make the rewards most likely:
+    units of rewards and features do not matter. A policy holds 128 parameters drawn around θ̂, at a multiple of the
+    belief's spread, and plays the best arm of one of them. Which multiple is *planned* at each update, by looking
+    ahead: what each costs in the next batch, and what the data it gathers save afterwards
+    (:mod:`rareswitch.learner.planning`). The last batch is greedy.
+
+    A share ``floor`` of the decisions is drawn from the G-optimal design of the arms that confidence intervals leave,
+    so that every such arm keeps a positive propensity and a worst case is bounded: docs/foresight.md has the argument.
+
+    Parameters
+    ----------
+    dim, horizon, updates
+        d, T, and how many policies may be deployed, the first included.
+    arms
+        The most arms in a set; any number by default.
+    intercept
+        Whether rewards have a level of their own, besides xᵀθ. Arms are compared without it.
+    floor
+        Share of decisions that explore by design; a tenth of it in the last batch.
+    delta
+        The confidence intervals behind the floor fail with this probability.
+    seed
+        Keys the draws.
+    grid
+        Where batches end; by default geometric from 4d decisions to T.
+
+    Examples
+    --------
+    >>> learner = Foresight(dim=10, horizon=100_000)
+    >>> learner.grid.ends
+    (40, 122, 374, 1143, 3497, 10694, 32702, 100000)
+    """
+
+    name: ClassVar[str] = "foresight"
+
+    def __init__(
+        self,
+        *,
+        dim: int,
+        horizon: int,
+        updates: int = 8,
+        arms: int | None = None,
+        intercept: bool = False,
+        floor: float = 0.0003,
+        delta: float = 0.05,
+        seed: int = 0,
+        grid: StaticGrid | None = None,
+    ) -> None:
+        super().__init__(dim=dim, arms=ANY if arms is None else arms, horizon=horizon)
+        self.grid = default_grid(self.dim, self.horizon, updates) if grid is None else grid
+        if self.grid.horizon != self.horizon:
+            raise ParameterError(f"the grid ends at {self.grid.horizon} where the horizon is {self.horizon}.")
+        if self.grid.needs_width:
+            raise ParameterError("an adaptive grid follows the widths of eliminations; give this learner another.")
+        self.intercept = bool(intercept)
+        self.floor = number("floor", floor, low=0.0, high=1.0)
+        self.delta = number("delta", delta, low=0.0, high=1.0, open_low=True)
+        self.seed = whole("seed", seed, low=0)
+        self.total = Stats.zero(self.dim + self.intercept)
+        """Of all decisions before ``start``; with an intercept the last feature is the constant 1."""
+        self.plans: list[Plan] = []
+        """What was planned at each update but the last."""
+        self.policy = Policy(dim=self.dim, sampler=GOptimal(tol=1.0))
+        self.stop = self.grid.end(1, 0, 1.0)
+
+    @property
+    def settings(self) -> str:
+        """All that tells this learner's runs from those of another, on one line."""
+        return (
+            f"{type(self).__name__} d={self.dim} {self.grid} intercept={self.intercept} floor={self.floor!r} "
+            f"delta={self.delta!r} seed={self.seed}"
+        )
+
+    def check(self, sets: Sets) -> None:
+        """Contexts may have any length."""
+
+    def _stats(self, feedback: Feedback) -> tuple[Stats, ...]:
+        features = feedback.features
+        if self.intercept:
+            features = np.column_stack([features, np.ones(len(features))])
+        return (Stats.of(features, feedback.rewards),)
+
+    def _sample(self, feedback: Feedback) -> ContextSets | None:
+        wanted = max(16, min(SAMPLE, SAMPLE_NUMBERS // feedback.sets.contexts[0].size))
+        offsets = feedback.first - self.start + np.arange(len(feedback.arms))
+        kept = np.flatnonzero(offsets % -(-(self.stop - self.start) // wanted) == 0)
+        return ContextSets(feedback.sets.contexts[kept], feedback.sets.alive[kept]) if len(kept) else None
+
+    def _learn(self, summary: Summary) -> Policy:
+        self.total = self.total + summary.stats[0]
+        belief = posterior(centred(self.total) if self.intercept else self.total)
+        upcoming, rest = self.grid.ends[self.updates] - summary.stop, self.horizon - self.grid.ends[self.updates]
+        scale, share = 0.0, LAST_SHARE * self.floor
+        if rest:
+            assert summary.sample is not None  # the first decision of a batch is always kept
+            chosen = plan(belief, summary.sample, upcoming=upcoming, rest=rest, seed=self.seed, update=self.updates)
+            self.plans.append(chosen)
+            scale, share = chosen.scale, self.floor
+        draws = belief.estimate[None]
+        if scale > 0.0:
+            z = normals(self.seed, "posterior", summary.stop, 1, DRAWS * self.dim).reshape(DRAWS, self.dim)
+            draws = draws + scale * belief.noise * z @ inverse_root(belief.precision)
+        sampler: Sampler = PosteriorDraws(draws=draws)
+        eliminations = self.policy.eliminations
+        if share > 0.0:
+            sampler = Blend(main=sampler, explorer=GOptimal(tol=1.0), share=share)
+            eliminations = (*eliminations, self._elimination(belief))
+        return Policy(dim=self.dim, sampler=sampler, eliminations=eliminations)
+
+    def _elimination(self, belief: Posterior) -> Elimination:
+        """The self-normalised intervals of the belief, with ‖θ‖ as large as it expects: σ·√(d/ridge)."""
+        grown = max(0.0, float(np.linalg.slogdet(belief.precision / belief.ridge)[1]))
+        radius = math.sqrt(2.0 * math.log(1.0 / self.delta) + grown) + math.sqrt(self.dim)
+        return Elimination.of(belief.estimate, belief.precision, belief.noise * radius)
+
+    def _next_stop(self, summary: Summary) -> int:
+        return self.grid.end(self.updates, self.start, 1.0)
+
+
+def default_grid(dim: int, horizon: int, updates: int) -> StaticGrid:
+    """Geometric from 4d decisions to T; from √T where that is less, so that short runs do not begin with their half.
+
+    >>> default_grid(10, 1000, 4).ends
+    (31, 98, 314, 1000)
+    """
+    whole("horizon", horizon, low=2)
+    updates = min(whole("updates", updates), horizon)
+    return geometric_grid(horizon, updates, first=max(1, min(4 * dim, math.isqrt(horizon), horizon - updates + 1)))
+
+
+def centred(stats: Stats) -> Stats:
+    """Statistics of features (x, 1) turned into those of x and the rewards less their means.
+
+    >>> centred(Stats.of([[1.0, 1.0], [3.0, 1.0]], [10.0, 14.0])).gram.tolist()
+    [[2.0]]
+    """
+    n = stats.count
+    mean, level = stats.gram[:-1, -1] / n, stats.moment[-1] / n
+    return Stats(
+        gram=stats.gram[:-1, :-1] - n * np.outer(mean, mean),
+        moment=stats.moment[:-1] - n * level * mean,
+        count=n,
+        square_sum=max(0.0, stats.square_sum - n * level**2),
+    )

@@ -1,0 +1,38 @@
+"""Two samplers in one: mostly the one, and now and then the other."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from rareswitch.design import Sampler
+from rareswitch.errors import ParameterError
+from rareswitch.validation import FloatArray, Sets, context_sets, number
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Blend:
+    """``explorer`` with probability ``share``, else ``main``: a floor under the propensities of all that it may play.
+
+    >>> from rareswitch.design import Uniform
+    >>> from rareswitch.policy import PosteriorDraws
+    >>> policy = Blend(main=PosteriorDraws(draws=[[1.0, 0.0]]), explorer=Uniform(), share=0.1)
+    >>> policy.probabilities([[1.0, 0.0], [0.0, 1.0]]).round(6).tolist()
+    [0.95, 0.05]
+    """
+
+    main: Sampler
+    explorer: Sampler
+    share: float
+
+    def __post_init__(self) -> None:
+        for name in ("main", "explorer"):
+            if not callable(getattr(getattr(self, name), "probabilities", None)):
+                raise ParameterError(f"{name} must be a sampler with a method probabilities.")
+        object.__setattr__(self, "share", number("share", self.share, low=0.0, high=1.0))
+
+    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
+        sets = context_sets(contexts, alive)
+        many = Sets(sets.contexts, sets.alive, False)
+        total = (1.0 - self.share) * self.main.probabilities(many)
+        if self.share > 0.0:
+            total += self.share * self.explorer.probabilities(many)
+        return total[0] if sets.single else total

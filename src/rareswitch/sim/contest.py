@@ -1,0 +1,229 @@
+"""The contest: every learner of the library in a fixed suite of worlds."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from rareswitch.design import GOptimal
+from rareswitch.env import World, make_world
+from rareswitch.errors import FileFormatError, InputError
+from rareswitch.learner import Grid, Learner, find_learner, geometric_grid, make_learner
+from rareswitch.sim.run import Run
+from rareswitch.sim.sweep import sweep
+
+Kind = Literal["adaptive", "rare", "other"]
+"""``adaptive``: a new policy at every step. ``rare``: at most 8 policies in a run. ``other``: between the two."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
+UPDATES = 8
+"""Policies of the rare ones, where they can be told."""
+SCALES = (0.25, 0.5, 1.0, 2.0)
+"""Settings with which tunable learners enter: widths of LinUCB, spreads of Thompson sampling."""
+DIM, ARMS, NOISE = 10, 20, 0.5
+"""Sizes and σ of the worlds that let one choose."""
+HORIZONS = (10_000, 100_000)
+SEEDS = 20
+PLACES = (
+    "gaussian",
+    "anisotropic",
+    "segments",
+    "zipf",
+    "fixed",
+    "one-big",
+    "counterexample",
+    "end-of-optimism",
+    "digits",
+    "movielens",
+)
+"""The worlds; the last is left out where no folder of ratings is given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entrant:
+    """A learner with the settings it enters with.
+
+    >>> world = make_world("gaussian", dim=3, arms=4, noise=0.5)
+    >>> entrant = Entrant(learner="pure-exploitation", kind="rare", grid=partial(geometric_grid, batches=3))
+    >>> entrant.make(world, 10_000, 0).clock.ends
+    (100, 1000, 10000)
+    """
+
+    learner: str
+    """Its name in the catalogue."""
+    kind: Kind
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    grid: Callable[[int], Grid] | None = None
+    """Batch ends for a horizon, where the learner's own are not wanted."""
+    slow: bool = False
+    """Whether it stays out unless it is asked for."""
+
+    def make(self, world: World, horizon: int, seed: int) -> Learner:
+        """A fresh learner, which is told the noise of the world if it wants to know."""
+        takes = find_learner(self.learner).takes
+        return make_learner(
+            self.learner,
+            dim=world.dim,
+            arms=world.arms,
+            horizon=horizon,
+            **({"noise": getattr(world, "noise_scale", NOISE)} if "noise" in takes else {}),
+            **({"seed": seed} if "seed" in takes else {}),
+            **({} if self.grid is None else {"grid": self.grid(horizon)}),
+            **self.settings,
+        )
+
+
+def _scaled(learner: str, kind: Kind, setting: str, **others: Any) -> dict[str, Entrant]:
+    made = {a: Entrant(learner=learner, kind=kind, settings={setting: a, **others}) for a in SCALES}
+    return {f"{learner} {a:g}": entrant for a, entrant in made.items()}
+
+
+def _rare(
+    learner: str, label: str = "", *, grid: Callable[[int], Grid] | None = None, **settings: Any
+) -> dict[str, Entrant]:
+    return {label or learner: Entrant(learner=learner, kind="rare", settings=settings, grid=grid)}
+
+
+ENTRANTS: dict[str, Entrant] = {
+    **_rare("foresight"),
+    "foresight 16": Entrant(learner="foresight", kind="other", settings={"updates": 16}),
+    **_scaled("linucb", "adaptive", "confidence"),
+    **_scaled("thompson", "adaptive", "scale"),
+    "suplinucb": Entrant(learner="suplinucb", kind="adaptive"),
+    "suplinrel": Entrant(learner="suplinrel", kind="adaptive", slow=True),
+    "oful": Entrant(learner="oful", kind="other"),
+    "oful 1": Entrant(learner="oful", kind="other", settings={"confidence": 1.0}),
+    "rarely-switch-suplinucb": Entrant(learner="rarely-switch-suplinucb", kind="other"),
+    **_scaled("stale-linucb", "rare", "confidence", batches=UPDATES),
+    **_scaled("stale-thompson", "rare", "scale", batches=UPDATES),
+    **_rare("pure-exploitation", batches=UPDATES),
+    **_rare("pure-exploitation", "pure-exploitation geometric", grid=partial(geometric_grid, batches=UPDATES)),
+    **_rare("batch-linucb"),
+    **_rare("batch-linucb-kw", g_optimal=GOptimal()),
+    **_rare("batch-linucb-dg", g_optimal=GOptimal()),
+    **_rare("batch-linucb-dg-certified", g_optimal=GOptimal()),
+    **_rare("falcon", batches=UPDATES),
+    **_rare("fixed-set-elimination", batches=UPDATES),
+    **_rare("base"),
+}
+"""Who takes part, by label. Another learner joins by a line here."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Contest:
+    """What a contest brought back."""
+
+    entrants: Mapping[str, Entrant]
+    """By label, which is the learner of the runs."""
+    runs: list[Run]
+    """The finished ones: horizon by horizon, world by world, in the order of the entrants."""
+    interrupted: bool
+    """Whether Ctrl-C ended it."""
+    resumed: int
+    """How many runs were taken from files."""
+    skipped: dict[tuple[str, str], str]
+    """Why an entrant (by label) was not run in a world (by name): it is not made for it."""
+
+
+def choose_entrants(names: Iterable[str] | None = None, *, slow: bool = False) -> dict[str, Entrant]:
+    """The entrants of these labels, learners or kinds, in the order of the suite; by default all but the slow.
+
+    >>> list(choose_entrants(["thompson 0.5", "oful"]))
+    ['thompson 0.5', 'oful', 'oful 1']
+    """
+    if names is None:
+        return {label: entrant for label, entrant in ENTRANTS.items() if slow or not entrant.slow}
+    wanted = set(names)
+    known = {name for label, e in ENTRANTS.items() for name in (label, e.learner, e.kind)}
+    if wanted - known:
+        raise InputError(
+            f"nobody in the contest is called '{sorted(wanted - known)[0]}'; there are {', '.join(ENTRANTS)}. A "
+            f"learner's name stands for all its settings, and {', '.join(KINDS)} for all of that kind."
+        )
+    return {
+        label: entrant
+        for label, entrant in ENTRANTS.items()
+        if wanted & {label, entrant.learner} or (entrant.kind in wanted and (slow or not entrant.slow))
+    }
+
+
+def contest(
+    entrants: Mapping[str, Entrant] | None = None,
+    *,
+    places: Iterable[str] | None = None,
+    data: str | Path | None = None,
+    horizons: Iterable[int] = HORIZONS,
+    seeds: Iterable[int] = range(SEEDS),
+    path: str | Path | None = None,
+    quiet: bool = False,
+) -> Contest:
+    """Run every entrant in every world, on the same seeds.
+
+    Parameters
+    ----------
+    entrants
+        By label; all but the slow ones of :data:`ENTRANTS` by default.
+    places
+        Names of worlds; by default :data:`PLACES`, without movielens if there is no ``data``.
+    data
+        The folder of ratings for movielens.
+    path
+        A folder, made if need be, of Parquet files, one for each world and horizon, in which runs are kept as in
+        :func:`~rareswitch.sweep`. Contests in different worlds can share it at the same time.
+
+    Examples
+    --------
+    >>> found = contest(choose_entrants(["linucb 1", "base"]), places=["fixed"], horizons=[100], seeds=range(2))
+    >>> [(run.learner, run.seed) for run in found.runs], list(found.skipped)
+    ([('linucb 1', 0), ('linucb 1', 1)], [('base', 'fixed')])
+    """
+    entrants = choose_entrants() if entrants is None else entrants
+    horizons, seeds = list(dict.fromkeys(horizons)), list(dict.fromkeys(seeds))
+    if places is None:
+        places = [place for place in PLACES if place != "movielens" or data is not None]
+    makers = {label: entrant.make for label, entrant in entrants.items()}
+    # a world that cannot be made is an error now
+    worlds = {(w, horizon): _world(w, data, horizon) for horizon in horizons for w in dict.fromkeys(places)}
+    if not makers or not worlds or not seeds:
+        raise InputError("a contest needs at least one entrant, world, horizon and seed.")
+    folder = None if path is None else _folder(Path(path))
+    runs: list[Run] = []
+    resumed, interrupted = 0, False
+    skipped: dict[tuple[str, str], str] = {}
+    for (place, horizon), world in worlds.items():
+        file = None if folder is None else folder / f"{plain_name(place)}-{horizon}.parquet"
+        found = sweep(makers, {place: world}, horizons=[horizon], seeds=seeds, path=file, quiet=quiet)
+        runs += found.runs
+        resumed += found.resumed
+        skipped |= found.skipped
+        interrupted = found.interrupted
+        if interrupted:
+            break
+    return Contest(entrants=entrants, runs=runs, interrupted=interrupted, resumed=resumed, skipped=skipped)
+
+
+def plain_name(place: str) -> str:
+    """The name of a world as part of a file's name.
+
+    >>> plain_name("worlds/own.py:Own")
+    'worlds_own.py_Own'
+    """
+    return re.sub(r"[^\w.-]+", "_", place)
+
+
+def _world(place: str, data: str | Path | None, horizon: int) -> World:
+    if place == "movielens" and data is None:
+        raise InputError("the world 'movielens' needs a folder of ratings. Give it as data (--data) or leave it.")
+    name = f"movielens:{data}" if place == "movielens" else place
+    return make_world(name, dim=DIM, arms=ARMS, noise=NOISE, horizon=horizon)
+
+
+def _folder(path: Path) -> Path:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise FileFormatError(f"{path}: a contest is kept in a folder and this is a file; name another.") from error
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be made ({error.strerror or error}).") from error
+    return path

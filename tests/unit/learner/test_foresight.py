@@ -1,0 +1,236 @@
+"""Foresight: scale-free beliefs, planned exploration, exact propensities with a floor."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch import simulate
+from rareswitch.contexts import ContextSets
+from rareswitch.distributions import Gaussian
+from rareswitch.env import ClickWorld, Rounds, World, make_world
+from rareswitch.errors import ParameterError
+from rareswitch.learner import Feedback, Foresight, Posterior, geometric_grid, posterior
+from rareswitch.learner.foresight import centred
+from rareswitch.learner.planning import PATIENCE, SCALES, plan, prospects
+from rareswitch.policy import Blend, PosteriorDraws
+from rareswitch.stats import Stats
+from rareswitch.validation import FloatArray
+
+RNG = np.random.default_rng(5)
+
+
+class Rescaled:
+    """A world in other units: features times a, rewards times b plus a level."""
+
+    def __init__(self, world: World, features: float, rewards: float, level: float = 0.0) -> None:
+        self.world, self.features, self.scale, self.level = world, features, rewards, level
+        self.dim, self.arms = world.dim, world.arms
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
+        rounds = self.world.draw(count, seed=seed, first=first)
+        means = self.scale * rounds.means + self.level
+        return Rounds(contexts=self.features * rounds.contexts, means=means, alive=rounds.alive)
+
+    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
+        inner = (means - self.level) / self.scale
+        return self.scale * self.world.rewards(inner, seed=seed, first=first) + self.level
+
+
+def first_batch(learner: Foresight, world: World, seed: int = 1) -> None:
+    count = learner.stop - learner.start
+    rounds = world.draw(count, seed=seed, first=learner.start)
+    decisions = learner.policy.decide(rounds.contexts, rounds.alive, seed=seed, first=learner.start)
+    rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=seed, first=learner.start)
+    learner.next(learner.summarize(Feedback.of(rounds.contexts, decisions, rewards, rounds.alive)))
+
+
+def test_noise_and_prior_are_those_that_make_rewards_most_likely() -> None:
+    """Against the density of the rewards themselves, on a finer grid around."""
+    x = RNG.standard_normal((60, 3)) * [1.0, 0.5, 2.0]
+    r = x @ RNG.standard_normal(3) + 0.8 * RNG.standard_normal(60)
+
+    def negative_log_density(noise: float, prior: float) -> float:
+        covariance = noise**2 * np.eye(60) + prior**2 * x @ x.T
+        return float(np.linalg.slogdet(covariance)[1] + r @ np.linalg.solve(covariance, r))
+
+    found = posterior(Stats.of(x, r))
+    prior = found.noise / math.sqrt(found.ridge)
+    best = negative_log_density(found.noise, prior)
+    around = [0.7, 0.85, 1.0, 1.18, 1.4]
+    assert best <= min(negative_log_density(a * found.noise, b * prior) for a in around for b in around) + 0.01
+    np.testing.assert_allclose(found.estimate, np.linalg.solve(x.T @ x + found.ridge * np.eye(3), x.T @ r), rtol=1e-9)
+    np.testing.assert_allclose(found.precision, x.T @ x + found.ridge * np.eye(3))
+
+
+@pytest.mark.parametrize(("features", "rewards"), [(100.0, 1.0), (1.0, 1e-4), (1e-3, 1e3)])
+def test_beliefs_follow_the_units(features: float, rewards: float) -> None:
+    x = RNG.standard_normal((50, 4))
+    r = x[:, 0] + RNG.standard_normal(50)
+    one, other = posterior(Stats.of(x, r)), posterior(Stats.of(features * x, rewards * r))
+    assert other.noise == pytest.approx(rewards * one.noise)
+    assert other.ridge == pytest.approx(features**2 * one.ridge)
+    np.testing.assert_allclose(
+        other.estimate, rewards / features * one.estimate, rtol=1e-7, atol=1e-12 * rewards / features
+    )
+
+
+def test_data_that_tell_nothing_leave_the_prior_wide() -> None:
+    x = RNG.standard_normal((400, 3))
+    found = posterior(Stats.of(x, RNG.standard_normal(400)))
+    assert found.ridge <= 10.0 * (x**2).sum() / 400 * 1.001
+
+
+@pytest.mark.parametrize(
+    ("x", "r"), [(np.zeros((5, 2)), np.ones(5)), (np.ones((5, 2)), np.zeros(5)), (np.eye(2)[[0, 0, 0]], np.ones(3))]
+)
+def test_degenerate_data_give_a_belief_all_the_same(x: Any, r: Any) -> None:
+    found = posterior(Stats.of(x, r))
+    assert np.isfinite(found.estimate).all()
+    assert found.ridge > 0.0
+    assert found.noise >= 0.0
+    np.linalg.cholesky(found.precision)
+
+
+def test_an_intercept_is_taken_out_exactly() -> None:
+    x, r = RNG.standard_normal((30, 3)) + 2.0, RNG.standard_normal(30) + 7.0
+    stats = centred(Stats.of(np.column_stack([x, np.ones(30)]), r))
+    expected = Stats.of(x - x.mean(axis=0), r - r.mean())
+    np.testing.assert_allclose(stats.gram, expected.gram, atol=1e-9)
+    np.testing.assert_allclose(stats.moment, expected.moment, atol=1e-9)
+    assert stats.square_sum == pytest.approx(expected.square_sum)
+
+
+@pytest.mark.parametrize(("features", "rewards"), [(50.0, 1.0), (1.0, 1e-3), (0.01, 200.0)])
+def test_decisions_do_not_depend_on_units(features: float, rewards: float) -> None:
+    world = make_world("varying", dim=3, arms=5, noise=0.4)
+    one = simulate(Foresight(dim=3, horizon=2000), world, seed=2)
+    other = simulate(Foresight(dim=3, horizon=2000), Rescaled(world, features, rewards), seed=2)
+    assert other.regret == pytest.approx(rewards * one.regret, rel=1e-6)
+
+
+def test_a_level_of_rewards_does_not_matter_with_an_intercept() -> None:
+    world = make_world("gaussian", dim=3, arms=5, noise=0.4)
+    one = simulate(Foresight(dim=3, horizon=2000, intercept=True), world, seed=2)
+    raised = simulate(Foresight(dim=3, horizon=2000, intercept=True), Rescaled(world, 1.0, 1.0, 100.0), seed=2)
+    assert raised.regret == pytest.approx(one.regret, rel=1e-6)
+    lost = simulate(Foresight(dim=3, horizon=2000), Rescaled(world, 1.0, 1.0, 100.0), seed=2)
+    assert lost.regret > 2.0 * one.regret
+
+
+def test_clicks_are_learned() -> None:
+    world = ClickWorld(source=Gaussian(dim=4, arms=8))
+    run = simulate(Foresight(dim=5, horizon=5000), world, seed=1)
+    chance = float((lambda m: (m.max(axis=1) - m.mean(axis=1)).sum())(world.draw(5000, seed=1).means))
+    assert run.regret < 0.35 * chance
+    assert run.updates == 8
+
+
+def test_prospects_match_a_slow_look_ahead() -> None:
+    """The same quantities by other means: fresh truths, batches played decision by decision, many of them.
+
+    Both sides are Monte Carlo, over 64 truths and over 300, so they are compared to within five standard errors.
+    """
+    rng = np.random.default_rng(1)
+    dim, count = 2, 60
+    belief = Posterior(estimate=np.array([0.3, 0.1]), precision=np.diag([20.0, 5.0]), noise=0.5, ridge=1.0)
+    sets = Gaussian(dim=dim, arms=4).draw(100, seed=1)
+    found = {
+        p.scale: p for p in prospects(belief, ContextSets(sets.contexts, sets.alive), count=count, seed=1, update=1)
+    }
+    root = np.linalg.cholesky(np.linalg.inv(belief.precision))
+    for scale in (0.0, 1.0):
+        now, later = [], []
+        for _ in range(300):
+            truth = belief.estimate + 0.5 * root @ rng.standard_normal(dim)
+            precision, moment, lost = belief.precision.copy(), belief.precision @ belief.estimate, 0.0
+            for _ in range(count):
+                x = sets.contexts[rng.integers(100)]
+                drawn = belief.estimate + scale * 0.5 * root @ rng.standard_normal(dim)
+                arm = int((x @ drawn).argmax())
+                lost += float((x @ truth).max() - x[arm] @ truth)
+                precision += np.outer(x[arm], x[arm])
+                moment = moment + (x[arm] @ truth + 0.5 * rng.standard_normal()) * x[arm]
+            learned = np.linalg.solve(precision, moment)
+            values = sets.contexts @ truth
+            chosen = (sets.contexts @ learned).argmax(axis=1)
+            now.append(lost / count)
+            later.append(float((values.max(axis=1) - values[np.arange(100), chosen]).mean()))
+        for slow, fast in ((now, found[scale].now), (later, found[scale].later)):
+            spread = np.std(slow, ddof=1) * (1 / math.sqrt(300) + 1 / math.sqrt(64))
+            assert abs(np.mean(slow) - fast) <= 5 * spread
+    assert found[1.0].now > found[0.0].now
+    assert found[1.0].later < found[0.0].later
+
+
+def test_the_plan_is_the_cheapest_prospect() -> None:
+    belief = Posterior(estimate=np.array([0.2, 0.0]), precision=np.diag([30.0, 2.0]), noise=0.5, ridge=1.0)
+    sets = Gaussian(dim=2, arms=5).draw(50, seed=1)
+    sample = ContextSets(sets.contexts, sets.alive)
+    chosen = plan(belief, sample, upcoming=100, rest=10**6, seed=3, update=2)
+    found = prospects(belief, sample, count=100, seed=3, update=2)
+    assert [p.scale for p in found] == list(SCALES)
+    costs = [100 * p.now + PATIENCE * 10**6 * p.later for p in found]
+    assert chosen == found[int(np.argmin(costs))]
+    assert plan(belief, sample, upcoming=10**6, rest=1, seed=3, update=2).scale == 0.0  # nothing to explore for
+    assert chosen.scale > 0.0
+
+
+def test_exploration_fades_and_the_last_batch_is_greedy() -> None:
+    learner = Foresight(dim=4, horizon=20_000)
+    simulate(learner, make_world("gaussian", dim=4, arms=8, noise=0.5), seed=1)
+    scales = [p.scale for p in learner.plans]
+    assert len(scales) == 6
+    assert max(scales[:2]) > max(scales[-2:])
+    sampler = learner.policy.sampler
+    assert isinstance(sampler, Blend)
+    assert isinstance(sampler.main, PosteriorDraws)
+    assert sampler.main.draws.shape == (1, 4)
+
+
+def test_every_surviving_arm_keeps_its_floor() -> None:
+    world = make_world("gaussian", dim=3, arms=5, noise=0.5)
+    learner = Foresight(dim=3, horizon=5000, floor=0.05)
+    probe = world.draw(50, seed=9).contexts
+    while learner.updates < 8:
+        first_batch(learner, world)
+        share = 0.05 if learner.updates < 8 else 0.005
+        survivors = learner.policy.survivors(probe)
+        probabilities = learner.policy.probabilities(probe)
+        floors = share / survivors.sum(axis=1, keepdims=True)  # K ≤ 2d, where the design at factor 2 is uniform
+        assert (probabilities >= floors - 1e-12)[survivors].all()
+        assert not probabilities[~survivors].any()
+        assert len(learner.policy.eliminations) == learner.updates - 1
+
+
+def test_without_a_floor_nothing_is_eliminated() -> None:
+    learner = Foresight(dim=3, horizon=5000, floor=0.0)
+    first_batch(learner, make_world("gaussian", dim=3, arms=5, noise=0.5))
+    assert learner.policy.eliminations == ()
+    assert isinstance(learner.policy.sampler, PosteriorDraws)
+
+
+@pytest.mark.parametrize("horizon", [2, 3, 7, 20, 100])
+@pytest.mark.parametrize("updates", [1, 2, 8, 50])
+def test_any_horizon_and_any_number_of_updates(horizon: int, updates: int) -> None:
+    world = make_world("varying", dim=6, arms=4, noise=0.5)
+    run = simulate(Foresight(dim=6, horizon=horizon, updates=updates), world, seed=1)
+    assert run.updates == min(horizon, updates)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"updates": 0}, "updates must be at least 1"),
+        ({"floor": 1.5}, "floor must be"),
+        ({"delta": 0.0}, "delta must be"),
+        ({"dim": 0}, "dim must be"),
+        ({"horizon": 1}, "horizon must be"),
+        ({"grid": geometric_grid(50, 3)}, "the grid ends at 50"),
+        ({"seed": -1}, "seed must be"),
+    ],
+)
+def test_bad_settings_are_explained(bad: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        Foresight(**{"dim": 3, "horizon": 100} | bad)

@@ -1,0 +1,176 @@
+import json
+import math
+
+import numpy as np
+import pytest
+
+from rareswitch.report.contest import contest_markdown, contest_text
+from rareswitch.report.contest_plot import draw_standings, draw_world
+from rareswitch.report.verdict import Verdict, judge
+from rareswitch.sim import Run
+
+KINDS = {"sure": "adaptive", "bold": "adaptive", "even": "adaptive", "lazy": "rare", "odd": "other", "part": "rare"}
+# mean regrets in worlds u and v; "bold" is best in u, "sure" in v, and "even" over both: 20·40 < 15·90, 90·10
+MEANS = {"sure": (80, 0), "bold": (5, 80), "even": (10, 30), "lazy": (30, 150), "odd": (30, 30)}
+
+
+def run(learner: str, world: str, seed: int, regret: float, horizon: int = 100) -> Run:
+    return Run(
+        learner=learner,
+        world=world,
+        horizon=horizon,
+        seed=seed,
+        regret=regret,
+        updates=3 if world == "u" else 5,
+        seconds=0.25,
+        times=np.array([1, horizon]),
+        regrets=np.array([0.0, regret]),
+        batch_ends=np.array([horizon]),
+        survivors=np.array([1.0]),
+    )
+
+
+def runs(horizon: int = 100) -> list[Run]:
+    """Two seeds, 4 to either side of the mean in u and none in v; "part" ran in u alone."""
+    found = []
+    for learner, (u, v) in MEANS.items():
+        found += [run(learner, "u", seed, u + (4 if seed else -4), horizon) for seed in (0, 1)]
+        found += [run(learner, "v", seed, v, horizon) for seed in (0, 1)]
+    return found + [run("part", "u", seed, 0.0, horizon) for seed in (0, 1)]
+
+
+def verdict() -> Verdict:
+    (found,) = judge(runs(), KINDS)
+    return found
+
+
+def test_the_yardstick_is_the_best_single_adaptive_entry_over_all_worlds() -> None:
+    """(80+10)·(0+10) = 900, (5+10)·(80+10) = 1350, (10+10)·(30+10) = 800; without + 10, sure would have 0."""
+    found = verdict()
+    assert found.yardstick == "even"
+    assert (found.horizon, found.seeds, found.worlds, found.unfinished) == (100, 2, ("u", "v"), ())
+    assert {s.entry: s.kind for s in found.standings} == KINDS
+    cheap = [run("lazy", world, seed, 0.0) for world in "uv" for seed in (0, 1)]
+    (again,) = judge([r for r in runs() if r.learner != "lazy"] + cheap, KINDS)
+    assert again.yardstick == "even"  # however good a rare one is
+
+
+def test_ratios_are_of_regret_plus_ten() -> None:
+    by_entry = {s.entry: s for s in verdict().standings}
+    lazy = by_entry["lazy"]
+    assert lazy.ratios == pytest.approx({"u": 40 / 20, "v": 160 / 40})
+    assert lazy.geometric_mean == pytest.approx(math.sqrt(8.0))
+    assert lazy.worst_world[0] == "v"
+    assert lazy.worst_world[1] == pytest.approx(4.0)
+    assert lazy.updates == (3.0, 5.0)
+    assert by_entry["even"].geometric_mean == pytest.approx(1.0)
+
+
+def test_the_worst_seed_is_held_against_the_yardsticks_mean() -> None:
+    by_entry = {s.entry: s for s in verdict().standings}
+    assert by_entry["odd"].seed_ratios == pytest.approx({"u": 44 / 20, "v": 40 / 40})
+    assert by_entry["odd"].worst_seed[0] == "u"
+    assert by_entry["odd"].worst_seed[1] == pytest.approx(2.2)
+    assert by_entry["even"].worst_seed[1] == pytest.approx(24 / 20)
+
+
+def test_standings_are_sorted_and_incomplete_entries_have_no_mean() -> None:
+    found = verdict()
+    assert [s.entry for s in found.standings] == ["even", "sure", "bold", "odd", "lazy", "part"]
+    part = found.standings[-1]
+    assert not part.complete
+    assert math.isnan(part.geometric_mean)
+    assert part.ratios == {"u": 0.5}
+    assert [s.entry for s in found.ranked("u")][:2] == ["part", "bold"]
+    assert "part" not in [s.entry for s in found.ranked("v")]
+
+
+def test_each_world_has_its_own_best() -> None:
+    found = verdict()
+    best = {(world, kind): found.best(world, kind) for world in "uv" for kind in ("adaptive", "rare")}
+    names = {key: None if s is None else s.entry for key, s in best.items()}
+    assert names == {
+        ("u", "adaptive"): "bold",
+        ("v", "adaptive"): "sure",
+        ("u", "rare"): "part",
+        ("v", "rare"): "lazy",
+    }
+    assert found.best("u", "nothing") is None
+
+
+def test_worlds_that_were_cut_short_are_not_judged() -> None:
+    cut = [r for r in runs() if not (r.learner == "bold" and r.world == "v" and r.seed == 1)]
+    (found,) = judge(cut, KINDS)
+    assert (found.worlds, found.unfinished, found.yardstick) == (("u",), ("v",), "bold")
+    assert "Not judged, as unfinished: v." in contest_text([found])
+    cut = [r for r in runs() if not (r.learner == "lazy" and r.world == "v" and r.seed == 1)]
+    (found,) = judge(cut, KINDS)
+    assert (found.worlds, found.yardstick) == (("u", "v"), "even")
+    assert not next(s for s in found.standings if s.entry == "lazy").complete
+
+
+def test_horizons_are_judged_apart() -> None:
+    longer = [run(r.learner, r.world, r.seed, 0.0 if r.learner == "sure" else r.regret, 200) for r in runs()]
+    assert [(v.horizon, v.yardstick) for v in judge([*runs(), *longer], KINDS)] == [(100, "even"), (200, "sure")]
+    assert judge([], KINDS) == []
+
+
+def test_without_an_adaptive_entry_there_is_no_yardstick() -> None:
+    (found,) = judge([r for r in runs() if KINDS[r.learner] != "adaptive"], KINDS)
+    assert (found.yardstick, found.worlds) == (None, ("u", "v"))
+    assert all(math.isnan(s.geometric_mean) and not s.ratios for s in found.standings)
+    text = contest_text([found])
+    assert "There is no yardstick: no fully adaptive entry was run." in text
+    assert "Ratios by world" not in text
+    assert json.loads(json.dumps(found.summary(), allow_nan=False))["entries"][0]["geometric_mean"] is None
+    draw_world([found], "u")
+
+
+def test_the_tables_say_all_of_it() -> None:
+    lines = [line.split() for line in contest_text([verdict()]).splitlines()]
+    assert ["lazy", "rare", "3", "30.0", "4.0", "34.0", "2.00", "0.25"] in lines
+    assert ["even", "(yardstick)", "adaptive", "3", "10.0", "4.0", "14.0", "1.00", "0.25"] in lines
+    assert ["lazy", "rare", "3", "to", "5", "2.83", "v", "4.00", "v", "4.00"] in lines
+    assert ["lazy", "2.00", "4.00"] in lines
+    assert ["part", "0.50"] in lines
+    assert ["u", "bold", "part", "10.0", "5.0", "0.75", "0.0", "0.50"] in lines
+    assert ["v", "sure", "lazy", "30.0", "0.0", "0.25", "150.0", "4.00"] in lines
+
+
+def test_markdown_has_the_same_tables_and_each_picture_once() -> None:
+    found = judge([*runs(), *runs(200)], KINDS)
+    text = contest_markdown(found, {"u": "p/u.png", "v": "p/v.png", "": "p/all.png"})
+    for picture in ("![u](p/u.png)", "![v](p/v.png)", "![summary](p/all.png)"):
+        assert text.count(picture) == 1
+    assert text.index("Standings at T = 200") < text.index("## u, T = 100")
+    assert "| lazy | rare | 3 to 5 | 2.83 | v | 4.00 | v | 4.00 |" in text
+    assert text.count("| :-- | --: | --: |\n") == 2
+    assert "](" not in contest_markdown(found)
+
+
+def test_verdicts_as_json_hold_the_numbers() -> None:
+    summary = json.loads(json.dumps(verdict().summary(), allow_nan=False))
+    assert summary["yardstick"] == "even"
+    lazy = next(entry for entry in summary["entries"] if entry["entry"] == "lazy")
+    assert lazy["worlds"]["u"]["regret"] == pytest.approx(30.0)
+    assert lazy["worlds"]["u"]["standard_error"] == pytest.approx(4.0)
+    assert lazy["worlds"]["u"]["worst_seed"] == pytest.approx(34.0)
+    assert (lazy["worst_world"], lazy["worst_seed_world"]) == ("v", "v")
+    assert summary["entries"][-1]["geometric_mean"] is None
+
+
+def test_pictures_rank_the_entries_and_mark_the_yardstick() -> None:
+    found = judge([*runs(), *runs(200)], KINDS)
+    made = draw_world(found, "v")
+    assert len(made.axes) == 2
+    panel = made.axes[0]
+    assert [label.get_text() for label in panel.get_yticklabels()] == ["sure", "even", "odd", "bold", "lazy"]
+    bold = [label.get_text() for label in panel.get_yticklabels() if label.get_fontweight() == "bold"]
+    assert bold == ["even"]
+    assert panel.get_xscale() == "log"
+    dashed = [line for line in panel.lines if line.get_linestyle() == "--"]
+    assert [line.get_xdata()[0] for line in dashed] == [40.0]
+    summary = draw_standings(found).axes[0]
+    assert [label.get_text() for label in summary.get_yticklabels()] == ["even", "sure", "bold", "odd", "lazy"]
+    diamonds = [line.get_xdata()[0] for line in summary.lines if line.get_marker() == "D"]
+    assert diamonds == pytest.approx([1.0, math.sqrt(900 / 800), math.sqrt(1350 / 800), math.sqrt(2), math.sqrt(8)])
