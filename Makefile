@@ -22,7 +22,8 @@ demo: $(VENV)/installed ## Show what rareswitch does, with a table and a picture
 	@$(BIN)/rareswitch demo --plot demo.png
 
 contest: $(VENV)/installed ## Every learner in every world, for hours; resumable. DATA=folder adds MovieLens
-	@$(BIN)/rareswitch contest $(if $(DATA),--data '$(DATA)') --out contest.parquet --plots contest --markdown contest/contest.md
+	@mkdir -p contest
+	@$(BIN)/rareswitch contest $(if $(DATA),--data '$(DATA)') --out contest/runs --plots contest --markdown contest/contest.md
 
 test: $(VENV)/installed ## Run all tests
 	@$(BIN)/python -m pytest -q
@@ -52,5 +53,5 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run
 	exit $$status
 
 clean: ## Remove environments and caches
-	@rm -rf $(VENV) $(BENCH) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png contest contest.parquet
+	@rm -rf $(VENV) $(BENCH) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -46,7 +46,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"how many runs of each (default {SEEDS})")
     parser.add_argument("--first-seed", type=int, default=0, help="the seeds are this one and those that follow")
     parser.add_argument(
-        "--out", metavar="PARQUET", help="a folder of Parquet files for the runs; what it holds is not run again"
+        "--out", metavar="FOLDER", help="a folder of Parquet files for the runs; what it holds is not run again"
     )
     parser.add_argument("--plots", metavar="FOLDER", help="write a picture for each world and one of all")
     parser.add_argument("--markdown", metavar="FILE", help="write the tables there, with links to the pictures")
@@ -68,6 +68,8 @@ def run(options: argparse.Namespace) -> int:
         raise FileFormatError(
             f"{options.markdown}: cannot be written; there is no folder {Path(options.markdown).parent}."
         )
+    if options.markdown is not None and Path(options.markdown).is_dir():
+        raise FileFormatError(f"{options.markdown}: cannot be written; it is a folder. Name a file.")
     if options.data is None and options.envs is None:
         print("rareswitch: movielens is left out; name a folder of its ratings with --data.", file=sys.stderr)
     found = contest(

@@ -1,6 +1,7 @@
 """Films for users, from a folder of ratings such as MovieLens 100K."""
 
 import csv
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -175,7 +176,7 @@ def _standard(values: FloatArray, *, centre: bool = True) -> FloatArray:
 
 def _years(texts: Sequence[str]) -> FloatArray:
     """Years (n,), the mean where there is none."""
-    years = np.array([float(text) if text.strip().isdecimal() else np.nan for text in texts])
+    years = np.array([float(text) if re.fullmatch(r"\d+(\.0*)?", text.strip()) else np.nan for text in texts])
     known = years[~np.isnan(years)]
     return np.where(np.isnan(years), known.mean() if len(known) else 0.0, years)
 

@@ -62,7 +62,7 @@ LEARNERS: dict[str, Entry] = {
     "foresight": Entry(
         text="posterior draws, exploration planned at each update; nothing to tune",
         adaptivity="updates (8)",
-        regret="d√(T/floor), stochastic, where the noise is known",
+        regret="d^1.5·√(T/floor), stochastic, if its estimates of scale hold",
         make=Foresight,
         takes=SIZES | {"updates", "grid", "intercept", "floor", "delta", "seed"},
     ),

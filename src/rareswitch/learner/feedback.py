@@ -63,7 +63,7 @@ class Summary:
     stats: tuple[Stats, ...]
     """One for each linear model that the learner keeps: a single one, or one a layer."""
     sample: ContextSets | None
-    """Some of the context sets, with the arms that the policy's eliminations left; None where none is needed."""
+    """Some of the context sets, with the arms that what is learned from them needs; None where none is needed."""
 
     def __add__(self, other: Self) -> Self:
         if not isinstance(other, Summary):

@@ -7,18 +7,19 @@ import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal, Sampler
-from rareswitch.errors import ParameterError
+from rareswitch.errors import BatchError, ParameterError
 from rareswitch.learner.evidence import Posterior, posterior
 from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.learner.grids import StaticGrid, geometric_grid
 from rareswitch.learner.learner import Learner
-from rareswitch.learner.planning import Plan, plan
+from rareswitch.learner.planning import TRUTHS, Plan, plan
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
 from rareswitch.policy.elimination import inverse_root
 from rareswitch.rng import normals
 from rareswitch.stats import Stats
 from rareswitch.validation import Sets, number, whole
 
+UPDATES = 8
 DRAWS = 128
 """Parameters that a policy holds, each with its own best arm."""
 SAMPLE = 200
@@ -33,23 +34,24 @@ LAST_SHARE = 0.1
 class Foresight(Learner):
     """Near the regret of full adaptivity with eight policies, and nothing to tune.
 
-    All decisions so far give one belief N(θ̂, σ²Λ⁻¹), whose σ and ridge are those that make the rewards most likely:
-    units of rewards and features do not matter. A policy holds 128 parameters drawn around θ̂, at a multiple of the
-    belief's spread, and plays the best arm of one of them. Which multiple is *planned* at each update, by looking
-    ahead: what each costs in the next batch, and what the data it gathers save afterwards
+    All decisions so far give one belief N(θ̂, σ²Λ⁻¹), whose σ and ridge are those that make the rewards most likely: the
+    units of the rewards and a common unit of the features do not matter. A policy holds 128 parameters drawn around θ̂,
+    at a multiple of the belief's spread, and plays the best arm of one of them. Which multiple is *planned* at each
+    update, by looking ahead: what each costs in the next batch, and what the data it gathers save afterwards
     (:mod:`rareswitch.learner.planning`). The last batch is greedy.
 
-    A share ``floor`` of the decisions is drawn from the G-optimal design of the arms that confidence intervals leave,
-    so that every such arm keeps a positive propensity and a worst case is bounded: docs/foresight.md has the argument.
+    A share ``floor`` of the decisions is drawn from the G-optimal design of the arms that confidence intervals leave.
+    It keeps propensities positive on that design, and bounds a worst case: docs/foresight.md has the argument.
 
     Parameters
     ----------
     dim, horizon, updates
-        d, T, and how many policies may be deployed, the first included.
+        d, T, and how many policies may be deployed, the first included; 8 by default.
     arms
         The most arms in a set; any number by default.
     intercept
-        Whether rewards have a level of their own, besides xᵀθ. Arms are compared without it.
+        Whether rewards have a level of their own, besides xᵀθ, as ratings from 1 to 5 or clicks have. Arms are compared
+        without it. A level above a million times the spread of the rewards costs digits: subtract it beforehand.
     floor
         Share of decisions that explore by design; a tenth of it in the last batch.
     delta
@@ -73,7 +75,7 @@ class Foresight(Learner):
         *,
         dim: int,
         horizon: int,
-        updates: int = 8,
+        updates: int | None = None,
         arms: int | None = None,
         intercept: bool = False,
         floor: float = 0.0003,
@@ -82,7 +84,11 @@ class Foresight(Learner):
         grid: StaticGrid | None = None,
     ) -> None:
         super().__init__(dim=dim, arms=ANY if arms is None else arms, horizon=horizon)
-        self.grid = default_grid(self.dim, self.horizon, updates) if grid is None else grid
+        if updates is not None and grid is not None:
+            raise ParameterError("give updates, for a geometric grid of so many batches, or a grid; not both.")
+        self.grid = (
+            default_grid(self.dim, self.horizon, UPDATES if updates is None else updates) if grid is None else grid
+        )
         if self.grid.horizon != self.horizon:
             raise ParameterError(f"the grid ends at {self.grid.horizon} where the horizon is {self.horizon}.")
         if self.grid.needs_width:
@@ -116,14 +122,25 @@ class Foresight(Learner):
         return (Stats.of(features, feedback.rewards),)
 
     def _sample(self, feedback: Feedback) -> ContextSets | None:
-        wanted = max(16, min(SAMPLE, SAMPLE_NUMBERS // feedback.sets.contexts[0].size))
+        arms, dim = feedback.sets.contexts.shape[1:]
+        wanted = max(16, min(SAMPLE, SAMPLE_NUMBERS // (arms * max(dim, TRUTHS))))
         offsets = feedback.first - self.start + np.arange(len(feedback.arms))
         kept = np.flatnonzero(offsets % -(-(self.stop - self.start) // wanted) == 0)
-        return ContextSets(feedback.sets.contexts[kept], feedback.sets.alive[kept]) if len(kept) else None
+        if not len(kept):
+            return None
+        sample = ContextSets(feedback.sets.contexts[kept], feedback.sets.alive[kept])
+        if (self.policy.survivors(sample).sum(axis=1) != feedback.survivors[kept]).any():
+            raise BatchError(
+                "the policy decided between other arms than these contexts offer: was the mask of living arms that "
+                "decide was given left out of the feedback?"
+            )
+        return sample
 
     def _learn(self, summary: Summary) -> Policy:
         self.total = self.total + summary.stats[0]
         belief = posterior(centred(self.total) if self.intercept else self.total)
+        if belief.noise == 0.0:  # every reward was the same: there is nothing to tell arms apart by
+            return Policy(dim=self.dim, sampler=GOptimal(tol=1.0), eliminations=self.policy.eliminations)
         upcoming, rest = self.grid.ends[self.updates] - summary.stop, self.horizon - self.grid.ends[self.updates]
         scale, share = 0.0, LAST_SHARE * self.floor
         if rest:
@@ -139,7 +156,8 @@ class Foresight(Learner):
         eliminations = self.policy.eliminations
         if share > 0.0:
             sampler = Blend(main=sampler, explorer=GOptimal(tol=1.0), share=share)
-            eliminations = (*eliminations, self._elimination(belief))
+            if self.total.count > self.dim + 1:  # with fewer decisions the noise is anyone's guess
+                eliminations = (*eliminations, self._elimination(belief))
         return Policy(dim=self.dim, sampler=sampler, eliminations=eliminations)
 
     def _elimination(self, belief: Posterior) -> Elimination:
@@ -164,16 +182,21 @@ def default_grid(dim: int, horizon: int, updates: int) -> StaticGrid:
 
 
 def centred(stats: Stats) -> Stats:
-    """Statistics of features (x, 1) turned into those of x and the rewards less their means.
+    """Statistics of features (x, 1) turned into those of x and the rewards less their means, which cost one count.
 
     >>> centred(Stats.of([[1.0, 1.0], [3.0, 1.0]], [10.0, 14.0])).gram.tolist()
     [[2.0]]
     """
     n = stats.count
     mean, level = stats.gram[:-1, -1] / n, stats.moment[-1] / n
+    values, vectors = np.linalg.eigh(stats.gram[:-1, :-1] - n * np.outer(mean, mean))
+    # what rounding leaves of a feature without spread is not information
+    known = np.where(values > 1e-12 * np.trace(stats.gram[:-1, :-1]), values, 0.0)
+    moment = vectors @ np.where(known > 0.0, vectors.T @ (stats.moment[:-1] - n * level * mean), 0.0)
+    spread = stats.square_sum - n * level**2
     return Stats(
-        gram=stats.gram[:-1, :-1] - n * np.outer(mean, mean),
-        moment=stats.moment[:-1] - n * level * mean,
-        count=n,
-        square_sum=max(0.0, stats.square_sum - n * level**2),
+        gram=(vectors * known) @ vectors.T,
+        moment=moment,
+        count=n - 1,
+        square_sum=spread if spread > 1e-12 * stats.square_sum else 0.0,
     )

@@ -71,14 +71,14 @@ def prospects(belief: Posterior, sets: ContextSets, *, count: int, seed: int, up
         played = np.einsum("sk,skj->sj", shares, np.where(sets.alive[:, :, None], values, 0.0))
         weighted = (shares[:, :, None] * sets.contexts).reshape(-1, dim)
         information = count / len(sets) * weighted.T @ sets.contexts.reshape(-1, dim)
-        learned = _learned(belief, information, truths, z[TRUTHS : 2 * TRUTHS])
-        chosen = _best_arms(sets.contexts, sets.alive, learned)
+        after = learned(belief, information, truths, z[TRUTHS : 2 * TRUTHS])
+        chosen = _best_arms(sets.contexts, sets.alive, after)
         greedy = np.take_along_axis(values, chosen[:, None, :], axis=1)[:, 0, :]
         found.append(Plan(scale=scale, now=float((best - played).mean()), later=float((best - greedy).mean())))
     return found
 
 
-def _learned(belief: Posterior, information: FloatArray, truths: FloatArray, noise: FloatArray) -> FloatArray:
+def learned(belief: Posterior, information: FloatArray, truths: FloatArray, noise: FloatArray) -> FloatArray:
     """(J, d) the estimate that a batch with this information leaves, for each truth."""
     values, vectors = np.linalg.eigh(information)
     half = vectors * np.sqrt(np.maximum(values, 0.0))

@@ -41,7 +41,7 @@ def recommend(*, dim: int, arms: int, horizon: int, updates: int = 8) -> Recomme
     return Recommendation(
         learner="foresight",
         updates=updates,
-        reason="of all learners with so few policies it has the least regret in the contest, and nothing to tune.",
+        reason="it plans its exploration, has nothing to tune, and leads those with so few policies in the contest.",
         proven=proven,
         proven_updates=batches,
         proven_reason=why,

@@ -116,7 +116,7 @@ def judge(runs: Sequence[Run], kinds: Mapping[str, str]) -> list[Verdict]:
     runs
         Of a contest. An entry that lacks a seed which others have in that world and horizon does not count there.
     kinds
-        Of each entry; the yardstick is one of kind ``adaptive``.
+        Of each entry of the contest, those without a run included; the yardstick is one of kind ``adaptive``.
     """
     return [_at(horizon, runs, kinds) for horizon in dict.fromkeys(run.horizon for run in runs)]
 
@@ -126,7 +126,7 @@ def _at(horizon: int, runs: Sequence[Run], kinds: Mapping[str, str]) -> Verdict:
     seeds = {run.seed for run in here}
     cells = {(g.learner, g.world): g for g in grouped(here) if {run.seed for run in g.runs} == seeds}
     entries = list(dict.fromkeys(run.learner for run in here))
-    adaptive = [entry for entry in entries if kinds[entry] == "adaptive"]
+    adaptive = [entry for entry, kind in kinds.items() if kind == "adaptive"]  # also those that have no run yet
     seen = list(dict.fromkeys(run.world for run in here))
     worlds = [world for world in seen if all((entry, world) in cells for entry in adaptive)]
     worlds = [world for world in worlds if any(place == world for _, place in cells)]

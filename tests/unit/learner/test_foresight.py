@@ -8,13 +8,15 @@ import pytest
 
 from rareswitch import simulate
 from rareswitch.contexts import ContextSets
+from rareswitch.design import GOptimal
 from rareswitch.distributions import Gaussian
 from rareswitch.env import ClickWorld, Rounds, World, make_world
-from rareswitch.errors import ParameterError
-from rareswitch.learner import Feedback, Foresight, Posterior, geometric_grid, posterior
+from rareswitch.errors import BatchError, ParameterError
+from rareswitch.learner import Feedback, Foresight, Posterior, StaticGrid, foresight, geometric_grid, posterior
 from rareswitch.learner.foresight import centred
-from rareswitch.learner.planning import PATIENCE, SCALES, plan, prospects
+from rareswitch.learner.planning import PATIENCE, SCALES, Plan, learned, plan, prospects
 from rareswitch.policy import Blend, PosteriorDraws
+from rareswitch.rng import uniforms
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray
 
@@ -100,6 +102,7 @@ def test_an_intercept_is_taken_out_exactly() -> None:
     np.testing.assert_allclose(stats.gram, expected.gram, atol=1e-9)
     np.testing.assert_allclose(stats.moment, expected.moment, atol=1e-9)
     assert stats.square_sum == pytest.approx(expected.square_sum)
+    assert stats.count == 29
 
 
 @pytest.mark.parametrize(("features", "rewards"), [(50.0, 1.0), (1.0, 1e-3), (0.01, 200.0)])
@@ -152,9 +155,9 @@ def test_prospects_match_a_slow_look_ahead() -> None:
                 lost += float((x @ truth).max() - x[arm] @ truth)
                 precision += np.outer(x[arm], x[arm])
                 moment = moment + (x[arm] @ truth + 0.5 * rng.standard_normal()) * x[arm]
-            learned = np.linalg.solve(precision, moment)
+            estimate = np.linalg.solve(precision, moment)
             values = sets.contexts @ truth
-            chosen = (sets.contexts @ learned).argmax(axis=1)
+            chosen = (sets.contexts @ estimate).argmax(axis=1)
             now.append(lost / count)
             later.append(float((values.max(axis=1) - values[np.arange(100), chosen]).mean()))
         for slow, fast in ((now, found[scale].now), (later, found[scale].later)):
@@ -211,6 +214,115 @@ def test_without_a_floor_nothing_is_eliminated() -> None:
     assert isinstance(learner.policy.sampler, PosteriorDraws)
 
 
+class Sparse:
+    """Plain arms that pay 0 or 1, most of them almost never."""
+
+    dim = arms = 6
+    chances = np.array([0.0, 0.01, 0.01, 0.01, 0.01, 0.08])
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
+        return Rounds(contexts=np.repeat(np.eye(6)[None], count, axis=0), means=np.tile(self.chances, (count, 1)))
+
+    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
+        return (uniforms(seed, "noise", first, len(means))[:, 0] < means).astype(np.float64)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_first_batch_without_a_reward_does_not_end_the_search(intercept: bool) -> None:
+    silent = 0
+    for seed in range(8):
+        learner = Foresight(dim=6, horizon=20_000, intercept=intercept, seed=seed)
+        first_batch(learner, Sparse(), seed)
+        if not learner.total.square_sum:
+            silent += 1
+            assert isinstance(learner.policy.sampler, GOptimal)
+            assert learner.policy.eliminations == ()
+        run = simulate(Foresight(dim=6, horizon=20_000, intercept=intercept, seed=seed), Sparse(), seed=seed)
+        assert run.regret < 0.5 * 20_000 * (0.08 - Sparse.chances.mean())  # half of what chance loses
+    assert silent
+
+
+def test_few_decisions_eliminate_nothing() -> None:
+    """With as many parameters as decisions the noise may look like nothing."""
+    world = make_world("gaussian", dim=10, arms=5, noise=0.5)
+    for seed in range(5):
+        learner = Foresight(dim=10, horizon=1000, grid=StaticGrid(ends=(8, 11, 1000)), intercept=True)
+        first_batch(learner, world, seed)
+        assert learner.policy.eliminations == ()
+
+
+def test_the_planner_is_told_what_lies_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def spy(belief: Posterior, sets: ContextSets, **settings: Any) -> Plan:
+        asked.append({"sets": len(sets), **settings})
+        return Plan(scale=0.7, now=0.0, later=0.0)
+
+    monkeypatch.setattr(foresight, "plan", spy)
+    world = make_world("gaussian", dim=3, arms=5, noise=0.5)
+    learner = Foresight(dim=3, grid=StaticGrid(ends=(50, 450, 1000, 3000)), horizon=3000, seed=6, floor=0.0)
+    while learner.stop < 3000:
+        first_batch(learner, world)
+    assert [(a["upcoming"], a["rest"], a["update"], a["seed"]) for a in asked] == [(400, 2550, 1, 6), (550, 2000, 2, 6)]
+    assert [a["sets"] for a in asked] == [50, 200]
+
+
+def test_draws_are_spread_as_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their standardised squares are χ² with 128·3 degrees: within six standard deviations (p < 1e-8)."""
+    monkeypatch.setattr(foresight, "plan", lambda *_, **__: Plan(scale=0.7, now=0.0, later=0.0))
+    world = make_world("gaussian", dim=3, arms=5, noise=0.5)
+    learner = Foresight(dim=3, horizon=3000, floor=0.0)
+    first_batch(learner, world)
+    belief = posterior(learner.total)
+    assert isinstance(learner.policy.sampler, PosteriorDraws)
+    away = learner.policy.sampler.draws - belief.estimate
+    squares = np.einsum("mi,ij,mj->m", away, belief.precision, away) / (0.7 * belief.noise) ** 2
+    assert abs(squares.sum() - 384) <= 6 * math.sqrt(2 * 384)
+
+
+def test_the_intervals_behind_the_floor() -> None:
+    world = make_world("gaussian", dim=3, arms=5, noise=0.5)
+    learner = Foresight(dim=3, horizon=3000, delta=0.1)
+    first_batch(learner, world)
+    belief = posterior(learner.total)
+    grown = np.linalg.slogdet(belief.precision)[1] - 3 * math.log(belief.ridge)
+    radius = belief.noise * (math.sqrt(2 * math.log(10) + grown) + math.sqrt(3))
+    (elimination,) = learner.policy.eliminations
+    np.testing.assert_allclose(elimination.root.T @ elimination.root, radius**2 * np.linalg.inv(belief.precision))
+    np.testing.assert_allclose(elimination.estimate, belief.estimate)
+
+
+def test_arms_that_do_not_exist_do_not_enter_the_plan() -> None:
+    belief = Posterior(estimate=np.array([0.2, 0.1]), precision=np.diag([30.0, 4.0]), noise=0.5, ridge=1.0)
+    sets = Gaussian(dim=2, arms=4).draw(60, seed=1)
+    wider = np.concatenate([sets.contexts, np.full((60, 2, 2), 5.0)], axis=1)
+    alive = np.arange(6) < np.full((60, 1), 4)
+    few = prospects(belief, ContextSets(sets.contexts, sets.alive), count=50, seed=1, update=1)
+    many = prospects(belief, ContextSets(wider, alive), count=50, seed=1, update=1)
+    for one, other in zip(few, many, strict=True):
+        assert (one.now, one.later) == (pytest.approx(other.now), pytest.approx(other.later))
+
+
+def test_what_a_batch_leaves_is_worked_out_exactly() -> None:
+    belief = Posterior(estimate=np.array([0.2, 0.1]), precision=np.diag([30.0, 4.0]), noise=0.5, ridge=1.0)
+    information, truth = np.array([[8.0, 2.0], [2.0, 3.0]]), np.array([[0.5, -0.4]])
+    quiet = learned(belief, information, truth, np.zeros((1, 2)))
+    moment = belief.precision @ belief.estimate + information @ truth[0]
+    np.testing.assert_allclose(quiet[0], np.linalg.solve(belief.precision + information, moment))
+    noisy = np.array([learned(belief, information, truth, e[None])[0] - quiet[0] for e in np.eye(2)])
+    inverse = np.linalg.inv(belief.precision + information)
+    np.testing.assert_allclose(noisy.T @ noisy, 0.25 * inverse @ information @ inverse)
+
+
+def test_a_forgotten_mask_is_noticed() -> None:
+    world = make_world("varying", dim=3, arms=5, noise=0.5)
+    learner = Foresight(dim=3, horizon=500)
+    rounds = world.draw(learner.stop, seed=1)
+    decisions = learner.policy.decide(rounds.contexts, rounds.alive, seed=1)
+    with pytest.raises(BatchError, match="mask of living arms"):
+        learner.summarize(Feedback.of(rounds.contexts, decisions, np.zeros(learner.stop)))
+
+
 @pytest.mark.parametrize("horizon", [2, 3, 7, 20, 100])
 @pytest.mark.parametrize("updates", [1, 2, 8, 50])
 def test_any_horizon_and_any_number_of_updates(horizon: int, updates: int) -> None:
@@ -228,6 +340,7 @@ def test_any_horizon_and_any_number_of_updates(horizon: int, updates: int) -> No
         ({"dim": 0}, "dim must be"),
         ({"horizon": 1}, "horizon must be"),
         ({"grid": geometric_grid(50, 3)}, "the grid ends at 50"),
+        ({"grid": geometric_grid(100, 3), "updates": 3}, "not both"),
         ({"seed": -1}, "seed must be"),
     ],
 )

@@ -116,7 +116,8 @@ def test_horizons_are_judged_apart() -> None:
 
 
 def test_without_an_adaptive_entry_there_is_no_yardstick() -> None:
-    (found,) = judge([r for r in runs() if KINDS[r.learner] != "adaptive"], KINDS)
+    kinds = {entry: kind for entry, kind in KINDS.items() if kind != "adaptive"}
+    (found,) = judge([r for r in runs() if r.learner in kinds], kinds)
     assert (found.yardstick, found.worlds) == (None, ("u", "v"))
     assert all(math.isnan(s.geometric_mean) and not s.ratios for s in found.standings)
     text = contest_text([found])
@@ -124,6 +125,12 @@ def test_without_an_adaptive_entry_there_is_no_yardstick() -> None:
     assert "Ratios by world" not in text
     assert json.loads(json.dumps(found.summary(), allow_nan=False))["entries"][0]["geometric_mean"] is None
     draw_world([found], "u")
+
+
+def test_an_adaptive_entry_that_has_not_run_leaves_every_world_unfinished() -> None:
+    (found,) = judge([r for r in runs() if r.learner != "even"], KINDS)
+    assert (found.worlds, found.unfinished) == ((), ("u", "v"))
+    assert found.yardstick is None
 
 
 def test_the_tables_say_all_of_it() -> None:
