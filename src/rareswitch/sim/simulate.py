@@ -63,6 +63,7 @@ def simulate(
     began = time.perf_counter()
     horizon = learner.horizon
     chunk = window = chunk_size(world.arms, world.dim)
+    walks = learner.walks and world.arms <= chunk  # with more arms, asking what each would pay takes longer than steps
     tally = Tally(horizon)
     summary: Summary | None = None
     deployed = 1
@@ -75,9 +76,9 @@ def simulate(
         while done < count:
             rest = Sets(sets.contexts[done:], sets.alive[done:], False)
             frozen = deployed == cap  # no further policy may be made, so nothing more is learned
-            if frozen or learner.walks:
+            if frozen or walks:
                 learner.check(rest)
-            if learner.walks and not frozen:
+            if walks and not frozen:
                 before = learner.updates
                 table = potential_rewards(world, rounds, seed=seed, first=first)[done:]
                 walk = learner.walk(rest, table, changes=horizon if cap is None else cap - deployed)
