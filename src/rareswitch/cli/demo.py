@@ -42,8 +42,9 @@ def run(options: argparse.Namespace) -> int:
         "batch-linucb-dg-certified": ("batch-linucb-dg-certified", None),
         "oful": ("oful", None),
         "linucb": ("linucb", None),
+        "linucb, tuned by hand": ("linucb", 0.25),
     }
-    learners = {label: _factory(name, batches) for label, (name, batches) in names.items()}
+    learners = {label: _factory(name, setting) for label, (name, setting) in names.items()}
     worlds = {"one-big": make_world("one-big", dim=DIM, arms=ARMS, noise=NOISE)}
     found = sweep(learners, worlds, horizons=[horizon], seeds=range(SEEDS))
     if found.interrupted:
@@ -52,7 +53,8 @@ def run(options: argparse.Namespace) -> int:
     print(
         "\nkw explores each set by its own G-optimal design; dg learns at each update how to explore sets like those "
         "it saw;\ncertified does so by a design with a proof of how good it is. oful changes when the determinant of "
-        "its data has\ndoubled, linucb at every step. Every policy is frozen, with exact propensities."
+        "its data has\ndoubled, linucb at every step; all of them with intervals that are proved, but for the one that "
+        "was tuned by hand\nfor this world. Every policy is frozen, with exact propensities."
     )
     if options.plot is not None:
         save(draw_runs(found.runs), options.plot)
@@ -60,11 +62,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _factory(name: str, batches: int | None) -> LearnerFactory:
-    batched = {"batches": batches, "g_optimal": GOptimal()} if name.startswith("batch") else {}
+def _factory(name: str, setting: float | None) -> LearnerFactory:
+    """A learner with its one setting: the number of batches, or the multiplier of the widths."""
+    own: dict[str, Any] = {} if name == "foresight" else {"noise": NOISE}
+    if name.startswith("batch"):
+        own |= {"g_optimal": GOptimal()} | ({} if setting is None else {"batches": int(setting)})
+    elif setting is not None:
+        own |= {"confidence": setting}
 
     def make(world: World, horizon: int, seed: int) -> Learner:
-        own = {"seed": seed} if name == "foresight" else {"noise": NOISE}
-        return make_learner(name, dim=world.dim, arms=world.arms, horizon=horizon, **own, **batched)
+        keyed = {"seed": seed} if name == "foresight" else {}
+        return make_learner(name, dim=world.dim, arms=world.arms, horizon=horizon, **own, **keyed)
 
     return make
