@@ -2,11 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BENCH := .venv-bench
+PEERS := .venv-peers
 BIN := $(VENV)/bin
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo contest test check format bench clean
+.PHONY: help demo contest test check format bench peers clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -52,6 +53,15 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run
 	$(BENCH)/bin/python benchmarks/foresight.py --out benchmarks/foresight.md || status=1; \
 	exit $$status
 
+$(PEERS)/installed: pyproject.toml benchmarks/peers-requirements.txt
+	@echo "Making the environment of the peers' contest in $(PEERS) (once) ..."
+	@$(PYTHON) -m venv $(PEERS)
+	@$(PEERS)/bin/python -m pip install $(PIP_FLAGS) --editable '.[parquet,data]' --requirement benchmarks/peers-requirements.txt
+	@touch $@
+
+peers: $(PEERS)/installed ## The contest against other libraries, an hour or so. DATA=folder adds MovieLens
+	@$(PEERS)/bin/python benchmarks/contest_peers.py $(if $(DATA),--data '$(DATA)') --out docs/contest-peers.md
+
 clean: ## Remove environments and caches
-	@rm -rf $(VENV) $(BENCH) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png
+	@rm -rf $(VENV) $(BENCH) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

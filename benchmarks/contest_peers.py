@@ -1,0 +1,278 @@
+"""The contest against other libraries: the same worlds, seeds, contexts and noise, judged by the same yardstick.
+
+The yardstick is the best single fully adaptive entry of our own (LinUCB or Thompson sampling with a new policy at every
+step). Peers play as benchmarks/peer_learners.py says, with every setting listed there, once learning after every step
+and once in 8 batches on the geometric grid, their models frozen in between. The best setting of a peer is chosen
+afterwards, by the very numbers that are shown: that favours the peers. ``foresight`` has one setting. Which settings of
+Vowpal Wabbit are tried at all was found on other seeds (100 and 101, T = 3000, four worlds: learning rates 0.1, 0.5 and
+2, mellowness down to 0.0001, --coin, --power_t 0).
+
+Peers run all at once, chunk by chunk, so that contexts are drawn and written as text once; a peer's seconds are its
+own calls only. One thread.
+"""
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import argparse
+import math
+import sys
+import time
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+from measure import machine
+from peer_learners import BayesianBandits, CannotExpressError, Chunk, ContextualBandits, MABWiser, Maker, VowpalWabbit
+from rareswitch.env import World, make_world
+from rareswitch.learner import geometric_grid
+from rareswitch.report.tables import table
+from rareswitch.report.verdict import OFFSET, Standing, Verdict, judge
+from rareswitch.rng import uniforms
+from rareswitch.sim import Run
+from rareswitch.sim.contest import ARMS, DIM, NOISE, PLACES, UPDATES, choose_entrants, contest
+from rareswitch.sim.simulate import chunk_size, potential_rewards
+from rareswitch.sim.tally import Tally
+
+LIBRARIES = ("vowpalwabbit", "mabwiser", "bayesianbandits", "contextualbandits")
+BATCHED: tuple[Maker, ...] = (
+    *(VowpalWabbit(algorithm="squarecb", setting=scale) for scale in (10.0, 100.0, 1000.0)),
+    VowpalWabbit(algorithm="squarecb", setting=1000.0, rate=2.0),
+    *(VowpalWabbit(algorithm="regcb", setting=mellowness) for mellowness in (0.01, 0.001, 0.0001)),
+    *(VowpalWabbit(algorithm="regcbopt", setting=mellowness) for mellowness in (0.1, 0.01, 0.001)),
+    VowpalWabbit(algorithm="regcbopt", setting=0.01, rate=2.0),
+    *(BayesianBandits(policy="thompson", setting=scale) for scale in (0.5, 1.0)),
+    BayesianBandits(policy="ucb", setting=0.84),
+    BayesianBandits(policy="empirical"),
+    *(MABWiser(policy="UCB1", setting=alpha) for alpha in (0.25, 0.5, 1.0)),
+    MABWiser(policy="LinUCB", setting=0.5),
+    ContextualBandits(setting=0.5),
+)
+"""Who plays in 8 batches."""
+SLOW = ("bayesianbandits empirical", "MABWiser LinUCB")
+EVERY_STEP = tuple(maker for maker in BATCHED if not maker.label.startswith(SLOW))
+"""Who plays with a new model at every step: all but two that take most of a millisecond, or several, to learn one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A peer as it enters: its settings, and how often it may learn."""
+
+    maker: Maker
+    batches: int | None
+    """None for every step."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.maker.label}, {'every step' if self.batches is None else f'{self.batches} batches'}"
+
+
+ENTRIES = {
+    entry.label: entry
+    for makers, batches in ((EVERY_STEP, None), (BATCHED, UPDATES))
+    for entry in (Entry(maker=maker, batches=batches) for maker in makers)
+}
+
+NOTES = f"""\
+- *Every step* learns after each reward. *{UPDATES} batches* learns at the ends of a geometric grid from √T and is
+  frozen in between; `foresight` has {UPDATES} policies too, on a grid of its own.
+- **Vowpal Wabbit** (`--cb_explore_adf`; squarecb by γ-scale, regcb and regcbopt by mellowness; learning rate 0.5 unless
+  named) gets each arm's features, costs = -reward and their range, but not σ or the horizon. A batch is one pass in
+  order.
+- **bayesianbandits** (`LipschitzContextualAgent` with a featurizer that picks the arm's own features) is told σ and the
+  prior as our own learners are; `empirical` is told neither. At every step its Thompson sampling is ours but for the
+  random numbers. `ucb` takes its quantile from 100 draws; the default of 1000 is slower.
+- **MABWiser** and **contextualbandits** have arms without features, which share one context and have parameters of
+  their own. They can play where the set of arms never changes (fixed, end-of-optimism), one mean for each arm, and
+  where a round's features are common to all arms (digits). Elsewhere they *cannot express* the task (–).
+  contextualbandits documents rewards as 0 or 1; its LinUCB was given real ones.
+- The best setting of a library was chosen afterwards, on the runs shown, which favours it. Which ones of Vowpal Wabbit
+  were tried was found on other seeds (T = 3000, four worlds, learning rates 0.1 to 2). `foresight` has one setting and
+  is told σ and the horizon.
+- Not run at every step, as too slow: {" and ".join(SLOW)}.
+"""
+
+
+def play(entries: Mapping[str, Entry], place: str, world: World, horizon: int, seed: int) -> list[Run]:
+    """The runs of all peers that can play in this world, side by side."""
+    players, tallies = {}, {}
+    for label, entry in entries.items():
+        try:
+            players[label] = entry.maker.make(world, seed)
+        except CannotExpressError:
+            continue
+        tallies[label] = Tally(horizon)
+    ends = {n: set(geometric_grid(horizon, n).ends) for n in {e.batches for e in entries.values()} if n is not None}
+    seconds = dict.fromkeys(players, 0.0)
+    size = chunk_size(world.arms, world.dim)
+    for first in range(0, horizon, size):
+        chunk = _chunk(world, min(size, horizon - first), seed, first)
+        for label, player in players.items():
+            due = None if (n := entries[label].batches) is None else ends[n]
+            arms = np.empty(len(chunk), dtype=np.int64)
+            began = time.perf_counter()
+            for i in range(len(chunk)):
+                arms[i] = arm = player.decide(chunk, i)
+                player.tell(chunk, i, arm, float(chunk.rewards[i, arm]))
+                if due is None or first + i + 1 in due:
+                    player.learn()
+            seconds[label] += time.perf_counter() - began
+            tallies[label].add(chunk.rounds, 0, arms, None)
+    runs = []
+    for label, tally in tallies.items():
+        n = entries[label].batches
+        tally.retired(None if n is None else np.array(sorted(ends[n])))
+        updates = horizon if n is None else len(ends[n])
+        runs.append(tally.run(learner=label, world=place, seed=seed, updates=updates, seconds=seconds[label]))
+    return runs
+
+
+def _chunk(world: World, count: int, seed: int, first: int) -> Chunk:
+    rounds = world.draw(count, seed=seed, first=first)
+    rewards = potential_rewards(world, rounds, seed=seed, first=first)
+    chunk = Chunk(first=first, rounds=rounds, rewards=rewards, uniforms=uniforms(seed, "peers", first, count)[:, 0])
+    _ = chunk.texts  # made here, so that no player is charged for it
+    return chunk
+
+
+def best_settings(verdict: Verdict, entries: Mapping[str, Entry]) -> list[Standing]:
+    """Of each library that played everywhere, in each of the two ways: the setting of the least geometric mean."""
+    best: dict[tuple[str, int | None], Standing] = {}
+    for standing in verdict.standings:  # from small to large
+        entry = entries.get(standing.entry)
+        if entry is not None and standing.complete:
+            best.setdefault((entry.maker.family, entry.batches), standing)
+    return list(best.values())
+
+
+def ratio_table(verdict: Verdict, standings: Iterable[Standing]) -> tuple[list[str], list[list[str]]]:
+    header = ["entry", "kind", "geometric mean", *verdict.worlds, "seconds a run"]
+    rows = []
+    for s in standings:
+        mean = "cannot express" if math.isnan(s.geometric_mean) else f"{s.geometric_mean:.2f}"
+        cells = [_short(s.ratios.get(world)) for world in verdict.worlds]
+        seconds = np.mean([cell.seconds for cell in s.cells.values()])
+        rows.append([_name(verdict, s), s.kind, mean, *cells, f"{seconds:.1f}"])
+    return header, rows
+
+
+def regret_table(verdict: Verdict) -> tuple[list[str], list[list[str]]]:
+    header = ["entry", *verdict.worlds]
+    return header, [
+        [_name(verdict, s), *(f"{s.cells[w].regret:,.0f}" if w in s.cells else "–" for w in verdict.worlds)]
+        for s in verdict.standings
+    ]
+
+
+def _name(verdict: Verdict, standing: Standing) -> str:
+    return standing.entry + (" (yardstick)" if standing.entry == verdict.yardstick else "")
+
+
+def _short(ratio: float | None) -> str:
+    return "–" if ratio is None else f"{ratio:.2f}" if ratio < 10.0 else f"{ratio:,.0f}"
+
+
+def as_markdown(title: str, text: str, header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
+    marks = [":--" if k < left else "--:" for k in range(len(header))]
+    return "\n".join([f"## {title}", "", text, "", *(f"| {' | '.join(row)} |" for row in (header, marks, *rows))])
+
+
+def report(verdict: Verdict, entries: Mapping[str, Entry], command: str, minutes: float) -> str:
+    ours = [s for s in verdict.standings if s.entry not in entries]
+    chosen = sorted([*ours, *best_settings(verdict, entries)], key=lambda s: s.geometric_mean)
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in LIBRARIES)
+    ratios = f"(regret + {OFFSET:g})/(that of {verdict.yardstick} + {OFFSET:g})"
+    sizes = f"T = {verdict.horizon:,}, {verdict.seeds} seeds, {len(verdict.worlds)} worlds"
+    missing = [place for place in PLACES if place not in verdict.worlds]
+    left_out = f" Left out: {', '.join(missing)}." if missing else ""
+    head = f"""# The contest against other libraries
+
+{sizes}; d = {DIM}, {ARMS} arms and σ = {NOISE:g} where the world lets one choose.
+Every learner, ours and theirs, meets the same contexts and the same noise. Ratios are
+{ratios}; {verdict.yardstick} is the best single fully adaptive entry of our own on
+these runs. Smaller is better. With so few seeds, differences of a few tenths in one world mean little.{left_out}
+
+{NOTES}"""
+    parts = [
+        head,
+        as_markdown("The best setting of each library", "With all of ours.", *ratio_table(verdict, chosen), left=2),
+        "",
+        as_markdown("All settings", f"Ratios {ratios}.", *ratio_table(verdict, verdict.standings), left=2),
+        "",
+        as_markdown("Regret", "Means over the seeds.", *regret_table(verdict), left=1),
+        f"\n`{command}`: {minutes:.0f} minutes. {machine()}; {versions}.\n",
+    ]
+    return "\n".join(parts)
+
+
+def main() -> int:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--horizon", type=int, default=10_000)
+    parser.add_argument("--seeds", type=int, default=3, help="how many, from 0")
+    parser.add_argument("--envs", nargs="+", metavar="WORLD", help=f"of {', '.join(PLACES)}; all by default")
+    parser.add_argument("--data", type=Path, help="the folder of ratings for movielens, which is left out without it")
+    parser.add_argument("--peers", nargs="+", metavar="START", help="only those whose label starts so")
+    parser.add_argument("--out", type=Path, help="write the tables there as Markdown")
+    options = parser.parse_args()
+    missing = [name for name in LIBRARIES if not _installed(name)]
+    if missing:
+        parser.error(f"{', '.join(missing)} not installed: pip install -r benchmarks/peers-requirements.txt")
+    warnings.simplefilter("ignore")  # of the peers
+    began = time.perf_counter()
+    places = options.envs or [place for place in PLACES if place != "movielens" or options.data is not None]
+    entries = {k: e for k, e in ENTRIES.items() if options.peers is None or k.startswith(tuple(options.peers))}
+    seeds = range(options.seeds)
+    entrants = choose_entrants(["foresight", "linucb", "thompson"])
+    found = contest(
+        {k: e for k, e in entrants.items() if k != "foresight 16"},
+        places=places,
+        data=options.data,
+        horizons=[options.horizon],
+        seeds=seeds,
+        quiet=True,
+    )
+    runs = found.runs
+    print(f"ours: {len(runs)} runs in {time.perf_counter() - began:.0f} s", flush=True)
+    for place in places:
+        name = f"movielens:{options.data}" if place == "movielens" else place
+        world = make_world(name, dim=DIM, arms=ARMS, noise=NOISE, horizon=options.horizon)
+        for seed in seeds:
+            made = play(entries, place, world, options.horizon, seed)
+            runs += made
+            clock = time.perf_counter() - began
+            print(
+                f"{place}, seed {seed}: {len(made)} of {len(entries)} peers can play; {clock:.0f} s so far", flush=True
+            )
+    kinds: dict[str, str] = {label: e.kind for label, e in found.entrants.items()}
+    kinds |= dict.fromkeys(entries, "peer")
+    (verdict,) = judge(runs, kinds)
+    header, rows = ratio_table(verdict, verdict.standings)
+    print(f"\nYardstick: {verdict.yardstick}\n\n{table(header, rows, left=2)}\n")
+    print(table(*regret_table(verdict)))
+    for standing in best_settings(verdict, entries):
+        print(f"best of {entries[standing.entry].maker.family}: {standing.entry}, {standing.geometric_mean:.2f}")
+    minutes = (time.perf_counter() - began) / 60.0
+    print(f"\n{minutes:.1f} minutes. {machine()}")
+    if options.out:
+        command = "python benchmarks/contest_peers.py " + " ".join(a for a in sys.argv[1:])
+        options.out.write_text(report(verdict, entries, command, minutes))
+    return 0
+
+
+def _installed(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())
