@@ -94,7 +94,7 @@ NOTES = f"""\
   contextualbandits documents rewards as 0 or 1; its LinUCB was given real ones.
 - The best setting of a library was chosen afterwards, on the runs shown, which favours it. Which ones of Vowpal Wabbit
   were tried was found on other seeds (T = 3000, four worlds, learning rates 0.1 to 2). `foresight` has one setting and
-  is told σ and the horizon.
+  is told the horizon, not σ.
 - Not run at every step, as too slow: {" and ".join(SLOW)}.
 """
 
