@@ -12,7 +12,7 @@ from rareswitch.learner.evidence import Posterior, posterior
 from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.learner.grids import StaticGrid, geometric_grid
 from rareswitch.learner.learner import Learner
-from rareswitch.learner.planning import TRUTHS, Plan, plan
+from rareswitch.learner.planning import PATIENCE, TRUTHS, Plan, plan
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
 from rareswitch.policy.elimination import inverse_root
 from rareswitch.rng import normals
@@ -23,8 +23,8 @@ UPDATES = 8
 DRAWS = 128
 """Parameters that a policy holds, each with its own best arm."""
 SAMPLE = 200
-SAMPLE_NUMBERS = 1 << 18
-"""Context sets from which an update plans, and how many numbers they may hold."""
+SAMPLE_NUMBERS = 1 << 22
+"""Context sets from which an update plans, and how many numbers it may work with at a time."""
 ANY = 1 << 30
 """More arms than a set can have."""
 LAST_SHARE = 0.1
@@ -109,7 +109,7 @@ class Foresight(Learner):
         """All that tells this learner's runs from those of another, on one line."""
         return (
             f"{type(self).__name__} d={self.dim} {self.grid} intercept={self.intercept} floor={self.floor!r} "
-            f"delta={self.delta!r} seed={self.seed}"
+            f"delta={self.delta!r} seed={self.seed} patience={PATIENCE!r} truths={TRUTHS}"
         )
 
     def check(self, sets: Sets) -> None:

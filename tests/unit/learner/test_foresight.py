@@ -133,7 +133,7 @@ def test_clicks_are_learned() -> None:
 def test_prospects_match_a_slow_look_ahead() -> None:
     """The same quantities by other means: fresh truths, batches played decision by decision, many of them.
 
-    Both sides are Monte Carlo, over 64 truths and over 300, so they are compared to within five standard errors.
+    Both sides are Monte Carlo, over 512 truths and over 300, so they are compared to within five standard errors.
     """
     rng = np.random.default_rng(1)
     dim, count = 2, 60
@@ -161,7 +161,7 @@ def test_prospects_match_a_slow_look_ahead() -> None:
             now.append(lost / count)
             later.append(float((values.max(axis=1) - values[np.arange(100), chosen]).mean()))
         for slow, fast in ((now, found[scale].now), (later, found[scale].later)):
-            spread = np.std(slow, ddof=1) * (1 / math.sqrt(300) + 1 / math.sqrt(64))
+            spread = np.std(slow, ddof=1) * (1 / math.sqrt(300) + 1 / math.sqrt(512))
             assert abs(np.mean(slow) - fast) <= 5 * spread
     assert found[1.0].now > found[0.0].now
     assert found[1.0].later < found[0.0].later
