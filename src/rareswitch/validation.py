@@ -36,6 +36,14 @@ class Sets(NamedTuple):
     """Whether one set (K, d) was given."""
 
 
+def sets_of(dim: int, contexts: Any, alive: Any = None) -> Sets:
+    """What :func:`context_sets` returns, of so many features."""
+    sets = context_sets(contexts, alive)
+    if sets.contexts.shape[2] != dim:
+        raise ShapeError(f"this policy is for {dim} features; got contexts of {sets.contexts.shape[2]}.")
+    return sets
+
+
 def context_sets(contexts: Any, alive: Any = None) -> Sets:
     """Check contexts (n, K, d) or (K, d) and their optional mask of living arms (n, K) or (K,).
 

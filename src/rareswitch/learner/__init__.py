@@ -36,6 +36,7 @@ from rareswitch.learner.recommendation import Recommendation, recommend
 from rareswitch.learner.suplinrel import SupLinRel
 from rareswitch.learner.suplinucb import SupLinUCB
 from rareswitch.learner.thompson import ThompsonSampling
+from rareswitch.learner.walking import Walker
 
 __all__ = [
     "LEARNERS",
@@ -69,6 +70,7 @@ __all__ = [
     "SupLinRel",
     "SupLinUCB",
     "ThompsonSampling",
+    "Walker",
     "budget_settings",
     "custom_grid",
     "doubling_grid",

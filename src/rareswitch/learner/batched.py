@@ -8,7 +8,7 @@ import numpy as np
 from rareswitch.confidence import Confidence, ConfidenceMode, confidence
 from rareswitch.contexts import ContextSets
 from rareswitch.design import Sampler
-from rareswitch.errors import BatchError, ParameterError
+from rareswitch.errors import ParameterError
 from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.learner.grids import Grid
 from rareswitch.learner.learner import Learner
@@ -125,15 +125,8 @@ class BatchedLearner(Learner):
         sampled = np.flatnonzero(self._sampled(self._offsets(feedback)))
         if not len(sampled):
             return None
-        sets = feedback.sets
-        contexts = sets.contexts[sampled]
-        sample = ContextSets(contexts, self.policy.survivors(contexts, sets.alive[sampled]))
-        if (sample.alive.sum(axis=1) != feedback.survivors[sampled]).any():
-            raise BatchError(
-                "the policy decided between other arms than these contexts offer: was the mask of living arms that "
-                "decide was given left out of the feedback?"
-            )
-        return sample
+        offered, survivors = self._offered(feedback, sampled)
+        return ContextSets(offered.contexts, survivors)
 
     def _offsets(self, feedback: Feedback) -> IntArray:
         return feedback.first - self.start + np.arange(len(feedback.arms))

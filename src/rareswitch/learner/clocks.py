@@ -3,9 +3,11 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from rareswitch.errors import ParameterError
 from rareswitch.learner.grids import Grid
-from rareswitch.validation import whole
+from rareswitch.validation import FloatArray, whole
 
 TOLERANCE = 1e-9
 """A determinant that has grown to C·(1 - TOLERANCE) has grown to C, so that exact ties do not hang on rounding."""
@@ -65,3 +67,8 @@ def most_switches(*, dim: int, horizon: int, factor: float, ridge: float) -> int
     """
     growth = dim * math.log1p(horizon / (dim * ridge)) / math.log(factor)
     return 1 + math.floor(growth + TOLERANCE)
+
+
+def log_growth(precision: FloatArray, ridge: float) -> float:
+    """ln(det Λ/ridge^d) of a precision Λ (d, d), at least 0."""
+    return max(0.0, float(np.linalg.slogdet(precision / ridge)[1]))

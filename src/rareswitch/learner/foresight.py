@@ -5,9 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from rareswitch.confidence import SelfNormalized
 from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal, Sampler
-from rareswitch.errors import BatchError, ParameterError
+from rareswitch.errors import ParameterError
+from rareswitch.learner.clocks import log_growth
 from rareswitch.learner.evidence import Posterior, posterior
 from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.learner.grids import StaticGrid, geometric_grid
@@ -126,15 +128,7 @@ class Foresight(Learner):
         wanted = max(16, min(SAMPLE, SAMPLE_NUMBERS // (arms * max(dim, TRUTHS))))
         offsets = feedback.first - self.start + np.arange(len(feedback.arms))
         kept = np.flatnonzero(offsets % -(-(self.stop - self.start) // wanted) == 0)
-        if not len(kept):
-            return None
-        sample = ContextSets(feedback.sets.contexts[kept], feedback.sets.alive[kept])
-        if (self.policy.survivors(sample).sum(axis=1) != feedback.survivors[kept]).any():
-            raise BatchError(
-                "the policy decided between other arms than these contexts offer: was the mask of living arms that "
-                "decide was given left out of the feedback?"
-            )
-        return sample
+        return self._offered(feedback, kept)[0] if len(kept) else None
 
     def _learn(self, summary: Summary) -> Policy:
         self.total = self.total + summary.stats[0]
@@ -162,9 +156,15 @@ class Foresight(Learner):
 
     def _elimination(self, belief: Posterior) -> Elimination:
         """The self-normalised intervals of the belief, with ‖θ‖ as large as it expects: σ·√(d/ridge)."""
-        grown = max(0.0, float(np.linalg.slogdet(belief.precision / belief.ridge)[1]))
-        radius = math.sqrt(2.0 * math.log(1.0 / self.delta) + grown) + math.sqrt(self.dim)
-        return Elimination.of(belief.estimate, belief.precision, belief.noise * radius)
+        level = SelfNormalized(
+            ridge=belief.ridge,
+            delta=self.delta,
+            noise=belief.noise,
+            norm=belief.noise * math.sqrt(self.dim / belief.ridge),
+            fixed=None,
+        )
+        grown = log_growth(belief.precision, belief.ridge)
+        return Elimination.of(belief.estimate, belief.precision, level.multiplier(grown))
 
     def _next_stop(self, summary: Summary) -> int:
         return self.grid.end(self.updates, self.start, 1.0)

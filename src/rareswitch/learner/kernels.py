@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from rareswitch.lanes import add_rows, compiled, lane_zeros, padded, triangular_squares
-from rareswitch.policy.kernels import gather, largest, layer_choice, layer_survivors
+from rareswitch.lanes import add_rows, compiled, lane_zeros, padded
+from rareswitch.policy.kernels import gather, highest, largest, pass_layers, workspace
 
 padded_length = compiled(padded)
 
@@ -62,23 +62,12 @@ def advance_optimist(contexts, alive, estimate, root, running, growth, bar, arms
     ``running`` (d, d), L⁻¹ of all data, and ``growth`` (1,), since the policy was made, are carried along.
     """
     n, arm_count, dim = contexts.shape
-    most = padded_length(arm_count)
-    columns = lane_zeros(dim, most)
-    zero = lane_zeros(1, most)
-    center = lane_zeros(1, most)
-    width = lane_zeros(1, most)
-    place = np.zeros(arm_count, dtype=np.int64)
+    columns, zero, center, width, place = workspace(arm_count, dim)
     factors = np.ascontiguousarray(estimate).reshape((1, dim))
-    image = np.zeros(dim)
-    sums = np.zeros(dim)
+    image, sums = np.zeros(dim), np.zeros(dim)
     for s in range(n):
         left = gather(contexts, alive, s, columns, place)
-        length = padded_length(left)
-        triangular_squares(width, root, columns, dim, length)
-        add_rows(center, zero, 0, factors, 0, columns, dim, length)
-        for i in range(length):
-            center[0, i] += math.sqrt(width[0, i])
-        arms[s] = place[largest(center, left)]
+        arms[s] = place[highest(columns, zero, center, width, left, factors, root, 1.0)]
         growth[0] *= absorb(running, contexts[s, arms[s]], image, sums)
         if growth[0] >= bar:
             return s + 1
@@ -94,52 +83,17 @@ def advance_layers(  # type: ignore[no-untyped-def]
     How many decisions that are. ``running`` (S, d, d) and ``growths`` (S,) are carried along, as above.
     """
     n, arm_count, dim = contexts.shape
-    most = padded_length(arm_count)
-    columns = lane_zeros(dim, most)
-    zero = lane_zeros(1, most)
-    center = lane_zeros(1, most)
-    width = lane_zeros(1, most)
-    place = np.zeros(arm_count, dtype=np.int64)
-    image = np.zeros(dim)
-    sums = np.zeros(dim)
+    room = workspace(arm_count, dim)
+    none = roots[:0]
+    image, sums = np.zeros(dim), np.zeros(dim)
     for s in range(n):
-        left = gather(contexts, alive, s, columns, place)
-        for k in range(estimates.shape[0]):
-            length = padded_length(left)
-            add_rows(center, zero, 0, estimates, k, columns, dim, length)
-            triangular_squares(width, roots[k], columns, dim, length)
-            for i in range(length):
-                width[0, i] = math.sqrt(width[0, i])
-            if k == 0:
-                left = keep_intervals(center, width, left, columns, place)
-            chosen = layer_choice(center, width, left, k, estimates.shape[0], thresholds[k], False, 0.0, layers, s)
-            if chosen >= 0:
-                arms[s] = place[chosen]
-                break
-            left = layer_survivors(center, width, left, thresholds[k], False, columns, place)
+        left = gather(contexts, alive, s, room[0], room[4])
+        arms[s] = pass_layers(room, left, estimates, roots, none, thresholds, 1.0, True, False, 0.0, layers, s)
         k = layers[s]
         growths[k] *= absorb(running[k], contexts[s, arms[s]], image, sums)
         if growths[k] >= bar:
             return s + 1
     return n
-
-
-@compiled
-def keep_intervals(center, width, left, columns, place):  # type: ignore[no-untyped-def]
-    """Move the arms whose upper end reaches the highest lower end to the front; how many they are."""
-    bar = center[0, 0] - width[0, 0]
-    for i in range(1, left):
-        bar = max(bar, center[0, i] - width[0, i])
-    kept = 0
-    for i in range(left):
-        if center[0, i] + width[0, i] >= bar:
-            place[kept] = place[i]
-            center[0, kept] = center[0, i]
-            width[0, kept] = width[0, i]
-            for j in range(columns.shape[0]):
-                columns[j, kept] = columns[j, i]
-            kept += 1
-    return kept
 
 
 @compiled
@@ -174,26 +128,13 @@ def walk_optimist(  # type: ignore[no-untyped-def]
     The multiplier of the widths is ``fixed`` if that is not negative, else noise·√(base + ln growth) + offset.
     """
     n, arm_count, dim = contexts.shape
-    most = padded_length(arm_count)
-    columns = lane_zeros(dim, most)
-    zero = lane_zeros(1, most)
-    center = lane_zeros(1, most)
-    width = lane_zeros(1, most)
-    theta = lane_zeros(1, dim)
-    place = np.zeros(arm_count, dtype=np.int64)
-    image = np.zeros(dim)
-    sums = np.zeros(dim)
+    columns, zero, center, width, place = workspace(arm_count, dim)
+    theta = estimate.reshape((1, dim))
+    image, sums = np.zeros(dim), np.zeros(dim)
     for s in range(n):
         left = gather(contexts, alive, s, columns, place)
-        length = padded_length(left)
         multiplier = fixed if fixed >= 0.0 else noise * math.sqrt(base + log_growth) + offset
-        for j in range(dim):
-            theta[0, j] = estimate[j]
-        triangular_squares(width, root, columns, dim, length)
-        add_rows(center, zero, 0, theta, 0, columns, dim, length)
-        for i in range(length):
-            center[0, i] += multiplier * math.sqrt(width[0, i])
-        chosen = place[largest(center, left)]
+        chosen = place[highest(columns, zero, center, width, left, theta, root, multiplier)]
         arms[s] = chosen
         log_growth += math.log(
             learn(root, estimate, gram, moment, contexts[s, chosen], rewards[s, chosen], image, sums)
@@ -207,14 +148,9 @@ def walk_sampler(  # type: ignore[no-untyped-def]
 ):
     """Thompson sampling, updated at each of the n steps: the best arm for θ̂ + scale·L⁻ᵀz, z = ``normals[s]``."""
     n, arm_count, dim = contexts.shape
-    most = padded_length(arm_count)
-    columns = lane_zeros(dim, most)
-    zero = lane_zeros(1, most)
-    center = lane_zeros(1, most)
+    columns, zero, center, _, place = workspace(arm_count, dim)
     theta = lane_zeros(1, dim)
-    place = np.zeros(arm_count, dtype=np.int64)
-    image = np.zeros(dim)
-    sums = np.zeros(dim)
+    image, sums = np.zeros(dim), np.zeros(dim)
     for s in range(n):
         left = gather(contexts, alive, s, columns, place)
         for j in range(dim):
@@ -246,27 +182,14 @@ def walk_layers(  # type: ignore[no-untyped-def]
 ):
     """SupLinUCB, its layers updated at each step, until ``changes`` updates are made; how many steps were walked."""
     n, arm_count, dim = contexts.shape
-    most = padded_length(arm_count)
-    columns = lane_zeros(dim, most)
-    zero = lane_zeros(1, most)
-    center = lane_zeros(1, most)
-    width = lane_zeros(1, most)
-    place = np.zeros(arm_count, dtype=np.int64)
-    image = np.zeros(dim)
-    sums = np.zeros(dim)
+    room = workspace(arm_count, dim)
+    none = roots[:0]
+    image, sums = np.zeros(dim), np.zeros(dim)
     for s in range(n):
-        left = gather(contexts, alive, s, columns, place)
-        for k in range(estimates.shape[0]):
-            length = padded_length(left)
-            add_rows(center, zero, 0, estimates, k, columns, dim, length)
-            triangular_squares(width, roots[k], columns, dim, length)
-            for i in range(length):
-                width[0, i] = multiplier * math.sqrt(width[0, i])
-            chosen = layer_choice(center, width, left, k, estimates.shape[0], thresholds[k], True, exploit, layers, s)
-            if chosen >= 0:
-                arms[s] = place[chosen]
-                break
-            left = layer_survivors(center, width, left, thresholds[k], True, columns, place)
+        left = gather(contexts, alive, s, room[0], room[4])
+        arms[s] = pass_layers(
+            room, left, estimates, roots, none, thresholds, multiplier, False, True, exploit, layers, s
+        )
         if layers[s] >= 0:
             k = layers[s]
             x = contexts[s, arms[s]]

@@ -35,7 +35,7 @@ class LayeredLearner(Learner):
         """By layer, of the decisions before ``start`` that taught it."""
         self.frozen: tuple[Stats, ...] = empty
         """What the policy rests on."""
-        self._pending: Summary | None = None
+        self._models: tuple[tuple[Stats, tuple[FloatArray, ...]], ...] = ()
         self.policy = self._make_policy()
 
     @property
@@ -46,6 +46,19 @@ class LayeredLearner(Learner):
     @abstractmethod
     def _make_policy(self) -> Policy:
         """The policy of the frozen statistics."""
+
+    @abstractmethod
+    def _model(self, layer: int, stats: Stats) -> tuple[FloatArray, ...]:
+        """What a policy needs of a layer with these statistics: its estimate (d,), the root (d, d) of its widths."""
+
+    def _frozen_models(self) -> tuple[FloatArray, ...]:
+        """The models of all layers, stacked; most are as they were in the policy before, and are not made anew."""
+        old = self._models or ((None, ()),) * self.layer_count
+        self._models = tuple(
+            (stats, model if was is stats else self._model(k, stats))
+            for k, (stats, (was, model)) in enumerate(zip(self.frozen, old, strict=True))
+        )
+        return tuple(np.array(part) for part in zip(*(model for _, model in self._models), strict=True))
 
     def precision(self, stats: Stats) -> FloatArray:
         """Λ = ridge·I + Σ xxᵀ, (d, d)."""
@@ -113,23 +126,11 @@ class LayeredLearner(Learner):
             )
 
     def _stats(self, feedback: Feedback) -> tuple[Stats, ...]:
-        return self._by_layer(feedback.features, feedback.rewards, self.layers(feedback.sets))
+        return self._by_model(feedback.features, feedback.rewards, self.layers(feedback.sets))
 
-    def _by_layer(self, features: FloatArray, rewards: FloatArray, layers: IntArray) -> tuple[Stats, ...]:
+    def _by_model(self, features: FloatArray, rewards: FloatArray, layers: IntArray) -> tuple[Stats, ...]:
         taught = [layers == k for k in range(self.layer_count)]
         return tuple(Stats.of(features[at], rewards[at]) if at.any() else self._nothing for at in taught)
-
-    def _stretch(self, features: FloatArray, rewards: FloatArray, layers: IntArray) -> Summary:
-        """What the current policy has done, the decisions just walked through included."""
-        start = self.start if self._pending is None else self._pending.stop
-        part = Summary(
-            start=start,
-            stop=start + len(rewards),
-            policy_id=self.policy.id,
-            stats=self._by_layer(features, rewards, layers),
-            sample=None,
-        )
-        return part if self._pending is None else self._pending + part
 
     def _learn(self, summary: Summary) -> Policy:
         self.current = self._now(summary)

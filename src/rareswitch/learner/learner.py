@@ -1,7 +1,7 @@
 """What every learner is: the only maker of policies, with a clock that says when the next one is due."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,16 +10,7 @@ from rareswitch.errors import BatchError, ShapeError
 from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.policy import Decisions, Policy
 from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray, IntArray, Sets, context_sets, unit_ball, whole
-
-
-class Walk(NamedTuple):
-    """The first of the sets that a learner was given to walk through."""
-
-    arms: IntArray
-    """(m,) what it chose."""
-    ends: IntArray | None
-    """The decision counts at which policies retired on the way; None if that is after every step."""
+from rareswitch.validation import BoolArray, IntArray, Sets, context_sets, unit_ball, whole
 
 
 class Learner(ABC):
@@ -31,8 +22,6 @@ class Learner(ABC):
 
     name: ClassVar[str]
     """What it is called on the command line."""
-    walks: bool = False
-    """Whether it has :meth:`walk`, which runs the loop in compiled steps."""
 
     def __init__(self, *, dim: int, arms: int, horizon: int) -> None:
         self.dim = whole("dim", dim)
@@ -132,18 +121,6 @@ class Learner(ABC):
         self.stop = self._next_stop(summary)
         return self.policy
 
-    def walk(self, sets: Sets, rewards: FloatArray, *, changes: int) -> Walk:
-        """Decide, learn and change the policy as the loop would, until ``changes`` are used up.
-
-        Parameters
-        ----------
-        sets
-            The next context sets, n of them, none past the horizon.
-        rewards
-            (n, K) what each arm would pay; only the entries of chosen arms are looked at.
-        """
-        raise NotImplementedError(f"{self.name} has no compiled steps.")
-
     def _check_due(self, summary: Summary) -> None:
         """Refuse a summary that ends where the policy does not retire."""
         if summary.stop != self.stop:
@@ -159,6 +136,17 @@ class Learner(ABC):
     def _sample(self, feedback: Feedback) -> ContextSets | None:
         """The context sets of a stretch that are kept for what is learned from them."""
         return None
+
+    def _offered(self, feedback: Feedback, kept: IntArray) -> tuple[ContextSets, BoolArray]:
+        """Those sets of a stretch as they were offered, and which of their arms the policy's eliminations leave."""
+        offered = ContextSets(feedback.sets.contexts[kept], feedback.sets.alive[kept])
+        survivors = self.policy.survivors(offered)
+        if (survivors.sum(axis=1) != feedback.survivors[kept]).any():
+            raise BatchError(
+                "the policy decided between other arms than these contexts offer: was the mask of living arms that "
+                "decide was given left out of the feedback?"
+            )
+        return offered, survivors
 
     @abstractmethod
     def _learn(self, summary: Summary) -> Policy:

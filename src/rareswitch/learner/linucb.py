@@ -1,18 +1,19 @@
 """LinUCB (Li et al. 2010, Chu et al. 2011), updated at every step or stale on any grid."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from rareswitch.learner.clocks import EveryStep, log_growth
 from rareswitch.learner.kernels import walk_optimist
-from rareswitch.learner.learner import Walk
 from rareswitch.learner.pooled import PooledLearner
+from rareswitch.learner.walking import Walk, Walker
 from rareswitch.policy import Optimistic, Policy
 from rareswitch.policy.elimination import inverse_root
 from rareswitch.validation import FloatArray, Sets
 
 
-class LinUCB(PooledLearner):
+class LinUCB(PooledLearner, Walker):
     """Plays the arm whose confidence interval reaches highest; regret d√T·log T when updated at every step.
 
     On a grid (``clock=geometric_grid(…)``) it is the *stale* LinUCB of practice, which has no bound: within a batch its
@@ -25,10 +26,14 @@ class LinUCB(PooledLearner):
 
     name: ClassVar[str] = "linucb"
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.walks = isinstance(self.clock, EveryStep)
+
     def _make_policy(self) -> Policy:
         level = self.confidence
         estimate = self.total.estimate(ridge=level.ridge)
-        sampler = Optimistic.of(estimate, self.precision(), level.multiplier(self.log_growth()))
+        sampler = Optimistic.of(estimate, self.precision(), level.multiplier(log_growth(self.precision(), level.ridge)))
         return Policy(dim=self.dim, sampler=sampler)
 
     def walk(self, sets: Sets, rewards: FloatArray, *, changes: int) -> Walk:
@@ -44,7 +49,7 @@ class LinUCB(PooledLearner):
             self.total.estimate(ridge=level.ridge),
             gram,
             moment,
-            self.log_growth(),
+            log_growth(self.precision(), level.ridge),
             -1.0 if level.fixed is None else level.fixed,
             2.0 * np.log(1.0 / level.delta),
             level.noise,

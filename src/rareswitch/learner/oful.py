@@ -6,14 +6,15 @@ import numpy as np
 
 from rareswitch.learner.clocks import TOLERANCE, DeterminantGrowth
 from rareswitch.learner.kernels import advance_optimist
-from rareswitch.learner.learner import Walk
 from rareswitch.learner.linucb import LinUCB
+from rareswitch.learner.walking import Advance, GrowthWalker
 from rareswitch.policy import Optimistic
 from rareswitch.policy.elimination import inverse_root
-from rareswitch.validation import FloatArray, Sets
+from rareswitch.stats import Stats
+from rareswitch.validation import FloatArray, IntArray, Sets
 
 
-class OFUL(LinUCB):
+class OFUL(GrowthWalker, LinUCB):
     """LinUCB whose policy changes only when the determinant has grown by C; regret √C·d√T·log T.
 
     It deploys O(d log T/log C) policies. ``growth`` is C.
@@ -29,36 +30,19 @@ class OFUL(LinUCB):
         super().__init__(horizon=horizon, clock=DeterminantGrowth(horizon=horizon, factor=growth), **settings)
         self.walks = True
 
-    def walk(self, sets: Sets, rewards: FloatArray, *, changes: int) -> Walk:
+    def _advance(self, sets: Sets, arms: IntArray) -> Advance:
         assert isinstance(self.clock, DeterminantGrowth)
-        count, done = len(sets.contexts), 0
-        arms, ends = np.empty(count, dtype=np.int64), []
+        assert isinstance(self.policy.sampler, Optimistic)
+        before = None if self._pending is None else self._pending.stats[0]
+        growth = np.array([self._growth(before)])
+        running = inverse_root(self.precision(before))
         bar = self.clock.factor * (1.0 - TOLERANCE)
-        while done < count and changes > 0:
-            sampler = self.policy.sampler
-            assert isinstance(sampler, Optimistic)
-            before = None if self._pending is None else self._pending.stats[0]
-            growth = np.array([self._growth(before)])
-            running = inverse_root(self.precision(before))
-            steps = advance_optimist(
-                sets.contexts[done:],
-                sets.alive[done:],
-                sampler.estimate,
-                sampler.root,
-                running,
-                growth,
-                bar,
-                arms[done:],
-            )
-            at = np.arange(done, done + steps)
-            done += steps
-            self._pending = self._stretch(sets.contexts[at, arms[at]], rewards[at, arms[at]])
-            if growth[0] >= bar or self._pending.stop == self.horizon:
-                ends.append(self._pending.stop)
-                self.next(self._pending)
-                self._pending = None
-                changes -= 1
-        return Walk(arms[:done], np.array([end for end in ends if end < self.horizon], dtype=np.int64))
+        sampler = self.policy.sampler
+        steps = advance_optimist(sets.contexts, sets.alive, sampler.estimate, sampler.root, running, growth, bar, arms)
+        return Advance(steps, bool(growth[0] >= bar), np.zeros(steps, dtype=np.int64))
+
+    def _by_model(self, features: FloatArray, rewards: FloatArray, layers: IntArray) -> tuple[Stats, ...]:
+        return (Stats.of(features, rewards),)
 
     @property
     def switch_bound(self) -> int:

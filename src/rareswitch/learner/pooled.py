@@ -55,8 +55,6 @@ class PooledLearner(Learner):
         )
         self.total = Stats.zero(self.dim)
         """Of all decisions before ``start``."""
-        self._pending: Summary | None = None
-        self.walks = isinstance(self.clock, EveryStep)
         self.policy = self._make_policy()
         self.stop = self._latest()
 
@@ -80,10 +78,6 @@ class PooledLearner(Learner):
         """Λ = ridge·I + Σ xxᵀ, (d, d), of all decisions before ``start``, or of those and ``stats``."""
         gram = self.total.gram if stats is None else self.total.gram + stats.gram
         return np.asarray(gram + self.confidence.ridge * np.eye(self.dim))
-
-    def log_growth(self) -> float:
-        """ln(det Λ/ridge^d), at least 0."""
-        return max(0.0, float(np.linalg.slogdet(self.precision() / self.confidence.ridge)[1]))
 
     def _due(self, sets: Sets, arms: IntArray, summary: Summary | None) -> int | None:
         if not isinstance(self.clock, DeterminantGrowth):
@@ -133,18 +127,6 @@ class PooledLearner(Learner):
         if isinstance(self.clock, DeterminantGrowth):
             return self.horizon
         return self.clock.end(self.updates, self.start, 1.0)
-
-    def _stretch(self, features: FloatArray, rewards: FloatArray) -> Summary:
-        """What the current policy has done, the decisions just walked through included."""
-        start = self.start if self._pending is None else self._pending.stop
-        part = Summary(
-            start=start,
-            stop=start + len(rewards),
-            policy_id=self.policy.id,
-            stats=(Stats.of(features, rewards),),
-            sample=None,
-        )
-        return part if self._pending is None else self._pending + part
 
     def _walked(self, steps: int, gram: FloatArray, moment: FloatArray, rewards: FloatArray) -> None:
         """Take over where a walk of so many steps ended."""

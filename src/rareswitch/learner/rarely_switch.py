@@ -7,17 +7,17 @@ import numpy as np
 
 from rareswitch.confidence import ConfidenceMode, self_normalized
 from rareswitch.confidence import confidence as independent
-from rareswitch.learner.clocks import TOLERANCE, growth_factor, most_switches
+from rareswitch.learner.clocks import TOLERANCE, growth_factor, log_growth, most_switches
 from rareswitch.learner.kernels import advance_layers
 from rareswitch.learner.layered import LayeredLearner
-from rareswitch.learner.learner import Walk
+from rareswitch.learner.walking import Advance, GrowthWalker
 from rareswitch.policy import Elimination, Layered, Policy
 from rareswitch.policy.elimination import inverse_root
 from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray, Sets, number, whole
+from rareswitch.validation import FloatArray, IntArray, Sets, number, whole
 
 
-class RarelySwitchSupLinUCB(LayeredLearner):
+class RarelySwitchSupLinUCB(LayeredLearner, GrowthWalker):
     """O(d log d log T/log C) policies for contexts of any kind; regret C√(dT)·log d·log T·log(dKT/δ).
 
     κ_0 = ⌈log d⌉ layers stand above layer 0, whose intervals hold although its estimate chose its own data. Layer κ is
@@ -85,9 +85,7 @@ class RarelySwitchSupLinUCB(LayeredLearner):
         """Of layer 0."""
         self.accuracies: FloatArray = dim**1.5 / math.sqrt(horizon) * 0.5 ** np.arange(self.kappa + 1)
         """(κ_0 + 1,) ϖ"""
-        self._models: tuple[tuple[Stats, FloatArray, FloatArray], ...] = ()
         super().__init__(dim=dim, arms=arms, horizon=horizon)
-        self.walks = True
 
     @property
     def layer_count(self) -> int:
@@ -110,56 +108,36 @@ class RarelySwitchSupLinUCB(LayeredLearner):
         )
 
     def _make_policy(self) -> Policy:
-        ridge = self.confidence.ridge
-        old = self._models or (None,) * self.layer_count
-        self._models = tuple(  # most layers are as they were in the policy before
-            was if was is not None and was[0] is stats else (stats, stats.estimate(ridge=ridge), self._root(k, stats))
-            for k, (stats, was) in enumerate(zip(self.frozen, old, strict=True))
-        )
-        estimates = np.array([estimate for _, estimate, _ in self._models])
-        roots = np.array([root for _, _, root in self._models])
+        estimates, roots = self._frozen_models()
         return Policy(
             dim=self.dim,
             eliminations=(Elimination(estimate=estimates[0], root=roots[0]),),
             sampler=Layered(estimates=estimates, roots=roots, thresholds=self.accuracies),
         )
 
-    def _root(self, layer: int, stats: Stats) -> FloatArray:
-        """α_κ·L⁻¹."""
-        precision = self.precision(stats)
-        multiplier = self.confidence.multiplier
+    def _model(self, layer: int, stats: Stats) -> tuple[FloatArray, ...]:
+        precision, ridge = self.precision(stats), self.confidence.ridge
         if layer == 0:
-            grown = float(np.linalg.slogdet(precision / self.confidence.ridge)[1])
-            multiplier = self.first_confidence.multiplier(max(0.0, grown))
-        return np.asarray(multiplier * inverse_root(precision))
+            multiplier = self.first_confidence.multiplier(log_growth(precision, ridge))
+        else:
+            multiplier = self.confidence.multiplier
+        return stats.estimate(ridge=ridge), multiplier * inverse_root(precision)
 
-    def walk(self, sets: Sets, rewards: FloatArray, *, changes: int) -> Walk:
-        count, done = len(sets.contexts), 0
-        arms, layers, ends = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64), []
-        bar = self.growth * (1.0 - TOLERANCE)
-        while done < count and changes > 0:
-            sampler = self.policy.sampler
-            assert isinstance(sampler, Layered)
-            now = self._now(self._pending)
-            growths = self._growths(now)
-            steps = advance_layers(
-                sets.contexts[done:],
-                sets.alive[done:],
-                sampler.estimates,
-                sampler.roots,
-                sampler.thresholds,
-                np.array([inverse_root(self.precision(stats)) for stats in now]),
-                growths,
-                bar,
-                arms[done:],
-                layers[done:],
-            )
-            at = np.arange(done, done + steps)
-            done += steps
-            self._pending = self._stretch(sets.contexts[at, arms[at]], rewards[at, arms[at]], layers[at])
-            if (growths >= bar).any() or self._pending.stop == self.horizon:
-                ends.append(self._pending.stop)
-                self.next(self._pending)
-                self._pending = None
-                changes -= 1
-        return Walk(arms[:done], np.array([end for end in ends if end < self.horizon], dtype=np.int64))
+    def _advance(self, sets: Sets, arms: IntArray) -> Advance:
+        assert isinstance(self.policy.sampler, Layered)
+        sampler, now = self.policy.sampler, self._now(self._pending)
+        growths, bar = self._growths(now), self.growth * (1.0 - TOLERANCE)
+        layers = np.empty(len(arms), dtype=np.int64)
+        steps = advance_layers(
+            sets.contexts,
+            sets.alive,
+            sampler.estimates,
+            sampler.roots,
+            sampler.thresholds,
+            np.array([inverse_root(self.precision(stats)) for stats in now]),
+            growths,
+            bar,
+            arms,
+            layers,
+        )
+        return Advance(steps, bool((growths >= bar).any()), layers[:steps])

@@ -8,12 +8,8 @@ import numpy as np
 from rareswitch.confidence import Confidence, ConfidenceMode
 from rareswitch.errors import ParameterError
 from rareswitch.learner.suplinucb import SupLinUCB
-from rareswitch.policy import Layered, Policy
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray, number, whole
-
-Model = tuple[FloatArray, FloatArray, FloatArray]
-"""The estimate (d,) of a layer and the roots (d, d) of its two widths."""
 
 
 class SupLinRel(SupLinUCB):
@@ -21,8 +17,7 @@ class SupLinRel(SupLinUCB):
 
     Directions whose eigenvalue in Σ xxᵀ is below 1 are left out of the estimate, and the length of an arm's part in
     them is added to its width, times ``norm``. ``confidence="paper"`` multiplies the other part by the author's
-    √ln(2KT/δ), for rewards in [0, 1]; ``"tight"`` by noise·√(2 ln(2KT·layers/δ)). It steps in Python, at about half a
-    millisecond a decision.
+    √ln(2KT/δ), for rewards in [0, 1]; ``"tight"`` by noise·√(2 ln(2KT·layers/δ)). It steps in Python, and is slow.
 
     >>> SupLinRel(dim=5, arms=10, horizon=1000).name
     'suplinrel'
@@ -36,7 +31,6 @@ class SupLinRel(SupLinUCB):
         if ridge is not None:
             raise ParameterError(f"suplinrel truncates in place of a ridge, and takes none; got ridge={ridge!r}.")
         self.norm = number("norm", norm, low=0.0)
-        self._models: tuple[tuple[Stats, Model], ...] = ()
         super().__init__(norm=norm, noise=noise, **settings)  # type: ignore[arg-type]
         self.walks = False
 
@@ -71,27 +65,11 @@ class SupLinRel(SupLinUCB):
         """All that tells this learner's runs from those of another, on one line."""
         return f"{super().settings} norm={self.norm!r}"
 
-    def _make_policy(self) -> Policy:
-        old = self._models or (None,) * self.layer_count
-        self._models = tuple(  # most layers are as they were in the policy before
-            was
-            if was is not None and was[0] is stats
-            else (stats, truncated(stats, self.confidence.multiplier, self.norm))
-            for stats, was in zip(self.frozen, old, strict=True)
-        )
-        models = [model for _, model in self._models]
-        sampler = Layered(
-            estimates=np.array([estimate for estimate, _, _ in models]),
-            roots=np.array([root for _, root, _ in models]),
-            tails=np.array([tail for _, _, tail in models]),
-            thresholds=self.accuracies,
-            optimistic=True,
-            exploit=1.0 / math.sqrt(self.horizon),
-        )
-        return Policy(dim=self.dim, sampler=sampler)
+    def _model(self, layer: int, stats: Stats) -> tuple[FloatArray, ...]:
+        return truncated(stats, self.confidence.multiplier, self.norm)
 
 
-def truncated(stats: Stats, multiplier: float, norm: float) -> Model:
+def truncated(stats: Stats, multiplier: float, norm: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The estimate (d,) in the directions with eigenvalue at least 1, and the roots (d, d) of both widths."""
     values, vectors = np.linalg.eigh(stats.gram)
     known = values >= 1.0

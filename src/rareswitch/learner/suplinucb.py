@@ -8,14 +8,14 @@ import numpy as np
 from rareswitch.confidence import Confidence, ConfidenceMode, confidence
 from rareswitch.learner.kernels import walk_layers
 from rareswitch.learner.layered import LayeredLearner
-from rareswitch.learner.learner import Walk
+from rareswitch.learner.walking import Walk, Walker
 from rareswitch.policy import Layered, Policy
 from rareswitch.policy.elimination import inverse_root
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray, Sets, number, whole
 
 
-class SupLinUCB(LayeredLearner):
+class SupLinUCB(LayeredLearner, Walker):
     """Regret √(dT log³(KT log T/δ)) for contexts of any kind; a new policy after each decision that teaches a layer.
 
     ⌈ln T⌉ layers, of which the s-th is accurate to 2^-s. Where all widths are below 1/√T the arm whose interval reaches
@@ -48,7 +48,6 @@ class SupLinUCB(LayeredLearner):
         self.accuracies: FloatArray = 0.5 ** np.arange(1.0, self._layers + 1)
         """(S,) 2^-s"""
         super().__init__(dim=dim, arms=arms, horizon=horizon)
-        self.walks = True
 
     def _intervals(
         self,
@@ -90,16 +89,20 @@ class SupLinUCB(LayeredLearner):
         return f"{type(self).__name__} d={self.dim} K={self.arms} T={self.horizon} {self.confidence}"
 
     def _make_policy(self) -> Policy:
-        ridge = self.confidence.ridge
-        roots = np.array([inverse_root(self.precision(stats)) for stats in self.frozen])
+        estimates, roots, *tails = self._frozen_models()
         sampler = Layered(
-            estimates=np.array([stats.estimate(ridge=ridge) for stats in self.frozen]),
-            roots=self.confidence.multiplier * roots,
+            estimates=estimates,
+            roots=roots,
+            tails=tails[0] if tails else None,
             thresholds=self.accuracies,
             optimistic=True,
             exploit=1.0 / math.sqrt(self.horizon),
         )
         return Policy(dim=self.dim, sampler=sampler)
+
+    def _model(self, layer: int, stats: Stats) -> tuple[FloatArray, ...]:
+        root = self.confidence.multiplier * inverse_root(self.precision(stats))
+        return stats.estimate(ridge=self.confidence.ridge), root
 
     def walk(self, sets: Sets, rewards: FloatArray, *, changes: int) -> Walk:
         count, ridge = len(sets.contexts), self.confidence.ridge

@@ -6,8 +6,8 @@ import numpy as np
 
 from rareswitch.learner.clocks import EveryStep
 from rareswitch.learner.kernels import walk_sampler
-from rareswitch.learner.learner import Walk
 from rareswitch.learner.pooled import PooledLearner
+from rareswitch.learner.walking import Walk, Walker
 from rareswitch.policy import Policy, PosteriorDraws
 from rareswitch.policy.elimination import inverse_root
 from rareswitch.rng import normals
@@ -16,7 +16,7 @@ from rareswitch.validation import FloatArray, Sets, number, whole
 STALE_DRAWS = 128
 
 
-class ThompsonSampling(PooledLearner):
+class ThompsonSampling(PooledLearner, Walker):
     """Plays the best arm for a parameter drawn from N(θ̂, (scale·noise)²·Λ⁻¹).
 
     Updated at every step its regret is d√T·log T on average over the prior; for every parameter it is d^1.5·√T·log T,
@@ -49,7 +49,7 @@ class ThompsonSampling(PooledLearner):
         default = 1 if clock is None or isinstance(clock, EveryStep) else STALE_DRAWS
         self.draws = default if draws is None else whole("draws", draws)
         super().__init__(**settings)
-        self.walks = self.walks and self.draws == 1
+        self.walks = isinstance(self.clock, EveryStep) and self.draws == 1
 
     def _own_settings(self) -> str:
         return f" scale={self.scale!r} draws={self.draws} seed={self.seed}"

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.errors import ShapeError
 from rareswitch.policy.kernels import inverse_gaps
-from rareswitch.validation import FloatArray, context_sets, number, vector
+from rareswitch.validation import FloatArray, number, sets_of, vector
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -29,11 +28,7 @@ class InverseGap:
         object.__setattr__(self, "gamma", number("gamma", self.gamma, low=0.0))
 
     def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = context_sets(contexts, alive)
-        if sets.contexts.shape[2] != len(self.estimate):
-            raise ShapeError(
-                f"this policy is for {len(self.estimate)} features; got contexts of {sets.contexts.shape[2]}."
-            )
+        sets = sets_of(len(self.estimate), contexts, alive)
         probabilities = np.zeros(sets.alive.shape)
         inverse_gaps(sets.contexts, sets.alive, self.estimate, self.gamma, probabilities)
         return probabilities[0] if sets.single else probabilities

@@ -141,35 +141,40 @@ def largest(values, left):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def workspace(arm_count, dim):  # type: ignore[no-untyped-def]
+    """Room for the arms of one set: columns (d, most), a zero row, two rows to compute in, and where arms came from."""
+    most = padded_length(arm_count)
+    place = np.zeros(arm_count, dtype=np.int64)
+    return lane_zeros(dim, most), lane_zeros(1, most), lane_zeros(1, most), lane_zeros(1, most), place
+
+
+@compiled
+def highest(columns, zero, center, width, left, estimate, root, multiplier):  # type: ignore[no-untyped-def]
+    """The column with the largest xᵀ·estimate + multiplier·‖root·x‖; ``estimate`` (1, d)."""
+    dim, length = columns.shape[0], padded_length(left)
+    triangular_squares(width, root, columns, dim, length)
+    add_rows(center, zero, 0, estimate, 0, columns, dim, length)
+    for i in range(length):
+        center[0, i] += multiplier * math.sqrt(width[0, i])
+    return largest(center, left)
+
+
+@compiled
 def highest_arms(contexts, alive, estimate, root, probabilities):  # type: ignore[no-untyped-def]
     """Put 1 into ``probabilities`` (n, K), zero before, at the largest xᵀ·estimate + ‖root·x‖ of each set."""
     n, arm_count, dim = contexts.shape
-    most = padded_length(arm_count)
-    arms = lane_zeros(dim, most)
-    zero = lane_zeros(1, most)
-    center = lane_zeros(1, most)
-    width = lane_zeros(1, most)
-    place = np.zeros(arm_count, dtype=np.int64)
+    columns, zero, center, width, place = workspace(arm_count, dim)
     factors = np.ascontiguousarray(estimate).reshape((1, dim))
     for s in range(n):
-        left = gather(contexts, alive, s, arms, place)
-        length = padded_length(left)
-        triangular_squares(width, root, arms, dim, length)
-        add_rows(center, zero, 0, factors, 0, arms, dim, length)
-        for i in range(length):
-            center[0, i] += math.sqrt(width[0, i])
-        probabilities[s, place[largest(center, left)]] = 1.0
+        left = gather(contexts, alive, s, columns, place)
+        probabilities[s, place[highest(columns, zero, center, width, left, factors, root, 1.0)]] = 1.0
 
 
 @compiled
 def best_of_draws(contexts, alive, draws, probabilities):  # type: ignore[no-untyped-def]
     """``probabilities`` (n, K), zero before, becomes the share of ``draws`` (m, d) whose best arm each arm is."""
     n, arm_count, dim = contexts.shape
-    most = padded_length(arm_count)
-    arms = lane_zeros(dim, most)
-    zero = lane_zeros(1, most)
-    center = lane_zeros(1, most)
-    place = np.zeros(arm_count, dtype=np.int64)
+    arms, zero, center, _, place = workspace(arm_count, dim)
     row = lane_zeros(1, dim)
     for s in range(n):
         left = gather(contexts, alive, s, arms, place)
@@ -187,11 +192,7 @@ def best_of_draws(contexts, alive, draws, probabilities):  # type: ignore[no-unt
 def inverse_gaps(contexts, alive, estimate, gamma, probabilities):  # type: ignore[no-untyped-def]
     """``probabilities`` (n, K), zero before, becomes 1/(living + γ·gap); the first best arm has the rest."""
     n, arm_count, dim = contexts.shape
-    most = padded_length(arm_count)
-    arms = lane_zeros(dim, most)
-    zero = lane_zeros(1, most)
-    center = lane_zeros(1, most)
-    place = np.zeros(arm_count, dtype=np.int64)
+    arms, zero, center, _, place = workspace(arm_count, dim)
     factors = np.ascontiguousarray(estimate).reshape((1, dim))
     for s in range(n):
         left = gather(contexts, alive, s, arms, place)
@@ -212,32 +213,43 @@ def layered_arms(  # type: ignore[no-untyped-def]
 ):
     """Put 1 into ``probabilities`` (n, K), zero before, at the arm that the layers choose; ``layers`` says who."""
     n, arm_count, dim = contexts.shape
-    most = padded_length(arm_count)
-    arms = lane_zeros(dim, most)
-    zero = lane_zeros(1, most)
-    center = lane_zeros(1, most)
-    width = lane_zeros(1, most)
-    tail = lane_zeros(1, most)
-    place = np.zeros(arm_count, dtype=np.int64)
+    room = workspace(arm_count, dim)
     for s in range(n):
-        left = gather(contexts, alive, s, arms, place)
-        for k in range(estimates.shape[0]):
-            length = padded_length(left)
-            add_rows(center, zero, 0, estimates, k, arms, dim, length)
-            triangular_squares(width, roots[k], arms, dim, length)
+        left = gather(contexts, alive, s, room[0], room[4])
+        chosen = pass_layers(
+            room, left, estimates, roots, tails, thresholds, 1.0, False, optimistic, exploit, layers, s
+        )
+        probabilities[s, chosen] = 1.0
+
+
+@compiled
+def pass_layers(  # type: ignore[no-untyped-def]
+    room, left, estimates, roots, tails, thresholds, multiplier, intervals, optimistic, exploit, layers, s
+):
+    """The arm that the layers choose of those in the workspace ``room``; ``layers[s]`` says who chose.
+
+    With ``intervals`` the first layer eliminates before it is asked.
+    """
+    columns, zero, center, width, place = room
+    dim, count = columns.shape[0], estimates.shape[0]
+    for k in range(count):
+        length = padded_length(left)
+        add_rows(center, zero, 0, estimates, k, columns, dim, length)
+        triangular_squares(width, roots[k], columns, dim, length)
+        for i in range(length):
+            width[0, i] = multiplier * math.sqrt(width[0, i])
+        if tails.shape[0] > 0:
+            tail = lane_zeros(1, length)
+            triangular_squares(tail, tails[k], columns, dim, length)
             for i in range(length):
-                width[0, i] = math.sqrt(width[0, i])
-            if tails.shape[0] > 0:
-                triangular_squares(tail, tails[k], arms, dim, length)
-                for i in range(length):
-                    width[0, i] += math.sqrt(tail[0, i])
-            chosen = layer_choice(
-                center, width, left, k, estimates.shape[0], thresholds[k], optimistic, exploit, layers, s
-            )
-            if chosen >= 0:
-                probabilities[s, place[chosen]] = 1.0
-                break
-            left = layer_survivors(center, width, left, thresholds[k], optimistic, arms, place)
+                width[0, i] += math.sqrt(tail[0, i])
+        if intervals and k == 0:
+            left = keep_intervals(center, width, left, columns, place)
+        chosen = layer_choice(center, width, left, k, count, thresholds[k], optimistic, exploit, layers, s)
+        if chosen >= 0:
+            return place[chosen]
+        left = layer_survivors(center, width, left, thresholds[k], optimistic, columns, place)
+    return -1  # not reached: the last layer always chooses
 
 
 @compiled
@@ -274,5 +286,23 @@ def layer_survivors(center, width, left, threshold, optimistic, arms, place):  #
             place[kept] = place[i]
             for j in range(arms.shape[0]):
                 arms[j, kept] = arms[j, i]
+            kept += 1
+    return kept
+
+
+@compiled
+def keep_intervals(center, width, left, columns, place):  # type: ignore[no-untyped-def]
+    """Move the arms whose upper end reaches the highest lower end to the front; how many they are."""
+    bar = center[0, 0] - width[0, 0]
+    for i in range(1, left):
+        bar = max(bar, center[0, i] - width[0, i])
+    kept = 0
+    for i in range(left):
+        if center[0, i] + width[0, i] >= bar:
+            place[kept] = place[i]
+            center[0, kept] = center[0, i]
+            width[0, kept] = width[0, i]
+            for j in range(columns.shape[0]):
+                columns[j, kept] = columns[j, i]
             kept += 1
     return kept

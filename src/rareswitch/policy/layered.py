@@ -7,7 +7,7 @@ import numpy as np
 
 from rareswitch.errors import ShapeError
 from rareswitch.policy.kernels import layered_arms
-from rareswitch.validation import FloatArray, IntArray, Sets, context_sets, finite_array, frozen, number, vector
+from rareswitch.validation import FloatArray, IntArray, Sets, finite_array, frozen, number, read_only, sets_of, vector
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,32 +63,26 @@ class Layered:
         return int(self.estimates.shape[1])
 
     def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = self._checked(contexts, alive)
+        sets = sets_of(self.dim, contexts, alive)
         probabilities, _ = self._decide(sets)
         return probabilities[0] if sets.single else probabilities
 
     def layers(self, contexts: Any, alive: Any = None) -> IntArray:
         """(n,) the layer that decides, which is the one that learns; -1 where none does. A number for one set."""
-        sets = self._checked(contexts, alive)
+        sets = sets_of(self.dim, contexts, alive)
         _, layers = self._decide(sets)
         return layers[0] if sets.single else layers
-
-    def _checked(self, contexts: Any, alive: Any) -> Sets:
-        sets = context_sets(contexts, alive)
-        if sets.contexts.shape[2] != self.dim:
-            raise ShapeError(f"this policy is for {self.dim} features; got contexts of {sets.contexts.shape[2]}.")
-        return sets
 
     def _decide(self, sets: Sets) -> tuple[FloatArray, IntArray]:
         probabilities = np.zeros(sets.alive.shape)
         layers = np.empty(len(probabilities), dtype=np.int64)
-        tails = np.empty((0, self.dim, self.dim)) if self.tails is None else self.tails
+        none = read_only(np.empty((0, self.dim, self.dim)))
         layered_arms(
             sets.contexts,
             sets.alive,
             self.estimates,
             self.roots,
-            frozen(tails),
+            none if self.tails is None else self.tails,
             self.thresholds,
             self.optimistic,
             self.exploit,

@@ -5,10 +5,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from rareswitch.errors import ShapeError
 from rareswitch.policy.elimination import Elimination
 from rareswitch.policy.kernels import highest_arms
-from rareswitch.validation import FloatArray, context_sets
+from rareswitch.validation import FloatArray, sets_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -41,9 +40,7 @@ class Optimistic:
         return len(self.estimate)
 
     def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = context_sets(contexts, alive)
-        if sets.contexts.shape[2] != self.dim:
-            raise ShapeError(f"this policy is for {self.dim} features; got contexts of {sets.contexts.shape[2]}.")
+        sets = sets_of(self.dim, contexts, alive)
         probabilities = np.zeros(sets.alive.shape)
         highest_arms(sets.contexts, sets.alive, self.estimate, self.root, probabilities)
         return probabilities[0] if sets.single else probabilities

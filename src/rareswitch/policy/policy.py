@@ -12,7 +12,7 @@ from rareswitch.policy.elimination import Elimination
 from rareswitch.policy.encoding import content_id
 from rareswitch.policy.kernels import draw_arms, eliminate
 from rareswitch.rng import uniforms
-from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets, read_only, whole
+from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, read_only, sets_of, whole
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -83,13 +83,13 @@ class Policy:
 
     def survivors(self, contexts: Any, alive: Any = None) -> BoolArray:
         """Which arms all eliminations keep, (n, K), or (K,) for one set."""
-        sets = self._checked(contexts, alive)
+        sets = sets_of(self.dim, contexts, alive)
         kept, _ = self._kept(sets)
         return kept[0] if sets.single else kept
 
     def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
         """Probability of each arm, (n, K), or (K,) for one set."""
-        sets = self._checked(contexts, alive)
+        sets = sets_of(self.dim, contexts, alive)
         probabilities = self.sampler.probabilities(Sets(sets.contexts, self._kept(sets)[0], False))
         return probabilities[0] if sets.single else probabilities
 
@@ -106,7 +106,7 @@ class Policy:
             The key: set s is decision number ``first + s`` of the stream of ``seed``. The same number gets the same
             randomness however the sets are split or ordered.
         """
-        sets = self._checked(contexts, alive)
+        sets = sets_of(self.dim, contexts, alive)
         kept, survivors = self._kept(sets)
         probabilities = self.sampler.probabilities(Sets(sets.contexts, kept, False))
         arms = np.empty(len(kept), dtype=np.int64)
@@ -120,12 +120,6 @@ class Policy:
             policy_id=self.id,
             first=first,
         )
-
-    def _checked(self, contexts: Any, alive: Any) -> Sets:
-        sets = context_sets(contexts, alive)
-        if sets.contexts.shape[2] != self.dim:
-            raise ShapeError(f"this policy is for {self.dim} features; got contexts of {sets.contexts.shape[2]}.")
-        return sets
 
     def _kept(self, sets: Sets) -> tuple[BoolArray, IntArray]:
         """The surviving arms (n, K), and how many there are (n,)."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from rareswitch.errors import ShapeError
 from rareswitch.policy.kernels import best_of_draws
-from rareswitch.validation import FloatArray, context_sets, finite_array, frozen
+from rareswitch.validation import FloatArray, finite_array, frozen, sets_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,9 +37,7 @@ class PosteriorDraws:
         return int(self.draws.shape[1])
 
     def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = context_sets(contexts, alive)
-        if sets.contexts.shape[2] != self.dim:
-            raise ShapeError(f"this policy is for {self.dim} features; got contexts of {sets.contexts.shape[2]}.")
+        sets = sets_of(self.dim, contexts, alive)
         probabilities = np.zeros(sets.alive.shape)
         best_of_draws(sets.contexts, sets.alive, self.draws, probabilities)
         return probabilities[0] if sets.single else probabilities

@@ -7,7 +7,7 @@ import numpy as np
 
 from rareswitch.env import Rounds, World
 from rareswitch.errors import InputError
-from rareswitch.learner import Feedback, Learner, Summary
+from rareswitch.learner import Feedback, Learner, Summary, Walker
 from rareswitch.sim.run import Run
 from rareswitch.sim.tally import Tally
 from rareswitch.validation import FloatArray, Sets, context_sets, finite_array, whole
@@ -63,7 +63,8 @@ def simulate(
     began = time.perf_counter()
     horizon = learner.horizon
     chunk = window = chunk_size(world.arms, world.dim)
-    walks = learner.walks and world.arms <= chunk  # with more arms, asking what each would pay takes longer than steps
+    # with more arms than that, asking what each would pay takes longer than steps
+    walker = learner if isinstance(learner, Walker) and learner.walks and world.arms <= chunk else None
     tally = Tally(horizon)
     summary: Summary | None = None
     deployed = 1
@@ -76,12 +77,12 @@ def simulate(
         while done < count:
             rest = Sets(sets.contexts[done:], sets.alive[done:], False)
             frozen = deployed == cap  # no further policy may be made, so nothing more is learned
-            if frozen or walks:
+            if frozen or walker is not None:
                 learner.check(rest)
-            if walks and not frozen:
+            if walker is not None and not frozen:
                 before = learner.updates
                 table = potential_rewards(world, rounds, seed=seed, first=first)[done:]
-                walk = learner.walk(rest, table, changes=horizon if cap is None else cap - deployed)
+                walk = walker.walk(rest, table, changes=horizon if cap is None else cap - deployed)
                 deployed += learner.updates - before
                 tally.add(rounds, done, walk.arms, None)
                 tally.retired(walk.ends)

@@ -126,7 +126,7 @@ def test_clicks_are_learned() -> None:
     world = ClickWorld(source=Gaussian(dim=4, arms=8))
     run = simulate(Foresight(dim=5, horizon=5000), world, seed=1)
     chance = float((lambda m: (m.max(axis=1) - m.mean(axis=1)).sum())(world.draw(5000, seed=1).means))
-    assert run.regret < 0.35 * chance
+    assert run.regret < 0.5 * chance
     assert run.updates == 8
 
 
