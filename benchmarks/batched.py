@@ -8,17 +8,15 @@ import os
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
-import argparse
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
 from linucb import NumpyLinUCB
-from measure import Row, as_markdown, as_text, in_turn, machine
+from measure import Row, arguments, in_turn, report
 from rareswitch import simulate
 from rareswitch.design import GOptimal, Sampler, Uniform
 from rareswitch.distributions import Gaussian
@@ -233,19 +231,8 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 def main() -> int:
-    """Print the table; status 1 if a row does not hold."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", type=Path, help="write the table there as Markdown")
-    options = parser.parse_args()
-    table = []
-    for row in rows(options.quick):
-        print(f"{row.what}: {row.measured} {row.ratio}", flush=True)
-        table.append(row)
-    print(f"\n{as_text(table)}\n\n{machine()}")
-    if options.out:
-        options.out.write_text(as_markdown("The batched family", table))
-    return 0 if all(row.holds is not False for row in table) else 1
+    options = arguments(__doc__).parse_args()
+    return report("The batched family", rows(options.quick), options.out)
 
 
 if __name__ == "__main__":

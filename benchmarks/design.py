@@ -11,20 +11,18 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["MKL_NUM_THREADS"] = "1"
 os.environ["VECLIB_MAXIMUM_THREADS"] = "1"
 
-import argparse
 import importlib.util
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certificates import count_wrong  # makes the reference of the tests importable
-from measure import Row, as_markdown, as_text, available_cores, in_turn, machine
+from measure import Row, arguments, available_cores, in_turn, report
 from peers import (
     batched_numpy,
     clarabel,
@@ -286,20 +284,10 @@ def compile_kernels() -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds, for a look")
-    parser.add_argument("--out", type=Path, help="also write the table there, as markdown")
-    options = parser.parse_args()
+    options = arguments(__doc__).parse_args()
     print("compiling, then measuring ...", file=sys.stderr)
     compile_kernels()
-    table = []
-    for row in rows(QUICK if options.quick else FULL):
-        print(f"{row.what}: {row.measured}", file=sys.stderr)
-        table.append(row)
-    print(f"\n{as_text(table)}\n\n{machine()}")
-    if options.out:
-        options.out.write_text(as_markdown("The design room", table), encoding="utf-8")
-    return int(any(row.holds is False for row in table))
+    return report("The design room", rows(QUICK if options.quick else FULL), options.out)
 
 
 if __name__ == "__main__":

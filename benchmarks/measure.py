@@ -1,9 +1,11 @@
 """What all benchmarks share: timing in turn, the rows of a table, the machine."""
 
+import argparse
 import os
 import platform
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,26 @@ def as_text(table: list[Row]) -> str:
     lines.insert(1, tuple("-" * width for width in widths))
     padded = (map(str.ljust, line, widths) for line in lines)
     return "\n".join("  ".join(line).rstrip() for line in padded)
+
+
+def arguments(description: str | None) -> argparse.ArgumentParser:
+    """The options that every benchmark has."""
+    parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds, for a look")
+    parser.add_argument("--out", type=Path, help="also write the table there, as Markdown")
+    return parser
+
+
+def report(title: str, rows: Iterable[Row], out: Path | None, note: str = "") -> int:
+    """Print rows as they come and the table at the end; status 1 if a row does not hold."""
+    table = []
+    for row in rows:
+        print(f"{row.what}: {row.measured} {row.ratio}", file=sys.stderr, flush=True)
+        table.append(row)
+    print(f"\n{as_text(table)}\n\n{machine()}")
+    if out:
+        out.write_text(as_markdown(title, table) + (f"\n{note}\n" if note else ""), encoding="utf-8")
+    return int(any(row.holds is False for row in table))
 
 
 def as_markdown(title: str, table: list[Row]) -> str:
