@@ -386,9 +386,9 @@ def rows(quick: bool, picture: Path | None) -> Iterator[Row]:
 
 
 NOTE = (
-    "The levels of confidence on the lower-bound instances were chosen after looking at results: at the multiplier 1\n"
-    "the excess of oful is not clear, and tight intervals of rarely-switch-suplinucb never part the two arms, so that its\n"
-    "regret is the same at every cap."
+    "The levels of confidence on the lower-bound instances were chosen after looking at results: at the\n"
+    "multiplier 1 the excess of oful is not clear, and tight intervals of rarely-switch-suplinucb never part\n"
+    "the two arms, so that its regret is the same at every cap."
 )
 
 

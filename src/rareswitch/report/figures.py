@@ -6,7 +6,10 @@ from typing import Any
 from rareswitch.errors import FileFormatError, MissingExtraError
 
 BLUE, ORANGE, GREY = "#1f5fa8", "#e07b1a", "#9aa4ad"
-PALETTE = (BLUE, ORANGE, "#2c8c5a", "#b0413e", "#6d4fa0", "#3aa6b9", "#8a6d3b", GREY, "#c2569b", "#d4a017", "#2b2b2b", "#7fb069")
+PALETTE = (
+    *(BLUE, ORANGE, "#2c8c5a", "#b0413e", "#6d4fa0", "#3aa6b9", "#8a6d3b", GREY),
+    *("#c2569b", "#d4a017", "#2b2b2b", "#7fb069"),
+)
 
 
 def check_target(path: str | Path) -> None:
