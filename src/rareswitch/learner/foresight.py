@@ -14,7 +14,7 @@ from rareswitch.learner.evidence import Posterior, posterior
 from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.learner.grids import StaticGrid, geometric_grid
 from rareswitch.learner.learner import Learner
-from rareswitch.learner.planning import PATIENCE, TRUTHS, Plan, plan
+from rareswitch.learner.planning import TRUTHS, Plan, plan
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
 from rareswitch.policy.elimination import inverse_root
 from rareswitch.rng import normals
@@ -25,7 +25,7 @@ UPDATES = 8
 DRAWS = 128
 """Parameters that a policy holds, each with its own best arm."""
 SAMPLE = 200
-SAMPLE_NUMBERS = 1 << 22
+SAMPLE_NUMBERS = 1 << 23
 """Context sets from which an update plans, and how many numbers it may work with at a time."""
 ANY = 1 << 30
 """More arms than a set can have."""
@@ -39,8 +39,8 @@ class Foresight(Learner):
     All decisions so far give one belief N(θ̂, σ²Λ⁻¹), whose σ and ridge are those that make the rewards most likely: the
     units of the rewards and a common unit of the features do not matter. A policy holds 128 parameters drawn around θ̂,
     at a multiple of the belief's spread, and plays the best arm of one of them. Which multiple is *planned* at each
-    update, by looking ahead: what each costs in the next batch, and what the data it gathers save afterwards
-    (:mod:`rareswitch.learner.planning`). The last batch is greedy.
+    update, by playing the rest of the run through: what each costs in the next batch, and what the data it gathers save
+    afterwards (:mod:`rareswitch.learner.planning`). The last batch is greedy.
 
     A share ``floor`` of the decisions is drawn from the G-optimal design of the arms that confidence intervals leave.
     It keeps propensities positive on that design, and bounds a worst case: docs/foresight.md has the argument.
@@ -111,7 +111,7 @@ class Foresight(Learner):
         """All that tells this learner's runs from those of another, on one line."""
         return (
             f"{type(self).__name__} d={self.dim} {self.grid} intercept={self.intercept} floor={self.floor!r} "
-            f"delta={self.delta!r} seed={self.seed} patience={PATIENCE!r} truths={TRUTHS}"
+            f"delta={self.delta!r} seed={self.seed} truths={TRUTHS}"
         )
 
     def check(self, sets: Sets) -> None:
@@ -135,11 +135,11 @@ class Foresight(Learner):
         belief = posterior(centred(self.total) if self.intercept else self.total)
         if belief.noise == 0.0:  # every reward was the same: there is nothing to tell arms apart by
             return Policy(dim=self.dim, sampler=GOptimal(tol=1.0), eliminations=self.policy.eliminations)
-        upcoming, rest = self.grid.ends[self.updates] - summary.stop, self.horizon - self.grid.ends[self.updates]
         scale, share = 0.0, LAST_SHARE * self.floor
-        if rest:
+        lengths = np.diff(self.grid.ends[self.updates - 1 :]).tolist()
+        if len(lengths) > 1:
             assert summary.sample is not None  # the first decision of a batch is always kept
-            chosen = plan(belief, summary.sample, upcoming=upcoming, rest=rest, seed=self.seed, update=self.updates)
+            chosen = plan(belief, summary.sample, lengths=lengths, seed=self.seed, update=self.updates)
             self.plans.append(chosen)
             scale, share = chosen.scale, self.floor
         draws = belief.estimate[None]

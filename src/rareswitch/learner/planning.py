@@ -1,5 +1,6 @@
 """Planned exploration: at an update, look ahead to what each amount of exploration costs now and saves later."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,14 +13,11 @@ from rareswitch.validation import BoolArray, FloatArray, IntArray
 
 SCALES = (0.0, 0.15, 0.3, 0.5, 0.7, 1.0, 1.4)
 """Multiples of the posterior's spread at which parameters may be drawn; 0 is greedy play."""
-TRUTHS = 512
+TRUTHS = 1024
 """Parameters that the look-ahead tries out. With 64, a mistake of one chance in a hundred goes unseen, and may last."""
+TRUTH_NUMBERS = 1 << 19
+"""The most entries of their precision matrices: with many features there are fewer truths, at least 64."""
 DRAWS = 64
-
-
-PATIENCE = 0.3
-"""Weight of what comes after the next batch. It is less than 1 because later updates will know more than greedy play
-after this one does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,15 +25,13 @@ class Plan:
     """One amount of exploration and what it is expected to cost."""
 
     scale: float
-    """Multiple of the belief's spread."""
-    now: float
-    """Expected regret of a decision in the next batch."""
-    later: float
-    """Expected regret of a greedy decision after it."""
+    """Multiple of the belief's spread in the next batch."""
+    cost: float
+    """Expected regret of all decisions to come, if every batch after the next is greedy."""
 
 
-def plan(belief: Posterior, sets: ContextSets, *, upcoming: int, rest: int, seed: int, update: int) -> Plan:
-    """The scale with the least upcoming·now + PATIENCE·rest·later.
+def plan(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], seed: int, update: int) -> Plan:
+    """The prospect with the least cost.
 
     Parameters
     ----------
@@ -43,48 +39,94 @@ def plan(belief: Posterior, sets: ContextSets, *, upcoming: int, rest: int, seed
         What is known.
     sets
         A sample of context sets, like those to come.
-    upcoming, rest
-        Decisions of the next batch, and of all batches after it.
+    lengths
+        Decisions of each batch to come: the next one, then those after it.
     seed, update
         Key the draws.
     """
-    found = prospects(belief, sets, count=upcoming, seed=seed, update=update)
-    return min(found, key=lambda p: upcoming * p.now + PATIENCE * rest * p.later)
+    return min(prospects(belief, sets, lengths=lengths, seed=seed, update=update), key=lambda found: found.cost)
 
 
-def prospects(belief: Posterior, sets: ContextSets, *, count: int, seed: int, update: int) -> list[Plan]:
-    """What each scale is expected to cost if the next batch has ``count`` decisions on sets like these.
+def prospects(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], seed: int, update: int) -> list[Plan]:
+    """What each scale in the next batch is expected to cost by the end.
 
-    Truths θ_j are drawn from the belief N(θ̂, σ²Λ⁻¹). A batch of n decisions by posterior draws at a scale gathers the
-    information nI, and ends with the estimate (Λ + nI)⁻¹(Λθ̂ + nIθ_j + σ(nI)^½ξ_j): greedy play on that estimate, judged
-    by θ_j, is what the batch leaves behind. All scales see the same truths and the same noise.
+    The rest of the run is played through for truths θ_j from the belief N(θ̂, σ²Λ⁻¹). The next batch, posterior draws at
+    a scale, gathers the information nI and ends with the estimate (Λ + nI)⁻¹(Λθ̂ + nIθ_j + σ(nI)^½ξ_j). Each batch after
+    it is greedy on its estimate, pays for that what θ_j says, and teaches what the arms it chose teach: where contexts
+    explore by themselves little is planned, where they do not a mistake would last. All scales see the same truths and
+    the same noise.
+
+    Batches take turns on two halves of the sets, because what was learned on some sets is best known on those.
     """
     dim = len(belief.estimate)
+    truth_count = max(64, min(TRUTHS, TRUTH_NUMBERS // dim**2))
+    z = normals(seed, "plan", update, 1, (2 * truth_count + DRAWS) * dim).reshape(-1, dim)
     root = inverse_root(belief.precision)
-    z = normals(seed, "plan", update, 1, (2 * TRUTHS + DRAWS) * dim).reshape(-1, dim)
-    truths = belief.estimate + belief.noise * z[:TRUTHS] @ root
-    values = np.where(sets.alive[:, :, None], sets.contexts @ truths.T, -np.inf)
-    best = values.max(axis=1)
+    truths = belief.estimate + belief.noise * z[:truth_count] @ root
+    halves = [Stage.of(ContextSets(sets.contexts[i::2], sets.alive[i::2]), truths) for i in range(min(2, len(sets)))]
+    count = max(len(half.best) for half in halves)
+    shocks = normals(seed, "plan later", update, len(lengths) - 1, truth_count * count)
     found = []
     for scale in SCALES:
         draws = belief.estimate + scale * belief.noise * (z[-DRAWS:] if scale else z[-1:]) @ root
-        shares = _shares(sets.contexts, sets.alive, draws)
-        played = np.einsum("sk,skj->sj", shares, np.where(sets.alive[:, :, None], values, 0.0))
-        weighted = (shares[:, :, None] * sets.contexts).reshape(-1, dim)
-        information = count / len(sets) * weighted.T @ sets.contexts.reshape(-1, dim)
-        after = learned(belief, information, truths, z[TRUTHS : 2 * TRUTHS])
-        chosen = _best_arms(sets.contexts, sets.alive, after)
-        greedy = np.take_along_axis(values, chosen[:, None, :], axis=1)[:, 0, :]
-        found.append(Plan(scale=scale, now=float((best - played).mean()), later=float((best - greedy).mean())))
+        now, information = halves[0].explore(draws)
+        information = lengths[0] * information
+        noise = z[truth_count : 2 * truth_count] @ _half_power(information).T
+        moments = belief.precision @ belief.estimate + truths @ information + belief.noise * noise
+        precisions = np.broadcast_to(belief.precision + information, (truth_count, dim, dim))
+        cost = lengths[0] * now
+        for later, length in enumerate(lengths[1:], start=1):
+            half = halves[later % len(halves)]
+            regret, chosen = half.exploit(np.linalg.solve(precisions, moments[:, :, None])[:, :, 0])
+            cost += length * regret
+            if later < len(lengths) - 1:
+                share = length / chosen.shape[1]
+                gained = share * chosen.transpose(0, 2, 1) @ chosen
+                shock = shocks[later - 1].reshape(truth_count, count)[:, : chosen.shape[1], None]
+                moments = (
+                    moments
+                    + (
+                        gained @ truths[:, :, None]
+                        + np.sqrt(share) * belief.noise * (chosen.transpose(0, 2, 1) @ shock)
+                    )[:, :, 0]
+                )
+                precisions = precisions + gained
+        found.append(Plan(scale=scale, cost=cost))
     return found
 
 
-def learned(belief: Posterior, information: FloatArray, truths: FloatArray, noise: FloatArray) -> FloatArray:
-    """(J, d) the estimate that a batch with this information leaves, for each truth."""
-    values, vectors = np.linalg.eigh(information)
-    half = vectors * np.sqrt(np.maximum(values, 0.0))
-    moment = (belief.precision @ belief.estimate)[:, None] + information @ truths.T + belief.noise * half @ noise.T
-    return np.asarray(np.linalg.solve(belief.precision + information, moment).T)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Stage:
+    """Context sets (n, K, d) on which all truths (J, d) play."""
+
+    sets: ContextSets
+    values: FloatArray
+    """(n, K, J) what each arm pays if each of the truths holds; −∞ for an arm that is not there."""
+    best: FloatArray
+    """(n, J)"""
+
+    @classmethod
+    def of(cls, sets: ContextSets, truths: FloatArray) -> "Stage":
+        """The sets, with what their arms pay."""
+        values = np.where(sets.alive[:, :, None], sets.contexts @ truths.T, -np.inf)
+        return cls(sets=sets, values=values, best=values.max(axis=1))
+
+    def explore(self, draws: FloatArray) -> tuple[float, FloatArray]:
+        """Expected regret of a decision by one of the draws (m, d), and the information (d, d) it gathers."""
+        contexts, alive = self.sets.contexts, self.sets.alive
+        chosen = _best_arms(contexts, alive, draws)
+        shares = (chosen[:, None, :] == np.arange(alive.shape[1])[:, None]).mean(axis=2)
+        played = np.einsum("sk,skj->sj", shares, np.where(alive[:, :, None], self.values, 0.0))
+        weighted = (shares[:, :, None] * contexts).reshape(-1, contexts.shape[2])
+        information = weighted.T @ contexts.reshape(-1, contexts.shape[2]) / len(contexts)
+        return float((self.best - played).mean()), information
+
+    def exploit(self, estimates: FloatArray) -> tuple[float, FloatArray]:
+        """Expected regret of a greedy decision on the estimate of each truth, and the arms (J, n, d) it chooses."""
+        chosen = _best_arms(self.sets.contexts, self.sets.alive, estimates)
+        paid = np.take_along_axis(self.values, chosen[:, None, :], axis=1)[:, 0, :]
+        features = self.sets.contexts[np.arange(len(chosen)), chosen.T]
+        return float((self.best - paid).mean()), features
 
 
 def _best_arms(contexts: FloatArray, alive: BoolArray, parameters: FloatArray) -> IntArray:
@@ -92,7 +134,7 @@ def _best_arms(contexts: FloatArray, alive: BoolArray, parameters: FloatArray) -
     return np.asarray(np.where(alive[:, :, None], contexts @ parameters.T, -np.inf).argmax(axis=1))
 
 
-def _shares(contexts: FloatArray, alive: BoolArray, draws: FloatArray) -> FloatArray:
-    """(n, K) the share of draws whose best arm each arm is."""
-    chosen = _best_arms(contexts, alive, draws)
-    return np.asarray((chosen[:, None, :] == np.arange(alive.shape[1])[:, None]).mean(axis=2))
+def _half_power(matrix: FloatArray) -> FloatArray:
+    """(d, d) a root h of a positive semidefinite matrix: hhᵀ is the matrix."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -14,7 +14,7 @@ from rareswitch.env import ClickWorld, Rounds, World, make_world
 from rareswitch.errors import BatchError, ParameterError
 from rareswitch.learner import Feedback, Foresight, Posterior, StaticGrid, foresight, geometric_grid, posterior
 from rareswitch.learner.foresight import centred
-from rareswitch.learner.planning import PATIENCE, SCALES, Plan, learned, plan, prospects
+from rareswitch.learner.planning import SCALES, Plan, Stage, plan, prospects
 from rareswitch.policy import Blend, PosteriorDraws
 from rareswitch.rng import uniforms
 from rareswitch.stats import Stats
@@ -131,53 +131,72 @@ def test_clicks_are_learned() -> None:
 
 
 def test_prospects_match_a_slow_look_ahead() -> None:
-    """The same quantities by other means: fresh truths, batches played decision by decision, many of them.
+    """The same quantities by other means: fresh truths, all batches played decision by decision, many times.
 
-    Both sides are Monte Carlo, over 512 truths and over 300, so they are compared to within five standard errors.
+    Both sides are Monte Carlo, over 1024 truths and over 300, so they are compared to within five standard errors.
     """
     rng = np.random.default_rng(1)
-    dim, count = 2, 60
+    dim, lengths = 2, (60, 90, 400)
     belief = Posterior(estimate=np.array([0.3, 0.1]), precision=np.diag([20.0, 5.0]), noise=0.5, ridge=1.0)
-    sets = Gaussian(dim=dim, arms=4).draw(100, seed=1)
-    found = {
-        p.scale: p for p in prospects(belief, ContextSets(sets.contexts, sets.alive), count=count, seed=1, update=1)
-    }
+    sets = Gaussian(dim=dim, arms=4).draw(200, seed=1)
+    sample = ContextSets(sets.contexts, sets.alive)
+    found = {p.scale: p.cost for p in prospects(belief, sample, lengths=lengths, seed=1, update=1)}
     root = np.linalg.cholesky(np.linalg.inv(belief.precision))
     for scale in (0.0, 1.0):
-        now, later = [], []
+        costs = []
         for _ in range(300):
             truth = belief.estimate + 0.5 * root @ rng.standard_normal(dim)
             precision, moment, lost = belief.precision.copy(), belief.precision @ belief.estimate, 0.0
-            for _ in range(count):
-                x = sets.contexts[rng.integers(100)]
-                drawn = belief.estimate + scale * 0.5 * root @ rng.standard_normal(dim)
-                arm = int((x @ drawn).argmax())
-                lost += float((x @ truth).max() - x[arm] @ truth)
-                precision += np.outer(x[arm], x[arm])
-                moment = moment + (x[arm] @ truth + 0.5 * rng.standard_normal()) * x[arm]
-            estimate = np.linalg.solve(precision, moment)
+            for batch, length in enumerate(lengths[:-1]):
+                estimate = np.linalg.solve(precision, moment)
+                for _ in range(length):
+                    x = sets.contexts[rng.integers(200)]
+                    drawn = estimate if batch else estimate + scale * 0.5 * root @ rng.standard_normal(dim)
+                    arm = int((x @ drawn).argmax())
+                    lost += float((x @ truth).max() - x[arm] @ truth)
+                    precision += np.outer(x[arm], x[arm])
+                    moment = moment + (x[arm] @ truth + 0.5 * rng.standard_normal()) * x[arm]
             values = sets.contexts @ truth
-            chosen = (sets.contexts @ estimate).argmax(axis=1)
-            now.append(lost / count)
-            later.append(float((values.max(axis=1) - values[np.arange(100), chosen]).mean()))
-        for slow, fast in ((now, found[scale].now), (later, found[scale].later)):
-            spread = np.std(slow, ddof=1) * (1 / math.sqrt(300) + 1 / math.sqrt(512))
-            assert abs(np.mean(slow) - fast) <= 5 * spread
-    assert found[1.0].now > found[0.0].now
-    assert found[1.0].later < found[0.0].later
+            chosen = (sets.contexts @ np.linalg.solve(precision, moment)).argmax(axis=1)
+            costs.append(lost + lengths[-1] * float((values.max(axis=1) - values[np.arange(200), chosen]).mean()))
+        spread = np.std(costs, ddof=1) * (1 / math.sqrt(300) + 1 / math.sqrt(1024))
+        assert abs(np.mean(costs) - found[scale]) <= 5 * spread
+
+
+def test_a_greedy_batch_teaches_what_its_arms_teach() -> None:
+    """One set whose best arm is in doubt: greedy play stays with it, however many batches follow.
+
+    So the cost of never looking grows with their length, and does not fall when it is cut into more batches.
+    """
+    belief = Posterior(estimate=np.array([0.2, 0.1]), precision=np.diag([400.0, 4.0]), noise=0.5, ridge=1.0)
+    sample = ContextSets(np.eye(2)[None].repeat(6, axis=0), np.ones((6, 2), dtype=np.bool_))
+    one, many = (
+        {p.scale: p.cost for p in prospects(belief, sample, lengths=lengths, seed=2, update=1)}
+        for lengths in ((100, 10_000), (100, 2000, 3000, 5000))
+    )
+    assert many[0.0] == pytest.approx(one[0.0], rel=0.02)
+    assert one[1.0] < 0.5 * one[0.0]
+    assert plan(belief, sample, lengths=(100, 10_000), seed=2, update=1).scale > 0.0
 
 
 def test_the_plan_is_the_cheapest_prospect() -> None:
     belief = Posterior(estimate=np.array([0.2, 0.0]), precision=np.diag([30.0, 2.0]), noise=0.5, ridge=1.0)
     sets = Gaussian(dim=2, arms=5).draw(50, seed=1)
     sample = ContextSets(sets.contexts, sets.alive)
-    chosen = plan(belief, sample, upcoming=100, rest=10**6, seed=3, update=2)
-    found = prospects(belief, sample, count=100, seed=3, update=2)
+    chosen = plan(belief, sample, lengths=(100, 10**6), seed=3, update=2)
+    found = prospects(belief, sample, lengths=(100, 10**6), seed=3, update=2)
     assert [p.scale for p in found] == list(SCALES)
-    costs = [100 * p.now + PATIENCE * 10**6 * p.later for p in found]
-    assert chosen == found[int(np.argmin(costs))]
-    assert plan(belief, sample, upcoming=10**6, rest=1, seed=3, update=2).scale == 0.0  # nothing to explore for
+    assert chosen == found[int(np.argmin([p.cost for p in found]))]
+    assert plan(belief, sample, lengths=(10**6, 1), seed=3, update=2).scale == 0.0  # nothing to explore for
     assert chosen.scale > 0.0
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_few_sets_are_enough_to_plan(count: int) -> None:
+    belief = Posterior(estimate=np.array([0.2, 0.0]), precision=np.diag([30.0, 2.0]), noise=0.5, ridge=1.0)
+    sets = Gaussian(dim=2, arms=5).draw(count, seed=1)
+    found = plan(belief, ContextSets(sets.contexts, sets.alive), lengths=(10, 20, 40, 80), seed=3, update=2)
+    assert math.isfinite(found.cost)
 
 
 def test_exploration_fades_and_the_last_batch_is_greedy() -> None:
@@ -256,20 +275,21 @@ def test_the_planner_is_told_what_lies_ahead(monkeypatch: pytest.MonkeyPatch) ->
 
     def spy(belief: Posterior, sets: ContextSets, **settings: Any) -> Plan:
         asked.append({"sets": len(sets), **settings})
-        return Plan(scale=0.7, now=0.0, later=0.0)
+        return Plan(scale=0.7, cost=0.0)
 
     monkeypatch.setattr(foresight, "plan", spy)
     world = make_world("gaussian", dim=3, arms=5, noise=0.5)
     learner = Foresight(dim=3, grid=StaticGrid(ends=(50, 450, 1000, 3000)), horizon=3000, seed=6, floor=0.0)
     while learner.stop < 3000:
         first_batch(learner, world)
-    assert [(a["upcoming"], a["rest"], a["update"], a["seed"]) for a in asked] == [(400, 2550, 1, 6), (550, 2000, 2, 6)]
+    told = [(a["lengths"], a["update"], a["seed"]) for a in asked]
+    assert told == [([400, 550, 2000], 1, 6), ([550, 2000], 2, 6)]
     assert [a["sets"] for a in asked] == [50, 200]
 
 
 def test_draws_are_spread_as_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their standardised squares are χ² with 128·3 degrees: within six standard deviations (p < 1e-8)."""
-    monkeypatch.setattr(foresight, "plan", lambda *_, **__: Plan(scale=0.7, now=0.0, later=0.0))
+    monkeypatch.setattr(foresight, "plan", lambda *_, **__: Plan(scale=0.7, cost=0.0))
     world = make_world("gaussian", dim=3, arms=5, noise=0.5)
     learner = Foresight(dim=3, horizon=3000, floor=0.0)
     first_batch(learner, world)
@@ -297,22 +317,29 @@ def test_arms_that_do_not_exist_do_not_enter_the_plan() -> None:
     sets = Gaussian(dim=2, arms=4).draw(60, seed=1)
     wider = np.concatenate([sets.contexts, np.full((60, 2, 2), 5.0)], axis=1)
     alive = np.arange(6) < np.full((60, 1), 4)
-    few = prospects(belief, ContextSets(sets.contexts, sets.alive), count=50, seed=1, update=1)
-    many = prospects(belief, ContextSets(wider, alive), count=50, seed=1, update=1)
+    few = prospects(belief, ContextSets(sets.contexts, sets.alive), lengths=(50, 200, 400), seed=1, update=1)
+    many = prospects(belief, ContextSets(wider, alive), lengths=(50, 200, 400), seed=1, update=1)
     for one, other in zip(few, many, strict=True):
-        assert one.now == pytest.approx(other.now)
-        assert one.later == pytest.approx(other.later)
+        assert one.cost == pytest.approx(other.cost)
 
 
-def test_what_a_batch_leaves_is_worked_out_exactly() -> None:
-    belief = Posterior(estimate=np.array([0.2, 0.1]), precision=np.diag([30.0, 4.0]), noise=0.5, ridge=1.0)
-    information, truth = np.array([[8.0, 2.0], [2.0, 3.0]]), np.array([[0.5, -0.4]])
-    quiet = learned(belief, information, truth, np.zeros((1, 2)))
-    moment = belief.precision @ belief.estimate + information @ truth[0]
-    np.testing.assert_allclose(quiet[0], np.linalg.solve(belief.precision + information, moment))
-    noisy = np.array([learned(belief, information, truth, e[None])[0] - quiet[0] for e in np.eye(2)])
-    inverse = np.linalg.inv(belief.precision + information)
-    np.testing.assert_allclose(noisy.T @ noisy, 0.25 * inverse @ information @ inverse)
+def test_what_a_stage_pays_and_teaches() -> None:
+    sets = Gaussian(dim=2, arms=4).draw(6, seed=1)
+    truths, draws = RNG.standard_normal((3, 2)), RNG.standard_normal((8, 2))
+    stage = Stage.of(ContextSets(sets.contexts, sets.alive), truths)
+    regret, chosen = stage.exploit(truths)
+    assert regret == 0.0
+    arms = (sets.contexts @ truths.T).argmax(axis=1)
+    np.testing.assert_array_equal(chosen[2], sets.contexts[np.arange(6), arms[:, 2]])
+    lost, information = stage.explore(draws)
+    slow_lost, slow_information = 0.0, np.zeros((2, 2))
+    for x in sets.contexts:
+        for drawn in draws:
+            arm = x[(x @ drawn).argmax()]
+            slow_information += np.outer(arm, arm) / 48
+            slow_lost += sum(float((x @ t).max() - arm @ t) for t in truths) / (48 * 3)
+    np.testing.assert_allclose(information, slow_information)
+    assert lost == pytest.approx(slow_lost)
 
 
 def test_a_forgotten_mask_is_noticed() -> None:
