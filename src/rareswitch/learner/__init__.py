@@ -33,6 +33,7 @@ from rareswitch.learner.oful import OFUL
 from rareswitch.learner.pure_exploitation import PureExploitation
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.recommendation import Recommendation, recommend
+from rareswitch.learner.summary_files import summary_from_bytes, summary_to_bytes
 from rareswitch.learner.suplinrel import SupLinRel
 from rareswitch.learner.suplinucb import SupLinUCB
 from rareswitch.learner.thompson import ThompsonSampling
@@ -83,5 +84,7 @@ __all__ = [
     "paper_grid",
     "posterior",
     "recommend",
+    "summary_from_bytes",
+    "summary_to_bytes",
     "warm_start",
 ]

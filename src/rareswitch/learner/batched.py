@@ -9,13 +9,13 @@ from rareswitch.confidence import Confidence, ConfidenceMode, confidence
 from rareswitch.contexts import ContextSets
 from rareswitch.design import Sampler
 from rareswitch.errors import ParameterError
-from rareswitch.learner.feedback import Feedback, Summary
+from rareswitch.learner.feedback import Summary
 from rareswitch.learner.grids import Grid
 from rareswitch.learner.learner import Learner
 from rareswitch.policy import Elimination, Policy
 from rareswitch.policy.kernels import widest
 from rareswitch.stats import Stats
-from rareswitch.validation import BoolArray, IntArray
+from rareswitch.validation import BoolArray, FloatArray, IntArray
 
 WIDTH_SAMPLE = 1000
 """Context sets from which an adaptive grid measures widths."""
@@ -108,28 +108,20 @@ class BatchedLearner(Learner):
         """Which decisions of the batch, by their place in it, enter the statistics."""
         return np.ones(len(offsets), dtype=np.bool_)
 
+    def sampled(self, decisions: IntArray) -> BoolArray:
+        return self._sampled(decisions - self.start)
+
     def _sampled(self, offsets: IntArray) -> BoolArray:
         """Which context sets of the batch are kept for what is learned from them."""
         if not self.grid.needs_width:
             return np.zeros(len(offsets), dtype=np.bool_)
         return np.asarray(offsets % -(-(self.stop - self.start) // WIDTH_SAMPLE) == 0)
 
-    def _stats(self, feedback: Feedback) -> tuple[Stats, ...]:
-        counted = self._counted(self._offsets(feedback))
-        features, rewards = feedback.features, feedback.rewards
+    def _count(self, offsets: IntArray, features: FloatArray, rewards: FloatArray) -> tuple[Stats, ...]:
+        counted = self._counted(offsets)
         if not counted.all():
             features, rewards = features[counted], rewards[counted]
         return (Stats.of(features, rewards),)
-
-    def _sample(self, feedback: Feedback) -> ContextSets | None:
-        sampled = np.flatnonzero(self._sampled(self._offsets(feedback)))
-        if not len(sampled):
-            return None
-        offered, survivors = self._offered(feedback, sampled)
-        return ContextSets(offered.contexts, survivors)
-
-    def _offsets(self, feedback: Feedback) -> IntArray:
-        return feedback.first - self.start + np.arange(len(feedback.arms))
 
     def _learn(self, summary: Summary) -> Policy:
         (stats,) = summary.stats

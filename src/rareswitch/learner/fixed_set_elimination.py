@@ -3,6 +3,8 @@
 import math
 from typing import Any, ClassVar
 
+import numpy as np
+
 from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal
 from rareswitch.errors import UnsuitableError
@@ -10,7 +12,7 @@ from rareswitch.learner.batch_linucb_kw import BatchLinUCBKW
 from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.learner.grids import Grid, growing_grid
 from rareswitch.policy import Policy
-from rareswitch.validation import BoolArray, FloatArray, Sets
+from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets
 
 
 class FixedSetElimination(BatchLinUCBKW):
@@ -38,8 +40,15 @@ class FixedSetElimination(BatchLinUCBKW):
         super().check(sets)
         _one_set(sets.contexts, sets.alive)
 
+    def _sampled(self, offsets: IntArray) -> BoolArray:
+        return np.asarray(offsets == 0)
+
     def _sample(self, feedback: Feedback) -> ContextSets | None:
+        # of every stretch, so that a set that changes between two is noticed
         return ContextSets(feedback.sets.contexts[:1], feedback.sets.alive[:1])
+
+    def _kept(self, offered: ContextSets, survivors: BoolArray) -> ContextSets:
+        return offered
 
     def _learn(self, summary: Summary) -> Policy:
         assert summary.sample is not None

@@ -11,7 +11,7 @@ from rareswitch.design import GOptimal, Sampler
 from rareswitch.errors import ParameterError
 from rareswitch.learner.clocks import log_growth
 from rareswitch.learner.evidence import Posterior, posterior
-from rareswitch.learner.feedback import Feedback, Summary
+from rareswitch.learner.feedback import Summary
 from rareswitch.learner.grids import StaticGrid, geometric_grid
 from rareswitch.learner.learner import Learner
 from rareswitch.learner.planning import TRUTHS, Plan, plan
@@ -19,7 +19,7 @@ from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
 from rareswitch.policy.elimination import inverse_root
 from rareswitch.rng import normals
 from rareswitch.stats import Stats
-from rareswitch.validation import Sets, number, whole
+from rareswitch.validation import BoolArray, FloatArray, IntArray, number, whole
 
 UPDATES = 8
 DRAWS = 128
@@ -71,6 +71,7 @@ class Foresight(Learner):
     """
 
     name: ClassVar[str] = "foresight"
+    in_unit_ball: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -114,21 +115,16 @@ class Foresight(Learner):
             f"delta={self.delta!r} seed={self.seed} truths={TRUTHS}"
         )
 
-    def check(self, sets: Sets) -> None:
-        """Contexts may have any length."""
+    def sampled(self, decisions: IntArray) -> BoolArray:
+        return np.asarray((decisions - self.start) % -(-(self.stop - self.start) // SAMPLE) == 0)
 
-    def _stats(self, feedback: Feedback) -> tuple[Stats, ...]:
-        features = feedback.features
+    def _count(self, offsets: IntArray, features: FloatArray, rewards: FloatArray) -> tuple[Stats, ...]:
         if self.intercept:
             features = np.column_stack([features, np.ones(len(features))])
-        return (Stats.of(features, feedback.rewards),)
+        return (Stats.of(features, rewards),)
 
-    def _sample(self, feedback: Feedback) -> ContextSets | None:
-        arms, dim = feedback.sets.contexts.shape[1:]
-        wanted = max(16, min(SAMPLE, SAMPLE_NUMBERS // (arms * max(dim, TRUTHS))))
-        offsets = feedback.first - self.start + np.arange(len(feedback.arms))
-        kept = np.flatnonzero(offsets % -(-(self.stop - self.start) // wanted) == 0)
-        return self._offered(feedback, kept)[0] if len(kept) else None
+    def _kept(self, offered: ContextSets, survivors: BoolArray) -> ContextSets:
+        return offered
 
     def _learn(self, summary: Summary) -> Policy:
         self.total = self.total + summary.stats[0]
@@ -139,7 +135,7 @@ class Foresight(Learner):
         lengths = np.diff(self.grid.ends[self.updates - 1 :]).tolist()
         if len(lengths) > 1:
             assert summary.sample is not None  # the first decision of a batch is always kept
-            chosen = plan(belief, summary.sample, lengths=lengths, seed=self.seed, update=self.updates)
+            chosen = plan(belief, thinned(summary.sample), lengths=lengths, seed=self.seed, update=self.updates)
             self.plans.append(chosen)
             scale, share = chosen.scale, self.floor
         draws = belief.estimate[None]
@@ -179,6 +175,13 @@ def default_grid(dim: int, horizon: int, updates: int) -> StaticGrid:
     whole("horizon", horizon, low=2)
     updates = min(whole("updates", updates), horizon)
     return geometric_grid(horizon, updates, first=max(1, min(4 * dim, math.isqrt(horizon), horizon - updates + 1)))
+
+
+def thinned(sets: ContextSets) -> ContextSets:
+    """Fewer of the sets where they have so many arms that planning on all would take too much memory."""
+    arms, dim = sets.contexts.shape[1:]
+    step = -(-len(sets) // max(16, SAMPLE_NUMBERS // (arms * max(dim, TRUTHS))))
+    return ContextSets(sets.contexts[::step], sets.alive[::step])
 
 
 def centred(stats: Stats) -> Stats:

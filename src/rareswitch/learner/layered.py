@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rareswitch.confidence import Confidence
-from rareswitch.errors import BatchError
+from rareswitch.errors import BatchError, UnsuitableError
 from rareswitch.learner.clocks import TOLERANCE
 from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.learner.kernels import first_growth
@@ -127,6 +127,12 @@ class LayeredLearner(Learner):
 
     def _stats(self, feedback: Feedback) -> tuple[Stats, ...]:
         return self._by_model(feedback.features, feedback.rewards, self.layers(feedback.sets))
+
+    def _count(self, offsets: IntArray, features: FloatArray, rewards: FloatArray) -> tuple[Stats, ...]:
+        raise UnsuitableError(
+            f"{self.name} sorts decisions into layers by all arms that were offered, which a log of chosen features "
+            "does not have. Use foresight or a batched learner."
+        )
 
     def _by_model(self, features: FloatArray, rewards: FloatArray, layers: IntArray) -> tuple[Stats, ...]:
         taught = [layers == k for k in range(self.layer_count)]

@@ -10,7 +10,7 @@ from rareswitch.errors import BatchError, ShapeError
 from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.policy import Decisions, Policy
 from rareswitch.stats import Stats
-from rareswitch.validation import BoolArray, IntArray, Sets, context_sets, unit_ball, whole
+from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets, unit_ball, whole
 
 
 class Learner(ABC):
@@ -22,6 +22,8 @@ class Learner(ABC):
 
     name: ClassVar[str]
     """What it is called on the command line."""
+    in_unit_ball: ClassVar[bool] = True
+    """Whether its contexts must have a length of at most 1."""
 
     def __init__(self, *, dim: int, arms: int, horizon: int) -> None:
         self.dim = whole("dim", dim)
@@ -63,7 +65,8 @@ class Learner(ABC):
 
     def check(self, sets: Sets) -> None:
         """Refuse sets that this learner is not made for."""
-        unit_ball(sets)
+        if self.in_unit_ball:
+            unit_ball(sets)
 
     def _due(self, sets: Sets, arms: IntArray, summary: Summary | None) -> int | None:
         return None
@@ -129,13 +132,49 @@ class Learner(ABC):
                 f"got {summary.start} to {summary.stop - 1}."
             )
 
+    def sampled(self, decisions: IntArray) -> BoolArray:
+        """Which of the current policy's decisions, by number (n,), the next one needs the context sets of."""
+        return np.zeros(len(decisions), dtype=np.bool_)
+
+    def statistics(self, decisions: IntArray, features: FloatArray, rewards: FloatArray) -> tuple[Stats, ...]:
+        """What ``summarize`` has as statistics, from a log of any of the current policy's decisions.
+
+        Parameters
+        ----------
+        decisions, features, rewards
+            Their numbers (n,), chosen vectors (n, d) and rewards (n,).
+        """
+        if len(decisions) and (decisions.min() < self.start or decisions.max() >= self.stop):
+            raise BatchError(
+                f"policy {self.updates} makes the decisions {self.start} to {self.stop - 1}; got {decisions.min()} to "
+                f"{decisions.max()}."
+            )
+        if self.in_unit_ball and len(features):
+            unit_ball(Sets(features[:, None, :], np.ones((len(features), 1), dtype=np.bool_), False))
+        return self._count(decisions - self.start, features, rewards)
+
+    def keep(self, sets: ContextSets) -> ContextSets:
+        """What ``summarize`` has as a sample, from the sets of the decisions that ``sampled`` names."""
+        self.check(Sets(sets.contexts, sets.alive, False))
+        return self._kept(sets, self.policy.survivors(sets))
+
     def _stats(self, feedback: Feedback) -> tuple[Stats, ...]:
         """The statistics of a stretch, one for each linear model that the learner keeps."""
-        return (Stats.of(feedback.features, feedback.rewards),)
+        offsets = feedback.first - self.start + np.arange(len(feedback.arms))
+        return self._count(offsets, feedback.features, feedback.rewards)
+
+    def _count(self, offsets: IntArray, features: FloatArray, rewards: FloatArray) -> tuple[Stats, ...]:
+        """The statistics of decisions by their place after ``start``."""
+        return (Stats.of(features, rewards),)
 
     def _sample(self, feedback: Feedback) -> ContextSets | None:
         """The context sets of a stretch that are kept for what is learned from them."""
-        return None
+        wanted = np.flatnonzero(self.sampled(feedback.first + np.arange(len(feedback.arms))))
+        return self._kept(*self._offered(feedback, wanted)) if len(wanted) else None
+
+    def _kept(self, offered: ContextSets, survivors: BoolArray) -> ContextSets:
+        """The sets with the arms that what is learned from them needs."""
+        return ContextSets(offered.contexts, survivors)
 
     def _offered(self, feedback: Feedback, kept: IntArray) -> tuple[ContextSets, BoolArray]:
         """Those sets of a stretch as they were offered, and which of their arms the policy's eliminations leave."""

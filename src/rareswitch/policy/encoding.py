@@ -1,7 +1,6 @@
 """A policy as plain data: canonical JSON beside named arrays, and the hash of both."""
 
 import hashlib
-import json
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from rareswitch.policy.inverse_gap import InverseGap
 from rareswitch.policy.layered import Layered
 from rareswitch.policy.optimism import Optimistic
 from rareswitch.policy.posterior import PosteriorDraws
+from rareswitch.tensor_files import canonical_json
 from rareswitch.validation import FloatArray
 
 if TYPE_CHECKING:
@@ -68,11 +68,6 @@ def content_id(policy: "Policy") -> str:
         digest.update(f"\n{name} {tensors[name].shape}\n".encode())
         digest.update(tensors[name].astype("<f8").tobytes())
     return digest.hexdigest()
-
-
-def canonical_json(data: Any) -> bytes:
-    """One text for equal data: sorted keys, no spaces, shortest numbers, no NaN."""
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
 
 
 def _encode(part: Any, path: str, tensors: dict[str, FloatArray]) -> Any:

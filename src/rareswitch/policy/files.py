@@ -4,23 +4,16 @@ The same policy always gives the same bytes. A file is loaded only if writing wh
 for byte, and if its id is the hash of its content; so a truncated, edited or foreign file is refused.
 """
 
-import json
-import os
-import struct
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rareswitch.errors import FileFormatError
-from rareswitch.policy.encoding import canonical_json, decode, encode
+from rareswitch.policy.encoding import decode, encode
 from rareswitch.policy.policy import Policy
 from rareswitch.policy.signing import Key, sign, verify
-from rareswitch.validation import FloatArray
+from rareswitch.tensor_files import pack, read_whole, unpack, write_whole
 
 SCHEMA = 1
-_KEY = "rareswitch"
-_LARGEST = 1 << 30
 
 
 def save_policy(policy: Policy, path: str | Path, *, key: Key | None = None) -> None:
@@ -33,31 +26,12 @@ def save_policy(policy: Policy, path: str | Path, *, key: Key | None = None) -> 
     >>> load_policy(path).dim
     3
     """
-    path = Path(path)
-    data = to_bytes(policy, key=key)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise FileFormatError(f"{path}: cannot be written ({error.strerror or error}).") from error
+    write_whole(to_bytes(policy, key=key), path)
 
 
 def load_policy(path: str | Path, *, key: Key | None = None) -> Policy:
     """Read a policy; with a key, only if it was signed with it."""
-    path = Path(path)
-    try:
-        if path.stat().st_size > _LARGEST:
-            raise FileFormatError(
-                f"{path}: a policy file is at most {_LARGEST} bytes; this one has {path.stat().st_size}."
-            )
-        data = path.read_bytes()
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    data = read_whole(path)
     try:
         return from_bytes(data, key=key)
     except FileFormatError as error:
@@ -72,7 +46,7 @@ def to_bytes(policy: Policy, *, key: Key | None = None) -> bytes:
 def from_bytes(data: bytes, *, key: Key | None = None) -> Policy:
     """The policy in the content of a policy file."""
     try:
-        meta, tensors = _unpack(data)
+        meta, tensors = unpack(data)
         if type(meta) is not dict or type(meta.get("schema")) is not int or meta["schema"] != SCHEMA:
             found = meta.get("schema") if isinstance(meta, dict) else None
             raise FileFormatError(f"policy files have schema {SCHEMA}; this one has {found!r}. Use a matching version.")
@@ -96,33 +70,4 @@ def _content(policy: Policy, signature: Any) -> bytes:
     meta = {"schema": SCHEMA, "id": policy.id, "policy": data}
     if signature is not None:
         meta["signature"] = signature
-    return _pack(meta, tensors)
-
-
-def _pack(meta: Any, tensors: dict[str, FloatArray]) -> bytes:
-    """8 bytes of header length, a JSON header padded to a multiple of 8, then the arrays, little-endian."""
-    header: dict[str, Any] = {"__metadata__": {_KEY: canonical_json(meta).decode()}}
-    offset = 0
-    for name in sorted(tensors):
-        size = tensors[name].size * 8
-        header[name] = {"dtype": "F64", "shape": list(tensors[name].shape), "data_offsets": [offset, offset + size]}
-        offset += size
-    text = canonical_json(header)
-    text += b" " * (-len(text) % 8)
-    arrays = (np.ascontiguousarray(tensors[name], dtype="<f8").tobytes() for name in sorted(tensors))
-    return struct.pack("<Q", len(text)) + text + b"".join(arrays)
-
-
-def _unpack(data: bytes) -> tuple[Any, dict[str, FloatArray]]:
-    if len(data) < 8 or struct.unpack_from("<Q", data)[0] > len(data) - 8:
-        raise FileFormatError("not a policy file, or a truncated one.")
-    length = struct.unpack_from("<Q", data)[0]
-    header = json.loads(data[8 : 8 + length])
-    meta = json.loads(header.pop("__metadata__")[_KEY])
-    body = data[8 + length :]
-    tensors = {}
-    for name, entry in header.items():
-        start, stop = entry["data_offsets"]
-        flat = np.frombuffer(body[start:stop], dtype="<f8")
-        tensors[name] = flat.reshape(entry["shape"]).astype(np.float64)
-    return meta, tensors
+    return pack(meta, tensors)

@@ -12,9 +12,10 @@ import safetensors.numpy
 from rareswitch.design import GOptimal, MixedSoftmax, Softmax, Uniform
 from rareswitch.distributions import Gaussian
 from rareswitch.errors import FileFormatError, InputError, MissingExtraError, ParameterError, ShapeError
-from rareswitch.policy import Ed25519Key, Elimination, HmacKey, Policy, files, load_policy, save_policy
+from rareswitch.policy import Ed25519Key, Elimination, HmacKey, Policy, load_policy, save_policy
 from rareswitch.policy.encoding import KINDS
 from rareswitch.policy.files import from_bytes, to_bytes
+from rareswitch.tensor_files import pack, unpack
 
 SECRET = HmacKey(secret=b"0123456789abcdef")
 
@@ -92,9 +93,9 @@ def test_of_3000_mutated_files_none_loads_wrongly() -> None:
 
 def repacked(change: Callable[[dict[str, Any]], None], key: HmacKey | None = None) -> bytes:
     """A file whose description was edited by someone who knows the format."""
-    meta, tensors = files._unpack(to_bytes(rich_policy(), key=key))
+    meta, tensors = unpack(to_bytes(rich_policy(), key=key))
     change(meta)
-    return files._pack(meta, tensors)
+    return pack(meta, tensors)
 
 
 @pytest.mark.parametrize(
