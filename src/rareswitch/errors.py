@@ -55,3 +55,11 @@ class CertificateWarning(UserWarning):
 
 class MissingExtraError(RareswitchError, ImportError):
     """An optional dependency is needed and not installed."""
+
+
+class EngineError(RareswitchError, RuntimeError):
+    """Shards of work could not be carried out where they were sent."""
+
+
+class MissingEngineError(EngineError, MissingExtraError):
+    """An engine needs an optional dependency that is not installed."""

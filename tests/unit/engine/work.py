@@ -1,0 +1,151 @@
+"""What the tests let engines do: functions that workers can import, and ways to wait that end."""
+
+import os
+import signal
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rareswitch.engine import Engine, Processes
+
+PATIENCE = 30.0
+"""Seconds after which a test gives up."""
+
+
+def noise(seed: int) -> bytes:
+    """The bits of a sum; early shards take longer than late ones."""
+    time.sleep(0.004 * (seed % 4 == 0))
+    return np.random.default_rng(seed).normal(size=1000).cumsum().tobytes()
+
+
+def check_order(engine: Engine) -> None:
+    """Results are those of plain calls, bit by bit, in the order of the shards, and each shard ran once."""
+    started, retried = engine.executions, engine.retries
+    assert list(engine.map(noise, range(30))) == [noise(seed) for seed in range(30)]
+    assert (engine.executions - started, engine.retries - retried) == (30, 0)
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def refuse_seven(number: int) -> int:
+    if number == 7:
+        raise KeyError("seven is not wanted")
+    return number
+
+
+class AwkwardError(Exception):
+    """Cannot be pickled, as it needs two arguments and remembers one."""
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(what)
+
+
+def be_awkward(number: int) -> int:
+    raise AwkwardError(f"number {number}", "no reason")
+
+
+def lock(number: int) -> Any:
+    return threading.Lock()
+
+
+def backwards(data: bytes) -> bytes:
+    return data[::-1]
+
+
+def settings(number: int) -> tuple[str | None, ...]:
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+    return tuple(os.environ.get(name) for name in names)
+
+
+def ignores_interrupt(number: int) -> bool:
+    return signal.getsignal(signal.SIGINT) is signal.SIG_IGN and not blocks_interrupt(number)
+
+
+def blocks_interrupt(number: int) -> bool:
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def nested(number: int) -> list[int]:
+    with Processes(workers=1) as engine:
+        return list(engine.map(abs, [number]))
+
+
+def waits_once(folder: str, number: int) -> int:
+    """Leave a file for every execution. The first of shard 2 says who it is and waits to be killed."""
+    Path(folder, f"run-{number}-{uuid.uuid4().hex}").touch()
+    if number == 2 and not Path(folder, "pid").exists():
+        say_who(folder)
+        time.sleep(PATIENCE)
+    return number * number
+
+
+def waits(folder: str, number: int) -> int:
+    """Say who it is and wait to be killed."""
+    say_who(folder)
+    time.sleep(PATIENCE)
+    return number
+
+
+def say_who(folder: str) -> None:
+    draft = Path(folder, f"draft-{uuid.uuid4().hex}")
+    draft.write_text(str(os.getpid()))
+    draft.replace(Path(folder, "pid"))
+
+
+def dies_of_three(how: str, number: int) -> int:
+    if number == 3:
+        if how == "exit":
+            sys.exit(4)
+        if how == "at once":
+            os._exit(5)
+        os.kill(os.getpid(), getattr(signal, how))
+        time.sleep(PATIENCE)
+    return number * number
+
+
+def until(condition: Callable[[], Any]) -> bool:
+    """Wait for a condition; whether it came."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that ended and waits for its parent to notice does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Killer:
+    """A thread that ends a process with signal 9 as soon as that process has said who it is."""
+
+    def __init__(self, folder: Path, pids: Callable[[], tuple[int, ...]]) -> None:
+        self.killed = 0
+        self.folder = folder
+        self.pids = pids
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self) -> None:
+        if until((self.folder / "pid").exists):
+            pid = int((self.folder / "pid").read_text())
+            if pid in self.pids():  # nobody but a worker of the engine
+                self.killed = pid
+                os.kill(pid, signal.SIGKILL)
+
+    def join(self) -> int:
+        self.thread.join(PATIENCE)
+        return self.killed
