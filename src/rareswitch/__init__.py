@@ -13,7 +13,7 @@ from rareswitch.learner import (
     recommend,
 )
 from rareswitch.policy import Policy, load_policy, save_policy
-from rareswitch.sim import simulate, sweep, tradeoff
+from rareswitch.sim import collaborate, simulate, sweep, tradeoff
 from rareswitch.stats import Stats
 from rareswitch.version import __version__
 
@@ -29,6 +29,7 @@ __all__ = [
     "RarelySwitchSupLinUCB",
     "Stats",
     "__version__",
+    "collaborate",
     "load_policy",
     "make_learner",
     "recommend",

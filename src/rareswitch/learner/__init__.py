@@ -8,6 +8,7 @@ from rareswitch.learner.batched import BatchedLearner
 from rareswitch.learner.budget import budget_settings
 from rareswitch.learner.catalogue import LEARNERS, Entry, find_learner, make_learner
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryStep
+from rareswitch.learner.communication import CommunicationRound, Report, Share
 from rareswitch.learner.designers import CertifiedMixture, CoreLearning, Designer
 from rareswitch.learner.evidence import Posterior, posterior
 from rareswitch.learner.falcon import Falcon
@@ -50,6 +51,7 @@ __all__ = [
     "BatchedLearner",
     "CertifiedMixture",
     "Clock",
+    "CommunicationRound",
     "CoreLearning",
     "Designer",
     "DeterminantGrowth",
@@ -66,6 +68,8 @@ __all__ = [
     "PureExploitation",
     "RarelySwitchSupLinUCB",
     "Recommendation",
+    "Report",
+    "Share",
     "StaticGrid",
     "Summary",
     "SupLinRel",

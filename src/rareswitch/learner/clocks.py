@@ -69,6 +69,14 @@ def most_switches(*, dim: int, horizon: int, factor: float, ridge: float) -> int
     return 1 + math.floor(growth + TOLERANCE)
 
 
+def furthest(factor: float, ridge: float, agents: int) -> float:
+    """The logarithm of the most that a determinant can have grown when the next policy is due.
+
+    It is C and what one time step adds: each of its decisions, in the unit ball, lets it grow by at most 1 + 1/λ.
+    """
+    return math.log(factor) + agents * math.log1p(1.0 / ridge) + TOLERANCE
+
+
 def log_growth(precision: FloatArray, ridge: float) -> float:
     """ln(det Λ/ridge^d) of a precision Λ (d, d), at least 0."""
     return max(0.0, float(np.linalg.slogdet(precision / ridge)[1]))

@@ -1,6 +1,6 @@
 """What comes back from the world, and what a learner keeps of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -51,6 +51,18 @@ class Feedback:
     def features(self) -> FloatArray:
         """(n, d) the chosen vectors."""
         return self.sets.contexts[np.arange(len(self.arms)), self.arms]
+
+    def between(self, start: int, stop: int) -> Self:
+        """The decisions from number ``start`` to just before ``stop``."""
+        at = slice(start - self.first, stop - self.first)
+        return replace(
+            self,
+            sets=Sets(self.sets.contexts[at], self.sets.alive[at], self.sets.single),
+            arms=self.arms[at],
+            rewards=self.rewards[at],
+            survivors=self.survivors[at],
+            first=start,
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

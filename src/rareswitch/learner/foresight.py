@@ -116,6 +116,8 @@ class Foresight(Learner):
         )
 
     def sampled(self, decisions: IntArray) -> BoolArray:
+        if self.updates > len(self.grid.ends) - 2:  # nothing is planned for the last batch
+            return np.zeros(len(decisions), dtype=np.bool_)
         return np.asarray((decisions - self.start) % -(-(self.stop - self.start) // SAMPLE) == 0)
 
     def _count(self, offsets: IntArray, features: FloatArray, rewards: FloatArray) -> tuple[Stats, ...]:

@@ -198,3 +198,20 @@ def walk_layers(  # type: ignore[no-untyped-def]
             if changes == 0:
                 return s + 1
     return n
+
+
+@compiled
+def best_columns(scores, alive, best, arms):  # type: ignore[no-untyped-def]
+    """The first living arm with the highest of ``scores`` (n, K, J), for each set and each of J: ``arms`` (n, J).
+
+    ``best`` (J,) is scratch.
+    """
+    for s in range(scores.shape[0]):
+        for j in range(scores.shape[2]):
+            best[j] = -np.inf
+        for k in range(scores.shape[1]):
+            if alive[s, k]:
+                for j in range(scores.shape[2]):
+                    higher = scores[s, k, j] > best[j]
+                    best[j] = scores[s, k, j] if higher else best[j]
+                    arms[s, j] = k if higher else arms[s, j]

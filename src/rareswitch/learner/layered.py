@@ -7,7 +7,7 @@ import numpy as np
 
 from rareswitch.confidence import Confidence
 from rareswitch.errors import BatchError, UnsuitableError
-from rareswitch.learner.clocks import TOLERANCE
+from rareswitch.learner.clocks import TOLERANCE, furthest
 from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.learner.kernels import first_growth
 from rareswitch.learner.learner import Learner
@@ -59,6 +59,13 @@ class LayeredLearner(Learner):
             for k, (stats, (was, model)) in enumerate(zip(self.frozen, old, strict=True))
         )
         return tuple(np.array(part) for part in zip(*(model for _, model in self._models), strict=True))
+
+    @property
+    def fixed_ends(self) -> bool:
+        return False
+
+    def _act_together(self, agents: int) -> None:
+        """Layers grow at any decision; a policy just stays until the step is over."""
 
     def precision(self, stats: Stats) -> FloatArray:
         """Λ = ridge·I + Σ xxᵀ, (d, d)."""
@@ -115,10 +122,11 @@ class LayeredLearner(Learner):
                 "makes."
             )
         if self.growth == 1.0:
-            overdue = sum(a.count - b.count for a, b in zip(now, self.frozen, strict=True)) > 1
-        else:  # more than one step too far
-            most = self.growth * (1.0 + 1.0 / self.confidence.ridge) * (1.0 + TOLERANCE)
-            overdue = bool((self._growths(now) > most).any())
+            overdue = sum(a.count - b.count for a, b in zip(now, self.frozen, strict=True)) > self.agents
+        else:
+            overdue = bool(
+                (np.log(self._growths(now)) > furthest(self.growth, self.confidence.ridge, self.agents)).any()
+            )
         if overdue:
             raise BatchError(
                 "the next policy is overdue: a layer has learned more than it may between two. Ask due() after how "

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.errors import BatchError, ShapeError
+from rareswitch.errors import BatchError, ParameterError, ShapeError, UnsuitableError
 from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.policy import Decisions, Policy
 from rareswitch.stats import Stats
@@ -39,11 +39,41 @@ class Learner(ABC):
         """Policies deployed so far, the first included: the paper's measure of adaptivity."""
         self.done = False
         """Whether the run is over."""
+        self.agents = 1
+        """How many decisions are made at a time; a policy stays until all of them are."""
+
+    @property
+    def fixed_ends(self) -> bool:
+        """Whether each policy retires at ``stop``, whatever it sees until then."""
+        return True
 
     @property
     @abstractmethod
     def settings(self) -> str:
         """All that tells this learner's runs from those of another, on one line."""
+
+    def act_together(self, agents: int) -> None:
+        """Let so many agents act at each time step, all with the same policy (concurrent learning).
+
+        A policy that is due within a step of ``agents`` decisions comes at the step's end, so each change costs at most
+        ``agents`` decisions by an old policy.
+        """
+        if whole("agents", agents) > self.horizon:
+            raise ParameterError(
+                f"there are {agents} agents for {self.horizon} decisions, so not even one step is whole. Use at most "
+                f"{self.horizon}."
+            )
+        if self.start or self.done:
+            raise BatchError("agents come together before a run begins; this learner is in the middle of one.")
+        self._act_together(agents)
+        self.agents = agents
+
+    def _act_together(self, agents: int) -> None:
+        """Make ready for so many decisions at a time."""
+        raise UnsuitableError(
+            f"{self.name} learns at the ends of batches, which agents can share: use collaborate(agents={agents}). "
+            "Steps of many agents are for learners that change when they have seen enough, such as oful."
+        )
 
     def due(
         self, contexts: Any, decisions: Decisions, summary: Summary | None = None, *, alive: Any = None

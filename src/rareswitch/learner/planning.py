@@ -7,17 +7,20 @@ import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.learner.evidence import Posterior
+from rareswitch.learner.kernels import best_columns
 from rareswitch.policy.elimination import inverse_root
 from rareswitch.rng import normals
-from rareswitch.validation import BoolArray, FloatArray, IntArray
+from rareswitch.validation import BoolArray, FloatArray, IntArray, read_only
 
 SCALES = (0.0, 0.15, 0.3, 0.5, 0.7, 1.0, 1.4)
 """Multiples of the posterior's spread at which parameters may be drawn; 0 is greedy play."""
-TRUTHS = 1024
+TRUTHS = 512
 """Parameters that the look-ahead tries out. With 64, a mistake of one chance in a hundred goes unseen, and may last."""
 TRUTH_NUMBERS = 1 << 19
 """The most entries of their precision matrices: with many features there are fewer truths, at least 64."""
 DRAWS = 64
+STAGES = 5
+"""Batches that are told apart in the look-ahead; those after them are played as one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +61,7 @@ def prospects(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], s
 
     Batches take turns on two halves of the sets, because what was learned on some sets is best known on those.
     """
+    lengths = [*lengths[: STAGES - 1], *([sum(lengths[STAGES - 1 :])] if len(lengths) >= STAGES else [])]
     dim = len(belief.estimate)
     truth_count = max(64, min(TRUTHS, TRUTH_NUMBERS // dim**2))
     z = normals(seed, "plan", update, 1, (2 * truth_count + DRAWS) * dim).reshape(-1, dim)
@@ -77,7 +81,8 @@ def prospects(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], s
         cost = lengths[0] * now
         for later, length in enumerate(lengths[1:], start=1):
             half = halves[later % len(halves)]
-            regret, chosen = half.exploit(np.linalg.solve(precisions, moments[:, :, None])[:, :, 0])
+            estimates = np.asarray(np.linalg.solve(precisions, moments[:, :, None])[:, :, 0], dtype=np.float64)
+            regret, chosen = half.exploit(estimates)
             cost += length * regret
             if later < len(lengths) - 1:
                 share = length / chosen.shape[1]
@@ -124,14 +129,19 @@ class Stage:
     def exploit(self, estimates: FloatArray) -> tuple[float, FloatArray]:
         """Expected regret of a greedy decision on the estimate of each truth, and the arms (J, n, d) it chooses."""
         chosen = _best_arms(self.sets.contexts, self.sets.alive, estimates)
-        paid = np.take_along_axis(self.values, chosen[:, None, :], axis=1)[:, 0, :]
-        features = self.sets.contexts[np.arange(len(chosen)), chosen.T]
+        count, truths = chosen.shape
+        paid = self.values[np.arange(count)[:, None], chosen, np.arange(truths)]
+        features = self.sets.contexts[np.arange(count), chosen.T]
         return float((self.best - paid).mean()), features
 
 
 def _best_arms(contexts: FloatArray, alive: BoolArray, parameters: FloatArray) -> IntArray:
     """(n, m) the best living arm of each set for each of the parameters (m, d)."""
-    return np.asarray(np.where(alive[:, :, None], contexts @ parameters.T, -np.inf).argmax(axis=1))
+    count, arms, dim = contexts.shape
+    scores = (contexts.reshape(-1, dim) @ parameters.T).reshape(count, arms, len(parameters))
+    chosen = np.zeros((count, len(parameters)), dtype=np.int64)
+    best_columns(read_only(scores), alive, np.empty(len(parameters)), chosen)
+    return chosen
 
 
 def _half_power(matrix: FloatArray) -> FloatArray:

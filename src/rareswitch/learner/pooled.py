@@ -1,12 +1,13 @@
 """Learners with one linear model of all decisions so far, from which each policy is made."""
 
+import math
 from abc import abstractmethod
 
 import numpy as np
 
 from rareswitch.confidence import ConfidenceMode, self_normalized
 from rareswitch.errors import BatchError, ParameterError
-from rareswitch.learner.clocks import TOLERANCE, Clock, DeterminantGrowth, EveryStep
+from rareswitch.learner.clocks import TOLERANCE, Clock, DeterminantGrowth, EveryStep, furthest
 from rareswitch.learner.feedback import Summary
 from rareswitch.learner.kernels import first_growth
 from rareswitch.learner.learner import Learner
@@ -66,6 +67,10 @@ class PooledLearner(Learner):
         """The policy of the statistics as they stand."""
 
     @property
+    def fixed_ends(self) -> bool:
+        return not isinstance(self.clock, DeterminantGrowth)
+
+    @property
     def settings(self) -> str:
         """All that tells this learner's runs from those of another, on one line."""
         return f"{type(self).__name__} d={self.dim} K={self.arms} {self.clock} {self.confidence}{self._own_settings()}"
@@ -73,6 +78,12 @@ class PooledLearner(Learner):
     def _own_settings(self) -> str:
         """What a subclass adds to the settings."""
         return ""
+
+    def _act_together(self, agents: int) -> None:
+        if isinstance(self.clock, EveryStep):
+            self.stop = min(self.horizon, agents)
+        elif not isinstance(self.clock, DeterminantGrowth):
+            super()._act_together(agents)
 
     def precision(self, stats: Stats | None = None) -> FloatArray:
         """Λ = ridge·I + Σ xxᵀ, (d, d), of all decisions before ``start``, or of those and ``stats``."""
@@ -107,7 +118,7 @@ class PooledLearner(Learner):
                 f"no new policy is due: the determinant has grown by {growth:.4g} where the clock waits for "
                 f"{factor:g}. Ask due() how many decisions the current one still makes."
             )
-        if growth > factor * (1.0 + 1.0 / self.confidence.ridge) * (1.0 + TOLERANCE):  # more than one step too far
+        if math.log(growth) > furthest(factor, self.confidence.ridge, self.agents):
             raise BatchError(
                 f"the next policy is overdue: the determinant has grown by {growth:.4g} where the clock waits for "
                 f"{factor:g}. Ask due() after how many decisions it must come."
@@ -123,7 +134,7 @@ class PooledLearner(Learner):
 
     def _latest(self) -> int:
         if isinstance(self.clock, EveryStep):
-            return self.start + 1
+            return min(self.horizon, self.start + self.agents)
         if isinstance(self.clock, DeterminantGrowth):
             return self.horizon
         return self.clock.end(self.updates, self.start, 1.0)

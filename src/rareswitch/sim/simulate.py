@@ -27,6 +27,7 @@ def simulate(
     *,
     seed: int,
     cap: int | None = None,
+    agents: int = 1,
     name: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Run:
@@ -39,6 +40,10 @@ def simulate(
     cap
         The most policies that may be deployed, the first included. The loop holds to it: when they are used up, the
         last one decides to the end, whatever the learner's clock says.
+    agents
+        How many act at each time step, with the same policy: where the next one is due within a step, it comes at the
+        step's end. For learners that change when they have seen enough; the horizon counts all decisions. Where batches
+        end at known decisions, :func:`~rareswitch.collaborate` shares them instead.
     name
         How the run's world is called; its ``repr`` by default.
     progress
@@ -59,12 +64,14 @@ def simulate(
     whole("seed", seed, low=0)
     if cap is not None:
         whole("cap", cap)
-    _check_match(learner, world)
+    check_match(learner, world)
+    if agents != 1:
+        learner.act_together(agents)
     began = time.perf_counter()
     horizon = learner.horizon
-    chunk = window = chunk_size(world.arms, world.dim)
+    chunk = window = -(-chunk_size(world.arms, world.dim) // agents) * agents
     # with more arms than that, asking what each would pay takes longer than steps
-    walker = learner if isinstance(learner, Walker) and learner.walks and world.arms <= chunk else None
+    walker = learner if isinstance(learner, Walker) and learner.walks and world.arms <= chunk and agents == 1 else None
     tally = Tally(horizon)
     summary: Summary | None = None
     deployed = 1
@@ -90,11 +97,13 @@ def simulate(
                 continue
             # looking far ahead is wasted where the next policy comes soon
             ahead = count - done if frozen else min(count - done, learner.stop - first - done, window)
+            ahead = min(count - done, -(-ahead // agents) * agents)
             near = Sets(rest.contexts[:ahead], rest.alive[:ahead], False)
             decisions = learner.policy.decide(near, seed=seed, first=first + done)
             due = None if frozen else learner.due(near, decisions, summary)
             window = min(chunk, 2 * window) if due is None else 16
             if due is not None:
+                due = min(ahead, -(-due // agents) * agents)
                 near, decisions = Sets(near.contexts[:due], near.alive[:due], False), decisions.upto(due)
             tally.add(rounds, done, decisions.arms, decisions.survivors)
             done += len(decisions.arms)
@@ -123,7 +132,8 @@ def simulate(
     )
 
 
-def _check_match(learner: Learner, world: World) -> None:
+def check_match(learner: Learner, world: World) -> None:
+    """Refuse a learner that has begun a run, or is for other contexts than the world has."""
     if learner.start or learner.done:
         raise InputError("simulate needs a fresh learner; this one has begun a run already. Make a new one.")
     if world.dim != learner.dim or world.arms > learner.arms:

@@ -6,7 +6,7 @@ import numpy as np
 
 from rareswitch.env import Rounds
 from rareswitch.sim.run import Run, checkpoints
-from rareswitch.validation import IntArray
+from rareswitch.validation import FloatArray, IntArray
 
 
 class Tally:
@@ -29,15 +29,20 @@ class Tally:
         stop = start + len(arms)
         means = rounds.means[start:stop]
         best = means if rounds.alive is None else np.where(rounds.alive[start:stop], means, -np.inf)
-        cumulative = self.total + np.cumsum(best.max(axis=1) - means[np.arange(len(arms)), arms])
-        upto = int(np.searchsorted(self.times, self._made + len(arms), side="right"))
-        self.regrets[self._read : upto] = cumulative[self.times[self._read : upto] - self._made - 1]
+        regrets = best.max(axis=1) - means[np.arange(len(arms)), arms]
+        self.lose(regrets, None if survivors is None else int(survivors.sum()))
+
+    def lose(self, regrets: FloatArray, survivors: int | None) -> None:
+        """Count the regrets of the next decisions, one after the other: it does not matter how they are cut."""
+        cumulative = np.cumsum(np.concatenate([[self.total], regrets]))
+        upto = int(np.searchsorted(self.times, self._made + len(regrets), side="right"))
+        self.regrets[self._read : upto] = cumulative[self.times[self._read : upto] - self._made]
         self._read, self.total = upto, float(cumulative[-1])
-        self._made += len(arms)
+        self._made += len(regrets)
         if survivors is None:
             self._walked = True
         else:
-            self._left += int(survivors.sum())
+            self._left += survivors
 
     def retire(self) -> None:
         """The current policy has made its last decision."""

@@ -133,7 +133,7 @@ def test_clicks_are_learned() -> None:
 def test_prospects_match_a_slow_look_ahead() -> None:
     """The same quantities by other means: fresh truths, all batches played decision by decision, many times.
 
-    Both sides are Monte Carlo, over 1024 truths and over 300, so they are compared to within five standard errors.
+    Both sides are Monte Carlo, over 512 truths and over 300, so they are compared to within five standard errors.
     """
     rng = np.random.default_rng(1)
     dim, lengths = 2, (60, 90, 400)
@@ -159,7 +159,7 @@ def test_prospects_match_a_slow_look_ahead() -> None:
             values = sets.contexts @ truth
             chosen = (sets.contexts @ np.linalg.solve(precision, moment)).argmax(axis=1)
             costs.append(lost + lengths[-1] * float((values.max(axis=1) - values[np.arange(200), chosen]).mean()))
-        spread = np.std(costs, ddof=1) * (1 / math.sqrt(300) + 1 / math.sqrt(1024))
+        spread = np.std(costs, ddof=1) * (1 / math.sqrt(300) + 1 / math.sqrt(512))
         assert abs(np.mean(costs) - found[scale]) <= 5 * spread
 
 

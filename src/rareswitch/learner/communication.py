@@ -1,0 +1,275 @@
+"""A batch shared by agents: what each plays, what it sends, and how the round ends.
+
+Sums of floats depend on their order, so a batch is cut into cells that depend on its length alone, and their summaries
+are added along one binary tree over these cells. Agents play whole cells and send the largest subtrees they hold. The
+policy that is learned is then the same, bit for bit, however many agents there are and in whatever order they report.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+
+from rareswitch.contexts import ContextSets
+from rareswitch.errors import BatchError, FileFormatError, InputError, ParameterError, UnsuitableError
+from rareswitch.learner.feedback import Feedback, Summary
+from rareswitch.learner.learner import Learner
+from rareswitch.policy import Policy
+from rareswitch.stats import Stats
+from rareswitch.tensor_files import pack, unpack
+from rareswitch.validation import FloatArray, whole
+
+CELLS = 4096
+"""A batch of fewer than twice as many decisions has cells of one; a longer one has so many cells to twice as many."""
+SCHEMA = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """The summary of a subtree: of the cells from index·2^level on, 2^level of them if the batch has so many."""
+
+    level: int
+    index: int
+    summary: Summary
+
+
+class Subtrees:
+    """Summaries of neighbouring cells, added as far as the tree allows."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+
+    def add(self, node: Node) -> None:
+        """Take the next one to the right."""
+        self.nodes.append(node)
+        while len(self.nodes) > 1:
+            left, right = self.nodes[-2:]
+            if left.level != right.level or left.index % 2 or right.index != left.index + 1:
+                break
+            both = left.summary + right.summary
+            self.nodes[-2:] = [Node(level=left.level + 1, index=left.index // 2, summary=both)]
+
+    def total(self) -> Summary:
+        """All of them: where the batch ends, a node may have no right neighbour."""
+        total = self.nodes[-1].summary
+        for node in reversed(self.nodes[:-1]):
+            total = node.summary + total
+        return total
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Report:
+    """What an agent sends at the end of its share: sums and sampled context sets, no decisions."""
+
+    agent: int
+    nodes: tuple[Node, ...]
+
+    def to_bytes(self) -> bytes:
+        """What crosses the wire."""
+        meta = {
+            "schema": SCHEMA,
+            "agent": self.agent,
+            "policy": self.nodes[0].summary.policy_id if self.nodes else "",
+            "nodes": [_describe(node) for node in self.nodes],
+        }
+        summaries = [node.summary for node in self.nodes]
+        tensors: dict[str, FloatArray] = {}
+        if summaries:
+            tensors["gram"] = np.array([[s.gram for s in one.stats] for one in summaries])
+            tensors["moment"] = np.array([[s.moment for s in one.stats] for one in summaries])
+            tensors["squares"] = np.array([[s.square_sum for s in one.stats] for one in summaries])
+        samples = [one.sample for one in summaries if one.sample is not None]
+        if samples:
+            sample = ContextSets.concatenate(samples)
+            tensors |= {"contexts": sample.contexts, "alive": sample.alive.astype(np.float64)}
+        return pack(meta, tensors)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """What was sent."""
+        try:
+            meta, tensors = unpack(data)
+            if meta["schema"] != SCHEMA:
+                raise FileFormatError(f"reports have schema {SCHEMA}; this one has {meta['schema']!r}.")
+            nodes, taken = [], 0
+            for k, entry in enumerate(meta["nodes"]):
+                sample = None
+                if entry["sampled"]:
+                    at = slice(taken, taken := taken + entry["sampled"])
+                    sample = ContextSets(tensors["contexts"][at], tensors["alive"][at] != 0.0)
+                nodes.append(_rebuild(entry, meta["policy"], k, tensors, sample))
+            report = cls(agent=meta["agent"], nodes=tuple(nodes))
+            if report.to_bytes() != data:
+                raise FileFormatError("the report is not in canonical form: it was changed on the way.")
+        except FileFormatError:
+            raise
+        except (InputError, ValueError, TypeError, KeyError, AttributeError, IndexError, ArithmeticError) as error:
+            raise FileFormatError(f"not an agent's report, or a damaged one ({error}).") from error
+        return report
+
+
+def _describe(node: Node) -> dict[str, Any]:
+    summary = node.summary
+    return {
+        "level": node.level,
+        "index": node.index,
+        "start": summary.start,
+        "stop": summary.stop,
+        "counts": [stats.count for stats in summary.stats],
+        "sampled": 0 if summary.sample is None else len(summary.sample),
+    }
+
+
+def _rebuild(entry: Any, policy_id: str, k: int, tensors: dict[str, FloatArray], sample: ContextSets | None) -> Node:
+    stats = tuple(
+        Stats(
+            gram=tensors["gram"][k, m],
+            moment=tensors["moment"][k, m],
+            count=count,
+            square_sum=float(tensors["squares"][k, m]),
+        )
+        for m, count in enumerate(entry["counts"])
+    )
+    summary = Summary(start=entry["start"], stop=entry["stop"], policy_id=policy_id, stats=stats, sample=sample)
+    return Node(level=entry["level"], index=entry["index"], summary=summary)
+
+
+class Share:
+    """An agent's part of the current batch of a learner.
+
+    Parameters
+    ----------
+    learner
+        As it stands at the beginning of the batch; it is not changed.
+    agent, agents
+        Which of how many, counted from 0.
+    """
+
+    def __init__(self, learner: Learner, agent: int, agents: int) -> None:
+        self.learner = learner
+        self.agent = whole("agent", agent, low=0)
+        if agent >= whole("agents", agents):
+            raise ParameterError(f"agents are numbered from 0 to {agents - 1}; got {agent}.")
+        self.cell = cell_size(learner.start, learner.stop)
+        cells = -(-(learner.stop - learner.start) // self.cell)
+        self.start, self.stop = (
+            min(learner.stop, learner.start + (i * cells // agents) * self.cell) for i in (agent, agent + 1)
+        )
+        """The decisions it plays: the number of its cells is its share of them, rounded down or up."""
+        self._next = self.start
+        self._trees = Subtrees()
+
+    def add(self, feedback: Feedback) -> None:
+        """Take the next decisions: whole cells, but for the last of the batch."""
+        stop = feedback.first + len(feedback.arms)
+        whole_cells = (stop - self.learner.start) % self.cell == 0 or stop == self.stop
+        if feedback.first != self._next or stop > self.stop or not whole_cells:
+            raise BatchError(
+                f"agent {self.agent} plays the decisions {self.start} to {self.stop - 1} in order, in multiples of "
+                f"{self.cell}; the next is {self._next}, got {feedback.first} to {stop - 1}."
+            )
+        for first in range(feedback.first, stop, self.cell):
+            index = (first - self.learner.start) // self.cell
+            part = feedback.between(first, min(stop, first + self.cell))
+            self._trees.add(Node(level=0, index=index, summary=self.learner.summarize(part)))
+        self._next = stop
+
+    def report(self) -> Report:
+        """What to send when all is played."""
+        if self._next != self.stop:
+            raise BatchError(
+                f"agent {self.agent} plays the decisions {self.start} to {self.stop - 1}; it has played up to "
+                f"{self._next - 1}."
+            )
+        return Report(agent=self.agent, nodes=tuple(self._trees.nodes))
+
+
+class CommunicationRound:
+    """Waits for the reports of all agents, in any order, and then lets the learner make its next policy.
+
+    Examples
+    --------
+    >>> from rareswitch.distributions import Gaussian
+    >>> from rareswitch.env import LinearWorld
+    >>> from rareswitch.learner import BatchLinUCBKW
+    >>> world = LinearWorld(source=Gaussian(dim=3, arms=5))
+    >>> learner = BatchLinUCBKW(dim=3, arms=5, horizon=1000, noise=0.5)
+    >>> meeting = CommunicationRound(learner, agents=2)
+    >>> for agent in (1, 0):
+    ...     share = Share(learner, agent, 2)
+    ...     rounds = world.draw(share.stop - share.start, seed=1, first=share.start)
+    ...     decisions = learner.policy.decide(rounds.contexts, seed=1, first=share.start)
+    ...     means = rounds.means[range(len(rounds.means)), decisions.arms]
+    ...     rewards = world.rewards(means, seed=1, first=share.start)
+    ...     share.add(Feedback.of(rounds.contexts, decisions, rewards))
+    ...     meeting.add(share.report())
+    >>> meeting.waiting, meeting.finish() is learner.policy, learner.updates
+    ((), True, 2)
+    """
+
+    def __init__(self, learner: Learner, agents: int) -> None:
+        if not learner.fixed_ends:
+            raise UnsuitableError(
+                f"{learner.name} changes its policy when it has seen enough, not after a batch that could be shared "
+                "beforehand. Let agents act together at each step instead: simulate(..., agents=A)."
+            )
+        if whole("agents", agents) > learner.horizon:
+            raise ParameterError(
+                f"there are {agents} agents for {learner.horizon} decisions, so some would never play. Use at most "
+                f"{learner.horizon}."
+            )
+        self.learner, self.agents = learner, agents
+        self._reports: dict[int, bytes] = {}
+
+    @property
+    def waiting(self) -> tuple[int, ...]:
+        """Agents whose reports are not in."""
+        return tuple(agent for agent in range(self.agents) if agent not in self._reports)
+
+    @property
+    def size(self) -> int:
+        """Bytes received so far."""
+        return sum(map(len, self._reports.values()))
+
+    def add(self, report: Report | bytes) -> None:
+        """Take a report. The same one again changes nothing."""
+        data = report if isinstance(report, bytes) else report.to_bytes()
+        found = Report.from_bytes(data) if isinstance(report, bytes) else report
+        share = Share(self.learner, found.agent, self.agents)
+        covered = _covered(found.nodes)
+        if covered != ((share.start, share.stop) if share.stop > share.start else None):
+            raise BatchError(
+                f"agent {found.agent} of {self.agents} plays the decisions {share.start} to {share.stop - 1}; its "
+                f"report covers {covered}."
+            )
+        if self._reports.setdefault(found.agent, data) != data:
+            raise BatchError(f"agent {found.agent} has sent two reports of the same round that differ.")
+
+    def finish(self) -> Policy:
+        """End the round: add up what came, in the order of the decisions, and make the next policy."""
+        if self.waiting:
+            raise BatchError(
+                f"the round is not over: {len(self.waiting)} agents have not reported, {self.waiting[:5]} …"
+            )
+        trees = Subtrees()
+        for agent in range(self.agents):
+            for node in Report.from_bytes(self._reports[agent]).nodes:
+                trees.add(node)
+        return self.learner.next(trees.total())
+
+
+def cell_size(start: int, stop: int) -> int:
+    """Decisions in a cell of the batch from ``start`` to ``stop``.
+
+    >>> cell_size(0, 8191), cell_size(0, 8192), cell_size(32_702, 100_000)
+    (1, 2, 16)
+    """
+    return max(1, (stop - start) // CELLS)
+
+
+def _covered(nodes: Iterable[Node]) -> tuple[int, int] | None:
+    spans = [(node.summary.start, node.summary.stop) for node in nodes]
+    joined = all(left[1] == right[0] for left, right in pairwise(spans))
+    return (spans[0][0], spans[-1][1]) if spans and joined else None

@@ -1,0 +1,46 @@
+"""The command ``agents``."""
+
+import json
+
+import pytest
+
+from rareswitch.cli import main
+
+SIZES = ("--dim", "3", "--arms", "4", "--horizon", "600")
+
+
+def test_agents_share_batches(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["agents", *SIZES, "--agents", "1", "5", "--json"]) == 0
+    one, five = json.loads(capsys.readouterr().out)
+    assert one["decisions"] == five["decisions"]
+    assert one["policies"] == five["policies"]
+    assert one["regret"] == five["regret"]
+    assert (one["rounds"], five["rounds"]) == (8, 8)
+    assert one["parallel_time"] == 600
+    assert 120 <= five["parallel_time"] <= 128
+    assert main(["agents", *SIZES, "--agents", "1", "5", "--engine", "processes:2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[1]["policies"] == five["policies"]
+
+
+def test_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["agents", *SIZES, "--agents", "2", "--learner", "batch-linucb-kw"]) == 0
+    printed = capsys.readouterr().out
+    assert "bytes from all agents" in printed
+    assert "time in decisions" in printed
+    assert main(["agents", *SIZES, "--agents", "1", "4", "--learner", "oful"]) == 0
+    assert "one agent's + M·A" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--agents", "0"], "agents must be at least 1; got 0"),
+        (["--agents", "601"], "601 agents for 600 decisions"),
+        (["--learner", "oful", "--agents", "601"], "601 agents for 600 decisions"),
+        (["--learner", "nobody"], "nobody"),
+        (["--engine", "cloud"], "cloud"),
+    ],
+)
+def test_bad_input_is_explained(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["agents", *SIZES, *arguments]) == 2
+    assert words in capsys.readouterr().err

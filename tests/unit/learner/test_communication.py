@@ -1,0 +1,200 @@
+"""Shares, reports and rounds: the same sums however a batch is shared."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch.env import make_world
+from rareswitch.errors import BatchError, FileFormatError, ParameterError, UnsuitableError
+from rareswitch.learner import (
+    OFUL,
+    BatchLinUCBKW,
+    CommunicationRound,
+    Feedback,
+    Foresight,
+    Learner,
+    Report,
+    Share,
+    SupLinUCB,
+    communication,
+    make_learner,
+)
+from rareswitch.learner.communication import Node, Subtrees, cell_size
+
+WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
+
+
+def fresh(**settings: Any) -> Foresight:
+    return Foresight(**{"dim": 3, "horizon": 3000, "updates": 3} | settings)
+
+
+def feedback(learner: Learner, first: int, stop: int) -> Feedback:
+    rounds = WORLD.draw(stop - first, seed=1, first=first)
+    decisions = learner.policy.decide(rounds.contexts, seed=1, first=first)
+    rewards = WORLD.rewards(rounds.means[np.arange(stop - first), decisions.arms], seed=1, first=first)
+    return Feedback.of(rounds.contexts, decisions, rewards)
+
+
+def report(learner: Learner, agent: int, agents: int, step: int = 10**6) -> Report:
+    share = Share(learner, agent, agents)
+    size = max(1, step // share.cell) * share.cell
+    for first in range(share.start, share.stop, size):
+        share.add(feedback(learner, first, min(share.stop, first + size)))
+    return share.report()
+
+
+def learn(agents: int, order: list[int] | None = None, step: int = 10**6, **settings: Any) -> list[str]:
+    learner, ids = fresh(**settings), []
+    while not learner.done:
+        meeting = CommunicationRound(learner, agents)
+        for agent in order or range(agents):
+            meeting.add(report(learner, agent, agents, step).to_bytes())
+        ids.append(meeting.finish().id)
+    return ids
+
+
+@pytest.mark.parametrize("length", [1, 40, 4096, 8191, 8192, 67_298, 10**6])
+@pytest.mark.parametrize("agents", [1, 3, 64, 1000])
+def test_shares_cover_the_batch_in_cells(length: int, agents: int) -> None:
+    learner = BatchLinUCBKW(dim=3, arms=5, horizon=10**6 + 1)
+    learner.start, learner.stop = 17, 17 + length
+    shares = [Share(learner, agent, agents) for agent in range(agents)]
+    assert shares[0].start == 17
+    assert shares[-1].stop == 17 + length
+    assert all(a.stop == b.start for a, b in pairwise(shares))
+    cell = cell_size(17, 17 + length)
+    assert cell == 1 or length // cell >= 4096
+    cells = [-(-(share.stop - share.start) // cell) for share in shares]
+    assert max(cells) - min(cells) <= 1
+
+
+def test_policies_do_not_depend_on_the_agents_nor_on_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with cells of several decisions, and with shares that are played in pieces."""
+    for cells in (4096, 100):
+        monkeypatch.setattr(communication, "CELLS", cells)
+        one = learn(1)
+        assert learn(2, [1, 0]) == one
+        assert learn(7, step=40) == one
+        assert learn(5, [3, 0, 4, 1, 2]) == one
+        assert learn(400) == one
+
+
+@pytest.mark.parametrize(
+    "name", ["batch-linucb-dg-certified", "batch-linucb-kw", "stale-thompson", "fixed-set-elimination"]
+)
+def test_every_learner_with_known_ends_can_share(name: str) -> None:
+    world = make_world("fixed", dim=3, arms=5, noise=0.5)
+    ids = []
+    for agents in (1, 6):
+        learner = make_learner(name, dim=3, arms=5, horizon=600, batches=3)
+        meeting = CommunicationRound(learner, agents)
+        for agent in range(agents):
+            share = Share(learner, agent, agents)
+            if share.stop > share.start:
+                rounds = world.draw(share.stop - share.start, seed=1, first=share.start)
+                decisions = learner.policy.decide(rounds.contexts, seed=1, first=share.start)
+                expected = rounds.means[np.arange(len(decisions.arms)), decisions.arms]
+                rewards = world.rewards(expected, seed=1, first=share.start)
+                share.add(Feedback.of(rounds.contexts, decisions, rewards))
+            meeting.add(share.report())
+        ids.append(meeting.finish().id)
+    assert ids[0] == ids[1]
+
+
+def test_a_tree_adds_siblings_only() -> None:
+    learner = fresh()
+    parts = [learner.summarize(feedback(learner, k, k + 1)) for k in range(7)]
+    trees = Subtrees()
+    for k in range(3, 7):
+        trees.add(Node(level=0, index=k, summary=parts[k]))
+    assert [(node.level, node.index) for node in trees.nodes] == [(0, 3), (1, 2), (0, 6)]
+    total = parts[3] + ((parts[4] + parts[5]) + parts[6])
+    np.testing.assert_array_equal(trees.total().stats[0].gram, total.stats[0].gram)
+
+
+def test_a_report_survives_the_wire() -> None:
+    learner = fresh()
+    sent = report(learner, 1, 2)
+    assert len(sent.nodes) > 1
+    found = Report.from_bytes(sent.to_bytes())
+    assert found.to_bytes() == sent.to_bytes()
+    for one, other in zip(sent.nodes, found.nodes, strict=True):
+        np.testing.assert_array_equal(one.summary.stats[0].gram, other.summary.stats[0].gram)
+        assert one.summary.stats[0].square_sum == other.summary.stats[0].square_sum
+        assert (one.summary.start, one.summary.stop) == (other.summary.start, other.summary.stop)
+
+
+@pytest.mark.parametrize("cut", [0, 4, 100, -8])
+def test_a_truncated_report_is_refused(cut: int) -> None:
+    with pytest.raises(FileFormatError, match="report"):
+        Report.from_bytes(report(fresh(), 0, 2).to_bytes()[:cut])
+
+
+def test_a_changed_report_is_refused() -> None:
+    data = report(fresh(), 0, 2).to_bytes()
+    with pytest.raises(FileFormatError, match="report"):
+        Report.from_bytes(data.replace(b'"agent', b'"aGent', 1))
+
+
+def test_a_round_waits_for_all() -> None:
+    learner = fresh()
+    meeting = CommunicationRound(learner, 3)
+    meeting.add(report(learner, 2, 3))
+    assert meeting.waiting == (0, 1)
+    with pytest.raises(BatchError, match="2 agents have not reported"):
+        meeting.finish()
+    assert learner.updates == 1
+
+
+def test_a_report_that_comes_twice_counts_once() -> None:
+    learner = fresh()
+    meeting = CommunicationRound(learner, 2)
+    for agent in (0, 1, 1, 0):
+        meeting.add(report(learner, agent, 2))
+    assert meeting.finish().id == learn(1)[0]
+
+
+def test_reports_that_do_not_fit_are_refused() -> None:
+    learner = fresh()
+    meeting = CommunicationRound(learner, 2)
+    first = report(learner, 0, 2)
+    meeting.add(first)
+    with pytest.raises(BatchError, match="two reports of the same round that differ"):
+        meeting.add(Report(agent=0, nodes=(*first.nodes[:-1], _louder(first.nodes[-1]))))
+    with pytest.raises(BatchError, match="agent 1 of 2 plays the decisions"):
+        meeting.add(Report(agent=1, nodes=first.nodes))
+    with pytest.raises(ParameterError, match="numbered from 0 to 1; got 2"):
+        meeting.add(Report(agent=2, nodes=first.nodes))
+
+
+def _louder(node: Node) -> Node:
+    stats = tuple(one + one for one in node.summary.stats)
+    summary = node.summary
+    return Node(
+        level=node.level,
+        index=node.index,
+        summary=type(summary)(
+            start=summary.start, stop=summary.stop, policy_id=summary.policy_id, stats=stats, sample=summary.sample
+        ),
+    )
+
+
+def test_an_agent_plays_its_share_in_order() -> None:
+    learner = fresh()
+    share = Share(learner, 1, 2)
+    with pytest.raises(BatchError, match="the next is"):
+        share.add(feedback(learner, share.start + 1, share.stop))
+    with pytest.raises(BatchError, match="it has played up to"):
+        share.report()
+
+
+def test_who_cannot_share() -> None:
+    for learner in (OFUL(dim=3, arms=5, horizon=100), SupLinUCB(dim=3, arms=5, horizon=100)):
+        with pytest.raises(UnsuitableError, match="when it has seen enough"):
+            CommunicationRound(learner, 2)
+    with pytest.raises(ParameterError, match="agents must be at least 1"):
+        CommunicationRound(fresh(), 0)
+    with pytest.raises(ParameterError, match="3001 agents for 3000 decisions"):
+        CommunicationRound(fresh(), 3001)
