@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rareswitch.cli.simulate import INTERRUPTED, count_option
+from rareswitch.cli.simulate import INTERRUPTED, add_engine, count_option
+from rareswitch.engine import make_engine
 from rareswitch.errors import FileFormatError
 from rareswitch.report.contest import contest_markdown, contest_text
 from rareswitch.report.contest_plot import draw_standings, draw_world
@@ -45,6 +46,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"how many runs of each (default {SEEDS})")
     parser.add_argument("--first-seed", type=int, default=0, help="the seeds are this one and those that follow")
+    add_engine(parser)
     parser.add_argument(
         "--out", metavar="FOLDER", help="a folder of Parquet files for the runs; what it holds is not run again"
     )
@@ -72,15 +74,17 @@ def run(options: argparse.Namespace) -> int:
         raise FileFormatError(f"{options.markdown}: cannot be written; it is a folder. Name a file.")
     if options.data is None and options.envs is None:
         print("rareswitch: movielens is left out; name a folder of its ratings with --data.", file=sys.stderr)
-    found = contest(
-        entrants,
-        places=options.envs,
-        data=options.data,
-        horizons=options.horizons,
-        seeds=range(options.first_seed, options.first_seed + options.seeds),
-        path=options.out,
-        quiet=options.quiet,
-    )
+    with make_engine(options.engine) as engine:
+        found = contest(
+            entrants,
+            places=options.envs,
+            data=options.data,
+            horizons=options.horizons,
+            seeds=range(options.first_seed, options.first_seed + options.seeds),
+            path=options.out,
+            engine=engine,
+            quiet=options.quiet,
+        )
     verdicts = judge(found.runs, {label: entrant.kind for label, entrant in entrants.items()})
     verdicts = [verdict for verdict in verdicts if verdict.worlds]
     if options.json:

@@ -4,11 +4,12 @@ import argparse
 import json
 import sys
 from contextlib import suppress
-from functools import cache
+from dataclasses import dataclass
 from typing import Any
 
 from rareswitch.design import GOptimal
-from rareswitch.env import WORLDS, World, make_world
+from rareswitch.engine import make_engine
+from rareswitch.env import WORLDS, NamedWorld, World
 from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.learner import LEARNERS, Learner, find_learner, make_learner, recommend
 from rareswitch.report.figures import check_target, save
@@ -87,6 +88,7 @@ def add_parser(commands: Any) -> None:
         parser.add_argument("--growth", type=float, help="C, by which determinants grow between policies (default 2)")
         parser.add_argument("--scale", type=float, help="of Thompson sampling's draws (default 1, the posterior's)")
         parser.add_argument("--cap", type=int, help="the most policies a run may deploy; the last one stays to the end")
+        add_engine(parser)
         parser.add_argument("--out", metavar="PARQUET", help="keep the runs there; what it holds is not run again")
         parser.add_argument("--plot", metavar="PNG", help="write a picture (needs rareswitch[plot])")
         parser.add_argument("--json", action="store_true", help="print a list of runs in place of the table")
@@ -111,20 +113,24 @@ def run(options: argparse.Namespace) -> int:
         whole("cap", options.cap)
     learners = {name: _factory(name, options) for name in names}
     _check_options(names, options)
-    worlds = {name: _world(name, options) for name in places}
+    worlds: dict[str, WorldFactory] = {
+        name: NamedWorld(name=name, dim=options.dim, arms=options.arms, noise=options.noise) for name in places
+    }
     _check_cases(learners, worlds, horizons)
     here = {name: make(max(horizons)) for name, make in worlds.items()}
     if not options.json:
         _advise(names, here, max(horizons), options.design_tol)
-    found = sweep(
-        learners,
-        worlds,
-        horizons=horizons,
-        seeds=range(options.first_seed, options.first_seed + options.seeds),
-        cap=options.cap,
-        path=options.out,
-        quiet=options.quiet,
-    )
+    with make_engine(options.engine) as engine:
+        found = sweep(
+            learners,
+            worlds,
+            horizons=horizons,
+            seeds=range(options.first_seed, options.first_seed + options.seeds),
+            cap=options.cap,
+            path=options.out,
+            engine=engine,
+            quiet=options.quiet,
+        )
     return _report(found, options)
 
 
@@ -148,6 +154,27 @@ def _report(found: Sweep, options: argparse.Namespace) -> int:
     return 0 if found.runs else 2
 
 
+@dataclass(frozen=True, kw_only=True)
+class Maker:
+    """Makes a learner with the settings of the command line, here or in another process."""
+
+    name: str
+    settings: dict[str, Any]
+    noise: float
+
+    def __call__(self, world: World, horizon: int, seed: int) -> Learner:
+        takes = find_learner(self.name).takes
+        return make_learner(
+            self.name,
+            dim=world.dim,
+            arms=world.arms,
+            horizon=horizon,
+            **self.settings,
+            **({"noise": getattr(world, "noise_scale", self.noise)} if "noise" in takes else {}),
+            **({"seed": seed} if "seed" in takes else {}),
+        )
+
+
 def _factory(name: str, options: argparse.Namespace) -> LearnerFactory:
     takes = find_learner(name).takes
     given: dict[str, Any] = {
@@ -160,19 +187,7 @@ def _factory(name: str, options: argparse.Namespace) -> LearnerFactory:
         "delta": options.delta,
     }
     settings = {key: value for key, value in given.items() if key in takes and value is not None}
-
-    def make(world: World, horizon: int, seed: int) -> Learner:
-        return make_learner(
-            name,
-            dim=world.dim,
-            arms=world.arms,
-            horizon=horizon,
-            **settings,
-            **({"noise": getattr(world, "noise_scale", options.noise)} if "noise" in takes else {}),
-            **({"seed": seed} if "seed" in takes else {}),
-        )
-
-    return make
+    return Maker(name=name, settings=settings, noise=options.noise)
 
 
 def _check_options(names: list[str], options: argparse.Namespace) -> None:
@@ -193,14 +208,6 @@ def _check_cases(learners: dict[str, LearnerFactory], worlds: dict[str, WorldFac
             for make in learners.values():
                 with suppress(UnsuitableError):
                     make(here, horizon, 0)
-
-
-def _world(name: str, options: argparse.Namespace) -> WorldFactory:
-    @cache
-    def make(horizon: int) -> World:
-        return make_world(name, dim=options.dim, arms=options.arms, noise=options.noise, horizon=horizon)
-
-    return make
 
 
 def _advise(names: list[str], worlds: dict[str, World], horizon: int, design_tol: float | None) -> None:
@@ -225,6 +232,15 @@ def _advise(names: list[str], worlds: dict[str, World], horizon: int, design_tol
             )
     if notes:
         print("\n".join(notes) + "\n")
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says where the work runs."""
+    parser.add_argument(
+        "--engine",
+        default="serial",
+        help="where the work runs: serial, processes[:n], dask[:n] on this machine or dask:address (default serial)",
+    )
 
 
 def confidence_option(text: str) -> Any:

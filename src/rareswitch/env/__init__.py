@@ -1,7 +1,7 @@
 """Worlds to learn in."""
 
 from rareswitch.env.adversary import DriftingWorld, StarvingWorld
-from rareswitch.env.catalogue import WORLDS, make_world
+from rareswitch.env.catalogue import WORLDS, NamedWorld, make_world
 from rareswitch.env.linear import ClickWorld, LinearWorld
 from rareswitch.env.lower_bound import (
     LowerBoundWorld,
@@ -30,6 +30,7 @@ __all__ = [
     "LinearWorld",
     "LowerBoundWorld",
     "MovieLensWorld",
+    "NamedWorld",
     "Noise",
     "Regime",
     "Rounds",

@@ -2,7 +2,10 @@
 
 import importlib.util
 import sys
+import uuid
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +108,33 @@ def make_world(name: str, *, dim: int, arms: int, noise: float, horizon: int | N
             f"or a file of context sets ({', '.join(SUFFIXES)})."
         )
     return WORLDS[name][1](dim, arms, noise, horizon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedWorld:
+    """Makes the world of a name for any horizon, here or in a process to which only the name travels.
+
+    Each horizon's world is made once in a process.
+
+    >>> NamedWorld(name="gaussian", dim=4, arms=3, noise=0.5)(1000).dim
+    4
+    """
+
+    name: str
+    dim: int
+    arms: int
+    noise: float
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Tells it from others of the same name: a file may have changed in between."""
+
+    def __call__(self, horizon: int) -> World:
+        """The world, as :func:`make_world` makes it."""
+        return _made(self, horizon)
+
+
+@lru_cache(maxsize=16)
+def _made(named: NamedWorld, horizon: int) -> World:
+    return make_world(named.name, dim=named.dim, arms=named.arms, noise=named.noise, horizon=horizon)
 
 
 def _linear(source: Any, noise: float) -> World:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from rareswitch.design import GOptimal
-from rareswitch.env import World, make_world
+from rareswitch.engine import Engine
+from rareswitch.env import NamedWorld, World
 from rareswitch.errors import FileFormatError, InputError
 from rareswitch.learner import Grid, Learner, find_learner, geometric_grid, make_learner
 from rareswitch.sim.run import Run
@@ -44,7 +45,7 @@ PLACES = (
 class Entrant:
     """A learner with the settings it enters with.
 
-    >>> world = make_world("gaussian", dim=3, arms=4, noise=0.5)
+    >>> world = NamedWorld(name="gaussian", dim=3, arms=4, noise=0.5)(10_000)
     >>> entrant = Entrant(learner="pure-exploitation", kind="rare", grid=partial(geometric_grid, batches=3))
     >>> entrant.make(world, 10_000, 0).clock.ends
     (100, 1000, 10000)
@@ -156,6 +157,7 @@ def contest(
     horizons: Iterable[int] = HORIZONS,
     seeds: Iterable[int] = range(SEEDS),
     path: str | Path | None = None,
+    engine: Engine | None = None,
     quiet: bool = False,
 ) -> Contest:
     """Run every entrant in every world, on the same seeds.
@@ -171,6 +173,8 @@ def contest(
     path
         A folder, made if need be, of Parquet files, one for each world and horizon, in which runs are kept as in
         :func:`~rareswitch.sweep`. Contests in different worlds can share it at the same time.
+    engine
+        Where the runs are made, here by default.
 
     Examples
     --------
@@ -183,8 +187,9 @@ def contest(
     if places is None:
         places = [place for place in PLACES if place != "movielens" or data is not None]
     makers = {label: entrant.make for label, entrant in entrants.items()}
-    # a world that cannot be made is an error now
-    worlds = {(w, horizon): _world(w, data, horizon) for horizon in horizons for w in dict.fromkeys(places)}
+    worlds = {(place, horizon): _world(place, data) for horizon in horizons for place in dict.fromkeys(places)}
+    for (_, horizon), world in worlds.items():
+        world(horizon)  # one that cannot be made is an error now
     if not makers or not worlds or not seeds:
         raise InputError("a contest needs at least one entrant, world, horizon and seed.")
     folder = None if path is None else _folder(Path(path))
@@ -193,7 +198,7 @@ def contest(
     skipped: dict[tuple[str, str], str] = {}
     for (place, horizon), world in worlds.items():
         file = None if folder is None else folder / f"{plain_name(place)}-{horizon}.parquet"
-        found = sweep(makers, {place: world}, horizons=[horizon], seeds=seeds, path=file, quiet=quiet)
+        found = sweep(makers, {place: world}, horizons=[horizon], seeds=seeds, path=file, engine=engine, quiet=quiet)
         runs += found.runs
         resumed += found.resumed
         skipped |= found.skipped
@@ -212,11 +217,11 @@ def plain_name(place: str) -> str:
     return re.sub(r"[^\w.-]+", "_", place)
 
 
-def _world(place: str, data: str | Path | None, horizon: int) -> World:
+def _world(place: str, data: str | Path | None) -> NamedWorld:
     if place == "movielens" and data is None:
         raise InputError("the world 'movielens' needs a folder of ratings. Give it as data (--data) or leave it.")
     name = f"movielens:{data}" if place == "movielens" else place
-    return make_world(name, dim=DIM, arms=ARMS, noise=NOISE, horizon=horizon)
+    return NamedWorld(name=name, dim=DIM, arms=ARMS, noise=NOISE)
 
 
 def _folder(path: Path) -> Path:

@@ -1,13 +1,16 @@
 """Many runs: learners × worlds × horizons × seeds, resumable."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
+from rareswitch.engine import Engine, Serial
 from rareswitch.env import World
 from rareswitch.errors import InputError, UnsuitableError
 from rareswitch.learner import Learner
@@ -37,6 +40,40 @@ class Sweep:
     """Why a learner (by name) was not run in a world (by name): it is not made for it."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Case:
+    """One run of a sweep, before it is run."""
+
+    name: str
+    make: LearnerFactory
+    place: str
+    world: World | WorldFactory
+    horizon: int
+    seed: int
+    cap: int | None
+    before: int
+    """Decisions of the cases before it."""
+
+    @property
+    def here(self) -> World:
+        """The world, checked to be long enough."""
+        world = self.world(self.horizon) if callable(self.world) else self.world
+        check_length(world, self.horizon)
+        return world
+
+    @property
+    def learner(self) -> Learner:
+        """A fresh one."""
+        return self.make(self.here, self.horizon, self.seed)
+
+    @property
+    def key(self) -> str:
+        """What tells this run from all others."""
+        world = self.here
+        facts = (self.name, self.place, str(self.seed), self.learner.settings, f"cap={self.cap}")
+        return " | ".join((*facts, _fingerprint(world, self.horizon, self.seed), __version__))
+
+
 def sweep(
     learners: Mapping[str, LearnerFactory],
     worlds: Mapping[str, World | WorldFactory],
@@ -45,6 +82,7 @@ def sweep(
     seeds: Iterable[int],
     cap: int | None = None,
     path: str | Path | None = None,
+    engine: Engine | None = None,
     quiet: bool = False,
 ) -> Sweep:
     """Run every combination, with a progress bar on a terminal.
@@ -58,6 +96,9 @@ def sweep(
     path
         A Parquet file. Runs that it holds already, with the same settings, are not run again; each run that finishes is
         added at once.
+    engine
+        Where the runs are made, here by default. The same runs come back from all. To processes and clusters the
+        factories must travel: functions at the top level of a module, or partials of them.
     quiet
         No progress bar.
 
@@ -74,62 +115,75 @@ def sweep(
     [(100, 0), (100, 1), (200, 0), (200, 1)]
     """
     horizons, seeds = list(dict.fromkeys(horizons)), list(dict.fromkeys(seeds))
-    cases = [
-        (name, make, place, world, horizon, seed)
-        for name, make in learners.items()
-        for place, world in worlds.items()
-        for horizon in horizons
-        for seed in seeds
-    ]
+    cases: list[Case] = []
+    for (name, make), (place, world), horizon, seed in product(learners.items(), worlds.items(), horizons, seeds):
+        before = cases[-1].before + cases[-1].horizon if cases else 0
+        cases.append(
+            Case(name=name, make=make, place=place, world=world, horizon=horizon, seed=seed, cap=cap, before=before)
+        )
     if not cases:
         raise InputError("a sweep needs at least one learner, world, horizon and seed.")
     kept = load_runs(path) if path is not None and Path(path).exists() else {}
     if path is not None and not kept:
         save_runs({}, path)  # an unwritable path is an error now, not after the first run
-    finished: dict[str, Run] = {}
-    total = sum(horizon for *_, horizon, _ in cases)
-    done = resumed = 0
+    engine = Serial() if engine is None else engine
+    finished: dict[str, Run | None] = {}
+    """By key, in the order of the cases; None while a run is under way."""
+    resumed = 0
     interrupted = False
     skipped: dict[tuple[str, str], str] = {}
-    with Progress(total, "simulating", quiet=quiet) as bar:
+    under_way: deque[tuple[str, Case]] = deque()
+
+    def missing() -> Iterator[Case]:
+        """The cases whose runs are not kept, found as the engine asks for them."""
+        nonlocal resumed
+        for case in cases:
+            if (case.name, case.place) in skipped:
+                continue
+            try:
+                key = case.key
+            except UnsuitableError as error:
+                skipped[case.name, case.place] = str(error)
+                continue
+            if key in kept:
+                finished[key] = kept[key]
+                resumed += 1
+            else:
+                finished[key] = None
+                under_way.append((key, case))
+                yield case
+
+    with Progress(sum(case.horizon for case in cases), "simulating", quiet=quiet) as bar:
+
+        def show(made: int) -> None:
+            _, case = under_way[0]
+            bar.update(case.before + made, f"{case.name} in {case.place}, seed {case.seed}")
+
+        # here a run can tell how far it is; from elsewhere only whole runs come back
+        alone = isinstance(engine, Serial) and engine.workers == 1
         try:
-            for name, make, place, world, horizon, seed in cases:
-                here = world(horizon) if callable(world) else world
-                before, done = done, done + horizon
-                if (name, place) in skipped:
+            for run in engine.map(partial(run_case, progress=show) if alone else run_case, missing(), label="run"):
+                show(under_way[0][1].horizon)
+                key, case = under_way.popleft()
+                if isinstance(run, str):
+                    skipped[case.name, case.place] = run
                     continue
-                check_length(here, horizon)
-                try:
-                    learner = make(here, horizon, seed)
-                    key = " | ".join(
-                        (
-                            name,
-                            place,
-                            str(seed),
-                            learner.settings,
-                            f"cap={cap}",
-                            _fingerprint(here, horizon, seed),
-                            __version__,
-                        )
-                    )
-                    if key in kept:
-                        finished[key] = kept[key]
-                        resumed += 1
-                    else:
-                        show = partial(_show, bar, before, f"{name} in {place}, seed {seed}")
-                        run = simulate(learner, here, seed=seed, cap=cap, name=place, progress=show)
-                        finished[key] = kept[key] = replace(run, learner=name)
-                        if path is not None:
-                            save_runs(kept, path)
-                except UnsuitableError as error:
-                    skipped[name, place] = str(error)
+                finished[key] = kept[key] = run
+                if path is not None:
+                    save_runs(kept, path)
         except KeyboardInterrupt:
             interrupted = True
-    return Sweep(runs=list(finished.values()), interrupted=interrupted, resumed=resumed, skipped=skipped)
+    runs = [run for run in finished.values() if run is not None]
+    return Sweep(runs=runs, interrupted=interrupted, resumed=resumed, skipped=skipped)
 
 
-def _show(bar: Progress, before: int, detail: str, made: int) -> None:
-    bar.update(before + made, detail)
+def run_case(case: Case, progress: Callable[[int], None] | None = None) -> Run | str:
+    """The run of a case, or why its learner is not made for its world."""
+    try:
+        run = simulate(case.learner, case.here, seed=case.seed, cap=case.cap, name=case.place, progress=progress)
+    except UnsuitableError as error:
+        return str(error)
+    return replace(run, learner=case.name)
 
 
 def _fingerprint(world: World, horizon: int, seed: int) -> str:

@@ -103,14 +103,14 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, monkeypatch: pytest.Monke
     made = 0
     make = Entrant.make
 
-    def fourth(self: Entrant, *where: Any) -> Any:
+    def fails(self: Entrant, *where: Any) -> Any:
         nonlocal made
         made += 1
-        if made == 4:
+        if made == 7:  # a run makes two, one to be named by and one to play: in the fourth run
             raise KeyboardInterrupt
         return make(self, *where)
 
-    monkeypatch.setattr(Entrant, "make", fourth)
+    monkeypatch.setattr(Entrant, "make", fails)
     path = tmp_path / "runs.parquet"
     places = ["gaussian", "fixed", "zipf"]
     found = contest(choose_entrants(["linucb 1"]), places=places, horizons=[40], seeds=[0, 1], path=path)
