@@ -42,7 +42,7 @@ format: $(VENV)/installed ## Rewrite the code in its canonical form
 $(BENCH)/installed: pyproject.toml benchmarks/requirements.txt
 	@echo "Making the environment of the benchmarks, peers included, in $(BENCH) (once) ..."
 	@$(PYTHON) -m venv $(BENCH)
-	@$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --editable . --requirement benchmarks/requirements.txt
+	@$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --editable '.[dask,parquet]' --requirement benchmarks/requirements.txt
 	@touch $@
 
 bench: $(BENCH)/installed ## Measure against peers, side by side in one run
@@ -51,6 +51,8 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run
 	$(BENCH)/bin/python benchmarks/batched.py --out benchmarks/batched.md || status=1; \
 	$(BENCH)/bin/python benchmarks/switching.py --out benchmarks/switching.md --picture docs/tradeoff.png || status=1; \
 	$(BENCH)/bin/python benchmarks/foresight.py --out benchmarks/foresight.md || status=1; \
+	$(BENCH)/bin/python benchmarks/update.py --out benchmarks/update.md || status=1; \
+	$(BENCH)/bin/python benchmarks/agents.py --out benchmarks/agents.md || status=1; \
 	exit $$status
 
 $(PEERS)/installed: pyproject.toml benchmarks/peers-requirements.txt

@@ -190,6 +190,34 @@ def add_rows(
 
 
 @intrinsic  # type: ignore[untyped-decorator]
+def add_products(typing_context: Any, target: Any, source: Any, i: Any, column: Any, rows: Any) -> Any:
+    """target[j, c] += Σ_{k < rows} source[k, j] · source[k, c], added in the order of k, for a tile of four rows
+    j = i … i + 3 and eight columns c = column … column + 7.
+    """
+    index = types.int64
+    signature = types.void(target, source, index, index, index)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        column = args[3]
+        factors = [builder.add(args[2], ir.Constant(_INT, q)) for q in range(4)]
+        totals = [cgutils.alloca_once(builder, _LANES) for _ in factors]
+        for total in totals:
+            builder.store(ir.Constant(_LANES, [0.0] * WIDTH), total)
+        with cgutils.for_range(builder, args[4], intp=_INT) as row:
+            source_row = _row_pointer(context, builder, source, args[1], row.index)
+            lanes = _load(builder, source_row, column)
+            for total, j in zip(totals, factors, strict=True):
+                factor = _spread(builder, builder.load(builder.gep(source_row, [j])))
+                builder.store(_fused(builder, factor, lanes, builder.load(total)), total)
+        for total, j in zip(totals, factors, strict=True):
+            into = _row_pointer(context, builder, target, args[0], j)
+            _store(builder, builder.fadd(_load(builder, into, column), builder.load(total)), into, column)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
 def multiply_row(typing_context: Any, target: Any, i: Any, left: Any, j: Any, right: Any, k: Any, stop: Any) -> Any:
     """target[i, c] = left[j, c] · right[k, c] for c < stop."""
     index = types.int64

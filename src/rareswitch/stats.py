@@ -7,14 +7,19 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from rareswitch.errors import ParameterError, ShapeError
-from rareswitch.validation import FloatArray, finite_array, frozen, number, vector, whole
+from rareswitch.lanes import WIDTH, add_products, compiled, lane_zeros
+from rareswitch.validation import FloatArray, finite_array, frozen, number, read_only, vector, whole
+
+_PANEL = 128
+"""Rows that are summed up before they are added to the whole, which keeps rounding errors small."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Stats:
     """Gram matrix Σ xxᵀ, moment vector Σ r·x, count and Σ r² of (features, reward) pairs.
 
-    Statistics add: those of a million servers sum to those of the whole. They never include a ridge.
+    Statistics add: those of a million servers sum to those of the whole. They never include a ridge. The same rows give
+    the same bits on every machine, with any number of threads.
 
     Examples
     --------
@@ -58,7 +63,9 @@ class Stats:
         if x.ndim != 2:
             raise ShapeError(f"features must have shape (n, dim); got {x.shape}. For a single row pass features[None].")
         r = vector("rewards", rewards, len(x))
-        return cls(gram=x.T @ x, moment=x.T @ r, count=len(x), square_sum=float(r @ r))
+        # not BLAS, whose sums change with the number of its threads and with the processor
+        products = _products(read_only(x), r)
+        return cls(gram=products[:-1, :-1], moment=products[-1, :-1], count=len(x), square_sum=float(products[-1, -1]))
 
     def __add__(self, other: Self) -> Self:
         if not isinstance(other, Stats):
@@ -83,3 +90,25 @@ class Stats:
             raise ParameterError(f"ridge must be positive, so that the estimate exists for any data; got {ridge}.")
         factor = cho_factor(self.gram + ridge * np.eye(self.dim))
         return np.asarray(cho_solve(factor, self.moment))
+
+
+@compiled
+def _products(features, rewards):  # type: ignore[no-untyped-def]
+    """AᵀA (d + 1, d + 1) of A = (features, rewards), in one order of summation whatever the machine."""
+    count, dim = features.shape
+    size = (dim + WIDTH) // WIDTH * WIDTH  # of d + 1 columns, padded
+    total = lane_zeros(size, size)
+    panel = lane_zeros(min(_PANEL, count), size)
+    for first in range(0, count, _PANEL):
+        rows = min(_PANEL, count - first)
+        for k in range(rows):
+            for j in range(dim):
+                panel[k, j] = features[first + k, j]
+            panel[k, dim] = rewards[first + k]
+        for i in range(0, dim + 1, 4):
+            for column in range(i // WIDTH * WIDTH, size, WIDTH):
+                add_products(total, panel, i, column, rows)
+    for i in range(dim + 1):
+        for j in range(i):
+            total[i, j] = total[j, i]
+    return total[: dim + 1, : dim + 1]

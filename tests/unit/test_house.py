@@ -18,7 +18,16 @@ def test_imports_point_downwards() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["rareswitch", "rareswitch.design", "rareswitch.env", "rareswitch.learner", "rareswitch.policy", "rareswitch.sim"],
+    [
+        "rareswitch",
+        "rareswitch.design",
+        "rareswitch.engine",
+        "rareswitch.env",
+        "rareswitch.learner",
+        "rareswitch.log",
+        "rareswitch.policy",
+        "rareswitch.sim",
+    ],
 )
 def test_all_that_is_offered_can_be_imported(name: str) -> None:
     module = importlib.import_module(name)

@@ -3,7 +3,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from rareswitch.lanes import add_row, add_rows, add_squares, compiled, dot_four, fma, multiply_row, padded
+from rareswitch.lanes import (
+    add_products,
+    add_row,
+    add_rows,
+    add_squares,
+    compiled,
+    dot_four,
+    fma,
+    multiply_row,
+    padded,
+)
 from rareswitch.validation import FloatArray
 
 
@@ -25,6 +35,11 @@ def call_add_row(target, i, source, j, factor, start, stop):  # type: ignore[no-
 @compiled
 def call_add_rows(target, base, i, factors, j, source, rows, stop):  # type: ignore[no-untyped-def]
     add_rows(target, base, i, factors, j, source, rows, stop)
+
+
+@compiled
+def call_add_products(target, source, i, column, rows):  # type: ignore[no-untyped-def]
+    add_products(target, source, i, column, rows)
 
 
 @compiled
@@ -86,6 +101,20 @@ def test_rows_are_added_in_order(columns: int, rows: int) -> None:
             total = rounded_once(factors[2, k], source[k, c], total)
         expected[1, c] = total
     call_add_rows(target, base, 1, factors, 2, source, rows, columns)
+    np.testing.assert_array_equal(target, expected)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_a_tile_of_products_is_summed_before_it_is_added(rows: int) -> None:
+    target, source = numbers(13, 16, 16), numbers(14, 5, 16)
+    expected = target.copy()
+    for j in range(4, 8):
+        for c in range(8, 16):
+            total = 0.0
+            for k in range(rows):
+                total = rounded_once(source[k, j], source[k, c], total)
+            expected[j, c] += total
+    call_add_products(target, source, 4, 8, rows)
     np.testing.assert_array_equal(target, expected)
 
 

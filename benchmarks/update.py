@@ -1,0 +1,144 @@
+"""Measure the update from logs: against bare reading, memory, and two processes against one.
+
+One thread in each process. What is compared is timed in turn, round after round; a ratio is the median over the rounds.
+"""
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
+from measure import FloatArray, Row, arguments, available_cores, in_turn, report
+from rareswitch.engine import Processes
+from rareswitch.log import Deployment, find_parts, log_schema, read_part, update, write_part
+
+DIM, ARMS, ROWS = 20, 50, 50_000
+"""Features, arms of a set, rows of a part."""
+STEP = 1000
+"""Every so many decisions the offered arms are logged: those that foresight samples, and a few more."""
+
+
+def deployed(rows: int) -> Deployment:
+    """A deployment whose first batch has so many decisions; its policy is the same for all of them."""
+    return Deployment.begin("foresight", dim=DIM, horizon=4 * rows, grid=[rows, 2 * rows, 4 * rows])
+
+
+def make_log(folder: Path, parts: int) -> None:
+    rng = np.random.default_rng(1)
+    theta = rng.standard_normal(DIM)
+    sets = rng.standard_normal((ROWS // STEP, ARMS, DIM)) / np.sqrt(DIM)
+    policy_id = deployed(ROWS).policy.id
+    for k in range(parts):
+        features = rng.standard_normal((ROWS, DIM)) / np.sqrt(DIM)
+        first = k * ROWS
+        write_part(
+            folder / f"part-{k:04d}.parquet",
+            policy_id=policy_id,
+            decisions=np.arange(first, first + ROWS),
+            features=features,
+            propensities=rng.uniform(0.01, 1.0, ROWS),
+            rewards=features @ theta + rng.standard_normal(ROWS),
+            contexts=dict(zip(range(first, first + ROWS, STEP), sets, strict=True)),
+        )
+
+
+def bare(paths: list[str]) -> FloatArray:
+    """Read the columns that an update reads, and multiply once a part."""
+    gram = np.zeros((DIM, DIM))
+    for path in paths:
+        table = parquet.read_table(path, columns=log_schema(DIM).names, use_threads=False)
+        features = table["features"].combine_chunks().flatten().to_numpy().reshape(-1, DIM)
+        gram += features.T @ features
+    return gram
+
+
+def against_reading(paths: list[str], rounds: int) -> Iterator[Row]:
+    rows = len(paths) * ROWS
+    here = deployed(rows)
+    learned = update(here, paths)
+    np.testing.assert_allclose(learned.deployment.summaries[0].stats[0].gram, bare(paths), rtol=1e-9, atol=1e-6)
+    assert learned.report.used == rows
+    assert learned.report.absent_sets == 0
+    seconds = in_turn(rounds, lambda: update(here, paths), lambda: bare(paths)) / rows * 1e9
+    ratio = float(np.median(seconds[:, 0] / seconds[:, 1]))
+    ours, theirs = np.median(seconds, axis=0)
+    yield Row(
+        what=f"update, {len(paths)} parts, {rows:,} rows, d = {DIM}, learning included, against reading the same "
+        "columns with pyarrow and one matrix product a part",
+        measured=f"{ours:.0f} ns against {theirs:.0f} ns a row",
+        ratio=f"{ratio:.2f}×",
+        needed="at most 1.5×",
+        holds=ratio <= 1.5,
+    )
+
+
+def peak(folder: Path, parts: int) -> float:
+    """Peak memory in MiB of an update in a process of its own."""
+    script = (
+        "import re, sys; from rareswitch.log import Deployment, find_parts, update; rows = int(sys.argv[2]); "
+        f"here = Deployment.begin('foresight', dim={DIM}, horizon=4 * rows, grid=[rows, 2 * rows, 4 * rows]); "
+        f"done = update(here, find_parts([sys.argv[1]])[: rows // {ROWS}]); assert done.report.used == rows; "
+        "print(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1])"  # a child inherits its ru_maxrss
+    )
+    command = [sys.executable, "-c", script, str(folder / "*.parquet"), str(parts * ROWS)]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout) / 1024
+
+
+def memory(folder: Path, parts: int) -> Iterator[Row]:
+    few, many = peak(folder, parts // 10), peak(folder, parts)
+    yield Row(
+        what=f"peak memory of an update from {parts * ROWS:,} rows against {parts * ROWS // 10:,}, d = {DIM}",
+        measured=f"{many:.0f} MiB against {few:.0f} MiB",
+        ratio=f"{many / few:.2f}×",
+        needed="at most 1.1×",
+        holds=many <= 1.1 * few,
+    )
+
+
+def processes(paths: list[str], rounds: int) -> Iterator[Row]:
+    function = partial(read_part, learner=deployed(len(paths) * ROWS).learner)
+    with Processes(1) as one, Processes(2) as two:
+        seconds = in_turn(rounds, lambda: list(one.map(function, paths)), lambda: list(two.map(function, paths)))
+    ratio = float(np.median(seconds[:, 0] / seconds[:, 1]))
+    slow, fast = np.median(seconds, axis=0)
+    yield Row(
+        what=f"the map of {len(paths)} parts, {len(paths) * ROWS:,} rows: two processes against one "
+        f"({available_cores()} cores)",
+        measured=f"{fast:.2f} s against {slow:.2f} s",
+        ratio=f"{ratio:.2f}×",
+        needed="1.5×",
+        holds=ratio >= 1.5,
+    )
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    compared, parts, rounds = (16, 40, 3) if quick else (64, 200, 11)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_log(folder, parts)
+        paths = find_parts([folder / "*.parquet"])[:compared]
+        yield from against_reading(paths, rounds)
+        yield from processes(paths, rounds)
+        yield from memory(folder, parts)
+
+
+def main() -> int:
+    options = arguments(__doc__).parse_args()
+    return report("The update from logs", rows(options.quick), options.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""``rareswitch play``: a deployed policy in a simulated world, to have a log to learn from."""
+
+import argparse
+import os
+from typing import Any
+
+from rareswitch.cli.begin import described
+from rareswitch.env import make_world
+from rareswitch.log import Deployment
+from rareswitch.sim.play import play
+from rareswitch.sim.progress import Progress
+
+ARMS = 20
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command and its options."""
+    parser = commands.add_parser(
+        "play",
+        help="let a deployed policy make its decisions in a simulated world, and write the log",
+        description=(
+            "Let the current policy of a deployment make the decisions of its batch in a simulated world, and write "
+            "them as parts of a log, as your servers would."
+        ),
+    )
+    parser.add_argument("--policy", required=True, metavar="FOLDER", help="the deployment")
+    parser.add_argument("--env", default="gaussian", metavar="WORLD", help="see rareswitch simulate (default gaussian)")
+    parser.add_argument("--arms", type=int, help=f"arms in a set (default: the deployment's, or {ARMS})")
+    parser.add_argument("--noise", type=float, default=0.5, help="σ of the rewards (default 0.5)")
+    parser.add_argument("--seed", type=int, default=0, help="keys the world and the decisions (default 0)")
+    parser.add_argument("--parts", type=int, default=4, help="files of the log (default 4)")
+    parser.add_argument("--out", required=True, metavar="FOLDER", help="for the parts; made if it is not there")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the log and say how to go on."""
+    deployment = Deployment.load(options.policy)
+    learner = deployment.learner
+    arms = deployment.settings.get("arms", ARMS) if options.arms is None else options.arms
+    world = make_world(options.env, dim=learner.dim, arms=arms, noise=options.noise, horizon=learner.horizon)
+    with Progress(learner.stop - learner.start, "playing", quiet=options.quiet) as bar:
+        paths = play(
+            deployment,
+            world,
+            seed=options.seed,
+            folder=options.out,
+            parts=options.parts,
+            progress=bar.update,
+        )
+    pattern = os.path.join(options.out, f"part-{learner.updates:04d}-*.parquet")
+    print(f"{described(deployment)}\n{len(paths)} parts written; learn from them with: --log '{pattern}'")
+    return 0
