@@ -91,6 +91,8 @@ def parts(horizon: int, count: int) -> Iterator[Row]:
     for scale in (0.0, 1.0):
         with changed(planning, SCALES=(scale,)):
             yield row(f"not planned, scale {scale:g} but in the last batch", regrets(horizon, seeds))
+    with changed(planning, STAGES=2):
+        yield row("all batches after the next played as one", regrets(horizon, seeds))
     with changed(planning, TRUTHS=64):
         yield row("64 truths", regrets(horizon, seeds))
     with changed(room, posterior=told):
@@ -156,7 +158,7 @@ def rows(quick: bool) -> Iterator[Row]:
     yield from update_time()
     yield from pace(200_000 if quick else 10_000_000)
     yield from many_arms(3 if quick else 20)
-    yield from parts(10_000 if quick else 100_000, 1 if quick else 4)
+    yield from parts(10_000 if quick else 100_000, 1 if quick else 8)
 
 
 def main() -> int:

@@ -86,15 +86,11 @@ def prospects(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], s
             cost += length * regret
             if later < len(lengths) - 1:
                 share = length / chosen.shape[1]
-                gained = share * chosen.transpose(0, 2, 1) @ chosen
+                columns = chosen.transpose(0, 2, 1)
+                gained = share * columns @ chosen
                 shock = shocks[later - 1].reshape(truth_count, count)[:, : chosen.shape[1], None]
-                moments = (
-                    moments
-                    + (
-                        gained @ truths[:, :, None]
-                        + np.sqrt(share) * belief.noise * (chosen.transpose(0, 2, 1) @ shock)
-                    )[:, :, 0]
-                )
+                noise = np.sqrt(share) * belief.noise * (columns @ shock)
+                moments = moments + (gained @ truths[:, :, None] + noise)[:, :, 0]
                 precisions = precisions + gained
         found.append(Plan(scale=scale, cost=cost))
     return found
