@@ -47,17 +47,18 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run with each number of agents and print tables or JSON."""
     find_learner(options.learner)
-    for agents in options.agents:
-        whole("agents", agents)
+    numbers = list(dict.fromkeys(options.agents))
+    for agents in numbers:
+        whole("agents", agents, high=options.horizon)
     world = make_world(options.env, dim=options.dim, arms=options.arms, noise=options.noise, horizon=options.horizon)
     make = Maker(name=options.learner, settings={}, noise=options.noise)
     shared: list[Collaboration] = []
     stepped: list[tuple[int, Run]] = []
     with (
         make_engine(options.engine) as engine,
-        Progress(options.horizon * len(options.agents), "playing", quiet=options.quiet) as bar,
+        Progress(options.horizon * len(numbers), "playing", quiet=options.quiet) as bar,
     ):
-        for k, agents in enumerate(dict.fromkeys(options.agents)):
+        for k, agents in enumerate(numbers):
             learner = make(world, options.horizon, options.seed)
 
             def show(made: int, before: int = k * options.horizon, agents: int = agents) -> None:

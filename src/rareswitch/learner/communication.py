@@ -5,9 +5,8 @@ are added along one binary tree over these cells. Agents play whole cells and se
 policy that is learned is then the same, bit for bit, however many agents there are and in whatever order they report.
 """
 
-from collections.abc import Iterable
+import hashlib
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +23,8 @@ from rareswitch.validation import FloatArray, whole
 CELLS = 4096
 """A batch of fewer than twice as many decisions has cells of one; a longer one has so many cells to twice as many."""
 SCHEMA = 1
+DIGEST = 32
+"""Bytes of a SHA-256."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +52,19 @@ class Subtrees:
             both = left.summary + right.summary
             self.nodes[-2:] = [Node(level=left.level + 1, index=left.index // 2, summary=both)]
 
+    @staticmethod
+    def cut(share: "Share") -> list[tuple[int, int]]:
+        """Level and index of the largest subtrees of a share, from left to right."""
+        first, stop = ((at - share.learner.start + share.cell - 1) // share.cell for at in (share.start, share.stop))
+        found = []
+        while first < stop:
+            level = 0
+            while first % (2 << level) == 0 and first + (2 << level) <= stop:
+                level += 1
+            found.append((level, first >> level))
+            first += 1 << level
+        return found
+
     def total(self) -> Summary:
         """All of them: where the batch ends, a node may have no right neighbour."""
         total = self.nodes[-1].summary
@@ -67,7 +81,11 @@ class Report:
     nodes: tuple[Node, ...]
 
     def to_bytes(self) -> bytes:
-        """What crosses the wire."""
+        """What crosses the wire: the report, and the SHA-256 of it in front."""
+        content = self._content()
+        return hashlib.sha256(content).digest() + content
+
+    def _content(self) -> bytes:
         meta = {
             "schema": SCHEMA,
             "agent": self.agent,
@@ -89,8 +107,10 @@ class Report:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """What was sent."""
+        if hashlib.sha256(data[DIGEST:]).digest() != data[:DIGEST]:
+            raise FileFormatError("not an agent's report, or one that was damaged on the way: its hash is another.")
         try:
-            meta, tensors = unpack(data)
+            meta, tensors = unpack(data[DIGEST:])
             if meta["schema"] != SCHEMA:
                 raise FileFormatError(f"reports have schema {SCHEMA}; this one has {meta['schema']!r}.")
             nodes, taken = [], 0
@@ -100,14 +120,11 @@ class Report:
                     at = slice(taken, taken := taken + entry["sampled"])
                     sample = ContextSets(tensors["contexts"][at], tensors["alive"][at] != 0.0)
                 nodes.append(_rebuild(entry, meta["policy"], k, tensors, sample))
-            report = cls(agent=meta["agent"], nodes=tuple(nodes))
-            if report.to_bytes() != data:
-                raise FileFormatError("the report is not in canonical form: it was changed on the way.")
+            return cls(agent=meta["agent"], nodes=tuple(nodes))
         except FileFormatError:
             raise
         except (InputError, ValueError, TypeError, KeyError, AttributeError, IndexError, ArithmeticError) as error:
             raise FileFormatError(f"not an agent's report, or a damaged one ({error}).") from error
-        return report
 
 
 def _describe(node: Node) -> dict[str, Any]:
@@ -148,6 +165,11 @@ class Share:
     """
 
     def __init__(self, learner: Learner, agent: int, agents: int) -> None:
+        if not learner.fixed_ends:
+            raise UnsuitableError(
+                f"{learner.name} changes its policy when it has seen enough, not after a batch that could be shared "
+                "beforehand. Let agents act together at each step instead: simulate(..., agents=A)."
+            )
         self.learner = learner
         self.agent = whole("agent", agent, low=0)
         if agent >= whole("agents", agents):
@@ -210,11 +232,7 @@ class CommunicationRound:
     """
 
     def __init__(self, learner: Learner, agents: int) -> None:
-        if not learner.fixed_ends:
-            raise UnsuitableError(
-                f"{learner.name} changes its policy when it has seen enough, not after a batch that could be shared "
-                "beforehand. Let agents act together at each step instead: simulate(..., agents=A)."
-            )
+        Share(learner, 0, agents)  # refuses learners whose batches cannot be shared
         if whole("agents", agents) > learner.horizon:
             raise ParameterError(
                 f"there are {agents} agents for {learner.horizon} decisions, so some would never play. Use at most "
@@ -233,19 +251,44 @@ class CommunicationRound:
         """Bytes received so far."""
         return sum(map(len, self._reports.values()))
 
-    def add(self, report: Report | bytes) -> None:
-        """Take a report. The same one again changes nothing."""
-        data = report if isinstance(report, bytes) else report.to_bytes()
-        found = Report.from_bytes(data) if isinstance(report, bytes) else report
-        share = Share(self.learner, found.agent, self.agents)
-        covered = _covered(found.nodes)
-        if covered != ((share.start, share.stop) if share.stop > share.start else None):
-            raise BatchError(
-                f"agent {found.agent} of {self.agents} plays the decisions {share.start} to {share.stop - 1}; its "
-                f"report covers {covered}."
-            )
+    def add(self, report: Report | bytes | bytearray) -> None:
+        """Take a report, unless it is not of this round. The same one again changes nothing."""
+        data = report.to_bytes() if isinstance(report, Report) else bytes(report)
+        found = Report.from_bytes(data)
+        self._check(found)
         if self._reports.setdefault(found.agent, data) != data:
             raise BatchError(f"agent {found.agent} has sent two reports of the same round that differ.")
+
+    def _check(self, report: Report) -> None:
+        """Refuse a report that is not what this agent has to say in this round."""
+        learner, share = self.learner, Share(self.learner, report.agent, self.agents)
+        told = f"the report of agent {report.agent} of {self.agents}"
+        reached = share.start
+        nothing = learner.statistics(np.empty(0, dtype=np.int64), np.empty((0, learner.dim)), np.empty(0))
+        dims = [stats.dim for stats in nothing]
+        if [(node.level, node.index) for node in report.nodes] != Subtrees.cut(share):
+            raise BatchError(
+                f"{told} is not about its share of this round, the {share.stop - share.start} decisions from "
+                f"{share.start} on."
+            )
+        for node in report.nodes:
+            summary = node.summary
+            if summary.policy_id != learner.policy.id:
+                raise BatchError(
+                    f"{told} is of policy {summary.policy_id[:12]}…; this round is of {learner.policy.id[:12]}…."
+                )
+            stop = min(share.stop, learner.start + ((node.index + 1) << node.level) * share.cell)
+            numbers = np.arange(reached, stop)
+            sampled = 0 if summary.sample is None else len(summary.sample)
+            fits = (summary.start, summary.stop) == (reached, stop) and [stats.dim for stats in summary.stats] == dims
+            if not fits or any(stats.count > len(numbers) for stats in summary.stats):
+                raise BatchError(f"{told} does not fit: its sums are not of the decisions {reached} to {stop - 1}.")
+            if sampled != learner.sampled(numbers).sum():
+                raise BatchError(
+                    f"{told} has {sampled} context sets for the decisions {reached} to {stop - 1}, of which "
+                    f"{learner.sampled(numbers).sum()} are sampled."
+                )
+            reached = stop
 
     def finish(self) -> Policy:
         """End the round: add up what came, in the order of the decisions, and make the next policy."""
@@ -267,9 +310,3 @@ def cell_size(start: int, stop: int) -> int:
     (1, 2, 16)
     """
     return max(1, (stop - start) // CELLS)
-
-
-def _covered(nodes: Iterable[Node]) -> tuple[int, int] | None:
-    spans = [(node.summary.start, node.summary.stop) for node in nodes]
-    joined = all(left[1] == right[0] for left, right in pairwise(spans))
-    return (spans[0][0], spans[-1][1]) if spans and joined else None

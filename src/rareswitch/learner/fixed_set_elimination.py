@@ -9,10 +9,13 @@ from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal
 from rareswitch.errors import UnsuitableError
 from rareswitch.learner.batch_linucb_kw import BatchLinUCBKW
-from rareswitch.learner.feedback import Feedback, Summary
+from rareswitch.learner.feedback import Summary
 from rareswitch.learner.grids import Grid, growing_grid
 from rareswitch.policy import Policy
 from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets
+
+SAMPLE = 64
+"""Sets of a batch that are compared, so that one that changes is noticed."""
 
 
 class FixedSetElimination(BatchLinUCBKW):
@@ -41,11 +44,7 @@ class FixedSetElimination(BatchLinUCBKW):
         _one_set(sets.contexts, sets.alive)
 
     def _sampled(self, offsets: IntArray) -> BoolArray:
-        return np.asarray(offsets == 0)
-
-    def _sample(self, feedback: Feedback) -> ContextSets | None:
-        # of every stretch, so that a set that changes between two is noticed
-        return ContextSets(feedback.sets.contexts[:1], feedback.sets.alive[:1])
+        return np.asarray(offsets % -(-(self.stop - self.start) // SAMPLE) == 0)
 
     def _kept(self, offered: ContextSets, survivors: BoolArray) -> ContextSets:
         return offered

@@ -135,7 +135,7 @@ def simulate(
 def check_match(learner: Learner, world: World) -> None:
     """Refuse a learner that has begun a run, or is for other contexts than the world has."""
     if learner.start or learner.done:
-        raise InputError("simulate needs a fresh learner; this one has begun a run already. Make a new one.")
+        raise InputError("a run needs a fresh learner; this one has begun a run already. Make a new one.")
     if world.dim != learner.dim or world.arms > learner.arms:
         raise InputError(
             f"the learner is for at most {learner.arms} arms in {learner.dim} dimensions, the world has {world.arms} "

@@ -34,9 +34,9 @@ def test_tables(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--agents", "0"], "agents must be at least 1; got 0"),
-        (["--agents", "601"], "601 agents for 600 decisions"),
-        (["--learner", "oful", "--agents", "601"], "601 agents for 600 decisions"),
+        (["--agents", "0"], "agents must be between 1 and 600; got 0"),
+        (["--agents", "2", "601"], "agents must be between 1 and 600; got 601"),
+        (["--learner", "oful", "--agents", "601"], "agents must be between 1 and 600; got 601"),
         (["--learner", "nobody"], "nobody"),
         (["--engine", "cloud"], "cloud"),
     ],

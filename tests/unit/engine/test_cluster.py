@@ -120,6 +120,7 @@ def test_a_single_worker_has_one_thread_ignores_ctrl_c_and_ends(monkeypatch: pyt
 
 def test_a_cluster_that_is_there_is_used_and_left(dask: Dask) -> None:
     address = dask._cluster.scheduler_address
+    dask._client.wait_for_workers(2, timeout=60)  # one may still be starting in the place of one that was killed
     for name in (f"dask:{address}", f"dask:{address.removeprefix('tcp://')}"):
         with make_engine(name) as engine:
             assert isinstance(engine, Dask)

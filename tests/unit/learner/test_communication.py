@@ -1,5 +1,6 @@
 """Shares, reports and rounds: the same sums however a batch is shared."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,11 +18,13 @@ from rareswitch.learner import (
     Learner,
     Report,
     Share,
+    Summary,
     SupLinUCB,
     communication,
     make_learner,
 )
 from rareswitch.learner.communication import Node, Subtrees, cell_size
+from rareswitch.stats import Stats
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
 
@@ -132,12 +135,6 @@ def test_a_truncated_report_is_refused(cut: int) -> None:
         Report.from_bytes(report(fresh(), 0, 2).to_bytes()[:cut])
 
 
-def test_a_changed_report_is_refused() -> None:
-    data = report(fresh(), 0, 2).to_bytes()
-    with pytest.raises(FileFormatError, match="report"):
-        Report.from_bytes(data.replace(b'"agent', b'"aGent', 1))
-
-
 def test_a_round_waits_for_all() -> None:
     learner = fresh()
     meeting = CommunicationRound(learner, 3)
@@ -156,37 +153,84 @@ def test_a_report_that_comes_twice_counts_once() -> None:
     assert meeting.finish().id == learn(1)[0]
 
 
+def changed(node: Node, **facts: Any) -> Node:
+    own = {name: facts.pop(name) for name in ("level", "index") if name in facts}
+    return replace(node, summary=replace(node.summary, **facts), **own)
+
+
 def test_reports_that_do_not_fit_are_refused() -> None:
+    """Each before it is taken, so that the right one can still come."""
     learner = fresh()
     meeting = CommunicationRound(learner, 2)
-    first = report(learner, 0, 2)
-    meeting.add(first)
-    with pytest.raises(BatchError, match="two reports of the same round that differ"):
-        meeting.add(Report(agent=0, nodes=(*first.nodes[:-1], _louder(first.nodes[-1]))))
-    with pytest.raises(BatchError, match="agent 1 of 2 plays the decisions"):
-        meeting.add(Report(agent=1, nodes=first.nodes))
+    right = report(learner, 0, 2)
+    *others, last = right.nodes
+    twice = tuple(one + one for one in last.summary.stats)
+    for nodes, words in (
+        ([changed(node, policy_id="f" * 64) for node in right.nodes], "is of policy ffffffffffff…; this round is of"),
+        ([*others, changed(last, level=last.level + 1)], "is not about its share of this round"),
+        ([*others, changed(last, index=last.index + 1)], "is not about its share of this round"),
+        (others, "is not about its share of this round"),
+        ([*others, changed(last, stats=twice)], "its sums are not of the decisions"),
+        ([*others, changed(last, stop=last.summary.stop + 1)], "its sums are not of the decisions"),
+        ([changed(node, stats=(Stats.zero(4),)) for node in right.nodes], "its sums are not of the decisions"),
+        ([*others, changed(last, sample=None)], "has 0 context sets for the decisions"),
+    ):
+        with pytest.raises(BatchError, match=words):
+            meeting.add(Report(agent=0, nodes=tuple(nodes)))
+    with pytest.raises(BatchError, match="agent 1 of 2 is not about its share"):
+        meeting.add(Report(agent=1, nodes=right.nodes))
     with pytest.raises(ParameterError, match="numbered from 0 to 1; got 2"):
-        meeting.add(Report(agent=2, nodes=first.nodes))
+        meeting.add(Report(agent=2, nodes=right.nodes))
+    assert meeting.waiting == (0, 1)
+    meeting.add(bytearray(right.to_bytes()))
+    louder = replace(last.summary.stats[0], square_sum=last.summary.stats[0].square_sum + 1.0)
+    with pytest.raises(BatchError, match="two reports of the same round that differ"):
+        meeting.add(Report(agent=0, nodes=(*others, changed(last, stats=(louder,)))))
+    meeting.add(report(learner, 1, 2))
+    assert meeting.finish().id == learn(1)[0]
 
 
-def _louder(node: Node) -> Node:
-    stats = tuple(one + one for one in node.summary.stats)
-    summary = node.summary
-    return Node(
-        level=node.level,
-        index=node.index,
-        summary=type(summary)(
-            start=summary.start, stop=summary.stop, policy_id=summary.policy_id, stats=stats, sample=summary.sample
-        ),
-    )
+def test_no_flipped_bit_gets_through() -> None:
+    data = report(fresh(), 0, 2).to_bytes()
+    rng = np.random.default_rng(3)
+    for at in rng.integers(0, len(data), 40):
+        flipped = bytearray(data)
+        flipped[at] ^= 1 << int(rng.integers(8))
+        with pytest.raises(FileFormatError, match="damaged on the way"):
+            Report.from_bytes(bytes(flipped))
 
 
-def test_an_agent_plays_its_share_in_order() -> None:
-    learner = fresh()
-    share = Share(learner, 1, 2)
-    with pytest.raises(BatchError, match="the next is"):
-        share.add(feedback(learner, share.start + 1, share.stop))
-    with pytest.raises(BatchError, match="it has played up to"):
+def test_a_report_of_another_schema_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(communication, "SCHEMA", 2)
+    data = report(fresh(), 0, 2).to_bytes()
+    monkeypatch.undo()
+    with pytest.raises(FileFormatError, match="schema 1; this one has 2"):
+        Report.from_bytes(data)
+
+
+@pytest.mark.parametrize(("agents", "length"), [(1, 7), (3, 100), (5, 64), (64, 1000), (7, 20_000)])
+def test_shares_are_cut_as_they_are_sent(agents: int, length: int) -> None:
+    learner = BatchLinUCBKW(dim=3, arms=5, horizon=30_000)
+    learner.start, learner.stop = 5, 5 + length
+    nothing = Summary(start=0, stop=0, policy_id="", stats=(), sample=None)
+    for agent in range(agents):
+        share, trees = Share(learner, agent, agents), Subtrees()
+        for first in range(share.start, share.stop, share.cell):
+            at = replace(nothing, start=first, stop=min(share.stop, first + share.cell))
+            trees.add(Node(level=0, index=(first - 5) // share.cell, summary=at))
+        assert Subtrees.cut(share) == [(node.level, node.index) for node in trees.nodes]
+
+
+def test_an_agent_plays_its_share_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(communication, "CELLS", 10)
+    learner = BatchLinUCBKW(dim=3, arms=5, horizon=3000, noise=0.5)
+    share = Share(learner, 0, 2)
+    assert share.cell > 1
+    for first, stop in ((1, share.cell), (0, share.cell + 1), (0, share.stop + share.cell)):
+        with pytest.raises(BatchError, match=f"in multiples of {share.cell}; the next is 0, got {first} to {stop - 1}"):
+            share.add(feedback(learner, first, stop))
+    share.add(feedback(learner, 0, share.cell))
+    with pytest.raises(BatchError, match=f"it has played up to {share.cell - 1}"):
         share.report()
 
 
@@ -194,6 +238,8 @@ def test_who_cannot_share() -> None:
     for learner in (OFUL(dim=3, arms=5, horizon=100), SupLinUCB(dim=3, arms=5, horizon=100)):
         with pytest.raises(UnsuitableError, match="when it has seen enough"):
             CommunicationRound(learner, 2)
+        with pytest.raises(UnsuitableError, match="when it has seen enough"):
+            Share(learner, 0, 2)
     with pytest.raises(ParameterError, match="agents must be at least 1"):
         CommunicationRound(fresh(), 0)
     with pytest.raises(ParameterError, match="3001 agents for 3000 decisions"):
