@@ -21,7 +21,7 @@ def add_parser(commands: Any) -> None:
         ),
         epilog="See rareswitch learners; those that change at every step or by growth cannot be deployed.",
     )
-    parser.add_argument("learner", nargs="?", default="foresight", metavar="LEARNER", help="default: foresight")
+    parser.add_argument("--learner", default="foresight", metavar="NAME", help="default: foresight")
     parser.add_argument("--dim", type=int, required=True, help="features of an arm")
     parser.add_argument("--horizon", type=count_option, required=True, metavar="T", help="decisions in all")
     parser.add_argument("--arms", type=int, help="most arms in a set (foresight: any number by default)")

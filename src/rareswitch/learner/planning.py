@@ -20,7 +20,7 @@ TRUTH_NUMBERS = 1 << 19
 """The most entries of their precision matrices: with many features there are fewer truths, at least 64."""
 DRAWS = 64
 STAGES = 5
-"""Batches that are told apart in the look-ahead; those after them are played as one."""
+"""Batches of the look-ahead, of which the last stands for all that remain: they are played as one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,8 @@ def prospects(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], s
 
     Batches take turns on two halves of the sets, because what was learned on some sets is best known on those.
     """
-    lengths = [*lengths[: STAGES - 1], *([sum(lengths[STAGES - 1 :])] if len(lengths) >= STAGES else [])]
+    if len(lengths) > STAGES:
+        lengths = [*lengths[: STAGES - 1], sum(lengths[STAGES - 1 :])]
     dim = len(belief.estimate)
     truth_count = max(64, min(TRUTHS, TRUTH_NUMBERS // dim**2))
     z = normals(seed, "plan", update, 1, (2 * truth_count + DRAWS) * dim).reshape(-1, dim)

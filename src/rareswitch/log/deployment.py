@@ -82,12 +82,10 @@ class Deployment:
             ``grid`` may be a list of batch ends.
         """
         plain = {key: _plain(name, key, value) for key, value in settings.items()}
-        try:
-            learner = _made(name, plain)
-        except TypeError as error:
-            takes = ", ".join(sorted(find_learner(name).takes))
-            raise ParameterError(f"{name} cannot be made of these settings ({error}). It takes {takes}.") from error
-        return cls(name=name, settings=plain, learner=learner)
+        needed = {"dim", "horizon"} if name == "foresight" else {"dim", "horizon", "arms"}
+        for key in sorted(needed & find_learner(name).takes - plain.keys()):
+            raise ParameterError(f"{name} needs {key}, and it was not given: {key}=…, or --{key} on the command line.")
+        return cls(name=name, settings=plain, learner=_made(name, plain))
 
     @property
     def policy(self) -> Policy:

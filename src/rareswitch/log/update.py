@@ -121,7 +121,7 @@ def update(
     engine
         Where parts are read; here by default.
     incomplete
-        Whether to learn although decisions of the batch are not in the log.
+        Whether to learn although decisions of the batch are not in the log, or have rows that contradict each other.
     progress
         Called with the number of parts that were read, and how many will be as far as is known.
 
@@ -159,7 +159,7 @@ def update(
     _check_policy(reducer, deployment)
     reducer.leave_out_copies()
     absent = learner.stop - learner.start - reducer.held.count
-    if absent and not incomplete:
+    if (absent or reducer.conflicting) and not incomplete:
         raise _incomplete(reducer, absent)
     stats = reducer.total()
     if not any(part.count for part in stats):
@@ -235,12 +235,19 @@ def _check_policy(reducer: Reducer, deployment: Deployment) -> None:
 
 def _incomplete(reducer: Reducer, absent: int) -> BatchError:
     learner = reducer.learner
-    first = reducer.held.absent(_SHOWN)
-    more = f" and {absent - len(first)} more" if absent > len(first) else ""
+    faults = []
+    if absent:
+        first = reducer.held.absent(_SHOWN)
+        more = f" and {absent - len(first)} more" if absent > len(first) else ""
+        faults.append(f"{absent} not in the log ({', '.join(map(str, first))}{more})")
+    if reducer.conflicting:
+        faults.append(f"{reducer.conflicting} with rows that contradict each other")
     outside = sum(report.outside for report in reducer.reports)
-    note = f" (It has {outside} rows of this policy with other decision numbers.)" if outside else ""
+    others = sum(reducer.others.values())
+    notes = f" The log also has {outside} rows of this policy with other decision numbers." if outside else ""
+    notes += f" The log also has {others} rows of other policies." if others else ""
     return BatchError(
-        f"the batch is not complete: {absent} of its {learner.stop - learner.start} decisions, {learner.start} to "
-        f"{learner.stop - 1}, are not in the log: {', '.join(map(str, first))}{more}.{note} Wait for the other parts, "
-        "or learn without these decisions: --incomplete, incomplete=True."
+        f"the batch is not complete: of its {learner.stop - learner.start} decisions, {learner.start} to "
+        f"{learner.stop - 1}, {' and '.join(faults)}.{notes} Mend the log, or learn without these decisions: "
+        "--incomplete, incomplete=True."
     )

@@ -21,6 +21,6 @@ def update_table(report: Report) -> str:
         ("  whose rows contradict each other: left out", report.conflicting),
         ("  that are not in the log", report.absent),
         ("context sets that were wanted", report.sets + report.absent_sets),
-        ("  that are not in the log", report.absent_sets),
+        ("  that are not in the log, or contradicted", report.absent_sets),
     ]
     return table(["what", "count"], [[what, f"{count:,}"] for what, count in rows])

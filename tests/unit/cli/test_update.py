@@ -67,7 +67,7 @@ def test_begin_play_and_update_twice(here: Path, capsys: pytest.CaptureFixture[s
 def test_a_run_comes_to_its_end(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sizes = ["--dim", "2", "--arms", "3", "--horizon", "60", "--ends", "30", "60"]
     given = ["--noise", "0.5", "--delta", "0.1", "--confidence", "1"]
-    done(capsys, "begin", "batch-linucb-kw", *sizes, *given, "--out", "d0")
+    done(capsys, "begin", "--learner", "batch-linucb-kw", *sizes, *given, "--out", "d0")
     settings = {"dim": 2, "arms": 3, "horizon": 60, "grid": [30, 60], "noise": 0.5, "delta": 0.1, "confidence": 1.0}
     assert Deployment.load("d0").settings == settings
     for batch in range(2):
@@ -81,7 +81,7 @@ def test_a_run_comes_to_its_end(here: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_settings_of_foresight(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--intercept", "--floor", "0.01", "--seed", "4"]
-    done(capsys, "begin", "foresight", "--dim", "3", "--horizon", "500", *given, "--out", "d")
+    done(capsys, "begin", "--learner", "foresight", "--dim", "3", "--horizon", "500", *given, "--out", "d")
     assert Deployment.load("d").settings == {"dim": 3, "horizon": 500, "intercept": True, "floor": 0.01, "seed": 4}
 
 
@@ -100,7 +100,7 @@ def test_an_incomplete_log(here: Path, capsys: pytest.CaptureFixture[str]) -> No
     done(capsys, "play", "--policy", "one", "--out", "logs")
     Path("logs/part-0001-0002.parquet").unlink()
     common = ("update", "--log", "logs/*", "--policy", "one", "--out", "two")
-    assert "the batch is not complete: 3 of its 12 decisions" in refused(capsys, *common)
+    assert "of its 12 decisions, 0 to 11, 3 not in the log (3, 4, 5)" in refused(capsys, *common)
     assert not Path("two").exists()
     assert "  that are not in the log" in done(capsys, *common, "--incomplete")
     assert Deployment.load("two").learner.updates == 2
@@ -116,8 +116,14 @@ def test_bad_input_gives_one_line_and_status_2(here: Path, capsys: pytest.Captur
         (("update", *log, "--policy", "nowhere", *out), "nowhere: not the folder of a deployment"),
         (("update", *log, *policy, "--out", "one"), "one: exists already, and a deployment is never overwritten"),
         (("begin", "--dim", "3", "--horizon", "1e3", "--out", "one"), "exists already"),
-        (("begin", "oful", "--dim", "3", "--arms", "4", "--horizon", "1e3", *out), "oful decides by looking at each"),
-        (("begin", "batch-linucb-kw", "--dim", "3", "--horizon", "1e3", *out), "'arms'"),
+        (
+            ("begin", "--learner", "oful", "--dim", "3", "--arms", "4", "--horizon", "1e3", *out),
+            "oful decides by looking at each",
+        ),
+        (
+            ("begin", "--learner", "batch-linucb-kw", "--dim", "3", "--horizon", "1e3", *out),
+            "batch-linucb-kw needs arms",
+        ),
         (("begin", "--dim", "0", "--horizon", "1e3", *out), "dim must be at least 1"),
         (("begin", "--dim", "3", "--horizon", "1e3", "--noise", "1", *out), "foresight does not take noise"),
         (("play", *policy, "--env", "mars", "--out", "more"), "there is no world 'mars'"),

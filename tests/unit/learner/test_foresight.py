@@ -16,7 +16,8 @@ from rareswitch.learner import Feedback, Foresight, Posterior, StaticGrid, fores
 from rareswitch.learner.foresight import centred
 from rareswitch.learner.planning import SCALES, Plan, Stage, plan, prospects
 from rareswitch.policy import Blend, PosteriorDraws
-from rareswitch.rng import uniforms
+from rareswitch.policy.elimination import inverse_root
+from rareswitch.rng import normals, uniforms
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray
 
@@ -161,6 +162,60 @@ def test_prospects_match_a_slow_look_ahead() -> None:
             costs.append(lost + lengths[-1] * float((values.max(axis=1) - values[np.arange(200), chosen]).mean()))
         spread = np.std(costs, ddof=1) * (1 / math.sqrt(300) + 1 / math.sqrt(512))
         assert abs(np.mean(costs) - found[scale]) <= 5 * spread
+
+
+def slow_prospects(belief: Posterior, sets: ContextSets, lengths: list[int], seed: int, update: int) -> list[float]:
+    """The look-ahead truth by truth and batch by batch, with the same random numbers."""
+    dim, truths = len(belief.estimate), 512
+    if len(lengths) > 5:
+        lengths = [*lengths[:4], sum(lengths[4:])]
+    z = normals(seed, "plan", update, 1, (2 * truths + 64) * dim).reshape(-1, dim)
+    values, vectors = np.linalg.eigh(belief.precision)
+    root = inverse_root(belief.precision)
+    np.testing.assert_allclose(root.T @ root, (vectors / values) @ vectors.T)
+    halves = [sets.contexts[0::2], sets.contexts[1::2]]
+    shocks = normals(seed, "plan later", update, len(lengths) - 1, truths * len(halves[0]))
+    costs = []
+    for scale in SCALES:
+        draws = [belief.estimate + scale * belief.noise * row @ root for row in (z[-64:] if scale else z[-1:])]
+        information = np.zeros((dim, dim))
+        for x in halves[0]:
+            for drawn in draws:
+                arm = x[(x @ drawn).argmax()]
+                information += lengths[0] / (len(halves[0]) * len(draws)) * np.outer(arm, arm)
+        spread, axes = np.linalg.eigh(information)
+        half_power = axes * np.sqrt(np.maximum(spread, 0.0))
+        total = 0.0
+        for j in range(truths):
+            truth = belief.estimate + belief.noise * z[j] @ root
+            for x in halves[0]:
+                lost = sum(float((x @ truth).max() - x[(x @ drawn).argmax()] @ truth) for drawn in draws)
+                total += lengths[0] * lost / (len(halves[0]) * len(draws)) / truths
+            precision = belief.precision + information
+            moment = belief.precision @ belief.estimate + information @ truth
+            moment = moment + belief.noise * half_power @ z[truths + j]
+            for later, length in enumerate(lengths[1:], start=1):
+                here = halves[later % 2]
+                estimate = np.linalg.solve(precision, moment)
+                for s, x in enumerate(here):
+                    arm = x[(x @ estimate).argmax()]
+                    total += length / len(here) * float((x @ truth).max() - arm @ truth) / truths
+                    if later < len(lengths) - 1:
+                        share = length / len(here)
+                        shock = shocks[later - 1].reshape(truths, -1)[j, s]
+                        precision = precision + share * np.outer(arm, arm)
+                        moment = moment + (share * arm @ truth + math.sqrt(share) * belief.noise * shock) * arm
+        costs.append(total)
+    return costs
+
+
+def test_prospects_are_worked_out_exactly() -> None:
+    """Six batches, of which the last two are played as one, and an odd number of sets."""
+    belief = Posterior(estimate=np.array([0.2, 0.1]), precision=np.diag([9.0, 4.0]), noise=0.5, ridge=1.0)
+    sets = Gaussian(dim=2, arms=3).draw(5, seed=1)
+    sample, lengths = ContextSets(sets.contexts, sets.alive), [3, 9, 20, 50, 100, 300]
+    found = prospects(belief, sample, lengths=lengths, seed=4, update=3)
+    np.testing.assert_allclose([p.cost for p in found], slow_prospects(belief, sample, lengths, 4, 3), rtol=1e-8)
 
 
 def test_a_greedy_batch_teaches_what_its_arms_teach() -> None:

@@ -113,7 +113,7 @@ def test_learners_whose_batches_end_where_features_say_are_refused(name: str) ->
     ("name", "settings", "words"),
     [
         ("ucb", {}, "there is no learner 'ucb'"),
-        ("batch-linucb-kw", {}, "cannot be made of these settings .*'arms'.* It takes arms"),
+        ("batch-linucb-kw", {}, "batch-linucb-kw needs arms, and it was not given"),
         ("foresight", {"noise": 0.5}, "foresight does not take noise"),
         ("foresight", {"floor": 2.0}, "floor must be"),
         ("foresight", {"floor": float("nan")}, "keeps its settings as JSON: floor of foresight"),

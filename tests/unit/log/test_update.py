@@ -283,14 +283,24 @@ def test_a_batch_that_is_not_complete_is_refused(tmp_path: Path) -> None:
     log = write_log(tmp_path, [[outside, *kept]], 3)
     missing = stop - start - len(kept)
     words = (
-        f"the batch is not complete: {missing} of its {stop - start} decisions, {start} to {stop - 1}, are not in the "
-        f"log: {start}, {start + 1}, {start + 2}, {start + 3}, {start + 4} and {missing - 5} more. (It has 1 rows of "
-        "this policy with other decision numbers.) Wait for the other parts, or learn without these decisions: --inc"
+        f"the batch is not complete: of its {stop - start} decisions, {start} to {stop - 1}, {missing} not in the log "
+        f"({start}, {start + 1}, {start + 2}, {start + 3}, {start + 4} and {missing - 5} more). The log also has 1 "
+        "rows of this policy with other decision numbers. Mend the log, or learn without these decisions: --incomplete"
     )
     with pytest.raises(BatchError) as caught:
         update(here, log)
     assert words in str(caught.value)
     assert update(here, log, incomplete=True).report.absent == missing
+
+
+def test_rows_that_contradict_each_other_are_not_passed_over(tmp_path: Path) -> None:
+    here = second("foresight")
+    rows = played(here)
+    foreign = replace(rows[0], policy=OTHERS[0])
+    log = write_log(tmp_path, [rows, [replace(rows[7], reward=9.0), foreign]], 3)
+    with pytest.raises(BatchError, match="1 with rows that contradict each other"):
+        update(here, log)
+    assert update(here, log, incomplete=True).report.conflicting == 1
 
 
 ROW = Row(decision=3, policy="", features=(0.1, 0.2, 0.3), propensity=0.5, reward=1.0, contexts=(0.1, 0.2, 0.3))
