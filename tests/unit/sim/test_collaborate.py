@@ -20,7 +20,9 @@ from rareswitch.learner import (
     Foresight,
     Learner,
     LinUCB,
+    PureExploitation,
     RarelySwitchSupLinUCB,
+    StaticGrid,
     make_learner,
 )
 from rareswitch.sim import Collaboration, collaborate, simulate
@@ -51,6 +53,13 @@ def test_agents_change_nothing_but_the_time(name: str) -> None:
         batches = np.diff([0, *one.run.batch_ends])
         assert [meeting.longest for meeting in many.meetings] == [-(-n // agents) for n in batches]
         assert len(many.meetings) == one.run.updates
+
+
+def test_the_longest_share_is_counted_in_cells() -> None:
+    """A batch of 20,000 decisions has 5,000 cells of 4: of three agents one plays 1667 of them."""
+    learner = PureExploitation(dim=3, arms=5, horizon=20_001, grid=StaticGrid(ends=(20_000, 20_001)))
+    found = collaborate(learner, WORLD, agents=3, seed=1)
+    assert [meeting.longest for meeting in found.meetings] == [4 * 1667, 1]
 
 
 def test_one_agent_is_a_simulated_run() -> None:

@@ -183,6 +183,17 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     assert len(load_runs(path)) == 2
 
 
+def test_each_run_is_kept_as_soon_as_it_is_finished(tmp_path: Path) -> None:
+    path, seen = tmp_path / "runs.parquet", []
+
+    def watch(world: World, horizon: int, seed: int) -> BatchedLearner:
+        seen.append(len(load_runs(path)))
+        return make(world, horizon, seed)
+
+    sweep({"a": watch}, {"w": WORLD}, horizons=[50], seeds=range(3), path=path)
+    assert seen == [0, 0, 1, 1, 2, 2]
+
+
 def test_results_files_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pyarrow as pa
     import pyarrow.parquet as parquet
