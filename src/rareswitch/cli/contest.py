@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rareswitch.cli.simulate import INTERRUPTED, add_engine, count_option
+from rareswitch.cli.simulate import add_engine, count_option, status
 from rareswitch.engine import make_engine
 from rareswitch.errors import FileFormatError
 from rareswitch.report.contest import contest_markdown, contest_text
@@ -98,11 +98,7 @@ def run(options: argparse.Namespace) -> int:
             print(line)
         if found.resumed and options.out:
             print(f"\n{found.resumed} of {len(found.runs)} runs were taken from {options.out}")
-    if found.interrupted:
-        kept = f"; they are in {options.out}" if options.out else ""
-        print(f"rareswitch: stopped after {len(found.runs)} finished runs{kept}.", file=sys.stderr)
-        return INTERRUPTED
-    return 0 if found.runs else 2
+    return status(found, options.out)
 
 
 def _say_skipped(found: Contest) -> None:

@@ -11,12 +11,13 @@ from rareswitch.design import GOptimal
 from rareswitch.engine import make_engine
 from rareswitch.env import WORLDS, NamedWorld, World
 from rareswitch.errors import ParameterError, UnsuitableError
-from rareswitch.learner import LEARNERS, Learner, find_learner, make_learner, recommend
+from rareswitch.learner import LEARNERS, Learner, find_learner, recommend
 from rareswitch.report.figures import check_target, save
 from rareswitch.report.run_plot import draw_runs
 from rareswitch.report.run_table import run_table
-from rareswitch.sim import LearnerFactory, Sweep, WorldFactory, sweep
+from rareswitch.sim import Contest, LearnerFactory, Sweep, WorldFactory, sweep
 from rareswitch.sim.simulate import check_length
+from rareswitch.sim.suiting import learner_for
 from rareswitch.validation import whole
 
 INTERRUPTED = 130
@@ -147,8 +148,13 @@ def _report(found: Sweep, options: argparse.Namespace) -> int:
         save(draw_runs(found.runs), options.plot)
         if not options.json:
             print(f"\npicture written to {options.plot}")
+    return status(found, options.out)
+
+
+def status(found: Sweep | Contest, out: str | None) -> int:
+    """What a command exits with; after Ctrl-C it says what is kept."""
     if found.interrupted:
-        kept = f"; they are in {options.out}" if options.out else ""
+        kept = f"; they are in {out}" if out else ""
         print(f"rareswitch: stopped after {len(found.runs)} finished runs{kept}.", file=sys.stderr)
         return INTERRUPTED
     return 0 if found.runs else 2
@@ -163,16 +169,7 @@ class Maker:
     noise: float
 
     def __call__(self, world: World, horizon: int, seed: int) -> Learner:
-        takes = find_learner(self.name).takes
-        return make_learner(
-            self.name,
-            dim=world.dim,
-            arms=world.arms,
-            horizon=horizon,
-            **self.settings,
-            **({"noise": getattr(world, "noise_scale", self.noise)} if "noise" in takes else {}),
-            **({"seed": seed} if "seed" in takes else {}),
-        )
+        return learner_for(world, self.name, horizon=horizon, seed=seed, noise=self.noise, **self.settings)
 
 
 def _factory(name: str, options: argparse.Namespace) -> LearnerFactory:

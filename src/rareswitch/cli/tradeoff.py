@@ -8,10 +8,11 @@ from typing import Any
 from rareswitch.cli.simulate import INTERRUPTED, confidence_option, count_option
 from rareswitch.env import World, make_world
 from rareswitch.learner import LEARNERS as KNOWN
-from rareswitch.learner import Learner, budget_settings, find_learner, make_learner
+from rareswitch.learner import Learner, budget_settings, find_learner
 from rareswitch.report.figures import check_target, save
 from rareswitch.report.tradeoff import draw_tradeoff, tradeoff_table
 from rareswitch.sim import CappedFactory, tradeoff
+from rareswitch.sim.suiting import learner_for
 from rareswitch.validation import whole
 
 SHOWN = ("oful", "rarely-switch-suplinucb", "linucb", "thompson")
@@ -97,15 +98,7 @@ def _factory(name: str, options: argparse.Namespace) -> CappedFactory:
 
     def make(cap: int | None, world: World, horizon: int, seed: int) -> Learner:
         plan = {} if cap is None else budget_settings(name, updates=cap, dim=world.dim, horizon=horizon)
-        return make_learner(
-            name,
-            dim=world.dim,
-            arms=world.arms,
-            horizon=horizon,
-            **({"confidence": confidence_option(options.confidence)} if "confidence" in takes else {}),
-            **({"noise": getattr(world, "noise_scale", options.noise)} if "noise" in takes else {}),
-            **({"seed": seed} if "seed" in takes else {}),
-            **plan,
-        )
+        told = {"confidence": confidence_option(options.confidence)} if "confidence" in takes else {}
+        return learner_for(world, name, horizon=horizon, seed=seed, noise=options.noise, **told, **plan)
 
     return make

@@ -12,8 +12,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from rareswitch.engine.engine import GRACE, MOST_WORKERS, POLL, Engine, Job, cores
-from rareswitch.engine.parcels import PROTOCOL, Dumps, attempt, packed, unpacked
+from rareswitch.engine.engine import GRACE, MOST_WORKERS, Engine, Job, cores
+from rareswitch.engine.parcels import PROTOCOL, Dumps, attempt, packed
+from rareswitch.engine.remote import RemoteJob
 from rareswitch.engine.spawning import check_importable, check_may_start, kept_environment, no_interrupt
 from rareswitch.errors import EngineError, MissingEngineError, ParameterError
 from rareswitch.validation import number, whole
@@ -229,18 +230,16 @@ class Dask(Engine):
                     os.kill(nanny.pid, signal.SIGKILL)
 
 
-class _Errand(Job[S, R]):
+class _Errand(RemoteJob[S, R]):
     """One map of a cluster. Dask gets no more shards than it has threads: it blames all that a lost worker had."""
 
     def __init__(self, engine: Dask, function: bytes, label: str) -> None:
+        super().__init__(function, label)
         self.engine = engine
-        self.function = function
-        self.label = label
         self.prefix = f"rareswitch-{uuid.uuid4().hex}"
         self.waiting: deque[tuple[int, bytes]] = deque()
         self.numbers: dict[str, int] = {}
         """Of the shards that were handed to Dask, by key."""
-        self.outcomes: dict[int, bytes | EngineError] = {}
 
     def submit(self, number: int, shard: S) -> None:
         try:
@@ -248,21 +247,8 @@ class _Errand(Job[S, R]):
         except EngineError as error:
             self.outcomes[number] = error
 
-    def result(self, number: int) -> R:
-        self._advance(timeout=0.0)
-        while number not in self.outcomes:
-            self._advance(timeout=POLL)
-        outcome = self.outcomes.pop(number)
-        if isinstance(outcome, EngineError):
-            raise outcome
-        result: R = unpacked(self._where(number), outcome)
-        return result
-
     def cancel(self) -> None:
         self.engine._abandon()
-
-    def _where(self, number: int) -> str:
-        return f"{self.label} {number}"
 
     def _advance(self, timeout: float) -> None:
         """Hand out shards, wait until something happens, and fetch all that are done."""

@@ -12,8 +12,9 @@ from multiprocessing.context import SpawnProcess
 from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
-from rareswitch.engine.engine import GRACE, MOST_WORKERS, POLL, Engine, Job, cores
-from rareswitch.engine.parcels import attempt, packed, unpacked
+from rareswitch.engine.engine import GRACE, MOST_WORKERS, Engine, Job, cores
+from rareswitch.engine.parcels import attempt, packed
+from rareswitch.engine.remote import RemoteJob
 from rareswitch.engine.spawning import (
     SINGLE_THREADED,
     WORKER,
@@ -155,21 +156,19 @@ class _Worker:
         return code or 0
 
 
-class _Shift(Job[S, R]):
+class _Shift(RemoteJob[S, R]):
     """One map of the processes."""
 
     def __init__(self, engine: Processes, function: bytes, label: str) -> None:
+        super().__init__(function, label)
         self.engine = engine
-        self.function = function
         self.token = object()
-        self.label = label
         self.shards: dict[int, bytes] = {}
         """Those without an outcome."""
         self.waiting: deque[int] = deque()
         """Those that no worker is at."""
         self.losses: Counter[int] = Counter()
         """How many workers died of a shard."""
-        self.outcomes: dict[int, bytes | EngineError] = {}
         self.stillborn = 0
 
     def submit(self, number: int, shard: S) -> None:
@@ -179,16 +178,6 @@ class _Shift(Job[S, R]):
             self.outcomes[number] = error
         else:
             self.waiting.append(number)
-
-    def result(self, number: int) -> R:
-        self._advance(timeout=0.0)
-        while number not in self.outcomes:
-            self._advance(timeout=POLL)
-        outcome = self.outcomes.pop(number)
-        if isinstance(outcome, EngineError):
-            raise outcome
-        result: R = unpacked(self._where(number), outcome)
-        return result
 
     def cancel(self) -> None:
         self.engine._dismiss(w for w in self.engine._staff if not w.intact)
@@ -200,9 +189,6 @@ class _Shift(Job[S, R]):
             for worker in busy:
                 if worker.connection in answers:
                     self._hear(worker)
-
-    def _where(self, number: int) -> str:
-        return f"{self.label} {number}"
 
     def _advance(self, timeout: float) -> None:
         """Give out shards, wait until a worker says something or dies, and take what there is."""

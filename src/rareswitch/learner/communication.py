@@ -7,18 +7,17 @@ policy that is learned is then the same, bit for bit, however many agents there 
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from rareswitch.contexts import ContextSets
-from rareswitch.errors import BatchError, FileFormatError, InputError, ParameterError, UnsuitableError
+from rareswitch.errors import BatchError, FileFormatError, ParameterError, UnsuitableError
 from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.learner.learner import Learner
+from rareswitch.learner.summary_files import DAMAGE, decode, encode
 from rareswitch.policy import Policy
-from rareswitch.stats import Stats
 from rareswitch.tensor_files import pack, unpack
-from rareswitch.validation import FloatArray, whole
+from rareswitch.validation import whole
 
 CELLS = 4096
 """A batch of fewer than twice as many decisions has cells of one; a longer one has so many cells to twice as many."""
@@ -86,23 +85,9 @@ class Report:
         return hashlib.sha256(content).digest() + content
 
     def _content(self) -> bytes:
-        meta = {
-            "schema": SCHEMA,
-            "agent": self.agent,
-            "policy": self.nodes[0].summary.policy_id if self.nodes else "",
-            "nodes": [_describe(node) for node in self.nodes],
-        }
-        summaries = [node.summary for node in self.nodes]
-        tensors: dict[str, FloatArray] = {}
-        if summaries:
-            tensors["gram"] = np.array([[s.gram for s in one.stats] for one in summaries])
-            tensors["moment"] = np.array([[s.moment for s in one.stats] for one in summaries])
-            tensors["squares"] = np.array([[s.square_sum for s in one.stats] for one in summaries])
-        samples = [one.sample for one in summaries if one.sample is not None]
-        if samples:
-            sample = ContextSets.concatenate(samples)
-            tensors |= {"contexts": sample.contexts, "alive": sample.alive.astype(np.float64)}
-        return pack(meta, tensors)
+        meta, tensors = encode([node.summary for node in self.nodes])
+        places = [[node.level, node.index] for node in self.nodes]
+        return pack({"schema": SCHEMA, "agent": self.agent, "nodes": places, **meta}, tensors)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -113,44 +98,15 @@ class Report:
             meta, tensors = unpack(data[DIGEST:])
             if meta["schema"] != SCHEMA:
                 raise FileFormatError(f"reports have schema {SCHEMA}; this one has {meta['schema']!r}.")
-            nodes, taken = [], 0
-            for k, entry in enumerate(meta["nodes"]):
-                sample = None
-                if entry["sampled"]:
-                    at = slice(taken, taken := taken + entry["sampled"])
-                    sample = ContextSets(tensors["contexts"][at], tensors["alive"][at] != 0.0)
-                nodes.append(_rebuild(entry, meta["policy"], k, tensors, sample))
-            return cls(agent=meta["agent"], nodes=tuple(nodes))
+            nodes = tuple(
+                Node(level=level, index=index, summary=summary)
+                for (level, index), summary in zip(meta["nodes"], decode(meta, tensors), strict=True)
+            )
+            return cls(agent=meta["agent"], nodes=nodes)
         except FileFormatError:
             raise
-        except (InputError, ValueError, TypeError, KeyError, AttributeError, IndexError, ArithmeticError) as error:
+        except DAMAGE as error:
             raise FileFormatError(f"not an agent's report, or a damaged one ({error}).") from error
-
-
-def _describe(node: Node) -> dict[str, Any]:
-    summary = node.summary
-    return {
-        "level": node.level,
-        "index": node.index,
-        "start": summary.start,
-        "stop": summary.stop,
-        "counts": [stats.count for stats in summary.stats],
-        "sampled": 0 if summary.sample is None else len(summary.sample),
-    }
-
-
-def _rebuild(entry: Any, policy_id: str, k: int, tensors: dict[str, FloatArray], sample: ContextSets | None) -> Node:
-    stats = tuple(
-        Stats(
-            gram=tensors["gram"][k, m],
-            moment=tensors["moment"][k, m],
-            count=count,
-            square_sum=float(tensors["squares"][k, m]),
-        )
-        for m, count in enumerate(entry["counts"])
-    )
-    summary = Summary(start=entry["start"], stop=entry["stop"], policy_id=policy_id, stats=stats, sample=sample)
-    return Node(level=entry["level"], index=entry["index"], summary=summary)
 
 
 class Share:

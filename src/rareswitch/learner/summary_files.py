@@ -1,34 +1,26 @@
 """Summaries as bytes: what an agent sends, and what is kept of a batch."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.errors import FileFormatError, InputError
+from rareswitch.errors import BatchError, FileFormatError, InputError
 from rareswitch.learner.feedback import Summary
 from rareswitch.stats import Stats
 from rareswitch.tensor_files import pack, unpack
 from rareswitch.validation import FloatArray
 
 SCHEMA = 1
+DAMAGE = (InputError, ValueError, TypeError, KeyError, AttributeError, IndexError, ArithmeticError)
+"""What decoding damaged data may raise."""
 
 
 def summary_to_bytes(summary: Summary) -> bytes:
     """The content of a summary file; equal summaries give equal bytes."""
-    meta = {
-        "schema": SCHEMA,
-        "start": summary.start,
-        "stop": summary.stop,
-        "policy": summary.policy_id,
-        "counts": [stats.count for stats in summary.stats],
-    }
-    tensors: dict[str, FloatArray] = {"squares": np.array([stats.square_sum for stats in summary.stats])}
-    for k, stats in enumerate(summary.stats):
-        tensors |= {f"stats.{k}.gram": stats.gram, f"stats.{k}.moment": stats.moment}
-    if summary.sample is not None:
-        tensors |= {"sample.contexts": summary.sample.contexts, "sample.alive": summary.sample.alive.astype(np.float64)}
-    return pack(meta, tensors)
+    meta, tensors = encode([summary])
+    return pack({"schema": SCHEMA, **meta}, tensors)
 
 
 def summary_from_bytes(data: bytes) -> Summary:
@@ -43,27 +35,63 @@ def summary_from_bytes(data: bytes) -> Summary:
         meta, tensors = unpack(data)
         if meta["schema"] != SCHEMA:
             raise FileFormatError(f"summaries have schema {SCHEMA}; this one has {meta['schema']!r}.")
-        summary = _decode(meta, tensors)
+        (summary,) = decode(meta, tensors)
         if summary_to_bytes(summary) != data:
             raise FileFormatError("the summary is not in canonical form: it was changed.")
     except FileFormatError:
         raise
-    except (InputError, ValueError, TypeError, KeyError, AttributeError, IndexError, ArithmeticError) as error:
+    except DAMAGE as error:
         raise FileFormatError(f"not a summary, or a damaged one ({error}).") from error
     return summary
 
 
-def _decode(meta: Any, tensors: dict[str, FloatArray]) -> Summary:
-    stats = tuple(
-        Stats(
-            gram=tensors[f"stats.{k}.gram"],
-            moment=tensors[f"stats.{k}.moment"],
-            count=count,
-            square_sum=float(tensors["squares"][k]),
+def encode(summaries: Sequence[Summary]) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+    """Summaries of one policy and learner as JSON-able data beside arrays, in which they are stacked."""
+    policies = {summary.policy_id for summary in summaries}
+    if len(policies) > 1:
+        raise BatchError(f"summaries of {len(policies)} policies cannot be sent together.")
+    meta = {
+        "policy": next(iter(policies), ""),
+        "summaries": [
+            {
+                "start": summary.start,
+                "stop": summary.stop,
+                "counts": [stats.count for stats in summary.stats],
+                "sampled": 0 if summary.sample is None else len(summary.sample),
+            }
+            for summary in summaries
+        ],
+    }
+    tensors: dict[str, FloatArray] = {}
+    if summaries:
+        tensors["gram"] = np.array([[stats.gram for stats in one.stats] for one in summaries])
+        tensors["moment"] = np.array([[stats.moment for stats in one.stats] for one in summaries])
+        tensors["squares"] = np.array([[stats.square_sum for stats in one.stats] for one in summaries])
+    samples = [one.sample for one in summaries if one.sample is not None]
+    if samples:
+        sample = ContextSets.concatenate(samples)
+        tensors |= {"contexts": sample.contexts, "alive": sample.alive.astype(np.float64)}
+    return meta, tensors
+
+
+def decode(meta: Any, tensors: dict[str, FloatArray]) -> list[Summary]:
+    """What :func:`encode` was given; any of :data:`DAMAGE` if it was not."""
+    found, taken = [], 0
+    for k, entry in enumerate(meta["summaries"]):
+        stats = tuple(
+            Stats(
+                gram=tensors["gram"][k, m],
+                moment=tensors["moment"][k, m],
+                count=count,
+                square_sum=float(tensors["squares"][k, m]),
+            )
+            for m, count in enumerate(entry["counts"])
         )
-        for k, count in enumerate(meta["counts"])
-    )
-    sample = None
-    if "sample.contexts" in tensors:
-        sample = ContextSets(tensors["sample.contexts"], tensors["sample.alive"] != 0.0)
-    return Summary(start=meta["start"], stop=meta["stop"], policy_id=meta["policy"], stats=stats, sample=sample)
+        sample = None
+        if entry["sampled"]:
+            at = slice(taken, taken := taken + entry["sampled"])
+            sample = ContextSets(tensors["contexts"][at], tensors["alive"][at] != 0.0)
+        found.append(
+            Summary(start=entry["start"], stop=entry["stop"], policy_id=meta["policy"], stats=stats, sample=sample)
+        )
+    return found

@@ -11,8 +11,9 @@ from rareswitch.design import GOptimal
 from rareswitch.engine import Engine
 from rareswitch.env import NamedWorld, World
 from rareswitch.errors import FileFormatError, InputError
-from rareswitch.learner import Grid, Learner, find_learner, geometric_grid, make_learner
+from rareswitch.learner import Grid, Learner, geometric_grid
 from rareswitch.sim.run import Run
+from rareswitch.sim.suiting import learner_for
 from rareswitch.sim.sweep import sweep
 
 Kind = Literal["adaptive", "rare", "other"]
@@ -62,17 +63,8 @@ class Entrant:
 
     def make(self, world: World, horizon: int, seed: int) -> Learner:
         """A fresh learner, which is told the noise of the world if it wants to know."""
-        takes = find_learner(self.learner).takes
-        return make_learner(
-            self.learner,
-            dim=world.dim,
-            arms=world.arms,
-            horizon=horizon,
-            **({"noise": getattr(world, "noise_scale", NOISE)} if "noise" in takes else {}),
-            **({"seed": seed} if "seed" in takes else {}),
-            **({} if self.grid is None else {"grid": self.grid(horizon)}),
-            **self.settings,
-        )
+        grid = {} if self.grid is None else {"grid": self.grid(horizon)}
+        return learner_for(world, self.learner, horizon=horizon, seed=seed, noise=NOISE, **grid, **self.settings)
 
 
 def _scaled(learner: str, kind: Kind, setting: str, **others: Any) -> dict[str, Entrant]:

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from rareswitch.env import World
-from rareswitch.errors import BatchError, FileFormatError, InputError
+from rareswitch.errors import BatchError, FileFormatError
 from rareswitch.learner import Learner
 from rareswitch.log import Deployment, LogWriter
-from rareswitch.sim.simulate import check_length, check_rounds, chunk_size
+from rareswitch.sim.simulate import check_length, check_rounds, check_sizes, chunk_size
 from rareswitch.validation import whole
 
 
@@ -50,11 +50,7 @@ def play(
     whole("parts", parts)
     if learner.done:
         raise BatchError("this run is over: its last batch has been learned from. Begin a new one.")
-    if world.dim != learner.dim or world.arms > learner.arms:
-        raise InputError(
-            f"the deployment is for at most {learner.arms} arms in {learner.dim} dimensions, the world has "
-            f"{world.arms} in {world.dim}."
-        )
+    check_sizes(learner, world)
     check_length(world, learner.stop)
     parts = min(parts, learner.stop - learner.start)
     ends = np.linspace(learner.start, learner.stop, parts + 1).astype(np.int64).tolist()

@@ -136,12 +136,17 @@ def check_match(learner: Learner, world: World) -> None:
     """Refuse a learner that has begun a run, or is for other contexts than the world has."""
     if learner.start or learner.done:
         raise InputError("a run needs a fresh learner; this one has begun a run already. Make a new one.")
+    check_sizes(learner, world)
+    check_length(world, learner.horizon)
+
+
+def check_sizes(learner: Learner, world: World) -> None:
+    """Refuse a world with other features than the learner is for, or more arms."""
     if world.dim != learner.dim or world.arms > learner.arms:
         raise InputError(
             f"the learner is for at most {learner.arms} arms in {learner.dim} dimensions, the world has {world.arms} "
             f"in {world.dim}."
         )
-    check_length(world, learner.horizon)
 
 
 def check_length(world: World, horizon: int) -> None:
