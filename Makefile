@@ -61,8 +61,9 @@ $(PEERS)/installed: pyproject.toml benchmarks/peers-requirements.txt
 	@$(PEERS)/bin/python -m pip install $(PIP_FLAGS) --editable '.[parquet,data]' --requirement benchmarks/peers-requirements.txt
 	@touch $@
 
-peers: $(PEERS)/installed ## The contest against other libraries, an hour or so. DATA=folder adds MovieLens
-	@$(PEERS)/bin/python benchmarks/contest_peers.py $(if $(DATA),--data '$(DATA)') --out docs/contest-peers.md
+peers: $(PEERS)/installed ## The contest against other libraries, an hour or so. DATA=folder adds MovieLens; SEEDS=20 HORIZON=100000
+	@$(PEERS)/bin/python benchmarks/contest_peers.py $(if $(DATA),--data '$(DATA)') $(if $(SEEDS),--seeds $(SEEDS)) \
+		$(if $(HORIZON),--horizon $(HORIZON)) --out docs/contest-peers.md
 
 clean: ## Remove environments and caches
 	@rm -rf $(VENV) $(BENCH) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png
