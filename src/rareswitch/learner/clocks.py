@@ -3,11 +3,9 @@
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from rareswitch.errors import ParameterError
 from rareswitch.learner.grids import Grid
-from rareswitch.validation import FloatArray, whole
+from rareswitch.validation import whole
 
 TOLERANCE = 1e-9
 """A determinant that has grown to C·(1 - TOLERANCE) has grown to C, so that exact ties do not hang on rounding."""
@@ -75,8 +73,3 @@ def furthest(factor: float, ridge: float, agents: int) -> float:
     It is C and what one time step adds: each of its decisions, in the unit ball, lets it grow by at most 1 + 1/λ.
     """
     return math.log(factor) + agents * math.log1p(1.0 / ridge) + TOLERANCE
-
-
-def log_growth(precision: FloatArray, ridge: float) -> float:
-    """ln(det Λ/ridge^d) of a precision Λ (d, d), at least 0."""
-    return max(0.0, float(np.linalg.slogdet(precision / ridge)[1]))

@@ -12,11 +12,11 @@ from typing import Self
 import numpy as np
 
 from rareswitch.errors import BatchError, FileFormatError, ParameterError, UnsuitableError
+from rareswitch.files import pack, unpack
 from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.learner.learner import Learner
 from rareswitch.learner.summary_files import DAMAGE, decode, encode
 from rareswitch.policy import Policy
-from rareswitch.tensor_files import pack, unpack
 from rareswitch.validation import whole
 
 CELLS = 4096

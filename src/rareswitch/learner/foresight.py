@@ -9,14 +9,13 @@ from rareswitch.confidence import SelfNormalized
 from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal, Sampler
 from rareswitch.errors import ParameterError
-from rareswitch.learner.clocks import log_growth
 from rareswitch.learner.evidence import Posterior, posterior
 from rareswitch.learner.feedback import Summary
 from rareswitch.learner.grids import StaticGrid, geometric_grid
 from rareswitch.learner.learner import Learner
 from rareswitch.learner.planning import TRUTHS, Plan, plan
+from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
-from rareswitch.policy.elimination import inverse_root
 from rareswitch.rng import normals
 from rareswitch.stats import Stats
 from rareswitch.validation import BoolArray, FloatArray, IntArray, number, whole

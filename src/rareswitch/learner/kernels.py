@@ -5,36 +5,10 @@ import math
 import numpy as np
 
 from rareswitch.lanes import add_rows, compiled, lane_zeros, padded
+from rareswitch.linalg import absorb
 from rareswitch.policy.kernels import gather, highest, largest, pass_layers, workspace
 
 padded_length = compiled(padded)
-
-
-@compiled
-def absorb(root, x, image, sums):  # type: ignore[no-untyped-def]
-    """Turn ``root`` = L⁻¹ (d, d), lower triangular, LLᵀ = Λ, into that of Λ + xxᵀ; the growth 1 + xᵀΛ⁻¹x of det Λ.
-
-    The factor of I + vvᵀ is known in closed form: with v = L⁻¹x and s_i = 1 + Σ_{j ≤ i} v_j², row i becomes
-    √(s_{i-1}/s_i)·row_i - v_i/√(s_{i-1}·s_i)·Σ_{j < i} v_j·row_j. ``image`` (d,) and ``sums`` (d,) are scratch.
-    """
-    dim = root.shape[0]
-    for i in range(dim):
-        total = 0.0
-        for j in range(i + 1):
-            total += root[i, j] * x[j]
-        image[i] = total
-        sums[i] = 0.0
-    before = 1.0
-    for i in range(dim):
-        after = before + image[i] * image[i]
-        keep = math.sqrt(before / after)
-        take = image[i] / math.sqrt(before * after)
-        for j in range(i + 1):
-            old = root[i, j]
-            root[i, j] = keep * old - take * sums[j]
-            sums[j] += image[i] * old
-        before = after
-    return before
 
 
 @compiled

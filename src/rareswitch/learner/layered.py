@@ -11,8 +11,8 @@ from rareswitch.learner.clocks import TOLERANCE, furthest
 from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.learner.kernels import first_growth
 from rareswitch.learner.learner import Learner
+from rareswitch.linalg import inverse_root
 from rareswitch.policy import Layered, Policy
-from rareswitch.policy.elimination import inverse_root
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray, IntArray, Sets
 

@@ -4,12 +4,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rareswitch.learner.clocks import EveryStep, log_growth
+from rareswitch.learner.clocks import EveryStep
 from rareswitch.learner.kernels import walk_optimist
 from rareswitch.learner.pooled import PooledLearner
 from rareswitch.learner.walking import Walk, Walker
+from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Optimistic, Policy
-from rareswitch.policy.elimination import inverse_root
 from rareswitch.validation import FloatArray, Sets
 
 

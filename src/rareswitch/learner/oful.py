@@ -8,8 +8,8 @@ from rareswitch.learner.clocks import TOLERANCE, DeterminantGrowth
 from rareswitch.learner.kernels import advance_optimist
 from rareswitch.learner.linucb import LinUCB
 from rareswitch.learner.walking import Advance, GrowthWalker
+from rareswitch.linalg import inverse_root
 from rareswitch.policy import Optimistic
-from rareswitch.policy.elimination import inverse_root
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray, IntArray, Sets
 

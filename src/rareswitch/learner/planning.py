@@ -8,7 +8,7 @@ import numpy as np
 from rareswitch.contexts import ContextSets
 from rareswitch.learner.evidence import Posterior
 from rareswitch.learner.kernels import best_columns
-from rareswitch.policy.elimination import inverse_root
+from rareswitch.linalg import half_power, inverse_root
 from rareswitch.rng import normals
 from rareswitch.validation import BoolArray, FloatArray, IntArray, read_only
 
@@ -76,7 +76,7 @@ def prospects(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], s
         draws = belief.estimate + scale * belief.noise * (z[-DRAWS:] if scale else z[-1:]) @ root
         now, information = halves[0].explore(draws)
         information = lengths[0] * information
-        noise = z[truth_count : 2 * truth_count] @ _half_power(information).T
+        noise = z[truth_count : 2 * truth_count] @ half_power(information).T
         moments = belief.precision @ belief.estimate + truths @ information + belief.noise * noise
         precisions = np.broadcast_to(belief.precision + information, (truth_count, dim, dim))
         cost = lengths[0] * now
@@ -139,9 +139,3 @@ def _best_arms(contexts: FloatArray, alive: BoolArray, parameters: FloatArray) -
     chosen = np.zeros((count, len(parameters)), dtype=np.int64)
     best_columns(read_only(scores), alive, np.empty(len(parameters)), chosen)
     return chosen
-
-
-def _half_power(matrix: FloatArray) -> FloatArray:
-    """(d, d) a root h of a positive semidefinite matrix: hhᵀ is the matrix."""
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

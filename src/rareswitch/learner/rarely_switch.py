@@ -7,12 +7,12 @@ import numpy as np
 
 from rareswitch.confidence import ConfidenceMode, self_normalized
 from rareswitch.confidence import confidence as independent
-from rareswitch.learner.clocks import TOLERANCE, growth_factor, log_growth, most_switches
+from rareswitch.learner.clocks import TOLERANCE, growth_factor, most_switches
 from rareswitch.learner.kernels import advance_layers
 from rareswitch.learner.layered import LayeredLearner
 from rareswitch.learner.walking import Advance, GrowthWalker
+from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Elimination, Layered, Policy
-from rareswitch.policy.elimination import inverse_root
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray, IntArray, Sets, number, whole
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import BatchError, FileFormatError, InputError
+from rareswitch.files import pack, unpack
 from rareswitch.learner.feedback import Summary
 from rareswitch.stats import Stats
-from rareswitch.tensor_files import pack, unpack
 from rareswitch.validation import FloatArray
 
 SCHEMA = 1

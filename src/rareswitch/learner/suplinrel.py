@@ -8,6 +8,7 @@ import numpy as np
 from rareswitch.confidence import Confidence, ConfidenceMode
 from rareswitch.errors import ParameterError
 from rareswitch.learner.suplinucb import SupLinUCB
+from rareswitch.linalg import lower_triangular
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray, number, whole
 
@@ -78,9 +79,3 @@ def truncated(stats: Stats, multiplier: float, norm: float) -> tuple[FloatArray,
     root = multiplier * lower_triangular(scaled[:, None] * vectors.T)
     tail = norm * lower_triangular(np.where(known, 0.0, 1.0)[:, None] * vectors.T)
     return inverse @ stats.moment, root, tail
-
-
-def lower_triangular(matrix: FloatArray) -> FloatArray:
-    """A lower triangular R with ‖R·x‖ = ‖matrix·x‖ for every x."""
-    upper: FloatArray = np.linalg.qr(matrix[:, ::-1]).R
-    return np.ascontiguousarray(np.tril(upper[::-1, ::-1]))

@@ -9,8 +9,8 @@ from rareswitch.confidence import Confidence, ConfidenceMode, confidence
 from rareswitch.learner.kernels import walk_layers
 from rareswitch.learner.layered import LayeredLearner
 from rareswitch.learner.walking import Walk, Walker
+from rareswitch.linalg import inverse_root
 from rareswitch.policy import Layered, Policy
-from rareswitch.policy.elimination import inverse_root
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray, Sets, number, whole
 

@@ -8,8 +8,8 @@ from rareswitch.learner.clocks import EveryStep
 from rareswitch.learner.kernels import walk_sampler
 from rareswitch.learner.pooled import PooledLearner
 from rareswitch.learner.walking import Walk, Walker
+from rareswitch.linalg import inverse_root
 from rareswitch.policy import Policy, PosteriorDraws
-from rareswitch.policy.elimination import inverse_root
 from rareswitch.rng import normals
 from rareswitch.validation import FloatArray, Sets, number, whole
 

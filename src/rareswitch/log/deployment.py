@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
+from rareswitch.files import canonical_json, read_whole, write_whole
 from rareswitch.learner import (
     DeterminantGrowth,
     EveryStep,
@@ -31,7 +32,6 @@ from rareswitch.policy import Policy, load_policy
 from rareswitch.policy.encoding import encode
 from rareswitch.policy.files import to_bytes
 from rareswitch.policy.signing import Key
-from rareswitch.tensor_files import canonical_json, read_whole, write_whole
 from rareswitch.version import __version__
 
 SCHEMA = 1

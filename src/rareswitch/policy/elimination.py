@@ -6,8 +6,8 @@ from typing import Any, Self
 import numpy as np
 
 from rareswitch.errors import ShapeError
-from rareswitch.policy.kernels import triangular_inverse
-from rareswitch.validation import FloatArray, finite_array, frozen, number, read_only, vector
+from rareswitch.linalg import inverse_root
+from rareswitch.validation import FloatArray, finite_array, frozen, number, vector
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -43,12 +43,3 @@ class Elimination:
     def dim(self) -> int:
         """Number of features."""
         return len(self.estimate)
-
-
-def inverse_root(precision: FloatArray) -> FloatArray:
-    """L⁻¹ (d, d), lower triangular, where LLᵀ = ``precision``."""
-    lower = np.linalg.cholesky(precision)
-    inverse = np.zeros_like(lower)
-    # not LAPACK's, which hands even the smallest matrices to several threads, and these wait for each other
-    triangular_inverse(read_only(np.ascontiguousarray(lower)), inverse)
-    return inverse

@@ -8,13 +8,13 @@ import numpy as np
 
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
 from rareswitch.errors import FileFormatError, InputError
+from rareswitch.files import canonical_json
 from rareswitch.policy.blend import Blend
 from rareswitch.policy.elimination import Elimination
 from rareswitch.policy.inverse_gap import InverseGap
 from rareswitch.policy.layered import Layered
 from rareswitch.policy.optimism import Optimistic
 from rareswitch.policy.posterior import PosteriorDraws
-from rareswitch.tensor_files import canonical_json
 from rareswitch.validation import FloatArray
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from rareswitch.errors import FileFormatError
+from rareswitch.files import pack, read_whole, unpack, write_whole
 from rareswitch.policy.encoding import decode, encode
 from rareswitch.policy.policy import Policy
 from rareswitch.policy.signing import Key, sign, verify
-from rareswitch.tensor_files import pack, read_whole, unpack, write_whole
 
 SCHEMA = 1
 

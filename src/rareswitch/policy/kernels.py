@@ -64,19 +64,6 @@ def eliminate(contexts, alive, estimates, roots, survivors, counts):  # type: ig
 
 
 @compiled
-def triangular_inverse(lower, inverse):  # type: ignore[no-untyped-def]
-    """``inverse`` (d, d), zero before, becomes that of the lower triangular matrix ``lower``."""
-    dim = lower.shape[0]
-    for i in range(dim):
-        for k in range(i):
-            for j in range(k + 1):
-                inverse[i, j] -= lower[i, k] * inverse[k, j]
-        for j in range(i):
-            inverse[i, j] /= lower[i, i]
-        inverse[i, i] = 1.0 / lower[i, i]
-
-
-@compiled
 def widest(contexts, alive, root, widths):  # type: ignore[no-untyped-def]
     """``widths`` (n,) becomes the largest ‖root·x‖ over the living arms of each set; root lower triangular."""
     n, arm_count, dim = contexts.shape

@@ -1,12 +1,12 @@
 """Runs in one Parquet file, written whole or not at all."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rareswitch.errors import FileFormatError, MissingExtraError
+from rareswitch.errors import FileFormatError
+from rareswitch.files import pyarrow, replacing
 from rareswitch.sim.run import Run
 
 SCALARS = ("learner", "world", "horizon", "seed", "regret", "updates", "seconds")
@@ -16,24 +16,18 @@ FORMAT = b"rareswitch-runs-1"
 
 def save_runs(runs: dict[str, Run], path: str | Path) -> None:
     """Write runs under their keys, replacing the file at once."""
-    pa, parquet = _pyarrow()
-    path = Path(path)
+    pa, parquet = pyarrow()
     columns: dict[str, Any] = {"key": list(runs)}
     columns |= {name: [getattr(run, name) for run in runs.values()] for name in SCALARS}
     columns |= {name: [getattr(run, name).tolist() for run in runs.values()] for name in LISTS}
     table = pa.table(columns).replace_schema_metadata({b"format": FORMAT})
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with replacing(path) as temporary:
         parquet.write_table(table, temporary)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise FileFormatError(f"{path}: cannot be written ({error.strerror or error}).") from error
 
 
 def load_runs(path: str | Path) -> dict[str, Run]:
     """The runs of a file by their keys."""
-    pa, parquet = _pyarrow()
+    pa, parquet = pyarrow()
     try:
         # read at once: the file may be replaced by a sweep that is under way
         table = parquet.read_table(pa.BufferReader(Path(path).read_bytes()))
@@ -46,14 +40,3 @@ def load_runs(path: str | Path) -> dict[str, Run]:
         values: dict[str, Any] = {name: row[name] for name in SCALARS}
         runs[row["key"]] = Run(**values | {name: np.array(row[name]) for name in LISTS})
     return runs
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise MissingExtraError(
-            "results are kept in Parquet. Install what it needs with: pip install 'rareswitch[parquet]'"
-        ) from error
-    return pa, parquet

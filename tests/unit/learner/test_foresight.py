@@ -15,8 +15,8 @@ from rareswitch.errors import BatchError, ParameterError
 from rareswitch.learner import Feedback, Foresight, Posterior, StaticGrid, foresight, geometric_grid, posterior
 from rareswitch.learner.foresight import centred
 from rareswitch.learner.planning import SCALES, Plan, Stage, plan, prospects
+from rareswitch.linalg import inverse_root
 from rareswitch.policy import Blend, PosteriorDraws
-from rareswitch.policy.elimination import inverse_root
 from rareswitch.rng import normals, uniforms
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray

@@ -23,9 +23,8 @@ from rareswitch.learner import (
     geometric_grid,
     make_learner,
 )
-from rareswitch.learner.suplinrel import lower_triangular
+from rareswitch.linalg import inverse_root, lower_triangular
 from rareswitch.policy import Layered, Optimistic
-from rareswitch.policy.elimination import inverse_root
 from rareswitch.sim.simulate import potential_rewards
 from rareswitch.sim.tally import Tally
 from rareswitch.validation import FloatArray

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import BatchError, FileFormatError, InputError, ParameterError, UnsuitableError
+from rareswitch.files import canonical_json
 from rareswitch.learner import LEARNERS, Summary, custom_grid, geometric_grid, summary_to_bytes
 from rareswitch.log import Deployment
 from rareswitch.policy import HmacKey, load_policy, save_policy
 from rareswitch.stats import Stats
-from rareswitch.tensor_files import canonical_json
 from reference.logs import played, recount
 
 DEPLOYABLE = {

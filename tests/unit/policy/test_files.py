@@ -12,10 +12,10 @@ import safetensors.numpy
 from rareswitch.design import GOptimal, MixedSoftmax, Softmax, Uniform
 from rareswitch.distributions import Gaussian
 from rareswitch.errors import FileFormatError, InputError, MissingExtraError, ParameterError, ShapeError
+from rareswitch.files import pack, unpack
 from rareswitch.policy import Ed25519Key, Elimination, HmacKey, Policy, load_policy, save_policy
 from rareswitch.policy.encoding import KINDS
 from rareswitch.policy.files import from_bytes, to_bytes
-from rareswitch.tensor_files import pack, unpack
 
 SECRET = HmacKey(secret=b"0123456789abcdef")
 
