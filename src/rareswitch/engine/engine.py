@@ -1,41 +1,27 @@
 """What every engine does: map a function over shards and hand the results back in the order of the shards."""
 
+import contextlib
 import os
 import threading
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Generic, Self, TypeVar
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from itertools import count
+from typing import Any, Self, TypeVar
 
+from rareswitch.engine.pickling import packed, unpacked
 from rareswitch.errors import EngineError, ParameterError
+from rareswitch.validation import whole
 
 S = TypeVar("S")
 R = TypeVar("R")
-Shard = TypeVar("Shard", contravariant=True)
-Result = TypeVar("Result", covariant=True)
 
+#: Shards taken for each worker, counted from the one whose result is next: what bounds memory.
 AHEAD = 4
-"""Shards taken for each worker, counted from the one whose result is next: what bounds memory."""
 MOST_WORKERS = 1024
-POLL = 1.0
-"""Seconds after which workers are looked at even if none of them moved."""
+#: Seconds in which a shard of an abandoned map may end by itself, which spares the start of another worker.
 GRACE = 0.2
-"""Seconds in which a shard of an abandoned map may end by itself, which spares the start of another worker."""
-
-
-class Job(ABC, Generic[Shard, Result]):
-    """One map under way, as an engine carries it out."""
-
-    @abstractmethod
-    def submit(self, number: int, shard: Shard) -> None:
-        """Take a shard. What is wrong with it is raised by :meth:`result`."""
-
-    @abstractmethod
-    def result(self, number: int) -> Result:
-        """Wait for the result of a shard and forget it, or raise what its function raised."""
-
-    @abstractmethod
-    def cancel(self) -> None:
-        """Stop whatever still runs. Called at the end of every map, however it ended."""
 
 
 class Engine(ABC):
@@ -49,24 +35,28 @@ class Engine(ABC):
     <engine serial> [2, 3] 2
     """
 
-    workers: int
-    """How many shards run at the same time, at most."""
-    executions: int
-    """How often a shard was started since the engine was made, retries included."""
-    retries: int
-    """How many of these were because a worker was lost."""
+    _ahead = AHEAD
+    #: Makes of the function and of every shard, given what it is called, what :meth:`_start` takes.
+    _pack: Callable[..., Any] = staticmethod(packed)
+    #: Makes of a shard's name and its future the result, or raises what the function raised.
+    _unpack: Callable[..., Any] = staticmethod(unpacked)
 
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
+    def __init__(self, name: str, workers: int | None, tries: int = 3) -> None:
+        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        #: How many shards run at the same time, at most.
+        self.workers = processors if workers is None else whole("workers", workers, high=MOST_WORKERS)
+        #: What :func:`~rareswitch.engine.make_engine` takes for an engine like this one.
+        self.name = f"{name}:{self.workers}"
+        #: How many workers a shard may lose before it is given up.
+        self.tries = whole("tries", tries, high=1000)
+        #: How often a shard was started since the engine was made, retries included.
         self.executions = 0
+        #: How many of these were because a worker was lost.
         self.retries = 0
+        #: Of the latest map: futures of the shards that run; what :class:`_Map` knows of each.
+        self._running: dict[Future[Any], tuple[int, Any, int]] = {}
         self._closed = False
         self._free = threading.Lock()
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What :func:`~rareswitch.engine.make_engine` takes for an engine like this one."""
 
     def __repr__(self) -> str:
         return f"<engine {self.name}>"
@@ -99,73 +89,90 @@ class Engine(ABC):
         """
         if not callable(function):
             raise ParameterError(f"an engine maps a function over shards; got {function!r:.100} as the function.")
-        return self._in_order(function, iter(shards), label)
+        return _Map(self, iter(shards), label).results(function)
 
     def close(self) -> None:
-        """Stop what runs and let go of the workers. A closed engine maps no more; closing it again does nothing."""
+        """Stop what runs and end the workers. A closed engine maps no more; closing it again does nothing."""
         if not self._closed:
             self._closed = True
-            self._shut_down()
-
-    @property
-    def _window(self) -> int:
-        """How many shards are taken and not yet answered, at most."""
-        return AHEAD * max(1, self.workers)
+            self._stop(closing=True)
 
     @abstractmethod
-    def _job(self, function: Callable[[S], R], label: str) -> Job[S, R]:
-        """Get ready for a map."""
+    def _start(self, function: Any, shard: Any) -> Future[Any]:
+        """Start a shard. Called when fewer than ``workers`` shards run."""
+
+    def _check(self) -> None:  # noqa: B027
+        """See that there are workers. Called before the first shard, and when none was done for a while."""
+
+    def _losses(self, future: Future[Any]) -> tuple[int, str]:
+        """How many workers a shard lost, and how the last one ended. Called once for every future that is done."""
+        return 0, ""
 
     @abstractmethod
-    def _shut_down(self) -> None:
-        """Let go of the workers, once."""
+    def _stop(self, closing: bool) -> None:
+        """Stop the shards that run, at the end of every map, however it ended; and end all workers for closing."""
 
-    def _in_order(self, function: Callable[[S], R], shards: Iterator[S], label: str) -> Generator[R, None, None]:
-        self._check_open()
-        if not self._free.acquire(blocking=False):
-            raise EngineError(
-                f"the engine '{self.name}' carries out one map at a time and another is not finished. Use up its "
-                "results or close its iterator first, or make a second engine."
-            )
-        try:
-            job = self._job(function, label)
-            try:
-                yield from self._results(job, shards)
-            finally:
-                job.cancel()
-        finally:
-            self._free.release()
 
-    def _results(self, job: Job[S, R], shards: Iterator[S]) -> Generator[R, None, None]:
-        taken = given = 0
-        more = True
-        broken: Exception | None = None
-        while True:
-            while more and taken < given + self._window:
+class _Map:
+    """One map under way. A shard that waits or runs is its number, what was packed and how many workers it lost."""
+
+    def __init__(self, engine: Engine, shards: Iterator[Any], label: str) -> None:
+        self.engine, self.shards, self.label = engine, shards, label
+        self.waiting: deque[tuple[int, Any, int]] = deque()
+        self.done: dict[int, Future[Any]] = {}
+
+    def results(self, function: Any) -> Generator[Any, None, None]:
+        """Map the function. One map at a time, because shards that run are stopped when their map ends."""
+        if not self.engine._free.acquire(blocking=False):
+            told = f"the engine '{self.engine.name}' carries out one map at a time and another is not finished"
+            raise EngineError(f"{told}. Use up or close its iterator first, or make a second engine.")
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.engine._free.release)
+            stack.callback(self.engine._stop, closing=False)
+            self.engine._running.clear()
+            yield from self._in_order(self.engine._pack("the function", function))
+
+    def _in_order(self, function: Any) -> Generator[Any, None, None]:
+        taken, end = 0, None
+        for number in count():
+            while end is None and taken < number + self.engine._ahead * max(1, self.engine.workers):
                 try:
-                    shard = next(shards)
-                except StopIteration:
-                    more = False
-                except Exception as error:  # raised after the results of the shards before it, in every engine
-                    more, broken = False, error
-                else:
-                    job.submit(taken, shard)
+                    self.waiting.append((taken, self.engine._pack(f"{self.label} {taken}", next(self.shards)), 0))
                     taken += 1
-            if given == taken:
+                except Exception as error:  # also StopIteration; others are raised after the results before them
+                    end = error
+            if number == taken:
                 break
-            yield job.result(given)
-            self._check_open()
-            given += 1
-        if broken is not None:
-            raise broken
+            while not self._advance(function, number):
+                pass
+            yield self.engine._unpack(f"{self.label} {number}", self.done.pop(number))
+        if end is not None and not isinstance(end, StopIteration):
+            raise end
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise EngineError(f"the engine '{self.name}' is closed. Make a new one.")
+    def _advance(self, function: Any, number: int) -> bool:
+        """Wait for a shard, one second at most, and give more to workers that are free; whether this one is done."""
+        done, _ = wait(self.engine._running, 0.0 if number in self.done else 1.0, FIRST_COMPLETED)
+        if self.engine._closed:
+            raise EngineError(f"the engine '{self.engine.name}' is closed. Make a new one.")
+        for future in done:
+            self._settle(future, *self.engine._running.pop(future))
+        if not done and number not in self.done:
+            self.engine._check()
+        while self.waiting and len(self.engine._running) < self.engine.workers:
+            shard = self.waiting.popleft()
+            self.engine._running[self.engine._start(function, shard[1])] = shard
+            self.engine.executions += 1
+            self.engine.retries += shard[2] > 0
+        return number in self.done
 
-
-def cores() -> int:
-    """How many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    def _settle(self, future: Future[Any], number: int, packed: Any, before: int) -> None:
+        """Keep what came of a shard, or let it run again if its worker was lost."""
+        lost, end = self.engine._losses(future)
+        if lost and before + lost < self.engine.tries:
+            self.waiting.appendleft((number, packed, before + lost))
+            return
+        if lost:
+            told = f"{self.label} {number} lost its worker {before + lost} times; the last one {end}"
+            future = Future()
+            future.set_exception(EngineError(f"{told}. Make shards that need less memory, or debug with 'serial'."))
+        self.done[number] = future

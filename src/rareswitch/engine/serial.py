@@ -1,15 +1,10 @@
 """The engine that runs everything here."""
 
-import threading
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any
 
-from rareswitch.engine.engine import MOST_WORKERS, Engine, Job
+from rareswitch.engine.engine import MOST_WORKERS, Engine
 from rareswitch.validation import whole
-
-S = TypeVar("S")
-R = TypeVar("R")
 
 
 class Serial(Engine):
@@ -24,59 +19,25 @@ class Serial(Engine):
     <engine serial:2> [1, 2]
     """
 
+    _pack = staticmethod(lambda what, value: value)
+    _unpack = staticmethod(lambda where, future: future.result())
+
     def __init__(self, threads: int = 1) -> None:
-        super().__init__(workers=whole("threads", threads, high=MOST_WORKERS))
-        self._count = threading.Lock()
+        super().__init__("serial", whole("threads", threads, high=MOST_WORKERS))
+        if threads == 1:
+            self.name, self._ahead = "serial", 1
         self._pool = None if threads == 1 else ThreadPoolExecutor(threads, thread_name_prefix="rareswitch")
 
-    @property
-    def name(self) -> str:
-        return "serial" if self.workers == 1 else f"serial:{self.workers}"
-
-    @property
-    def _window(self) -> int:
-        return 1 if self._pool is None else super()._window
-
-    def _job(self, function: Callable[[S], R], label: str) -> Job[S, R]:
-        def counted(shard: S) -> R:
-            with self._count:
-                self.executions += 1
-            return function(shard)
-
-        return _Here(counted) if self._pool is None else _Threads(counted, self._pool)
-
-    def _shut_down(self) -> None:
+    def _start(self, function: Any, shard: Any) -> Future[Any]:
         if self._pool is not None:
+            return self._pool.submit(function, shard)
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(shard))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def _stop(self, closing: bool) -> None:
+        if closing and self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
-
-
-class _Here(Job[S, R]):
-    def __init__(self, function: Callable[[S], R]) -> None:
-        self.function = function
-        self.shards: dict[int, S] = {}
-
-    def submit(self, number: int, shard: S) -> None:
-        self.shards[number] = shard
-
-    def result(self, number: int) -> R:
-        return self.function(self.shards.pop(number))
-
-    def cancel(self) -> None:
-        self.shards.clear()
-
-
-class _Threads(Job[S, R]):
-    def __init__(self, function: Callable[[S], R], pool: ThreadPoolExecutor) -> None:
-        self.function = function
-        self.pool = pool
-        self.futures: dict[int, Future[R]] = {}
-
-    def submit(self, number: int, shard: S) -> None:
-        self.futures[number] = self.pool.submit(self.function, shard)
-
-    def result(self, number: int) -> R:
-        return self.futures.pop(number).result()
-
-    def cancel(self) -> None:
-        for future in self.futures.values():
-            future.cancel()

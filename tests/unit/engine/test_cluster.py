@@ -50,18 +50,19 @@ def test_nothing_listens_but_on_the_loopback(dask: Dask) -> None:
     assert set(heard) == {"127.0.0.1"}
 
 
-def test_messages_are_held_back_while_an_engine_is_open() -> None:
+def test_messages_are_held_back_while_an_engine_is_open(idle: str) -> None:
     logger = logging.getLogger("distributed")
     told = io.StringIO()
     handler = logging.StreamHandler(told)
     logger.addHandler(handler)
     try:
-        with cluster._no_messages():
-            logger.error("during")
+        with Dask(idle):
+            logger.getChild("scheduler").error("during")
         logger.error("after")
     finally:
         logger.removeHandler(handler)
-    assert told.getvalue() == "after\n"
+    assert "during" not in told.getvalue()
+    assert "after" in told.getvalue()
 
 
 def test_a_killed_worker_costs_its_shard_only(dask: Dask, tmp_path: Path) -> None:
@@ -69,10 +70,9 @@ def test_a_killed_worker_costs_its_shard_only(dask: Dask, tmp_path: Path) -> Non
     killer = work.Killer(tmp_path, lambda: dask.worker_pids)
     assert list(dask.map(partial(work.waits_once, str(tmp_path)), range(6))) == SQUARES
     assert killer.join()
-    executions = len(list(tmp_path.glob("run-*")))
-    assert 7 <= executions <= 8
-    assert executions <= dask.executions - started <= 8
-    assert 1 <= dask.retries - retried <= 2
+    assert 7 <= len(list(tmp_path.glob("run-*"))) <= 8
+    assert 7 <= dask.executions - started <= 8
+    assert dask.retries - retried == dask.executions - started - 6
 
 
 def test_a_shard_that_kills_every_worker_is_given_up(dask: Dask) -> None:
@@ -119,7 +119,7 @@ def test_a_single_worker_has_one_thread_ignores_ctrl_c_and_ends(monkeypatch: pyt
 
 
 def test_a_cluster_that_is_there_is_used_and_left(dask: Dask) -> None:
-    address = dask._cluster.scheduler_address
+    address = dask._client.cluster.scheduler_address
     dask._client.wait_for_workers(2, timeout=60)  # one may still be starting in the place of one that was killed
     for name in (f"dask:{address}", f"dask:{address.removeprefix('tcp://')}"):
         with make_engine(name) as engine:
@@ -151,7 +151,7 @@ def test_a_cluster_or_workers() -> None:
 
 def test_a_cluster_without_workers(idle: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "PATIENCE", 0.2)
-    with Dask(idle) as engine, pytest.raises(EngineError, match=r"has had no worker for 0.2 s. Start one with"):
+    with Dask(idle) as engine, pytest.raises(EngineError, match=r"has had no worker for 0.2 s .*Start it and"):
         next(engine.map(work.square, [1]))
 
 

@@ -26,7 +26,7 @@ def test_results_are_the_same_and_in_order(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("name", ["serial", "serial:4", "processes:4", "dask:4"])
-def test_more_workers_do_the_same_until_they_are_dismissed(name: str) -> None:
+def test_more_workers_do_the_same_until_they_are_closed(name: str) -> None:
     with make_engine(name) as made:
         work.check_order(made)
         under_way = made.map(work.square, range(1000))

@@ -66,7 +66,7 @@ def settings(number: int) -> tuple[str | None, ...]:
 
 
 def ignores_interrupt(number: int) -> bool:
-    return signal.getsignal(signal.SIGINT) is signal.SIG_IGN and not blocks_interrupt(number)
+    return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
 def blocks_interrupt(number: int) -> bool:
@@ -109,6 +109,27 @@ def dies_of_three(how: str, number: int) -> int:
         os.kill(os.getpid(), getattr(signal, how))
         time.sleep(PATIENCE)
     return number * number
+
+
+def dies_the_first_time(folder: str, number: int) -> int:
+    if first_time(folder, number):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number * number
+
+
+def dies_while_it_answers(folder: str, number: int) -> bytes:
+    """The first time its worker dies soon after: before, while or after the result is sent."""
+    if first_time(folder, number):
+        threading.Timer(0.01 * number, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    return bytes([number]) * 50_000_000
+
+
+def first_time(folder: str, number: int) -> bool:
+    try:
+        Path(folder, str(number)).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 def until(condition: Callable[[], Any]) -> bool:
