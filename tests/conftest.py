@@ -1,6 +1,21 @@
-"""Hypothesis draws the same examples in every run, as all randomness here is seeded."""
+"""Hypothesis draws the same examples in every run, as all randomness is seeded; tests that take long are marked."""
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("seeded", derandomize=True, deadline=None)
 settings.load_profile("seeded")
+
+#: What `make quick` leaves out: whole runs, processes and clusters that are started, commands that are run.
+SLOW = (
+    *("golden/test_runs", "statistical/", "unit/engine/", "unit/cli/", "unit/test_readme", "dask", "processes"),
+    *("sim/test_collaborate", "sim/test_sweep_engines", "sim/test_contest", "property/test_lower_bound"),
+    *("test_memory_does_not_grow", "test_a_first_batch_that_pays_nothing", "test_prospects_match", "test_eight_weeks"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that take long."""
+    for item in items:
+        if any(part in item.nodeid for part in SLOW):
+            item.add_marker(pytest.mark.slow)

@@ -1,40 +1,42 @@
 """Contextual bandits that need only a handful of policy updates."""
 
 from rareswitch.contexts import ContextSets
+from rareswitch.env import make_world
+from rareswitch.errors import (
+    BatchError,
+    CertificateError,
+    FileFormatError,
+    InputError,
+    ParameterError,
+    RareswitchError,
+    ShapeError,
+    UnsuitableError,
+)
 from rareswitch.learner import (
     OFUL,
     BatchLinUCB,
     BatchLinUCBDG,
     BatchLinUCBKW,
-    Feedback,
     Foresight,
+    Learner,
     RarelySwitchSupLinUCB,
+    Rows,
+    State,
+    Summary,
+    forecast,
     make_learner,
     recommend,
+    state_from_bytes,
+    state_to_bytes,
 )
-from rareswitch.policy import Policy, load_policy, save_policy
+from rareswitch.policy import Decisions, Ed25519Key, HmacKey, Policy, load_policy, save_policy
 from rareswitch.sim import collaborate, simulate, sweep, tradeoff
 from rareswitch.stats import Stats
 from rareswitch.version import __version__
 
-__all__ = [
-    "OFUL",
-    "BatchLinUCB",
-    "BatchLinUCBDG",
-    "BatchLinUCBKW",
-    "ContextSets",
-    "Feedback",
-    "Foresight",
-    "Policy",
-    "RarelySwitchSupLinUCB",
-    "Stats",
-    "__version__",
-    "collaborate",
-    "load_policy",
-    "make_learner",
-    "recommend",
-    "save_policy",
-    "simulate",
-    "sweep",
-    "tradeoff",
-]
+__all__ = ["OFUL", "BatchError", "BatchLinUCB", "BatchLinUCBDG", "BatchLinUCBKW", "CertificateError", "ContextSets"]
+__all__ += ["Decisions", "Ed25519Key", "FileFormatError", "Foresight", "HmacKey", "InputError", "Learner"]
+__all__ += ["ParameterError", "Policy", "RarelySwitchSupLinUCB", "RareswitchError", "Rows", "ShapeError", "State"]
+__all__ += ["Stats", "Summary", "UnsuitableError", "__version__", "collaborate", "forecast", "load_policy"]
+__all__ += ["make_learner", "make_world", "recommend", "save_policy", "simulate", "state_from_bytes", "state_to_bytes"]
+__all__ += ["sweep", "tradeoff"]

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from rareswitch.errors import ParameterError
 from rareswitch.validation import number, whole
@@ -11,16 +11,16 @@ ConfidenceMode = Literal["paper", "tight"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Confidence:
+class Intervals:
     """Interval of an arm x: estimate ± multiplier·√(xᵀΛ⁻¹x), Λ = ridge·I + Σ xxᵀ."""
 
     multiplier: float
     ridge: float
+    #: Where the multiplier comes from, in words.
     reason: str
-    """Where the multiplier comes from, in words."""
 
 
-def confidence(
+def independent_intervals(
     mode: ConfidenceMode | float,
     *,
     dim: int,
@@ -33,7 +33,7 @@ def confidence(
     norm: float = 1.0,
     ridge: float | None = None,
     ridge_constant: float = 16.0,
-) -> Confidence:
+) -> Intervals:
     """The intervals of an algorithm whose estimates do not choose their own data.
 
     Parameters
@@ -60,22 +60,18 @@ def confidence(
 
     Examples
     --------
-    >>> round(confidence("paper", dim=10, arms=20, horizon=10_000, batches=4).multiplier, 1)
+    >>> round(independent_intervals("paper", dim=10, arms=20, horizon=10_000, batches=4).multiplier, 1)
     42.7
-    >>> round(confidence("tight", dim=10, arms=20, horizon=10_000, batches=4, noise=0.5).multiplier, 2)
+    >>> round(independent_intervals("tight", dim=10, arms=20, horizon=10_000, batches=4, noise=0.5).multiplier, 2)
     3.41
     """
-    whole("dim", dim)
     whole("arms", arms)
-    whole("horizon", horizon, low=2)
     whole("batches", batches)
-    delta = number("delta", delta, low=0.0, high=1.0, open_low=True)
-    noise = number("noise", noise, low=0.0)
-    norm = number("norm", norm, low=0.0)
+    delta, noise, norm = _checked(mode, dim, horizon, delta, noise, norm)
     if ridge is not None:
         ridge = number("ridge", ridge, low=0.0, open_low=True)
     if mode == "paper":
-        return Confidence(
+        return Intervals(
             multiplier=10.0 * max(noise, norm) * math.sqrt(math.log(2 * dim * arms * horizon / delta)),
             ridge=ridge_constant * math.log(2 * dim * horizon / delta) if ridge is None else ridge,
             reason="the constants of the paper's proofs",
@@ -87,15 +83,10 @@ def confidence(
         made = judges if estimates is None else whole("estimates", estimates)
         over_arms = math.sqrt(2 * math.log(2 * arms * horizon * judges / delta))
         over_net = min(_net(eps / 100, dim, made, delta) for eps in range(5, 96, 5))
-        return Confidence(
-            multiplier=noise * min(over_arms, over_net) + math.sqrt(ridge) * norm,
-            ridge=ridge,
-            reason="Appendix B.2 with a union bound over "
-            + ("arms and steps" if over_arms <= over_net else "directions"),
-        )
-    if isinstance(mode, str):
-        raise ParameterError(f"confidence must be 'paper', 'tight' or a number; got {mode!r}.")
-    return Confidence(multiplier=number("confidence", mode, low=0.0), ridge=ridge, reason="a multiplier set by hand")
+        alpha = noise * min(over_arms, over_net) + math.sqrt(ridge) * norm
+        over = "arms and steps" if over_arms <= over_net else "directions"
+        return Intervals(multiplier=alpha, ridge=ridge, reason=f"Appendix B.2 with a union bound over {over}")
+    return Intervals(multiplier=number("confidence", mode, low=0.0), ridge=ridge, reason="a multiplier set by hand")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +100,8 @@ class SelfNormalized:
     delta: float
     noise: float
     norm: float
+    #: β itself, where it does not follow the data.
     fixed: float | None
-    """β itself, where it does not follow the data."""
 
     def multiplier(self, log_growth: float) -> float:
         """β = noise·√(2 ln(1/δ) + ln(det Λ / ridge^d)) + √ridge·norm, or the fixed one."""
@@ -119,7 +110,7 @@ class SelfNormalized:
         return self.noise * math.sqrt(2.0 * math.log(1.0 / self.delta) + log_growth) + math.sqrt(self.ridge) * self.norm
 
 
-def self_normalized(
+def self_normalized_intervals(
     mode: ConfidenceMode | float,
     *,
     dim: int,
@@ -134,28 +125,34 @@ def self_normalized(
     ``"tight"`` is the bound of Abbasi-Yadkori et al., which holds for all arms and times together with probability
     1 - δ; ``"paper"`` is α_0 = 2·max(noise, norm)·√(d ln(2T/δ)) with ridge 1 (Algorithm 6); a number is β itself.
 
-    >>> round(self_normalized("paper", dim=10, horizon=10_000).multiplier(0.0), 1)
+    >>> round(self_normalized_intervals("paper", dim=10, horizon=10_000).multiplier(0.0), 1)
     22.7
-    >>> round(self_normalized("tight", dim=10, horizon=10_000, noise=0.5).multiplier(20.0), 2)
+    >>> round(self_normalized_intervals("tight", dim=10, horizon=10_000, noise=0.5).multiplier(20.0), 2)
     3.05
     """
-    whole("dim", dim)
-    whole("horizon", horizon, low=2)
-    delta = number("delta", delta, low=0.0, high=1.0, open_low=True)
-    noise = number("noise", noise, low=0.0)
-    norm = number("norm", norm, low=0.0)
+    delta, noise, norm = _checked(mode, dim, horizon, delta, noise, norm)
     fixed = None
     if mode == "paper":
         fixed = 2.0 * max(noise, norm) * math.sqrt(dim * math.log(2 * horizon / delta))
         ridge = 1.0 if ridge is None else ridge
     elif mode != "tight":
-        if isinstance(mode, str):
-            raise ParameterError(f"confidence must be 'paper', 'tight' or a number; got {mode!r}.")
         fixed = number("confidence", mode, low=0.0)
     if ridge is None:
         ridge = _unit_free(noise, norm)
     ridge = number("ridge", ridge, low=0.0, open_low=True)
     return SelfNormalized(ridge=ridge, delta=delta, noise=noise, norm=norm, fixed=fixed)
+
+
+def _checked(
+    mode: ConfidenceMode | float, dim: int, horizon: int, delta: float, noise: float, norm: float
+) -> tuple[float, float, float]:
+    """δ, noise and norm, where all of these may be what they are."""
+    if isinstance(mode, str) and mode not in get_args(ConfidenceMode):
+        raise ParameterError(f"confidence must be 'paper', 'tight' or a number; got {mode!r}.")
+    whole("dim", dim)
+    whole("horizon", horizon, low=2)
+    delta = number("delta", delta, low=0.0, high=1.0, open_low=True)
+    return delta, number("noise", noise, low=0.0), number("norm", norm, low=0.0)
 
 
 def _unit_free(noise: float, norm: float) -> float:

@@ -2,7 +2,6 @@
 
 import csv
 import zipfile
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,12 @@ class ContextFile:
     """The context sets of a file, in its order."""
 
     sets: ContextSets
+    #: One for each set: the value of the set-id column, or its number.
     names: tuple[str, ...]
-    """One for each set: the value of the set-id column, or its number."""
+    #: (n,) how many arms of each set the file holds; what follows in ``sets`` is padding.
     arm_counts: IntArray
-    """(n,) how many arms of each set the file holds; what follows in ``sets`` is padding."""
+    #: One name for each dimension.
     features: tuple[str, ...]
-    """One name for each dimension."""
 
 
 def read_context_file(path: str | Path, *, set_column: str = "set") -> ContextFile:
@@ -41,22 +40,20 @@ def read_context_file(path: str | Path, *, set_column: str = "set") -> ContextFi
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise FileFormatError(f"{path}: the file name must end in one of {', '.join(SUFFIXES)}; got '{suffix}'.")
-    if path.is_dir():
-        raise FileFormatError(f"{path}: a folder; name a file in it.")
-    if not path.is_file():
-        raise FileFormatError(f"{path}: no such file.")
-    if path.stat().st_size == 0:
-        raise FileFormatError(f"{path}: the file is empty; at least one arm is needed.")
     try:
+        if suffix not in SUFFIXES:
+            raise FileFormatError(f"the file name must end in one of {', '.join(SUFFIXES)}; got '{suffix}'.")
+        if path.is_dir():
+            raise FileFormatError("a folder; name a file in it.")
+        if not path.is_file():
+            raise FileFormatError("no such file.")
+        if path.stat().st_size == 0:
+            raise FileFormatError("the file is empty; at least one arm is needed.")
         if suffix in (".npy", ".npz"):
             return _from_arrays(*_load_numpy(path))
-        header, rows, names = _read_csv(path, set_column) if suffix == ".csv" else _read_parquet(path, set_column)
-        return _from_rows(rows, names, header)
+        return _from_rows(*(_read_csv if suffix == ".csv" else _read_parquet)(path, set_column))
     except InputError as error:
-        text = str(error)
-        raise FileFormatError(text if text.startswith(str(path)) else f"{path}: {text}") from error
+        raise FileFormatError(f"{path}: {error}") from error
     except UnicodeDecodeError as error:
         raise FileFormatError(f"{path}: a .csv file must be UTF-8 text; byte {error.start} is not.") from error
     except OSError as error:
@@ -72,15 +69,14 @@ def _load_numpy(path: Path) -> tuple[Any, Any]:
             held = list(loaded)
             name = "contexts" if "contexts" in held else held[0] if len(held) == 1 else None
             if name is None:
-                raise FileFormatError(f"{path}: an .npz file must hold an array named 'contexts'; it holds {held}.")
+                raise FileFormatError(f"an .npz file must hold an array named 'contexts'; it holds {held}.")
             return loaded[name], loaded["alive"] if "alive" in held else None
+    except FileFormatError:
+        raise
     except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        if isinstance(error, FileFormatError):
-            raise
-        raise FileFormatError(
-            f"{path}: not a readable NumPy file of plain numbers ({error}). It may be truncated, or hold Python "
-            "objects, which are never loaded. Save it anew with numpy.save or numpy.savez."
-        ) from error
+        causes = "It may be truncated, or hold Python objects, which are never loaded"
+        remedy = "Save it anew with numpy.save or numpy.savez."
+        raise FileFormatError(f"not a readable NumPy file of plain numbers ({error}). {causes}. {remedy}") from error
 
 
 def _from_arrays(contexts: Any, alive: Any) -> ContextFile:
@@ -89,69 +85,54 @@ def _from_arrays(contexts: Any, alive: Any) -> ContextFile:
     if contexts.ndim not in (2, 3):
         raise FileFormatError(f"the array must be (arms, dim) or (sets, arms, dim); it has shape {contexts.shape}.")
     if contexts.ndim == 2:
-        contexts = contexts[None]
-        alive = None if alive is None else np.asarray(alive)[None]
-    if alive is None:
-        alive = np.ones(contexts.shape[:2], dtype=np.bool_)
-    sets = ContextSets(contexts, alive)
-    return ContextFile(
-        sets=sets,
-        names=tuple(map(str, range(len(sets)))),
-        arm_counts=np.full(len(sets), sets.contexts.shape[1]),
-        features=tuple(f"x{j + 1}" for j in range(sets.dim)),
-    )
+        contexts, alive = contexts[None], None if alive is None else np.asarray(alive)[None]
+    sets = ContextSets(contexts, np.ones(contexts.shape[:2], dtype=np.bool_) if alive is None else alive)
+    names, counts = tuple(map(str, range(len(sets)))), np.full(len(sets), sets.contexts.shape[1])
+    return ContextFile(sets=sets, names=names, arm_counts=counts, features=_numbered(sets.dim))
 
 
-def _read_csv(path: Path, set_column: str) -> tuple[list[str], FloatArray, list[str] | None]:
+def _read_csv(path: Path, set_column: str) -> tuple[list[str], FloatArray, list[str]]:
+    """Names of the features, rows of arms, and the set of each row where there is a column that tells it."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         try:
             lines = [(number, row) for number, row in enumerate(csv.reader(file, strict=True), 1) if row]
         except csv.Error as error:
-            raise FileFormatError(f"{path}: not a readable .csv file ({error}).") from error
+            raise FileFormatError(f"not a readable .csv file ({error}).") from error
     if not lines:
-        raise FileFormatError(f"{path}: the file has no rows; at least one arm is needed.")
+        raise FileFormatError("the file has no rows; at least one arm is needed.")
     header = [cell.strip() for cell in lines[0][1]]
     numeric = [cell for cell in header if _is_number(cell)]
     if len(numeric) == len(header):
-        header = [f"x{j + 1}" for j in range(len(header))]
+        header = list(_numbered(len(header)))
     elif numeric:
         odd = next(cell for cell in header if not _is_number(cell))
-        raise FileFormatError(
-            f"{path}: line 1 must be all names (a header) or all numbers; it holds {odd!r} beside {numeric[0]!r}. "
-            "Correct the cell, or give every column a name."
-        )
-    else:
-        lines = lines[1:]
-        if not lines:
-            raise FileFormatError(f"{path}: the file has a header and no rows; at least one arm is needed.")
-    at = _set_position(path, header, set_column)
+        given = f"it holds {odd!r} beside {numeric[0]!r}. Correct the cell, or give every column a name."
+        raise FileFormatError(f"line 1 must be all names (a header) or all numbers; {given}")
+    elif not (lines := lines[1:]):
+        raise FileFormatError("the file has a header and no rows; at least one arm is needed.")
+    at, features = _set_column(header, set_column)
     names: list[str] = []
     rows: list[list[float]] = []
     for number, cells in lines:
         if len(cells) != len(header):
-            raise FileFormatError(
-                f"{path}: line {number} has {len(cells)} cells where {len(header)} columns are expected."
-            )
+            raise FileFormatError(f"line {number} has {len(cells)} cells where {len(header)} columns are expected.")
         if at is not None:
-            names.append(cells[at].strip())
+            names.append(cells.pop(at).strip())
             if not names[-1]:
-                raise FileFormatError(f"{path}: line {number} has no value in the set-id column '{header[at]}'.")
-        values = cells if at is None else cells[:at] + cells[at + 1 :]
+                raise FileFormatError(f"line {number} has no value in the set-id column '{header[at]}'.")
         try:
-            rows.append(list(map(float, values)))
+            rows.append(list(map(float, cells)))
         except ValueError:
-            bad = next(cell for cell in values if not _is_number(cell))
-            raise FileFormatError(
-                f"{path}: line {number} holds {bad!r} where a number is needed. Separate columns by commas, encode "
-                f"categories as numbers, or name the set-id column with --set-column (it is '{set_column}' now)."
-            ) from None
+            bad = next(cell for cell in cells if not _is_number(cell))
+            remedies = "Separate columns by commas, encode categories as numbers, or name the set-id column"
+            what = f"line {number} holds {bad!r} where a number is needed"
+            raise FileFormatError(f"{what}. {remedies} with --set-column (it is '{set_column}' now).") from None
         if not np.isfinite(rows[-1]).all():
-            raise FileFormatError(f"{path}: line {number} holds a value that is not finite. Clean or impute it first.")
-    features = [name for j, name in enumerate(header) if j != at]
-    return features, np.array(rows), None if at is None else names
+            raise FileFormatError(f"line {number} holds a value that is not finite. Clean or impute it first.")
+    return features, np.array(rows), names
 
 
-def _read_parquet(path: Path, set_column: str) -> tuple[list[str], FloatArray, list[str] | None]:
+def _read_parquet(path: Path, set_column: str) -> tuple[list[str], FloatArray, list[str]]:
     try:
         import pyarrow as pa
         import pyarrow.parquet as parquet
@@ -162,61 +143,57 @@ def _read_parquet(path: Path, set_column: str) -> tuple[list[str], FloatArray, l
     try:
         table = parquet.read_table(path)
     except (pa.ArrowException, OSError) as error:
-        raise FileFormatError(f"{path}: not a readable Parquet file ({str(error).splitlines()[0]})") from error
+        raise FileFormatError(f"not a readable Parquet file ({str(error).splitlines()[0]})") from error
     if table.num_rows == 0:
-        raise FileFormatError(f"{path}: the file has no rows; at least one arm is needed.")
+        raise FileFormatError("the file has no rows; at least one arm is needed.")
     header = list(table.column_names)
-    at = _set_position(path, header, set_column)
-    features = [name for j, name in enumerate(header) if j != at]
+    at, features = _set_column(header, set_column)
     for name in features:
         kind = table.schema.field(name).type
         if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
-            raise FileFormatError(f"{path}: column '{name}' must hold numbers; it holds {kind}.")
+            raise FileFormatError(f"column '{name}' must hold numbers; it holds {kind}.")
         if table[name].null_count:
-            raise FileFormatError(
-                f"{path}: column '{name}' has {table[name].null_count} missing values. Fill or drop them."
-            )
+            raise FileFormatError(f"column '{name}' has {table[name].null_count} missing values. Fill or drop them.")
     rows = np.column_stack([table[name].to_numpy().astype(np.float64) for name in features])
     if at is not None and table[header[at]].null_count:
-        raise FileFormatError(f"{path}: the set-id column '{header[at]}' has missing values. Fill or drop them.")
-    names = None if at is None else [str(value) for value in table[header[at]].to_pylist()]
-    return features, rows, names
+        raise FileFormatError(f"the set-id column '{header[at]}' has missing values. Fill or drop them.")
+    return features, rows, [] if at is None else [str(value) for value in table[header[at]].to_pylist()]
 
 
-def _set_position(path: Path, header: list[str], set_column: str) -> int | None:
+def _set_column(header: list[str], set_column: str) -> tuple[int | None, list[str]]:
+    """Where the set-id column stands, if there is one, and the names of the others."""
     if len(set(header)) != len(header):
-        raise FileFormatError(f"{path}: column names must differ; got {', '.join(header)}.")
-    matches = [j for j, name in enumerate(header) if name == set_column]
-    if not matches and set_column == "set":
-        matches = [j for j, name in enumerate(header) if name.lower() == "set"]
-    at = matches[0] if matches else None
+        raise FileFormatError(f"column names must differ; got {', '.join(header)}.")
+    names = header if set_column in header or set_column != "set" else [name.lower() for name in header]
+    at = names.index(set_column) if set_column in names else None
     if at is None and set_column != "set":
-        raise FileFormatError(f"{path}: there is no column '{set_column}'; the columns are {', '.join(header)}.")
-    if len(header) - (at is not None) == 0:
-        raise FileFormatError(f"{path}: there is no feature column beside '{set_column}'.")
-    return at
+        raise FileFormatError(f"there is no column '{set_column}'; the columns are {', '.join(header)}.")
+    if len(header) == (at is not None):
+        raise FileFormatError(f"there is no feature column beside '{set_column}'.")
+    return at, [name for j, name in enumerate(header) if j != at]
 
 
-def _from_rows(rows: FloatArray, names: Iterable[str] | None, features: list[str]) -> ContextFile:
+def _from_rows(features: list[str], rows: FloatArray, names: list[str]) -> ContextFile:
     """Group rows into sets, in the order in which the sets first appear."""
     order: dict[str, int] = {}
-    of_row = np.array([order.setdefault(name, len(order)) for name in names or ["0"] * len(rows)])
-    counts = np.bincount(of_row)
-    sorted_rows = np.argsort(of_row, kind="stable")
+    set_of = np.array([order.setdefault(name, len(order)) for name in names or ["0"] * len(rows)])
+    counts, by_set = np.bincount(set_of), np.argsort(set_of, kind="stable")
     within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
     entries = len(counts) * int(counts.max()) * rows.shape[1]
     if entries > _MOST_ENTRIES:
-        raise FileFormatError(
-            f"{len(counts)} sets padded to the largest, of {counts.max()} arms, would take {entries * 8 / 2**30:.1f} "
-            f"GiB; the limit is {_MOST_ENTRIES * 8 / 2**30:g}. Put small and large sets into files of their own."
-        )
+        what = f"{len(counts)} sets padded to the largest, of {counts.max()} arms"
+        size = f"{entries * 8 / 2**30:.1f} GiB; the limit is {_MOST_ENTRIES * 8 / 2**30:g}"
+        raise FileFormatError(f"{what}, would take {size}. Put small and large sets into files of their own.")
     contexts = np.zeros((len(counts), counts.max(), rows.shape[1]))
     alive = np.zeros(contexts.shape[:2], dtype=np.bool_)
-    contexts[of_row[sorted_rows], within] = rows[sorted_rows]
-    alive[of_row[sorted_rows], within] = True
-    return ContextFile(
-        sets=ContextSets(contexts, alive), names=tuple(order), arm_counts=counts, features=tuple(features)
-    )
+    contexts[set_of[by_set], within], alive[set_of[by_set], within] = rows[by_set], True
+    sets = ContextSets(contexts, alive)
+    return ContextFile(sets=sets, names=tuple(order), arm_counts=counts, features=tuple(features))
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    """Names for features that have none."""
+    return tuple(f"x{j + 1}" for j in range(count))
 
 
 def _is_number(cell: str) -> bool:

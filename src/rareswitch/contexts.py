@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from rareswitch.errors import EmptySetError, ShapeError
-from rareswitch.validation import BoolArray, FloatArray, IntArray, context_sets, finite_array
+from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets, finite_array, read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +33,14 @@ class ContextSets:
                 f"contexts must be (sets, arms, dim); got {contexts.shape}. For one set pass contexts[None]."
             )
         checked = context_sets(contexts, self.alive)
-        object.__setattr__(self, "contexts", checked.contexts)
-        object.__setattr__(self, "alive", checked.alive)
+        vars(self).update(contexts=checked.contexts, alive=checked.alive)
+
+    @classmethod
+    def checked(cls, sets: Sets) -> Self:
+        """Sets that were checked already, as :func:`~rareswitch.validation.context_sets` returns them."""
+        made = object.__new__(cls)
+        vars(made).update(contexts=sets.contexts, alive=sets.alive)
+        return made
 
     @classmethod
     def from_ragged(cls, sets: Sequence[Any]) -> Self:
@@ -62,10 +68,12 @@ class ContextSets:
         if not parts:
             raise EmptySetError("at least one part is needed; got none.")
         arms = max(part.contexts.shape[1] for part in parts)
+        wide = [part.contexts.shape[1] == arms for part in parts]
         widths = [((0, 0), (0, arms - part.contexts.shape[1])) for part in parts]
+        pads = list(zip(parts, wide, widths, strict=True))
         return cls(
-            np.concatenate([np.pad(p.contexts, (*w, (0, 0))) for p, w in zip(parts, widths, strict=True)]),
-            np.concatenate([np.pad(p.alive, w) for p, w in zip(parts, widths, strict=True)]),
+            np.concatenate([p.contexts if same else np.pad(p.contexts, (*w, (0, 0))) for p, same, w in pads]),
+            np.concatenate([p.alive if same else np.pad(p.alive, w) for p, same, w in pads]),
         )
 
     def __len__(self) -> int:
@@ -73,7 +81,7 @@ class ContextSets:
 
     def __getitem__(self, which: slice | IntArray) -> Self:
         """A selection of the sets: a slice or an array of indices."""
-        return type(self)(self.contexts[which], self.alive[which])
+        return self.checked(Sets(read_only(self.contexts[which]), read_only(self.alive[which]), False))
 
     @property
     def dim(self) -> int:

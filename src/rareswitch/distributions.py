@@ -6,13 +6,13 @@ seed alone. All vectors lie in the unit ball.
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.rng import normals, uniforms
-from rareswitch.validation import FloatArray, number, whole
+from rareswitch.validation import FloatArray, IntArray, number, whole
 
 
 class ContextDistribution(Protocol):
@@ -21,40 +21,67 @@ class ContextDistribution(Protocol):
     @property
     def dim(self) -> int:
         """Number of features of an arm."""
-        ...
 
     @property
     def arms(self) -> int:
         """Most arms in a set."""
-        ...
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> ContextSets:
         """``count`` sets, beginning with set number ``first`` of the stream of ``seed``."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gaussian:
+class _Sized:
+    """Sets of equally many arms, with checked sizes."""
+
+    dim: int
+    arms: int
+    _least: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim, low=self._least)
+        whole("arms", self.arms, low=self._least)
+
+    def _normals(self, seed: int, stream: str, first: int, count: int) -> FloatArray:
+        return normals(seed, stream, first, count, self.arms * self.dim).reshape(count, self.arms, self.dim)
+
+    def _directions(self, seed: int, stream: str, first: int, count: int) -> FloatArray:
+        x = self._normals(seed, stream, first, count)
+        x /= np.sqrt(np.vecdot(x, x))[:, :, None]
+        return x
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sourced:
+    """Arms and features are those of another distribution."""
+
+    source: ContextDistribution
+
+    @property
+    def dim(self) -> int:
+        """Number of features of an arm."""
+        return self.source.dim
+
+    @property
+    def arms(self) -> int:
+        """Most arms in a set."""
+        return self.source.arms
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(_Sized):
     """Every arm uniform on the unit sphere: the direction of a standard Gaussian vector.
 
     >>> Gaussian(dim=3, arms=5).draw(10, seed=1).contexts.shape
     (10, 5, 3)
     """
 
-    dim: int
-    arms: int
-
-    def __post_init__(self) -> None:
-        whole("dim", self.dim)
-        whole("arms", self.arms)
-
     def draw(self, count: int, *, seed: int, first: int = 0) -> ContextSets:
-        x = _directions(seed, "gaussian", first, count, self.arms, self.dim)
-        return _full(x)
+        return _full(self._directions(seed, "gaussian", first, count))
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneBig:
+class OneBig(_Sized):
     """One unit vector among short ones, in random directions.
 
     G-optimal play of each set gives every direction the same share, so the long vector is played 1/d of the time and
@@ -67,20 +94,18 @@ class OneBig:
     (10, 5, 3)
     """
 
-    dim: int
-    arms: int
+    #: Norm of the short vectors.
     short: float = 0.01
-    """Norm of the short vectors."""
     rare: float = 0.0
+    _least: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim, low=2)
-        whole("arms", self.arms, low=2)
+        super().__post_init__()
         number("short", self.short, low=0.0, high=1.0)
         number("rare", self.rare, low=0.0, high=1.0)
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> ContextSets:
-        x = _directions(seed, "one-big", first, count, self.arms, self.dim)
+        x = self._directions(seed, "one-big", first, count)
         big = x[:, 0].copy()
         if self.rare > 0.0:
             big[:, 0] = 0.0
@@ -92,7 +117,7 @@ class OneBig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Anisotropic:
+class Anisotropic(_Sized):
     """Gaussian arms whose variance falls geometrically over the axes, and a share of sets that shows a rare direction.
 
     The k-th axis has standard deviation ``decay``^k. In a share ``rare`` of the sets the first arm is the last basis
@@ -102,21 +127,18 @@ class Anisotropic:
     (10, 5, 3)
     """
 
-    dim: int
-    arms: int
     decay: float = 0.7
     rare: float = 0.02
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim)
-        whole("arms", self.arms)
+        super().__post_init__()
         number("decay", self.decay, low=0.0, high=1.0, open_low=True)
         number("rare", self.rare, low=0.0, high=1.0)
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> ContextSets:
         deviations = self.decay ** np.arange(self.dim)
-        x = normals(seed, "anisotropic", first, count, self.arms * self.dim).reshape(count, self.arms, self.dim)
-        x = x * deviations / (2.0 * math.sqrt(float((deviations**2).sum())))
+        x = self._normals(seed, "anisotropic", first, count) * deviations
+        x /= 2.0 * math.sqrt(float((deviations**2).sum()))
         x /= np.maximum(1.0, np.linalg.norm(x, axis=2, keepdims=True))
         x[uniforms(seed, "anisotropic/rare", first, count)[:, 0] < self.rare, 0] = np.eye(self.dim)[-1]
         return _full(x)
@@ -135,17 +157,13 @@ class Counterexample:
     """
 
     dim: int
+    #: γ; at least d, so that ε ≤ 1.
     sample: int
-    """γ; at least d, so that ε ≤ 1."""
+    arms: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         whole("dim", self.dim, low=2)
         whole("sample", self.sample, low=self.dim)
-
-    @property
-    def arms(self) -> int:
-        """Most arms in a set."""
-        return 2
 
     @property
     def support(self) -> ContextSets:
@@ -163,12 +181,11 @@ class Counterexample:
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> ContextSets:
         u = uniforms(seed, "counterexample", first, count)[:, 0]
-        which = np.minimum(np.searchsorted(np.cumsum(self.masses), u), self.dim - 1)
-        return self.support[which]
+        return self.support[_choice(self.masses, u)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Segments:
+class Segments(_Sized):
     """Users of several segments, each with features of its own; every segment is rarer than the last.
 
     Segment k has probability ∝ ``rarity``^k and arms that are random directions in its own block of coordinates, so
@@ -178,60 +195,49 @@ class Segments:
     (10, 5, 6)
     """
 
-    dim: int
-    arms: int
     segments: int = 5
     rarity: float = 0.3
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim)
-        whole("arms", self.arms)
-        whole("segments", self.segments)
-        if self.segments > self.dim:
-            object.__setattr__(self, "segments", self.dim)
+        super().__post_init__()
+        vars(self).update(segments=min(whole("segments", self.segments), self.dim))
         number("rarity", self.rarity, low=0.0, high=1.0, open_low=True)
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> ContextSets:
         masses = self.rarity ** np.arange(self.segments)
-        u = uniforms(seed, "segments/which", first, count)[:, 0]
-        which = np.minimum(np.searchsorted(np.cumsum(masses / masses.sum()), u), self.segments - 1)
+        which = _choice(masses / masses.sum(), uniforms(seed, "segments/which", first, count)[:, 0])
         block = np.arange(self.dim) % self.segments == which[:, None]
-        x = normals(seed, "segments", first, count, self.arms * self.dim).reshape(count, self.arms, self.dim)
-        x = x * block[:, None, :]
+        x = self._normals(seed, "segments", first, count) * block[:, None, :]
         return _full(x / np.linalg.norm(x, axis=2, keepdims=True))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Zipf:
+class Zipf(_Sized):
     """Every arm points mostly along one axis; axis k is drawn with probability ∝ 1/(k + 1)^``exponent``.
 
     >>> Zipf(dim=6, arms=5).draw(10, seed=1).contexts.shape
     (10, 5, 6)
     """
 
-    dim: int
-    arms: int
     exponent: float = 2.0
+    #: Norm of the random part beside the axis.
     blur: float = 0.1
-    """Norm of the random part beside the axis."""
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim)
-        whole("arms", self.arms)
+        super().__post_init__()
         number("exponent", self.exponent, low=0.0)
         number("blur", self.blur, low=0.0, high=1.0)
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> ContextSets:
         masses = (1.0 + np.arange(self.dim)) ** -self.exponent
-        u = uniforms(seed, "zipf/axis", first, count, self.arms)
-        axis = np.minimum(np.searchsorted(np.cumsum(masses / masses.sum()), u), self.dim - 1)
-        x = self.blur * _directions(seed, "zipf", first, count, self.arms, self.dim)
+        axis = _choice(masses / masses.sum(), uniforms(seed, "zipf/axis", first, count, self.arms))
+        x = self.blur * self._directions(seed, "zipf", first, count)
         x += math.sqrt(1.0 - self.blur**2) * np.eye(self.dim)[axis]
         return _full(x / np.maximum(1.0, np.linalg.norm(x, axis=2, keepdims=True)))
 
 
 @dataclass(frozen=True, kw_only=True)
-class FixedActions:
+class FixedActions(_Sized):
     """The same set of random unit vectors in every round; which set, the seed tells.
 
     >>> sets = FixedActions(dim=3, arms=5).draw(2, seed=1)
@@ -239,16 +245,8 @@ class FixedActions:
     True
     """
 
-    dim: int
-    arms: int
-
-    def __post_init__(self) -> None:
-        whole("dim", self.dim)
-        whole("arms", self.arms)
-
     def draw(self, count: int, *, seed: int, first: int = 0) -> ContextSets:
-        x = _directions(seed, "fixed", 0, 1, self.arms, self.dim)
-        return _full(np.repeat(x, count, axis=0))
+        return _full(np.repeat(self._directions(seed, "fixed", 0, 1), count, axis=0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,7 +272,7 @@ class PlainArms:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VaryingArms:
+class VaryingArms(Sourced):
     """Another distribution whose sets lose some of their arms: between ``least`` and all of them are left, at random.
 
     >>> sets = VaryingArms(source=Gaussian(dim=2, arms=4), least=2).draw(50, seed=1)
@@ -282,35 +280,22 @@ class VaryingArms:
     (2, 4)
     """
 
-    source: ContextDistribution
     least: int = 1
 
     def __post_init__(self) -> None:
         whole("least", self.least, high=self.source.arms)
-
-    @property
-    def dim(self) -> int:
-        """Number of features of an arm."""
-        return self.source.dim
-
-    @property
-    def arms(self) -> int:
-        """Most arms in a set."""
-        return self.source.arms
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> ContextSets:
         sets = self.source.draw(count, seed=seed, first=first)
         u = uniforms(seed, "varying", first, count, 1 + self.arms)
         left = self.least + np.floor(u[:, 0] * (self.arms - self.least + 1)).astype(int)
         rank = np.argsort(np.argsort(u[:, 1:] + 2.0 * ~sets.alive, axis=1), axis=1)
-        alive = sets.alive & (rank < left[:, None])
-        return ContextSets(sets.contexts, alive)
+        return ContextSets(sets.contexts, sets.alive & (rank < left[:, None]))
 
 
-def _directions(seed: int, stream: str, first: int, count: int, arms: int, dim: int) -> FloatArray:
-    x = normals(seed, stream, first, count, arms * dim).reshape(count, arms, dim)
-    x /= np.sqrt(np.vecdot(x, x))[:, :, None]
-    return x
+def _choice(masses: FloatArray, u: FloatArray) -> IntArray:
+    """The outcome that each uniform number tells, given the probabilities of the outcomes."""
+    return np.asarray(np.minimum(np.searchsorted(np.cumsum(masses), u), len(masses) - 1))
 
 
 def _full(contexts: FloatArray) -> ContextSets:

@@ -11,6 +11,7 @@ import struct
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,11 @@ def pyarrow() -> tuple[Any, Any]:
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
+def replacing(path: str | Path, *, folder: bool = False) -> Iterator[Path]:
     """A private file to write to, which takes the name ``path`` when the block ends well and is on the disk.
 
-    If the block ends by an exception, nothing appears. What was under the name before stays until then.
+    If the block ends by an exception, nothing appears. What was under the name before stays until then. With ``folder``
+    it is a folder to fill.
 
     >>> folder = Path(tempfile.mkdtemp())
     >>> with replacing(folder / "a.txt") as temporary:
@@ -47,60 +49,39 @@ def replacing(path: str | Path) -> Iterator[Path]:
     >>> [entry.name for entry in folder.iterdir()]
     ['a.txt']
     """
-    path = Path(path)
+    path, temporary = Path(path), None
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".tmp")
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    temporary = Path(name)
-    try:
-        os.fchmod(handle, 0o666 & ~_umask())
-        os.close(handle)
+        where: dict[str, Any] = {"dir": path.parent, "prefix": f".{path.name[:100]}.", "suffix": ".tmp"}
+        if folder:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = Path(tempfile.mkdtemp(**where))
+        else:
+            handle, name = tempfile.mkstemp(**where)
+            os.close(handle)
+            temporary = Path(name)
+        os.umask(mask := os.umask(0))
+        temporary.chmod((0o777 if folder else 0o666) & ~mask)
         yield temporary
         _synchronize(temporary)
         temporary.replace(path)
         _synchronize(path.parent)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise FileFormatError(f"{path}: cannot be written ({error.strerror or error}).") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None and folder:
+            shutil.rmtree(temporary, ignore_errors=True)
+        elif temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
-@contextmanager
-def making_folder(path: str | Path) -> Iterator[Path]:
-    """A private folder to fill, which takes the name ``path`` when the block ends well; else nothing appears."""
-    path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".tmp"))
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    try:
-        temporary.chmod(0o777 & ~_umask())
-        yield temporary
-        _synchronize(temporary)
-        temporary.replace(path)
-        _synchronize(path.parent)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+#: A private folder to fill, which takes its name when the block ends well; else nothing appears.
+making_folder = partial(replacing, folder=True)
 
 
 def write_whole(data: bytes, path: str | Path) -> None:
     """Write a file that appears whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_bytes(data)
-
-
-def _unwritable(path: Path, error: OSError) -> FileFormatError:
-    return FileFormatError(f"{path}: cannot be written ({error.strerror or error}).")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _synchronize(path: Path) -> None:
@@ -145,11 +126,22 @@ def pack(meta: Any, tensors: dict[str, FloatArray]) -> bytes:
     return struct.pack("<Q", len(text)) + text + b"".join(arrays)
 
 
+@contextmanager
+def decoding(what: str) -> Iterator[None]:
+    """A block that reads what :func:`pack` made: whatever else goes wrong in it, the data are not ``what``."""
+    try:
+        yield
+    except FileFormatError:
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise FileFormatError(f"not {what}, or a damaged one ({error}).") from error
+
+
 def unpack(data: bytes) -> tuple[Any, dict[str, FloatArray]]:
     """What :func:`pack` was given, if nothing is wrong with it; otherwise any error."""
-    if len(data) < 8 or struct.unpack_from("<Q", data)[0] > len(data) - 8:
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or length > len(data) - 8:
         raise ValueError("its header is not all there")
-    length = struct.unpack_from("<Q", data)[0]
     header = json.loads(data[8 : 8 + length])
     meta = json.loads(header.pop("__metadata__")[_KEY])
     body = data[8 + length :]

@@ -5,7 +5,9 @@ returns the same bits on every processor, whatever the width of its vector unit.
 of :data:`WIDTH`; the padding is computed with and must hold finite numbers (zeros).
 """
 
-from collections.abc import Callable
+import functools
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numba
@@ -19,6 +21,7 @@ WIDTH = 8
 _INT = ir.IntType(64)
 _DOUBLE = ir.DoubleType()
 _LANES = ir.VectorType(_DOUBLE, WIDTH)
+_ZEROS = ir.Constant(_LANES, [0.0] * WIDTH)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,251 +47,265 @@ def lane_zeros(rows, columns):  # type: ignore[no-untyped-def]
     return flat[shift : shift + rows * columns].reshape((rows, columns))
 
 
-def _row_pointer(context: Any, builder: Any, array_type: Any, array: Any, row: Any) -> Any:
-    fields = context.make_array(array_type)(context, builder, array)
-    stride = cgutils.unpack_tuple(builder, fields.strides)[0]
-    address = builder.add(builder.ptrtoint(fields.data, _INT), builder.mul(row, stride))
-    return builder.inttoptr(address, _DOUBLE.as_pointer())
+class _Code:
+    """Writes the instructions of one row operation."""
+
+    def __init__(self, context: Any, builder: Any) -> None:
+        self.context, self.builder = context, builder
+
+    def rows(self, kind: Any, array: Any) -> Callable[[Any], Any]:
+        """An array (rows, columns) of this type, as a function from a row's number to where it begins."""
+        builder = self.builder
+        fields = self.context.make_array(kind)(self.context, builder, array)
+        stride = cgutils.unpack_tuple(builder, fields.strides)[0]
+
+        def row(index: Any) -> Any:
+            address = builder.add(builder.ptrtoint(fields.data, _INT), builder.mul(self.whole(index), stride))
+            return builder.inttoptr(address, _DOUBLE.as_pointer())
+
+        return row
+
+    def whole(self, value: Any) -> Any:
+        """A whole number that is known beforehand, or one that is computed."""
+        return ir.Constant(_INT, value) if isinstance(value, int) else value
+
+    def plus(self, value: Any, more: int) -> Any:
+        return self.builder.add(value, ir.Constant(_INT, more))
+
+    def load(self, row: Any, column: Any) -> Any:
+        return self.builder.load(self._lanes_at(row, column), align=8)
+
+    def store(self, lanes: Any, row: Any, column: Any) -> None:
+        self.builder.store(lanes, self._lanes_at(row, column), align=8)
+
+    def _lanes_at(self, row: Any, column: Any) -> Any:
+        return self.builder.bitcast(self.builder.gep(row, [column]), _LANES.as_pointer())
+
+    def spread(self, value: Any) -> Any:
+        """The same number in every lane."""
+        undefined = ir.Constant(_LANES, ir.Undefined)
+        lanes = self.builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
+        places = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
+        return self.builder.shuffle_vector(lanes, undefined, places)
+
+    def spread_at(self, row: Any, column: Any) -> Any:
+        """The number at this place of a row in every lane."""
+        return self.spread(self.builder.load(self.builder.gep(row, [column])))
+
+    def fused(self, factor: Any, other: Any, addend: Any) -> Any:
+        """Factor · other + addend, rounded once."""
+        suffix = "f64" if factor.type == _DOUBLE else "v8f64"
+        signature = ir.FunctionType(factor.type, [factor.type] * 3)
+        function = cgutils.get_or_insert_function(self.builder.module, signature, f"llvm.fma.{suffix}")
+        return self.builder.call(function, [factor, other, addend])
+
+    def halved(self, lanes: Any, join: Callable[[Any, Any], Any]) -> Any:
+        """One number of the lanes: halves joined with each other until one is left."""
+        count = WIDTH
+        while count > 1:
+            count //= 2
+            kind, undefined = ir.VectorType(ir.IntType(32), count), ir.Constant(lanes.type, ir.Undefined)
+            halves = (range(count), range(count, 2 * count))
+            lanes = join(*(self.builder.shuffle_vector(lanes, undefined, ir.Constant(kind, [*at])) for at in halves))
+        return self.builder.extract_element(lanes, ir.Constant(ir.IntType(32), 0))
+
+    def totals(self, count: int, start: Any = _ZEROS) -> list[Any]:
+        """Variables of lanes."""
+        found = [cgutils.alloca_once(self.builder, _LANES) for _ in range(count)]
+        for total in found:
+            self.builder.store(start, total)
+        return found
+
+    def add_product(self, total: Any, factor: Any, other: Any) -> None:
+        """Add factor · other to a variable."""
+        self.builder.store(self.fused(factor, other, self.builder.load(total)), total)
+
+    def blocks(self, start: Any, stop: Any, blocks: int = 1) -> Iterator[Any]:
+        """A loop over the columns from start to stop, ``blocks`` times the width at a time."""
+        wide = ir.Constant(_INT, blocks * WIDTH)
+        with cgutils.for_range_slice(self.builder, self.whole(start), stop, wide, intp=_INT) as (column, _):
+            yield column
+
+    def side_by_side(self, stop: Any) -> Iterator[list[Any]]:
+        """Loops over several blocks at once, so that one multiply-add need not wait for the last; then what is left."""
+        start = ir.Constant(_INT, 0)
+        for blocks in (4, 3, 2, 1):
+            wide = ir.Constant(_INT, blocks * WIDTH)
+            end = self.builder.sub(stop, self.builder.srem(self.builder.sub(stop, start), wide))
+            for column in self.blocks(start, end, blocks):
+                yield [self.plus(column, b * WIDTH) for b in range(blocks)]
+            start = end
+
+    def counting(self, stop: Any) -> Iterator[Any]:
+        """A loop over 0 … stop - 1."""
+        with cgutils.for_range(self.builder, stop, intp=_INT) as loop:
+            yield loop.index
 
 
-def _lanes_at(builder: Any, row: Any, column: Any) -> Any:
-    return builder.bitcast(builder.gep(row, [column]), _LANES.as_pointer())
+def _row_operation(kinds: str) -> Callable[[Callable[..., None]], Any]:
+    """An intrinsic of arrays (a), whole numbers (i) and real ones (f), for which the function writes the code."""
 
+    def make(write: Callable[..., None]) -> Any:
+        @functools.wraps(write)
+        def typed(typing_context: Any, *given: Any) -> Any:
+            fixed = {"i": types.int64, "f": types.float64}
+            signature = types.void(*(fixed.get(kind, one) for kind, one in zip(kinds, given, strict=True)))
 
-def _fused(builder: Any, factor: Any, other: Any, addend: Any) -> Any:
-    """Factor · other + addend, rounded once."""
-    suffix = "f64" if factor.type == _DOUBLE else "v8f64"
-    signature = ir.FunctionType(factor.type, [factor.type] * 3)
-    function = cgutils.get_or_insert_function(builder.module, signature, f"llvm.fma.{suffix}")
-    return builder.call(function, [factor, other, addend])
+            def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                code, parts = _Code(context, builder), zip(kinds, given, args, strict=True)
+                write(code, *(code.rows(one, arg) if kind == "a" else arg for kind, one, arg in parts))
+                return context.get_dummy_value()
 
+            return signature, generate
 
-def _spread(builder: Any, value: Any) -> Any:
-    """The same number in every lane."""
-    undefined = ir.Constant(_LANES, ir.Undefined)
-    lanes = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(lanes, undefined, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH))
+        return intrinsic(typed)
 
-
-def _blocks(builder: Any, start: Any, stop: Any, blocks: int = 1) -> Any:
-    """A loop over the columns from start to stop, ``blocks`` times the width at a time."""
-    return cgutils.for_range_slice(builder, start, stop, ir.Constant(_INT, blocks * WIDTH), intp=_INT)
-
-
-def _load(builder: Any, row: Any, column: Any) -> Any:
-    return builder.load(_lanes_at(builder, row, column), align=8)
-
-
-def _store(builder: Any, lanes: Any, row: Any, column: Any) -> None:
-    builder.store(lanes, _lanes_at(builder, row, column), align=8)
-
-
-def _sum(builder: Any, lanes: Any) -> Any:
-    """The sum of the lanes: halves added to each other until one is left."""
-    count = WIDTH
-    while count > 1:
-        count //= 2
-        undefined = ir.Constant(lanes.type, ir.Undefined)
-        parts = [
-            builder.shuffle_vector(lanes, undefined, ir.Constant(ir.VectorType(ir.IntType(32), count), list(places)))
-            for places in (range(count), range(count, 2 * count))
-        ]
-        lanes = builder.fadd(*parts)
-    return builder.extract_element(lanes, ir.Constant(ir.IntType(32), 0))
+    return make
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def fma(typing_context: Any, factor: Any, other: Any, addend: Any) -> Any:
     """``factor * other + addend`` with a single rounding."""
     signature = types.float64(types.float64, types.float64, types.float64)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _fused(builder, *args)
-
-    return signature, generate
+    return signature, lambda context, builder, _, args: _Code(context, builder).fused(*args)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def dot_four(typing_context: Any, target: Any, left: Any, i: Any, right: Any, j: Any, stop: Any) -> Any:
+@_row_operation("aaiaii")
+def dot_four(code: _Code, target: Any, left: Any, i: Any, right: Any, j: Any, stop: Any) -> None:
     """target[k, i] = Σ_c left[i, c] · right[k, c] over c < stop, for the four rows k = j … j + 3."""
-    index = types.int64
-    signature = types.void(target, left, index, right, index, index)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        first = _row_pointer(context, builder, left, args[1], args[2])
-        rows = [builder.add(args[4], ir.Constant(_INT, k)) for k in range(4)]
-        others = [_row_pointer(context, builder, right, args[3], row) for row in rows]
-        zero = ir.Constant(_LANES, [0.0] * WIDTH)
-        totals = [cgutils.alloca_once_value(builder, zero) for _ in rows]
-        for total in totals:
-            builder.store(zero, total)
-        with _blocks(builder, ir.Constant(_INT, 0), args[5]) as (column, _):
-            x = _load(builder, first, column)
-            for total, other in zip(totals, others, strict=True):
-                builder.store(_fused(builder, x, _load(builder, other, column), builder.load(total)), total)
-        for total, row in zip(totals, rows, strict=True):
-            into = _row_pointer(context, builder, target, args[0], row)
-            builder.store(_sum(builder, builder.load(total)), builder.gep(into, [args[2]]))
-        return context.get_dummy_value()
-
-    return signature, generate
+    rows = [code.plus(j, k) for k in range(4)]
+    first, others, totals = left(i), [right(row) for row in rows], code.totals(4)
+    for column in code.blocks(0, stop):
+        x = code.load(first, column)
+        for total, other in zip(totals, others, strict=True):
+            code.add_product(total, x, code.load(other, column))
+    for total, row in zip(totals, rows, strict=True):
+        whole = code.halved(code.builder.load(total), code.builder.fadd)
+        code.builder.store(whole, code.builder.gep(target(row), [i]))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def add_row(typing_context: Any, target: Any, i: Any, source: Any, j: Any, factor: Any, start: Any, stop: Any) -> Any:
+@_row_operation("aiaifii")
+def add_row(code: _Code, target: Any, i: Any, source: Any, j: Any, factor: Any, start: Any, stop: Any) -> None:
     """target[i, c] += factor · source[j, c] for start ≤ c < stop; ``start`` a multiple of the width."""
-    index = types.int64
-    signature = types.void(target, index, source, index, types.float64, index, index)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        into = _row_pointer(context, builder, target, args[0], args[1])
-        row = _row_pointer(context, builder, source, args[2], args[3])
-        factors = _spread(builder, args[4])
-        with _blocks(builder, args[5], args[6]) as (column, _):
-            added = _fused(builder, factors, _load(builder, row, column), _load(builder, into, column))
-            _store(builder, added, into, column)
-        return context.get_dummy_value()
-
-    return signature, generate
+    into, row, factors = target(i), source(j), code.spread(factor)
+    for column in code.blocks(start, stop):
+        code.store(code.fused(factors, code.load(row, column), code.load(into, column)), into, column)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@_row_operation("aaiaiaii")
 def add_rows(
-    typing_context: Any, target: Any, base: Any, i: Any, factors: Any, j: Any, source: Any, rows: Any, stop: Any
-) -> Any:
+    code: _Code, target: Any, base: Any, i: Any, factors: Any, j: Any, source: Any, rows: Any, stop: Any
+) -> None:
     """target[i, c] = base[i, c] + Σ_{k < rows} factors[j, k] · source[k, c] for c < stop, added in the order of k."""
-    index = types.int64
-    signature = types.void(target, base, index, factors, index, source, index, index)
+    into, base_row, factor_row = target(i), base(i), factors(j)
+    for columns in code.side_by_side(stop):
+        totals = [code.totals(1, code.load(base_row, at))[0] for at in columns]
+        for k in code.counting(rows):
+            row, factor = source(k), code.spread_at(factor_row, k)
+            for total, at in zip(totals, columns, strict=True):
+                code.add_product(total, factor, code.load(row, at))
+        for total, at in zip(totals, columns, strict=True):
+            code.store(code.builder.load(total), into, at)
+
+
+@_row_operation("aaiaii")
+def multiply_tile(code: _Code, target: Any, factors: Any, j: Any, source: Any, rows: Any, stop: Any) -> None:
+    """target[r, c] = Σ_{k < rows} factors[j + r, k] · source[k, c] for r < 4 and c < stop, added in the order of k."""
+    into, factor_rows = [target(r) for r in range(4)], [factors(code.plus(j, r)) for r in range(4)]
+    for column in code.blocks(0, stop):
+        totals = code.totals(4)
+        for k in code.counting(rows):
+            lanes = code.load(source(k), column)
+            for total, factor_row in zip(totals, factor_rows, strict=True):
+                code.add_product(total, code.spread_at(factor_row, k), lanes)
+        for total, row in zip(totals, into, strict=True):
+            code.store(code.builder.load(total), row, column)
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def first_largest(typing_context: Any, values: Any, rows: Any, stop: Any, slack: Any) -> Any:
+    """For each r < rows the first c < stop with values[r, c] ≥ top - slack · |top|, top the largest of these.
+
+    ``rows`` is a literal number: the rows are gone through side by side. Where top is not finite, c is 0.
+    """
+    found = types.containers.UniTuple(types.int64, rows.literal_value)
+    signature = found(values, rows, types.int64, types.float64)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        into = _row_pointer(context, builder, target, args[0], args[2])
-        base_row = _row_pointer(context, builder, base, args[1], args[2])
-        factor_row = _row_pointer(context, builder, factors, args[3], args[4])
-        stop = args[7]
-        start = ir.Constant(_INT, 0)
-        # several blocks side by side, so that one multiply-add need not wait for the last; then what is left over
-        for blocks in (4, 3, 2, 1):
-            wide = ir.Constant(_INT, blocks * WIDTH)
-            end = builder.sub(stop, builder.srem(builder.sub(stop, start), wide))
-            with _blocks(builder, start, end, blocks) as (column, _):
-                columns = [builder.add(column, ir.Constant(_INT, b * WIDTH)) for b in range(blocks)]
-                totals = [cgutils.alloca_once(builder, _LANES) for _ in columns]
-                for total, at in zip(totals, columns, strict=True):
-                    builder.store(_load(builder, base_row, at), total)
-                with cgutils.for_range(builder, args[6], intp=_INT) as row:
-                    source_row = _row_pointer(context, builder, source, args[5], row.index)
-                    factor = _spread(builder, builder.load(builder.gep(factor_row, [row.index])))
-                    for total, at in zip(totals, columns, strict=True):
-                        added = _fused(builder, factor, _load(builder, source_row, at), builder.load(total))
-                        builder.store(added, total)
-                for total, at in zip(totals, columns, strict=True):
-                    _store(builder, builder.load(total), into, at)
-            start = end
-        return context.get_dummy_value()
+        def greater(a: Any, b: Any) -> Any:
+            return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+        code, zero, stop = _Code(context, builder), ir.Constant(_INT, 0), args[2]
+        pointers = [code.rows(values, args[0])(r) for r in range(rows.literal_value)]
+        best = code.totals(len(pointers), ir.Constant(_LANES, [-math.inf] * WIDTH))
+        first = [cgutils.alloca_once(builder, _INT) for _ in pointers]
+        for place in first:
+            builder.store(ir.Constant(_INT, -1), place)
+        for column in code.blocks(0, stop):
+            for lanes, row in zip(best, pointers, strict=True):
+                builder.store(greater(code.load(row, column), builder.load(lanes)), lanes)
+        tops = [code.halved(builder.load(lanes), greater) for lanes in best]
+        slacks = [builder.fmul(args[3], greater(top, builder.fneg(top))) for top in tops]
+        bars = [code.spread(builder.fsub(top, below)) for top, below in zip(tops, slacks, strict=True)]
+        for column in code.blocks(0, stop):
+            for place, row, bar in zip(first, pointers, bars, strict=True):
+                reached = builder.fcmp_unordered(">=", code.load(row, column), bar)
+                bits = builder.zext(builder.bitcast(reached, ir.IntType(WIDTH)), _INT)
+                at = builder.add(column, builder.cttz(bits, ir.Constant(ir.IntType(1), 0)))
+                known = builder.load(place)
+                fresh = builder.and_(builder.icmp_signed("<", known, zero), builder.icmp_signed("!=", bits, zero))
+                builder.store(builder.select(fresh, at, known), place)
+        return context.make_tuple(builder, found, [builder.load(place) for place in first])
 
     return signature, generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def add_products(typing_context: Any, target: Any, source: Any, i: Any, column: Any, rows: Any) -> Any:
+@_row_operation("aaiii")
+def add_products(code: _Code, target: Any, source: Any, i: Any, column: Any, rows: Any) -> None:
     """target[j, c] += Σ_{k < rows} source[k, j] · source[k, c], added in the order of k, for a tile of four rows
     j = i … i + 3 and eight columns c = column … column + 7.
     """
-    index = types.int64
-    signature = types.void(target, source, index, index, index)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        column = args[3]
-        factors = [builder.add(args[2], ir.Constant(_INT, q)) for q in range(4)]
-        totals = [cgutils.alloca_once(builder, _LANES) for _ in factors]
-        for total in totals:
-            builder.store(ir.Constant(_LANES, [0.0] * WIDTH), total)
-        with cgutils.for_range(builder, args[4], intp=_INT) as row:
-            source_row = _row_pointer(context, builder, source, args[1], row.index)
-            lanes = _load(builder, source_row, column)
-            for total, j in zip(totals, factors, strict=True):
-                factor = _spread(builder, builder.load(builder.gep(source_row, [j])))
-                builder.store(_fused(builder, factor, lanes, builder.load(total)), total)
-        for total, j in zip(totals, factors, strict=True):
-            into = _row_pointer(context, builder, target, args[0], j)
-            _store(builder, builder.fadd(_load(builder, into, column), builder.load(total)), into, column)
-        return context.get_dummy_value()
-
-    return signature, generate
+    tile, totals = [code.plus(i, q) for q in range(4)], code.totals(4)
+    for k in code.counting(rows):
+        row = source(k)
+        lanes = code.load(row, column)
+        for total, j in zip(totals, tile, strict=True):
+            code.add_product(total, code.spread_at(row, j), lanes)
+    for total, j in zip(totals, tile, strict=True):
+        into = target(j)
+        code.store(code.builder.fadd(code.load(into, column), code.builder.load(total)), into, column)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def multiply_row(typing_context: Any, target: Any, i: Any, left: Any, j: Any, right: Any, k: Any, stop: Any) -> Any:
+@_row_operation("aiaiaii")
+def multiply_row(code: _Code, target: Any, i: Any, left: Any, j: Any, right: Any, k: Any, stop: Any) -> None:
     """target[i, c] = left[j, c] · right[k, c] for c < stop."""
-    index = types.int64
-    signature = types.void(target, index, left, index, right, index, index)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        into = _row_pointer(context, builder, target, args[0], args[1])
-        first = _row_pointer(context, builder, left, args[2], args[3])
-        second = _row_pointer(context, builder, right, args[4], args[5])
-        with _blocks(builder, ir.Constant(_INT, 0), args[6]) as (column, _):
-            product = builder.fmul(_load(builder, first, column), _load(builder, second, column))
-            _store(builder, product, into, column)
-        return context.get_dummy_value()
-
-    return signature, generate
+    into, first, second = target(i), left(j), right(k)
+    for column in code.blocks(0, stop):
+        code.store(code.builder.fmul(code.load(first, column), code.load(second, column)), into, column)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def add_squares(typing_context: Any, target: Any, i: Any, source: Any, j: Any, factor: Any, stop: Any) -> Any:
+@_row_operation("aiaifi")
+def add_squares(code: _Code, target: Any, i: Any, source: Any, j: Any, factor: Any, stop: Any) -> None:
     """target[i, c] += factor · source[j, c]² for c < stop."""
-    index = types.int64
-    signature = types.void(target, index, source, index, types.float64, index)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        into = _row_pointer(context, builder, target, args[0], args[1])
-        row = _row_pointer(context, builder, source, args[2], args[3])
-        factors = _spread(builder, args[4])
-        with _blocks(builder, ir.Constant(_INT, 0), args[5]) as (column, _):
-            x = _load(builder, row, column)
-            added = _fused(builder, x, builder.fmul(x, factors), _load(builder, into, column))
-            _store(builder, added, into, column)
-        return context.get_dummy_value()
-
-    return signature, generate
+    into, row, factors = target(i), source(j), code.spread(factor)
+    for column in code.blocks(0, stop):
+        x = code.load(row, column)
+        code.store(code.fused(x, code.builder.fmul(x, factors), code.load(into, column)), into, column)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def triangular_squares(typing_context: Any, target: Any, matrix: Any, source: Any, rows: Any, stop: Any) -> Any:
+@_row_operation("aaaii")
+def triangular_squares(code: _Code, target: Any, matrix: Any, source: Any, rows: Any, stop: Any) -> None:
     """target[0, c] = Σ_{j < rows} (Σ_{k ≤ j} matrix[j, k] · source[k, c])² for c < stop, added in these orders."""
-    index = types.int64
-    signature = types.void(target, matrix, source, index, index)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        into = _row_pointer(context, builder, target, args[0], ir.Constant(_INT, 0))
-        zero = ir.Constant(_LANES, [0.0] * WIDTH)
-        start = ir.Constant(_INT, 0)
-        for blocks in (4, 3, 2, 1):
-            wide = ir.Constant(_INT, blocks * WIDTH)
-            end = builder.sub(args[4], builder.srem(builder.sub(args[4], start), wide))
-            with _blocks(builder, start, end, blocks) as (column, _):
-                columns = [builder.add(column, ir.Constant(_INT, b * WIDTH)) for b in range(blocks)]
-                squares = [cgutils.alloca_once(builder, _LANES) for _ in columns]
-                sums = [cgutils.alloca_once(builder, _LANES) for _ in columns]
-                for square in squares:
-                    builder.store(zero, square)
-                with cgutils.for_range(builder, args[3], intp=_INT) as outer:
-                    factor_row = _row_pointer(context, builder, matrix, args[1], outer.index)
-                    for total in sums:
-                        builder.store(zero, total)
-                    with cgutils.for_range(builder, builder.add(outer.index, ir.Constant(_INT, 1)), intp=_INT) as row:
-                        source_row = _row_pointer(context, builder, source, args[2], row.index)
-                        factor = _spread(builder, builder.load(builder.gep(factor_row, [row.index])))
-                        for total, at in zip(sums, columns, strict=True):
-                            added = _fused(builder, factor, _load(builder, source_row, at), builder.load(total))
-                            builder.store(added, total)
-                    for square, total in zip(squares, sums, strict=True):
-                        x = builder.load(total)
-                        builder.store(_fused(builder, x, x, builder.load(square)), square)
-                for square, at in zip(squares, columns, strict=True):
-                    _store(builder, builder.load(square), into, at)
-            start = end
-        return context.get_dummy_value()
-
-    return signature, generate
+    into, load = target(0), code.builder.load
+    for columns in code.side_by_side(stop):
+        squares = code.totals(len(columns))
+        for j in code.counting(rows):
+            factor_row, sums = matrix(j), code.totals(len(columns))
+            for k in code.counting(code.plus(j, 1)):
+                row, factor = source(k), code.spread_at(factor_row, k)
+                for total, at in zip(sums, columns, strict=True):
+                    code.add_product(total, factor, code.load(row, at))
+            for square, total in zip(squares, sums, strict=True):
+                code.add_product(square, load(total), load(total))
+        for square, at in zip(squares, columns, strict=True):
+            code.store(load(square), into, at)

@@ -7,6 +7,9 @@ those of :class:`numpy.random.Philox`.
 
 import hashlib
 import math
+import struct
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from rareswitch.ids import KeyArray
 from rareswitch.lanes import compiled
 from rareswitch.validation import FloatArray, whole
 
@@ -44,9 +48,7 @@ def uniforms(seed: int, stream: str, first: int, count: int, width: int = 1) -> 
     >>> bool((whole_run[6:] == later_part).all())
     True
     """
-    numbers = np.empty(_check(seed, first, count, width))
-    _fill_uniforms(*_key(seed, stream), first * width, numbers)
-    return numbers.reshape(count, width)
+    return _numbers(_fill_uniforms, seed, stream, first, count, width)
 
 
 def normals(seed: int, stream: str, first: int, count: int, width: int = 1) -> FloatArray:
@@ -55,21 +57,41 @@ def normals(seed: int, stream: str, first: int, count: int, width: int = 1) -> F
     >>> normals(7, "noise", 0, 2).shape
     (2, 1)
     """
-    numbers = np.empty(_check(seed, first, count, width))
-    _fill_normals(*_key(seed, stream), first * width, numbers)
-    return numbers.reshape(count, width)
+    return _numbers(_fill_normals, seed, stream, first, count, width)
 
 
-def _check(seed: int, first: int, count: int, width: int) -> int:
+def uniforms_at(seed: int, stream: str, keys: KeyArray) -> FloatArray:
+    """One uniform number in (0, 1) for each id, (n,), by the keys (n, 2) of :func:`rareswitch.ids.id_keys`.
+
+    That of a number is the one that :func:`uniforms` gives it; that of a string comes from a counter no number has.
+
+    >>> from rareswitch.ids import id_keys
+    >>> bool((uniforms_at(7, "decide", id_keys([9, 4])) == uniforms(7, "decide", 0, 10)[[9, 4], 0]).all())
+    True
+    """
+    numbers = np.empty(len(keys))
+    _fill_at(*stream_key(seed, stream), keys, numbers)
+    return numbers
+
+
+def stream_key(seed: int, stream: str) -> tuple[np.uint64, np.uint64]:
+    """The two words that key all numbers of a stream."""
+    return _key(whole("seed", seed, low=0), stream)
+
+
+def _numbers(fill: Callable[..., Any], seed: int, stream: str, first: int, count: int, width: int) -> FloatArray:
     whole("seed", seed, low=0)
     whole("first", first, low=0)
     whole("width", width)
-    return whole("count", count, low=0) * width
+    numbers = np.empty(whole("count", count, low=0) * width)
+    fill(*_key(seed, stream), first * width, numbers)
+    return numbers.reshape(count, width)
 
 
+@lru_cache(maxsize=256)
 def _key(seed: int, stream: str) -> tuple[np.uint64, np.uint64]:
-    digest = hashlib.blake2b(f"{seed}/{stream}".encode(), digest_size=16).digest()
-    return np.uint64(int.from_bytes(digest[:8], "little")), np.uint64(int.from_bytes(digest[8:], "little"))
+    low, high = struct.unpack("<QQ", hashlib.blake2b(f"{seed}/{stream}".encode(), digest_size=16).digest())
+    return np.uint64(low), np.uint64(high)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -86,11 +108,11 @@ def _high_product(typing_context: Any, left: Any, right: Any) -> Any:
 
 
 @compiled
-def _philox(key_0, key_1, counter):  # type: ignore[no-untyped-def]
-    """Four random 64-bit numbers of a counter."""
+def _philox(key_0, key_1, counter, second):  # type: ignore[no-untyped-def]
+    """Four random 64-bit numbers of a counter, given by the lower two of its four words."""
     multiplier_0, multiplier_1 = np.uint64(_MULTIPLIERS[0]), np.uint64(_MULTIPLIERS[1])
     weyl_0, weyl_1 = np.uint64(_WEYL[0]), np.uint64(_WEYL[1])
-    a, b, c, d = np.uint64(counter), np.uint64(0), np.uint64(0), np.uint64(0)
+    a, b, c, d = np.uint64(counter), np.uint64(second), np.uint64(0), np.uint64(0)
     for _ in range(10):
         high_a, low_a = _high_product(multiplier_0, a), multiplier_0 * a
         high_c, low_c = _high_product(multiplier_1, c), multiplier_1 * c
@@ -114,7 +136,7 @@ def _fill_uniforms(key_0, key_1, first, numbers):  # type: ignore[no-untyped-def
     block = np.uint64(first // 4)
     while at < length:
         block += np.uint64(1)
-        a, b, c, d = _philox(key_0, key_1, block)
+        a, b, c, d = _philox(key_0, key_1, block, 0)
         if at >= 0 and at + 4 <= length:
             numbers[at] = _unit(a)
             numbers[at + 1] = _unit(b)
@@ -127,8 +149,24 @@ def _fill_uniforms(key_0, key_1, first, numbers):  # type: ignore[no-untyped-def
         at += 4
 
 
+@compiled
+def unit_at(key_0, key_1, low, high):  # type: ignore[no-untyped-def]
+    """The uniform number of the id whose key is (low, high)."""
+    if high != 0:  # a string: the words are its counter
+        return _unit(_philox(key_0, key_1, low, high)[0])
+    a, b, c, d = _philox(key_0, key_1, low // np.uint64(4) + np.uint64(1), 0)
+    lane = low % np.uint64(4)
+    return _unit(a if lane == 0 else b if lane == 1 else c if lane == 2 else d)
+
+
+@compiled
+def _fill_at(key_0, key_1, keys, numbers):  # type: ignore[no-untyped-def]
+    for s in range(keys.shape[0]):
+        numbers[s] = unit_at(key_0, key_1, keys[s, 0], keys[s, 1])
+
+
+#: Uniforms this close to ½ have their quantile from one rational function, which vectorises.
 _CENTRE = 0.425
-"""Uniforms this close to ½ have their quantile from one rational function, which vectorises."""
 
 
 @compiled
@@ -145,65 +183,51 @@ def _fill_normals(key_0, key_1, first, numbers):  # type: ignore[no-untyped-def]
                 numbers[start + k] = _tail_quantile(u[k])
 
 
+# fmt: off
+#: Numerators and denominators of AS 241, highest power first: at the centre, beyond it, and far out.
+_TOP = (
+    2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4,
+    1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080e0,
+)
+_BOTTOM = (
+    5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4, 2.1213794301586595867e4,
+    5.3941960214247511077e3, 6.8718700749205790830e2, 4.2313330701600911252e1, 1.0,
+)
+_OUTER_TOP = (
+    7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1, 1.27045825245236838258e0,
+    3.64784832476320460504e0, 5.76949722146069140550e0, 4.63033784615654529590e0, 1.42343711074968357734e0,
+)
+_OUTER_BOTTOM = (
+    1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2, 1.48103976427480074590e-1,
+    6.89767334985100004550e-1, 1.67638483018380384940e0, 2.05319162663775882187e0, 1.0,
+)
+_FAR_TOP = (
+    2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3, 2.65321895265761230930e-2,
+    2.96560571828504891230e-1, 1.78482653991729133580e0, 5.46378491116411436990e0, 6.65790464350110377720e0,
+)
+_FAR_BOTTOM = (
+    2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5, 7.86869131145613259100e-4,
+    1.48753612908506148525e-2, 1.36929880922735805310e-1, 5.99832206555887937690e-1, 1.0,
+)
+# fmt: on
+
+
+@compiled
+def _polynomial(x, a, b, c, d, e, f, g, h):  # type: ignore[no-untyped-def]
+    return ((((((a * x + b) * x + c) * x + d) * x + e) * x + f) * x + g) * x + h
+
+
 @compiled
 def _central_quantile(q):  # type: ignore[no-untyped-def]
     r = 0.180625 - q * q
-    top = 2.5090809287301226727e3
-    top = top * r + 3.3430575583588128105e4
-    top = top * r + 6.7265770927008700853e4
-    top = top * r + 4.5921953931549871457e4
-    top = top * r + 1.3731693765509461125e4
-    top = top * r + 1.9715909503065514427e3
-    top = top * r + 1.3314166789178437745e2
-    top = top * r + 3.3871328727963666080e0
-    bottom = 5.2264952788528545610e3
-    bottom = bottom * r + 2.8729085735721942674e4
-    bottom = bottom * r + 3.9307895800092710610e4
-    bottom = bottom * r + 2.1213794301586595867e4
-    bottom = bottom * r + 5.3941960214247511077e3
-    bottom = bottom * r + 6.8718700749205790830e2
-    bottom = bottom * r + 4.2313330701600911252e1
-    bottom = bottom * r + 1.0
-    return q * top / bottom
+    return q * _polynomial(r, *_TOP) / _polynomial(r, *_BOTTOM)
 
 
 @compiled
 def _tail_quantile(p):  # type: ignore[no-untyped-def]
     r = math.sqrt(-math.log(min(p, 1.0 - p)))
     if r <= 5.0:
-        r -= 1.6
-        top = 7.74545014278341407640e-4
-        top = top * r + 2.27238449892691845833e-2
-        top = top * r + 2.41780725177450611770e-1
-        top = top * r + 1.27045825245236838258e0
-        top = top * r + 3.64784832476320460504e0
-        top = top * r + 5.76949722146069140550e0
-        top = top * r + 4.63033784615654529590e0
-        top = top * r + 1.42343711074968357734e0
-        bottom = 1.05075007164441684324e-9
-        bottom = bottom * r + 5.47593808499534494600e-4
-        bottom = bottom * r + 1.51986665636164571966e-2
-        bottom = bottom * r + 1.48103976427480074590e-1
-        bottom = bottom * r + 6.89767334985100004550e-1
-        bottom = bottom * r + 1.67638483018380384940e0
-        bottom = bottom * r + 2.05319162663775882187e0
-        bottom = bottom * r + 1.0
+        ratio = _polynomial(r - 1.6, *_OUTER_TOP) / _polynomial(r - 1.6, *_OUTER_BOTTOM)
     else:
-        r -= 5.0
-        top = 2.01033439929228813265e-7
-        top = top * r + 2.71155556874348757815e-5
-        top = top * r + 1.24266094738807843860e-3
-        top = top * r + 2.65321895265761230930e-2
-        top = top * r + 2.96560571828504891230e-1
-        top = top * r + 1.78482653991729133580e0
-        top = top * r + 5.46378491116411436990e0
-        top = top * r + 6.65790464350110377720e0
-        bottom = 2.04426310338993978564e-15
-        bottom = bottom * r + 1.42151175831644588870e-7
-        bottom = bottom * r + 1.84631831751005468180e-5
-        bottom = bottom * r + 7.86869131145613259100e-4
-        bottom = bottom * r + 1.48753612908506148525e-2
-        bottom = bottom * r + 1.36929880922735805310e-1
-        bottom = bottom * r + 5.99832206555887937690e-1
-        bottom = bottom * r + 1.0
-    return math.copysign(top / bottom, p - 0.5)
+        ratio = _polynomial(r - 5.0, *_FAR_TOP) / _polynomial(r - 5.0, *_FAR_BOTTOM)
+    return math.copysign(ratio, p - 0.5)

@@ -10,8 +10,8 @@ from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lanes import WIDTH, add_products, compiled, lane_zeros
 from rareswitch.validation import FloatArray, finite_array, frozen, number, read_only, vector, whole
 
+#: Rows that are summed up before they are added to the whole, which keeps rounding errors small.
 _PANEL = 128
-"""Rows that are summed up before they are added to the whole, which keeps rounding errors small."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,13 +30,13 @@ class Stats:
     (2, [2.0, 3.0])
     """
 
+    #: (dim, dim)
     gram: FloatArray
-    """(dim, dim)"""
+    #: (dim,)
     moment: FloatArray
-    """(dim,)"""
     count: int
+    #: Σ r², from which the noise level can be estimated.
     square_sum: float
-    """Σ r², from which the noise level can be estimated."""
 
     def __post_init__(self) -> None:
         moment = vector("moment", self.moment)
@@ -47,8 +47,7 @@ class Stats:
             )
         whole("count", self.count, low=0)
         number("square_sum", self.square_sum, low=0.0)
-        object.__setattr__(self, "gram", frozen(gram))
-        object.__setattr__(self, "moment", moment)
+        vars(self).update(gram=frozen(gram), moment=moment)
 
     @classmethod
     def zero(cls, dim: int) -> Self:
@@ -72,12 +71,7 @@ class Stats:
             return NotImplemented
         if other.dim != self.dim:
             raise ShapeError(f"statistics of {self.dim} and of {other.dim} dimensions cannot be added.")
-        return type(self)(
-            gram=self.gram + other.gram,
-            moment=self.moment + other.moment,
-            count=self.count + other.count,
-            square_sum=self.square_sum + other.square_sum,
-        )
+        return type(self)(**{name: part + getattr(other, name) for name, part in vars(self).items()})
 
     @property
     def dim(self) -> int:

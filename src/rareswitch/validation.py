@@ -5,35 +5,37 @@ what, the rule, what was given and the remedy.
 """
 
 import math
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rareswitch.errors import (
-    ContextNormError,
-    EmptySetError,
-    NonFiniteError,
-    ParameterError,
-    ShapeError,
-)
+from rareswitch.errors import ContextNormError, EmptySetError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.lanes import compiled
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
+#: The largest whole number that is taken where no other bound is known.
+_LARGEST = (1 << 63) - 1
+_FLOAT = np.dtype(np.float64)
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class Sets(NamedTuple):
     """Context sets in canonical form."""
 
+    #: (n, K, d), C-ordered, finite, read-only.
     contexts: FloatArray
-    """(n, K, d), C-ordered, finite, read-only."""
+    #: (n, K), at least one True in each row, read-only.
     alive: BoolArray
-    """(n, K), at least one True in each row, read-only."""
+    #: Whether one set (K, d) was given.
     single: bool
-    """Whether one set (K, d) was given."""
+
+    def part(self, which: Any) -> "Sets":
+        """Some of the sets, by a slice or an array."""
+        return Sets(self.contexts[which], self.alive[which], False)
 
 
 def sets_of(dim: int, contexts: Any, alive: Any = None) -> Sets:
@@ -53,11 +55,11 @@ def context_sets(contexts: Any, alive: Any = None) -> Sets:
     >>> context_sets([[1.0, 0.0], [0.0, 1.0]]).contexts.shape
     (1, 2, 2)
     """
-    if hasattr(contexts, "contexts") and hasattr(contexts, "alive"):
+    if type(contexts) is Sets and alive is None:  # checked already
+        return contexts
+    if type(contexts) is not np.ndarray and hasattr(contexts, "contexts") and hasattr(contexts, "alive"):
         if alive is not None:
             raise ShapeError(f"{type(contexts).__name__} holds a mask already; pass contexts.contexts to give another.")
-        if isinstance(contexts, Sets):  # checked already
-            return contexts
         contexts, alive = contexts.contexts, contexts.alive
     array = finite_array("contexts", contexts)
     single = array.ndim == 2
@@ -78,7 +80,7 @@ def context_sets(contexts: Any, alive: Any = None) -> Sets:
         )
     array = read_only(array)
     if alive is None:
-        return Sets(array, read_only(np.ones((n, arms), dtype=np.bool_)), single)
+        return Sets(array, _alive(arms) if n == 1 else read_only(np.ones((n, arms), dtype=np.bool_)), single)
     mask = np.asarray(alive)
     if mask.dtype != np.bool_:
         raise ShapeError(f"alive must be an array of booleans; got dtype {mask.dtype}. Convert it with .astype(bool).")
@@ -86,13 +88,19 @@ def context_sets(contexts: Any, alive: Any = None) -> Sets:
     if mask.shape != expected:
         raise ShapeError(f"alive must have shape {expected}, one flag for each arm; got {mask.shape}.")
     mask = np.ascontiguousarray(mask.reshape(n, arms))
-    dead = np.flatnonzero(~mask.any(axis=1))
-    if dead.size:
+    if not mask.any(axis=1).all():
+        dead = np.flatnonzero(~mask.any(axis=1))
         raise EmptySetError(
             f"alive must leave at least one arm in each set; it kills every arm of {_named('set', dead)}. "
             "Drop such sets."
         )
     return Sets(array, read_only(mask), single)
+
+
+@lru_cache(maxsize=64)
+def _alive(arms: int) -> BoolArray:
+    """The mask of one set in which every arm is alive."""
+    return read_only(np.ones((1, arms), dtype=np.bool_))
 
 
 def finite_array(name: str, value: Any) -> FloatArray:
@@ -101,17 +109,22 @@ def finite_array(name: str, value: Any) -> FloatArray:
     >>> finite_array("rewards", [1, 2]).dtype
     dtype('float64')
     """
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ShapeError(
-            f"{name} must be a rectangular array of numbers; got {type(value).__name__} with rows of different "
-            "lengths. For sets of different sizes use rareswitch.ContextSets.from_ragged."
-        ) from error
-    if array.dtype.kind not in "fiu":
-        raise ShapeError(f"{name} must hold real numbers; got dtype {array.dtype}. Convert it with .astype(float).")
-    array = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
-    if not _all_finite(read_only(array.reshape(-1))):
+    if type(value) is np.ndarray and value.dtype is _FLOAT and value.flags.c_contiguous:
+        array = value  # canonical already, as most are
+    else:
+        if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
+            raise ShapeError(f"{name} must not be masked: a mask would be lost. Leave arms out with alive=….")
+        try:
+            array = np.asarray(value)
+        except ValueError as error:
+            raise ShapeError(
+                f"{name} must be a rectangular array of numbers; got {type(value).__name__} with rows of different "
+                "lengths. For sets of different sizes use rareswitch.ContextSets.from_ragged."
+            ) from error
+        if array.dtype.kind not in "fiu":
+            raise ShapeError(f"{name} must hold real numbers; got dtype {array.dtype}. Convert it with .astype(float).")
+        array = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
+    if not _all_finite(array):
         first = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         count = int((~np.isfinite(array)).sum())
         raise NonFiniteError(
@@ -157,9 +170,11 @@ def number(name: str, value: Any, *, low: float, high: float = math.inf, open_lo
     0.05
     """
     try:
-        result = float(value)
+        result = None if isinstance(value, (bool, np.bool_, str, bytes)) else float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ParameterError(f"{name} must be a number; got {value!r}.") from None
+        result = None
+    if result is None:
+        raise ParameterError(f"{name} must be a number; got {value!r:.60}.")
     if not low <= result <= high or not math.isfinite(result) or (open_low and result == low):
         rule = f"{'above' if open_low else 'at least'} {low:g}" + ("" if high == math.inf else f" and at most {high:g}")
         raise ParameterError(f"{name} must be a finite number {rule}; got {value!r}.")
@@ -172,12 +187,25 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = None) -> in
     >>> whole("arms", 3)
     3
     """
+    if isinstance(value, (float, np.floating)) and abs(float(value)) <= 2.0**53 and value == math.floor(value):
+        value = int(value)  # 1e4 is how people write ten thousand
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise ParameterError(f"{name} must be a whole number; got {value!r}.")
-    if value < low or (high is not None and value > high):
+        raise ParameterError(f"{name} must be a whole number; got {value!r:.60}.")
+    found = int(value)
+    if found < low or (high is not None and found > high):
         rule = f"at least {low}" if high is None else f"between {low} and {high}"
-        raise ParameterError(f"{name} must be {rule}; got {value}.")
-    return int(value)
+        raise ParameterError(f"{name} must be {rule}; got {found if abs(found) < 1 << 99 else 'far more'}.")
+    return found
+
+
+def count_of(name: str, value: Any, *, low: int = 1) -> int:
+    """A whole number of at least ``low`` that something can be counted to.
+
+    >>> count_of("horizon", 1e4)
+    10000
+    """
+    found = whole(name, value, low=low)
+    return found if found <= _LARGEST else whole(name, found, low=low, high=_LARGEST)
 
 
 def unit_ball(sets: Sets) -> None:
@@ -215,16 +243,17 @@ def _longest(contexts, alive):  # type: ignore[no-untyped-def]
 @compiled
 def _all_finite(numbers):  # type: ignore[no-untyped-def]
     """Whether no number is NaN or infinite, in one pass and without a temporary array."""
+    flat = numbers.reshape(-1)
     bad = 0
-    for i in range(numbers.shape[0]):
-        bad |= not abs(numbers[i]) < np.inf
+    for i in range(flat.shape[0]):
+        bad |= not abs(flat[i]) < np.inf
     return bad == 0
 
 
 def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
     """A view that cannot be written through."""
     view = array.view()
-    view.flags.writeable = False
+    view.setflags(write=False)
     return view
 
 

@@ -1,6 +1,9 @@
 """What every learner must do, run against each of them."""
 
+import inspect
+import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +12,21 @@ import pytest
 
 from rareswitch import load_policy, save_policy, simulate
 from rareswitch.env import Rounds, World, make_world
-from rareswitch.errors import BatchError, ContextNormError, InputError, ParameterError
-from rareswitch.learner import LEARNERS, Feedback, Learner, make_learner
-from rareswitch.policy import Policy
+from rareswitch.errors import BatchError, ContextNormError, FileFormatError, ParameterError
+from rareswitch.files import pack, unpack
+from rareswitch.learner import (
+    LEARNERS,
+    Learner,
+    make_learner,
+    needed,
+    state_from_bytes,
+    state_to_bytes,
+    summary_from_bytes,
+    summary_to_bytes,
+    takes,
+    to_plain,
+)
+from reference.loop import after, rows_of, step, steps
 
 DIM, ARMS, HORIZON, NOISE = 4, 5, 600, 0.4
 HOME = {"fixed-set-elimination": "fixed", "base": "plain"}
@@ -30,37 +45,13 @@ def fresh(name: str, world: World | None = None, horizon: int = HORIZON, **setti
 
 def made(name: str, **settings: Any) -> Learner:
     """With those of the settings that this learner takes."""
-    return make_learner(name, **{key: value for key, value in settings.items() if key in LEARNERS[name].takes})
-
-
-def step(learner: Learner, world: World, seed: int, most: int = 50) -> tuple[Policy, Feedback, Any]:
-    """Decide the next stretch with the current policy, up to when the next is due, and learn from it."""
-    policy, first = learner.policy, learner.start
-    summary = None
-    while True:
-        count = min(most, learner.stop - first)
-        rounds = world.draw(count, seed=seed, first=first)
-        decisions = policy.decide(rounds.contexts, rounds.alive, seed=seed, first=first)
-        due = learner.due(rounds.contexts, decisions, summary, alive=rounds.alive)
-        count = count if due is None else due
-        decisions = decisions.upto(count)
-        rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=seed, first=first)
-        alive = None if rounds.alive is None else rounds.alive[:count]
-        feedback = Feedback.of(rounds.contexts[:count], decisions, rewards, alive)
-        part = learner.summarize(feedback)
-        summary = part if summary is None else summary + part
-        first += count
-        if due is not None or first == learner.stop:
-            learner.next(summary)
-            return policy, feedback, summary
+    return make_learner(name, **{key: value for key, value in settings.items() if key in takes(name)})
 
 
 @every_learner
 def test_runs_reach_their_horizon_and_count_their_policies(name: str) -> None:
-    learner = fresh(name)
-    run = simulate(learner, home(name), seed=1)
-    assert learner.done
-    assert run.updates == learner.updates >= 2
+    run = simulate(fresh(name), home(name), seed=1)
+    assert run.updates >= 2
     assert run.times[-1] == HORIZON
     assert 0.0 <= run.regret <= 2.0 * HORIZON
     assert len(run.batch_ends) in (0, run.updates)
@@ -69,10 +60,12 @@ def test_runs_reach_their_horizon_and_count_their_policies(name: str) -> None:
 
 @every_learner
 def test_runs_are_reproducible(name: str) -> None:
-    one, two = (simulate(fresh(name), home(name), seed=3) for _ in range(2))
+    """Also with the very same learner: a run leaves nothing behind in it."""
+    learner = fresh(name)
+    one, two = (simulate(learner, home(name), seed=3) for _ in range(2))
     assert one.regret == two.regret
     np.testing.assert_array_equal(one.batch_ends, two.batch_ends)
-    assert simulate(fresh(name), home(name), seed=4).regret != one.regret
+    assert simulate(learner, home(name), seed=4).regret != one.regret
 
 
 @every_learner
@@ -80,32 +73,32 @@ def test_policies_are_frozen_and_can_be_shipped(name: str, tmp_path: Path) -> No
     """Learning makes a new policy and leaves the old one as it was; both survive their file."""
     learner, world = fresh(name), home(name)
     probe = world.draw(40, seed=9)
+    state = learner.begin()
     for _ in range(4):
-        before = learner.policy.probabilities(probe.contexts, probe.alive)
-        old, _, _ = step(learner, world, seed=1)
+        old = state.policy
+        before = old.probabilities(probe.contexts, probe.alive)
+        state = step(learner, state, world).state
         np.testing.assert_array_equal(old.probabilities(probe.contexts, probe.alive), before)
         save_policy(old, tmp_path / "policy")
         loaded = load_policy(tmp_path / "policy")
         assert loaded.id == old.id
         np.testing.assert_array_equal(loaded.probabilities(probe.contexts, probe.alive), before)
-        if learner.done:
+        if state.done:
             break
-        assert learner.policy is not old
+        assert state.policy is not old
 
 
 @every_learner
 def test_propensities_are_frequencies(name: str) -> None:
     """Hoeffding: |frequency - propensity| ≤ √(ln(2·arms·sets/1e-9)/(2n)) for all arms at once, but for 1e-9."""
-    learner, world = fresh(name), home(name)
-    for _ in range(3):
-        if not learner.done:
-            step(learner, world, seed=1)
+    world = home(name)
+    policy = after(fresh(name), world, 3).policy
     draws, sets = 4000, world.draw(3, seed=8)
     bound = math.sqrt(math.log(2 * world.arms * 3 / 1e-9) / (2 * draws))
     for s in range(3):
         alive = None if sets.alive is None else np.repeat(sets.alive[s][None], draws, axis=0)
-        decisions = learner.policy.decide(np.repeat(sets.contexts[s][None], draws, axis=0), alive, seed=5)
-        probabilities = learner.policy.probabilities(sets.contexts[s], None if alive is None else alive[0])
+        decisions = policy.decide(np.repeat(sets.contexts[s][None], draws, axis=0), alive, ids=range(draws), seed=5)
+        probabilities = policy.probabilities(sets.contexts[s], None if alive is None else alive[0])
         frequencies = np.bincount(decisions.arms, minlength=world.arms) / draws
         assert np.abs(frequencies - probabilities).max() <= bound
         np.testing.assert_array_equal(decisions.propensities, probabilities[decisions.arms])
@@ -114,57 +107,108 @@ def test_propensities_are_frequencies(name: str) -> None:
 @every_learner
 def test_the_loop_by_hand_is_the_simulation(name: str) -> None:
     learner, world = fresh(name, horizon=60), home(name)
-    run = simulate(fresh(name, horizon=60), world, seed=2)
+    run = simulate(learner, world, seed=2)
     regret, ends = 0.0, []
-    while not learner.done:
-        policy, _, summary = step(learner, world, seed=2, most=7)
-        ends.append(summary.stop)
-        rounds = world.draw(summary.stop - summary.start, seed=2, first=summary.start)
+    for before, done in steps(learner, world, 2, most=7):
+        count = done.state.start - before.start
+        ends.append(done.state.start)
+        rounds = world.draw(count, seed=2, first=before.start)
         best = np.where(True if rounds.alive is None else rounds.alive, rounds.means, -np.inf).max(axis=1)
-        regret += float(best.sum())
-        decided = policy.decide(rounds.contexts, rounds.alive, seed=2, first=summary.start)
-        regret -= float(rounds.means[np.arange(len(best)), decided.arms].sum())
-    assert learner.updates == run.updates
+        ids = range(before.start, done.state.start)
+        decided = before.policy.decide(rounds.contexts, rounds.alive, ids=ids, seed=2)
+        regret += float((best - rounds.means[np.arange(count), decided.arms]).sum())
+    assert done.state.done
+    assert done.state.updates == run.updates
     assert run.regret == pytest.approx(regret)
     assert not len(run.batch_ends) or run.batch_ends.tolist() == ends
 
 
 @every_learner
-def test_foreign_feedback_is_refused(name: str) -> None:
+def test_rows_that_do_not_belong_here_are_refused(name: str) -> None:
     learner, world = fresh(name), home(name)
-    _, feedback, summary = step(learner, world, seed=1)
-    if learner.policy.id != feedback.policy_id:
-        with pytest.raises(BatchError, match="belong"):
-            learner.summarize(feedback)
-        with pytest.raises(BatchError, match="belongs to another learner"):
-            learner.next(summary)
-    over = fresh(name)
-    simulate(over, world, seed=1)
-    with pytest.raises(BatchError, match="over"):
-        over.summarize(feedback)
-    with pytest.raises(BatchError, match="over"):
-        over.next(summary)
-    with pytest.raises(InputError, match="fresh learner"):
-        simulate(over, world, seed=1)
+    rows, summary, state = step(learner, learner.begin(), world)
+    assert state.policy.id != rows.policy_id
+    with pytest.raises(BatchError, match="belongs to another run, or to a batch that was learned from already"):
+        learner.next(state, summary)
+    stranger = replace(rows[:1], policy_id="f" * 64)
+    with pytest.raises(BatchError, match="which this run never had"):
+        learner.summarize(state, stranger)
+    other = fresh("oful" if name != "oful" else "linucb", world)
+    with pytest.raises(BatchError, match=f"this state is of {other.name}, and the learner is {name}"):
+        learner.next(other.begin(), summary)
 
 
 @every_learner
-def test_summarizing_changes_nothing(name: str) -> None:
-    """A stretch that is looked at twice, or looked at and thrown away, leaves no trace."""
+def test_nothing_is_learned_after_the_end(name: str) -> None:
+    world = home(name)
+    learner = fresh(name, world, horizon=20)
+    *_, (_, last) = steps(learner, world)
+    assert last.state.done
+    assert last.state.start == last.state.horizon == 20
+    with pytest.raises(BatchError, match="this run is over: its last batch has been learned from"):
+        learner.next(last.state, last.summary)
+
+
+@every_learner
+def test_looking_changes_nothing_and_next_makes_a_new_state(name: str) -> None:
+    """To the last bit: what was summarized, asked and learned leaves the old state as it was, and can be done again."""
     learner, world = fresh(name), home(name)
-    rounds = world.draw(1, seed=1)
-    decisions = learner.policy.decide(rounds.contexts, rounds.alive, seed=1)
-    other = make_world("plain" if name == "base" else "fixed", dim=DIM, arms=ARMS, noise=NOISE).draw(1, seed=77)
-    for contexts in (0.5 * other.contexts if name != "base" else other.contexts, rounds.contexts):
-        try:
-            learner.summarize(Feedback.of(contexts, decisions, np.ones(1), rounds.alive))
-        except BatchError:
-            continue
-    kept = {key: value for key, value in vars(learner).items() if key not in ("policy",)}
-    assert {k: repr(v) for k, v in kept.items()} == {
-        k: repr(v) for k, v in vars(fresh(name)).items() if k not in ("policy",)
-    }
-    assert simulate(learner, world, seed=1).regret == simulate(fresh(name), world, seed=1).regret
+    state = after(learner, world, 2)
+    before = state_to_bytes(state)
+    one = step(learner, state, world)
+    again = step(learner, state, world)
+    assert state_to_bytes(state) == before
+    assert state_to_bytes(one.state) == state_to_bytes(again.state) != before
+    assert state_to_bytes(learner.next(state, one.summary)) == state_to_bytes(one.state)
+
+
+@every_learner
+def test_a_state_that_was_kept_goes_on_as_if_it_had_not_been(name: str) -> None:
+    """After three updates, and in a learner that was made anew from plain settings."""
+    learner, world = fresh(name), home(name)
+    state = after(learner, world, 3)
+    data = state_to_bytes(state)
+    found = state_from_bytes(data)
+    assert state_to_bytes(found) == data
+    assert repr(found) == repr(state)
+    other = make_learner(name, **json.loads(json.dumps(to_plain(learner))))
+    assert other == learner
+    one, two = step(learner, state, world), step(other, found, world)
+    assert two.state.policy.id == one.state.policy.id
+    assert state_to_bytes(two.state) == state_to_bytes(one.state)
+
+
+@every_learner
+def test_damaged_states_are_refused(name: str) -> None:
+    state = after(fresh(name), home(name), 2)
+    data = state_to_bytes(state)
+    rng = np.random.default_rng(7)
+    for cut in (0, 7, 60, len(data) // 2, len(data) - 1):
+        with pytest.raises(FileFormatError):
+            state_from_bytes(data[:cut])
+    for at in (*rng.integers(0, len(data), 30).tolist(), len(data) - 1):
+        damaged = bytearray(data)
+        damaged[at] ^= 1 << int(rng.integers(8))
+        with pytest.raises(FileFormatError):
+            state_from_bytes(bytes(damaged))
+    with pytest.raises(FileFormatError):
+        state_from_bytes(data + b"x")
+    meta, tensors = unpack(data)
+    with pytest.raises(FileFormatError, match="changed"):
+        state_from_bytes(pack(meta | {"start": meta["start"] + 1}, tensors))
+    with pytest.raises(FileFormatError, match=r"have schema 1; this one has 2, which is newer\. Install"):
+        state_from_bytes(pack(meta | {"schema": 2}, tensors))
+
+
+@every_learner
+def test_summaries_do_not_depend_on_the_order_of_rows_nor_on_copies(name: str) -> None:
+    learner, world = fresh(name, horizon=400), home(name)
+    state = after(learner, world, 1)
+    rows = step(learner, state, world).rows
+    expected = summary_to_bytes(learner.summarize(state, rows))
+    assert summary_to_bytes(summary_from_bytes(expected)) == expected
+    order = np.random.default_rng(1).permutation(np.repeat(np.arange(len(rows)), 2))
+    assert summary_to_bytes(learner.summarize(state, rows[order])) == expected
 
 
 @every_learner
@@ -182,16 +226,18 @@ def test_contexts_out_of_the_unit_ball_are_refused_walking_frozen_or_not(name: s
     if name == "foresight":  # scales do not matter to it
         assert simulate(made(name, dim=3, arms=3, horizon=20), Long(), seed=1, cap=cap).updates == (cap or 8)
         return
+    learner = made(name, dim=3, arms=3, horizon=20)
     with pytest.raises(ContextNormError, match="norm 3"):
-        simulate(made(name, dim=3, arms=3, horizon=20), Long(), seed=1, cap=cap)
+        simulate(learner, Long(), seed=1, cap=cap)
+    state = learner.begin()
+    with pytest.raises(ContextNormError, match="norm 3"):
+        learner.summarize(state, rows_of(state, Long(), 1, count=1))
 
 
 @every_learner
 def test_settings_tell_learners_apart(name: str) -> None:
     lines = {
-        fresh(name, horizon=t, confidence=c, delta=d).settings
-        for t in (100, 200)
-        for c, d in ((0.5, 0.1), ("tight", 0.2))
+        repr(fresh(name, horizon=t, confidence=c, delta=d)) for t in (100, 200) for c, d in ((0.5, 0.1), ("tight", 0.2))
     }
     assert len(lines) == 4
 
@@ -213,21 +259,34 @@ def test_more_arms_than_a_lane_and_a_mask(name: str) -> None:
 @every_learner
 def test_bad_settings_are_refused(name: str) -> None:
     for bad in ({"horizon": 1}, {"arms": 0, "dim": 0}, {"delta": 0.0}, {"noise": -1.0}, {"noise": math.nan}):
-        if set(bad) <= LEARNERS[name].takes:
+        if set(bad) <= set(takes(name)):
             with pytest.raises(ParameterError):
                 made(name, **{"dim": ARMS, "arms": ARMS, "horizon": 100, "noise": 0.5} | bad)
     with pytest.raises(ParameterError, match="does not take wings"):
         make_learner(name, dim=ARMS, arms=ARMS, horizon=100, wings=2)
-    if "confidence" not in LEARNERS[name].takes:
+    with pytest.raises(ParameterError, match=f"{name} needs {', '.join(needed(LEARNERS[name]))}; got no settings"):
+        make_learner(name)
+    if "confidence" not in takes(name):
         return
     with pytest.raises(ParameterError, match=r"confidence must be 'paper', 'tight' or a number; got 'loose'"):
         make_learner(name, dim=ARMS, arms=ARMS, horizon=100, confidence="loose")
     for mode in ("paper", "tight", 0.5):
-        assert make_learner(name, dim=ARMS, arms=ARMS, horizon=100, confidence=mode).updates == 1
+        assert make_learner(name, dim=ARMS, arms=ARMS, horizon=100, confidence=mode).begin().updates == 1
+    for wrong in (-1.0, math.nan, None, [1.0]):
+        with pytest.raises(ParameterError, match="confidence must be"):
+            make_learner(name, dim=ARMS, arms=ARMS, horizon=100, confidence=wrong)
 
 
 @every_learner
 def test_every_learner_is_described(name: str) -> None:
-    entry = LEARNERS[name]
-    assert all((entry.text, entry.adaptivity, entry.regret))
-    assert fresh(name).name == name or name in ("batch-linucb-dg-certified", "stale-linucb", "stale-thompson")
+    """On the command line, and by ``help`` and ``inspect``: every setting is a parameter of the class, by name only."""
+    kind = LEARNERS[name]
+    assert kind.name == fresh(name).name == name
+    assert all((kind.text, kind.adaptivity, kind.regret))
+    assert kind.__doc__
+    assert not kind.__doc__.startswith(f"{kind.__name__}(")
+    parameters = inspect.signature(kind).parameters
+    assert tuple(parameters) == takes(name)
+    assert {parameter.kind for parameter in parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
+    bare = tuple(key for key, parameter in parameters.items() if parameter.default is inspect.Parameter.empty)
+    assert bare == needed(kind)

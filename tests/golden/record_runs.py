@@ -3,15 +3,15 @@
 import hashlib
 import json
 import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from rareswitch.env import make_world
 from rareswitch.errors import UnsuitableError
-from rareswitch.learner import LEARNERS, Feedback, Learner, Summary
-from rareswitch.sim import simulate
-from rareswitch.sim.suiting import learner_for
+from rareswitch.learner import LEARNERS, Learner, Rows, Summary
+from rareswitch.sim import learner_for, simulate
 
 WORLDS = ("gaussian", "segments", "varying", "fixed", "plain", "drifting")
 SEEDS = (11, 12)
@@ -20,40 +20,39 @@ STEPS, RUN = 240, 4000
 SLOW = {"suplinrel"}
 
 
-def worlds(horizon: int) -> dict[str, Any]:
-    """Six worlds, one of them with masks, one without features and one that changes."""
-    return {name: make_world(name, dim=6, arms=12, noise=0.5, horizon=horizon) for name in WORLDS}
+def world(name: str, horizon: int) -> Any:
+    """One of six worlds, one of which has masks, one no features, and one changes."""
+    return make_world(name, dim=6, arms=12, noise=0.5, horizon=horizon)
 
 
 def stepped(learner: Learner, world: Any, seed: int) -> dict[str, Any]:
     """The loop by hand: all arms, propensities and policies."""
     arms, propensities, policies, ends = hashlib.sha256(), hashlib.sha256(), hashlib.sha256(), []
-    first, summary = 0, None
-    part: Summary | None
-    policies.update(learner.policy.id.encode())
-    while not learner.done:
-        count = min(50, learner.stop - first)
+    state, first = learner.begin(), 0
+    summary: Summary | None = None
+    policies.update(state.policy.id.encode())
+    while not state.done:
+        count = min(50, state.stop - first)
         rounds = world.draw(count, seed=seed, first=first)
-        decisions = learner.policy.decide(rounds.contexts, rounds.alive, seed=seed, first=first)
-        due = learner.due(rounds.contexts, decisions, summary, alive=rounds.alive)
+        decisions = state.policy.decide(rounds.contexts, rounds.alive, seed=seed, ids=range(first, first + count))
+        due = learner.due(state, rounds.contexts, decisions, summary, alive=rounds.alive)
         count = count if due is None else due
         decisions = decisions.upto(count)
         rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=seed, first=first)
         alive = None if rounds.alive is None else rounds.alive[:count]
-        part = learner.summarize(Feedback.of(rounds.contexts[:count], decisions, rewards, alive))
+        part = learner.summarize(state, Rows.of(rounds.contexts[:count], decisions, rewards, alive))
         summary, first = part if summary is None else summary + part, first + count
         arms.update(decisions.arms.astype("<i8").tobytes())
         propensities.update(decisions.propensities.astype("<f8").tobytes())
-        if due is not None or first == learner.stop:
-            learner.next(summary)
-            summary = None
+        if due is not None or first == state.stop:
+            state, summary = learner.next(state, summary), None
             ends.append(first)
-            policies.update(learner.policy.id.encode())
+            policies.update(state.policy.id.encode())
     return {
         "arms": arms.hexdigest()[:16],
         "propensities": propensities.hexdigest()[:16],
         "policies": policies.hexdigest()[:16],
-        "updates": learner.updates,
+        "updates": state.updates,
         "ends": hashlib.sha256(json.dumps(ends).encode()).hexdigest()[:16],
     }
 
@@ -66,25 +65,31 @@ def simulated(learner: Learner, world: Any, seed: int) -> dict[str, Any]:
     return {"regret": run.regret.hex(), "regrets": regrets, "updates": run.updates, "ends": ends}
 
 
-def record() -> dict[str, Any]:
-    """Everything, by learner, world and seed."""
-    found: dict[str, Any] = {}
+HOW: dict[str, tuple[Callable[[Learner, Any, int], dict[str, Any]], int]] = {
+    "stepped": (stepped, STEPS),
+    "simulated": (simulated, RUN),
+}
+
+
+def record(name: str, place: str, seed: int, kind: str) -> Any:
+    """What one run comes to."""
+    how, horizon = HOW[kind]
+    try:
+        here = world(place, horizon)
+        return how(learner_for(here, name, horizon=horizon, seed=seed, noise=0.5), here, seed)
+    except UnsuitableError:
+        return "unsuitable"
+
+
+def cases() -> Iterator[tuple[str, str, int, str]]:
+    """Learner, world, seed and kind of all runs."""
     for name in LEARNERS:
-        for how, horizon, kind in ((stepped, STEPS, "stepped"), (simulated, RUN, "simulated")):
-            if kind == "simulated" and name in SLOW:
-                continue
-            for place, world in worlds(horizon).items():
-                for seed in SEEDS:
-                    key = f"{name}/{place}/{seed}/{kind}"
-                    try:
-                        learner = learner_for(world, name, horizon=horizon, seed=seed, noise=0.5)
-                        found[key] = how(learner, world, seed)
-                    except UnsuitableError:
-                        found[key] = "unsuitable"
-                    print(key, found[key], file=sys.stderr)
-    return found
+        for kind in HOW:
+            if kind == "stepped" or name not in SLOW:
+                yield from ((name, place, seed, kind) for place in WORLDS for seed in SEEDS)
 
 
 if __name__ == "__main__":
-    lines = (f"{json.dumps(key)}: {json.dumps(found, sort_keys=True)}" for key, found in sorted(record().items()))
-    print("{\n" + ",\n".join(lines) + "\n}")
+    found = {"/".join(map(str, case)): record(*case) for case in cases()}
+    lines = (f"{json.dumps(key)}: {json.dumps(entry, sort_keys=True)}" for key, entry in sorted(found.items()))
+    print("{\n" + ",\n".join(lines) + "\n}", file=sys.stdout)

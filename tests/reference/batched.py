@@ -36,7 +36,8 @@ def slow_batched(
 ) -> Trace:
     """The elimination framework of Section 4 with a fixed sampler, or Algorithm 5 with a ``designer``.
 
-    ``designer`` is "core" or "certified"; then the even places of a batch are the half 𝒜 and the odd ones ℬ.
+    ``designer`` is "core" or "certified"; then a fair coin, tossed for each decision, puts it into the half 𝒜 or ℬ. The
+    designer sees the sets of ℬ in an order that is drawn too, which matters to the last digits alone.
     """
     trace = Trace()
     dim, horizon = world.dim, ends[-1]
@@ -44,7 +45,7 @@ def slow_batched(
     start = 0
     for k, end in enumerate(ends, 1):
         precision, moment = ridge * np.eye(dim), np.zeros(dim)
-        design_sets: list[tuple[FloatArray, list[int]]] = []
+        design_sets: list[tuple[float, FloatArray, list[int]]] = []
         for t in range(start, end):
             rounds = world.draw(1, seed=seed, first=t)
             x = rounds.contexts[0]
@@ -55,15 +56,16 @@ def slow_batched(
             reward = float(world.rewards(rounds.means[0, [arm]], seed=seed, first=t)[0])
             trace.arms.append(arm)
             trace.survivors.append(alive)
-            in_first_half = (t - start) % 2 == 0
+            in_first_half = float(uniforms(0, "half", t, 1)[0, 0]) < 0.5
             if designer is None or k <= warm_batches or in_first_half:
                 precision = precision + np.outer(x[arm], x[arm])
                 moment = moment + reward * x[arm]
             if designer is not None and k > warm_batches and not in_first_half:
-                design_sets.append((x, alive))
+                design_sets.append((float(uniforms(0, "sample", t, 1)[0, 0]), x, alive))
         theta = np.linalg.inv(precision) @ moment
         if designer is not None and design_sets and end < horizon:
-            kept = [(x, eliminated(x, alive, theta, precision, alpha)) for x, alive in design_sets]
+            design_sets.sort(key=lambda drawn: drawn[0])
+            kept = [(x, eliminated(x, alive, theta, precision, alpha)) for _, x, alive in design_sets]
             contexts = np.array([x for x, _ in kept])
             masks = np.array([mask(len(x), alive) for x, alive in kept])
             learners: dict[str, Callable[..., Any]] = {"core": core_learning, "certified": frank_wolfe_design}

@@ -13,49 +13,72 @@ import pyarrow.parquet as parquet
 
 from rareswitch.contexts import ContextSets
 from rareswitch.env import make_world
-from rareswitch.learner import Learner, Summary
-from rareswitch.log import Deployment, log_schema
-from rareswitch.stats import Stats
+from rareswitch.ids import id_keys
+from rareswitch.learner import Rows, Summary, sample_order
+from rareswitch.log import log_schema
+from rareswitch.store import Deployment
 
 
 @dataclass(frozen=True)
 class Row:
     """One row of a log."""
 
-    decision: int
+    id: int | str
     policy: str
     features: tuple[float, ...]
     propensity: float
     reward: float | None
     contexts: tuple[float, ...] | None = None
+    time: float | None = None
+    reward_time: float | None = None
 
 
 def write_rows(path: Path, rows: Sequence[Row], dim: int, schema: Any = None) -> None:
     """A part with these rows."""
-    schema = log_schema(dim) if schema is None else schema
+    strings = any(isinstance(row.id, str) for row in rows)
+    timed = any(row.time is not None for row in rows)
+    schema = log_schema(dim, strings=strings, times=timed) if schema is None else schema
     columns = {name: [getattr(row, name) for row in rows] for name in schema.names}
     parquet.write_table(pa.table(columns, schema=schema), path)
 
 
+def write_log(folder: Path, parts: Sequence[Sequence[Row]], dim: int, schema: Any = None) -> list[str]:
+    """Parts of a log, and the pattern that names them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for k, rows in enumerate(parts):
+        write_rows(folder / f"part-{k:03d}.parquet", rows, dim, schema)
+    return [str(folder / "part-*.parquet")]
+
+
 def played(
-    deployment: Deployment, *, env: str = "gaussian", arms: int = 5, seed: int = 1, everywhere: bool = False
+    deployment: Deployment,
+    *,
+    env: str = "gaussian",
+    arms: int = 5,
+    seed: int = 1,
+    count: int | None = None,
+    names: str | None = None,
+    everywhere: bool = True,
 ) -> list[Row]:
-    """The rows of the current batch in a world, with the offered arms where they are sampled, or everywhere."""
-    learner = deployment.learner
-    world = make_world(env, dim=learner.dim, arms=arms, noise=0.5)
-    count = learner.stop - learner.start
-    rounds = world.draw(count, seed=seed, first=learner.start)
-    decided = deployment.policy.decide(rounds.contexts, seed=seed, first=learner.start)
-    rewards = world.rewards(rounds.means[range(count), decided.arms], seed=seed, first=learner.start)
-    sampled = learner.sampled(learner.start + np.arange(count)) | everywhere
+    """Rows of the current batch in a world, with the offered arms; ids are numbers, or strings that begin so."""
+    state = deployment.state
+    world = make_world(env, dim=deployment.learner.dim, arms=arms, noise=0.5)
+    count = state.ahead[0] if count is None else count
+    rounds = world.draw(count, seed=seed, first=state.start)
+    numbers = range(state.start, state.start + count)
+    ids: list[Any] = [k if names is None else f"{names}{k}" for k in numbers]
+    decided = state.policy.decide(rounds.contexts, ids=ids, seed=seed)
+    rewards = world.rewards(rounds.means[range(count), decided.arms], seed=seed, first=state.start)
+    size = deployment.learner.sample_size(state)
+    kept = (sample_order(id_keys(ids)) < 2 * size / count) | (everywhere and size > 0)
     return [
         Row(
-            decision=learner.start + s,
-            policy=deployment.policy.id,
+            id=ids[s],
+            policy=state.policy.id,
             features=tuple(rounds.contexts[s, decided.arms[s]].tolist()),
             propensity=float(decided.propensities[s]),
             reward=float(rewards[s]),
-            contexts=tuple(rounds.contexts[s].reshape(-1).tolist()) if sampled[s] else None,
+            contexts=tuple(rounds.contexts[s].reshape(-1).tolist()) if kept[s] else None,
         )
         for s in range(count)
     ]
@@ -64,7 +87,6 @@ def played(
 def messy(rows: list[Row], strangers: list[str], *, seed: int, parts: int = 4) -> list[list[Row]]:
     """Rows with everything that can befall a log, dealt out to parts, of which the last is empty."""
     draw = random.Random(seed)
-    start, stop = rows[0].decision, rows[-1].decision + 1
     found = []
     for row in rows:
         fate = draw.random()
@@ -72,123 +94,141 @@ def messy(rows: list[Row], strangers: list[str], *, seed: int, parts: int = 4) -
             continue
         if fate < 0.16:
             row = replace(row, reward=None)
-        if fate > 0.9 and row.contexts is not None:
+        if fate > 0.9:
             row = replace(row, contexts=None)
         found.append(row)
         while draw.random() < 0.2:
-            found.append(draw.choice([_copied, _changed])(row, draw))
-    for row in draw.choices(rows, k=len(rows) // 8):
-        found.append(replace(row, policy=draw.choice(strangers)))
-        found.append(replace(row, decision=draw.choice([start - 1, stop, stop + 7, 10**9])))
-    draw.shuffle(found)
-    cuts = sorted(draw.randrange(len(found)) for _ in range(parts - 2))
-    return [found[a:b] for a, b in zip([0, *cuts], [*cuts, len(found)], strict=True)] + [[]]
+            found.append(draw.choice([_copied, _copied, _forgotten, _changed])(row, draw))
+    found += [replace(row, policy=draw.choice(strangers)) for row in draw.choices(rows, k=len(rows) // 8)]
+    return [*dealt(found, seed=seed, parts=parts - 1), []]
+
+
+def dealt(rows: list[Row], *, seed: int, parts: int) -> list[list[Row]]:
+    """The rows in another order, in parts of different sizes."""
+    draw = random.Random(seed)
+    rows = draw.sample(rows, len(rows))
+    cuts = sorted(draw.randrange(len(rows)) for _ in range(parts - 1))
+    return [rows[a:b] for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
 
 
 def _copied(row: Row, draw: random.Random) -> Row:
     return row
 
 
+def _forgotten(row: Row, draw: random.Random) -> Row:
+    """The same decision before its reward, or without its set."""
+    return draw.choice([replace(row, reward=None), replace(row, contexts=None)])
+
+
 def _changed(row: Row, draw: random.Random) -> Row:
-    field = draw.choice(["features", "propensity", "reward", "contexts"])
+    """A row that says something else."""
+    field = draw.choice(["features", "reward", "contexts"])
     if field == "features":
         return replace(row, features=(*row.features[:-1], row.features[-1] / 2))
-    if field == "propensity":
-        return replace(row, propensity=row.propensity / 2)
     if field == "reward":
-        return replace(row, reward=1.25 if row.reward is None else draw.choice([None, -row.reward]))
-    # offered arms matter only where they are sampled: a change elsewhere is no change
-    return replace(row, contexts=None if row.contexts else tuple(row.features))
+        return replace(row, reward=1.25 if row.reward is None else -row.reward)
+    return replace(row, contexts=tuple(row.features))
 
 
 @dataclass(frozen=True)
 class Recount:
-    """What a log holds, and the summary that follows from it."""
+    """What a log holds, and the summaries that follow from it."""
 
     counts: dict[str, Any]
-    summary: Summary | None
+    summary: Summary
+    late: list[Summary]
 
 
-def recount(parts: list[list[Row]], deployment: Deployment, *, batch: int = 1 << 16) -> Recount:
+def recount(parts: Sequence[Sequence[Row]], deployment: Deployment, *, late: bool = True, **window: Any) -> Recount:
     """Everything anew, row by row."""
-    learner = deployment.learner
-    history = {policy.id for policy in deployment.policies}
-    earlier: Counter[str] = Counter()
-    foreign: Counter[str] = Counter()
-    outside = 0
-    groups: dict[int, list[Row]] = {}
-    for part in parts:
-        for row in part:
-            if row.policy != deployment.policy.id:
-                (earlier if row.policy in history else foreign)[row.policy] += 1
-            elif not learner.start <= row.decision < learner.stop:
-                outside += 1
+    learner, state = deployment.learner, deployment.state
+    past = [batch.policy_id for batch in state.past]
+    rows = [row for part in parts for row in part]
+    foreign = Counter(row.policy for row in rows if row.policy not in [*past, state.policy.id])
+    pooled = learner.parts.statistics.pooled
+    summaries, conflicting, conflicting_rows, distinct = {}, Counter[str](), Counter[str](), {}
+    for name in dict.fromkeys([*past, state.policy.id]):
+        mine = [row for row in rows if row.policy == name]
+        if not mine or (name in past and not late):
+            continue
+        seen = _looked_at(deployment, mine) if name == state.policy.id else set()
+        groups: dict[Any, list[Row]] = {}
+        for row in mine:
+            groups.setdefault(row.id, []).append(row if row.id in seen else replace(row, contexts=None))
+        good = {}
+        for key, group in groups.items():
+            features, rewards, sets = (_distinct(group, field) for field in ("features", "reward", "contexts"))
+            if max(len(features), len(rewards), len(sets)) > 1:
+                conflicting[name] += 1
+                conflicting_rows[name] += len(group)
             else:
-                groups.setdefault(row.decision, []).append(row)
-    seen = {decision: {_read(row, learner) for row in rows} for decision, rows in groups.items()}
-    good = {decision: rows[0] for decision, rows in groups.items() if len(seen[decision]) == 1}
-    bad = set(groups) - set(good)
-    known = {decision for decision, row in good.items() if row.reward is not None}
-    sampled = [d for d in range(learner.start, learner.stop) if learner.sampled(np.array([d]))[0]]
-    offered = {d: good[d].contexts for d in sampled if d in good and good[d].contexts}
+                first = replace(group[0], reward=next(iter(rewards), None), contexts=next(iter(sets), None))
+                times, arrived = (
+                    _distinct(group, "time"),
+                    _distinct([r for r in group if r.reward is not None], "reward_time"),
+                )
+                good[key] = replace(first, time=min(times, default=None), reward_time=min(arrived, default=None))
+        distinct[name] = len(good)
+        summaries[name] = learner.summarize(state, as_rows(list(good.values()), name, learner.dim), **window)
+    summary = summaries[state.policy.id]
+    earlier = {name: sum(row.policy == name for row in rows) for name in past}
     counts = {
-        "policy": deployment.policy.id,
-        "start": learner.start,
-        "stop": learner.stop,
+        "policy": state.policy.id,
+        "planned": state.ahead[0],
+        "decided": distinct[state.policy.id],
         "parts": len(parts),
         "empty_parts": sum(not part for part in parts),
-        "rows": sum(map(len, parts)),
-        "used": len(known),
-        "unrewarded": len(good) - len(known),
-        "surplus": sum(len(groups[d]) - 1 for d in good),
-        "conflicting": len(bad),
-        "conflicting_rows": sum(len(groups[d]) for d in bad),
-        "outside": outside,
-        "earlier": dict(earlier),
+        "rows": len(rows),
+        "used": summary.rewarded,
+        "unrewarded": summary.decided - summary.rewarded - summary.waiting - summary.expired,
+        "waiting": summary.waiting,
+        "expired": summary.expired,
+        "copies": sum(row.policy == state.policy.id for row in rows)
+        - distinct[state.policy.id]
+        - conflicting_rows[state.policy.id],
+        "conflicting": conflicting[state.policy.id],
+        "conflicting_rows": conflicting_rows[state.policy.id],
+        "late_used": sum(earlier.values()) if pooled and late else 0,
+        "late_unused": 0 if pooled and late else sum(earlier.values()),
         "foreign": dict(foreign),
-        "absent": learner.stop - learner.start - len(groups),
-        "sets": len(offered),
-        "absent_sets": len(sampled) - len(offered),
+        "sets": 0 if summary.sample is None else len(summary.sample),
     }
-    once = [
-        [r for r in p if r.policy == deployment.policy.id and r.decision in known and len(groups[r.decision]) == 1]
-        for p in parts
-    ]
-    again = [good[decision] for decision in sorted(known) if len(groups[decision]) > 1]
-    stats = [_stats(part, learner, chunks=_chunks(whole, part, batch)) for whole, part in zip(parts, once, strict=True)]
-    stats += [_stats(again, learner, chunks=[again])] if again else []
-    total = stats[0]
-    for more in stats[1:]:
-        total = tuple(a + b if b.count else a for a, b in zip(total, more, strict=True))
-    sets = [np.array(offered[d]).reshape(-1, learner.dim) for d in sorted(offered)]
-    sample = learner.keep(ContextSets.from_ragged(sets)) if sets else None
-    summary = Summary(
-        start=learner.start, stop=learner.stop, policy_id=deployment.policy.id, stats=total, sample=sample
+    return Recount(counts, summary, [summaries[name] for name in past if name in summaries])
+
+
+def as_rows(rows: Sequence[Row], policy: str, dim: int) -> Rows:
+    """Rows in memory."""
+    sets = [np.array(row.contexts).reshape(-1, dim) for row in rows if row.contexts]
+    timed = any(row.time is not None for row in rows)
+    rows_of: Any = Rows
+    found: Rows = rows_of(
+        ids=[row.id for row in rows],
+        policy_id=policy,
+        features=np.array([row.features for row in rows]).reshape(-1, dim),
+        rewards=[row.reward for row in rows],
+        sets=ContextSets.from_ragged(sets) if sets else None,
+        places=np.array([k for k, row in enumerate(rows) if row.contexts]) if sets else None,
+        times=[row.time for row in rows] if timed else None,
+        reward_times=[np.nan if r.reward_time is None else r.reward_time for r in rows] if timed else None,
     )
-    return Recount(counts, summary)
+    return found
 
 
-def _read(row: Row, learner: Learner) -> tuple[Any, ...]:
-    """All that an update looks at."""
-    wanted = learner.sampled(np.array([row.decision]))[0]
-    return row.features, row.propensity, row.reward, (row.contexts or None) if wanted else None
+def _distinct(rows: list[Row], field: str) -> set[Any]:
+    return {getattr(row, field) for row in rows} - {None}
 
 
-def _chunks(whole: list[Row], part: list[Row], batch: int) -> list[list[Row]]:
-    """The rows that are used, by the batches of rows in which the file is read."""
-    chosen = {id(row) for row in part}
-    batches = [whole[first : first + batch] for first in range(0, len(whole), batch)]
-    return [[row for row in rows if id(row) in chosen] for rows in batches]
-
-
-def _stats(rows: list[Row], learner: Learner, chunks: list[list[Row]]) -> tuple[Stats, ...]:
-    total: tuple[Stats, ...] | None = None
-    for chunk in [chunk for chunk in chunks if chunk] or [[]]:
-        more = learner.statistics(
-            np.array([row.decision for row in chunk], dtype=np.int64),
-            np.array([row.features for row in chunk]).reshape(-1, learner.dim),
-            np.array([row.reward for row in chunk], dtype=np.float64),
-        )
-        total = more if total is None else tuple(a + b if b.count else a for a, b in zip(total, more, strict=True))
-    assert total is not None
-    return total
+def _looked_at(deployment: Deployment, rows: list[Row]) -> set[Any]:
+    """Ids of the decisions whose context sets are read: twice as many as are sampled, the smallest hashes."""
+    learner, state = deployment.learner, deployment.state
+    ids = list({row.id for row in rows if row.contexts})
+    if not ids:
+        return set()
+    keys = id_keys(ids)
+    _, shown = learner.parts.statistics.halves(keys, state.updates)
+    order = {
+        key: rank
+        for key, rank, s in zip(ids, sample_order(keys), shown if shown is not None else [True] * len(ids), strict=True)
+        if s
+    }
+    return set(sorted(order, key=lambda key: order[key])[: 2 * learner.sample_size(state)])

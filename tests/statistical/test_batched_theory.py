@@ -2,33 +2,34 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
+from rareswitch.contexts import ContextSets
 from rareswitch.design import information
 from rareswitch.env import ClickWorld, LinearWorld, Rounds, make_world
-from rareswitch.learner import BatchedLearner, BatchLinUCB, Feedback, Summary, make_learner, paper_grid
-from rareswitch.policy import Policy
-from rareswitch.policy.kernels import widest
+from rareswitch.learner import BatchLinUCB, Learner, make_learner, paper_grid
+from rareswitch.policy import Policy, widest_intervals
 from rareswitch.validation import FloatArray
+from reference.loop import rows_of
 
 NAMES = ["batch-linucb", "batch-linucb-kw", "batch-linucb-dg", "batch-linucb-dg-certified"]
 
 
 def batches(
-    learner: BatchedLearner, world: LinearWorld | ClickWorld, seed: int
-) -> Iterator[tuple[Policy, Rounds, FloatArray]]:
-    """Each batch's policy, rounds and chosen arms, the learner moving on between them."""
-    while not learner.done:
-        policy, count = learner.policy, learner.stop - learner.start
-        rounds = world.draw(count, seed=seed, first=learner.start)
-        decisions = policy.decide(rounds.contexts, rounds.alive, seed=seed, first=learner.start)
-        chosen = rounds.means[np.arange(count), decisions.arms]
-        rewards = world.rewards(chosen, seed=seed, first=learner.start)
-        summary: Summary = learner.summarize(Feedback.of(rounds.contexts, decisions, rewards, rounds.alive))
-        learner.next(summary)
-        yield policy, rounds, chosen
+    learner: Learner, world: LinearWorld | ClickWorld, seed: int
+) -> Iterator[tuple[Policy, Rounds, FloatArray, Policy]]:
+    """Each batch's policy, rounds, expected rewards of the chosen arms, and the policy after it."""
+    state = learner.begin()
+    while not state.done:
+        policy, count, rows = state.policy, state.ahead[0], rows_of(state, world, seed)
+        rounds = world.draw(count, seed=seed, first=state.start)
+        ids = range(state.start, state.stop)
+        arms = policy.decide(rounds.contexts, rounds.alive, ids=ids, seed=seed).arms
+        state = learner.next(state, learner.summarize(state, rows))
+        yield policy, rounds, rounds.means[np.arange(count), arms], state.policy
 
 
 def covered(policy: Policy, rounds: Rounds) -> bool:
@@ -47,7 +48,7 @@ def test_tight_intervals_cover_at_their_level() -> None:
     assert isinstance(world, LinearWorld)
     for seed in range(runs):
         learner = BatchLinUCB(dim=2, arms=3, horizon=64, delta=delta, noise=1.0, grid=paper_grid(64))
-        failures += not all(covered(policy, rounds) for policy, rounds, _ in batches(learner, world, seed))
+        failures += not all(covered(policy, rounds) for policy, rounds, *_ in batches(learner, world, seed))
     # Hoeffding, false alarm at most 1e-6
     assert failures / runs <= delta + math.sqrt(math.log(1 / 1e-6) / (2 * runs))
 
@@ -58,9 +59,9 @@ def test_intervals_that_are_too_narrow_do_not_cover() -> None:
     assert isinstance(world, LinearWorld)
     failures = 0
     for seed in range(200):
-        level = BatchLinUCB(dim=2, arms=3, horizon=64, delta=0.2, noise=1.0).confidence.multiplier
+        level = BatchLinUCB(dim=2, arms=3, horizon=64, delta=0.2, noise=1.0).intervals(3).multiplier
         learner = BatchLinUCB(dim=2, arms=3, horizon=64, confidence=level / 5)
-        failures += not all(covered(policy, rounds) for policy, rounds, _ in batches(learner, world, seed))
+        failures += not all(covered(policy, rounds) for policy, rounds, *_ in batches(learner, world, seed))
     assert failures / 200 > 0.2 + math.sqrt(math.log(1 / 1e-6) / (2 * 200))
 
 
@@ -76,17 +77,15 @@ def test_the_step_behind_theorem_1(name: str, place: str) -> None:
     checked = eliminated = 0
     for seed in range(3):
         learner = make_learner(name, dim=world.dim, arms=world.arms, horizon=2000, noise=noise, ridge=0.1)
-        assert isinstance(learner, BatchedLearner)
         played = list(batches(learner, world, seed))
-        if not all(covered(policy, rounds) for policy, rounds, _ in played):
+        if not all(covered(policy, rounds) for policy, rounds, *_ in played):
             continue
-        for policy, rounds, chosen in played[1:]:
+        for policy, rounds, chosen, _ in played[1:]:
             alive = np.ones(rounds.means.shape, dtype=bool) if rounds.alive is None else rounds.alive
             best = np.where(alive, rounds.means, -np.inf)
             kept = policy.survivors(rounds.contexts, alive)
             assert kept[np.arange(len(best)), best.argmax(axis=1)].all()
-            widths = np.empty(len(best))
-            widest(np.ascontiguousarray(rounds.contexts), kept, policy.eliminations[-1].root, widths)
+            widths = widest_intervals(policy.eliminations[-1], ContextSets(rounds.contexts, kept))
             assert (best.max(axis=1) - chosen <= 4 * widths + 1e-12).all()
             checked += 1
             eliminated += int((alive & ~kept).sum())
@@ -105,14 +104,15 @@ def test_the_exploration_lemma(name: str, place: str) -> None:
     horizon, delta = 2000, 0.05
     for seed in range(3):
         learner = make_learner(name, dim=4, arms=6, horizon=horizon, noise=0.1, confidence="paper", delta=delta)
-        assert isinstance(learner, BatchedLearner)
         fresh = world.draw(4000, seed=seed, first=10**6)
-        ends = (0, *learner.grid.ends)  # type: ignore[union-attr]
-        played = list(batches(learner, world, seed))
-        for k, ((policy, _, _), elimination) in enumerate(zip(played, learner.policy.eliminations, strict=False)):
-            inverse = elimination.root.T @ elimination.root / learner.confidence.multiplier**2
+        rule: Any = learner.parts.rule
+        for policy, rounds, _, after in batches(learner, world, seed):
+            if len(after.eliminations) == len(policy.eliminations):
+                continue  # the last batch is not learned from
+            elimination = after.eliminations[-1]
+            inverse = elimination.root.T @ elimination.root / rule.intervals.multiplier**2
             # DG's estimates rest on half of the batch, and its ridge is twice as large: the lemma for n_k/2
-            size = (ends[k + 1] - ends[k]) / (2 if "dg" in name else 1)
+            size = len(rounds.contexts) / (2 if "dg" in name else 1)
             explored = information(policy.sampler, fresh.contexts, policy.survivors(fresh.contexts, fresh.alive))
             bound = size / 16 * (math.log(horizon) / size * np.eye(4) + explored)
             assert np.linalg.eigvalsh(np.linalg.inv(inverse) - bound).min() >= 0

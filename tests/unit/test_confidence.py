@@ -1,29 +1,34 @@
 import math
+from typing import Any
 
 import pytest
 
-from rareswitch.confidence import confidence
+from rareswitch.confidence import independent_intervals, self_normalized_intervals
+from rareswitch.errors import ParameterError
 from rareswitch.learner import recommend
 
 
 def test_tight_is_the_lemma_with_a_union_bound_over_arms() -> None:
-    level = confidence("tight", dim=10, arms=20, horizon=1000, batches=4, delta=0.1, noise=0.5, norm=0.7, ridge=2.0)
+    level = independent_intervals(
+        "tight", dim=10, arms=20, horizon=1000, batches=4, delta=0.1, noise=0.5, norm=0.7, ridge=2.0
+    )
     expected = 0.5 * math.sqrt(2 * math.log(2 * 20 * 1000 * 3 / 0.1)) + math.sqrt(2.0) * 0.7
     assert level.multiplier == pytest.approx(expected)
     assert "arms" in level.reason
 
 
 def test_tight_uses_directions_where_they_are_fewer() -> None:
-    few = confidence("tight", dim=2, arms=10**9, horizon=10**7, batches=4, delta=0.05)
+    few = independent_intervals("tight", dim=2, arms=10**9, horizon=10**7, batches=4, delta=0.05)
+    more = independent_intervals("tight", dim=2, arms=10**12, horizon=10**9, batches=4, delta=0.05)
     over_arms = math.sqrt(2 * math.log(2 * 10**16 * 3 / 0.05)) + 1.0
     assert few.multiplier < over_arms
     assert "directions" in few.reason
-    assert few.multiplier == confidence("tight", dim=2, arms=10**12, horizon=10**9, batches=4, delta=0.05).multiplier
+    assert few.multiplier == more.multiplier
 
 
 def test_the_net_of_directions_is_counted_in_full() -> None:
     """An ε-net of the unit sphere has at most (1 + 2/ε)^d points, and loses a factor 1 - ε."""
-    level = confidence("tight", dim=2, arms=10**9, horizon=10**7, batches=4, delta=0.05, noise=1.0, norm=1.0)
+    level = independent_intervals("tight", dim=2, arms=10**9, horizon=10**7, batches=4, delta=0.05, noise=1.0, norm=1.0)
     best = min(
         math.sqrt(2 * math.log(2 * (1 + 2 / e) ** 2 * 3 / 0.05)) / (1 - e) for e in (k / 100 for k in range(5, 96, 5))
     )
@@ -31,23 +36,23 @@ def test_the_net_of_directions_is_counted_in_full() -> None:
 
 
 def test_a_number_is_the_multiplier() -> None:
-    level = confidence(1.5, dim=3, arms=4, horizon=100, batches=2)
+    level = independent_intervals(1.5, dim=3, arms=4, horizon=100, batches=2)
     assert (level.multiplier, level.ridge) == (1.5, 1.0)
 
 
 def test_intervals_do_not_depend_on_units() -> None:
     """Rewards in cents and features in metres: widths scale as rewards do, whatever the units of the features."""
     sizes = {"dim": 3, "arms": 4, "horizon": 100, "batches": 2}
-    plain = confidence("tight", **sizes, noise=0.5, norm=1.0)
+    plain = independent_intervals("tight", **sizes, noise=0.5, norm=1.0)
     rewards, features = 100.0, 7.0
-    scaled = confidence("tight", **sizes, noise=0.5 * rewards, norm=rewards / features)
+    scaled = independent_intervals("tight", **sizes, noise=0.5 * rewards, norm=rewards / features)
     assert scaled.ridge == pytest.approx(plain.ridge * features**2)
     assert scaled.multiplier == pytest.approx(plain.multiplier * rewards)
 
 
 def test_tight_is_far_below_the_constants_of_the_proofs() -> None:
     sizes = {"dim": 10, "arms": 20, "horizon": 10**5, "batches": 5}
-    assert confidence("paper", **sizes).multiplier > 5 * confidence("tight", **sizes).multiplier
+    assert independent_intervals("paper", **sizes).multiplier > 5 * independent_intervals("tight", **sizes).multiplier
 
 
 def test_kw_is_recommended_for_long_horizons_and_says_why() -> None:
@@ -63,3 +68,22 @@ def test_foresight_is_recommended_first() -> None:
     found = recommend(dim=30, arms=50, horizon=10**5, updates=5)
     assert (found.learner, found.updates) == ("foresight", 5)
     assert recommend(dim=3, arms=5, horizon=4).updates == 4
+
+
+def test_self_normalized_intervals_are_their_formula() -> None:
+    level = self_normalized_intervals("tight", dim=10, horizon=1000, delta=0.1, noise=0.5, norm=0.7, ridge=2.0)
+    assert level.multiplier(3.0) == pytest.approx(0.5 * math.sqrt(2 * math.log(10) + 3.0) + math.sqrt(2.0) * 0.7)
+    assert level.multiplier(4.0) > level.multiplier(3.0)
+    paper = self_normalized_intervals("paper", dim=10, horizon=1000, delta=0.1, noise=0.5)
+    assert paper.ridge == 1.0
+    assert paper.multiplier(3.0) == paper.multiplier(9.0) == pytest.approx(2 * math.sqrt(10 * math.log(2e4)))
+    assert self_normalized_intervals(1.5, dim=10, horizon=1000).multiplier(7.0) == 1.5
+    assert self_normalized_intervals("tight", dim=2, horizon=10, noise=0.2, norm=0.5).ridge == pytest.approx(0.16)
+
+
+@pytest.mark.parametrize("make", [independent_intervals, self_normalized_intervals])
+def test_modes_that_there_are_none_of_are_refused(make: Any) -> None:
+    sizes = {"dim": 3, "horizon": 100} | ({"arms": 4, "batches": 2} if make is independent_intervals else {})
+    for mode, words in (("loose", "'paper', 'tight' or a number; got 'loose'"), (-1.0, "at least 0; got -1.0")):
+        with pytest.raises(ParameterError, match=words):
+            make(mode, **sizes)

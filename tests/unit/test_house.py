@@ -1,13 +1,17 @@
 """The plan of the house: who may import whom, and what the front doors offer."""
 
+import ast
 import importlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+HOUSE = ROOT / "src" / "rareswitch"
+ROOMS = {folder.name for folder in HOUSE.iterdir() if (folder / "__init__.py").exists()}
 
 
 def test_imports_point_downwards() -> None:
@@ -16,24 +20,49 @@ def test_imports_point_downwards() -> None:
     assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "rareswitch",
-        "rareswitch.design",
-        "rareswitch.engine",
-        "rareswitch.env",
-        "rareswitch.learner",
-        "rareswitch.log",
-        "rareswitch.policy",
-        "rareswitch.sim",
-    ],
-)
-def test_all_that_is_offered_can_be_imported(name: str) -> None:
-    module = importlib.import_module(name)
+def imported(path: Path) -> Iterator[tuple[int, str]]:
+    """What a file imports of this house, by line: modules, and names with the module they are taken from."""
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: imports are written in full"
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def past_the_door(name: str, room: str) -> bool:
+    """Whether this reaches into another room, where it should ask at its door."""
+    house, *way = name.split(".")
+    if house != "rareswitch" or len(way) < 2 or way[0] not in ROOMS or way[0] == room:
+        return False
+    offered = {entry.split(".")[-1] for _, entry in imported(HOUSE / way[0] / "__init__.py")}
+    module = HOUSE / way[0] / f"{way[1]}.py"
+    return len(way) > 2 or (module.exists() and way[1] not in offered)
+
+
+def test_rooms_are_entered_by_their_doors() -> None:
+    """Nobody imports ``rareswitch.ROOM.module`` from outside of ROOM: what others may use, its ``__init__`` offers."""
+    assert {"cli", "design", "engine", "env", "learner", "log", "policy", "report", "sim"} <= ROOMS
+    offenders = []
+    for path in sorted(HOUSE.rglob("*.py")):
+        inside = path.relative_to(HOUSE).parts
+        room = inside[0] if len(inside) > 1 else ""
+        offenders += [
+            f"{'/'.join(inside)}:{line} imports {name}" for line, name in imported(path) if past_the_door(name, room)
+        ]
+    assert not offenders, "\n".join(offenders)
+
+
+@pytest.mark.parametrize("room", ["", *sorted(ROOMS - {"cli"})])
+def test_doors_offer_what_they_import_and_hold_nothing_else(room: str) -> None:
+    tree = ast.parse((HOUSE / room / "__init__.py").read_text())
+    assert all(isinstance(node, (ast.ImportFrom, ast.Expr, ast.Assign, ast.AugAssign)) for node in tree.body)
+    offered = {name.rpartition(".")[2] for _, name in imported(HOUSE / room / "__init__.py")}
+    aliases = {a.asname for node in tree.body if isinstance(node, ast.ImportFrom) for a in node.names if a.asname}
+    module = importlib.import_module(".".join(filter(None, ("rareswitch", room))))
     assert len(set(module.__all__)) == len(module.__all__)
-    for entry in module.__all__:
-        assert getattr(module, entry) is not None
+    assert set(module.__all__) <= offered | aliases
+    assert all(getattr(module, entry) is not None for entry in module.__all__)
 
 
 def test_optional_dependencies_are_imported_where_they_are_used() -> None:

@@ -10,8 +10,10 @@ from rareswitch.lanes import (
     add_squares,
     compiled,
     dot_four,
+    first_largest,
     fma,
     multiply_row,
+    multiply_tile,
     padded,
 )
 from rareswitch.validation import FloatArray
@@ -35,6 +37,16 @@ def call_add_row(target, i, source, j, factor, start, stop):  # type: ignore[no-
 @compiled
 def call_add_rows(target, base, i, factors, j, source, rows, stop):  # type: ignore[no-untyped-def]
     add_rows(target, base, i, factors, j, source, rows, stop)
+
+
+@compiled
+def call_multiply_tile(target, factors, j, source, rows, stop):  # type: ignore[no-untyped-def]
+    multiply_tile(target, factors, j, source, rows, stop)
+
+
+@compiled
+def call_first_largest(values, stop, slack):  # type: ignore[no-untyped-def]
+    return first_largest(values, 4, stop, slack), first_largest(values, 1, stop, slack)
 
 
 @compiled
@@ -102,6 +114,41 @@ def test_rows_are_added_in_order(columns: int, rows: int) -> None:
         expected[1, c] = total
     call_add_rows(target, base, 1, factors, 2, source, rows, columns)
     np.testing.assert_array_equal(target, expected)
+
+
+@pytest.mark.parametrize("columns", [8, 24, 56])
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_a_tile_has_the_sums_of_its_rows(columns: int, rows: int) -> None:
+    factors, source = numbers(8, 7, 5), numbers(9, 5, columns + 8)
+    target, expected = numbers(6, 4, columns + 8), numbers(6, 4, columns + 8)
+    for r in range(4):
+        call_add_rows(expected, np.zeros_like(expected), r, factors, 2 + r, source, rows, columns)
+    call_multiply_tile(target, factors, 2, source, rows, columns)
+    np.testing.assert_array_equal(target, expected)
+
+
+@pytest.mark.parametrize("columns", [8, 16, 56])
+def test_the_first_largest_is_that_of_a_loop(columns: int) -> None:
+    for seed in range(50):
+        values = numbers(seed, 4, columns + 8)
+        values[:, columns:] = 100.0  # beyond the range
+        if seed % 2:
+            values[:, :columns] = np.round(values[:, :columns])  # many ties
+        if seed % 3 == 0:
+            values[:, :columns] -= 50.0
+        values[1, 3] = values[1, 5] = values[:, :columns].max() + 1.0
+        values[1, 5] *= 1.0 + 1e-12
+        tops = values[:, :columns].max(axis=1, keepdims=True)
+        expected = (values[:, :columns] >= tops - 1e-9 * abs(tops)).argmax(axis=1).tolist()
+        assert call_first_largest(values, columns, 1e-9) == (tuple(expected), tuple(expected[:1]))
+
+
+def test_the_first_largest_of_anything_is_in_range() -> None:
+    for odd in (np.nan, np.inf, -np.inf):
+        for places in ([0], [5], [15], range(16)):
+            values = numbers(1, 4, 16)
+            values[:, list(places)] = odd
+            assert set(call_first_largest(values, 16, 1e-9)[0]) <= set(range(16))
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5])

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import ParameterError
-from rareswitch.rng import normals, uniforms
+from rareswitch.ids import id_keys, one_key
+from rareswitch.rng import normals, uniforms, uniforms_at
 
 
 def test_numbers_depend_on_seed_stream_and_decision_alone() -> None:
@@ -56,3 +57,38 @@ def test_quantiles_are_exact_to_rounding() -> None:
 
     u = uniforms(2, "quantiles", 0, 200_000)
     np.testing.assert_allclose(normals(2, "quantiles", 0, 200_000), ndtri(u), rtol=1e-13, atol=1e-15)
+
+
+def test_scattered_numbers_are_those_of_the_row() -> None:
+    together = uniforms(5, "decide", 0, 1000)[:, 0]
+    ids = np.random.default_rng(1).permutation(1000)
+    np.testing.assert_array_equal(uniforms_at(5, "decide", id_keys(ids)), together[ids])
+    np.testing.assert_array_equal(uniforms_at(5, "decide", id_keys(ids[300:])), together[ids[300:]])
+    for far in (10**15, 2**63 - 4):
+        np.testing.assert_array_equal(uniforms_at(1, "s", id_keys(range(far, far + 4))), uniforms(1, "s", far, 4)[:, 0])
+
+
+def test_strings_have_counters_of_their_own() -> None:
+    """NumPy's generator adds one to its counter before the first block."""
+    key = hashlib.blake2b(b"7/known", digest_size=16).digest()
+    for text in ("a", "12", "request-1"):
+        low, high = one_key(text)
+        counter = (low | high << 64) - 1
+        raw = np.random.Philox(key=int.from_bytes(key, "little"), counter=counter).random_raw(1)
+        expected = ((raw >> np.uint64(12)) + 0.5) * 2.0**-52
+        np.testing.assert_array_equal(uniforms_at(7, "known", id_keys([text])), expected)
+    assert uniforms_at(7, "known", id_keys(["12"])) != uniforms_at(7, "known", id_keys([12]))
+
+
+def test_numbers_of_strings_are_uniform() -> None:
+    n = 50_000
+    u = np.sort(uniforms_at(1, "u", id_keys([f"request-{k}" for k in range(n)])))
+    # Dvoretzky-Kiefer-Wolfowitz, false alarm at most 1e-6
+    assert np.abs(u - np.arange(1, n + 1) / n).max() <= math.sqrt(math.log(2 / 1e-6) / (2 * n)) + 1 / n
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, True, None])
+def test_bad_seeds_are_refused(seed: object) -> None:
+    uniforms_at(1, "s", id_keys([1]))  # 1 == True, and its key is remembered
+    with pytest.raises(ParameterError, match="seed"):
+        uniforms_at(seed, "s", id_keys([1]))  # type: ignore[arg-type]

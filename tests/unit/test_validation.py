@@ -39,22 +39,27 @@ def test_read_only_views_do_not_freeze_what_was_given() -> None:
 
 
 def test_numbers() -> None:
-    assert number("x", "0.5", low=0) == 0.5
+    assert number("x", np.float32(0.5), low=0) == 0.5
     for value, words in [
         (-1, "at least 0 and at most 1; got -1"),
         (np.inf, "finite"),
         (np.nan, "finite"),
         ("a", "must be a number; got 'a'"),
         (None, "must be a number"),
+        ("0.5", "must be a number; got '0.5'"),
+        (True, "must be a number; got True"),
     ]:
         with pytest.raises(ParameterError, match=words):
             number("x", value, low=0, high=1)
     with pytest.raises(ParameterError, match="above 0"):
         number("x", 0.0, low=0, open_low=True)
-    for bad in (True, 1.0, "1"):
+    for bad in (True, np.True_, 1.5, np.nan, np.inf, 1e300, "1", None):
         with pytest.raises(ParameterError, match="whole number"):
             whole("n", bad)
-    assert whole("n", np.int32(3)) == 3
+    for good in (np.int32(3), 3.0, np.float64(3.0)):
+        assert whole("n", good) == 3
+        assert type(whole("n", good)) is int
+    assert whole("n", 1e4) == 10_000
 
 
 def test_arrays() -> None:

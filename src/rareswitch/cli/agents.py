@@ -1,47 +1,34 @@
 """``rareswitch agents``: one learner with many agents."""
 
 import argparse
-import json
 from typing import Any
 
-from rareswitch.cli.simulate import Maker, add_engine, count_option
+from rareswitch.cli.options import add_command, add_options, listing, print_json
+from rareswitch.cli.settings import count_option
 from rareswitch.engine import make_engine
 from rareswitch.env import make_world
 from rareswitch.learner import LEARNERS, find_learner
-from rareswitch.report.agents_table import collaborative_table, concurrent_table, meetings_table
-from rareswitch.sim import Collaboration, Run, collaborate, simulate
-from rareswitch.sim.progress import Progress
+from rareswitch.report import collaborative_table, concurrent_table, meetings_table
+from rareswitch.sim import Collaboration, Progress, Run, collaborate, learner_for, simulate
 from rareswitch.validation import whole
 
 
 def add_parser(commands: Any) -> None:
     """Add the command and its options."""
-    learners = "\n".join(f"  {name:26} {entry.text}" for name, entry in LEARNERS.items())
-    parser = commands.add_parser(
-        "agents",
-        help="one learner with many agents, in a simulated world",
-        description=(
-            "Let many agents play with the same frozen policies. Where batches end at known decisions the agents share "
-            "each\nof them and meet at its end (collaborative learning); where a policy changes when enough was seen, "
-            "they act\ntogether at each step (concurrent learning)."
-        ),
-        epilog=f"learners:\n{learners}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    learners = listing("learners", {name: entry.text for name, entry in LEARNERS.items()})
+    text = "one learner with many agents, in a simulated world"
+    parser = add_command(commands, "agents", run, help=text, epilog=learners)
+    parser.description = (
+        "Let many agents play with the same frozen policies. Where batches end at known decisions the agents share "
+        "each\nof them and meet at its end (collaborative learning); where a policy changes when enough was seen, "
+        "they act\ntogether at each step (concurrent learning)."
     )
-    parser.add_argument("--learner", default="foresight", metavar="NAME", help="see below (default foresight)")
-    parser.add_argument(
-        "--agents", nargs="+", type=count_option, default=[1, 8, 64], metavar="A", help="default: 1 8 64"
-    )
-    parser.add_argument("--env", default="gaussian", metavar="WORLD", help="see rareswitch simulate (default gaussian)")
-    parser.add_argument("--horizon", type=count_option, default=100_000, metavar="T", help="of all agents together")
-    parser.add_argument("--dim", type=int, default=10, help="features of an arm (default 10)")
-    parser.add_argument("--arms", type=int, default=20, help="arms in a set (default 20)")
-    parser.add_argument("--noise", type=float, default=0.5, help="σ of the rewards (default 0.5)")
-    parser.add_argument("--seed", type=int, default=0, help="keys the world and the decisions (default 0)")
-    add_engine(parser)
-    parser.add_argument("--json", action="store_true", help="print a list in place of the tables")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    parser.set_defaults(run=run)
+    add_options(parser, learner={"default": "foresight", "help": "see below (default foresight)"})
+    numbers: dict[str, Any] = {"nargs": "+", "type": count_option, "default": [1, 8, 64], "metavar": "A"}
+    parser.add_argument("--agents", **numbers, help="default: 1 8 64")
+    add_options(parser, env={"default": "gaussian", "help": "see rareswitch simulate (default gaussian)"})
+    add_options(parser, horizon="of all agents together", dim=10, arms=20, noise=0.5, seed=0, engine={})
+    add_options(parser, json="print a list in place of the tables", quiet={})
 
 
 def run(options: argparse.Namespace) -> int:
@@ -51,26 +38,24 @@ def run(options: argparse.Namespace) -> int:
     for agents in numbers:
         whole("agents", agents, high=options.horizon)
     world = make_world(options.env, dim=options.dim, arms=options.arms, noise=options.noise, horizon=options.horizon)
-    make = Maker(name=options.learner, settings={}, noise=options.noise)
+    learner = learner_for(world, options.learner, horizon=options.horizon, seed=options.seed, noise=options.noise)
+    by_step = learner.clock.looks or learner.clock.steps
     shared: list[Collaboration] = []
     stepped: list[tuple[int, Run]] = []
-    with (
-        make_engine(options.engine) as engine,
-        Progress(options.horizon * len(numbers), "playing", quiet=options.quiet) as bar,
-    ):
+    total = options.horizon * len(numbers)
+    with make_engine(options.engine) as engine, Progress(total, "playing", quiet=options.quiet) as bar:
         for k, agents in enumerate(numbers):
-            learner = make(world, options.horizon, options.seed)
 
             def show(made: int, before: int = k * options.horizon, agents: int = agents) -> None:
                 bar.update(before + made, f"{agents} agents")
 
-            facts: dict[str, Any] = {"seed": options.seed, "name": options.env, "progress": show}
-            if learner.fixed_ends:
-                shared.append(collaborate(learner, world, agents=agents, engine=engine, **facts))
+            facts: dict[str, Any] = {"agents": agents, "seed": options.seed, "name": options.env, "progress": show}
+            if by_step:
+                stepped.append((agents, simulate(learner, world, **facts)))
             else:
-                stepped.append((agents, simulate(learner, world, agents=agents, **facts)))
+                shared.append(collaborate(learner, world, engine=engine, **facts))
     if options.json:
-        print(json.dumps([_facts(one) for one in shared] + [run.summary() | {"agents": a} for a, run in stepped]))
+        print_json([_facts(one) for one in shared] + [run.summary() | {"agents": a} for a, run in stepped])
     elif shared:
         print(f"{meetings_table(shared[-1])}\n\n{collaborative_table(shared)}")
     else:
@@ -79,11 +64,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _facts(found: Collaboration) -> dict[str, Any]:
-    return found.run.summary() | {
-        "agents": found.agents,
-        "rounds": len(found.meetings),
-        "parallel_time": found.parallel_time,
-        "received": [meeting.received for meeting in found.meetings],
-        "policies": [meeting.policy_id for meeting in found.meetings],
-        "decisions": found.decisions,
-    }
+    facts = {"agents": found.agents, "rounds": len(found.meetings), "parallel_time": found.parallel_time}
+    lists = {"received": [m.received for m in found.meetings], "policies": [m.policy_id for m in found.meetings]}
+    return found.run.summary() | facts | lists | {"decisions": found.decisions}

@@ -1,83 +1,78 @@
 """``rareswitch design``: certified optimal designs of the context sets in a file."""
 
 import argparse
-import json
 import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rareswitch.cli.options import add_command, add_options, print_json, save_picture
 from rareswitch.context_files import ContextFile, read_context_file
 from rareswitch.contexts import ContextSets
-from rareswitch.design import CertifiedDesign, GOptimal, Sampler, Uniform, frank_wolfe_design, g_optimal
+from rareswitch.design import CertifiedDesign, GOptimal, Uniform, frank_wolfe_design, g_optimal
 from rareswitch.errors import InputError
-from rareswitch.report import design_plot, figures
-from rareswitch.report.design_table import design_data, design_text
-from rareswitch.report.exploration import Exploration, exploration_table, explore
+from rareswitch.report import (
+    Exploration,
+    check_target,
+    design_data,
+    design_text,
+    draw_design,
+    draw_exploration,
+    exploration_table,
+    explore,
+    figure,
+)
 from rareswitch.rng import uniforms
 from rareswitch.validation import whole
 
 
 def add_parser(commands: Any) -> None:
     """Add the command and its options."""
-    parser = commands.add_parser(
-        "design",
-        help="certified optimal designs of context sets",
-        description=(
-            "Weights on the arms of each context set such that no arm's leverage exceeds (1 + tol) times the rank of "
-            "the set, with the certificate. With --distributional, one sampling policy for all sets, judged on others."
-        ),
+    parser = add_command(commands, "design", run, help="certified optimal designs of context sets")
+    parser.description = (
+        "Weights on the arms of each context set such that no arm's leverage exceeds (1 + tol) times the rank of "
+        "the set, with the certificate. With --distributional, one sampling policy for all sets, judged on others."
     )
-    parser.add_argument(
-        "file",
-        metavar="FILE",
-        help=".npy, .npz, .csv or .parquet: one set (arms × features) or many (sets × arms × features, or a set-id "
-        "column)",
-    )
-    parser.add_argument(
-        "--tol", type=float, default=0.05, help="slack of the certificate (default 0.05; 1 is a factor of 2)"
-    )
-    parser.add_argument(
-        "--set-column", default="set", metavar="NAME", help="column that tells sets apart (default: set)"
-    )
+    kinds = "one set (arms × features) or many (sets × arms × features, or a set-id column)"
+    parser.add_argument("file", metavar="FILE", help=f".npy, .npz, .csv or .parquet: {kinds}")
+    tol = "slack of the certificate (default 0.05; 1 is a factor of 2)"
+    parser.add_argument("--tol", type=float, default=0.05, help=tol)
+    column = "column that tells sets apart (default: set)"
+    parser.add_argument("--set-column", default="set", metavar="NAME", help=column)
     parser.add_argument("--threads", type=int, default=1, help="threads that share the sets (default 1)")
-    parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
+    add_options(parser, json="print JSON in place of the table")
     parser.add_argument("--show", type=int, default=5, metavar="N", help="how many sets to print in full (default 5)")
-    parser.add_argument("--plot", metavar="PNG", help="write a picture (needs rareswitch[plot])")
+    add_options(parser, plot={"type": Path})
     parser.add_argument("--plot-set", metavar="NAME", help="the set to draw (default: the first)")
     group = parser.add_argument_group("distributional design")
     group.add_argument("--distributional", action="store_true", help="learn one sampling policy for all sets")
     group.add_argument("--floor", type=float, default=0.2, help="least share of G-optimal play (default 0.2)")
-    group.add_argument(
-        "--regularization", type=float, metavar="LAMBDA", help="λ (default: 1 / number of sets learned from)"
-    )
+    lam = "λ (default: 1 / number of sets learned from)"
+    group.add_argument("--regularization", type=float, metavar="LAMBDA", help=lam)
     group.add_argument("--seed", type=int, default=0, help="seed of the split into halves (default 0)")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Read the file, design, print and draw. Status 1 if a certificate could not be met."""
     whole("show", options.show, low=0)
-    if options.plot is not None:
-        figures.check_target(options.plot)
+    check_target(options.plot)
     file = read_context_file(options.file, set_column=options.set_column)
     return _distributional(options, file) if options.distributional else _each_set(options, file)
 
 
 def _each_set(options: argparse.Namespace, file: ContextFile) -> int:
-    index = _chosen(file, options.plot_set)
-    sets = file.sets
+    index, sets = _chosen(file, options.plot_set), file.sets
     design = g_optimal(sets.contexts, sets.alive, tol=options.tol, threads=options.threads)
     if options.json:
-        print(json.dumps(design_data(file, design), allow_nan=False))
+        print_json(design_data(file, design))
     else:
         print(design_text(file, design, tol=options.tol, sets_shown=options.show))
     if options.plot is not None:
-        made, (panel,) = figures.figure()
+        made, (panel,) = figure()
         title = f"G-optimal design of set {file.names[index]}" if len(file.names) > 1 else "G-optimal design"
-        design_plot.draw_design(panel, sets.contexts[index], sets.alive[index], design[index], file.features, title)
-        _save(made, options)
+        draw_design(panel, sets.contexts[index], sets.alive[index], design[index], file.features, title)
+        save_picture(made, options)
     return 1 if len(design.failed) else 0
 
 
@@ -85,80 +80,54 @@ def _distributional(options: argparse.Namespace, file: ContextFile) -> int:
     learned_from, held_out = _halves(file.sets, options.seed)
     lam = 1.0 / len(learned_from) if options.regularization is None else options.regularization
     optimal = GOptimal(tol=options.tol)
-    found = frank_wolfe_design(
-        learned_from.contexts,
-        learned_from.alive,
-        regularization=lam,
-        floor=options.floor,
-        tol=options.tol,
-        g_optimal=optimal,
-    )
-    samplers: dict[str, Sampler] = {
-        "uniform": Uniform(),
-        "G-optimal of each set": optimal,
-        "certified mixture": found.policy,
-    }
+    settings = {"regularization": lam, "floor": options.floor, "tol": options.tol, "g_optimal": optimal}
+    found = frank_wolfe_design(learned_from.contexts, learned_from.alive, **settings)
+    samplers = {"uniform": Uniform(), "G-optimal of each set": optimal, "certified mixture": found.policy}
     compared = explore(samplers, held_out, regularization=lam)
+    sizes = {"regularization": lam, "learned_from": len(learned_from), "held_out": len(held_out)}
     if options.json:
-        print(json.dumps(_policy_data(found, compared, lam, len(learned_from), len(held_out)), allow_nan=False))
+        print_json(_policy_data(found, compared, sizes))
     else:
-        print(_policy_text(found, compared, lam, len(learned_from), len(held_out), file.sets.dim))
+        print(_policy_text(found, compared, sizes, file.sets.dim))
     if options.plot is not None:
-        made, (panel,) = figures.figure()
-        design_plot.draw_exploration(panel, compared, file.sets.dim, "Exploration of held-out sets")
-        _save(made, options)
+        made, (panel,) = figure()
+        draw_exploration(panel, compared, file.sets.dim, "Exploration of held-out sets")
+        save_picture(made, options)
     return 0
 
 
 def _halves(sets: ContextSets, seed: int) -> tuple[ContextSets, ContextSets]:
     if len(sets) < 2:
-        raise InputError(
-            "--distributional needs at least two context sets, half to learn from and half to judge by; got 1. "
-            "Without it the command designs that one set."
-        )
+        rule = "--distributional needs at least two context sets, half to learn from and half to judge by"
+        raise InputError(f"{rule}; got 1. Without it the command designs that one set.")
     order = np.argsort(uniforms(seed, "halves", 0, len(sets))[:, 0], kind="stable")
     half = math.ceil(len(sets) / 2)
     return sets[np.sort(order[:half])], sets[np.sort(order[half:])]
 
 
-def _policy_text(
-    found: CertifiedDesign, compared: list[Exploration], lam: float, learned_from: int, held_out: int, dim: int
-) -> str:
+def _policy_text(found: CertifiedDesign, compared: list[Exploration], sizes: dict[str, Any], dim: int) -> str:
     policy = found.policy
-    lines = [f"certified mixture, learned from {learned_from} sets (λ = {lam:.3g}):"]
-    lines.append(f"  {policy.g_optimal_share:6.1%}  G-optimal design of the set at hand")
-    for weight, matrix in zip(policy.weights, policy.matrices, strict=True):
+    lines = [
+        f"certified mixture, learned from {sizes['learned_from']} sets (λ = {sizes['regularization']:.3g}):",
+        f"  {policy.g_optimal_share:6.1%}  G-optimal design of the set at hand",
+    ]
+    for weight, matrix in zip((1.0 - policy.g_optimal_share) * policy.weights, policy.matrices, strict=True):
         values = np.linalg.eigvalsh(matrix)
-        share = (1.0 - policy.g_optimal_share) * weight
-        lines.append(
-            f"  {share:6.1%}  arm with the largest xᵀVx, eigenvalues of V from {values[0]:.3g} to {values[-1]:.3g}"
-        )
-    lines.append(
-        f"certificate: V = {found.variation:.3f} on those sets, at most {found.bound:.3f} = (1 + tol)·d/(1 - floor)"
-    )
-    lines.append("")
-    lines.append(f"on {held_out} held-out sets (no policy has V/d below 1 as λ → 0):")
-    lines.append(exploration_table(compared, dim))
-    return "\n".join(lines)
+        ends = f"from {values[0]:.3g} to {values[-1]:.3g}"
+        lines.append(f"  {weight:6.1%}  arm with the largest xᵀVx, eigenvalues of V {ends}")
+    bound = f"at most {found.bound:.3f} = (1 + tol)·d/(1 - floor)"
+    lines.append(f"certificate: V = {found.variation:.3f} on those sets, {bound}")
+    lines.append(f"\non {sizes['held_out']} held-out sets (no policy has V/d below 1 as λ → 0):")
+    return "\n".join([*lines, exploration_table(compared, dim)])
 
 
-def _policy_data(
-    found: CertifiedDesign, compared: list[Exploration], lam: float, learned_from: int, held_out: int
-) -> dict[str, Any]:
+def _policy_data(found: CertifiedDesign, compared: list[Exploration], sizes: dict[str, Any]) -> dict[str, Any]:
     policy = found.policy
-    return {
-        "policy": {
-            "g_optimal_share": policy.g_optimal_share,
-            "g_optimal_tol": policy.g_optimal.tol,
-            "weights": policy.weights.tolist(),
-            "matrices": policy.matrices.tolist(),
-        },
-        "regularization": lam,
-        "learned_from": learned_from,
-        "held_out": held_out,
-        "certificate": {"variation": found.variation, "bound": found.bound},
-        "on_held_out": [{"sampler": e.name, "variation": e.variation, "deviation": e.deviation} for e in compared],
-    }
+    shares = {"g_optimal_share": policy.g_optimal_share, "g_optimal_tol": policy.g_optimal.tol}
+    mixture = shares | {"weights": policy.weights.tolist(), "matrices": policy.matrices.tolist()}
+    rows = [{"sampler": e.name, "variation": e.variation, "deviation": e.deviation} for e in compared]
+    certificate = {"variation": found.variation, "bound": found.bound}
+    return {"policy": mixture} | sizes | {"certificate": certificate, "on_held_out": rows}
 
 
 def _chosen(file: ContextFile, name: str | None) -> int:
@@ -168,9 +137,3 @@ def _chosen(file: ContextFile, name: str | None) -> int:
         known = ", ".join(file.names[:10]) + (", …" if len(file.names) > 10 else "")
         raise InputError(f"--plot-set must name a set of the file; got {name!r}. The sets are {known}.")
     return file.names.index(name)
-
-
-def _save(made: Any, options: argparse.Namespace) -> None:
-    figures.save(made, options.plot)
-    if not options.json:
-        print(f"\npicture written to {Path(options.plot)}")

@@ -5,10 +5,10 @@ import os
 from typing import Any
 
 from rareswitch.cli.begin import described
+from rareswitch.cli.settings import count_option
 from rareswitch.env import make_world
-from rareswitch.log import Deployment
-from rareswitch.sim.play import play
-from rareswitch.sim.progress import Progress
+from rareswitch.sim import Progress, play
+from rareswitch.store import Deployment
 
 ARMS = 20
 
@@ -28,8 +28,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--arms", type=int, help=f"arms in a set (default: the deployment's, or {ARMS})")
     parser.add_argument("--noise", type=float, default=0.5, help="σ of the rewards (default 0.5)")
     parser.add_argument("--seed", type=int, default=0, help="keys the world and the decisions (default 0)")
+    parser.add_argument("--count", type=count_option, metavar="N", help="decisions (default: as planned)")
+    parser.add_argument("--missing", type=float, default=0.0, help="share of rewards that are not known (default 0)")
     parser.add_argument("--parts", type=int, default=4, help="files of the log (default 4)")
     parser.add_argument("--out", required=True, metavar="FOLDER", help="for the parts; made if it is not there")
+    parser.add_argument("--again", action="store_true", help="replace parts of this batch that are there")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=run)
 
@@ -37,18 +40,26 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the log and say how to go on."""
     deployment = Deployment.load(options.policy)
-    learner = deployment.learner
-    arms = deployment.settings.get("arms", ARMS) if options.arms is None else options.arms
-    world = make_world(options.env, dim=learner.dim, arms=arms, noise=options.noise, horizon=learner.horizon)
-    with Progress(learner.stop - learner.start, "playing", quiet=options.quiet) as bar:
+    learner, state = deployment.learner, deployment.state
+    arms = (learner.arms or ARMS) if options.arms is None else options.arms
+    count = state.stop - state.start if options.count is None else options.count
+    horizon = max(state.horizon, state.start + count)
+    world = make_world(options.env, dim=learner.dim, arms=arms, noise=options.noise, horizon=horizon)
+    with Progress(count, "playing", quiet=options.quiet) as bar:
         paths = play(
             deployment,
             world,
             seed=options.seed,
             folder=options.out,
             parts=options.parts,
+            count=options.count,
+            missing=options.missing,
+            again=options.again,
             progress=bar.update,
         )
-    pattern = os.path.join(options.out, f"part-{learner.updates:04d}-*.parquet")
-    print(f"{described(deployment)}\n{len(paths)} parts written; learn from them with: --log '{pattern}'")
+    pattern = os.path.join(options.out, f"part-{state.updates:04d}-*.parquet")
+    print(
+        f"{described(deployment)}\n{count:,} decisions in {len(paths)} parts written; learn from them with: "
+        f"--log '{pattern}'"
+    )
     return 0

@@ -2,15 +2,17 @@
 
 import argparse
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 from rareswitch.cli.begin import described
-from rareswitch.cli.simulate import add_engine
+from rareswitch.cli.options import add_engine
+from rareswitch.cli.settings import count_option
 from rareswitch.engine import make_engine
-from rareswitch.log import Deployment, find_parts, update
-from rareswitch.log.deployment import check_fresh
-from rareswitch.report.update_table import update_table
-from rareswitch.sim.progress import Progress
+from rareswitch.log import Update, find_parts, update
+from rareswitch.report import update_table
+from rareswitch.sim import Progress
+from rareswitch.store import Deployment, check_fresh
 
 
 def add_parser(commands: Any) -> None:
@@ -20,7 +22,8 @@ def add_parser(commands: Any) -> None:
         help="learn the next policy of a deployment from the log of the current one",
         description=(
             "Read a log in Parquet, part by part, learn from it, and write the deployment with the next frozen policy "
-            "to a fresh folder. What is not used is counted and said; docs/logs.md has the rules."
+            "to a fresh folder. The batch ends with as many decisions as came. What is not used is counted and said; "
+            "docs/logs.md has the rules."
         ),
     )
     parser.add_argument(
@@ -28,10 +31,22 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--policy", required=True, metavar="FOLDER", help="the deployment whose batch has ended")
     parser.add_argument("--out", required=True, metavar="FOLDER", help="a fresh folder for the next one")
-    add_engine(parser)
     parser.add_argument(
-        "--incomplete", action="store_true", help="learn although decisions of the batch are not in the log"
+        "--ahead",
+        nargs="+",
+        type=count_option,
+        metavar="N",
+        help="decisions to come in all, or of each batch to come; 0 ends the run (default: as planned)",
     )
+    parser.add_argument("--window", type=float, metavar="SECONDS", help="how long each decision waits for its reward")
+    parser.add_argument(
+        "--now", type=moment_option, metavar="ISO", help="when the window is looked at (default: the latest time there)"
+    )
+    parser.add_argument(
+        "--leave-out-conflicts", action="store_true", help="learn without decisions whose rows contradict each other"
+    )
+    parser.add_argument("--no-late", action="store_true", help="leave rows of earlier policies out")
+    add_engine(parser)
     parser.add_argument("--json", action="store_true", help="print an object in place of the table")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=run)
@@ -42,26 +57,61 @@ def run(options: argparse.Namespace) -> int:
     check_fresh(options.out)
     deployment = Deployment.load(options.policy)
     files = find_parts(options.log)
-    with make_engine(options.engine) as engine, Progress(len(files), "reading", quiet=options.quiet) as bar:
+    ahead = options.ahead[0] if options.ahead is not None and len(options.ahead) == 1 else options.ahead
+    with make_engine(options.engine) as engine, Progress(2 * len(files), "reading", quiet=options.quiet) as bar:
 
         def show(done: int, total: int) -> None:
             bar.total = total
             bar.update(done, f"part {done} of {total}")
 
-        done = update(deployment, files, engine=engine, incomplete=options.incomplete, progress=show)
+        done = update(
+            deployment,
+            files,
+            engine=engine,
+            conflicts=options.leave_out_conflicts,
+            late=not options.no_late,
+            ahead=ahead,
+            window=options.window,
+            now=options.now,
+            progress=show,
+        )
     done.deployment.save(options.out)
     if options.json:
-        after = done.deployment
-        facts = {"next_policy": after.policy.id, "updates": after.learner.updates, "done": after.learner.done}
+        after = done.deployment.state
+        facts = {
+            "next_policy": after.policy.id,
+            "updates": after.updates,
+            "done": after.done,
+            "ahead": after.ahead,
+            "holds": done.deployment.learner.holds(after),
+        }
         print(json.dumps(done.report.as_dict() | facts | {"out": options.out}, allow_nan=False))
         return 0
-    print(f"{described(deployment)}\n\n{update_table(done.report)}\n")
-    for rows_of, kind in (
-        (done.report.earlier, "an earlier policy of this deployment"),
-        (done.report.foreign, "foreign"),
-    ):
-        for name, rows in rows_of.items():
-            print(f"not used: {rows:,} rows of policy {f'{name[:12]}…' if name else '(all others)'}, {kind}")
+    print(f"{update_table(done.report)}\n\n{_remarks(done)}", end="")
     rate = done.report.size / 2**20 / done.report.seconds
     print(f"{described(done.deployment)}\nwritten to {options.out} ({done.report.seconds:.1f} s, {rate:.0f} MiB/s)")
     return 0
+
+
+def _remarks(done: Update) -> str:
+    """What else should be known of an update."""
+    report = done.report
+    lines = [
+        f"{'used' if entry.used else 'not used'}: {entry.rows:,} rows of policy {name[:12]}…, that of batch "
+        f"{entry.batch}, with {entry.new:,} new rewards"
+        for name, entry in report.earlier.items()
+    ]
+    lines += [
+        f"not used: {rows:,} rows of policy {f'{name[:12]}…' if name else '(all others)'}, foreign"
+        for name, rows in report.foreign.items()
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def moment_option(text: str) -> float:
+    """A time as seconds, read as UTC where it has no zone."""
+    try:
+        given = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 2026-03-09T06:00:00") from None
+    return (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()

@@ -5,27 +5,8 @@ from rareswitch.design.frank_wolfe import CertifiedDesign, frank_wolfe_design
 from rareswitch.design.goptimal import Design, g_optimal
 from rareswitch.design.sampling import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Sampler, Softmax, Uniform
 from rareswitch.design.staged import StagedDesign, staged_design
-from rareswitch.design.variation import deviation, information, variation
+from rareswitch.design.variation import deviation, information, largest_forms, variation
 
-__all__ = [
-    "Argmax",
-    "CertifiedDesign",
-    "Core",
-    "CoreDesign",
-    "Design",
-    "GOptimal",
-    "MixedArgmax",
-    "MixedSoftmax",
-    "Sampler",
-    "Softmax",
-    "StagedDesign",
-    "Uniform",
-    "core_identification",
-    "core_learning",
-    "deviation",
-    "frank_wolfe_design",
-    "g_optimal",
-    "information",
-    "staged_design",
-    "variation",
-]
+__all__ = ["Argmax", "CertifiedDesign", "Core", "CoreDesign", "Design", "GOptimal", "MixedArgmax", "MixedSoftmax"]
+__all__ += ["Sampler", "Softmax", "StagedDesign", "Uniform", "core_identification", "core_learning", "deviation"]
+__all__ += ["frank_wolfe_design", "g_optimal", "information", "largest_forms", "staged_design", "variation"]

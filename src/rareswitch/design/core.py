@@ -10,23 +10,24 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.design.quadratic_forms import quadratic_forms
 from rareswitch.design.sampling import GOptimal, MixedArgmax, MixedSoftmax
 from rareswitch.design.staged import StagedDesign, staged_design
-from rareswitch.design.variation import set_maxima, symmetric_inverse, weighted_information
+from rareswitch.design.variation import symmetric_inverse, weighted_information
 from rareswitch.errors import ParameterError
-from rareswitch.validation import IntArray, context_sets, number, read_only, unit_ball
+from rareswitch.validation import IntArray, Sets, context_sets, number, read_only, unit_ball
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Core:
     """The sets that were kept."""
 
+    #: Where they stand in the sample, increasing.
     indices: IntArray
-    """Where they stand in the sample, increasing."""
+    #: Times that the condition was looked at; the paper proves O(d log 1/λ).
     iterations: int
-    """Times that the condition was looked at; the paper proves O(d log 1/λ)."""
+    #: d^c: no arm of the core has xᵀ(λI + (1/γ) Σ_core I(π^G))⁻¹x above it.
     threshold: float
-    """d^c: no arm of the core has xᵀ(λI + (1/γ) Σ_core I(π^G))⁻¹x above it."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -43,12 +44,7 @@ class CoreDesign:
 
 
 def core_identification(
-    contexts: Any,
-    alive: Any = None,
-    *,
-    regularization: float,
-    power: float = 6.0,
-    g_optimal: GOptimal | None = None,
+    contexts: Any, alive: Any = None, *, regularization: float, power: float = 6.0, g_optimal: GOptimal | None = None
 ) -> Core:
     """Drop sets until every arm left has leverage at most d^c against the sets left (Algorithm 4).
 
@@ -75,32 +71,23 @@ def core_identification(
     unit_ball(sets)
     size, _, dim = sets.contexts.shape
     threshold = math.exp(min(700.0, power * math.log(dim)))
-    optimal = GOptimal() if g_optimal is None else g_optimal
-    play = optimal.probabilities(sets.contexts, sets.alive)
+    play = (g_optimal or GOptimal()).probabilities(sets._replace(single=False))
     inside = np.ones(size, dtype=np.bool_)
-    iterations = 1
-    while True:
+    iterations = 0
+    while inside.any():
+        iterations += 1
         # mean over all γ sets, those outside the core adding nothing
         spread = weighted_information(sets, play * inside[:, None])
-        largest = set_maxima(sets, symmetric_inverse(lam * np.eye(dim) + spread))
+        largest = quadratic_forms(sets, symmetric_inverse(lam * np.eye(dim) + spread)).max(axis=1)
         if largest[inside].max() <= threshold:
             return Core(indices=read_only(np.flatnonzero(inside)), iterations=iterations, threshold=threshold)
         inside &= largest <= 0.5 * threshold
-        iterations += 1
-        if not inside.any():
-            raise ParameterError(
-                f"no set is left in the core: power must be large enough for d^power = {threshold:.4g} to be "
-                f"reachable; got {power}. The paper's value is 6."
-            )
+    rule = f"power must be large enough for d^power = {threshold:.4g} to be reachable"
+    raise ParameterError(f"no set is left in the core: {rule}; got {power}. The paper's value is 6.")
 
 
 def core_learning(
-    contexts: Any,
-    alive: Any = None,
-    *,
-    regularization: float,
-    power: float = 6.0,
-    g_optimal: GOptimal | None = None,
+    contexts: Any, alive: Any = None, *, regularization: float, power: float = 6.0, g_optimal: GOptimal | None = None
 ) -> CoreDesign:
     """The mixed-softmax policy of the core of a sample (Algorithm 3), with the arguments of
     :func:`core_identification`.
@@ -116,11 +103,5 @@ def core_learning(
     """
     core = core_identification(contexts, alive, regularization=regularization, power=power, g_optimal=g_optimal)
     sets = context_sets(contexts, alive)
-    staged = staged_design(
-        sets.contexts[core.indices],
-        sets.alive[core.indices],
-        regularization=regularization,
-        form="softmax",
-        g_optimal=g_optimal,
-    )
-    return CoreDesign(core=core, staged=staged)
+    kept = Sets(read_only(sets.contexts[core.indices]), read_only(sets.alive[core.indices]), single=False)
+    return CoreDesign(core=core, staged=staged_design(kept, regularization=regularization, g_optimal=g_optimal))

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.design.sampling import GOptimal, MixedArgmax, one_hot, scores
-from rareswitch.design.variation import symmetric_inverse, weighted_information
+from rareswitch.design.quadratic_forms import one_hot, quadratic_forms
+from rareswitch.design.sampling import GOptimal, MixedArgmax
+from rareswitch.design.variation import information, symmetric_inverse, weighted_information
 from rareswitch.errors import CertificateError
 from rareswitch.validation import FloatArray, context_sets, number, whole
 
@@ -22,12 +23,12 @@ class CertifiedDesign:
     """A certified mixture: a sampling policy and the proof that it explores well on its sample."""
 
     policy: MixedArgmax
+    #: V of the policy on the sample.
     variation: float
-    """V of the policy on the sample."""
+    #: (1 + tol)·d/(1 - β), which ``variation`` does not exceed.
     bound: float
-    """(1 + tol)·d/(1 - β), which ``variation`` does not exceed."""
+    #: Argmax policies looked at.
     iterations: int
-    """Argmax policies looked at."""
 
 
 def frank_wolfe_design(
@@ -73,8 +74,8 @@ def frank_wolfe_design(
     whole("max_iterations", max_iterations)
     sets = context_sets(contexts, alive)
     dim = sets.contexts.shape[2]
-    optimal = GOptimal() if g_optimal is None else g_optimal
-    play = weighted_information(sets, optimal.probabilities(sets.contexts, sets.alive))
+    optimal = g_optimal or GOptimal()
+    play = information(optimal, sets)
 
     bound = (1.0 + tol) * dim / (1.0 - beta)
     ground = lam * np.eye(dim) + beta * play
@@ -83,30 +84,23 @@ def frank_wolfe_design(
     matrices = np.empty((0, dim, dim))
     for iteration in range(1, max_iterations + 1):
         inverse = symmetric_inverse(ground + (1.0 - beta) * np.tensordot(weights, atoms, axes=1))
-        values = scores(sets, inverse)
+        values = quadratic_forms(sets, inverse)
         v = float(values.max(axis=1).mean())
         certified = v <= (1.0 + tol) * float(weights @ _slopes(atoms, inverse))
         if certified or (iteration == max_iterations and v <= bound):
-            share = beta + (1.0 - beta) * float(weights[0])
+            share = beta + (1.0 - beta) * float(weights[0]) if len(matrices) else 1.0
             rest = weights[1:] / weights[1:].sum() if len(matrices) else weights[1:]
-            return CertifiedDesign(
-                policy=MixedArgmax(
-                    weights=rest, matrices=matrices, g_optimal_share=share if len(matrices) else 1.0, g_optimal=optimal
-                ),
-                variation=v,
-                bound=bound,
-                iterations=iteration,
-            )
+            policy = MixedArgmax(weights=rest, matrices=matrices, g_optimal_share=share, g_optimal=optimal)
+            return CertifiedDesign(policy=policy, variation=v, bound=bound, iterations=iteration)
         atoms = np.concatenate([atoms, weighted_information(sets, one_hot(values))[None]])
         matrices = np.concatenate([matrices, inverse[None]])
         weights = _reweight(np.append(weights * 0.9, 0.1), atoms, ground, 1.0 - beta, 0.25 * tol)
         kept = weights > min(1e-4, 0.01 * tol)
         kept[0] = True
         weights, atoms, matrices = weights[kept] / weights[kept].sum(), atoms[kept], matrices[kept[1:]]
-    raise CertificateError(
-        f"the distributional design was not certified within {max_iterations} iterations: variation {v:.6g} where "
-        f"{bound:.6g} was asked for. Ask for a larger tol or more iterations."
-    )
+    what = f"the distributional design was not certified within {max_iterations} iterations"
+    asked = f"variation {v:.6g} where {bound:.6g} was asked for"
+    raise CertificateError(f"{what}: {asked}. Ask for a larger tol or more iterations.")
 
 
 def _slopes(atoms: FloatArray, inverse: FloatArray) -> FloatArray:

@@ -1,20 +1,21 @@
 """G-optimal designs of context sets, each with a certificate."""
 
 import warnings
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from rareswitch.design.kernels import CERTIFIED, design_sets
+from rareswitch.design.kernels import CERTIFIED, design_outputs, design_sets
 from rareswitch.errors import CertificateError, CertificateWarning
-from rareswitch.validation import FloatArray, IntArray, Sets, context_sets, number, whole
+from rareswitch.validation import FloatArray, IntArray, context_sets, number, whole
 
 SMALLEST_TOL = 1e-8
-_NONE = np.empty(0, dtype=np.int64)
+_OUTPUTS = ("weights", "leverages", "max_leverage", "rank", "residual", "passes")
+#: Context entries that are solved in one go: well under a second.
 _LARGEST_STEP = 1 << 21
-"""Context entries that are solved in one go: well under a second."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)
@@ -27,35 +28,28 @@ class Design:
     ``max_leverage``, where a component of at most ``residual``·‖x‖ outside the span of the set counts as rounding.
     """
 
+    #: (n, K), non-negative, each row sums to one, zero where an arm is not alive.
     weights: FloatArray
-    """(n, K), non-negative, each row sums to one, zero where an arm is not alive."""
+    #: (n, K) leverage xᵀM⁻¹x of each arm at these weights.
     leverages: FloatArray
-    """(n, K) leverage xᵀM⁻¹x of each arm at these weights."""
+    #: (n,) the largest leverage, at most (1 + tol)·rank; where ``passes`` is 0, a bound on it, at most (1 + tol)·d.
     max_leverage: FloatArray
-    """(n,) the largest leverage, at most (1 + tol)·rank; where ``passes`` is 0, a bound on it, at most (1 + tol)·d."""
+    #: (n,) dimension of the span of the living arms, which is the smallest max leverage any design can have; where
+    #: ``passes`` is 0, an upper bound of it.
     rank: IntArray
-    """(n,) dimension of the span of the living arms, which is the smallest max leverage any design can have; where
-    ``passes`` is 0, an upper bound of it."""
+    #: (n,) largest distance of an arm to that span, relative to the arm's norm, each feature scaled to the same range.
+    #: At most 1e-13: what is farther counts as another dimension.
     residual: FloatArray
-    """(n,) largest distance of an arm to that span, relative to the arm's norm, each feature scaled to the same range.
-    At most 1e-13: what is farther counts as another dimension."""
+    #: (n,) factorisations done. Where it is 0 nothing was factored: the set is all zero, or (tol ≥ 1 only) the uniform
+    #: design is certified by counting its arms, and leverages, max_leverage and rank are upper bounds.
     passes: IntArray
-    """(n,) factorisations done. Where it is 0 nothing was factored: the set is all zero, or (tol ≥ 1 only) the uniform
-    design is certified by counting its arms, and leverages, max_leverage and rank are upper bounds."""
+    #: Indices of the sets whose certificate could not be met; their weights and leverages are NaN.
     failed: IntArray
-    """Indices of the sets whose certificate could not be met; their weights and leverages are NaN."""
 
     def __getitem__(self, index: int) -> Self:
         """The design of one set of many."""
-        return type(self)(
-            weights=self.weights[index],
-            leverages=self.leverages[index],
-            max_leverage=self.max_leverage[index],
-            rank=self.rank[index],
-            residual=self.residual[index],
-            passes=self.passes[index],
-            failed=np.flatnonzero(self.failed == index % len(self.weights)),
-        )
+        parts = {name: getattr(self, name)[index] for name in _OUTPUTS}
+        return type(self)(**parts, failed=np.flatnonzero(self.failed == index % len(self.weights)))
 
 
 def g_optimal(contexts: Any, alive: Any = None, *, tol: float = 0.05, threads: int = 1) -> Design:
@@ -94,73 +88,47 @@ def g_optimal(contexts: Any, alive: Any = None, *, tol: float = 0.05, threads: i
     tol = number("tol", tol, low=SMALLEST_TOL)
     threads = whole("threads", threads)
     sets = context_sets(contexts, alive)
-    n, arms, dim = sets.contexts.shape
-    weights = np.empty((n, arms))
-    leverages = np.empty((n, arms))
-    max_leverage = np.empty(n)
-    rank = np.empty(n, dtype=np.int64)
-    residual = np.empty(n)
-    passes = np.empty(n, dtype=np.int64)
-    status = np.empty(n, dtype=np.int64)
+    outputs = design_outputs(*sets.alive.shape)
+    weights, leverages, max_leverage, rank, _, _, status = outputs
+    parts = in_steps(sets.contexts, sets.alive, *outputs, parts=1 if threads == 1 else 6 * threads)
 
-    outputs = (weights, leverages, max_leverage, rank, residual, passes, status)
+    def solve(part: tuple[Any, ...]) -> None:
+        design_sets(*part[:2], tol, *part[2:])
 
-    # in steps, because a kernel cannot be interrupted and because threads are not equally fast
-    step = max(1, min(_LARGEST_STEP // (arms * dim), n if threads == 1 else -(-n // (6 * threads))))
-    if n <= step:
-        design_sets(sets.contexts, sets.alive, tol, *outputs)
+    if threads == 1:
+        deque(map(solve, parts), maxlen=0)
     else:
-        _in_steps(sets, tol, outputs, step, threads)
-    failed = _NONE
-    if status.any():
-        failed = _refuse_failures(status, max_leverage, rank, tol, sets.single)
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                list(pool.map(solve, parts))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+    failed = np.flatnonzero(status != CERTIFIED)
+    if failed.size:
+        _refuse_failures(failed, max_leverage, rank, tol, sets.single)
         weights[failed] = leverages[failed] = np.nan
     for array in outputs:
         array.flags.writeable = False
     one: Any = 0 if sets.single else slice(None)
-    return Design(
-        weights=weights[one],
-        leverages=leverages[one],
-        max_leverage=max_leverage[one],
-        rank=rank[one],
-        residual=residual[one],
-        passes=passes[one],
-        failed=failed,
-    )
+    return Design(**{name: array[one] for name, array in zip(_OUTPUTS, outputs, strict=False)}, failed=failed)
 
 
-def _in_steps(sets: Sets, tol: float, outputs: tuple[Any, ...], step: int, threads: int) -> None:
-    def solve(start: int) -> None:
-        rows = slice(start, start + step)
-        design_sets(sets.contexts[rows], sets.alive[rows], tol, *(array[rows] for array in outputs))
-
-    starts = range(0, len(sets.contexts), step)
-    if threads == 1:
-        for start in starts:
-            solve(start)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            list(pool.map(solve, starts))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+def in_steps(contexts: FloatArray, *arrays: Any, parts: int = 1) -> list[tuple[Any, ...]]:
+    """Contexts (n, K, d) and what belongs to them, cut: a kernel cannot be interrupted, and threads differ in speed."""
+    if parts == 1 and contexts.size <= _LARGEST_STEP:
+        return [(contexts, *arrays)]
+    n, arms, dim = contexts.shape
+    step = max(1, min(_LARGEST_STEP // (arms * dim), -(-n // parts)))
+    return [tuple(a[start : start + step] for a in (contexts, *arrays)) for start in range(0, n, step)]
 
 
-def _refuse_failures(status: IntArray, max_leverage: FloatArray, rank: IntArray, tol: float, single: bool) -> IntArray:
-    failed = np.flatnonzero(status != CERTIFIED)
+def _refuse_failures(failed: IntArray, max_leverage: FloatArray, rank: IntArray, tol: float, single: bool) -> None:
     first = failed[0]
-    text = (
-        f"max leverage {max_leverage[first]:.6g} where (1 + tol)·rank = {(1 + tol) * rank[first]:.6g} was asked for. "
-        "Ask for a larger tol."
-    )
+    asked = f"(1 + tol)·rank = {(1 + tol) * rank[first]:.6g} was asked for"
+    text = f"max leverage {max_leverage[first]:.6g} where {asked}. Ask for a larger tol."
     if single:
         raise CertificateError(f"the design of this set could not be certified: {text}")
     shown = ", ".join(map(str, failed[:10])) + (", …" if failed.size > 10 else "")
-    warnings.warn(
-        f"{failed.size} of {len(status)} designs could not be certified and are NaN: sets {shown}. "
-        f"Set {first} has {text}",
-        CertificateWarning,
-        stacklevel=3,
-    )
-    return failed
+    what = f"{failed.size} of {len(rank)} designs could not be certified and are NaN: sets {shown}"
+    warnings.warn(f"{what}. Set {first} has {text}", CertificateWarning, stacklevel=3)

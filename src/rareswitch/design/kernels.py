@@ -53,8 +53,7 @@ def _factor(arms, weights, scaled, matrix, lower, pivots, diagonal, dim, smalles
 def _whiten(arms, scaled, lower, pivots, leverage, dim):  # type: ignore[no-untyped-def]
     """``scaled`` becomes L⁻¹·arms and ``leverage`` xᵀM⁻¹x, the sum over its rows of squares divided by D."""
     length = arms.shape[1]
-    for i in range(length):
-        leverage[0, i] = 0.0
+    leverage[0] = 0.0
     for j in range(dim):
         add_rows(scaled, arms, j, lower, j, scaled, j, length)
         add_squares(leverage, 0, scaled, j, pivots[j], length)
@@ -72,11 +71,9 @@ def _condition(lower, pivots, diagonal, inverse, dim, enough):  # type: ignore[n
         bound *= diagonal[j] * pivots[j]
     if bound <= enough:
         return bound
-    width = inverse.shape[1]
     trace = 0.0
     for j in range(dim):
-        for k in range(width):
-            inverse[j, k] = 0.0
+        inverse[j] = 0.0
         inverse[j, j] = 1.0
         add_rows(inverse, inverse, j, lower, j, inverse, j, (j // 8 + 1) * 8)
         for k in range(j + 1):
@@ -110,9 +107,8 @@ def _exchange(scaled, pivots, weights, leverage, inverse, gains, dim, count, tol
     ``scaled`` is L⁻¹·arms at the incoming weights; ``inverse`` tracks M⁻¹ in those coordinates, where it starts as D⁻¹.
     """
     length = scaled.shape[1]
+    inverse[:, :] = 0.0
     for j in range(dim):
-        for k in range(dim):
-            inverse[j, k] = 0.0
         inverse[j, j] = pivots[j]
     direction = np.empty(dim)
     for _ in range(steps):
@@ -124,25 +120,18 @@ def _exchange(scaled, pivots, weights, leverage, inverse, gains, dim, count, tol
                 low = i
         if leverage[0, high] <= (1.0 + 0.5 * tol) * dim:
             return
-        if leverage[0, high] - dim >= dim - leverage[0, low] or weights[0, low] >= 1.0:
-            arm = high
-            step = (leverage[0, arm] / dim - 1.0) / (leverage[0, arm] - 1.0)
-            dropped = False
-        else:
-            arm = low
-            step = -weights[0, arm] / (1.0 - weights[0, arm])
-            dropped = True
-            if leverage[0, arm] > 1.0:
-                inner = (leverage[0, arm] / dim - 1.0) / (leverage[0, arm] - 1.0)
-                if inner > step:
-                    step, dropped = inner, False
+        towards = leverage[0, high] - dim >= dim - leverage[0, low] or weights[0, low] >= 1.0
+        arm = high if towards else low
+        step = (leverage[0, arm] / dim - 1.0) / (leverage[0, arm] - 1.0)
+        all_of_it = -weights[0, arm] / (1.0 - weights[0, arm])
+        dropped = not (towards or (leverage[0, arm] > 1.0 and step > all_of_it))
+        step = all_of_it if dropped else step
         for j in range(dim):
             total = 0.0
             for k in range(dim):
                 total += inverse[j, k] * scaled[k, arm]
             direction[j] = total
-        for i in range(length):
-            gains[0, i] = 0.0
+        gains[0] = 0.0
         for j in range(dim):
             add_row(gains, 0, scaled, j, direction[j], 0, length)
         shrink = step / (1.0 - step + step * leverage[0, arm])
@@ -167,15 +156,11 @@ def _optimize(  # type: ignore[no-untyped-def]
     """
     # a pivot below this is beyond the limit for sure; in span coordinates weights on their way may be worse than that
     pivot_floor = 1.0 / condition_limit if condition_limit == TRUSTED_CONDITION else 1e-14
-    for i in range(weights.shape[1]):
-        weights[0, i] = 1.0 / count if i < count else 0.0
+    weights[0] = 0.0
     if dim == 1:  # the longest arm takes all; an exchange of weight would have no interior optimum
-        longest = 0
-        for i in range(count):
-            weights[0, i] = 0.0
-            if abs(arms[0, i]) > abs(arms[0, longest]):
-                longest = i
-        weights[0, longest] = 1.0
+        weights[0, np.abs(arms[0, :count]).argmax()] = 1.0
+    else:
+        weights[0, :count] = 1.0 / count
     for passes in range(1, MULTIPLICATIVE_PASSES + EXCHANGE_ROUNDS + 1):
         if not _factor(arms, weights, scaled, matrix, lower, pivots, diagonal, dim, pivot_floor):
             return ILL_CONDITIONED, 0.0, passes
@@ -195,14 +180,11 @@ def _optimize(  # type: ignore[no-untyped-def]
         else:
             pruned, support = _prune(weights, leverage, largest, dim, count)
             if pruned == 0:
-                steps = 8 * dim + support
-                _exchange(scaled, pivots, weights, leverage, inverse, gains, dim, count, tol, steps)
+                _exchange(scaled, pivots, weights, leverage, inverse, gains, dim, count, tol, 8 * dim + support)
         total = 0.0
         for i in range(count):
             total += weights[0, i]
-        scale = 1.0 / total
-        for i in range(count):
-            weights[0, i] *= scale
+        weights[0, :count] *= 1.0 / total
     return NOT_MET, largest, passes
 
 
@@ -232,10 +214,7 @@ def _span_coordinates(arms, residual, dim, count):  # type: ignore[no-untyped-de
     Returns the rank and the largest distance of an arm from the span of the pivots, relative to the arm's norm.
     """
     low = np.zeros((dim, count))
-    norms = np.zeros(count)
-    lengths = np.zeros(count)
-    quotient_high = np.zeros(count)
-    quotient_low = np.zeros(count)
+    norms, lengths, ratio_high, ratio_low = np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count)
     for i in range(count):
         for j in range(dim):
             residual[j, i] = arms[j, i]
@@ -253,28 +232,23 @@ def _span_coordinates(arms, residual, dim, count):  # type: ignore[no-untyped-de
         if pivot < 0 or rank == dim:
             break
         square_high, square_low = 0.0, 0.0
-        for i in range(count):
-            quotient_high[i] = quotient_low[i] = 0.0
+        ratio_high[:] = ratio_low[:] = 0.0
         for j in range(dim):
             x, y = residual[j, pivot], low[j, pivot]
             square_high, square_low = _product_sum(square_high, square_low, x, y, x, y)
             for i in range(count):
-                quotient_high[i], quotient_low[i] = _product_sum(
-                    quotient_high[i], quotient_low[i], residual[j, i], low[j, i], x, y
-                )
+                ratio_high[i], ratio_low[i] = _product_sum(ratio_high[i], ratio_low[i], residual[j, i], low[j, i], x, y)
         for i in range(count):
-            first = quotient_high[i] / square_high
-            high, rest = _product_sum(quotient_high[i], quotient_low[i], -first, 0.0, square_high, square_low)
-            quotient_high[i], quotient_low[i] = _two_sum(first, (high + rest) / square_high)
+            first = ratio_high[i] / square_high
+            high, rest = _product_sum(ratio_high[i], ratio_low[i], -first, 0.0, square_high, square_low)
+            ratio_high[i], ratio_low[i] = _two_sum(first, (high + rest) / square_high)
         for j in range(dim):
             x, y = residual[j, pivot], low[j, pivot]
             for i in range(count):
-                residual[j, i], low[j, i] = _product_sum(
-                    residual[j, i], low[j, i], -quotient_high[i], -quotient_low[i], x, y
-                )
+                residual[j, i], low[j, i] = _product_sum(residual[j, i], low[j, i], -ratio_high[i], -ratio_low[i], x, y)
             residual[j, pivot] = low[j, pivot] = 0.0
         for i in range(count):
-            arms[rank, i] = quotient_high[i]
+            arms[rank, i] = ratio_high[i]
         arms[rank, pivot] = 1.0
     return rank, math.sqrt(farthest)
 
@@ -282,8 +256,7 @@ def _span_coordinates(arms, residual, dim, count):  # type: ignore[no-untyped-de
 @compiled
 def _gather(context, alive, scales, negligible, arms, chosen):  # type: ignore[no-untyped-def]
     """Lay the living arms that are not zero out along the lanes, features scaled; returns how many there are."""
-    dim, length = context.shape[1], arms.shape[1]
-    count = 0
+    dim, count = context.shape[1], 0
     for i in range(context.shape[0]):
         if alive[i]:
             size = 0.0
@@ -294,17 +267,14 @@ def _gather(context, alive, scales, negligible, arms, chosen):  # type: ignore[n
             if size > negligible:
                 chosen[count] = i
                 count += 1
-    for j in range(dim):
-        for i in range(count, length):
-            arms[j, i] = 0.0
+    arms[:dim, count:] = 0.0
     return count
 
 
 @compiled
 def _equalize(context, alive, scales):  # type: ignore[no-untyped-def]
     """``scales`` become the powers of two that bring the largest entry of each feature into [1, 2)."""
-    for j in range(scales.shape[0]):
-        scales[j] = 0.0
+    scales[:] = 0.0
     for i in range(context.shape[0]):
         if alive[i]:
             for j in range(scales.shape[0]):
@@ -322,46 +292,35 @@ def design_sets(  # type: ignore[no-untyped-def]
     ``passes`` is 0 where the uniform design was certified by counting alone, with no linear algebra.
     """
     n, arm_count, dim = contexts.shape
-    length = padded_length(arm_count)
-    width = padded_length(dim)
-    arms = lane_zeros(width, length)  # padded in both directions, because rows are multiplied four at a time
-    scaled = lane_zeros(dim, length)
-    matrix = lane_zeros(width, width)
-    lower = lane_zeros(dim, width)
-    pivots = np.zeros(dim)
-    inverse = lane_zeros(dim, width)
-    diagonal = np.zeros(dim)
-    scales = np.zeros(dim)
-    gains = lane_zeros(1, length)
-    work_weights = lane_zeros(1, length)
-    leverage = lane_zeros(1, length)
-    chosen = np.zeros(arm_count, dtype=np.int64)
+    asked = 0
     for s in range(n):
         choices = 0
         for i in range(arm_count):
-            weights[s, i] = 0.0
-            leverages[s, i] = 0.0
             choices += alive[s, i]
-        status[s] = CERTIFIED
-        passes[s] = 0
-        residual[s] = 0.0
-        if tol >= 1.0 and choices <= (1.0 + tol) * dim:
-            # w·leverage ≤ 1 for every arm and w = 1/choices: no leverage exceeds the number of arms
-            rank[s] = min(choices, dim)
-            max_leverage[s] = choices
-            for i in range(arm_count):
-                if alive[s, i]:
-                    weights[s, i] = 1.0 / choices
-                    leverages[s, i] = choices
+        uniform = tol >= 1.0 and choices <= (1.0 + tol) * dim
+        asked += not uniform
+        # w·leverage ≤ 1 for every arm and w = 1/choices: no leverage exceeds the number of arms
+        status[s], passes[s], residual[s] = CERTIFIED if uniform else NOT_MET, 0, 0.0
+        rank[s], max_leverage[s] = min(choices, dim), choices
+        for i in range(arm_count):
+            weights[s, i] = 1.0 / choices if uniform and alive[s, i] else 0.0
+            leverages[s, i] = choices if uniform and alive[s, i] else 0.0
+    if asked == 0:
+        return
+    length, width = padded_length(arm_count), padded_length(dim)
+    arms = lane_zeros(width, length)  # padded in both directions, because rows are multiplied four at a time
+    scaled, matrix = lane_zeros(dim, length), lane_zeros(width, width)
+    lower, inverse = lane_zeros(dim, width), lane_zeros(dim, width)
+    pivots, diagonal, scales = np.zeros(dim), np.zeros(dim), np.zeros(dim)
+    gains, work_weights, leverage = lane_zeros(1, length), lane_zeros(1, length), lane_zeros(1, length)
+    chosen = np.zeros(arm_count, dtype=np.int64)
+    for s in range(n):
+        if status[s] == CERTIFIED:
             continue
         # as given first: a factorisation does not mind the scale of features; where it fails, in span coordinates
-        limit = TRUSTED_CONDITION
-        for j in range(dim):
-            scales[j] = 1.0
+        scales[:] = 1.0
         count = _gather(contexts[s], alive[s], scales, 0.0, arms, chosen)
-        spanned = dim
-        if count < dim:
-            limit = WORST_CONDITION
+        spanned, limit = dim, TRUSTED_CONDITION if count >= dim else WORST_CONDITION
         while True:
             if limit == WORST_CONDITION:
                 _equalize(contexts[s], alive[s], scales)
@@ -378,15 +337,26 @@ def design_sets(  # type: ignore[no-untyped-def]
                 break
             limit = WORST_CONDITION
         if count == 0:
-            rank[s] = 0
-            max_leverage[s] = 0.0
-            for i in range(arm_count):
-                if alive[s, i]:
-                    weights[s, i] = 1.0 / choices
-            continue
-        status[s] = outcome
-        rank[s] = spanned
-        max_leverage[s] = largest
+            weights[s] = alive[s] / max_leverage[s]
+            outcome, spanned, largest = CERTIFIED, 0, 0.0
+        status[s], rank[s], max_leverage[s] = outcome, spanned, largest
         for i in range(count):
             weights[s, chosen[i]] = work_weights[0, i]
             leverages[s, chosen[i]] = leverage[0, i]
+
+
+@compiled
+def design_outputs(n, arm_count):  # type: ignore[no-untyped-def]
+    """The arrays into which :func:`design_sets` writes, in the order in which it takes them."""
+    weights, leverages = np.empty((n, arm_count)), np.empty((n, arm_count))
+    max_leverage, residual = np.empty(n), np.empty(n)
+    rank, passes, status = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    return weights, leverages, max_leverage, rank, residual, passes, status
+
+
+@compiled
+def design_weights(contexts, alive, weights, tol):  # type: ignore[no-untyped-def]
+    """``weights`` (n, K) become those of :func:`design_sets`; whether all are certified."""
+    _, leverages, max_leverage, rank, residual, passes, status = design_outputs(*weights.shape)
+    design_sets(contexts, alive, tol, weights, leverages, max_leverage, rank, residual, passes, status)
+    return not status.any()

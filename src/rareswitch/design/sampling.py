@@ -8,18 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rareswitch.design.forms import normalized_powers, quadratic_forms
-from rareswitch.design.goptimal import SMALLEST_TOL, g_optimal
+from rareswitch.design.goptimal import SMALLEST_TOL, g_optimal, in_steps
+from rareswitch.design.kernels import design_weights
+from rareswitch.design.quadratic_forms import normalized_powers, one_hot, quadratic_forms
 from rareswitch.errors import CertificateError, ShapeError
-from rareswitch.validation import (
-    FloatArray,
-    Sets,
-    context_sets,
-    number,
-    probability_vector,
-    read_only,
-    symmetric_matrices,
-)
+from rareswitch.validation import FloatArray, Sets, context_sets, number, probability_vector, symmetric_matrices
 
 
 class Sampler(Protocol):
@@ -27,24 +20,34 @@ class Sampler(Protocol):
 
     def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
         """Probabilities (n, K) for contexts (n, K, d), or (K,) for one set (K, d); zero where an arm is not alive."""
-        ...
+
+
+class _Sampler:
+    """Answers one set as the many of which it is the only one."""
+
+    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
+        sets = context_sets(contexts, alive)
+        return self._of(sets)[0] if sets.single else self._of(sets)
+
+    def _of(self, sets: Sets) -> FloatArray:
+        """Probabilities (n, K) for checked sets."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(_Sampler):
     """Each living arm with the same probability.
 
     >>> Uniform().probabilities([[1.0], [2.0], [3.0]], [True, True, False]).tolist()
     [0.5, 0.5, 0.0]
     """
 
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = context_sets(contexts, alive)
-        return _shaped(sets, sets.alive / sets.alive.sum(axis=1, keepdims=True))
+    def _of(self, sets: Sets) -> FloatArray:
+        return np.asarray(sets.alive / sets.alive.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, kw_only=True)
-class GOptimal:
+class GOptimal(_Sampler):
     """The G-optimal design of the living arms, π^G of the paper; ``tol=1`` is its factor 2.
 
     >>> GOptimal().probabilities([[1.0, 0.0], [0.0, 1.0], [0.1, 0.1]]).round(2).tolist()
@@ -54,17 +57,19 @@ class GOptimal:
     tol: float = 0.05
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tol", number("tol", self.tol, low=SMALLEST_TOL))
+        vars(self).update(tol=number("tol", self.tol, low=SMALLEST_TOL))
 
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        design = g_optimal(contexts, alive, tol=self.tol)
-        if design.failed.size:
-            raise CertificateError(f"no certified design for sets {design.failed[:10].tolist()}; ask for a larger tol.")
-        return design.weights
+    def _of(self, sets: Sets) -> FloatArray:
+        weights = np.empty(sets.alive.shape)
+        for part in in_steps(sets.contexts, sets.alive, weights):
+            if not design_weights(*part, self.tol):
+                failed = g_optimal(sets, tol=self.tol).failed
+                raise CertificateError(f"no certified design for sets {failed[:10].tolist()}; ask for a larger tol.")
+        return weights
 
 
 @dataclass(frozen=True, eq=False)
-class Argmax:
+class Argmax(_Sampler):
     """The living arm with the largest xᵀVx, the first of them on a tie (Definition 2).
 
     >>> Argmax([[1.0, 0.0], [0.0, 2.0]]).probabilities([[1.0, 0.0], [0.0, 1.0]]).tolist()
@@ -74,15 +79,14 @@ class Argmax:
     matrix: FloatArray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "matrix", symmetric_matrices("matrix", np.asarray(self.matrix)[None])[0])
+        vars(self).update(matrix=symmetric_matrices("matrix", np.asarray(self.matrix)[None])[0])
 
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = context_sets(contexts, alive)
-        return _shaped(sets, one_hot(scores(sets, self.matrix)))
+    def _of(self, sets: Sets) -> FloatArray:
+        return one_hot(quadratic_forms(sets, self.matrix))
 
 
 @dataclass(frozen=True, eq=False)
-class Softmax:
+class Softmax(_Sampler):
     """A living arm with probability ∝ (xᵀMx)^α (Definition 3).
 
     ``exponent`` is α; by default log₂ of the number of living arms of the set. Where all xᵀMx are zero the
@@ -96,17 +100,47 @@ class Softmax:
     exponent: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "matrix", symmetric_matrices("matrix", np.asarray(self.matrix)[None])[0])
-        if self.exponent is not None:
-            object.__setattr__(self, "exponent", number("exponent", self.exponent, low=0.0))
+        exponent = None if self.exponent is None else number("exponent", self.exponent, low=0.0)
+        vars(self).update(matrix=symmetric_matrices("matrix", np.asarray(self.matrix)[None])[0], exponent=exponent)
 
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = context_sets(contexts, alive)
-        return _shaped(sets, powers(scores(sets, self.matrix), sets, self.exponent))
+    def _of(self, sets: Sets) -> FloatArray:
+        return normalized_powers(quadratic_forms(sets, self.matrix), sets, self.exponent)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MixedArgmax:
+class _Mixture(_Sampler):
+    """G-optimal play, or one of several policies that choose by quadratic forms."""
+
+    #: (m,) probabilities of the policies, given that one of them plays.
+    weights: FloatArray
+    #: (m, d, d)
+    matrices: FloatArray
+    g_optimal_share: float = 0.5
+    g_optimal: GOptimal = field(default_factory=GOptimal)
+
+    def __post_init__(self) -> None:
+        share = number("g_optimal_share", self.g_optimal_share, low=0.0, high=1.0)
+        matrices = symmetric_matrices("matrices", self.matrices)
+        weights = probability_vector("weights", self.weights) if len(matrices) else np.empty(0)
+        if len(weights) != len(matrices) or (share < 1.0 and not len(matrices)):
+            rule = "a mixture needs one weight for each matrix, and at least one unless g_optimal_share is 1"
+            given = f"{np.size(self.weights)} weights, {len(matrices)} matrices and a share of {share}"
+            raise ShapeError(f"{rule}; got {given}.")
+        vars(self).update(matrices=matrices, weights=weights, g_optimal_share=share)
+
+    def _of(self, sets: Sets) -> FloatArray:
+        total = self.g_optimal_share * self.g_optimal.probabilities(sets._replace(single=False))
+        for weight, matrix in zip(self.weights, self.matrices, strict=True):
+            total += (1.0 - self.g_optimal_share) * weight * self._choice(sets, quadratic_forms(sets, matrix))
+        return total
+
+    def _choice(self, sets: Sets, forms: FloatArray) -> FloatArray:
+        """Probabilities (n, K) of the policy with these quadratic forms."""
+        return one_hot(forms)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MixedArgmax(_Mixture):
     """G-optimal play with probability ``g_optimal_share``, else one of several argmax policies (Definition 2).
 
     The paper's mixture has a share of ½. The certified mixture of :func:`~rareswitch.design.frank_wolfe` is of this
@@ -119,26 +153,9 @@ class MixedArgmax:
     [0.25, 0.75]
     """
 
-    weights: FloatArray
-    """(m,) probabilities of the argmax policies, given that one of them plays."""
-    matrices: FloatArray
-    """(m, d, d)"""
-    g_optimal_share: float = 0.5
-    g_optimal: GOptimal = field(default_factory=GOptimal)
-
-    def __post_init__(self) -> None:
-        _check_mixture(self)
-
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = context_sets(contexts, alive)
-        total = self.g_optimal_share * self.g_optimal.probabilities(Sets(sets.contexts, sets.alive, False))
-        for weight, matrix in zip(self.weights, self.matrices, strict=True):
-            total += (1.0 - self.g_optimal_share) * weight * one_hot(scores(sets, matrix))
-        return _shaped(sets, total)
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MixedSoftmax:
+class MixedSoftmax(_Mixture):
     """G-optimal play with probability ``g_optimal_share``, else one of several softmax policies (Definition 3).
 
     Examples
@@ -148,67 +165,12 @@ class MixedSoftmax:
     [0.375, 0.625]
     """
 
-    weights: FloatArray
-    """(m,) probabilities of the softmax policies, given that one of them plays."""
-    matrices: FloatArray
-    """(m, d, d)"""
-    g_optimal_share: float = 0.5
-    g_optimal: GOptimal = field(default_factory=GOptimal)
     exponent: float | None = None
 
     def __post_init__(self) -> None:
-        _check_mixture(self)
+        super().__post_init__()
         if self.exponent is not None:
-            object.__setattr__(self, "exponent", number("exponent", self.exponent, low=0.0))
+            vars(self).update(exponent=number("exponent", self.exponent, low=0.0))
 
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = context_sets(contexts, alive)
-        total = self.g_optimal_share * self.g_optimal.probabilities(Sets(sets.contexts, sets.alive, False))
-        for weight, matrix in zip(self.weights, self.matrices, strict=True):
-            total += (1.0 - self.g_optimal_share) * weight * powers(scores(sets, matrix), sets, self.exponent)
-        return _shaped(sets, total)
-
-
-def scores(sets: Sets, matrix: FloatArray) -> FloatArray:
-    """xᵀ·matrix·x of every arm, (n, K), and minus infinity where an arm is not alive."""
-    if matrix.shape[0] != sets.contexts.shape[2]:
-        raise ShapeError(
-            f"this sampling policy is for {matrix.shape[0]} dimensions; got contexts of {sets.contexts.shape[2]}."
-        )
-    forms = np.empty(sets.alive.shape)
-    quadratic_forms(sets.contexts, read_only(matrix), forms)
-    forms[~sets.alive] = -np.inf
-    return forms
-
-
-def one_hot(values: FloatArray) -> FloatArray:
-    """1 at the first largest value of each row, 0 elsewhere."""
-    hot = np.zeros(values.shape)
-    np.put_along_axis(hot, values.argmax(axis=1)[:, None], 1.0, axis=1)
-    return hot
-
-
-def powers(values: FloatArray, sets: Sets, exponent: float | None) -> FloatArray:
-    """values^α normalised along rows; uniform over the living arms of a row that is all zero."""
-    exponents = np.log2(sets.alive.sum(axis=1)) if exponent is None else np.full(len(values), float(exponent))
-    probabilities = np.empty(values.shape)
-    normalized_powers(values, sets.alive, exponents, probabilities)
-    return probabilities
-
-
-def _check_mixture(policy: MixedArgmax | MixedSoftmax) -> None:
-    share = number("g_optimal_share", policy.g_optimal_share, low=0.0, high=1.0)
-    matrices = symmetric_matrices("matrices", policy.matrices)
-    weights = probability_vector("weights", policy.weights) if len(matrices) else np.empty(0)
-    if len(weights) != len(matrices) or (share < 1.0 and not len(matrices)):
-        raise ShapeError(
-            f"a mixture needs one weight for each matrix, and at least one unless g_optimal_share is 1; "
-            f"got {np.size(policy.weights)} weights, {len(matrices)} matrices and a share of {share}."
-        )
-    object.__setattr__(policy, "matrices", matrices)
-    object.__setattr__(policy, "weights", weights)
-    object.__setattr__(policy, "g_optimal_share", share)
-
-
-def _shaped(sets: Sets, probabilities: FloatArray) -> FloatArray:
-    return probabilities[0] if sets.single else probabilities
+    def _choice(self, sets: Sets, forms: FloatArray) -> FloatArray:
+        return normalized_powers(forms, sets, self.exponent)

@@ -6,13 +6,15 @@ and a bisection. The stages, weights and matrices are those of the literal loop.
 """
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from rareswitch.design.sampling import GOptimal, MixedArgmax, MixedSoftmax, powers, scores
-from rareswitch.design.variation import symmetric_inverse, weighted_information
+from rareswitch.design.quadratic_forms import normalized_powers, quadratic_forms
+from rareswitch.design.sampling import GOptimal, MixedArgmax, MixedSoftmax
+from rareswitch.design.variation import information, symmetric_inverse
 from rareswitch.errors import ParameterError
 from rareswitch.validation import FloatArray, IntArray, Sets, context_sets, frozen, number, read_only, unit_ball
 
@@ -24,14 +26,14 @@ class StagedDesign:
     """What Algorithm 2 found, and the run that led to it."""
 
     policy: MixedArgmax | MixedSoftmax
+    #: (n,) steps of every stage, the dropped ones included.
     stage_lengths: IntArray
-    """(n,) steps of every stage, the dropped ones included."""
+    #: (n, d, d) the matrix W of every stage.
     stage_matrices: FloatArray
-    """(n, d, d) the matrix W of every stage."""
+    #: N, the number of times that the sets are presented.
     blocks: int
-    """N, the number of times that the sets are presented."""
+    #: Γ, the number of sets, virtual copies included; stages shorter than this are dropped.
     block_length: int
-    """Γ, the number of sets, virtual copies included; stages shorter than this are dropped."""
 
     @property
     def kept(self) -> IntArray:
@@ -75,51 +77,39 @@ def staged_design(
         raise ParameterError(f"form must be 'argmax' or 'softmax'; got {form!r}.")
     sets = context_sets(contexts, alive)
     unit_ball(sets)
-    optimal = GOptimal() if g_optimal is None else g_optimal
+    optimal = g_optimal or GOptimal()
     size, arms, dim = sets.contexts.shape
     blocks = max(1, math.ceil(2 * dim**2 * math.log2(dim)))
     copies = math.floor(1.0 / (lam * size)) + 1
     total = blocks * copies * size
 
     exponent = math.log2(arms)  # frozen here: the policy must not depend on how sets are padded later
-    play = weighted_information(sets, optimal.probabilities(sets.contexts, sets.alive))
-    current = total * (lam * np.eye(dim) + 0.5 * play)
-    step = 0
+    current = total * (lam * np.eye(dim) + 0.5 * information(optimal, sets))
     lengths: list[int] = []
     matrices: list[FloatArray] = []
-    while step < total:
+    while (step := sum(lengths)) < total:
         matrices.append(current)
-        points, mass = _choices(sets, symmetric_inverse(current), form, exponent)
-        offset = step % size
-        length, growth = _stage(np.roll(points, -offset, axis=0), np.roll(mass, -offset, axis=0), current, total - step)
+        points, mass = (np.roll(part, -(step % size), axis=0) for part in _choices(sets, current, form, exponent))
+        length, growth = _stage(points, mass, current, total - step)
         lengths.append(length)
         current = current + growth
-        step += length
 
-    stage_lengths = np.asarray(lengths, dtype=np.int64)
-    stage_matrices = np.asarray(matrices)
+    stage_lengths, stage_matrices = np.asarray(lengths, dtype=np.int64), np.asarray(matrices)
     kept = stage_lengths >= copies * size
     atoms = [total * symmetric_inverse(matrix) for matrix in stage_matrices[kept]]
-    mixture: dict[str, Any] = {
-        "weights": stage_lengths[kept] / max(1, stage_lengths[kept].sum()),
-        "matrices": np.reshape(atoms, (-1, dim, dim)),
-        "g_optimal_share": 0.5 if atoms else 1.0,
-        "g_optimal": optimal,
-    }
-    return StagedDesign(
-        policy=MixedArgmax(**mixture) if form == "argmax" else MixedSoftmax(**mixture, exponent=exponent),
-        stage_lengths=read_only(stage_lengths),
-        stage_matrices=frozen(stage_matrices),
-        blocks=blocks,
-        block_length=copies * size,
-    )
+    weights = stage_lengths[kept] / max(1, stage_lengths[kept].sum())
+    mixture: dict[str, Any] = {"g_optimal_share": 0.5 if atoms else 1.0, "g_optimal": optimal}
+    mixture |= {"weights": weights, "matrices": np.reshape(atoms, (-1, dim, dim))}
+    policy = MixedArgmax(**mixture) if form == "argmax" else MixedSoftmax(**mixture, exponent=exponent)
+    stages: dict[str, Any] = {"stage_lengths": read_only(stage_lengths), "stage_matrices": frozen(stage_matrices)}
+    return StagedDesign(policy=policy, blocks=blocks, block_length=copies * size, **stages)
 
 
 def _choices(sets: Sets, matrix: FloatArray, form: Form, exponent: float) -> tuple[FloatArray, FloatArray]:
-    """The vectors that may be played in each set, (Γ, m, d), and their probabilities, (Γ, m)."""
-    values = scores(sets, matrix)
+    """The vectors that may be played in each set at W = ``matrix``, (Γ, m, d), and their probabilities, (Γ, m)."""
+    values = quadratic_forms(sets, symmetric_inverse(matrix))
     if form == "softmax":
-        return sets.contexts, powers(values, sets, exponent)
+        return sets.contexts, normalized_powers(values, sets, exponent)
     best = values.argmax(axis=1)[:, None, None]
     return np.take_along_axis(sets.contexts, best, axis=1), np.ones((len(best), 1))
 
@@ -140,7 +130,10 @@ def _stage(points: FloatArray, mass: FloatArray, start: FloatArray, limit: int) 
         return np.asarray((x * mass[first:last].reshape(-1, 1)).T @ x)
 
     block = rows(0, size)
-    whole_blocks = _blocks_within(np.asarray(np.linalg.eigvalsh(block), dtype=np.float64), limit // size + 1)
+    growths = np.maximum(np.linalg.eigvalsh(block), 0.0)
+    # the most blocks m ≤ limit/size + 1 with Σ ln(1 + m μ) ≤ ln 2
+    choices = range(limit // size + 2)
+    whole_blocks = bisect_right(choices, math.log(2.0), key=lambda m: np.log1p(m * growths).sum()) - 1
     base = np.eye(dim) + whole_blocks * block
     first, last = 0, size  # the crossing step of the next block lies in (first, last]
     while last - first > 1:
@@ -150,23 +143,8 @@ def _stage(points: FloatArray, mass: FloatArray, start: FloatArray, limit: int) 
             last = middle
         else:
             base, first = nearer, middle
-    length = whole_blocks * size + last
+    length, growth = whole_blocks * size + last, base - np.eye(dim) + rows(first, last)
     if length > limit:
-        length = limit
-        whole_blocks, rest = divmod(limit, size)
+        length, (whole_blocks, rest) = limit, divmod(limit, size)
         growth = whole_blocks * block + (rows(0, rest) if rest else 0.0)
-    else:
-        growth = base - np.eye(dim) + rows(first, last)
     return length, root @ growth @ root.T
-
-
-def _blocks_within(eigenvalues: FloatArray, most: int) -> int:
-    """The largest m ≤ most with Σ ln(1 + m μ) ≤ ln 2."""
-    few, many = 0, most + 1
-    while many - few > 1:
-        middle = (few + many) // 2
-        if np.log1p(middle * np.maximum(eigenvalues, 0.0)).sum() <= math.log(2.0):
-            few = middle
-        else:
-            many = middle
-    return few

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.design.forms import quadratic_forms
+from rareswitch.design.quadratic_forms import quadratic_forms
 from rareswitch.design.sampling import Sampler
 from rareswitch.errors import ShapeError
-from rareswitch.validation import FloatArray, Sets, context_sets, finite_array, number, read_only
+from rareswitch.validation import FloatArray, Sets, context_sets, finite_array, number
 
 
 def information(sampler: Sampler, contexts: Any, alive: Any = None) -> FloatArray:
@@ -59,12 +59,12 @@ def largest_forms(sampler: Sampler, contexts: Any, alive: Any, regularization: f
     lam = number("regularization", regularization, low=0.0, open_low=True)
     dim = sets.contexts.shape[2]
     if given is None:
-        matrix = weighted_information(sets, sampler.probabilities(sets.contexts, sets.alive))
+        matrix = information(sampler, sets)
     else:
         matrix = finite_array("given", given)
         if matrix.shape != (dim, dim):
             raise ShapeError(f"given must be an information matrix {(dim, dim)}; got {matrix.shape}.")
-    return set_maxima(sets, symmetric_inverse(lam * np.eye(dim) + matrix))
+    return np.asarray(quadratic_forms(sets, symmetric_inverse(lam * np.eye(dim) + matrix)).max(axis=1))
 
 
 def weighted_information(sets: Sets, probabilities: FloatArray) -> FloatArray:
@@ -78,10 +78,3 @@ def symmetric_inverse(matrix: FloatArray) -> FloatArray:
     """The inverse of a symmetric matrix, symmetric to the last bit."""
     inverse = np.linalg.inv(matrix)
     return np.asarray((inverse + inverse.T) / 2, dtype=np.float64)
-
-
-def set_maxima(sets: Sets, matrix: FloatArray) -> FloatArray:
-    """The largest xᵀ·matrix·x of each set, (n,)."""
-    forms = np.empty(sets.alive.shape)
-    quadratic_forms(sets.contexts, read_only(matrix), forms)
-    return np.asarray(np.where(sets.alive, forms, -np.inf).max(axis=1))

@@ -2,6 +2,7 @@
 
 from rareswitch.env.adversary import DriftingWorld, StarvingWorld
 from rareswitch.env.catalogue import WORLDS, NamedWorld, make_world
+from rareswitch.env.classification import ClassificationWorld
 from rareswitch.env.linear import ClickWorld, LinearWorld
 from rareswitch.env.lower_bound import (
     LowerBoundWorld,
@@ -15,33 +16,10 @@ from rareswitch.env.lower_bound import (
 from rareswitch.env.movielens import MovieLensWorld
 from rareswitch.env.noise import CoinNoise, GaussianNoise, Noise, UniformNoise
 from rareswitch.env.optimism import EndOfOptimismWorld
-from rareswitch.env.replay import ClassificationWorld
 from rareswitch.env.sequence import SequenceWorld
 from rareswitch.env.world import Rounds, World
 
-__all__ = [
-    "WORLDS",
-    "ClassificationWorld",
-    "ClickWorld",
-    "CoinNoise",
-    "DriftingWorld",
-    "EndOfOptimismWorld",
-    "GaussianNoise",
-    "LinearWorld",
-    "LowerBoundWorld",
-    "MovieLensWorld",
-    "NamedWorld",
-    "Noise",
-    "Regime",
-    "Rounds",
-    "SequenceWorld",
-    "StarvingWorld",
-    "UniformNoise",
-    "World",
-    "every_instance",
-    "every_sign",
-    "make_world",
-    "most_stages",
-    "switch_lower_bound",
-    "theorem_range",
-]
+__all__ = ["WORLDS", "ClassificationWorld", "ClickWorld", "CoinNoise", "DriftingWorld", "EndOfOptimismWorld"]
+__all__ += ["GaussianNoise", "LinearWorld", "LowerBoundWorld", "MovieLensWorld", "NamedWorld", "Noise", "Regime"]
+__all__ += ["Rounds", "SequenceWorld", "StarvingWorld", "UniformNoise", "World", "every_instance", "every_sign"]
+__all__ += ["make_world", "most_stages", "switch_lower_bound", "theorem_range"]

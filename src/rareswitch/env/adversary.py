@@ -5,14 +5,40 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rareswitch.env.linear import direction
-from rareswitch.env.noise import GaussianNoise, Noise
+from rareswitch.env.noise import GaussianNoise, Noise, NoisyRewards
 from rareswitch.env.world import Rounds, within
 from rareswitch.rng import normals, uniforms
 from rareswitch.validation import BoolArray, FloatArray, number, whole
 
 
 @dataclass(frozen=True, kw_only=True)
-class DriftingWorld:
+class _Adversary(NoisyRewards):
+    """Random sets in a fixed number of rounds."""
+
+    rounds: int
+    dim: int
+    arms: int
+    #: Length of the random part of an arm.
+    blur: float = 0.2
+    noise: Noise = field(default_factory=GaussianNoise)
+
+    def __post_init__(self) -> None:
+        whole("rounds", self.rounds)
+        whole("dim", self.dim, low=2)
+        whole("arms", self.arms, low=2)
+        number("blur", self.blur, low=0.0, high=1.0)
+
+    def _arms(self, stream: str, seed: int, first: int, along: FloatArray, seen: BoolArray) -> FloatArray:
+        """Arms (n, K, d): random multiples of ``along`` (n, d) plus short vectors with coordinates ``seen`` (n, d)."""
+        c = 2.0 * uniforms(seed, f"{stream}/length", first, len(along), self.arms) - 1.0
+        g = normals(seed, stream, first, len(along), self.arms * self.dim).reshape(len(along), self.arms, self.dim)
+        g *= seen[:, None, :]
+        g /= np.linalg.norm(g, axis=2, keepdims=True)
+        return np.asarray((1.0 - self.blur) * c[:, :, None] * along[:, None, :] + self.blur * g)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftingWorld(_Adversary):
     """Arms along one direction, which turns from e_1 over e_2 … to e_d in the course of the horizon.
 
     It punishes policies that rest on early data: the direction f_t of the round is orthogonal to those of 2T/(d-1)
@@ -23,24 +49,6 @@ class DriftingWorld:
     >>> [int(np.abs(x[t, 0]).argmax()) for t in (0, 500, 999)]
     [0, 1, 2]
     """
-
-    rounds: int
-    dim: int
-    arms: int
-    blur: float = 0.2
-    """Length of the random part of an arm."""
-    noise: Noise = field(default_factory=GaussianNoise)
-
-    def __post_init__(self) -> None:
-        whole("rounds", self.rounds)
-        whole("dim", self.dim, low=2)
-        whole("arms", self.arms, low=2)
-        number("blur", self.blur, low=0.0, high=1.0)
-
-    @property
-    def noise_scale(self) -> float:
-        """σ of the rewards."""
-        return self.noise.scale
 
     def theta(self, seed: int) -> FloatArray:
         """The hidden parameter (d,), a random direction."""
@@ -57,15 +65,12 @@ class DriftingWorld:
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
         within("the drifting world", self.rounds, first, count)
         along = self.directions(count, first=first)
-        x = _arms("drifting", seed, first, along, np.ones_like(along, dtype=np.bool_), self.arms, self.blur)
+        x = self._arms("drifting", seed, first, along, np.ones_like(along, dtype=np.bool_))
         return Rounds(contexts=x, means=x @ self.theta(seed))
-
-    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-        return means + self.noise.draw(len(means), seed=seed, first=first)
 
 
 @dataclass(frozen=True, kw_only=True)
-class StarvingWorld:
+class StarvingWorld(_Adversary):
     """The horizon in d equal phases; the j-th coordinate is zero in all arms until phase j, and then decides.
 
     It punishes policies that stop learning: nothing seen before phase j tells the sign of θ_j, and as entries
@@ -77,23 +82,9 @@ class StarvingWorld:
     [0, 100, 200]
     """
 
-    rounds: int
-    dim: int
-    arms: int
-    blur: float = 0.2
-    """Length of the random part of an arm."""
-    noise: Noise = field(default_factory=GaussianNoise)
-
     def __post_init__(self) -> None:
-        whole("dim", self.dim, low=2)
-        whole("rounds", self.rounds, low=self.dim)
-        whole("arms", self.arms, low=2)
-        number("blur", self.blur, low=0.0, high=1.0)
-
-    @property
-    def noise_scale(self) -> float:
-        """σ of the rewards."""
-        return self.noise.scale
+        whole("rounds", self.rounds, low=whole("dim", self.dim, low=2))
+        super().__post_init__()
 
     def theta(self, seed: int) -> FloatArray:
         """The hidden parameter (d,), entries ±1/√d."""
@@ -104,18 +95,6 @@ class StarvingWorld:
         within("the starving world", self.rounds, first, count)
         phase = np.arange(first, first + count) * self.dim // self.rounds
         seen = np.arange(self.dim) <= phase[:, None]
-        x = _arms("starving", seed, first, np.eye(self.dim)[phase], seen, self.arms, self.blur)
+        x = self._arms("starving", seed, first, np.eye(self.dim)[phase], seen)
         x[:, 0] = np.eye(self.dim)[0] / 4.0
         return Rounds(contexts=x, means=x @ self.theta(seed))
-
-    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-        return means + self.noise.draw(len(means), seed=seed, first=first)
-
-
-def _arms(stream: str, seed: int, first: int, along: FloatArray, seen: BoolArray, k: int, blur: float) -> FloatArray:
-    """Arms (n, K, d): random multiples of ``along`` (n, d) plus short vectors with coordinates ``seen`` (n, d)."""
-    count, dim = along.shape
-    c = 2.0 * uniforms(seed, f"{stream}/length", first, count, k) - 1.0
-    g = normals(seed, stream, first, count, k * dim).reshape(count, k, dim) * seen[:, None, :]
-    g /= np.linalg.norm(g, axis=2, keepdims=True)
-    return np.asarray((1.0 - blur) * c[:, :, None] * along[:, None, :] + blur * g)

@@ -7,67 +7,62 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
+from rareswitch import distributions as sources
 from rareswitch.context_files import SUFFIXES
-from rareswitch.distributions import (
-    Anisotropic,
-    Counterexample,
-    FixedActions,
-    Gaussian,
-    OneBig,
-    PlainArms,
-    Segments,
-    VaryingArms,
-    Zipf,
-)
 from rareswitch.env.adversary import DriftingWorld, StarvingWorld
+from rareswitch.env.classification import ClassificationWorld
 from rareswitch.env.linear import ClickWorld, LinearWorld
 from rareswitch.env.lower_bound import LowerBoundWorld, most_stages
 from rareswitch.env.movielens import MovieLensWorld
 from rareswitch.env.noise import GaussianNoise
 from rareswitch.env.optimism import EndOfOptimismWorld
-from rareswitch.env.replay import ClassificationWorld
 from rareswitch.env.sequence import SequenceWorld
 from rareswitch.env.world import World
 from rareswitch.errors import InputError
 
-WORLDS: dict[str, tuple[str, Callable[[int, int, float, int | None], World]]] = {
-    "gaussian": ("arms are random directions", lambda d, k, s, t: _linear(Gaussian(dim=d, arms=k), s)),
-    "anisotropic": (
-        "variance falls over the axes; one is rare",
-        lambda d, k, s, t: _linear(Anisotropic(dim=d, arms=k), s),
-    ),
-    "segments": ("user segments, each rarer than the last", lambda d, k, s, t: _linear(Segments(dim=d, arms=k), s)),
-    "zipf": ("arms along axes, some of them rare", lambda d, k, s, t: _linear(Zipf(dim=d, arms=k), s)),
-    "fixed": ("one fixed set of random actions", lambda d, k, s, t: _linear(FixedActions(dim=d, arms=k), s)),
-    "one-big": ("one long vector among short ones", lambda d, k, s, t: _linear(OneBig(dim=d, arms=k), s)),
+#: Makes a world for a number of features, a number of arms, a noise σ and a horizon.
+Maker = Callable[[int, int, float, int | None], World]
+
+
+def _linear(source: Callable[..., sources.ContextDistribution]) -> Maker:
+    return lambda d, k, s, t: LinearWorld(source=source(dim=d, arms=k), noise=GaussianNoise(s))
+
+
+def _ending(name: str, world: Callable[..., World]) -> Maker:
+    return lambda d, k, s, t: world(rounds=_given(name, t), dim=d, arms=k, noise=GaussianNoise(s))
+
+
+WORLDS: dict[str, tuple[str, Maker]] = {
+    "gaussian": ("arms are random directions", _linear(sources.Gaussian)),
+    "anisotropic": ("variance falls over the axes; one is rare", _linear(sources.Anisotropic)),
+    "segments": ("user segments, each rarer than the last", _linear(sources.Segments)),
+    "zipf": ("arms along axes, some of them rare", _linear(sources.Zipf)),
+    "fixed": ("one fixed set of random actions", _linear(sources.FixedActions)),
+    "one-big": ("one long vector among short ones", _linear(sources.OneBig)),
     "counterexample": (
         "the paper's, γ = 1000; two arms",
-        lambda d, k, s, t: _linear(Counterexample(dim=d, sample=1000), s),
+        _linear(lambda dim, arms: sources.Counterexample(dim=dim, sample=1000)),
     ),
     "varying": (
         "gaussian, with some arms missing",
-        lambda d, k, s, t: _linear(VaryingArms(source=Gaussian(dim=d, arms=k)), s),
+        _linear(lambda **sizes: sources.VaryingArms(source=sources.Gaussian(**sizes))),
     ),
-    "plain": ("arms without features; d is their number", lambda d, k, s, t: _linear(PlainArms(arms=k), s)),
+    "plain": ("arms without features; d is their number", _linear(lambda dim, arms: sources.PlainArms(arms=arms))),
     "end-of-optimism": (
         "three arms, of which the worst teaches most; d = 2",
         lambda d, k, s, t: EndOfOptimismWorld(noise=GaussianNoise(s)),
     ),
-    "drifting": (
-        "directions that turn over the horizon",
-        lambda d, k, s, t: DriftingWorld(rounds=_given("drifting", t), dim=d, arms=k, noise=GaussianNoise(s)),
-    ),
-    "starving": (
-        "features that first show up late",
-        lambda d, k, s, t: StarvingWorld(rounds=_given("starving", t), dim=d, arms=k, noise=GaussianNoise(s)),
-    ),
+    "drifting": ("directions that turn over the horizon", _ending("drifting", DriftingWorld)),
+    "starving": ("features that first show up late", _ending("starving", StarvingWorld)),
     "lower-bound": (
         "the paper's, for rare switches; two arms, d even; lower-bound:L has L stages",
-        lambda d, k, s, t: _lower_bound(d, s, _given("lower-bound", t)),
+        lambda d, k, s, t: _lower_bound("", d, s, t),
     ),
-    "clicks": ("gaussian with rewards 0 or 1", lambda d, k, s, t: ClickWorld(source=Gaussian(dim=d - 1, arms=k))),
+    "clicks": (
+        "gaussian with rewards 0 or 1",
+        lambda d, k, s, t: ClickWorld(source=sources.Gaussian(dim=d - 1, arms=k)),
+    ),
     "digits": ("handwritten digits as a bandit", lambda d, k, s, t: ClassificationWorld.digits()),
     "movielens": (
         "films for users, from a folder of ratings: movielens:FOLDER",
@@ -76,7 +71,7 @@ WORLDS: dict[str, tuple[str, Callable[[int, int, float, int | None], World]]] = 
 }
 
 
-def make_world(name: str, *, dim: int, arms: int, noise: float, horizon: int | None = None) -> World:
+def make_world(name: str, *, dim: int = 10, arms: int = 20, noise: float = 0.5, horizon: int | None = None) -> World:
     """The world of that name; that of a class in a file, ``path/to/file.py:Class``; or the sets of a file, a path.
 
     Parameters
@@ -93,20 +88,18 @@ def make_world(name: str, *, dim: int, arms: int, noise: float, horizon: int | N
     >>> make_world("starving", dim=4, arms=3, noise=0.5, horizon=1000).draw(2, seed=1).contexts.shape
     (2, 3, 4)
     """
-    if name.startswith("movielens:"):
-        return _movielens(name.partition(":")[2], dim, arms)
+    kind, _, rest = name.partition(":")
+    if kind == "movielens":
+        return _movielens(rest, dim, arms)
     if ".py:" in name:
         return _from_file(name)
-    name, _, stages = name.partition(":") if name.startswith("lower-bound:") else (name, "", "")
-    if stages:
-        return _lower_bound(dim, noise, _given(name, horizon), _stages(stages))
-    if name not in WORLDS and Path(name).suffix.lower() in SUFFIXES:
-        return SequenceWorld.from_file(name, noise=GaussianNoise(noise))
+    if kind == "lower-bound":
+        return _lower_bound(rest, dim, noise, horizon)
     if name not in WORLDS:
-        raise InputError(
-            f"there is no world '{name}'; the worlds are {', '.join(WORLDS)}, or path/to/file.py:Class for your own, "
-            f"or a file of context sets ({', '.join(SUFFIXES)})."
-        )
+        if Path(name).suffix.lower() in SUFFIXES:
+            return SequenceWorld.from_file(name, noise=GaussianNoise(noise))
+        others = f"path/to/file.py:Class for your own, or a file of context sets ({', '.join(SUFFIXES)})"
+        raise InputError(f"there is no world '{name}'; the worlds are {', '.join(WORLDS)}, or {others}.")
     return WORLDS[name][1](dim, arms, noise, horizon)
 
 
@@ -124,8 +117,8 @@ class NamedWorld:
     dim: int
     arms: int
     noise: float
+    #: Tells it from others of the same name: a file may have changed in between.
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Tells it from others of the same name: a file may have changed in between."""
 
     def __call__(self, horizon: int) -> World:
         """The world, as :func:`make_world` makes it."""
@@ -137,27 +130,19 @@ def _made(named: NamedWorld, horizon: int) -> World:
     return make_world(named.name, dim=named.dim, arms=named.arms, noise=named.noise, horizon=horizon)
 
 
-def _linear(source: Any, noise: float) -> World:
-    return LinearWorld(source=source, noise=GaussianNoise(noise))
-
-
 def _given(name: str, horizon: int | None) -> int:
     if horizon is None:
         raise InputError(f"the world '{name}' is made for a horizon, and none was given. Pass horizon=….")
     return horizon
 
 
-def _stages(text: str) -> int:
-    if not text.isdecimal():
+def _lower_bound(text: str, dim: int, noise: float, horizon: int | None) -> World:
+    """The instance with the given number of stages; by default the most at υ ≤ 1/4, or the most that there can be."""
+    horizon = _given("lower-bound", horizon)
+    if text and not text.isdecimal():
         raise InputError(f"lower-bound:L takes a whole number of stages; got '{text}'.")
-    return int(text)
-
-
-def _lower_bound(dim: int, noise: float, horizon: int, stages: int | None = None) -> World:
-    """The instance with so many stages; by default the most at υ ≤ 1/4, or the most that there can be."""
-    if stages is None:
-        stages = most_stages(horizon=horizon, dim=dim, inverse=4) or most_stages(horizon=horizon, dim=dim) or 1
-    return LowerBoundWorld(horizon=horizon, stages=stages, dim=dim, noise=GaussianNoise(noise))
+    most = most_stages(horizon=horizon, dim=dim, inverse=4) or most_stages(horizon=horizon, dim=dim) or 1
+    return LowerBoundWorld(horizon=horizon, stages=int(text or most), dim=dim, noise=GaussianNoise(noise))
 
 
 def _movielens(folder: str, dim: int, arms: int) -> World:

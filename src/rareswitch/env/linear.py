@@ -2,18 +2,19 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.distributions import ContextDistribution
-from rareswitch.env.noise import GaussianNoise, Noise
+from rareswitch.distributions import Sourced
+from rareswitch.env.noise import GaussianNoise, Noise, NoisyRewards
 from rareswitch.env.world import Rounds
 from rareswitch.rng import normals, uniforms
 from rareswitch.validation import FloatArray, number
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearWorld:
+class LinearWorld(Sourced, NoisyRewards):
     """Rewards xᵀθ + noise; θ is a random direction of length ``norm`` that the seed tells.
 
     Examples
@@ -25,27 +26,11 @@ class LinearWorld:
     ((5, 4, 3), (5, 4))
     """
 
-    source: ContextDistribution
     noise: Noise = field(default_factory=GaussianNoise)
     norm: float = 1.0
 
     def __post_init__(self) -> None:
         number("norm", self.norm, low=0.0)
-
-    @property
-    def dim(self) -> int:
-        """Number of features of an arm."""
-        return self.source.dim
-
-    @property
-    def arms(self) -> int:
-        """Most arms in a set."""
-        return self.source.arms
-
-    @property
-    def noise_scale(self) -> float:
-        """σ of the rewards."""
-        return self.noise.scale
 
     def theta(self, seed: int) -> FloatArray:
         """The hidden parameter (d,)."""
@@ -55,12 +40,9 @@ class LinearWorld:
         sets = self.source.draw(count, seed=seed, first=first)
         return Rounds(contexts=sets.contexts, means=sets.contexts @ self.theta(seed), alive=sets.alive)
 
-    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-        return means + self.noise.draw(len(means), seed=seed, first=first)
-
 
 @dataclass(frozen=True, kw_only=True)
-class ClickWorld:
+class ClickWorld(Sourced):
     """Rewards are 1 with probability (1 + xᵀθ)/2 and otherwise 0: linear in (1, x)/√2, which is what learners see.
 
     >>> from rareswitch.distributions import Gaussian
@@ -69,22 +51,13 @@ class ClickWorld:
     (4, [0.0, 1.0])
     """
 
-    source: ContextDistribution
+    #: σ of the rewards: that of any variable in [0, 1].
+    noise_scale: ClassVar[float] = 0.5
 
     @property
     def dim(self) -> int:
         """Number of features of an arm, the constant one included."""
         return self.source.dim + 1
-
-    @property
-    def arms(self) -> int:
-        """Most arms in a set."""
-        return self.source.arms
-
-    @property
-    def noise_scale(self) -> float:
-        """σ of the rewards: that of any variable in [0, 1]."""
-        return 0.5
 
     def theta(self, seed: int) -> FloatArray:
         """The hidden parameter (d,), of norm 1."""

@@ -3,27 +3,28 @@
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rareswitch.env.noise import GaussianNoise, Noise
+from rareswitch.env.noise import GaussianNoise, Noise, NoisyRewards
 from rareswitch.env.world import Rounds, within
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.rng import uniforms
 from rareswitch.validation import FloatArray, IntArray, finite_array, number, read_only, whole
 
+#: ``proof``: υ ≤ 1/10, what the paper's constants need. ``wide``: υ < 1/2, what positive gaps need.
 Regime = Literal["proof", "wide"]
-"""``proof``: υ ≤ 1/10, what the paper's constants need. ``wide``: υ < 1/2, what positive gaps need."""
 
 _MOST_INSTANCES = 1 << 12
 _LONGEST = 1 << 53
+_NOISE = GaussianNoise(1.0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class LowerBoundWorld:
+class LowerBoundWorld(NoisyRewards):
     """Two arms that cannot be told apart until the last moment, stage after stage: an update is needed in each.
 
     Every pair of dimensions owns an interval of T' = 2T/d rounds, cut into L stages of equal length. With
@@ -65,19 +66,18 @@ class LowerBoundWorld:
     dim: int = 2
     signs: IntArray | None = None
     scaled: bool = True
-    noise: Noise = field(default_factory=lambda: GaussianNoise(1.0))
+    noise: Noise = _NOISE
+    arms: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         whole("stages", self.stages)
         most = most_stages(horizon=self.horizon, dim=self.dim)
         if self.stages > most:
             fewer = f"Use at most {most}." if most else f"Even one needs a horizon of at least {8 * self.dim + 1}."
-            raise ParameterError(
-                f"upsilon must be below 1/2, or gaps need not be positive; {self.stages} stages with horizon "
-                f"{self.horizon} and dim {self.dim} give {self.upsilon:.4g}. {fewer}"
-            )
+            given = f"{self.stages} stages with horizon {self.horizon} and dim {self.dim} give {self.upsilon:.4g}"
+            raise ParameterError(f"upsilon must be below 1/2, or gaps need not be positive; {given}. {fewer}")
         if self.signs is not None:
-            object.__setattr__(self, "signs", self._checked(self.signs))
+            vars(self).update(signs=self._checked(self.signs))
 
     def _checked(self, value: Any) -> IntArray:
         signs, shape = finite_array("signs", value), (self.dim // 2, self.stages)
@@ -88,8 +88,8 @@ class LowerBoundWorld:
         return read_only(signs.astype(np.int64))
 
     def __repr__(self) -> str:
-        rows = [] if self.signs is None else ["".join("+" if s > 0 else "-" for s in row) for row in self.signs]
-        u = " ".join(rows) or "of the seed"
+        rows = () if self.signs is None else self.signs
+        u = " ".join("".join("+" if sign > 0 else "-" for sign in row) for row in rows) or "of the seed"
         printed = "" if self.scaled else ", as printed"
         return f"LowerBoundWorld(T = {self.horizon}, d = {self.dim}, L = {self.stages}, signs {u}{printed})"
 
@@ -97,16 +97,6 @@ class LowerBoundWorld:
     def rounds(self) -> int:
         """T."""
         return self.horizon
-
-    @property
-    def arms(self) -> int:
-        """Arms of a set."""
-        return 2
-
-    @property
-    def noise_scale(self) -> float:
-        """σ of the rewards."""
-        return self.noise.scale
 
     @property
     def upsilon(self) -> float:
@@ -170,19 +160,14 @@ class LowerBoundWorld:
         contexts[row, 1, 2 * pair + 1] = 1.5 * z * self._psi(seed)[pair, stage]
         return Rounds(contexts=contexts, means=contexts @ self.theta(seed))
 
-    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-        return means + self.noise.draw(len(means), seed=seed, first=first)
-
     def describe(self) -> str:
         """The instance in two lines."""
         what = "the paper's constants hold" if self.regime == "proof" else "gaps are positive"
+        stages = f"{self.stages} stages for each pair of dimensions ({len(self.stage_ends)} in all)"
+        size = f"T = {self.horizon}, d = {self.dim}, L = {stages}, υ = {self.upsilon:.4g}"
         scales = f"Contexts are scaled by {self.context_scale:.4g} and θ by {self.theta_scale:.4g}"
-        return (
-            f"T = {self.horizon}, d = {self.dim}, L = {self.stages} stages for each pair of dimensions "
-            f"({self.dim // 2 * self.stages} in all), υ = {self.upsilon:.4g}: {what} ({self.regime}).\n"
-            f"{scales if self.scaled else 'Vectors are as printed'}; the worse arm costs at least "
-            f"{self.gaps.min():.4g} a round."
-        )
+        cost = f"the worse arm costs at least {self.gaps.min():.4g} a round"
+        return f"{size}: {what} ({self.regime}).\n{scales if self.scaled else 'Vectors are as printed'}; {cost}."
 
     @property
     def _powers(self) -> FloatArray:
@@ -224,10 +209,8 @@ def every_sign(pairs: int, stages: int) -> Iterator[IntArray]:
     """
     length = whole("pairs", pairs) * whole("stages", stages)
     if 1 << length > _MOST_INSTANCES:
-        raise ParameterError(
-            f"{pairs} pairs of {stages} stages have 2^{length} signs; at most {_MOST_INSTANCES} are listed. Take "
-            "random ones: a LowerBoundWorld without signs has those of its seed."
-        )
+        what = f"{pairs} pairs of {stages} stages have 2^{length} signs; at most {_MOST_INSTANCES} are listed"
+        raise ParameterError(f"{what}. Take random ones: a LowerBoundWorld without signs has those of its seed.")
     return (np.array(u).reshape(pairs, stages) for u in itertools.product((-1, 1), repeat=length))
 
 
@@ -239,12 +222,8 @@ def every_instance(
     >>> len(list(every_instance(horizon=10_000, stages=2, dim=4)))
     16
     """
-    chosen = GaussianNoise(1.0) if noise is None else noise
-    one = LowerBoundWorld(horizon=horizon, stages=stages, dim=dim, scaled=scaled, noise=chosen)
-    return (
-        LowerBoundWorld(horizon=horizon, stages=stages, dim=dim, signs=signs, scaled=scaled, noise=chosen)
-        for signs in every_sign(one.dim // 2, one.stages)
-    )
+    world = LowerBoundWorld(horizon=horizon, stages=stages, dim=dim, scaled=scaled, noise=noise or _NOISE)
+    return (replace(world, signs=signs) for signs in every_sign(dim // 2, stages))
 
 
 def switch_lower_bound(*, horizon: int, dim: int, switches: float) -> float:

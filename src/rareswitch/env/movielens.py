@@ -9,30 +9,30 @@ from typing import Any, Self
 
 import numpy as np
 
-from rareswitch.env.noise import GaussianNoise, Noise
+from rareswitch.env.noise import GaussianNoise, Noise, NoisyRewards
 from rareswitch.env.world import Rounds
 from rareswitch.errors import FileFormatError, InputError, ShapeError
 from rareswitch.rng import uniforms
 from rareswitch.validation import FloatArray, IntArray, finite_array, frozen, vector, whole
 
+#: What the folder holds: files and the columns that are read.
 FILES = {
     "users.csv": ("user_id", "age"),
     "items.csv": ("item_id", "release_year", "class"),
     "ratings.csv": ("user_id", "item_id", "rating"),
 }
-"""What the folder holds: files and the columns that are read."""
+#: Features besides the factors: a constant, the film's mean, two axes of genres, the year, the year × the age.
 ATTRIBUTES = 6
-"""Features besides the factors: a constant, the film's mean, two axes of genres, the year, the year × the age."""
+#: Share of the ratings from which features are made; the others fit the rewards.
 TRAINING = 0.8
-"""Share of the ratings from which features are made; the others fit the rewards."""
+#: Ratings at the overall mean that are added to every user's and every film's.
 PRIOR = 5.0
-"""Ratings at the overall mean that are added to every user's and every film's."""
+#: Standard deviations at which features are cut off.
 LIMIT = 2.0
-"""Standard deviations at which features are cut off."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class MovieLensWorld:
+class MovieLensWorld(NoisyRewards):
     """Each round a random user comes, and K different random films are on offer; :meth:`from_folder` makes it.
 
     The context of a film for a user is the elementwise product of a row of the user and a row of the film. Expected
@@ -62,9 +62,8 @@ class MovieLensWorld:
         users, films = finite_array("users", self.users), finite_array("films", self.films)
         if users.ndim != 2 or films.ndim != 2 or users.shape[1] != films.shape[1] or not users.size * films.size:
             raise ShapeError(f"users must be (m, d) beside films (n, d); got {users.shape} and {films.shape}.")
-        object.__setattr__(self, "users", frozen(users))
-        object.__setattr__(self, "films", frozen(films))
-        object.__setattr__(self, "hidden", vector("hidden", self.hidden, users.shape[1]))
+        hidden = vector("hidden", self.hidden, users.shape[1])
+        vars(self).update(users=frozen(users), films=frozen(films), hidden=hidden)
         whole("arms", self.arms, high=len(films))
 
     def __repr__(self) -> str:
@@ -103,9 +102,8 @@ class MovieLensWorld:
         year = _standard(_years(items[1])[:, None])
         one = np.ones((len(users[0]), 1))
         rows = np.hstack([one, one, of_users, one, one, one, age])
-        columns = np.hstack(
-            [np.ones_like(year), _standard(film_means[:, None]), of_films, _genres(items[2]), year, year]
-        )
+        means = _standard(film_means[:, None])
+        columns = np.hstack([np.ones_like(year), means, of_films, _genres(items[2]), year, year])
         columns /= np.sqrt((rows**2 @ columns.T**2).max())
 
         x, y = (rows[u] * columns[i])[~seen], offsets[~seen]
@@ -119,20 +117,12 @@ class MovieLensWorld:
         """Number of features of a pair."""
         return int(self.users.shape[1])
 
-    @property
-    def noise_scale(self) -> float:
-        """σ of the rewards."""
-        return self.noise.scale
-
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
         numbers = uniforms(seed, "movielens", first, count, 1 + self.arms)
         user = np.floor(numbers[:, 0] * len(self.users)).astype(np.int64)
         contexts = self.films[_different(numbers[:, 1:], len(self.films))]
         contexts *= self.users[user][:, None, :]
         return Rounds(contexts=contexts, means=contexts @ self.hidden)
-
-    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-        return means + self.noise.draw(len(means), seed=seed, first=first)
 
 
 def _different(numbers: FloatArray, many: int) -> IntArray:
@@ -195,9 +185,8 @@ def _read(folder: Path, file: str) -> list[list[str]]:
         raise FileFormatError(f"{path}: not a readable .csv file of UTF-8 text ({error}).") from error
     missing = [name for name in columns if name not in header]
     if missing:
-        raise FileFormatError(
-            f"{path}: needs the columns {', '.join(columns)}; there is no {missing[0]} among {', '.join(header)}."
-        )
+        among = f"there is no {missing[0]} among {', '.join(header)}"
+        raise FileFormatError(f"{path}: needs the columns {', '.join(columns)}; {among}.")
     for row in rows:
         if len(row) != len(header):
             raise FileFormatError(f"{path}: a row has {len(row)} cells where {len(header)} columns are: {row}.")

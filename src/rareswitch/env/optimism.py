@@ -2,17 +2,18 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.env.noise import GaussianNoise, Noise
+from rareswitch.env.noise import GaussianNoise, Noise, NoisyRewards
 from rareswitch.env.world import Rounds
 from rareswitch.rng import uniforms
 from rareswitch.validation import FloatArray, number, whole
 
 
 @dataclass(frozen=True, kw_only=True)
-class EndOfOptimismWorld:
+class EndOfOptimismWorld(NoisyRewards):
     """Three fixed arms in the plane, of which the worst teaches most (Lattimore & Szepesvári 2017).
 
     The arms are e_1, e_2 and (1 - gap, 2·gap), θ is e_1, and all are turned by an angle that the seed tells. The
@@ -23,27 +24,14 @@ class EndOfOptimismWorld:
     [[1.0, 0.0, 0.9]]
     """
 
+    #: How much worse the third arm is than the first; at most 0.4, where its norm is 1.
     gap: float = 0.05
-    """How much worse the third arm is than the first; at most 0.4, where its norm is 1."""
     noise: Noise = field(default_factory=GaussianNoise)
+    dim: ClassVar[int] = 2
+    arms: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
         number("gap", self.gap, low=0.0, high=0.4, open_low=True)
-
-    @property
-    def dim(self) -> int:
-        """Number of features of an arm."""
-        return 2
-
-    @property
-    def arms(self) -> int:
-        """Most arms in a set."""
-        return 3
-
-    @property
-    def noise_scale(self) -> float:
-        """σ of the rewards."""
-        return self.noise.scale
 
     def theta(self, seed: int) -> FloatArray:
         """The hidden parameter (2,), of norm 1."""
@@ -56,6 +44,3 @@ class EndOfOptimismWorld:
         turned = np.outer(x[:, 0], theta) + np.outer(x[:, 1], [-theta[1], theta[0]])
         contexts = np.repeat(turned[None], whole("count", count, low=0), axis=0)
         return Rounds(contexts=contexts, means=contexts @ theta)
-
-    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-        return means + self.noise.draw(len(means), seed=seed, first=first)

@@ -1,7 +1,8 @@
 """Context sets fixed in advance: those of an array, of a function of the round, or of a file."""
 
 import hashlib
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,18 +13,18 @@ import numpy as np
 from rareswitch.context_files import read_context_file
 from rareswitch.contexts import ContextSets
 from rareswitch.env.linear import direction
-from rareswitch.env.noise import GaussianNoise, Noise
+from rareswitch.env.noise import GaussianNoise, Noise, NoisyRewards
 from rareswitch.env.world import Rounds, within
 from rareswitch.errors import ContextNormError, FileFormatError, InputError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.validation import FloatArray, Sets, context_sets, finite_array, unit_ball, vector, whole
 
 _NOISE = GaussianNoise()
+#: How many entries of a mapped file are checked at a time.
 _CHUNK_NUMBERS = 1 << 20
-"""How many entries of a mapped file are checked at a time."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class SequenceWorld:
+class SequenceWorld(NoisyRewards):
     """An oblivious adversary: the sets are fixed in advance, whatever is played. Rewards are xᵀθ + noise.
 
     :meth:`from_array`, :meth:`from_function` and :meth:`from_file` make one.
@@ -60,7 +61,7 @@ class SequenceWorld:
             norm = float(np.linalg.norm(hidden))
             if norm > 1.0 + 1e-9:
                 raise ParameterError(f"hidden must have norm at most 1; got {norm:.6g}. Divide it by that.")
-            object.__setattr__(self, "hidden", hidden)
+            vars(self).update(hidden=hidden)
 
     def __repr__(self) -> str:
         return f"SequenceWorld({self.rounds} rounds, {self.arms} arms, d = {self.dim})"
@@ -106,10 +107,9 @@ class SequenceWorld:
             for row, t in enumerate(range(first, first + count)):
                 one = finite_array(f"the set of round {t}", function(t))
                 if one.ndim != 2 or one.shape[1] != dim or not 1 <= len(one) <= most:
-                    raise ShapeError(
-                        f"the function must give 1 to {most} arms in {dim} dimensions for each round; round {t} "
-                        f"has shape {one.shape}. If some sets have more arms than round 0, pass the most as arms."
-                    )
+                    rule = f"the function must give 1 to {most} arms in {dim} dimensions for each round"
+                    remedy = "If some sets have more arms than round 0, pass the most as arms."
+                    raise ShapeError(f"{rule}; round {t} has shape {one.shape}. {remedy}")
                 contexts[row, : len(one)] = one
                 alive[row, len(one) :] = False
             return ContextSets(contexts, alive)
@@ -129,9 +129,7 @@ class SequenceWorld:
                 return cls._of(read_context_file(path, set_column=set_column).sets, hidden, noise)
             rounds, arms, dim = mapped.shape
             world = cls(rounds=rounds, dim=dim, arms=arms, sets=_part(mapped), hidden=hidden, noise=noise)
-            step = max(1, _CHUNK_NUMBERS // (arms * dim))
-            for first in range(0, rounds, step):
-                world._take(first, min(step, rounds - first))
+            deque(world._pieces(), maxlen=0)  # looks at all of it, and keeps nothing
         except FileFormatError:
             raise
         except InputError as error:
@@ -144,18 +142,11 @@ class SequenceWorld:
         rounds, arms, dim = held.contexts.shape
         return cls(rounds=rounds, dim=dim, arms=arms, sets=_part(held), hidden=hidden, noise=noise)
 
-    @property
-    def noise_scale(self) -> float:
-        """σ of the rewards."""
-        return self.noise.scale
-
     @cached_property
     def content(self) -> str:
         """A hash of all sets, by which runs that were kept are known to be of this sequence."""
         digest = hashlib.sha256()
-        step = max(1, _CHUNK_NUMBERS // (self.arms * self.dim))
-        for first in range(0, self.rounds, step):
-            sets = self._take(first, min(step, self.rounds - first))
+        for sets in self._pieces():
             digest.update(sets.contexts.tobytes() + sets.alive.tobytes())
         return digest.hexdigest()
 
@@ -168,8 +159,10 @@ class SequenceWorld:
         sets = self._take(first, count)
         return Rounds(contexts=sets.contexts, means=sets.contexts @ self.theta(seed), alive=sets.alive)
 
-    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-        return means + self.noise.draw(len(means), seed=seed, first=first)
+    def _pieces(self) -> Iterator[Sets]:
+        """All sets, checked, a part at a time."""
+        step = max(1, _CHUNK_NUMBERS // (self.arms * self.dim))
+        return (self._take(first, min(step, self.rounds - first)) for first in range(0, self.rounds, step))
 
     def _take(self, first: int, count: int) -> Sets:
         try:
@@ -178,10 +171,8 @@ class SequenceWorld:
         except (ContextNormError, NonFiniteError) as error:
             raise type(error)(f"{error} Set 0 is that of round {first}.") from error
         if sets.contexts.shape != (count, self.arms, self.dim):
-            raise ShapeError(
-                f"rounds {first} to {first + count - 1} must have contexts {(count, self.arms, self.dim)}; got "
-                f"{sets.contexts.shape}."
-            )
+            rule = f"rounds {first} to {first + count - 1} must have contexts {(count, self.arms, self.dim)}"
+            raise ShapeError(f"{rule}; got {sets.contexts.shape}.")
         return sets
 
 

@@ -11,12 +11,12 @@ from rareswitch.validation import BoolArray, FloatArray, whole
 class Rounds:
     """Consecutive rounds of a world."""
 
+    #: (n, K, d), in the unit ball.
     contexts: FloatArray
-    """(n, K, d), in the unit ball."""
+    #: (n, K) expected reward of each arm: what regret is measured by, and learners never see.
     means: FloatArray
-    """(n, K) expected reward of each arm: what regret is measured by, and learners never see."""
+    #: (n, K) which arms exist; all by default.
     alive: BoolArray | None = None
-    """(n, K) which arms exist; all by default."""
 
 
 class World(Protocol):
@@ -47,30 +47,24 @@ class World(Protocol):
     @property
     def dim(self) -> int:
         """Number of features of an arm."""
-        ...
 
     @property
     def arms(self) -> int:
         """Most arms in a set."""
-        ...
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
         """Rounds number ``first`` … ``first + count - 1``."""
-        ...
 
     def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
         """Rewards (n,) of rounds ``first`` and following, given the expected rewards (n,) of the chosen arms.
 
         The same round may be asked for several arms, one after the other, and must pay each by its own mean.
         """
-        ...
 
 
 def within(world: str, rounds: int, first: int, count: int) -> None:
     """Refuse rounds past the end of a world of so many rounds."""
     last = whole("first", first, low=0) + whole("count", count, low=0)
     if last > rounds:
-        raise InputError(
-            f"{world} has {rounds} rounds, 0 to {rounds - 1}; rounds {first} to {last - 1} were asked for. "
-            f"Use a horizon of at most {rounds}, or make the world longer."
-        )
+        what = f"{world} has {rounds} rounds, 0 to {rounds - 1}; rounds {first} to {last - 1} were asked for"
+        raise InputError(f"{what}. Use a horizon of at most {rounds}, or make the world longer.")

@@ -2,24 +2,30 @@
 
 from rareswitch.learner.base_elimination import BaSE
 from rareswitch.learner.batch_linucb import BatchLinUCB
-from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG
+from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified
 from rareswitch.learner.batch_linucb_kw import BatchLinUCBKW
-from rareswitch.learner.batched import BatchedLearner
-from rareswitch.learner.budget import budget_settings
-from rareswitch.learner.catalogue import LEARNERS, Entry, find_learner, make_learner
-from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryStep
+from rareswitch.learner.budget import budgeted
+from rareswitch.learner.catalogue import LEARNERS, find_learner, make_learner, takes
+from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryLesson, EveryStep
 from rareswitch.learner.communication import CommunicationRound, Report, Share
 from rareswitch.learner.designers import CertifiedMixture, CoreLearning, Designer
-from rareswitch.learner.evidence import Posterior, posterior
+from rareswitch.learner.encoding import (
+    state_from_bytes,
+    state_to_bytes,
+    summaries_from_bytes,
+    summaries_to_bytes,
+    summary_from_bytes,
+    summary_to_bytes,
+)
 from rareswitch.learner.falcon import Falcon
-from rareswitch.learner.feedback import Feedback, Summary
 from rareswitch.learner.fixed_set_elimination import FixedSetElimination
+from rareswitch.learner.forecast import Ahead, forecast
 from rareswitch.learner.foresight import Foresight
 from rareswitch.learner.grids import (
     AdaptiveGrid,
     Grid,
+    GrowingGrid,
     StaticGrid,
-    custom_grid,
     doubling_grid,
     geometric_grid,
     growing_grid,
@@ -28,67 +34,31 @@ from rareswitch.learner.grids import (
     paper_grid,
     warm_start,
 )
+from rareswitch.learner.layered import Layers
 from rareswitch.learner.learner import Learner
-from rareswitch.learner.linucb import LinUCB
+from rareswitch.learner.linucb import LinUCB, Optimism, StaleLinUCB
 from rareswitch.learner.oful import OFUL
+from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.pure_exploitation import PureExploitation
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.recommendation import Recommendation, recommend
-from rareswitch.learner.summary_files import summary_from_bytes, summary_to_bytes
+from rareswitch.learner.rows import Rows
+from rareswitch.learner.settings import needed, settings_of, to_plain
+from rareswitch.learner.state import Batch, State
+from rareswitch.learner.statistics import LayerModels
+from rareswitch.learner.summary import Sample, Summary, sample_order, sampled
 from rareswitch.learner.suplinrel import SupLinRel
 from rareswitch.learner.suplinucb import SupLinUCB
-from rareswitch.learner.thompson import ThompsonSampling
-from rareswitch.learner.walking import Walker
+from rareswitch.learner.thompson import PosteriorSampling, StaleThompsonSampling, ThompsonSampling
 
-__all__ = [
-    "LEARNERS",
-    "OFUL",
-    "AdaptiveGrid",
-    "BaSE",
-    "BatchLinUCB",
-    "BatchLinUCBDG",
-    "BatchLinUCBKW",
-    "BatchedLearner",
-    "CertifiedMixture",
-    "Clock",
-    "CommunicationRound",
-    "CoreLearning",
-    "Designer",
-    "DeterminantGrowth",
-    "Entry",
-    "EveryStep",
-    "Falcon",
-    "Feedback",
-    "FixedSetElimination",
-    "Foresight",
-    "Grid",
-    "Learner",
-    "LinUCB",
-    "Posterior",
-    "PureExploitation",
-    "RarelySwitchSupLinUCB",
-    "Recommendation",
-    "Report",
-    "Share",
-    "StaticGrid",
-    "Summary",
-    "SupLinRel",
-    "SupLinUCB",
-    "ThompsonSampling",
-    "Walker",
-    "budget_settings",
-    "custom_grid",
-    "doubling_grid",
-    "find_learner",
-    "geometric_grid",
-    "growing_grid",
-    "loglog_batches",
-    "make_learner",
-    "paper_design_grid",
-    "paper_grid",
-    "posterior",
-    "recommend",
-    "summary_from_bytes",
-    "summary_to_bytes",
-    "warm_start",
-]
+__all__ = ["LEARNERS", "OFUL", "AdaptiveGrid", "Ahead", "BaSE", "Batch", "BatchLinUCB", "BatchLinUCBDG"]
+__all__ += ["BatchLinUCBDGCertified", "BatchLinUCBKW", "CertifiedMixture", "Clock", "CommunicationRound"]
+__all__ += ["CoreLearning", "Designer", "DeterminantGrowth", "EveryLesson", "EveryStep", "Falcon"]
+__all__ += ["FixedSetElimination", "Foresight", "Grid", "GrowingGrid", "LayerModels", "Layers", "Learner", "LinUCB"]
+__all__ += ["Optimism", "Posterior", "PosteriorSampling", "PureExploitation", "RarelySwitchSupLinUCB"]
+__all__ += ["Recommendation", "Report", "Rows", "Sample", "Share", "StaleLinUCB", "StaleThompsonSampling", "State"]
+__all__ += ["StaticGrid", "Summary", "SupLinRel", "SupLinUCB", "ThompsonSampling", "budgeted", "doubling_grid"]
+__all__ += ["find_learner", "forecast", "geometric_grid", "growing_grid", "loglog_batches", "make_learner", "needed"]
+__all__ += ["paper_design_grid", "paper_grid", "posterior", "recommend", "sample_order", "sampled", "settings_of"]
+__all__ += ["state_from_bytes", "state_to_bytes", "summaries_from_bytes", "summaries_to_bytes", "summary_from_bytes"]
+__all__ += ["summary_to_bytes", "takes", "to_plain", "warm_start"]

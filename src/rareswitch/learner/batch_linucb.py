@@ -1,24 +1,25 @@
 """BatchLinUCB (Algorithm 1)."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
-from rareswitch.design import Sampler, Uniform
+from rareswitch.design import Uniform
 from rareswitch.learner.batched import BatchedLearner
-from rareswitch.learner.grids import Grid, paper_grid
+from rareswitch.learner.learner import Parts
 
 
+@dataclass(frozen=True, kw_only=True)
 class BatchLinUCB(BatchedLearner):
     """Plays a uniformly random survivor; regret √(dKT log(dKT/δ))·log log T with ⌈log log T⌉ batches (Theorem 1).
 
-    >>> learner = BatchLinUCB(dim=5, arms=10, horizon=10_000)
-    >>> learner.grid.ends
+    >>> BatchLinUCB(dim=5, arms=10, horizon=10_000).clock.ends
     (100, 1000, 3162, 10000)
     """
 
     name: ClassVar[str] = "batch-linucb"
+    text: ClassVar[str] = "uniform among the survivors of elimination (Algorithm 1)"
+    adaptivity: ClassVar[str] = "⌈log log T⌉"
+    regret: ClassVar[str] = "√(dKT), stochastic"
 
-    def _default_grid(self, batches: int | None) -> Grid:
-        return paper_grid(self.horizon, batches)
-
-    def _first_sampler(self) -> Sampler:
-        return Uniform()
+    def compose(self) -> Parts:
+        return self.eliminating(Uniform())

@@ -1,82 +1,84 @@
 """BatchLinUCB-DG (Algorithm 5)."""
 
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
-import numpy as np
-
-from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal, Sampler
-from rareswitch.learner.batched import BatchedLearner, survivors_of
-from rareswitch.learner.designers import CoreLearning, Designer
+from rareswitch.learner.batched import BatchedLearner, EliminateByBatch, surviving
+from rareswitch.learner.designers import CertifiedMixture, CoreLearning, Designer, as_designer
 from rareswitch.learner.grids import Grid, paper_design_grid
-from rareswitch.policy import Elimination
-from rareswitch.validation import BoolArray, IntArray, whole
+from rareswitch.learner.learner import Parts
+from rareswitch.learner.settings import count, setting
+from rareswitch.learner.statistics import HalfModel
+from rareswitch.learner.summary import Sample
+from rareswitch.policy import Policy
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EliminateAndDesign(EliminateByBatch):
+    """Learn at each batch's end how to explore the arms that will survive."""
+
+    settings: "BatchLinUCBDG"
+
+    def sample_size(self, number: int, ahead: tuple[int, ...]) -> int:
+        return 0 if len(ahead) == 1 or number <= self.settings.warm_batches else self.settings.design_sample
+
+    def learned(self, number: int, policy: Policy, sample: Sample | None) -> Sampler:
+        if sample is None or number <= self.settings.warm_batches:
+            return self.sampler
+        kept = surviving(policy, sample.sets)
+        return self.settings.designer.learn(kept.contexts, kept.alive, regularization=1.0 / self.settings.horizon)
+
+
+@dataclass(frozen=True, kw_only=True)
 class BatchLinUCBDG(BatchedLearner):
     """Learns at each batch's end how to explore the arms that will survive; regret √(dT log d log(dKT/δ))·log log T.
 
-    Of each batch, the decisions at even places (the half 𝒜) give the estimate, those at odd places (ℬ) the context sets
-    from which the next sampling policy is learned, after elimination by the new estimate (Theorem 6).
+    Of each batch, one half 𝒜 gives the estimate, the other ℬ the context sets from which the next sampling policy is
+    learned, after elimination by the new estimate (Theorem 6). Which half a decision is in follows from its id. See
+    :func:`~rareswitch.learner.warm_start` for ``warm_batches``.
 
-    Parameters
-    ----------
-    designer
-        How the sampling policy is learned: :class:`~rareswitch.learner.CoreLearning` is the paper's, with λ = 1/T;
-        :class:`~rareswitch.learner.CertifiedMixture` is the one we recommend.
-    g_optimal
-        π_0, the design of the first batch, at the paper's factor 2 by default.
-    design_sample
-        The most sets of ℬ that are kept for the designer, evenly spread over the batch, so that memory does not grow
-        with T.
-    warm_batches
-        How many of the first batches are played and learned as BatchLinUCB-KW: all their decisions give the estimate
-        and the sampler stays π_0. See :func:`~rareswitch.learner.warm_start`.
-
-    Examples
-    --------
-    >>> BatchLinUCBDG(dim=5, arms=10, horizon=10_000).grid.ends
+    >>> BatchLinUCBDG(dim=5, arms=10, horizon=10_000).clock.ends
     (100, 200, 1000, 3162, 10000)
     """
 
+    designer: Designer = setting(
+        CoreLearning(),
+        "how the sampling policy is learned: the paper's CoreLearning(), λ = 1/T, or CertifiedMixture()",
+        as_designer,
+    )
+    g_optimal: GOptimal = setting(
+        GOptimal(tol=1.0), "π_0, the design of the first batch, at the paper's factor 2 by default"
+    )
+    design_sample: int = setting(10_000, "the most sets of ℬ that the designer is given", count())
+    warm_batches: int = setting(0, "first batches that are played and learned as BatchLinUCB-KW", count(low=0))
+
     name: ClassVar[str] = "batch-linucb-dg"
+    text: ClassVar[str] = "a sampling policy learned by CoreLearning (Algorithm 5)"
+    adaptivity: ClassVar[str] = "⌈log log T⌉ + 1"
+    regret: ClassVar[str] = "√(dT), stochastic"
     ridge_constant: ClassVar[float] = 32.0
 
-    def __init__(
-        self,
-        *,
-        designer: Designer | None = None,
-        g_optimal: GOptimal | None = None,
-        design_sample: int = 10_000,
-        warm_batches: int = 0,
-        **settings: Any,
-    ) -> None:
-        self.designer = CoreLearning() if designer is None else designer
-        self.g_optimal = GOptimal(tol=1.0) if g_optimal is None else g_optimal
-        self.design_sample = whole("design_sample", design_sample)
-        self.warm_batches = whole("warm_batches", warm_batches, low=0)
-        super().__init__(**settings)
+    def compose(self) -> Parts:
+        parts = self.eliminating(self.g_optimal, EliminateAndDesign, settings=self)
+        return parts._replace(statistics=HalfModel(dim=self.dim, warm_batches=self.warm_batches))
 
-    def _own_settings(self) -> str:
-        return f" {self.g_optimal} {self.designer} sample={self.design_sample} warm={self.warm_batches}"
+    def default_grid(self) -> Grid:
+        return paper_design_grid(self.horizon, self.updates)
 
-    def _default_grid(self, batches: int | None) -> Grid:
-        return paper_design_grid(self.horizon, batches)
 
-    def _first_sampler(self) -> Sampler:
-        return self.g_optimal
+@dataclass(frozen=True, kw_only=True)
+class BatchLinUCBDGCertified(BatchLinUCBDG):
+    """Algorithm 5 with a design that carries its own certificate: the one we recommend.
 
-    def _counted(self, offsets: IntArray) -> BoolArray:
-        return np.asarray((offsets % 2 == 0) | (self.batch <= self.warm_batches))
+    >>> BatchLinUCBDGCertified(dim=5, arms=10, horizon=10_000).designer.floor
+    0.2
+    """
 
-    def _sampled(self, offsets: IntArray) -> BoolArray:
-        if self.stop == self.horizon or (self.batch <= self.warm_batches and not self.grid.needs_width):
-            return np.zeros(len(offsets), dtype=np.bool_)
-        stride = -(-(self.stop - self.start) // 2 // self.design_sample)
-        return np.asarray((offsets % 2 == 1) & (offsets // 2 % max(1, stride) == 0))
+    designer: Designer = setting(
+        CertifiedMixture(), "how the sampling policy is learned: with a certificate", as_designer
+    )
 
-    def _next_sampler(self, elimination: Elimination, sample: ContextSets | None) -> Sampler:
-        if sample is None or self.batch <= self.warm_batches:
-            return self.g_optimal
-        kept = survivors_of(elimination, sample)
-        return self.designer.learn(kept.contexts, kept.alive, regularization=1.0 / self.horizon)
+    name: ClassVar[str] = "batch-linucb-dg-certified"
+    text: ClassVar[str] = "Algorithm 5 with the certified Frank-Wolfe design"
+    regret: ClassVar[str] = "√(dT), stochastic, on its certificate"

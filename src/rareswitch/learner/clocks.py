@@ -1,75 +1,165 @@
-"""When the next policy is due, besides at the ends of a grid."""
+"""When the next policy is due. Clocks may look at features, never at rewards."""
 
 import math
 from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from rareswitch.errors import ParameterError
-from rareswitch.learner.grids import Grid
-from rareswitch.validation import whole
+from rareswitch.learner.kernels import first_growth
+from rareswitch.validation import FloatArray, IntArray, whole
 
+#: A determinant that has grown to C·(1 - TOLERANCE) has grown to C, so that exact ties do not hang on rounding.
 TOLERANCE = 1e-9
-"""A determinant that has grown to C·(1 - TOLERANCE) has grown to C, so that exact ties do not hang on rounding."""
+
+
+class Progress(NamedTuple):
+    """How far the S linear models behind a policy have come since it was made."""
+
+    #: (S, d, d) L⁻¹ of each precision Λ = LLᵀ as it stands.
+    roots: FloatArray
+    #: (S,) by what factor each det Λ has grown.
+    growths: FloatArray
+    #: (S,) decisions that each has learned from.
+    taught: IntArray
+    #: λ
+    ridge: float
+
+
+class Clock:
+    """Plans how long policies decide, and says when the features call for the next one earlier.
+
+    ``horizon`` is T, the number of decisions in all; None where it is not known.
+    """
+
+    horizon: int | None
+    #: Whether lengths follow the widths of confidence intervals.
+    needs_width: ClassVar[bool] = False
+    #: Whether it looks at features, so that :meth:`due` may say something.
+    looks: ClassVar[bool] = False
+    #: Whether a policy may make so few decisions that its own sums are not worth keeping.
+    steps: ClassVar[bool] = False
+
+    def begin(self) -> tuple[int, ...]:
+        """The planned lengths of all batches, as far as they are known beforehand."""
+        return self.ahead((), batch=1, start=0, width=1.0)
+
+    def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
+        """The lengths of the batches from number ``batch`` on, the first of which begins now; none: the run is over.
+
+        Parameters
+        ----------
+        planned
+            What the plan before had for them.
+        start
+            Decisions made so far.
+        width
+            The mean widest interval of surviving arms, where ``needs_width``.
+        """
+        raise NotImplementedError
+
+    def left(self, planned: tuple[int, ...], start: int, ahead: Any) -> int:
+        """How many policies a forecast of so many decisions in all is for, where it does not say itself."""
+        return max(1, len(planned))
+
+    def due(self, progress: Progress, features: FloatArray, models: IntArray) -> int | None:
+        """After how many of the decisions with these chosen features (n, d) the next policy is due; None: not yet.
+
+        ``models`` (n,) says which model each of them teaches, -1 for none.
+        """
+        return None
+
+    def overdue(self, progress: Progress) -> str | None:
+        """Why the next policy should have come before; None if it need not have."""
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
-class EveryStep:
-    """A new policy after each decision: full adaptivity, to compare with."""
+class ToTheHorizon(Clock):
+    """Lets a policy decide all that is left of T decisions, unless it strikes before."""
 
     horizon: int
 
     def __post_init__(self) -> None:
-        whole("horizon", self.horizon, low=2)
+        vars(self).update(horizon=whole("horizon", self.horizon, low=2))
+
+    def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
+        return (self.horizon - start,) if start < self.horizon else ()
+
+
+class EveryStep(ToTheHorizon):
+    """A new policy after each decision: full adaptivity, to compare with."""
+
+    steps: ClassVar[bool] = True
+
+    def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
+        return (1,) if start < self.horizon else ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeterminantGrowth:
-    """A new policy when det Λ has grown by the factor C since the last one (Abbasi-Yadkori et al. 2011).
+class DeterminantGrowth(ToTheHorizon):
+    """A new policy when some det Λ has grown by the factor C since it was frozen (Abbasi-Yadkori et al. 2011).
 
     It looks at the features of the chosen arms and never at rewards, and the determinant bounds how often it strikes:
     at most d·log_C(1 + T/(dλ)) times.
     """
 
-    horizon: int
     factor: float = 2.0
+    looks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        whole("horizon", self.horizon, low=2)
-        object.__setattr__(self, "factor", growth_factor(self.factor))
+        super().__post_init__()
+        vars(self).update(factor=growth_factor("factor", self.factor))
+
+    def due(self, progress: Progress, features: FloatArray, models: IntArray) -> int | None:
+        return first_growth(features, models, progress.roots.copy(), progress.growths.copy(), self.bar) or None
+
+    @property
+    def bar(self) -> float:
+        """The growth at which it strikes."""
+        return self.factor * (1.0 - TOLERANCE)
+
+    def overdue(self, progress: Progress) -> str | None:
+        # one decision, in the unit ball, lets a determinant grow by at most 1 + 1/λ
+        most = math.log(self.factor) + math.log1p(1.0 / progress.ridge) + TOLERANCE
+        growth = float(progress.growths.max())
+        if math.log(growth) <= most:
+            return None
+        return f"a determinant has grown by {growth:.4g} where the clock waits for {self.factor:g}"
 
     def most(self, dim: int, ridge: float) -> int:
-        """The most policies it can call for in a run, the first included.
+        """⌊1 + d·log_C(1 + T/(dλ))⌋, the most policies one model can call for in a run, the first included.
+
+        det Λ starts at λ^d and ends at no more than (λ + T/d)^d, for vectors in the unit ball.
 
         >>> DeterminantGrowth(horizon=100_000).most(10, 1.0)
         133
         """
-        return most_switches(dim=dim, horizon=self.horizon, factor=self.factor, ridge=ridge)
+        growth = dim * math.log1p(self.horizon / (dim * ridge)) / math.log(self.factor)
+        return 1 + math.floor(growth + TOLERANCE)
 
 
-Clock = Grid | EveryStep | DeterminantGrowth
+class EveryLesson(ToTheHorizon):
+    """A new policy after each decision that teaches a model."""
+
+    looks: ClassVar[bool] = True
+    steps: ClassVar[bool] = True
+
+    def due(self, progress: Progress, features: FloatArray, models: IntArray) -> int | None:
+        taught = np.flatnonzero(models >= 0)
+        return int(taught[0]) + 1 if len(taught) else None
+
+    def overdue(self, progress: Progress) -> str | None:
+        taught = int(progress.taught.sum())
+        return f"{taught} decisions have taught a model where one calls for a new policy" if taught > 1 else None
 
 
-def growth_factor(factor: float) -> float:
+def growth_factor(name: str, factor: float) -> float:
     """C, checked."""
-    if not isinstance(factor, (int, float)) or not 1.0 < factor < math.inf:
+    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1.0 < factor < math.inf:
         raise ParameterError(
-            f"the growth factor C must be a number above 1; got {factor!r}. At C = 1 every decision would bring a new "
-            "policy: use the learner that is updated every step for that (linucb, suplinucb)."
+            f"{name}, the factor C by which determinants grow, must be a number above 1; got {factor!r:.60}. At C = 1 "
+            "every decision would bring a new policy: use a learner that is updated every step (linucb, suplinucb)."
         )
     return float(factor)
-
-
-def most_switches(*, dim: int, horizon: int, factor: float, ridge: float) -> int:
-    """⌊1 + d·log_C(1 + T/(dλ))⌋: how many policies one growing determinant can call for, the first included.
-
-    det Λ starts at λ^d and ends at no more than (λ + T/d)^d, for vectors in the unit ball.
-    """
-    growth = dim * math.log1p(horizon / (dim * ridge)) / math.log(factor)
-    return 1 + math.floor(growth + TOLERANCE)
-
-
-def furthest(factor: float, ridge: float, agents: int) -> float:
-    """The logarithm of the most that a determinant can have grown when the next policy is due.
-
-    It is C and what one time step adds: each of its decisions, in the unit ball, lets it grow by at most 1 + 1/λ.
-    """
-    return math.log(factor) + agents * math.log1p(1.0 / ridge) + TOLERANCE

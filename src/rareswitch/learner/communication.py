@@ -6,24 +6,27 @@ policy that is learned is then the same, bit for bit, however many agents there 
 """
 
 import hashlib
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from rareswitch.errors import BatchError, FileFormatError, ParameterError, UnsuitableError
-from rareswitch.files import pack, unpack
-from rareswitch.learner.feedback import Feedback, Summary
+from rareswitch.files import decoding, pack, unpack
+from rareswitch.ids import id_keys
+from rareswitch.learner.encoding import check_schema, decode, encode
 from rareswitch.learner.learner import Learner
-from rareswitch.learner.summary_files import DAMAGE, decode, encode
-from rareswitch.policy import Policy
-from rareswitch.validation import whole
+from rareswitch.learner.rows import Rows
+from rareswitch.learner.state import State
+from rareswitch.learner.summary import Summary, sampled
+from rareswitch.validation import Sets, whole
 
+#: A batch of fewer than twice as many decisions has cells of one; a longer one has so many cells to twice as many.
 CELLS = 4096
-"""A batch of fewer than twice as many decisions has cells of one; a longer one has so many cells to twice as many."""
-SCHEMA = 1
+SCHEMA = 2
+#: Bytes of a SHA-256.
 DIGEST = 32
-"""Bytes of a SHA-256."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +57,7 @@ class Subtrees:
     @staticmethod
     def cut(share: "Share") -> list[tuple[int, int]]:
         """Level and index of the largest subtrees of a share, from left to right."""
-        first, stop = ((at - share.learner.start + share.cell - 1) // share.cell for at in (share.start, share.stop))
+        first, stop = ((at - share.state.start + share.cell - 1) // share.cell for at in (share.start, share.stop))
         found = []
         while first < stop:
             level = 0
@@ -81,77 +84,78 @@ class Report:
 
     def to_bytes(self) -> bytes:
         """What crosses the wire: the report, and the SHA-256 of it in front."""
-        content = self._content()
-        return hashlib.sha256(content).digest() + content
-
-    def _content(self) -> bytes:
         meta, tensors = encode([node.summary for node in self.nodes])
         places = [[node.level, node.index] for node in self.nodes]
-        return pack({"schema": SCHEMA, "agent": self.agent, "nodes": places, **meta}, tensors)
+        content = pack({"schema": SCHEMA, "agent": self.agent, "nodes": places, **meta}, tensors)
+        return hashlib.sha256(content).digest() + content
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """What was sent."""
         if hashlib.sha256(data[DIGEST:]).digest() != data[:DIGEST]:
             raise FileFormatError("not an agent's report, or one that was damaged on the way: its hash is another.")
-        try:
+        with decoding("an agent's report"):
             meta, tensors = unpack(data[DIGEST:])
-            if meta["schema"] != SCHEMA:
-                raise FileFormatError(f"reports have schema {SCHEMA}; this one has {meta['schema']!r}.")
-            nodes = tuple(
-                Node(level=level, index=index, summary=summary)
-                for (level, index), summary in zip(meta["nodes"], decode(meta, tensors), strict=True)
-            )
+            check_schema("reports", meta, SCHEMA)
+            pairs = zip(meta["nodes"], decode(meta, tensors), strict=True)
+            nodes = tuple(Node(level=level, index=index, summary=summary) for (level, index), summary in pairs)
             return cls(agent=meta["agent"], nodes=nodes)
-        except FileFormatError:
-            raise
-        except DAMAGE as error:
-            raise FileFormatError(f"not an agent's report, or a damaged one ({error}).") from error
 
 
 class Share:
-    """An agent's part of the current batch of a learner.
+    """An agent's part of the current batch of a run, whose decisions have consecutive numbers as ids.
 
     Parameters
     ----------
-    learner
-        As it stands at the beginning of the batch; it is not changed.
+    learner, state
+        As they are at the beginning of the batch.
     agent, agents
         Which of how many, counted from 0.
     """
 
-    def __init__(self, learner: Learner, agent: int, agents: int) -> None:
-        if not learner.fixed_ends:
+    def __init__(self, learner: Learner, state: State, agent: int, agents: int) -> None:
+        if learner.clock.looks:
             raise UnsuitableError(
                 f"{learner.name} changes its policy when it has seen enough, not after a batch that could be shared "
                 "beforehand. Let agents act together at each step instead: simulate(..., agents=A)."
             )
-        self.learner = learner
+        if state.done:
+            raise BatchError("this run is over: its last batch has been learned from. Begin a new one.")
+        self.learner, self.state = learner, state
         self.agent = whole("agent", agent, low=0)
         if agent >= whole("agents", agents):
             raise ParameterError(f"agents are numbered from 0 to {agents - 1}; got {agent}.")
-        self.cell = cell_size(learner.start, learner.stop)
-        cells = -(-(learner.stop - learner.start) // self.cell)
+        self.cell = cell_size(state.start, state.stop)
+        cells = -(-(state.stop - state.start) // self.cell)
+        #: The decisions it plays: the number of its cells is its share of them, rounded down or up.
         self.start, self.stop = (
-            min(learner.stop, learner.start + (i * cells // agents) * self.cell) for i in (agent, agent + 1)
+            min(state.stop, state.start + (i * cells // agents) * self.cell) for i in (agent, agent + 1)
         )
-        """The decisions it plays: the number of its cells is its share of them, rounded down or up."""
+        wanted = learner.sample_size(state)
+        #: Of the context sets, by hash: all agents together send about twice those that are wanted, hardly ever fewer.
+        self.share = 2.0 * (wanted + 6.0 * math.sqrt(wanted) + 30.0) / state.ahead[0] if wanted else 0.0
         self._next = self.start
         self._trees = Subtrees()
 
-    def add(self, feedback: Feedback) -> None:
-        """Take the next decisions: whole cells, but for the last of the batch."""
-        stop = feedback.first + len(feedback.arms)
-        whole_cells = (stop - self.learner.start) % self.cell == 0 or stop == self.stop
-        if feedback.first != self._next or stop > self.stop or not whole_cells:
+    def add(self, rows: Rows) -> None:
+        """Take the next decisions, in order and with their rewards: whole cells, but for the last of the batch."""
+        stop = self._next + len(rows)
+        whole_cells = (stop - self.state.start) % self.cell == 0 or stop == self.stop
+        in_order = np.array_equal(rows.ids, id_keys(range(self._next, stop)))
+        if not in_order or stop > self.stop or not whole_cells:
             raise BatchError(
                 f"agent {self.agent} plays the decisions {self.start} to {self.stop - 1} in order, in multiples of "
-                f"{self.cell}; the next is {self._next}, got {feedback.first} to {stop - 1}."
+                f"{self.cell}; the next is {self._next}, got {len(rows)} rows, the first of id {rows.ids[0, 0]}."
             )
-        for first in range(feedback.first, stop, self.cell):
-            index = (first - self.learner.start) // self.cell
-            part = feedback.between(first, min(stop, first + self.cell))
-            self._trees.add(Node(level=0, index=index, summary=self.learner.summarize(part)))
+        if rows.sets is not None and rows.places is not None:
+            self.learner.check(Sets(rows.sets.contexts, rows.sets.alive, False))
+            few = np.flatnonzero(sampled(rows.ids[rows.places], self.share))
+            sets, places = (rows.sets[few], rows.places[few]) if len(few) else (None, None)
+            rows = replace(rows, sets=sets, places=places)
+        for first in range(self._next, stop, self.cell):
+            index = (first - self.state.start) // self.cell
+            part = rows[first - self._next : min(stop, first + self.cell) - self._next]
+            self._trees.add(Node(level=0, index=index, summary=self.learner.summarize(self.state, part)))
         self._next = stop
 
     def report(self) -> Report:
@@ -165,7 +169,7 @@ class Share:
 
 
 class CommunicationRound:
-    """Waits for the reports of all agents, in any order, and then lets the learner make its next policy.
+    """Waits for the reports of all agents, in any order, and then makes the next state.
 
     Examples
     --------
@@ -174,27 +178,28 @@ class CommunicationRound:
     >>> from rareswitch.learner import BatchLinUCBKW
     >>> world = LinearWorld(source=Gaussian(dim=3, arms=5))
     >>> learner = BatchLinUCBKW(dim=3, arms=5, horizon=1000, noise=0.5)
-    >>> meeting = CommunicationRound(learner, agents=2)
+    >>> state = learner.begin()
+    >>> meeting = CommunicationRound(learner, state, agents=2)
     >>> for agent in (1, 0):
-    ...     share = Share(learner, agent, 2)
+    ...     share = Share(learner, state, agent, 2)
     ...     rounds = world.draw(share.stop - share.start, seed=1, first=share.start)
-    ...     decisions = learner.policy.decide(rounds.contexts, seed=1, first=share.start)
+    ...     decisions = state.policy.decide(rounds.contexts, seed=1, ids=range(share.start, share.stop))
     ...     means = rounds.means[range(len(rounds.means)), decisions.arms]
     ...     rewards = world.rewards(means, seed=1, first=share.start)
-    ...     share.add(Feedback.of(rounds.contexts, decisions, rewards))
+    ...     share.add(Rows.of(rounds.contexts, decisions, rewards))
     ...     meeting.add(share.report())
-    >>> meeting.waiting, meeting.finish() is learner.policy, learner.updates
-    ((), True, 2)
+    >>> meeting.waiting, meeting.finish().updates
+    ((), 2)
     """
 
-    def __init__(self, learner: Learner, agents: int) -> None:
-        Share(learner, 0, agents)  # refuses learners whose batches cannot be shared
-        if whole("agents", agents) > learner.horizon:
+    def __init__(self, learner: Learner, state: State, agents: int) -> None:
+        Share(learner, state, 0, agents)  # refuses learners whose batches cannot be shared
+        if whole("agents", agents) > state.horizon:
             raise ParameterError(
-                f"there are {agents} agents for {learner.horizon} decisions, so some would never play. Use at most "
-                f"{learner.horizon}."
+                f"there are {agents} agents for {state.horizon} decisions, so some would never play. Use at most "
+                f"{state.horizon}."
             )
-        self.learner, self.agents = learner, agents
+        self.learner, self.state, self.agents = learner, state, agents
         self._reports: dict[int, bytes] = {}
 
     @property
@@ -217,11 +222,12 @@ class CommunicationRound:
 
     def _check(self, report: Report) -> None:
         """Refuse a report that is not what this agent has to say in this round."""
-        learner, share = self.learner, Share(self.learner, report.agent, self.agents)
+        learner, state = self.learner, self.state
+        share = Share(learner, state, report.agent, self.agents)
         told = f"the report of agent {report.agent} of {self.agents}"
         reached = share.start
-        nothing = learner.statistics(np.empty(0, dtype=np.int64), np.empty((0, learner.dim)), np.empty(0))
-        dims = [stats.dim for stats in nothing]
+        dims = [stats.dim for stats in state.sums]
+        size = learner.sample_size(state)
         if [(node.level, node.index) for node in report.nodes] != Subtrees.cut(share):
             raise BatchError(
                 f"{told} is not about its share of this round, the {share.stop - share.start} decisions from "
@@ -229,25 +235,23 @@ class CommunicationRound:
             )
         for node in report.nodes:
             summary = node.summary
-            if summary.policy_id != learner.policy.id:
+            if summary.policy_id != state.policy.id:
                 raise BatchError(
-                    f"{told} is of policy {summary.policy_id[:12]}…; this round is of {learner.policy.id[:12]}…."
+                    f"{told} is of policy {summary.policy_id[:12]}…; this round is of {state.policy.id[:12]}…."
                 )
-            stop = min(share.stop, learner.start + ((node.index + 1) << node.level) * share.cell)
-            numbers = np.arange(reached, stop)
-            sampled = 0 if summary.sample is None else len(summary.sample)
-            fits = (summary.start, summary.stop) == (reached, stop) and [stats.dim for stats in summary.stats] == dims
-            if not fits or any(stats.count > len(numbers) for stats in summary.stats):
+            stop = min(share.stop, state.start + ((node.index + 1) << node.level) * share.cell)
+            decided = stop - reached
+            fits = summary.decided == decided and [stats.dim for stats in summary.stats] == dims
+            if not fits or any(stats.count > decided for stats in summary.stats):
                 raise BatchError(f"{told} does not fit: its sums are not of the decisions {reached} to {stop - 1}.")
-            if sampled != learner.sampled(numbers).sum():
-                raise BatchError(
-                    f"{told} has {sampled} context sets for the decisions {reached} to {stop - 1}, of which "
-                    f"{learner.sampled(numbers).sum()} are sampled."
-                )
+            if summary.sample is not None:
+                numbers, beyond = summary.sample.keys[:, 0], summary.sample.keys[:, 1]
+                if summary.sample.size != size or beyond.any() or (numbers < reached).any() or (numbers >= stop).any():
+                    raise BatchError(f"{told} has context sets that are not sampled from {reached} to {stop - 1}.")
             reached = stop
 
-    def finish(self) -> Policy:
-        """End the round: add up what came, in the order of the decisions, and make the next policy."""
+    def finish(self) -> State:
+        """End the round: add up what came, in the order of the decisions, and make the next state."""
         if self.waiting:
             raise BatchError(
                 f"the round is not over: {len(self.waiting)} agents have not reported, {self.waiting[:5]} …"
@@ -256,7 +260,7 @@ class CommunicationRound:
         for agent in range(self.agents):
             for node in Report.from_bytes(self._reports[agent]).nodes:
                 trees.add(node)
-        return self.learner.next(trees.total())
+        return self.learner.next(self.state, trees.total())
 
 
 def cell_size(start: int, stop: int) -> int:

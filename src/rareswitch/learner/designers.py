@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rareswitch.design import GOptimal, Sampler, core_learning, frank_wolfe_design
+from rareswitch.errors import ParameterError
 
 
 class Designer(Protocol):
@@ -12,6 +13,15 @@ class Designer(Protocol):
     def learn(self, contexts: Any, alive: Any, *, regularization: float) -> Sampler:
         """A policy for sets like these (γ, K, d) with living arms (γ, K)."""
         ...
+
+
+def as_designer(name: str, value: Any) -> Any:
+    """Something that can learn a sampling policy."""
+    if not callable(getattr(value, "learn", None)):
+        raise ParameterError(
+            f"{name} must be CoreLearning(), CertifiedMixture() or have their method learn; got {value!r:.60}."
+        )
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,63 +1,75 @@
 """Batched elimination on a fixed action set (Esfandiari et al. 2019)."""
 
 import math
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal
 from rareswitch.errors import UnsuitableError
 from rareswitch.learner.batch_linucb_kw import BatchLinUCBKW
-from rareswitch.learner.feedback import Summary
+from rareswitch.learner.batched import EliminateByBatch
 from rareswitch.learner.grids import Grid, growing_grid
-from rareswitch.policy import Policy
-from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets
+from rareswitch.learner.learner import Parts
+from rareswitch.learner.rule import Ended, Made
+from rareswitch.learner.settings import setting
+from rareswitch.validation import BoolArray, FloatArray, Sets
 
+#: Sets of a batch that are compared, so that one that changes is noticed.
 SAMPLE = 64
-"""Sets of a batch that are compared, so that one that changes is noticed."""
 
 
+class EliminateActions(EliminateByBatch):
+    """Eliminate as before, if the actions are still the same."""
+
+    def sample_size(self, number: int, ahead: tuple[int, ...]) -> int:
+        return SAMPLE
+
+    def next(self, ended: Ended) -> Made:
+        sample = ended.batch.sample
+        assert sample is not None  # a batch with decisions has a sample of them
+        actions, available = sample.sets.contexts, sample.sets.alive
+        if ended.state.kept:
+            actions = np.concatenate([ended.state.kept["actions"], actions])
+            available = np.concatenate([ended.state.kept["available"] != 0.0, available])
+        check_one_set(actions, available)
+        kept = {"actions": actions[:1], "available": available[:1].astype(np.float64)}
+        return super().next(ended)._replace(kept=kept)
+
+
+@dataclass(frozen=True, kw_only=True)
 class FixedSetElimination(BatchLinUCBKW):
     """Plays the G-optimal design of the surviving actions in ever longer batches; regret √(dT log(KT))·T^(1/2M).
 
     The M batches have lengths q, q², …, q^M; by default M = ⌈ln T⌉. All sets must be the same. Actions are drawn from
     the design where the authors round it to whole numbers of plays.
 
-    >>> FixedSetElimination(dim=5, arms=10, horizon=10_000, batches=3).grid.ends
+    >>> FixedSetElimination(dim=5, arms=10, horizon=10_000, updates=3).clock.ends
     (21, 470, 10000)
     """
 
+    g_optimal: GOptimal = setting(GOptimal(), "the design of the actions")
+
     name: ClassVar[str] = "fixed-set-elimination"
+    text: ClassVar[str] = "G-optimal elimination of one fixed action set (Esfandiari et al. 2019)"
+    adaptivity: ClassVar[str] = "⌈ln T⌉"
+    regret: ClassVar[str] = "√(dT), one fixed set"
 
-    def __init__(self, *, g_optimal: GOptimal | None = None, **settings: Any) -> None:
-        super().__init__(g_optimal=GOptimal() if g_optimal is None else g_optimal, **settings)
-        self._actions: ContextSets | None = None
+    def compose(self) -> Parts:
+        return self.eliminating(self.g_optimal, EliminateActions)
 
-    def _default_grid(self, batches: int | None) -> Grid:
-        if batches is None:
-            batches = min(self.horizon, math.ceil(math.log(self.horizon)))
-        return growing_grid(self.horizon, batches)
+    def default_grid(self) -> Grid:
+        usual = min(self.horizon, math.ceil(math.log(self.horizon)))
+        return growing_grid(self.horizon, usual if self.updates is None else self.updates)
 
     def check(self, sets: Sets) -> None:
         super().check(sets)
-        _one_set(sets.contexts, sets.alive)
-
-    def _sampled(self, offsets: IntArray) -> BoolArray:
-        return np.asarray(offsets % -(-(self.stop - self.start) // SAMPLE) == 0)
-
-    def _kept(self, offered: ContextSets, survivors: BoolArray) -> ContextSets:
-        return offered
-
-    def _learn(self, summary: Summary) -> Policy:
-        assert summary.sample is not None
-        seen = summary.sample if self._actions is None else ContextSets.concatenate([self._actions, summary.sample])
-        _one_set(seen.contexts, seen.alive)
-        self._actions = ContextSets(seen.contexts[:1], seen.alive[:1])
-        return super()._learn(summary)
+        check_one_set(sets.contexts, sets.alive)
 
 
-def _one_set(contexts: FloatArray, alive: BoolArray) -> None:
+def check_one_set(contexts: FloatArray, alive: BoolArray) -> None:
+    """Refuse sets that differ."""
     if not (contexts == contexts[0]).all() or not (alive == alive[0]).all():
         raise UnsuitableError(
             "fixed-set-elimination is for one action set that never changes; these sets differ. Use batch-linucb-kw, "

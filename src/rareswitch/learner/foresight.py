@@ -1,39 +1,46 @@
 """Foresight: planned exploration with a handful of policies."""
 
 import math
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rareswitch.confidence import SelfNormalized
 from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal, Sampler
-from rareswitch.errors import ParameterError
-from rareswitch.learner.evidence import Posterior, posterior
-from rareswitch.learner.feedback import Summary
-from rareswitch.learner.grids import StaticGrid, geometric_grid
-from rareswitch.learner.learner import Learner
-from rareswitch.learner.planning import TRUTHS, Plan, plan
+from rareswitch.errors import BatchError, ParameterError
+from rareswitch.learner.clocks import Clock
+from rareswitch.learner.grids import GrowingGrid, StaticGrid, as_grid, geometric_grid
+from rareswitch.learner.learner import Learner, Parts
+from rareswitch.learner.planning import TRUTHS, plan
+from rareswitch.learner.posterior import Posterior, posterior
+from rareswitch.learner.rule import Ended, Made, Rule
+from rareswitch.learner.settings import count, flag, real, setting
+from rareswitch.learner.statistics import OneModel
 from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
 from rareswitch.rng import normals
 from rareswitch.stats import Stats
-from rareswitch.validation import BoolArray, FloatArray, IntArray, number, whole
+from rareswitch.validation import whole
 
+#: Policies where the horizon is known.
 UPDATES = 8
+#: Parameters that a policy holds, each with its own best arm.
 DRAWS = 128
-"""Parameters that a policy holds, each with its own best arm."""
+#: Context sets from which an update plans.
 SAMPLE = 200
+#: The most numbers that a plan may work with at a time.
 SAMPLE_NUMBERS = 1 << 23
-"""Context sets from which an update plans, and how many numbers it may work with at a time."""
-ANY = 1 << 30
-"""More arms than a set can have."""
+#: Decisions of the first batch where the horizon is not known, or 4d if that is more.
+FIRST = 30
+#: Of the floor, in the last batch, from which nothing will be learned.
 LAST_SHARE = 0.1
-"""Of the floor, in the last batch, from which nothing will be learned."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class Foresight(Learner):
-    """Near the regret of full adaptivity with eight policies, and nothing to tune.
+    """Near the regret of full adaptivity with eight policies; it needs no tuning and no noise estimate.
 
     All decisions so far give one belief N(θ̂, σ²Λ⁻¹), whose σ and ridge are those that make the rewards most likely: the
     units of the rewards and a common unit of the features do not matter. A policy holds 128 parameters drawn around θ̂,
@@ -44,127 +51,96 @@ class Foresight(Learner):
     A share ``floor`` of the decisions is drawn from the G-optimal design of the arms that confidence intervals leave.
     It keeps propensities positive on that design, and bounds a worst case: docs/foresight.md has the argument.
 
-    Parameters
-    ----------
-    dim, horizon, updates
-        d, T, and how many policies may be deployed, the first included; 8 by default.
-    arms
-        The most arms in a set; any number by default.
-    intercept
-        Whether rewards have a level of their own, besides xᵀθ, as ratings from 1 to 5 or clicks have. Arms are compared
-        without it. A level above a million times the spread of the rewards costs digits: subtract it beforehand.
-    floor
-        Share of decisions that explore by design; a tenth of it in the last batch.
-    delta
-        The confidence intervals behind the floor fail with this probability.
-    seed
-        Keys the draws.
-    grid
-        Where batches end; by default geometric from 4d decisions to T.
+    The plan is for the decisions to come as they are forecast at that moment: ``next(…, ahead=…)``. Without a horizon,
+    an update is advised whenever the decisions have grown 2.5-fold, and the plan looks two batches past the next one.
 
-    Examples
-    --------
-    >>> learner = Foresight(dim=10, horizon=100_000)
-    >>> learner.grid.ends
+    >>> Foresight(dim=10, horizon=100_000).clock.ends
     (40, 122, 374, 1143, 3497, 10694, 32702, 100000)
+    >>> Foresight(dim=10).begin().ahead
+    (40, 60, 150)
     """
 
+    updates: int | None = setting(
+        None, "policies, the first included; 8, or any number for an unknown horizon", count()
+    )
+    intercept: bool = setting(False, "whether rewards have a level besides xᵀθ, as ratings and clicks have", flag)
+    floor: float = setting(
+        0.0003, "share of decisions that explore by design; a tenth of it in the last batch", real(0.0, 1.0)
+    )
+    delta: float = setting(0.05, "failure probability of the intervals behind the floor", real(0.0, 1.0, open_low=True))
+    seed: int = setting(0, "keys the draws", count(low=0))
+    grid: Any = setting(None, "where batches end; by default geometric from 4d to T", as_grid)
+
     name: ClassVar[str] = "foresight"
+    text: ClassVar[str] = "posterior draws, exploration planned at each update; nothing to tune"
+    adaptivity: ClassVar[str] = "updates (8)"
+    regret: ClassVar[str] = "d^1.5·√(T/floor), stochastic, if its estimates of scale hold"
     in_unit_ball: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        *,
-        dim: int,
-        horizon: int,
-        updates: int | None = None,
-        arms: int | None = None,
-        intercept: bool = False,
-        floor: float = 0.0003,
-        delta: float = 0.05,
-        seed: int = 0,
-        grid: StaticGrid | None = None,
-    ) -> None:
-        super().__init__(dim=dim, arms=ANY if arms is None else arms, horizon=horizon)
-        if updates is not None and grid is not None:
-            raise ParameterError("give updates, for a geometric grid of so many batches, or a grid; not both.")
-        self.grid = (
-            default_grid(self.dim, self.horizon, UPDATES if updates is None else updates) if grid is None else grid
-        )
-        if self.grid.horizon != self.horizon:
-            raise ParameterError(f"the grid ends at {self.grid.horizon} where the horizon is {self.horizon}.")
-        if self.grid.needs_width:
-            raise ParameterError("an adaptive grid follows the widths of eliminations; give this learner another.")
-        self.intercept = bool(intercept)
-        self.floor = number("floor", floor, low=0.0, high=1.0)
-        self.delta = number("delta", delta, low=0.0, high=1.0, open_low=True)
-        self.seed = whole("seed", seed, low=0)
-        self.total = Stats.zero(self.dim + self.intercept)
-        """Of all decisions before ``start``; with an intercept the last feature is the constant 1."""
-        self.plans: list[Plan] = []
-        """What was planned at each update but the last."""
-        self.policy = Policy(dim=self.dim, sampler=GOptimal(tol=1.0))
-        self.stop = self.grid.end(1, 0, 1.0)
+    def compose(self) -> Parts:
+        return Parts(PlannedExploration(self), self.schedule(), OneModel(dim=self.dim, intercept=self.intercept))
 
-    @property
-    def settings(self) -> str:
-        """All that tells this learner's runs from those of another, on one line."""
-        return (
-            f"{type(self).__name__} d={self.dim} {self.grid} intercept={self.intercept} floor={self.floor!r} "
-            f"delta={self.delta!r} seed={self.seed} truths={TRUTHS}"
-        )
+    def schedule(self) -> Clock:
+        """The grid that was given, a geometric one, or one that grows where the horizon is not known."""
+        if self.updates is not None and self.grid is not None:
+            raise ParameterError("give updates, for a geometric grid of that many batches, or a grid; not both.")
+        if self.grid is not None:
+            if self.grid.needs_width:
+                raise ParameterError("an adaptive grid follows the widths of eliminations; give this learner another.")
+            return self.grid  # type: ignore[no-any-return]
+        if self.horizon is None:
+            return GrowingGrid(first=max(FIRST, 4 * self.dim), updates=self.updates)
+        return default_grid(self.dim, self.horizon, UPDATES if self.updates is None else self.updates)
 
-    def sampled(self, decisions: IntArray) -> BoolArray:
-        if self.updates > len(self.grid.ends) - 2:  # nothing is planned for the last batch
-            return np.zeros(len(decisions), dtype=np.bool_)
-        return np.asarray((decisions - self.start) % -(-(self.stop - self.start) // SAMPLE) == 0)
 
-    def _count(self, offsets: IntArray, features: FloatArray, rewards: FloatArray) -> tuple[Stats, ...]:
-        if self.intercept:
-            features = np.column_stack([features, np.ones(len(features))])
-        return (Stats.of(features, rewards),)
+@dataclass(frozen=True, eq=False)
+class PlannedExploration(Rule):
+    """Draws around the estimate, as far apart as the look-ahead finds best, with a floor of designed exploration."""
 
-    def _kept(self, offered: ContextSets, survivors: BoolArray) -> ContextSets:
-        return offered
+    settings: Foresight
 
-    def _learn(self, summary: Summary) -> Policy:
-        self.total = self.total + summary.stats[0]
-        belief = posterior(centred(self.total) if self.intercept else self.total)
+    def first(self) -> Made:
+        return Made(Policy(dim=self.settings.dim, sampler=GOptimal(tol=1.0)))
+
+    def sample_size(self, number: int, ahead: tuple[int, ...]) -> int:
+        return SAMPLE  # also where no plan is due: the forecast may change before the batch ends
+
+    def next(self, ended: Ended) -> Made:
+        told, (total,) = self.settings, ended.sums
+        belief = posterior(centred(total) if told.intercept else total)
         if belief.noise == 0.0:  # every reward was the same: there is nothing to tell arms apart by
-            return Policy(dim=self.dim, sampler=GOptimal(tol=1.0), eliminations=self.policy.eliminations)
-        scale, share = 0.0, LAST_SHARE * self.floor
-        lengths = np.diff(self.grid.ends[self.updates - 1 :]).tolist()
-        if len(lengths) > 1:
-            assert summary.sample is not None  # the first decision of a batch is always kept
-            chosen = plan(belief, thinned(summary.sample), lengths=lengths, seed=self.seed, update=self.updates)
-            self.plans.append(chosen)
-            scale, share = chosen.scale, self.floor
+            return Made(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
+        scale, share = 0.0, LAST_SHARE * told.floor
+        note = {"update": ended.state.updates, "noise": belief.noise, "scale": 0.0}
+        if len(ended.ahead) > 1:
+            if ended.batch.sample is None:
+                raise BatchError(
+                    "foresight plans with a sample of the context sets of the batch, and there are none. Give the rows "
+                    "the sets of the decisions that learner.sample_size(state) asks for."
+                )
+            sets = thinned(ended.batch.sample.sets)
+            chosen = plan(belief, sets, lengths=ended.ahead, seed=told.seed, update=ended.state.updates)
+            scale, share = chosen.scale, told.floor
+            note |= {"scale": chosen.scale, "cost": chosen.cost}
         draws = belief.estimate[None]
         if scale > 0.0:
-            z = normals(self.seed, "posterior", summary.stop, 1, DRAWS * self.dim).reshape(DRAWS, self.dim)
+            z = normals(told.seed, "posterior", ended.start, 1, DRAWS * told.dim).reshape(DRAWS, told.dim)
             draws = draws + scale * belief.noise * z @ inverse_root(belief.precision)
         sampler: Sampler = PosteriorDraws(draws=draws)
-        eliminations = self.policy.eliminations
+        eliminations = ended.state.policy.eliminations
         if share > 0.0:
             sampler = Blend(main=sampler, explorer=GOptimal(tol=1.0), share=share)
-            if self.total.count > self.dim + 1:  # with fewer decisions the noise is anyone's guess
-                eliminations = (*eliminations, self._elimination(belief))
-        return Policy(dim=self.dim, sampler=sampler, eliminations=eliminations)
+            if total.count > told.dim + 1:  # with fewer decisions the noise is anyone's guess
+                eliminations = (*eliminations, self.elimination(belief))
+        return Made(Policy(dim=told.dim, sampler=sampler, eliminations=eliminations), note=note)
 
-    def _elimination(self, belief: Posterior) -> Elimination:
+    def elimination(self, belief: Posterior) -> Elimination:
         """The self-normalised intervals of the belief, with ‖θ‖ as large as it expects: σ·√(d/ridge)."""
-        level = SelfNormalized(
-            ridge=belief.ridge,
-            delta=self.delta,
-            noise=belief.noise,
-            norm=belief.noise * math.sqrt(self.dim / belief.ridge),
-            fixed=None,
-        )
-        grown = log_growth(belief.precision, belief.ridge)
-        return Elimination.of(belief.estimate, belief.precision, level.multiplier(grown))
-
-    def _next_stop(self, summary: Summary) -> int:
-        return self.grid.end(self.updates, self.start, 1.0)
+        noise, ridge = belief.noise, belief.ridge
+        norm = noise * math.sqrt(self.settings.dim / ridge)
+        level = SelfNormalized(ridge=ridge, delta=self.settings.delta, noise=noise, norm=norm, fixed=None)
+        alpha = level.multiplier(log_growth(belief.precision, ridge))
+        return Elimination.of(belief.estimate, belief.precision, alpha)
 
 
 def default_grid(dim: int, horizon: int, updates: int) -> StaticGrid:
@@ -198,9 +174,6 @@ def centred(stats: Stats) -> Stats:
     known = np.where(values > 1e-12 * np.trace(stats.gram[:-1, :-1]), values, 0.0)
     moment = vectors @ np.where(known > 0.0, vectors.T @ (stats.moment[:-1] - n * level * mean), 0.0)
     spread = stats.square_sum - n * level**2
-    return Stats(
-        gram=(vectors * known) @ vectors.T,
-        moment=moment,
-        count=n - 1,
-        square_sum=spread if spread > 1e-12 * stats.square_sum else 0.0,
-    )
+    if spread <= 1e-12 * stats.square_sum:  # nor is what it leaves of rewards that are all equal
+        spread, moment = 0.0, np.zeros_like(moment)
+    return Stats(gram=(vectors * known) @ vectors.T, moment=moment, count=n - 1, square_sum=spread)

@@ -4,20 +4,24 @@ All are rounded to whole decisions and strictly increasing, however small T is.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
 
 from rareswitch.errors import ParameterError
+from rareswitch.learner.clocks import Clock, ToTheHorizon
 from rareswitch.validation import number, whole
 
 
 @dataclass(frozen=True, kw_only=True)
-class StaticGrid:
-    """Batch ends that are fixed in advance.
+class StaticGrid(Clock):
+    """Batch ends that are fixed in advance. A batch that comes out longer or shorter moves those after it.
 
-    >>> StaticGrid(ends=(4, 16)).batches
-    2
+    >>> StaticGrid(ends=(4, 16)).begin()
+    (4, 12)
     """
 
     ends: tuple[int, ...]
@@ -25,32 +29,29 @@ class StaticGrid:
     def __post_init__(self) -> None:
         ends = tuple(whole("a batch end", end) for end in self.ends)
         if not ends or any(a >= b for a, b in pairwise(ends)):
-            raise ParameterError(f"batch ends must be at least one and strictly increasing; got {self.ends}.")
-        object.__setattr__(self, "ends", ends)
+            raise ParameterError(f"batch ends must be at least one and strictly increasing; got {list(self.ends)}.")
+        vars(self).update(ends=ends)
 
     @property
-    def horizon(self) -> int:
+    def horizon(self) -> int:  # type: ignore[override]
         """T, the last batch end."""
         return self.ends[-1]
 
     @property
-    def batches(self) -> int:
-        """M."""
+    def updates(self) -> int:
+        """M, the number of batches and so of policies."""
         return len(self.ends)
 
-    @property
-    def needs_width(self) -> bool:
-        """Whether :meth:`end` looks at the width."""
-        return False
+    def begin(self) -> tuple[int, ...]:
+        return tuple(b - a for a, b in pairwise((0, *self.ends)))
 
-    def end(self, batch: int, start: int, width: float) -> int:
-        """Where batch number ``batch`` (from 1) ends; ``start`` and ``width`` are ignored."""
-        return self.ends[batch - 1]
+    def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
+        return planned
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaptiveGrid:
-    """Batches whose length is chosen when they begin, at most ``batches`` of them.
+class AdaptiveGrid(ToTheHorizon):
+    """Batches whose length is chosen when they begin, at most ``updates`` of them.
 
     A batch of n decisions costs at most n·min(1, 4w), where w is the mean over context sets of the widest surviving
     interval. Each batch is as long as that cost stays within √T, which is what the first, of √T decisions, may cost;
@@ -58,28 +59,71 @@ class AdaptiveGrid:
     driven by the widths that were measured.
     """
 
-    horizon: int
-    batches: int
+    updates: int
+    needs_width: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        whole("horizon", self.horizon, low=2)
-        whole("batches", self.batches, high=self.horizon)
+        super().__post_init__()
+        vars(self).update(updates=whole("updates", self.updates, high=self.horizon))
 
-    @property
-    def needs_width(self) -> bool:
-        """Whether :meth:`end` looks at the width."""
-        return True
-
-    def end(self, batch: int, start: int, width: float) -> int:
-        """Where batch number ``batch`` (from 1) ends, given that it begins at ``start``."""
-        if batch == self.batches:
-            return self.horizon
+    def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
+        if start >= self.horizon or batch >= self.updates:
+            return super().ahead(planned, batch=batch, start=start, width=width)
         length = math.isqrt(self.horizon) / min(1.0, max(4.0 * width, 1e-12))
-        latest = self.horizon - (self.batches - batch)
-        return int(min(latest, start + max(1.0, length)))
+        latest = self.horizon - (self.updates - batch)
+        return (int(min(latest, start + max(1.0, length))) - start,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrowingGrid(Clock):
+    """Batches for a horizon that is not known: all decisions so far grow by ``factor`` from one update to the next.
+
+    The plan looks ``outlook`` batches ahead; how many follow is not known.
+
+    >>> GrowingGrid(first=40).begin()
+    (40, 60, 150)
+    """
+
+    first: int
+    factor: float = 2.5
+    #: The most policies; no limit by default.
+    updates: int | None = None
+    outlook: int = 2
+    horizon: None = None
+
+    def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
+        left = math.inf if self.updates is None else self.updates - batch + 1
+        total = start
+        lengths: list[int] = []
+        while len(lengths) < min(left, self.outlook + 1):
+            lengths.append(self.first if not total else max(1, round(total * (self.factor - 1.0))))
+            total += lengths[-1]
+        return tuple(lengths)
+
+    def left(self, planned: tuple[int, ...], start: int, ahead: Any) -> int:
+        if not isinstance(ahead, (int, float, np.number)) or not 0 < ahead < 1 << 63:
+            return 1
+        wanted = math.ceil(math.log((start + ahead) / start) / math.log(self.factor))
+        return max(1, wanted if self.updates is None else min(wanted, len(planned)))
 
 
 Grid = StaticGrid | AdaptiveGrid
+
+
+def as_grid(name: str, value: Any) -> Any:
+    """A grid; a sequence of batch ends is one too.
+
+    >>> as_grid("grid", [20, 50]).ends
+    (20, 50)
+    """
+    if isinstance(value, (StaticGrid, AdaptiveGrid)):
+        return value
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise ParameterError(
+            f"{name} must be batch ends, as in [100, 500, 1000], or a grid such as geometric_grid(1000, 5); got "
+            f"{value!r:.60}."
+        )
+    return StaticGrid(ends=tuple(value))
 
 
 def loglog_batches(horizon: int) -> int:
@@ -95,24 +139,24 @@ def loglog_batches(horizon: int) -> int:
     return batches
 
 
-def paper_grid(horizon: int, batches: int | None = None) -> StaticGrid:
+def paper_grid(horizon: int, updates: int | None = None) -> StaticGrid:
     """T_i = T^(1-2^-i) with M = ⌈log log T⌉ batches; for any other M, T_i = T^((1-2^-i)/(1-2^-M)).
 
     The second is the grid of contribution (C2): its regret is of the order T^(1/(2(1-2^-M))).
 
     >>> paper_grid(10_000).ends
     (100, 1000, 3162, 10000)
-    >>> paper_grid(10_000, batches=2).ends
+    >>> paper_grid(10_000, updates=2).ends
     (464, 10000)
     """
-    if batches is None:
-        batches = loglog_batches(horizon)
-        return _rounded([horizon ** (1 - 2.0**-i) for i in range(1, batches)], horizon)
-    _check_batches(horizon, batches)
-    return _rounded([horizon ** ((1 - 2.0**-i) / (1 - 2.0**-batches)) for i in range(1, batches)], horizon)
+    if updates is None:
+        updates = loglog_batches(horizon)
+        return _rounded([horizon ** (1 - 2.0**-i) for i in range(1, updates)], horizon)
+    _check(horizon, updates)
+    return _rounded([horizon ** ((1 - 2.0**-i) / (1 - 2.0**-updates)) for i in range(1, updates)], horizon)
 
 
-def paper_design_grid(horizon: int, batches: int | None = None) -> StaticGrid:
+def paper_design_grid(horizon: int, updates: int | None = None) -> StaticGrid:
     """The grid of Algorithm 5: T_1 = √T, T_2 = 2√T, T_i = T^(1-2^-(i-1)), with M = ⌈log log T⌉ + 1 batches.
 
     For any other M ≥ 3 the exponents are scaled as in :func:`paper_grid`, T_i = T^((1-2^-(i-1))/(1-2^-(M-1))); with two
@@ -121,65 +165,56 @@ def paper_design_grid(horizon: int, batches: int | None = None) -> StaticGrid:
     >>> paper_design_grid(10_000).ends
     (100, 200, 1000, 3162, 10000)
     """
-    if batches is None:
-        batches = min(loglog_batches(horizon) + 1, horizon)
+    if updates is None:
+        updates = min(loglog_batches(horizon) + 1, horizon)
         scale = 1.0
     else:
-        _check_batches(horizon, batches)
-        if batches <= 2:
-            return paper_grid(horizon, batches)
-        scale = 1.0 / (1 - 2.0 ** -(batches - 1))
-    ends = [horizon ** (scale * (1 - 2.0 ** -max(1, i - 1))) * (2 if i == 2 else 1) for i in range(1, batches)]
+        _check(horizon, updates)
+        if updates <= 2:
+            return paper_grid(horizon, updates)
+        scale = 1.0 / (1 - 2.0 ** -(updates - 1))
+    ends = [horizon ** (scale * (1 - 2.0 ** -max(1, i - 1))) * (2 if i == 2 else 1) for i in range(1, updates)]
     return _rounded(ends, horizon)
 
 
-def geometric_grid(horizon: int, batches: int, *, first: int | None = None) -> StaticGrid:
+def geometric_grid(horizon: int, updates: int, *, first: int | None = None) -> StaticGrid:
     """Batch ends in a geometric progression from ``first`` (by default √T, or less if the batches need it) to T.
 
     >>> geometric_grid(10_000, 3).ends
     (100, 1000, 10000)
     """
-    _check_batches(horizon, batches)
-    if batches == 1:
+    _check(horizon, updates)
+    if updates == 1:
         return StaticGrid(ends=(horizon,))
-    begin = math.sqrt(horizon) if first is None else float(whole("first", first, high=horizon - batches + 1))
-    ratio = (horizon / begin) ** (1.0 / (batches - 1))
-    return _rounded([begin * ratio**i for i in range(batches - 1)], horizon)
+    begin = math.sqrt(horizon) if first is None else float(whole("first", first, high=horizon - updates + 1))
+    ratio = (horizon / begin) ** (1.0 / (updates - 1))
+    return _rounded([begin * ratio**i for i in range(updates - 1)], horizon)
 
 
-def doubling_grid(horizon: int, batches: int | None = None) -> StaticGrid:
+def doubling_grid(horizon: int, updates: int | None = None) -> StaticGrid:
     """Batch ends 2, 4, 8, … up to T; for a given number of batches the grid of :func:`paper_grid`.
 
     >>> doubling_grid(100).ends
     (2, 4, 8, 16, 32, 64, 100)
     """
     whole("horizon", horizon, low=2)
-    if batches is not None:
-        return paper_grid(horizon, batches)
+    if updates is not None:
+        return paper_grid(horizon, updates)
     return StaticGrid(ends=(*(2**i for i in range(1, horizon.bit_length()) if 2**i < horizon), horizon))
 
 
-def growing_grid(horizon: int, batches: int) -> StaticGrid:
+def growing_grid(horizon: int, updates: int) -> StaticGrid:
     """Batches of lengths q, q², …, q^M, with q such that they add up to T.
 
     >>> growing_grid(1000, 3).ends
     (9, 102, 1000)
     """
-    _check_batches(horizon, batches)
+    _check(horizon, updates)
     low, high = 1.0, float(horizon)
     for _ in range(200):  # bisection, to the last bit
         ratio = (low + high) / 2.0
-        low, high = (ratio, high) if sum(ratio**i for i in range(1, batches + 1)) < horizon else (low, ratio)
-    return _rounded([sum(low**i for i in range(1, m + 1)) for m in range(1, batches)], horizon)
-
-
-def custom_grid(ends: Sequence[int]) -> StaticGrid:
-    """Your own batch ends, strictly increasing; the last is the horizon.
-
-    >>> custom_grid([100, 500, 1000]).batches
-    3
-    """
-    return StaticGrid(ends=tuple(ends))
+        low, high = (ratio, high) if sum(ratio**i for i in range(1, updates + 1)) < horizon else (low, ratio)
+    return _rounded([sum(low**i for i in range(1, m + 1)) for m in range(1, updates)], horizon)
 
 
 def warm_start(grid: StaticGrid, dim: int) -> StaticGrid:
@@ -209,6 +244,6 @@ def _rounded(ends: list[float], horizon: int) -> StaticGrid:
     return StaticGrid(ends=(*rounded, horizon))
 
 
-def _check_batches(horizon: int, batches: int) -> None:
+def _check(horizon: int, updates: int) -> None:
     whole("horizon", horizon, low=2)
-    whole("batches", batches, high=horizon)
+    whole("updates", updates, high=horizon)

@@ -1,226 +1,340 @@
-"""What every learner is: the only maker of policies, with a clock that says when the next one is due."""
+"""What every learner is: settings, from which it is composed of a rule, a clock and statistics."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from rareswitch.contexts import ContextSets
-from rareswitch.errors import BatchError, ParameterError, ShapeError, UnsuitableError
-from rareswitch.learner.feedback import Feedback, Summary
-from rareswitch.policy import Decisions, Policy
+from rareswitch.errors import BatchError, ParameterError
+from rareswitch.learner.clocks import Clock
+from rareswitch.learner.forecast import Ahead, lengths
+from rareswitch.learner.rows import Rows, chosen_arms
+from rareswitch.learner.rule import Ended, Rule, SumsRule
+from rareswitch.learner.settings import about, check_settings, count, setting
+from rareswitch.learner.state import Batch, State
+from rareswitch.learner.statistics import OneModel
+from rareswitch.learner.summary import Sample, Summary, added
+from rareswitch.policy import Decisions
 from rareswitch.stats import Stats
-from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets, unit_ball, whole
+from rareswitch.validation import BoolArray, FloatArray, Sets, context_sets, number, unit_ball
 
 
+class Parts(NamedTuple):
+    """What a learner is made of."""
+
+    #: Makes a policy of sums.
+    rule: Rule
+    #: Says when.
+    clock: Clock
+    #: Says what is summed.
+    statistics: OneModel
+
+
+@dataclass(frozen=True, kw_only=True)
 class Learner(ABC):
-    """Makes one frozen policy after the other.
+    """The only maker of policies. A learner is its settings; what it has learned is a :class:`State`.
 
-    The loop around it is always the same: ``policy`` decides; ``due`` says, from features alone, after how many of
-    these decisions the next one is due; ``summarize`` turns their feedback into sums; ``next`` makes the next policy.
+    The loop is always the same: ``state.policy`` decides; ``due`` says, from features alone, after how many of these
+    decisions the next one is due; ``summarize`` turns what came into sums; ``next`` makes the next state.
     """
 
+    #: What it is called on the command line.
     name: ClassVar[str]
-    """What it is called on the command line."""
+    #: What it does, on one line.
+    text: ClassVar[str]
+    #: How many policies it deploys.
+    adaptivity: ClassVar[str]
+    #: Its bound, up to logarithmic factors, and for which contexts.
+    regret: ClassVar[str]
+    #: Whether its contexts must have a length of at most 1.
     in_unit_ball: ClassVar[bool] = True
-    """Whether its contexts must have a length of at most 1."""
 
-    def __init__(self, *, dim: int, arms: int, horizon: int) -> None:
-        self.dim = whole("dim", dim)
-        self.arms = whole("arms", arms)
-        """The most arms in a set."""
-        self.horizon = whole("horizon", horizon, low=2)
-        self.policy: Policy
-        """The frozen policy that makes the decisions from ``start`` on."""
-        self.start: int = 0
-        self.stop: int = self.horizon
-        """Where the policy retires at the latest."""
-        self.updates = 1
-        """Policies deployed so far, the first included: the paper's measure of adaptivity."""
-        self.done = False
-        """Whether the run is over."""
-        self.agents = 1
-        """How many decisions are made at a time; a policy stays until all of them are."""
+    dim: int = field(metadata=about("features of an arm, d", count()))
+    arms: int | None = setting(None, "most arms in a set, K; any number by default", count())
+    horizon: int | None = setting(None, "decisions in all, T; not known by default", count(low=2))
 
-    @property
-    def fixed_ends(self) -> bool:
-        """Whether each policy retires at ``stop``, whatever it sees until then."""
-        return True
+    def __post_init__(self) -> None:
+        check_settings(self)
+        object.__setattr__(self, "parts", self.compose())
+        ends = self.clock.horizon
+        if self.horizon is not None and ends is not None and ends != self.horizon:
+            raise ParameterError(f"the grid ends at {ends} where the horizon is {self.horizon}.")
 
-    @property
+    parts: Parts = field(init=False, repr=False, compare=False)
+
     @abstractmethod
-    def settings(self) -> str:
-        """All that tells this learner's runs from those of another, on one line."""
+    def compose(self) -> Parts:
+        """Rule, clock and statistics, of checked settings."""
 
-    def act_together(self, agents: int) -> None:
-        """Let so many agents act at each time step, all with the same policy (concurrent learning).
+    @property
+    def clock(self) -> Clock:
+        """When the next policy is due."""
+        return self.parts.clock
 
-        A policy that is due within a step of ``agents`` decisions comes at the step's end, so each change costs at most
-        ``agents`` decisions by an old policy.
-        """
-        if whole("agents", agents) > self.horizon:
-            raise ParameterError(
-                f"there are {agents} agents for {self.horizon} decisions, so not even one step is whole. Use at most "
-                f"{self.horizon}."
-            )
-        if self.start or self.done:
-            raise BatchError("agents come together before a run begins; this learner is in the middle of one.")
-        self._act_together(agents)
-        self.agents = agents
+    def begin(self) -> State:
+        """The state before the first decision."""
+        made, sums = self.parts.rule.first(), self.parts.statistics.zero()
+        return State(learner=self.name, policy=made.policy, ahead=self.clock.begin(), sums=sums, kept=made.kept)
 
-    def _act_together(self, agents: int) -> None:
-        """Make ready for so many decisions at a time."""
-        raise UnsuitableError(
-            f"{self.name} learns at the ends of batches, which agents can share: use collaborate(agents={agents}). "
-            "Steps of many agents are for learners that change when they have seen enough, such as oful."
-        )
+    def check(self, sets: Sets) -> None:
+        """Refuse sets that this learner is not made for."""
+        if sets.contexts.shape[2] != self.dim:
+            raise BatchError(f"this learner is for {self.dim} features; got {sets.contexts.shape[2]}.")
+        if self.arms is not None and sets.contexts.shape[1] > self.arms:
+            raise BatchError(f"this learner was made for at most {self.arms} arms; got {sets.contexts.shape[1]}.")
+        if self.in_unit_ball:
+            unit_ball(sets)
+
+    def check_chosen(self, features: FloatArray) -> None:
+        """Refuse chosen vectors (n, d) that this learner is not made for, where their sets are not there."""
+        Learner.check(self, Sets(features[:, None, :], np.ones((len(features), 1), dtype=np.bool_), False))
+
+    def sample_size(self, state: State) -> int:
+        """How many context sets of the current batch the next policy needs; the rest need not be kept."""
+        size = self.parts.rule.sample_size(state.updates, state.ahead)
+        return max(size, 1000) if self.clock.needs_width and size == 0 else size
 
     def due(
-        self, contexts: Any, decisions: Decisions, summary: Summary | None = None, *, alive: Any = None
+        self, state: State, contexts: Any, decisions: Decisions, summary: Summary | None = None, *, alive: Any = None
     ) -> int | None:
-        """After how many of these decisions the next policy is due; None if it is not, or not before ``stop``.
+        """After how many of these decisions the next policy is due; None if it is not, or not before ``state.stop``.
 
         Parameters
         ----------
         contexts, decisions, alive
-            What the current policy decided next, none past ``stop``: contexts (n, K, d) with their mask (n, K).
+            What the current policy decided next: contexts (n, K, d) with their mask (n, K).
         summary
             What it decided before, if anything.
         """
+        self._check_state(state)
         sets = context_sets(contexts, alive)
-        arms = np.atleast_1d(np.asarray(decisions.arms))
-        if arms.shape != (len(sets.contexts),):
-            raise ShapeError(f"{len(sets.contexts)} context sets were given for {len(arms)} decisions.")
-        return self._due(sets, arms, summary)
+        arms = chosen_arms(sets, decisions)
+        if not self.clock.looks:
+            return None
+        statistics = self.parts.statistics
+        progress = statistics.progress(state.sums, state.kept, None if summary is None else summary.stats)
+        features = sets.contexts[np.arange(len(arms)), arms]
+        return self.clock.due(progress, features, statistics.taught(state.policy, sets))
 
-    def check(self, sets: Sets) -> None:
-        """Refuse sets that this learner is not made for."""
-        if self.in_unit_ball:
-            unit_ball(sets)
+    def overdue(self, state: State, summary: Summary) -> str | None:
+        """Why the policy after these decisions should have come before; None if it need not have."""
+        if not self.clock.looks:
+            planned, came = state.ahead[0], summary.decided
+            return f"{came} decisions came where {planned} were planned" if came > planned else None
+        return self.clock.overdue(self.parts.statistics.progress(state.sums, state.kept, summary.stats))
 
-    def _due(self, sets: Sets, arms: IntArray, summary: Summary | None) -> int | None:
-        return None
+    def summarize(
+        self, state: State, rows: Rows, *, window: float | None = None, now: float | np.datetime64 | None = None
+    ) -> Summary:
+        """What this learner needs of some decisions of one policy of the run. Changes nothing.
 
-    def summarize(self, feedback: Feedback) -> Summary:
-        """What this learner needs of a stretch of decisions of the current policy. Changes nothing."""
-        count = len(feedback.arms)
-        if self.done:
-            raise BatchError("this run is over: its last batch has been learned from.")
-        if feedback.policy_id != self.policy.id:
-            raise BatchError(
-                f"these decisions are of policy {feedback.policy_id[:12]}…, the current one is {self.policy.id[:12]}…: "
-                "they belong to another learner, or to a batch that was learned from already."
-            )
-        if feedback.first < self.start or feedback.first + count > self.stop:
-            raise BatchError(
-                f"policy {self.updates} makes the decisions {self.start} to {self.stop - 1}; got {feedback.first} to "
-                f"{feedback.first + count - 1}."
-            )
-        sets = feedback.sets
-        if sets.contexts.shape[2] != self.dim:
-            raise BatchError(f"this learner is for {self.dim} features; got {sets.contexts.shape[2]}.")
-        if sets.contexts.shape[1] > self.arms:
-            raise BatchError(f"this learner was made for at most {self.arms} arms; got {sets.contexts.shape[1]}.")
-        self.check(sets)
-        return Summary(
-            start=feedback.first,
-            stop=feedback.first + count,
-            policy_id=feedback.policy_id,
-            stats=self._stats(feedback),
-            sample=self._sample(feedback),
-        )
-
-    def next(self, summary: Summary) -> Policy:
-        """Retire the policy: learn from all its decisions and make the next. At the horizon nothing changes hands."""
-        if self.done:
-            raise BatchError("this run is over: its last batch has been learned from.")
-        if summary.policy_id != self.policy.id:
-            raise BatchError(
-                f"this summary is of policy {summary.policy_id[:12]}… and the current one is {self.policy.id[:12]}…: "
-                "it belongs to another learner, or to a batch that was learned from already."
-            )
-        if summary.start != self.start:
-            raise BatchError(
-                f"policy {self.updates} makes the decisions from {self.start} on, all of which are needed; got "
-                f"{summary.start} to {summary.stop - 1}."
-            )
-        self._check_due(summary)
-        if summary.stop == self.horizon:
-            self.done = True
-            return self.policy
-        self.policy = self._learn(summary)
-        self.updates += 1
-        self.start = summary.stop
-        self.stop = self._next_stop(summary)
-        return self.policy
-
-    def _check_due(self, summary: Summary) -> None:
-        """Refuse a summary that ends where the policy does not retire."""
-        if summary.stop != self.stop:
-            raise BatchError(
-                f"policy {self.updates} makes the decisions {self.start} to {self.stop - 1}, all of which are needed; "
-                f"got {summary.start} to {summary.stop - 1}."
-            )
-
-    def sampled(self, decisions: IntArray) -> BoolArray:
-        """Which of the current policy's decisions, by number (n,), the next one needs the context sets of."""
-        return np.zeros(len(decisions), dtype=np.bool_)
-
-    def statistics(self, decisions: IntArray, features: FloatArray, rewards: FloatArray) -> tuple[Stats, ...]:
-        """What ``summarize`` has as statistics, from a log of any of the current policy's decisions.
+        Rows may come in any order, and several times. Rows of an earlier policy, given again with the rewards that came
+        late, make a summary for ``next(…, late=[…])``: all rows of that batch, the old ones too.
 
         Parameters
         ----------
-        decisions, features, rewards
-            Their numbers (n,), chosen vectors (n, d) and rewards (n,).
+        window
+            An attribution window in seconds; rows then need ``times``. A decision younger than this at ``now`` waits,
+            even if its reward is known, and a reward that came later does not count (where ``reward_times`` tell): so
+            all decisions wait equally long, and fast rewards are not over-represented.
+        now
+            When the update is made, in seconds or as a datetime64; the latest time of the rows by default.
         """
-        if len(decisions) and (decisions.min() < self.start or decisions.max() >= self.stop):
+        self._check_state(state)
+        if not isinstance(rows, Rows):
+            raise BatchError(f"summarize takes Rows; got {type(rows).__name__}. Make them with Rows.of or Rows(…).")
+        current = rows.policy_id == state.policy.id and not state.done
+        position = state.updates - 1 if current else self._position(state, rows.policy_id)
+        if rows.sets is not None:
+            self.check(Sets(rows.sets.contexts, rows.sets.alive, False))
+        if len(rows) and (rows.sets is None or len(rows.sets) < len(rows)):
+            self.check_chosen(rows.features)
+        rows = rows.folded()
+        known = ~np.isnan(rows.rewards)
+        waiting = expired = np.zeros(0, dtype=np.bool_)
+        if window is not None:
+            waiting, expired = _outside(rows, number("window", window, low=0.0), now)
+            expired &= known & ~waiting
+            known &= ~waiting & ~expired
+        statistics, policy = self.parts.statistics, state.policy
+        counted, shown = statistics.halves(rows.ids, position + 1)
+        stats = statistics.zero()
+        if current or statistics.pooled:
+            used = known if counted is None else known & counted
+            at: Any = slice(None) if used.all() else used
+            every = rows.sets if rows.sets is not None and len(rows.sets) == len(rows) else None
+            sets = None if every is None else Sets(every.contexts[at], every.alive[at], False)
+            stats = statistics.of(policy, rows.features[at], rows.rewards[at], sets)
+        size = self.sample_size(state) if current else 0
+        sample = _sample(rows, size, shown) if size else None
+        masks = {"rewarded": known, "waiting": waiting, "expired": expired}
+        counts = {name: int(np.count_nonzero(mask)) for name, mask in masks.items()}
+        return Summary(policy_id=rows.policy_id, decided=len(rows), stats=stats, sample=sample, **counts)
+
+    def next(
+        self, state: State, summary: Summary, *, late: Sequence[Summary] = (), ahead: Ahead | None = None
+    ) -> State:
+        """The state after the current batch, which ends now, as it is. Nothing is changed; the old state stays valid.
+
+        Parameters
+        ----------
+        summary
+            Of all decisions of the current policy, fewer or more than were planned.
+        late
+            Summaries of earlier batches, each of all its rows: they replace what was counted of these batches where
+            policies rest on all decisions so far, and are only counted where a proof needs fresh batches.
+        ahead
+            The forecast: decisions to come in all, or of each batch to come; 0 ends the run. By default as planned.
+        """
+        self._check_state(state)
+        for one in (summary, *([late] if isinstance(late, Summary) else late)):
+            if not isinstance(one, Summary):
+                raise BatchError(f"next takes summaries, as summarize makes them of rows; got {type(one).__name__}.")
+        if isinstance(late, Summary):
+            raise BatchError("late must be a list of summaries; got a single one. Give it as late=[…].")
+        if state.done:
+            raise BatchError("this run is over: its last batch has been learned from. Begin a new one.")
+        if summary.policy_id != state.policy.id:
             raise BatchError(
-                f"policy {self.updates} makes the decisions {self.start} to {self.stop - 1}; got {decisions.min()} to "
-                f"{decisions.max()}."
+                f"this summary is of policy {summary.policy_id[:12]}… and the current one is {state.policy.id[:12]}…: "
+                "it belongs to another run, or to a batch that was learned from already (give that as late=[…])."
             )
-        if self.in_unit_ball and len(features):
-            unit_ball(Sets(features[:, None, :], np.ones((len(features), 1), dtype=np.bool_), False))
-        return self._count(decisions - self.start, features, rewards)
-
-    def keep(self, sets: ContextSets) -> ContextSets:
-        """What ``summarize`` has as a sample, from the sets of the decisions that ``sampled`` names."""
-        self.check(Sets(sets.contexts, sets.alive, False))
-        return self._kept(sets, self.policy.survivors(sets))
-
-    def _stats(self, feedback: Feedback) -> tuple[Stats, ...]:
-        """The statistics of a stretch, one for each linear model that the learner keeps."""
-        offsets = feedback.first - self.start + np.arange(len(feedback.arms))
-        return self._count(offsets, feedback.features, feedback.rewards)
-
-    def _count(self, offsets: IntArray, features: FloatArray, rewards: FloatArray) -> tuple[Stats, ...]:
-        """The statistics of decisions by their place after ``start``."""
-        return (Stats.of(features, rewards),)
-
-    def _sample(self, feedback: Feedback) -> ContextSets | None:
-        """The context sets of a stretch that are kept for what is learned from them."""
-        wanted = np.flatnonzero(self.sampled(feedback.first + np.arange(len(feedback.arms))))
-        return self._kept(*self._offered(feedback, wanted)) if len(wanted) else None
-
-    def _kept(self, offered: ContextSets, survivors: BoolArray) -> ContextSets:
-        """The sets with the arms that what is learned from them needs."""
-        return ContextSets(offered.contexts, survivors)
-
-    def _offered(self, feedback: Feedback, kept: IntArray) -> tuple[ContextSets, BoolArray]:
-        """Those sets of a stretch as they were offered, and which of their arms the policy's eliminations leave."""
-        offered = ContextSets(feedback.sets.contexts[kept], feedback.sets.alive[kept])
-        survivors = self.policy.survivors(offered)
-        if (survivors.sum(axis=1) != feedback.survivors[kept]).any():
+        dims, *others = ([s.dim for s in sums] for sums in (self.parts.statistics.zero(), summary.stats, state.sums))
+        if any(found != dims for found in others):
+            raise BatchError(f"these sums were made by a learner with other features than {self!r:.200}.")
+        if not summary.rewarded:
+            open_ones = f" The window of {summary.waiting} of them is still open." if summary.waiting else ""
             raise BatchError(
-                "the policy decided between other arms than these contexts offer: was the mask of living arms that "
-                "decide was given left out of the feedback?"
+                f"none of the {summary.decided} decisions of this batch has a reward: there is nothing to learn from."
+                f"{open_ones} Wait until rewards are there; the current policy can go on."
             )
-        return offered, survivors
+        past, sums = self._with_late(state, late)
+        moved = sum(new.decided - old.decided for new, old in zip(past, state.past, strict=True))
+        start, updates = state.start + moved + summary.decided, state.updates
+        if not self.clock.steps:
+            past = (*past, self._batch(summary))
+        sums = added(sums, summary.stats)
+        planned = state.ahead[1:]
+        if ahead is not None:
+            coming = lengths(ahead, start=start, left=self.clock.left(planned, start, ahead))
+        else:
+            coming = self.clock.ahead(planned, batch=updates + 1, start=start, width=1.0)
+        over = replace(state, start=start, ahead=(), past=past, sums=sums)
+        if not coming:
+            return over
+        made = self.parts.rule.next(Ended(state=state, start=start, batch=summary, sums=sums, ahead=coming))
+        if self.clock.needs_width and ahead is None:
+            coming = self.clock.ahead(planned, batch=updates + 1, start=start, width=made.width)
+        policy = made.policy
+        if policy.id in {state.policy.id, *(batch.policy_id for batch in past)}:
+            policy = replace(policy, edition=updates)  # so that the rows of the two batches can be told apart
+        notes = (*state.notes, made.note) if made.note else state.notes
+        return replace(over, policy=policy, updates=updates + 1, ahead=coming, kept=made.kept, notes=notes)
 
-    @abstractmethod
-    def _learn(self, summary: Summary) -> Policy:
-        """The next policy."""
+    def after_steps(self, state: State, *, sums: tuple[Stats, ...], decided: int, changes: int) -> State:
+        """The state after steps that were compiled: ``changes`` policies retired within ``decided`` decisions.
 
-    @abstractmethod
-    def _next_stop(self, summary: Summary) -> int:
-        """Where the policy just made retires at the latest; called after it and ``updates`` are in place."""
+        For learners that change at every step, whose policies are a function of their sums.
+        """
+        start, updates = state.start + decided, state.updates + changes
+        ahead = self.clock.ahead((), batch=updates, start=start, width=1.0)
+        if not ahead:
+            return replace(state, updates=updates - 1, start=start, ahead=ahead, sums=sums)
+        assert isinstance(self.parts.rule, SumsRule)
+        policy, _, kept, _ = self.parts.rule.resumed(sums, start)
+        return replace(state, policy=policy, updates=updates, start=start, ahead=ahead, sums=sums, kept=kept)
+
+    def holds(self, state: State) -> str:
+        """What is known of the regret of this run, given the batches it had."""
+        came = tuple(batch.decided for batch in state.past)
+        free = self.clock.looks or self.clock.needs_width or self.clock.horizon is None
+        planned = came if free else self._planned(len(came))
+        if came == planned:
+            return f"regret {self.regret}" if self.regret != "none" else "no bound is known"
+        return (
+            f"The batches were not those planned ({', '.join(map(str, came))} decisions for "
+            f"{', '.join(map(str, planned))}), for which the regret is {self.regret}. {self._off_plan(state)}"
+        )
+
+    def _planned(self, count: int) -> tuple[int, ...]:
+        """How long the first ``count`` batches were to be at the beginning, fewer if there were to be fewer."""
+        found: list[int] = []
+        ahead = self.clock.begin()
+        while ahead and len(found) < count:
+            found.append(ahead[0])
+            ahead = self.clock.ahead(ahead[1:], batch=len(found) + 1, start=sum(found), width=1.0)
+        return tuple(found)
+
+    def _off_plan(self, state: State) -> str:
+        return "No rate is proved for other batches."
+
+    def _check_state(self, state: State) -> None:
+        if not isinstance(state, State):
+            raise BatchError(f"a state is what begin, next and state_from_bytes return; got {type(state).__name__}.")
+        if state.learner != self.name:
+            raise BatchError(f"this state is of {state.learner}, and the learner is {self.name}.")
+        if state.policy.dim != self.dim:
+            raise BatchError(f"this state is of {state.policy.dim} features, and the learner is for {self.dim}.")
+
+    def _position(self, state: State, policy_id: str) -> int:
+        """Which of the batches that were learned from is of this policy."""
+        for position, batch in enumerate(state.past):
+            if batch.policy_id == policy_id:
+                return position
+        raise BatchError(
+            f"these decisions are of policy {policy_id[:12]}…, which this run never had; the current one is "
+            f"{state.policy.id[:12]}…"
+            + (", and the run is over." if state.done else ".")
+            + (" A learner that is updated at every step does not tell batches apart." if self.clock.steps else "")
+        )
+
+    def _with_late(self, state: State, late: Sequence[Summary]) -> tuple[tuple[Batch, ...], Any]:
+        """The past and the sums of the run, with earlier batches as they are known now."""
+        past = list(state.past)
+        for summary in late:
+            if summary.policy_id == state.policy.id:
+                raise BatchError("late is for earlier batches, and this is the current one: give it as the summary.")
+            position = self._position(state, summary.policy_id)
+            if past[position] is not state.past[position]:
+                raise BatchError(f"late has batch {position + 1} twice. Add the parts of a batch first: late=[a + b].")
+            old = past[position]
+            if summary.decided < old.decided or summary.rewarded < old.rewarded:
+                raise BatchError(
+                    f"batch {position + 1} was learned from with {old.decided} decisions, {old.rewarded} of them "
+                    f"rewarded; these rows have {summary.decided} and {summary.rewarded}. A batch's rows, given again, "
+                    "replace what was counted: give all of them, the old and the late ones."
+                )
+            unused = replace(old, late=summary.rewarded - old.rewarded)
+            past[position] = self._batch(summary) if self.parts.statistics.pooled else unused
+        if not late or not self.parts.statistics.pooled:
+            return tuple(past), state.sums
+        return tuple(past), reduce(added, (batch.stats for batch in past))
+
+    def _batch(self, summary: Summary) -> Batch:
+        """What is remembered of a batch: its own sums only where they may be replaced."""
+        stats = summary.stats if self.parts.statistics.pooled else ()
+        return Batch(policy_id=summary.policy_id, decided=summary.decided, rewarded=summary.rewarded, stats=stats)
+
+
+def _sample(rows: Rows, size: int, shown: BoolArray | None) -> Sample | None:
+    """The sampled sets of rows, of those that ``shown`` has."""
+    if rows.sets is None or rows.places is None:
+        return None
+    at = np.arange(len(rows.places)) if shown is None else np.flatnonzero(shown[rows.places])
+    return Sample.of(size, rows.ids[rows.places[at]], rows.sets, at) if len(at) else None
+
+
+def _outside(rows: Rows, window: float, now: float | np.datetime64 | None) -> tuple[BoolArray, BoolArray]:
+    """Which decisions are younger than the window, and which rewards came after it."""
+    if rows.times is None:
+        raise ParameterError("an attribution window needs to know when decisions were made: give the rows their times.")
+    if isinstance(now, np.datetime64):
+        now = np.nan if np.isnat(now) else float(now.astype("datetime64[us]").astype(np.int64) / 1e6)
+    moment = rows.times.max(initial=-np.inf) if now is None else number("now", now, low=-np.inf)
+    waiting = np.asarray(moment - rows.times < window)
+    if rows.reward_times is None:
+        return waiting, np.zeros(len(rows), dtype=np.bool_)
+    return waiting, np.asarray(rows.reward_times - rows.times > window)

@@ -1,60 +1,66 @@
 """LinUCB (Li et al. 2010, Chu et al. 2011), updated at every step or stale on any grid."""
 
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
-import numpy as np
-
-from rareswitch.learner.clocks import EveryStep
-from rareswitch.learner.kernels import walk_optimist
-from rareswitch.learner.pooled import PooledLearner
-from rareswitch.learner.walking import Walk, Walker
-from rareswitch.linalg import inverse_root, log_growth
+from rareswitch.learner.grids import Grid, geometric_grid
+from rareswitch.learner.interval_learner import GridLearner, IntervalLearner
+from rareswitch.learner.learner import Parts
+from rareswitch.learner.rule import Made, OneModelRule
+from rareswitch.linalg import log_growth
 from rareswitch.policy import Optimistic, Policy
-from rareswitch.validation import FloatArray, Sets
+from rareswitch.stats import Stats
+
+#: Batches of a stale learner.
+USUAL_UPDATES = 8
 
 
-class LinUCB(PooledLearner, Walker):
+class Optimism(OneModelRule):
+    """The arm whose confidence interval, of all decisions so far, reaches highest."""
+
+    def resumed(self, sums: tuple[Stats, ...], start: int) -> Made:
+        (total,) = sums
+        precision, ridge = self.statistics.precision(total.gram), self.level.ridge
+        alpha = self.level.multiplier(log_growth(precision, ridge))
+        sampler = Optimistic.of(total.estimate(ridge=ridge), precision, alpha)
+        return Made(Policy(dim=total.dim, sampler=sampler))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinUCB(IntervalLearner):
     """Plays the arm whose confidence interval reaches highest; regret d√T·log T when updated at every step.
 
-    On a grid (``clock=geometric_grid(…)``) it is the *stale* LinUCB of practice, which has no bound: within a batch its
-    optimism repeats itself.
-
-    >>> learner = LinUCB(dim=5, arms=10, horizon=1000, noise=0.5)
-    >>> learner.stop                    # of the first policy: it makes one decision
+    >>> LinUCB(dim=5, arms=10, horizon=1000, noise=0.5).begin().stop     # the first policy makes one decision
     1
     """
 
     name: ClassVar[str] = "linucb"
+    text: ClassVar[str] = "the arm whose interval reaches highest, updated every step"
+    adaptivity: ClassVar[str] = "T"
+    regret: ClassVar[str] = "d√T, adversarial"
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.walks = isinstance(self.clock, EveryStep)
+    def compose(self) -> Parts:
+        return self.by_sums(Optimism)
 
-    def _make_policy(self) -> Policy:
-        level = self.confidence
-        estimate = self.total.estimate(ridge=level.ridge)
-        sampler = Optimistic.of(estimate, self.precision(), level.multiplier(log_growth(self.precision(), level.ridge)))
-        return Policy(dim=self.dim, sampler=sampler)
 
-    def walk(self, sets: Sets, rewards: FloatArray, *, changes: int) -> Walk:
-        steps = min(len(sets.contexts), changes)
-        arms = np.empty(steps, dtype=np.int64)
-        gram, moment = self.total.gram.copy(), self.total.moment.copy()
-        level = self.confidence
-        walk_optimist(
-            sets.contexts[:steps],
-            sets.alive[:steps],
-            rewards[:steps],
-            inverse_root(self.precision()),
-            self.total.estimate(ridge=level.ridge),
-            gram,
-            moment,
-            log_growth(self.precision(), level.ridge),
-            -1.0 if level.fixed is None else level.fixed,
-            2.0 * np.log(1.0 / level.delta),
-            level.noise,
-            np.sqrt(level.ridge) * level.norm,
-            arms,
-        )
-        self._walked(steps, gram, moment, rewards[np.arange(steps), arms])
-        return Walk(arms, None)
+@dataclass(frozen=True, kw_only=True)
+class StaleLearner(GridLearner):
+    """A learner of practice, which was made to be updated at every step and is updated by batch."""
+
+    adaptivity: ClassVar[str] = "updates (8)"
+    regret: ClassVar[str] = "none"
+
+    def default_grid(self) -> Grid:
+        return geometric_grid(self.horizon, min(self.horizon, USUAL_UPDATES) if self.updates is None else self.updates)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StaleLinUCB(StaleLearner, LinUCB):
+    """LinUCB of practice, updated by batch; it has no bound: within a batch its optimism repeats itself.
+
+    >>> StaleLinUCB(dim=5, arms=10, horizon=10_000, updates=3).clock.ends
+    (100, 1000, 10000)
+    """
+
+    name: ClassVar[str] = "stale-linucb"
+    text: ClassVar[str] = "LinUCB on a grid, geometric by default"

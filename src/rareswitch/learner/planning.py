@@ -6,31 +6,31 @@ from dataclasses import dataclass
 import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.learner.evidence import Posterior
 from rareswitch.learner.kernels import best_columns
+from rareswitch.learner.posterior import Posterior
 from rareswitch.linalg import half_power, inverse_root
 from rareswitch.rng import normals
 from rareswitch.validation import BoolArray, FloatArray, IntArray, read_only
 
+#: Multiples of the posterior's spread at which parameters may be drawn; 0 is greedy play.
 SCALES = (0.0, 0.15, 0.3, 0.5, 0.7, 1.0, 1.4)
-"""Multiples of the posterior's spread at which parameters may be drawn; 0 is greedy play."""
+#: Parameters that the look-ahead tries out. With 64, a mistake of one chance in a hundred goes unseen, and may last.
 TRUTHS = 512
-"""Parameters that the look-ahead tries out. With 64, a mistake of one chance in a hundred goes unseen, and may last."""
+#: The most entries of their precision matrices: with many features there are fewer truths, at least 64.
 TRUTH_NUMBERS = 1 << 19
-"""The most entries of their precision matrices: with many features there are fewer truths, at least 64."""
 DRAWS = 64
+#: Batches of the look-ahead, of which the last stands for all that remain: they are played as one.
 STAGES = 5
-"""Batches of the look-ahead, of which the last stands for all that remain: they are played as one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """One amount of exploration and what it is expected to cost."""
 
+    #: Multiple of the belief's spread in the next batch.
     scale: float
-    """Multiple of the belief's spread in the next batch."""
+    #: Expected regret of all decisions to come, if every batch after the next is greedy.
     cost: float
-    """Expected regret of all decisions to come, if every batch after the next is greedy."""
 
 
 def plan(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], seed: int, update: int) -> Plan:
@@ -102,10 +102,10 @@ class Stage:
     """Context sets (n, K, d) on which all truths (J, d) play."""
 
     sets: ContextSets
+    #: (n, K, J) what each arm pays if each of the truths holds; −∞ for an arm that is not there.
     values: FloatArray
-    """(n, K, J) what each arm pays if each of the truths holds; −∞ for an arm that is not there."""
+    #: (n, J)
     best: FloatArray
-    """(n, J)"""
 
     @classmethod
     def of(cls, sets: ContextSets, truths: FloatArray) -> "Stage":

@@ -14,8 +14,8 @@ class Recommendation:
     learner: str
     updates: int
     reason: str
+    #: The batched algorithm of the paper with the best regret bound, for those who need one.
     proven: str
-    """The batched algorithm of the paper with the best regret bound, for those who need one."""
     proven_updates: int
     proven_reason: str
 
@@ -37,35 +37,29 @@ def recommend(*, dim: int, arms: int, horizon: int, updates: int = 8) -> Recomme
     whole("arms", arms)
     whole("horizon", horizon, low=2)
     updates = min(whole("updates", updates), horizon)
-    proven, batches, why = _best_bound(dim, arms, horizon)
-    return Recommendation(
-        learner="foresight",
-        updates=updates,
-        reason="it plans its exploration, has nothing to tune, and leads those with so few policies in the contest.",
-        proven=proven,
-        proven_updates=batches,
-        proven_reason=why,
-    )
-
-
-def _best_bound(dim: int, arms: int, horizon: int) -> tuple[str, int, str]:
-    """The algorithm of the batched family with the best regret bound, its batches, and why."""
-    batches = loglog_batches(horizon)
-    if math.log(horizon) >= dim:
-        reason = (
-            f"T = {horizon} is at least exp(d) = {math.exp(dim):.0f}: BatchLinUCB-KW is already optimal up to "
-            "logarithms and has no design to learn."
-        )
-        return "batch-linucb-kw", batches, reason
     growth = {
         "batch-linucb": math.sqrt(dim * arms),
         "batch-linucb-kw": float(dim),
         "batch-linucb-dg-certified": math.sqrt(dim * max(1.0, math.log2(dim))),
     }
-    best = min(growth, key=lambda name: growth[name])
-    reason = (
-        f"T = {horizon} is below exp(d). Up to constants and logarithms of T the regret bounds are √T times "
-        f"√(dK) = {growth['batch-linucb']:.1f} for uniform play, d = {dim} for the G-optimal design of each set and "
-        f"√(d log d) = {growth['batch-linucb-dg-certified']:.1f} for a learned design."
+    if math.log(horizon) >= dim:
+        proven = "batch-linucb-kw"
+        why = (
+            f"T = {horizon} is at least exp(d) = {math.exp(dim):.0f}: BatchLinUCB-KW is already optimal up to "
+            "logarithms and has no design to learn."
+        )
+    else:
+        proven = min(growth, key=lambda name: growth[name])
+        why = (
+            f"T = {horizon} is below exp(d). Up to constants and logarithms of T the regret bounds are √T times "
+            f"√(dK) = {growth['batch-linucb']:.1f} for uniform play, d = {dim} for the G-optimal design of each set "
+            f"and √(d log d) = {growth['batch-linucb-dg-certified']:.1f} for a learned design."
+        )
+    return Recommendation(
+        learner="foresight",
+        updates=updates,
+        reason="it plans its exploration, has nothing to tune, and leads those with so few policies in the contest.",
+        proven=proven,
+        proven_updates=loglog_batches(horizon) + (proven == "batch-linucb-dg-certified"),
+        proven_reason=why,
     )
-    return best, batches + (best == "batch-linucb-dg-certified"), reason

@@ -1,18 +1,28 @@
 """SupLinRel (Auer 2002), updated at every step."""
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.confidence import Confidence, ConfidenceMode
+from rareswitch.confidence import Intervals
 from rareswitch.errors import ParameterError
-from rareswitch.learner.suplinucb import SupLinUCB
+from rareswitch.learner.settings import setting
+from rareswitch.learner.suplinucb import OptimisticLayers, SupLinUCB
 from rareswitch.linalg import lower_triangular
 from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray, number, whole
+from rareswitch.validation import FloatArray
 
 
+class TruncatedLayers(OptimisticLayers):
+    """Layers that leave directions out of their estimates in which they know little."""
+
+    def model(self, layer: int, stats: Stats) -> tuple[FloatArray, ...]:
+        return truncated(stats, self.level.multiplier, self.settings.norm)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SupLinRel(SupLinUCB):
     """SupLinUCB's ancestor, whose layers estimate by truncated least squares; regret √(dT)·log factors.
 
@@ -24,50 +34,23 @@ class SupLinRel(SupLinUCB):
     'suplinrel'
     """
 
+    ridge: None = setting(None, "none: it truncates instead")
+
     name: ClassVar[str] = "suplinrel"
+    text: ClassVar[str] = "layered truncated least squares, updated every step (Auer 2002); slow"
+    layered: ClassVar[type[OptimisticLayers]] = TruncatedLayers
 
-    def __init__(
-        self, *, norm: float = 1.0, noise: float = 1.0, ridge: float | None = None, **settings: object
-    ) -> None:
-        if ridge is not None:
-            raise ParameterError(f"suplinrel truncates in place of a ridge, and takes none; got ridge={ridge!r}.")
-        self.norm = number("norm", norm, low=0.0)
-        super().__init__(norm=norm, noise=noise, **settings)  # type: ignore[arg-type]
-        self.walks = False
-
-    def _intervals(
-        self,
-        mode: ConfidenceMode | float,
-        *,
-        dim: int,
-        arms: int,
-        horizon: int,
-        delta: float,
-        noise: float,
-        norm: float,
-        ridge: float,
-    ) -> Confidence:
-        whole("dim", dim)
-        delta = number("delta", delta, low=0.0, high=1.0, open_low=True)
-        tests = 2 * whole("arms", arms) * horizon / delta
-        if mode == "paper":
-            return Confidence(multiplier=math.sqrt(math.log(tests)), ridge=1.0, reason="the constants of Auer 2002")
-        if mode == "tight":
-            gamma = number("noise", noise, low=0.0) * math.sqrt(2.0 * math.log(tests * self._layers))
-            return Confidence(
-                multiplier=gamma, ridge=1.0, reason="sub-Gaussian noise, a union bound over arms and steps"
-            )
-        return super()._intervals(
-            mode, dim=dim, arms=arms, horizon=horizon, delta=delta, noise=noise, norm=norm, ridge=1.0
-        )
-
-    @property
-    def settings(self) -> str:
-        """All that tells this learner's runs from those of another, on one line."""
-        return f"{super().settings} norm={self.norm!r}"
-
-    def _model(self, layer: int, stats: Stats) -> tuple[FloatArray, ...]:
-        return truncated(stats, self.confidence.multiplier, self.norm)
+    def intervals(self) -> Intervals:
+        if self.ridge is not None:
+            raise ParameterError(f"suplinrel truncates in place of a ridge, and takes none; got ridge={self.ridge!r}.")
+        tests = 2 * self.arms * self.horizon / self.delta
+        if self.confidence == "paper":
+            return Intervals(multiplier=math.sqrt(math.log(tests)), ridge=1.0, reason="the constants of Auer 2002")
+        if self.confidence == "tight":
+            gamma = self.noise * math.sqrt(2.0 * math.log(tests * self.layers))
+            reason = "sub-Gaussian noise, a union bound over arms and steps"
+            return Intervals(multiplier=gamma, ridge=1.0, reason=reason)
+        return self.independent(batches=self.layers + 1, estimates=self.horizon, ridge=1.0)
 
 
 def truncated(stats: Stats, multiplier: float, norm: float) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -1,20 +1,8 @@
-"""From logs to the next policy: deployments on disk, logs in Parquet, and the update at a batch's end."""
+"""Logs in Parquet, and the update that learns from them."""
 
-from rareswitch.log.deployment import Deployment
-from rareswitch.log.parts import PartReport, read_part
 from rareswitch.log.schema import log_schema
-from rareswitch.log.update import Report, Update, find_parts, update
+from rareswitch.log.update import Update, find_parts, update
+from rareswitch.log.update_report import Earlier, UpdateReport
 from rareswitch.log.writer import LogWriter, write_part
 
-__all__ = [
-    "Deployment",
-    "LogWriter",
-    "PartReport",
-    "Report",
-    "Update",
-    "find_parts",
-    "log_schema",
-    "read_part",
-    "update",
-    "write_part",
-]
+__all__ = ["Earlier", "LogWriter", "Update", "UpdateReport", "find_parts", "log_schema", "update", "write_part"]

@@ -1,159 +1,170 @@
-"""Parts of a log, mapped on any engine and summed up in their order."""
+"""Parts of a log, mapped on any engine and reduced in their order."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from rareswitch.contexts import ContextSets
 from rareswitch.engine import Engine
 from rareswitch.errors import FileFormatError
-from rareswitch.learner import Learner
-from rareswitch.log.copies import Copies, joined, resolve
-from rareswitch.log.marks import PAGE, Marks
-from rareswitch.log.parts import PartReport, add, count_id, read_part
-from rareswitch.stats import Stats
-from rareswitch.validation import BoolArray, FloatArray
+from rareswitch.learner import Rows, Sample, Summary, sample_order
+from rareswitch.log.reading import SPARE, Counted, Gathered, Task, count_part, mark, read_part
+from rareswitch.log.schema import ROWS
+from rareswitch.store import Deployment
 
-_GATHERED = 1 << 23
-"""About how many numbers of rows of repeated decisions are held at a time."""
-_STRIDE = 1 << 20
-"""Decisions that are asked at a time whether they are sampled."""
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Kept:
-    """What is kept of a part's report: nothing that grows with its rows."""
-
-    rows: int
-    size: int
-    stats: tuple[Stats, ...]
-    used: int
-    unrewarded: int
-    outside: int
-    blocks: BoolArray
-    """Where in the batch its decisions lie, roughly."""
-    sets: dict[int, FloatArray]
+R = TypeVar("R")
+#: About how many hashes of ids are compared at a time.
+SWEEP = 1 << 22
+#: About how many numbers of rows with repeated ids are held at a time.
+GATHERED = 1 << 23
 
 
-class Reducer:
-    """Sums up parts in their order."""
+class Reduction:
+    """Reads a log in three steps: count the rows by policy, find repeated ids, sum."""
+
+    progress: Callable[[int, int], None] | None = None
 
     def __init__(
-        self, learner: Learner, paths: list[str], engine: Engine, progress: Callable[[int, int], None] | None
+        self, deployment: Deployment, files: list[str], engine: Engine, late: bool, window: float | None, now: Any
     ) -> None:
-        self.learner, self.paths, self.engine, self.progress = learner, paths, engine, progress
-        self.wanted_sets = sampled_sets(learner)
-        self.reports: list[_Kept] = []
-        """By part."""
-        self.held = Marks(learner.start, learner.stop)
-        self.twice = Marks(learner.start, learner.stop)
-        self.others: dict[str, int] = {}
-        self.surplus = self.conflicting = self.conflicting_rows = 0
-        self.agreed = self.agreed_unrewarded = 0
-        self.agreed_stats: list[tuple[Stats, ...]] = []
-        self.sets: dict[int, FloatArray] = {}
-        """Of decisions that occur more than once and agree."""
-        self.tasks, self.done = len(paths), 0
+        self.deployment, self.files, self.engine = deployment, files, engine
+        self.learner, self.state = deployment.learner, deployment.state
+        past = [batch.policy_id for batch in self.state.past]
+        self.known = {name: k for k, name in enumerate(dict.fromkeys([*past, self.state.policy.id]))}
+        # rows of two batches with one policy cannot be told apart
+        self.usable = {name for name in past if late and past.count(name) == 1} | {self.state.policy.id}
+        self.task = Task(learner=self.learner, state=self.state, known=self.known, window=window, now=now)
+        self.parts: list[Counted] = []
+        #: By policy.
+        self.rows: Counter[str] = Counter()
+        #: Rows of ids that occur more than once.
+        self.repeats = 0
+        self.summaries: dict[str, Summary] = {}
+        self._samples: list[Any] = []
+        #: Decisions whose rows contradict each other, by policy.
+        self.conflicting: Counter[str] = Counter()
+        self.conflicting_rows: Counter[str] = Counter()
+        #: Where the first of these are.
+        self.contradiction = ""
+        self._done, self._tasks = 0, 2 * len(files)
 
-    @property
-    def used(self) -> int:
-        return self.agreed + sum(report.used for report in self.reports)
+    def count(self) -> None:
+        """Count the rows of each policy."""
+        self.parts = [*self._map(count_part, self.task, self.files)]
+        for part in self.parts:
+            self.rows.update(part.policies)
+        few = frozenset(name for name in self.usable if self.rows[name] <= ROWS)
+        latest = max(part.latest for part in self.parts)
+        now = latest if self.task.now is None and np.isfinite(latest) else self.task.now
+        self.task = replace(self.task, gathered=few, summed=frozenset(self.usable - few), now=now)
 
-    @property
-    def unrewarded(self) -> int:
-        return self.agreed_unrewarded + sum(report.unrewarded for report in self.reports)
+    def find_repeats(self) -> None:
+        """Find the ids that occur more than once, of policies whose rows are too many to be gathered."""
+        many, table = self.task.summed, None
+        unsure = sorted(set[int]().union(*(self._unsure(name) for name in many)))
+        files = [self.files[k] for k in unsure]
+        sweeps = -(-sum(self.parts[k].policies[name] for k in unsure for name in many) // SWEEP)
+        self._tasks += sweeps * len(files)
+        for task in self._slices(sweeps):
+            hashes = np.concatenate([part.hashes for part in self._map(count_part, task, files)])
+            hashes.sort()
+            again = hashes[1:] == hashes[:-1]
+            if again.any():
+                twice = np.unique(hashes[1:][again])
+                table = mark(table, twice)
+                self.repeats += int(again.sum()) + len(twice)
+        self.task = replace(self.task, repeated=table)
 
-    def read(self) -> None:
-        """Read all parts, once."""
-        for report in self._map(self.paths):
-            self.twice.merge(report.twice)
-            self.twice.merge(self.held.merge(report.held))
-            for name, rows in report.others.items():
-                count_id(self.others, name, rows)
-            self.reports.append(self._kept(report))
+    def _unsure(self, name: str) -> set[int]:
+        """The parts in which a policy may have ids that occur twice: there, or there and in another part.
 
-    def leave_out_copies(self) -> None:
-        """Read again those parts that may hold decisions which occur more than once, and decide about these."""
-        windows = list(self._windows())
-        if not windows:
-            return
-        blocks = self.held.blocks(self.twice.everything())
-        affected = [k for k, report in enumerate(self.reports) if (report.blocks & blocks).any()]
-        self.tasks += len(affected) * len(windows)
-        for window in windows:
-            gathered: list[Copies] = []
-            reports = self._map([self.paths[k] for k in affected], left_out=self.twice, window=window)
-            for k, report in zip(affected, reports, strict=True):
-                if (report.rows, report.size) != (self.reports[k].rows, self.reports[k].size):
-                    raise FileFormatError(f"{report.path}: it changed while it was read. Update from finished parts.")
-                self.reports[k] = self._kept(report)
-                if report.copies is not None:
-                    gathered.append(report.copies)
-            if gathered:
-                self._resolve(joined(gathered))
+        Numbers that rise throughout a part, and lie apart from those of all others, do not; and no string is a number.
+        """
+        unsure, before = {k for k, part in enumerate(self.parts) if part.policies[name]}, -np.inf
+        spans = sorted((part.spans[name], k) for k, part in enumerate(self.parts) if name in part.spans)
+        for (span, k), after in zip(spans, [*(span.low for span, _ in spans[1:]), np.inf], strict=False):
+            unsure -= {k} if span.rise and before < span.low and span.high < after else set()
+            before = max(before, span.high)
+        return unsure
 
-    def total(self) -> tuple[Stats, ...]:
-        """The sums of all parts, in their order, and then of the decisions that occur more than once and agree."""
-        total, *rest = [report.stats for report in self.reports] + self.agreed_stats
-        for stats in rest:
-            total = add(total, stats)
-        return total
+    def sum(self) -> None:
+        """Sum the rows of unique ids where they are read; compare and sum those of repeated ids here."""
+        windows = max(1, -(-self.repeats // max(ROWS, GATHERED // (self.learner.dim + 4))))
+        which: Sequence[int] = range(len(self.files))
+        compared: list[Summary] = []
+        for task in self._slices(windows):
+            gathered: dict[str, list[Gathered]] = {}
+            cut, again = np.inf, []
+            for part, read in zip(which, self._map(read_part, task, [self.files[k] for k in which]), strict=True):
+                if (read.rows, read.size) != self.parts[part][:2]:
+                    raise FileFormatError(f"{self.files[part]}: it changed while it was read. Update from whole parts.")
+                cut = min(cut, read.cut)
+                again += [part] * read.repeats
+                for name, rows in read.gathered.items():
+                    gathered.setdefault(name, []).extend(rows)
+                for summary in read.summaries.values():
+                    self._add(summary)
+            compared += [self._compared(name, gathered[name], cut) for name in sorted(gathered)]
+            self._tasks += (windows - 1) * len(again) if task.low == 0.0 else 0
+            which = again
+        for summary in compared:
+            self._add(summary)
+        current = self.summaries[self.state.policy.id]
+        self.summaries[current.policy_id] = replace(current, sample=self._sample())
 
-    def _map(self, paths: Sequence[str], **asked: Any) -> Iterator[PartReport]:
-        function = partial(read_part, learner=self.learner, needs_sets=self.wanted_sets > 0, **asked)
-        for report in self.engine.map(function, paths, label="part"):
-            self.done += 1
+    def _slices(self, count: int) -> Iterator[Task]:
+        """The task for one range of hashes after the other."""
+        return (replace(self.task, low=k / count, high=(k + 1) / count) for k in range(count))
+
+    def _add(self, summary: Summary) -> None:
+        if summary.sample is not None:  # kept apart, as most of what is sampled of a part is left out in the end
+            self._samples.append(summary.sample)
+            if sum(map(len, self._samples)) > 3 * summary.sample.size:
+                self._samples = [self._sample()]
+            summary = replace(summary, sample=None)
+        before = self.summaries.get(summary.policy_id)
+        self.summaries[summary.policy_id] = summary if before is None else before + summary
+
+    def _sample(self) -> Sample | None:
+        """What is sampled of all parts so far."""
+        if not self._samples:
+            return None
+        keys = np.concatenate([one.keys for one in self._samples])
+        return Sample.of(self._samples[0].size, keys, ContextSets.concatenate([one.sets for one in self._samples]))
+
+    def _compared(self, name: str, gathered: list[Gathered], cut: float) -> Summary:
+        """The summary of rows, with all rows of each decision among them; contradictions are left out."""
+        rows = Rows.concatenate([part.rows for part in gathered])
+        rows = _with_sets_below(rows, cut, SPARE * self.learner.sample_size(self.state))
+        wrong = rows.contradicting()
+        if wrong.any():
+            keys = rows.ids[wrong]
+            places = [f"{part.path}, row {row}" for part in gathered for row in part.numbers.tolist()]
+            first = np.flatnonzero((rows.ids == keys[0]).all(axis=1))[:2]
+            self.contradiction = self.contradiction or " and ".join(places[at] for at in first)
+            self.conflicting[name] += len(np.unique(keys, axis=0))
+            self.conflicting_rows[name] += len(keys)
+            rows = rows[np.flatnonzero(~wrong)]
+        if rows.times is not None and rows.reward_times is not None:  # of the rows of a decision, the earliest counts
+            rows = rows[np.lexsort((rows.reward_times, rows.times))]
+        return self.learner.summarize(self.state, rows, window=self.task.window, now=self.task.now)
+
+    def _map(self, function: Callable[..., R], task: Task, files: Sequence[str]) -> Iterator[R]:
+        for result in self.engine.map(partial(function, task=task), files, label="part"):
+            self._done += 1
             if self.progress is not None:
-                self.progress(self.done, self.tasks)
-            yield report
-
-    def _kept(self, report: PartReport) -> _Kept:
-        return _Kept(
-            rows=report.rows,
-            size=report.size,
-            stats=report.stats,
-            used=report.used,
-            unrewarded=report.unrewarded,
-            outside=report.outside,
-            blocks=self.held.blocks(report.held),
-            sets=report.sets,
-        )
-
-    def _windows(self) -> Iterator[tuple[int, int]]:
-        """Ranges of decisions, each with no more repeated ones than fit into memory with their rows."""
-        most = max(8 * PAGE, _GATHERED // (self.learner.dim + 4))
-        first, held = 0, 0
-        pages = self.twice.pages.tolist()
-        for page, count in enumerate([*pages, most + 1]):
-            if held and held + count > most:
-                yield self.learner.start + 8 * PAGE * first, self.learner.start + 8 * PAGE * page
-                first, held = page, 0
-            held += count
-
-    def _resolve(self, rows: Copies) -> None:
-        found = resolve(rows)
-        self.surplus += found.surplus
-        self.conflicting += found.conflicting
-        self.conflicting_rows += found.conflicting_rows
-        for at in found.agreed.tolist():
-            arms = rows.sets[at]
-            if arms is not None:
-                self.sets[int(rows.decisions[at])] = arms
-        known = found.agreed[~np.isnan(rows.rewards[found.agreed])]
-        self.agreed += len(known)
-        self.agreed_unrewarded += len(found.agreed) - len(known)
-        if len(known):
-            self.agreed_stats.append(
-                self.learner.statistics(rows.decisions[known], rows.features[known], rows.rewards[known])
-            )
+                self.progress(self._done, self._tasks)
+            yield result
 
 
-def sampled_sets(learner: Learner) -> int:
-    """How many context sets of the batch the learner asks for."""
-    stretches = range(learner.start, learner.stop, _STRIDE)
-    return sum(
-        int(np.count_nonzero(learner.sampled(np.arange(first, min(first + _STRIDE, learner.stop)))))
-        for first in stretches
-    )
+def _with_sets_below(rows: Rows, cut: float, size: int) -> Rows:
+    """The rows without context sets that not every part has handed back; ``size`` ranks at the most."""
+    if rows.sets is None or rows.places is None:
+        return rows
+    ranks = sample_order(rows.ids[rows.places])
+    kept = np.flatnonzero(ranks <= min(cut, *np.unique(ranks)[size - 1 : size], np.inf))
+    return replace(rows, sets=rows.sets[kept], places=rows.places[kept]) if len(kept) else replace(rows, sets=None)

@@ -1,114 +1,123 @@
 """What a log looks like: Parquet files, the parts, with one row a decision."""
 
-from pathlib import Path
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from rareswitch.errors import FileFormatError, MissingExtraError
+from rareswitch.errors import FileFormatError
+from rareswitch.files import pyarrow
 from rareswitch.validation import whole
 
+#: Rows of a row group that is written, and rows that are read at a time.
 ROWS = 1 << 16
-"""Rows of a row group that is written, and rows that are read at a time."""
-NEEDED = ("decision", "policy", "features", "propensity", "reward")
-"""Columns that every part has."""
-CONTEXTS = "contexts"
-"""The column that a part may lack."""
+#: Columns that every part has.
+NEEDED = ("id", "policy", "features", "propensity", "reward")
+#: Bytes of a column that are read at a time.
 _BUFFER = 1 << 20
-"""Bytes of a column that are read at a time."""
+#: About how many bytes of all columns are held at a time.
+_BYTES = 1 << 25
 
 
-def log_schema(dim: int) -> Any:
+def log_schema(dim: int, *, strings: bool = False, times: bool = False) -> Any:
     """The Arrow schema of a log of ``dim`` features.
 
-    - ``decision``: int64, its number over the whole run, from 0;
+    - ``id``: int64 or string, the name of the decision, unique under its policy;
     - ``policy``: string, the id of the policy that made it;
     - ``features``: fixed_size_list<double>[dim], the vector of the arm that was chosen;
     - ``propensity``: double in (0, 1], the probability with which the policy chose it;
-    - ``reward``: double, null while it is not known;
-    - ``contexts``: list<double>, the living arms that were offered, one after the other; needed only for the decisions
-      that :meth:`~rareswitch.learner.Learner.sampled` names, null elsewhere.
+    - ``reward``: double or bool, null while it is not known;
+    - ``contexts``: list<double>, the available arms, one after the other; null where they were not kept;
+    - ``time`` and ``reward_time``: timestamp, or double in seconds; for an attribution window only.
 
     >>> log_schema(3).names
-    ['decision', 'policy', 'features', 'propensity', 'reward', 'contexts']
+    ['id', 'policy', 'features', 'propensity', 'reward', 'contexts']
     """
     pa, _ = pyarrow()
     number = pa.field("element", pa.float64(), nullable=False)
     return pa.schema(
         [
-            pa.field("decision", pa.int64(), nullable=False),
+            pa.field("id", pa.string() if strings else pa.int64(), nullable=False),
             pa.field("policy", pa.dictionary(pa.int32(), pa.string()), nullable=False),
             pa.field("features", pa.list_(number, whole("dim", dim)), nullable=False),
             pa.field("propensity", pa.float64(), nullable=False),
             pa.field("reward", pa.float64()),
-            pa.field(CONTEXTS, pa.list_(number)),
+            pa.field("contexts", pa.list_(number)),
+            *([pa.field("time", pa.float64()), pa.field("reward_time", pa.float64())] if times else []),
         ]
     )
 
 
-def check_schema(path: str | Path, schema: Any, dim: int) -> None:
+_TEXT, _NUMBERS = "(large_)?string", r"(large_|fixed_size_)?list<\w+: double( not null)?>(\[\d+\])?"
+#: What each column may be, as Arrow writes its types and as errors say it.
+_KINDS = {
+    "id": (f"int64|{_TEXT}|dictionary<values={_TEXT},.*", "int64 or string"),
+    "policy": (f"{_TEXT}|dictionary<values={_TEXT},.*", "string, or a dictionary of strings"),
+    "features": (_NUMBERS, "fixed_size_list<double>[{dim}], or list<double>"),
+    "propensity": ("double", "double"),
+    "reward": ("double|bool", "double or bool"),
+    "contexts": (_NUMBERS, "list<double>"),
+    "time": (r"timestamp\[.*|double", "a timestamp, or double in seconds"),
+    "reward_time": (r"timestamp\[.*|double", "a timestamp, or double in seconds"),
+}
+
+
+def check_schema(path: str, schema: Any, dim: int) -> None:
     """Refuse a file whose columns are not those of a log of ``dim`` features; other columns are let be."""
-    pa, _ = pyarrow()
-    types = pa.types
-    names = [name for name in schema.names if name in NEEDED or name == CONTEXTS]
+    names = [name for name in schema.names if name in _KINDS]
     missing = [name for name in NEEDED if name not in names]
     if missing:
         raise FileFormatError(
-            f"{path}: a log needs the columns {', '.join(NEEDED)}; here {_listed(missing)} missing. It has "
-            f"{', '.join(schema.names) or 'none'}."
+            f"{path}: a log needs the columns {', '.join(NEEDED)}; here {', '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing. It has {', '.join(schema.names) or 'none'}."
         )
     if len(set(names)) != len(names):
         raise FileFormatError(f"{path}: column names must differ; got {', '.join(schema.names)}.")
-    kinds = {name: schema.field(name).type for name in names}
-    policy = kinds["policy"]
-    policy = policy.value_type if types.is_dictionary(policy) else policy
-    features = kinds["features"]
-    rules = {
-        "decision": (types.is_int64(kinds["decision"]), "int64"),
-        "policy": (types.is_string(policy) or types.is_large_string(policy), "string, or a dictionary of strings"),
-        "features": (_is_list(types, features), f"fixed_size_list<double>[{dim}], or list<double>"),
-        "propensity": (types.is_float64(kinds["propensity"]), "double"),
-        "reward": (types.is_float64(kinds["reward"]), "double"),
-        CONTEXTS: (CONTEXTS not in kinds or _is_list(types, kinds[CONTEXTS]), "list<double>"),
-    }
-    for name, (right, wanted) in rules.items():
-        if not right:
-            raise FileFormatError(f"{path}: column '{name}' must be {wanted}; it is {kinds[name]}. Cast it.")
-    if types.is_fixed_size_list(features) and features.list_size != dim:
-        raise FileFormatError(
-            f"{path}: the learner is for {dim} features, and column 'features' has {features.list_size}."
-        )
+    for name in names:
+        kind, (right, wanted) = schema.field(name).type, _KINDS[name]
+        if not re.fullmatch(right, str(kind)):
+            raise FileFormatError(f"{path}: column '{name}' must be {wanted.format(dim=dim)}; it is {kind}. Cast it.")
+    size = getattr(schema.field("features").type, "list_size", dim)
+    if size != dim:
+        raise FileFormatError(f"{path}: the learner is for {dim} features, and column 'features' has {size}.")
 
 
-def open_part(path: str, metadata: Any = None) -> Any:
-    """A Parquet file, to be read a megabyte at a time however long its row groups are, and with its checksums."""
-    _, parquet = pyarrow()
-    metadata = parquet.read_metadata(path) if metadata is None else metadata
-    columns = {metadata.schema.column(c).path for c in range(metadata.num_columns)}
-    return parquet.ParquetFile(
-        path,
-        metadata=metadata,
-        read_dictionary=[name for name in ("policy",) if name in columns],
-        buffer_size=_BUFFER,
-        pre_buffer=False,
-        page_checksum_verification=True,
-    )
-
-
-def pyarrow() -> tuple[Any, Any]:
-    """The modules ``pyarrow`` and ``pyarrow.parquet``."""
+@contextmanager
+def opened(path: str, dim: int) -> Iterator[Any]:
+    """A part, checked to be one; what is wrong with the file is raised with its name."""
+    pa, parquet = pyarrow()
     try:
-        import pyarrow as pa
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise MissingExtraError(
-            "logs are Parquet files. Install what they need with: pip install 'rareswitch[parquet]'"
+        if os.stat(path).st_size == 0:
+            raise FileFormatError(f"{path}: the file is empty (0 bytes), not even a Parquet file. Write the part anew.")
+        # read a megabyte at a time however long its row groups are, and with its checksums
+        options = {"buffer_size": _BUFFER, "pre_buffer": False, "page_checksum_verification": True}
+        try:
+            file = parquet.ParquetFile(path, read_dictionary=["policy"], **options)
+        except KeyError:  # there is no such column, or one of lists
+            file = parquet.ParquetFile(path, **options)
+        with file:
+            check_schema(path, file.schema_arrow, dim)
+            yield file
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        text = (str(error).splitlines() or [type(error).__name__])[0]
+        raise FileFormatError(
+            f"{path}: not a readable Parquet file ({text}). It may be cut short or damaged; write the part anew."
         ) from error
-    return pa, parquet
 
 
-def _is_list(types: Any, kind: Any) -> bool:
-    listed = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    return bool(listed and types.is_float64(kind.value_type))
+def blocks(file: Any, columns: list[str]) -> Iterator[tuple[int, Any]]:
+    """The rows of a part with the number of the first of them, of one row group at a time; of the columns it has.
 
-
-def _listed(names: list[str]) -> str:
-    return f"{names[0]} is" if len(names) == 1 else f"{', '.join(names)} are"
+    There are at most 65,536, and fewer where rows are long: the file alone says how sums are split.
+    """
+    first, names = 0, file.schema_arrow.names
+    columns = [name for name in columns if name in names]
+    for group in range(file.metadata.num_row_groups):
+        held = file.metadata.row_group(group)
+        leaves = [held.column(c) for c in range(held.num_columns)]
+        size = sum(leaf.total_uncompressed_size for leaf in leaves if leaf.path_in_schema.split(".")[0] in columns)
+        count = max(64, min(ROWS, _BYTES * held.num_rows // max(1, size)))
+        for block in file.iter_batches(count, row_groups=[group], columns=columns, use_threads=False):
+            yield first, block
+            first += block.num_rows

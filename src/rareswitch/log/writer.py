@@ -1,22 +1,24 @@
 """Write parts of a log, each whole or not at all."""
 
-import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from rareswitch.errors import FileFormatError, NonFiniteError, ParameterError, ShapeError
-from rareswitch.log.schema import ROWS, log_schema, pyarrow
+from rareswitch.errors import FileFormatError, ParameterError, ShapeError
+from rareswitch.files import pyarrow, replacing
+from rareswitch.learner import Rows
+from rareswitch.log.schema import ROWS, log_schema
 from rareswitch.validation import finite_array, vector, whole
 
 
 class LogWriter:
     """One part, written in as many pieces as the caller likes.
 
-    The file appears under its name when the ``with`` block ends; if it ends by an exception, nothing appears. Row
-    groups have 65,536 rows, pages have checksums, and memory holds one row group at a time.
+    The file appears under its name when the ``with`` block ends and is on the disk; if it ends by an exception, nothing
+    appears. Row groups have 65,536 rows, pages have checksums, and memory holds one row group at a time.
 
     Examples
     --------
@@ -24,11 +26,11 @@ class LogWriter:
     >>> path = Path(tempfile.mkdtemp()) / "part-0001.parquet"
     >>> with LogWriter(path, dim=2, policy_id="0" * 64) as part:
     ...     part.write(
-    ...         decisions=[0, 1],
+    ...         ids=["visit-17", "visit-18"],
     ...         features=[[1.0, 0.0], [0.0, 1.0]],
     ...         propensities=[0.5, 0.5],
-    ...         rewards=[1.0, float("nan")],
-    ...         contexts={0: [[1.0, 0.0], [0.0, 1.0]]},
+    ...         rewards=[True, None],
+    ...         contexts={"visit-17": [[1.0, 0.0], [0.0, 1.0]]},
     ...     )
     >>> path.exists()
     True
@@ -44,146 +46,130 @@ class LogWriter:
     """
 
     def __init__(self, path: str | Path, *, dim: int, policy_id: str) -> None:
-        self.path = Path(path)
-        self.dim = whole("dim", dim)
-        self.policy_id = policy_id
-        self.schema = log_schema(self.dim)
-        self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        self.path, self.dim, self.policy_id = Path(path), whole("dim", dim), policy_id
+        self._stack = ExitStack()
+        self._temporary = self.path
         self._waiting: list[Any] = []
         self._writer: Any = None
 
     def __enter__(self) -> Self:
         if self.path.exists():
             raise FileFormatError(f"{self.path}: exists already, and a log is never overwritten. Name another file.")
-        _, parquet = pyarrow()
-        try:
-            # chosen vectors are as good as random, so that stronger compression gains little and costs much
-            self._writer = parquet.ParquetWriter(
-                self._temporary,
-                self.schema,
-                compression="snappy",
-                use_dictionary=["policy"],
-                write_page_checksum=True,
-            )
-        except OSError as error:
-            raise self._unwritable(error) from error
+        pyarrow()
+        self._temporary = self._stack.enter_context(replacing(self.path))
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        try:
-            if kind is None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        with self._stack:
+            try:
+                if error is not None:
+                    raise error
                 self._flush(everything=True)
-                self._writer.close()
-                self._temporary.replace(self.path)
-            else:
-                self._writer.close()
-        except OSError as reason:
-            raise self._unwritable(reason) from reason
-        finally:
-            self._temporary.unlink(missing_ok=True)
+            finally:
+                if self._writer is not None:
+                    self._writer.close()
 
     def write(
         self,
         *,
-        decisions: Any,
+        ids: Any,
         features: Any,
         propensities: Any,
         rewards: Any,
-        contexts: Mapping[int, Any] | None = None,
+        contexts: Mapping[Any, Any] | None = None,
+        times: Any = None,
+        reward_times: Any = None,
     ) -> None:
         """Add rows.
 
         Parameters
         ----------
-        decisions
-            (n,) their numbers over the whole run.
+        ids
+            (n,) whole numbers or strings, of one kind within a part.
         features
             (n, d) the chosen vectors.
         propensities
             (n,) in (0, 1].
         rewards
-            (n,), NaN where the reward is not known yet, which becomes a null.
+            (n,) numbers or booleans; NaN or None where the reward is not known yet, which becomes a null.
         contexts
-            By decision, the living arms (K, d) that were offered; for those decisions only that the learner samples.
+            By id, the available arms (K, d); for those decisions only whose sets were kept.
+        times, reward_times
+            (n,) seconds or datetime64: when each was decided, and when its reward came; kept as seconds.
         """
         pa, _ = pyarrow()
-        numbers = np.asarray(decisions)
-        if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-            raise ShapeError(f"decisions must be whole numbers (n,); got {numbers.dtype} of shape {numbers.shape}.")
-        count = len(numbers)
-        chosen = finite_array("features", features)
-        if chosen.shape != (count, self.dim):
-            raise ShapeError(f"features must have shape {(count, self.dim)}; got {chosen.shape}.")
-        chances = vector("propensities", propensities, count)
-        if count and not (chances.min() > 0.0 and chances.max() <= 1.0):
+        rows = Rows(
+            ids=ids,
+            policy_id=self.policy_id,
+            features=features,
+            rewards=rewards,
+            times=times,
+            reward_times=reward_times,
+        )
+        names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+        strings = any(isinstance(name, str) for name in names)
+        if strings and not all(isinstance(name, str) for name in names):
+            raise ShapeError("the ids of a part are numbers or strings; these are both. Pass str(id) for all of them.")
+        if rows.features.shape[1] != self.dim:
+            raise ShapeError(f"features must have shape {(len(rows), self.dim)}; got {rows.features.shape}.")
+        chances = vector("propensities", propensities, len(rows))
+        if len(rows) and not (chances.min() > 0.0 and chances.max() <= 1.0):
             raise ParameterError(f"propensities must lie in (0, 1]; got {chances.min()} to {chances.max()}.")
-        paid = np.array(rewards, dtype=np.float64)
-        if paid.shape != (count,):
-            raise ShapeError(f"rewards must have shape {(count,)}; got {paid.shape}.")
-        if np.isinf(paid).any():
-            raise NonFiniteError("rewards must be finite, or NaN where they are not known yet; one is infinite.")
-        columns = [
-            pa.array(numbers.astype(np.int64)),
-            pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), pa.array([self.policy_id])),
-            pa.FixedSizeListArray.from_arrays(pa.array(chosen.flatten()), type=self.schema.field("features").type),
-            pa.array(chances),
-            pa.array(paid, mask=np.isnan(paid)),
-            self._lists(numbers, contexts or {}),
-        ]
-        self._waiting.append(pa.table(columns, schema=self.schema))
+        schema = log_schema(self.dim, strings=strings, times=times is not None)
+        kind = schema.field("features").type
+        columns = {
+            "id": names,
+            "policy": pa.DictionaryArray.from_arrays(np.zeros(len(rows), dtype=np.int32), pa.array([self.policy_id])),
+            "features": pa.FixedSizeListArray.from_arrays(pa.array(rows.features.flatten()), type=kind),
+            "propensity": chances,
+            "reward": pa.array(rows.rewards, from_pandas=True),
+            "contexts": self._sets(names, contexts or {}),
+            "time": rows.times,
+            "reward_time": pa.array(rows.reward_times, from_pandas=True)
+            if reward_times is not None
+            else [None] * len(rows),
+        }
+        table = pa.table([columns[name] for name in schema.names], schema=schema)
+        if self._waiting and not self._waiting[0].schema.equals(schema):
+            raise ShapeError(
+                f"all calls must give the same columns of the same types; after others got {schema.names}, with ids "
+                f"of type {schema.field('id').type}."
+            )
+        self._waiting.append(table)
         self._flush(everything=False)
 
-    def _lists(self, numbers: Any, contexts: Mapping[int, Any]) -> Any:
-        pa, _ = pyarrow()
-        offered = np.isin(numbers, np.fromiter(contexts, dtype=np.int64, count=len(contexts)))
-        if np.count_nonzero(offered) != len(contexts):
-            raise ShapeError("contexts must be of decisions that are written with them, each of them once.")
-        sets = [finite_array("contexts", contexts[decision]) for decision in numbers[offered].tolist()]
-        for arms in sets:
+    def _sets(self, names: list[Any], contexts: Mapping[Any, Any]) -> list[Any]:
+        """The numbers of each context set, None where it was not kept."""
+        sets = {name: finite_array("contexts", arms) for name, arms in contexts.items()}
+        for arms in sets.values():
             if arms.ndim != 2 or arms.shape[1] != self.dim or not len(arms):
                 raise ShapeError(f"the contexts of a decision must be its arms (K, {self.dim}); got {arms.shape}.")
-        ends = np.zeros(len(numbers) + 1, dtype=np.int64)
-        ends[1:][offered] = [arms.size for arms in sets]
-        ends = np.cumsum(ends)
-        if ends[-1] >= 1 << 31:
-            raise ShapeError(
-                f"the contexts of one call may have 2³¹ numbers; got {ends[-1]}. Write fewer rows at a time."
-            )
-        offsets = pa.array(ends.astype(np.int32))
-        values = pa.array(np.concatenate([arms.reshape(-1) for arms in sets]) if sets else np.zeros(0))
-        kind = self.schema.field("contexts").type
-        return pa.ListArray.from_arrays(offsets, values, type=kind, mask=pa.array(~offered))
+        if not sets.keys() <= set(names):
+            raise ShapeError("contexts must be of decisions that are written with them.")
+        return [sets[name].reshape(-1) if name in sets else None for name in names]
 
     def _flush(self, *, everything: bool) -> None:
-        pa, _ = pyarrow()
+        """Write whole row groups, and at the end the rest."""
+        pa, parquet = pyarrow()
         waiting = sum(len(table) for table in self._waiting)
-        if not waiting or (waiting < ROWS and not everything):
+        if waiting < ROWS and not everything:
             return
-        table = pa.concat_tables(self._waiting)
+        table = pa.concat_tables(self._waiting) if self._waiting else log_schema(self.dim).empty_table()
         count = waiting if everything else waiting - waiting % ROWS
-        try:
+        if self._writer is None:  # chosen vectors are as good as random: stronger compression gains little
+            options = {"compression": "snappy", "use_dictionary": ["policy"], "write_page_checksum": True}
+            numbers = pa.types.is_int64(table.schema.field("id").type)  # counters then take next to nothing
+            options |= {"column_encoding": {"id": "DELTA_BINARY_PACKED"}} if numbers else {}
+            self._writer = parquet.ParquetWriter(self._temporary, table.schema, **options)
+        if count:
             self._writer.write_table(table.slice(0, count), row_group_size=ROWS)
-        except OSError as error:
-            raise self._unwritable(error) from error
         self._waiting = [table.slice(count)]
 
-    def _unwritable(self, error: OSError) -> FileFormatError:
-        return FileFormatError(f"{self.path}: cannot be written ({error.strerror or error}).")
 
-
-def write_part(
-    path: str | Path,
-    *,
-    decisions: Any,
-    policy_id: str,
-    features: Any,
-    propensities: Any,
-    rewards: Any,
-    contexts: Mapping[int, Any] | None = None,
-) -> None:
+def write_part(path: str | Path, *, policy_id: str, features: Any, **columns: Any) -> None:
     """Write a part at once; see :meth:`LogWriter.write` for what it takes."""
     chosen = finite_array("features", features)
     if chosen.ndim != 2:
         raise ShapeError(f"features must have shape (n, dim); got {chosen.shape}.")
     with LogWriter(path, dim=chosen.shape[1], policy_id=policy_id) as part:
-        part.write(decisions=decisions, features=chosen, propensities=propensities, rewards=rewards, contexts=contexts)
+        part.write(features=chosen, **columns)

@@ -1,26 +1,19 @@
 """Frozen policies and their files."""
 
 from rareswitch.policy.blend import Blend
-from rareswitch.policy.elimination import Elimination
+from rareswitch.policy.elimination import Elimination, widest_intervals
+from rareswitch.policy.encoding import decode as policy_from_plain
+from rareswitch.policy.encoding import encode as policy_to_plain
+from rareswitch.policy.files import from_bytes as policy_from_bytes
 from rareswitch.policy.files import load_policy, save_policy
+from rareswitch.policy.files import to_bytes as policy_to_bytes
 from rareswitch.policy.inverse_gap import InverseGap
 from rareswitch.policy.layered import Layered
 from rareswitch.policy.optimism import Optimistic
 from rareswitch.policy.policy import Decisions, Policy
 from rareswitch.policy.posterior import PosteriorDraws
-from rareswitch.policy.signing import Ed25519Key, HmacKey
+from rareswitch.policy.signing import Ed25519Key, HmacKey, Key
 
-__all__ = [
-    "Blend",
-    "Decisions",
-    "Ed25519Key",
-    "Elimination",
-    "HmacKey",
-    "InverseGap",
-    "Layered",
-    "Optimistic",
-    "Policy",
-    "PosteriorDraws",
-    "load_policy",
-    "save_policy",
-]
+__all__ = ["Blend", "Decisions", "Ed25519Key", "Elimination", "HmacKey", "InverseGap", "Key", "Layered", "Optimistic"]
+__all__ += ["Policy", "PosteriorDraws", "load_policy", "policy_from_bytes", "policy_from_plain", "policy_to_bytes"]
+__all__ += ["policy_to_plain", "save_policy", "widest_intervals"]

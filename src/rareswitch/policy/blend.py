@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from rareswitch.design import Sampler
 from rareswitch.errors import ParameterError
+from rareswitch.policy.kernels import blend
 from rareswitch.validation import FloatArray, Sets, context_sets, number
 
 
@@ -27,12 +30,13 @@ class Blend:
         for name in ("main", "explorer"):
             if not callable(getattr(getattr(self, name), "probabilities", None)):
                 raise ParameterError(f"{name} must be a sampler with a method probabilities.")
-        object.__setattr__(self, "share", number("share", self.share, low=0.0, high=1.0))
+        vars(self).update(share=number("share", self.share, low=0.0, high=1.0))
 
     def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
         sets = context_sets(contexts, alive)
-        many = Sets(sets.contexts, sets.alive, False)
-        total = (1.0 - self.share) * self.main.probabilities(many)
+        many = Sets(sets.contexts, sets.alive, False) if sets.single else sets
+        mixed = self.main.probabilities(many)
         if self.share > 0.0:
-            total += self.share * self.explorer.probabilities(many)
-        return total[0] if sets.single else total
+            main, mixed = mixed, np.empty(sets.alive.shape)
+            blend(main, self.explorer.probabilities(many), self.share, mixed)
+        return mixed[0] if sets.single else mixed

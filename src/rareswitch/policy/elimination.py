@@ -5,8 +5,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from rareswitch.contexts import ContextSets
 from rareswitch.errors import ShapeError
 from rareswitch.linalg import inverse_root
+from rareswitch.policy.kernels import widest
 from rareswitch.validation import FloatArray, finite_array, frozen, number, vector
 
 
@@ -17,10 +19,10 @@ class Elimination:
     The root is stored, not the matrix it comes from, so that a loaded policy computes with the very same numbers.
     """
 
+    #: (d,) θ̂
     estimate: FloatArray
-    """(d,) θ̂"""
+    #: (d, d), lower triangular: α·L⁻¹ where LLᵀ = Λ.
     root: FloatArray
-    """(d, d), lower triangular: α·L⁻¹ where LLᵀ = Λ."""
 
     def __post_init__(self) -> None:
         estimate = vector("estimate", self.estimate)
@@ -30,8 +32,7 @@ class Elimination:
                 f"root must be lower triangular {(len(estimate), len(estimate))} beside an estimate of "
                 f"{len(estimate)}; got {root.shape}."
             )
-        object.__setattr__(self, "estimate", estimate)
-        object.__setattr__(self, "root", frozen(root))
+        vars(self).update(estimate=estimate, root=frozen(root))
 
     @classmethod
     def of(cls, estimate: Any, precision: FloatArray, multiplier: float) -> Self:
@@ -43,3 +44,10 @@ class Elimination:
     def dim(self) -> int:
         """Number of features."""
         return len(self.estimate)
+
+
+def widest_intervals(elimination: Elimination, sets: ContextSets) -> FloatArray:
+    """(n,) the largest half-width ‖root·x‖ among the available arms of each set."""
+    widths = np.empty(len(sets))
+    widest(sets.contexts, sets.alive, elimination.root, widths)
+    return widths

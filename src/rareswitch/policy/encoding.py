@@ -42,7 +42,8 @@ def encode(policy: "Policy") -> tuple[dict[str, Any], dict[str, FloatArray]]:
     tensors: dict[str, FloatArray] = {}
     parts = [_encode(part, f"eliminations.{k}", tensors) for k, part in enumerate(policy.eliminations)]
     sampler = _encode(policy.sampler, "sampler", tensors)
-    return {"dim": policy.dim, "eliminations": parts, "sampler": sampler}, tensors
+    edition = {"edition": policy.edition} if policy.edition else {}
+    return {"dim": policy.dim, "eliminations": parts, "sampler": sampler, **edition}, tensors
 
 
 def decode(data: Any, tensors: dict[str, FloatArray]) -> "Policy":
@@ -52,7 +53,8 @@ def decode(data: Any, tensors: dict[str, FloatArray]) -> "Policy":
     unused = dict(tensors)
     try:
         parts = tuple(_decode(part, unused) for part in data["eliminations"])
-        policy = Policy(dim=data["dim"], sampler=_decode(data["sampler"], unused), eliminations=parts)
+        sampler = _decode(data["sampler"], unused)
+        policy = Policy(dim=data["dim"], sampler=sampler, eliminations=parts, edition=data.get("edition", 0))
     except (KeyError, TypeError, AttributeError, InputError) as error:
         raise FileFormatError(f"the description of the policy is damaged ({error}).") from error
     if unused:

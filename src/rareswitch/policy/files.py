@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rareswitch.errors import FileFormatError
-from rareswitch.files import pack, read_whole, unpack, write_whole
+from rareswitch.files import decoding, pack, read_whole, unpack, write_whole
 from rareswitch.policy.encoding import decode, encode
 from rareswitch.policy.policy import Policy
 from rareswitch.policy.signing import Key, sign, verify
@@ -45,7 +45,7 @@ def to_bytes(policy: Policy, *, key: Key | None = None) -> bytes:
 
 def from_bytes(data: bytes, *, key: Key | None = None) -> Policy:
     """The policy in the content of a policy file."""
-    try:
+    with decoding("a policy file"):
         meta, tensors = unpack(data)
         if type(meta) is not dict or type(meta.get("schema")) is not int or meta["schema"] != SCHEMA:
             found = meta.get("schema") if isinstance(meta, dict) else None
@@ -56,10 +56,6 @@ def from_bytes(data: bytes, *, key: Key | None = None) -> Policy:
         signature = meta.get("signature")
         if _content(policy, signature) != data:
             raise FileFormatError("the file is not in canonical form: it was changed or written by something else.")
-    except FileFormatError:
-        raise
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
-        raise FileFormatError(f"not a policy file, or a damaged one ({error}).") from error
     if key is not None:
         verify(key, f"{SCHEMA}/{policy.id}", signature)
     return policy

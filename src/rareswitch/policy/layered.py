@@ -1,17 +1,18 @@
 """The layered sampler of the SupLin family: ever sharper models, each asked only where those before it are sure."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rareswitch.errors import ShapeError
 from rareswitch.policy.kernels import layered_arms
+from rareswitch.policy.sampler import FittedSampler
 from rareswitch.validation import FloatArray, IntArray, Sets, finite_array, frozen, number, read_only, sets_of, vector
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Layered:
+class Layered(FittedSampler):
     """Passes the living arms through the layers κ = 0, 1, … until one of them decides.
 
     In layer κ an arm has the estimate r = xᵀ·estimates[κ] and the width ω = ‖roots[κ]·x‖ + ‖tails[κ]·x‖.
@@ -27,16 +28,17 @@ class Layered:
     ([1.0, 0.0], 1)
     """
 
+    #: (S, d)
     estimates: FloatArray
-    """(S, d)"""
+    #: (S, d, d), lower triangular.
     roots: FloatArray
-    """(S, d, d), lower triangular."""
+    #: (S,) ϖ
     thresholds: FloatArray
-    """(S,) ϖ"""
+    #: (S, d, d), lower triangular: a second width, for estimates that leave directions out.
     tails: FloatArray | None = None
-    """(S, d, d), lower triangular: a second width, for estimates that leave directions out."""
     optimistic: bool = False
     exploit: float = 0.0
+    fitted: ClassVar[str] = "estimates"
 
     def __post_init__(self) -> None:
         thresholds = vector("thresholds", self.thresholds)
@@ -51,42 +53,21 @@ class Layered:
             matrices = finite_array(name, given)
             if matrices.shape != shape or np.triu(matrices, 1).any():
                 raise ShapeError(f"{name} must be lower triangular {shape}; got {matrices.shape}.")
-            object.__setattr__(self, name, frozen(matrices))
-        object.__setattr__(self, "estimates", frozen(estimates))
-        object.__setattr__(self, "thresholds", frozen(thresholds))
-        object.__setattr__(self, "optimistic", bool(self.optimistic))
-        object.__setattr__(self, "exploit", number("exploit", self.exploit, low=0.0))
-
-    @property
-    def dim(self) -> int:
-        """Number of features."""
-        return int(self.estimates.shape[1])
-
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = sets_of(self.dim, contexts, alive)
-        probabilities, _ = self._decide(sets)
-        return probabilities[0] if sets.single else probabilities
+            vars(self)[name] = frozen(matrices)
+        exploit = number("exploit", self.exploit, low=0.0)
+        vars(self).update(
+            estimates=frozen(estimates), thresholds=thresholds, optimistic=bool(self.optimistic), exploit=exploit
+        )
 
     def layers(self, contexts: Any, alive: Any = None) -> IntArray:
         """(n,) the layer that decides, which is the one that learns; -1 where none does. A number for one set."""
         sets = sets_of(self.dim, contexts, alive)
-        _, layers = self._decide(sets)
+        layers = self.fill(sets, np.zeros(sets.alive.shape))
         return layers[0] if sets.single else layers
 
-    def _decide(self, sets: Sets) -> tuple[FloatArray, IntArray]:
-        probabilities = np.zeros(sets.alive.shape)
+    def fill(self, sets: Sets, probabilities: FloatArray) -> IntArray:
         layers = np.empty(len(probabilities), dtype=np.int64)
-        none = read_only(np.empty((0, self.dim, self.dim)))
-        layered_arms(
-            sets.contexts,
-            sets.alive,
-            self.estimates,
-            self.roots,
-            none if self.tails is None else self.tails,
-            self.thresholds,
-            self.optimistic,
-            self.exploit,
-            probabilities,
-            layers,
-        )
-        return probabilities, layers
+        tails = read_only(np.empty((0, self.dim, self.dim))) if self.tails is None else self.tails
+        model = (self.estimates, self.roots, tails, self.thresholds, self.optimistic, self.exploit)
+        layered_arms(sets.contexts, sets.alive, *model, probabilities, layers)
+        return layers

@@ -7,32 +7,33 @@ from typing import Any, Self
 import numpy as np
 
 from rareswitch.design import Sampler
-from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.errors import EmptySetError, ParameterError, ShapeError
+from rareswitch.ids import KeyArray, id_keys, one_key
 from rareswitch.policy.elimination import Elimination
 from rareswitch.policy.encoding import content_id
 from rareswitch.policy.kernels import draw_arms, eliminate
-from rareswitch.rng import uniforms
-from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, read_only, sets_of, whole
+from rareswitch.rng import stream_key
+from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, sets_of, whole
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Decisions:
-    """What a policy decided for sets number ``first`` and following; for one set the fields lack the axis n."""
+    """What a policy decided; for one set the fields lack the axis n."""
 
+    #: (n,) index of the chosen arm in its set.
     arms: IntArray
-    """(n,) index of the chosen arm in its set."""
+    #: (n,) the exact probability with which the policy chooses that arm.
     propensities: FloatArray
-    """(n,) the exact probability with which the policy chooses that arm."""
+    #: (n,) how many arms the eliminations left.
     survivors: IntArray
-    """(n,) how many arms the eliminations left."""
     policy_id: str
-    first: int
+    #: (n, 2) the keys of the ids, as :func:`rareswitch.ids.id_keys` makes them, read-only.
+    ids: KeyArray
 
     def upto(self, count: int) -> Self:
         """The first ``count`` of these decisions."""
-        return replace(
-            self, arms=self.arms[:count], propensities=self.propensities[:count], survivors=self.survivors[:count]
-        )
+        arrays = ("arms", "propensities", "survivors", "ids")
+        return replace(self, **{name: getattr(self, name)[:count] for name in arrays})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -43,21 +44,27 @@ class Policy:
     --------
     >>> from rareswitch.design import Uniform
     >>> policy = Policy(dim=2, sampler=Uniform())
-    >>> decisions = policy.decide([[[1.0, 0.0], [0.0, 1.0]]] * 4, seed=7)
+    >>> decisions = policy.decide([[[1.0, 0.0], [0.0, 1.0]]] * 4, ids=range(4), seed=7)
     >>> decisions.arms.tolist(), decisions.propensities.tolist()
     ([1, 0, 1, 1], [0.5, 0.5, 0.5, 0.5])
-    >>> later = policy.decide([[[1.0, 0.0], [0.0, 1.0]]] * 2, seed=7, first=2)   # the same decisions, asked apart
-    >>> later.arms.tolist()
-    [1, 1]
+    >>> again = policy.decide([[[1.0, 0.0], [0.0, 1.0]]] * 2, ids=[3, 1], seed=7)   # the same decisions, asked apart
+    >>> again.arms.tolist()
+    [1, 0]
+    >>> one = policy.decide([[1.0, 0.0], [0.0, 1.0]], ids="request-41c9", seed=7)
+    >>> int(one.arms), float(one.propensities)
+    (0, 0.5)
     """
 
     dim: int
     sampler: Sampler
     eliminations: tuple[Elimination, ...] = ()
+    #: Tells policies apart that decide alike: each batch of a run has a policy of its own.
+    edition: int = 0
 
     def __post_init__(self) -> None:
         whole("dim", self.dim)
-        object.__setattr__(self, "eliminations", tuple(self.eliminations))
+        whole("edition", self.edition, low=0)
+        vars(self).update(eliminations=tuple(self.eliminations))
         if not callable(getattr(self.sampler, "probabilities", None)):
             raise ParameterError(f"a policy needs a sampler with a method probabilities; got {self.sampler!r}.")
         for part in ("matrix", "matrices", "estimate", "estimates", "draws"):
@@ -93,8 +100,12 @@ class Policy:
         probabilities = self.sampler.probabilities(Sets(sets.contexts, self._kept(sets)[0], False))
         return probabilities[0] if sets.single else probabilities
 
-    def decide(self, contexts: Any, alive: Any = None, *, seed: int, first: int = 0) -> Decisions:
+    def decide(self, contexts: Any, alive: Any = None, *, ids: Any, seed: int) -> Decisions:
         """Choose an arm of each set.
+
+        An id that is used twice gets the same random number twice. With the same contexts that is the same decision,
+        as a retry or a replay should have it. With other contexts the two decisions are not independent, and a log
+        counts them as one decision or as a conflict: give each decision an id of its own.
 
         Parameters
         ----------
@@ -102,28 +113,40 @@ class Policy:
             (n, K, d), or (K, d) for one set.
         alive
             Which arms may be chosen, (n, K) or (K,); all by default.
-        seed, first
-            The key: set s is decision number ``first + s`` of the stream of ``seed``. The same number gets the same
-            randomness however the sets are split or ordered.
+        ids
+            The names of the decisions: n of them, or a single one for one set. Each is a whole number 0 ≤ id < 2⁶³ or
+            a string of 1 to 128 bytes; see :func:`rareswitch.ids.id_keys`.
+        seed
+            The randomness of a decision hangs on seed and id alone, however the sets are split or ordered.
         """
         sets = sets_of(self.dim, contexts, alive)
+        keys = np.array([one_key(ids)], np.uint64) if sets.single else id_keys(ids, len(sets.contexts))
+        keys.setflags(write=False)
         kept, survivors = self._kept(sets)
         probabilities = self.sampler.probabilities(Sets(sets.contexts, kept, False))
         arms = np.empty(len(kept), dtype=np.int64)
         propensities = np.empty(len(kept))
-        draw_arms(read_only(probabilities), uniforms(seed, "decide", first, len(kept))[:, 0], arms, propensities)
+        _refuse(draw_arms(probabilities, *stream_key(seed, "decide"), keys, arms, propensities))
         one: Any = 0 if sets.single else slice(None)
-        return Decisions(
-            arms=arms[one],
-            propensities=propensities[one],
-            survivors=survivors[one],
-            policy_id=self.id,
-            first=first,
+        made = object.__new__(Decisions)  # the initializer of a frozen class takes twice as long
+        vars(made).update(
+            arms=arms[one], propensities=propensities[one], survivors=survivors[one], policy_id=self.id, ids=keys[one]
         )
+        return made
 
     def _kept(self, sets: Sets) -> tuple[BoolArray, IntArray]:
         """The surviving arms (n, K), and how many there are (n,)."""
         kept = np.empty(sets.alive.shape, dtype=np.bool_)
         counts = np.empty(len(kept), dtype=np.int64)
-        eliminate(sets.contexts, sets.alive, self._estimates, self._roots, kept, counts)
-        return read_only(kept), counts
+        _refuse(eliminate(sets.contexts, sets.alive, self._estimates, self._roots, kept, counts))
+        kept.setflags(write=False)
+        return kept, counts
+
+
+def _refuse(empty: int) -> None:
+    """Where numbers overflow, no arm is left to play."""
+    if empty >= 0:
+        raise EmptySetError(
+            f"this policy leaves no arm of set {empty}: its values overflow double precision. Rescale the contexts, "
+            "or deploy another policy."
+        )

@@ -1,17 +1,16 @@
 """Frozen posterior draws: a few possible parameters, each of which has its own best arm."""
 
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import ClassVar
 
 from rareswitch.errors import ShapeError
 from rareswitch.policy.kernels import best_of_draws
-from rareswitch.validation import FloatArray, finite_array, frozen, sets_of
+from rareswitch.policy.sampler import FittedSampler
+from rareswitch.validation import FloatArray, Sets, finite_array, frozen
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PosteriorDraws:
+class PosteriorDraws(FittedSampler):
     """The best living arm of one of m parameters, drawn anew for each decision.
 
     The probability of an arm is the share of parameters whose best arm it is: exact, without Monte Carlo. Of arms that
@@ -22,22 +21,15 @@ class PosteriorDraws:
     [0.75, 0.25]
     """
 
+    #: (m, d)
     draws: FloatArray
-    """(m, d)"""
+    fitted: ClassVar[str] = "draws"
 
     def __post_init__(self) -> None:
         draws = finite_array("draws", self.draws)
         if draws.ndim != 2 or not draws.size:
             raise ShapeError(f"draws must be (m, d), at least one parameter; got {draws.shape}.")
-        object.__setattr__(self, "draws", frozen(draws))
+        vars(self).update(draws=frozen(draws))
 
-    @property
-    def dim(self) -> int:
-        """Number of features."""
-        return int(self.draws.shape[1])
-
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = sets_of(self.dim, contexts, alive)
-        probabilities = np.zeros(sets.alive.shape)
+    def fill(self, sets: Sets, probabilities: FloatArray) -> None:
         best_of_draws(sets.contexts, sets.alive, self.draws, probabilities)
-        return probabilities[0] if sets.single else probabilities

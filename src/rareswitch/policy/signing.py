@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +24,10 @@ class HmacKey:
 class Ed25519Key:
     """A key pair, or its public half alone; needs the extra ``rareswitch[sign]``."""
 
+    #: 32 bytes; needed to sign.
     private: bytes | None = None
-    """32 bytes; needed to sign."""
+    #: 32 bytes; enough to verify.
     public: bytes | None = None
-    """32 bytes; enough to verify."""
 
     def __post_init__(self) -> None:
         if self.private is None and self.public is None:
@@ -62,9 +63,14 @@ def verify(key: Key, content: str, signature: Any) -> None:
         )
     value = str(signature.get("value"))
     if isinstance(key, HmacKey):
-        if not hmac.compare_digest(_hmac(key, content).encode(), value.encode()):
-            raise FileFormatError("the signature does not match: the key is another one, or the file was changed.")
-        return
+        matches = hmac.compare_digest(_hmac(key, content).encode(), value.encode())
+    else:
+        matches = _ed25519_matches(key, content, value)
+    if not matches:
+        raise FileFormatError("the signature does not match: the key is another one, or the file was changed.")
+
+
+def _ed25519_matches(key: Ed25519Key, content: str, value: str) -> bool:
     module = _ed25519()
     from cryptography.exceptions import InvalidSignature
 
@@ -72,12 +78,10 @@ def verify(key: Key, content: str, signature: Any) -> None:
         public = module.Ed25519PublicKey.from_public_bytes(key.public)
     else:
         public = module.Ed25519PrivateKey.from_private_bytes(key.private).public_key()
-    try:
+    with suppress(InvalidSignature, ValueError):
         public.verify(bytes.fromhex(value), content.encode())
-    except (InvalidSignature, ValueError) as error:
-        raise FileFormatError(
-            "the signature does not match: the key is another one, or the file was changed."
-        ) from error
+        return True
+    return False
 
 
 def _hmac(key: HmacKey, content: str) -> str:

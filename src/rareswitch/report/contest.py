@@ -13,13 +13,13 @@ class Section:
     """A table with its heading."""
 
     title: str
-    text: str
+    text: str = ""
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+    #: How many columns are words.
     left: int = 2
-    """How many columns are words."""
+    #: Where the section is about one world.
     world: str = ""
-    """Where the section is about one world."""
 
 
 def contest_text(verdicts: Sequence[Verdict]) -> str:
@@ -49,80 +49,55 @@ def contest_markdown(verdicts: Sequence[Verdict], pictures: Mapping[str, str] | 
 
 def _summaries(verdict: Verdict) -> Iterator[Section]:
     size = f"T = {verdict.horizon:,}, {len(verdict.worlds)} worlds, {verdict.seeds} seeds"
-    if verdict.yardstick is None:
-        text = "There is no yardstick: no fully adaptive entry was run."
-    else:
-        text = (
-            f"Ratios are (regret + {OFFSET:g})/(that of {verdict.yardstick} + {OFFSET:g}), the best single fully "
-            "adaptive entry."
-        )
+    text = "There is no yardstick: no fully adaptive entry was run."
+    if verdict.yardstick is not None:
+        ratio = f"(regret + {OFFSET:g})/(that of {verdict.yardstick} + {OFFSET:g})"
+        text = f"Ratios are {ratio}, the best single fully adaptive entry."
     if verdict.unfinished:
         text += f" Not judged, as unfinished: {', '.join(verdict.unfinished)}."
-    yield Section(
-        title=f"Standings at {size}",
-        text=text,
-        header=["entry", "kind", "updates", "geometric mean", "worst world", "ratio", "worst seed in", "ratio"],
-        rows=[
-            [s.entry, s.kind, _updates(s), _ratio(s.geometric_mean), *_place(s.worst_world), *_place(s.worst_seed)]
-            for s in verdict.standings
-        ],
-    )
+    header = ["entry", "kind", "updates", "geometric mean", "worst world", "ratio", "worst seed in", "ratio"]
+    rows = [_standing_row(s) for s in verdict.standings]
+    yield Section(title=f"Standings at {size}", text=text, header=header, rows=rows)
     if verdict.yardstick is not None:
-        yield Section(
-            title=f"Ratios by world at T = {verdict.horizon:,}",
-            text="",
-            header=["entry", *verdict.worlds],
-            rows=[[s.entry, *(_ratio(s.ratios.get(w)) for w in verdict.worlds)] for s in verdict.standings],
-            left=1,
-        )
-    yield Section(
-        title=f"Each world's own best at T = {verdict.horizon:,}",
-        text="Chosen afterwards, world by world: regret, and its ratio to the yardstick's.",
-        header=["world", "best adaptive", "best rare", "yardstick", "adaptive", "ratio", "rare", "ratio"],
-        rows=[_best_row(verdict, world) for world in verdict.worlds],
-        left=3,
-    )
+        rows = [[s.entry, *(_ratio(s.ratios.get(w)) for w in verdict.worlds)] for s in verdict.standings]
+        title = f"Ratios by world at T = {verdict.horizon:,}"
+        yield Section(title=title, header=["entry", *verdict.worlds], rows=rows, left=1)
+    header = ["world", "best adaptive", "best rare", "yardstick", "adaptive", "ratio", "rare", "ratio"]
+    rows = [_best_row(verdict, world) for world in verdict.worlds]
+    text = "Chosen afterwards, world by world: regret, and its ratio to the yardstick's."
+    title = f"Each world's own best at T = {verdict.horizon:,}"
+    yield Section(title=title, text=text, header=header, rows=rows, left=3)
 
 
 def _worlds(verdict: Verdict) -> Iterator[Section]:
+    header = ["entry", "kind", "updates", "regret", "± s.e.", "worst seed", "ratio", "seconds"]
     for world in verdict.worlds:
-        ranked = verdict.ranked(world)
-        yield Section(
-            title=f"{world}, T = {verdict.horizon:,}",
-            text="",
-            header=["entry", "kind", "updates", "regret", "± s.e.", "worst seed", "ratio", "seconds"],
-            rows=[_world_row(s, world, s.entry == verdict.yardstick) for s in ranked],
-            world=world,
-        )
+        rows = [_world_row(s, world, s.entry == verdict.yardstick) for s in verdict.ranked(world)]
+        yield Section(title=f"{world}, T = {verdict.horizon:,}", header=header, rows=rows, world=world)
 
 
 def _world_row(standing: Standing, world: str, is_yardstick: bool) -> list[str]:
     cell = standing.cells[world]
-    error = "" if math.isnan(cell.standard_error) else f"{cell.standard_error:,.1f}"
     updates = f"{cell.updates:,.4g}" if cell.updates < 1e4 else f"{cell.updates:,.0f}"
     name = f"{standing.entry} (yardstick)" if is_yardstick else standing.entry
-    numbers = [f"{cell.regret:,.1f}", error, f"{cell.worst:,.1f}", _ratio(standing.ratios.get(world))]
+    numbers = [f"{cell.regret:,.1f}", cell.error_text, f"{cell.worst:,.1f}", _ratio(standing.ratios.get(world))]
     return [name, standing.kind, updates, *numbers, f"{cell.seconds:.2f}"]
 
 
 def _best_row(verdict: Verdict, world: str) -> list[str]:
-    names, numbers = [], []
-    for kind in ("adaptive", "rare"):
-        best = verdict.best(world, kind)
-        names.append("" if best is None else best.entry)
-        numbers.append("" if best is None else f"{best.cells[world].regret:,.1f}")
-        numbers.append("" if best is None else _ratio(best.ratios.get(world)))
-    unit = next((f"{s.cells[world].regret:,.1f}" for s in verdict.standings if s.entry == verdict.yardstick), "")
-    return [world, *names, unit, *numbers]
+    best = [verdict.best(world, kind) for kind in ("adaptive", "rare")]
+    unit = next((s for s in verdict.standings if s.entry == verdict.yardstick), None)
+    regrets = ["" if s is None else f"{s.cells[world].regret:,.1f}" for s in (unit, *best)]
+    ratios = ["" if s is None else _ratio(s.ratios.get(world)) for s in best]
+    return [world, *("" if s is None else s.entry for s in best), *regrets[:2], ratios[0], regrets[2], ratios[1]]
 
 
-def _updates(standing: Standing) -> str:
+def _standing_row(standing: Standing) -> list[str]:
     low, high = (f"{count:,.0f}" for count in standing.updates)
-    return low if low == high else f"{low} to {high}"
-
-
-def _place(found: tuple[str, float]) -> list[str]:
-    return [found[0], _ratio(found[1])]
+    (world, ratio), (seed_world, seed_ratio) = standing.worst_world, standing.worst_seed
+    worst = world, _ratio(ratio), seed_world, _ratio(seed_ratio)
+    updates = low if low == high else f"{low} to {high}"
+    return [standing.entry, standing.kind, updates, _ratio(standing.geometric_mean), *worst]
 
 
 def _ratio(value: float | None) -> str:

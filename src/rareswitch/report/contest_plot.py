@@ -1,16 +1,16 @@
 """Pictures of a judged contest: one for each world, and one of all."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
-from rareswitch.report.figures import BLUE, GREY, ORANGE, figure
+from rareswitch.report.figures import BLUE, DARK_GREY, GREY, ORANGE, beside, figure, headline
 from rareswitch.report.verdict import OFFSET, Standing, Verdict
 
 COLORS = {"adaptive": BLUE, "rare": ORANGE, "other": GREY}
 TEXTS = {"adaptive": "a new policy every step", "rare": "at most 8 policies", "other": "others"}
+DOT: dict[str, Any] = {"markersize": 5, "capsize": 2, "linewidth": 1.6}
+#: Inches for each entry.
 ROW = 0.23
-"""Inches for each entry."""
 
 
 def draw_world(verdicts: Sequence[Verdict], world: str) -> Any:
@@ -22,16 +22,15 @@ def draw_world(verdicts: Sequence[Verdict], world: str) -> Any:
         for row, s in enumerate(ranked):
             cell, color = s.cells[world], COLORS[s.kind]
             mean, worst = cell.regret + OFFSET, cell.worst + OFFSET
-            error = 0.0 if math.isnan(cell.standard_error) else min(cell.standard_error, 0.9 * mean)
             panel.plot([mean, worst], [row, row], color=color, linewidth=1, alpha=0.4)
             panel.plot([worst], [row], "|", color=color, markersize=7, alpha=0.7)
-            panel.errorbar([mean], [row], xerr=error, fmt="o", color=color, markersize=5, capsize=2, linewidth=1.6)
+            panel.errorbar([mean], [row], xerr=min(cell.bar, 0.9 * mean), fmt="o", color=color, **DOT)
         if verdict.yardstick is not None:
             unit = next(s for s in ranked if s.entry == verdict.yardstick).cells[world].regret + OFFSET
             panel.axvline(unit, color="black", linewidth=0.9, linestyle="--", zorder=0)
         _label(panel, ranked, verdict.yardstick)
         panel.set_xlabel(f"regret + {OFFSET:g} (dot: mean ± s.e.; tick: worst seed; dashed: yardstick)")
-        panel.set_title(f"{world}, T = {verdict.horizon:,}, {verdict.seeds} seeds", loc="left", fontweight="bold")
+        headline(panel, f"{world}, T = {verdict.horizon:,}, {verdict.seeds} seeds")
     return made
 
 
@@ -47,19 +46,13 @@ def draw_standings(verdicts: Sequence[Verdict]) -> Any:
             panel.plot(ratios, [row] * len(ratios), "o", color=color, markersize=3, alpha=0.45, markeredgewidth=0)
             panel.plot([s.geometric_mean], [row], "D", color=color, markersize=6.5)
             name, worst = ("", 1.0) if s.entry == verdict.yardstick else s.worst_world
-            panel.annotate(
-                name, (worst, row), (5, 0), textcoords="offset points", va="center", fontsize=7, color="#5a646d"
-            )
+            beside(panel, name, (worst, row), (5, 0), va="center", fontsize=7, color=DARK_GREY)
         panel.axvline(1.0, color="black", linewidth=0.9, linestyle="--", zorder=0)
         _label(panel, complete, verdict.yardstick)
         low, high = panel.get_xlim()
         panel.set_xlim(low, high * (high / low) ** 0.16)  # room for the names at the right
         panel.set_xlabel("ratio to the yardstick (diamond: geometric mean; dots: worlds, the worst named)")
-        panel.set_title(
-            f"all worlds, T = {verdict.horizon:,}, {verdict.seeds} seeds: ratio to {verdict.yardstick}",
-            loc="left",
-            fontweight="bold",
-        )
+        headline(panel, f"all worlds, T = {verdict.horizon:,}, {verdict.seeds} seeds: ratio to {verdict.yardstick}")
     return made
 
 
@@ -75,7 +68,7 @@ def _label(panel: Any, ranked: Sequence[Standing], yardstick: str | None) -> Non
     _plain_ticks(panel)
     panel.set_yticks(range(len(ranked)), [s.entry for s in ranked], fontsize=8.5)
     for tick, s in zip(panel.get_yticklabels(), ranked, strict=True):
-        tick.set_color("#5a646d" if s.kind == "other" else COLORS[s.kind])
+        tick.set_color(DARK_GREY if s.kind == "other" else COLORS[s.kind])
         tick.set_fontweight("bold" if s.entry == yardstick else "normal")
     panel.set_ylim(len(ranked) - 0.4, -0.6)
     panel.grid(axis="x", color="#e4e8eb", linewidth=0.8)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.design import Sampler
-from rareswitch.design.variation import largest_forms
+from rareswitch.design import Sampler, largest_forms
 from rareswitch.report.tables import table
 
 
@@ -22,16 +21,14 @@ class Exploration:
 
 def explore(samplers: Mapping[str, Sampler], sets: ContextSets, *, regularization: float) -> list[Exploration]:
     """λ-variation and λ-deviation of each policy on the given sets."""
-    found = []
-    for name, sampler in samplers.items():
-        largest = largest_forms(sampler, sets.contexts, sets.alive, regularization)
-        found.append(Exploration(name=name, variation=float(largest.mean()), deviation=float(np.sqrt(largest).mean())))
-    return found
+    largest = {name: largest_forms(one, sets.contexts, sets.alive, regularization) for name, one in samplers.items()}
+    return [
+        Exploration(name=name, variation=float(forms.mean()), deviation=float(np.sqrt(forms).mean()))
+        for name, forms in largest.items()
+    ]
 
 
 def exploration_table(found: list[Exploration], dim: int) -> str:
     """A row for each policy; V/d is 1 for the best policy there can be."""
-    return table(
-        ["sampling policy", "V", "V/d", "Ṽ"],
-        [[e.name, f"{e.variation:.2f}", f"{e.variation / dim:.2f}", f"{e.deviation:.2f}"] for e in found],
-    )
+    rows = [[e.name, f"{e.variation:.2f}", f"{e.variation / dim:.2f}", f"{e.deviation:.2f}"] for e in found]
+    return table(["sampling policy", "V", "V/d", "Ṽ"], rows)

@@ -5,15 +5,15 @@ from typing import Any
 
 from rareswitch.errors import FileFormatError, MissingExtraError
 
-BLUE, ORANGE, GREY = "#1f5fa8", "#e07b1a", "#9aa4ad"
-PALETTE = (
-    *(BLUE, ORANGE, "#2c8c5a", "#b0413e", "#6d4fa0", "#3aa6b9", "#8a6d3b", GREY),
-    *("#c2569b", "#d4a017", "#2b2b2b", "#7fb069"),
-)
+BLUE, ORANGE, GREY, DARK_GREY = "#1f5fa8", "#e07b1a", "#9aa4ad", "#5a646d"
+PALETTE = [BLUE, ORANGE, "#2c8c5a", "#b0413e", "#6d4fa0", "#3aa6b9", "#8a6d3b", GREY]
+PALETTE += ["#c2569b", "#d4a017", "#2b2b2b", "#7fb069"]
 
 
-def check_target(path: str | Path) -> None:
-    """Refuse, before any work is done, a picture that could not be written."""
+def check_target(path: str | Path | None) -> None:
+    """Refuse, before any work is done, a picture that could not be written; None stands for no picture."""
+    if path is None:
+        return
     path = Path(path)
     _figure_class()
     if path.suffix.lower() not in (".png", ".pdf", ".svg", ".jpg"):
@@ -29,6 +29,16 @@ def figure(columns: int = 1, rows: int = 1) -> tuple[Any, Any]:
     for panel in panels:
         panel.spines[["top", "right"]].set_visible(False)
     return made, panels
+
+
+def headline(panel: Any, text: str) -> None:
+    """A title at the left."""
+    panel.set_title(text, loc="left", fontweight="bold")
+
+
+def beside(panel: Any, text: str, point: Any, offset: tuple[int, int], **style: Any) -> None:
+    """A text at a distance, in points, from a point."""
+    panel.annotate(text, point, xytext=offset, textcoords="offset points", **style)
 
 
 def save(made: Any, path: str | Path) -> None:

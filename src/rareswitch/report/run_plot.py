@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.report.figures import PALETTE, figure
+from rareswitch.report.figures import PALETTE, figure, headline
 from rareswitch.report.run_table import Group, grouped
 from rareswitch.sim import Run
 
+#: Policies of a run, above which they are not shown one by one.
 MANY = 40
-"""Policies of a run, above which they are not shown one by one."""
 
 
 def draw_runs(runs: Sequence[Run]) -> Any:
@@ -21,14 +21,11 @@ def draw_runs(runs: Sequence[Run]) -> Any:
     colors = {name: PALETTE[k % len(PALETTE)] for k, name in enumerate(learners)}
     made, panels = figure(3, len(worlds))
     for row, world in enumerate(worlds):
-        here = [g for g in groups if g.world == world]
-        longest = max(g.horizon for g in here)
-        here = [g for g in here if g.horizon == longest]
-        curve, trade, alive = panels[3 * row : 3 * row + 3]
-        _draw_curves(curve, here, colors)
-        _draw_trade(trade, here, colors)
-        _draw_survivors(alive, here, colors)
-        curve.set_title(f"{world}, T = {longest:,}", loc="left", fontweight="bold")
+        longest = max(g.horizon for g in groups if g.world == world)
+        here = [g for g in groups if (g.world, g.horizon) == (world, longest)]
+        for panel, draw in zip(panels[3 * row :], (_draw_curves, _draw_trade, _draw_survivors), strict=False):
+            draw(panel, here, colors)
+        headline(panels[3 * row], f"{world}, T = {longest:,}")
     return made
 
 
@@ -45,26 +42,20 @@ def _draw_curves(panel: Any, groups: list[Group], colors: dict[str, str]) -> Non
         ends = g.runs[0].batch_ends[:-1]
         if len(ends) <= MANY:
             panel.plot(ends, np.interp(ends, times, mean), "o", color=colors[g.learner], markersize=3.5)
-    panel.set_xlabel("decisions")
-    panel.set_ylabel("regret (mean ± s.e.; dots: policy updates)")
-    panel.set_xlim(left=0)
-    panel.set_ylim(bottom=0)
+    panel.set(xlabel="decisions", ylabel="regret (mean ± s.e.; dots: policy updates)", xlim=(0, None), ylim=(0, None))
     panel.legend(frameon=False, fontsize=9 if len(groups) <= 8 else 7, loc="upper left", ncols=1 + (len(groups) > 8))
 
 
 def _draw_trade(panel: Any, groups: list[Group], colors: dict[str, str]) -> None:
     for g in groups:
-        error = 0.0 if np.isnan(g.standard_error) else g.standard_error
-        panel.errorbar(g.updates, g.regret, yerr=error, fmt="o", color=colors[g.learner], markersize=7, capsize=3)
-    panel.set_xlabel("policies deployed")
-    panel.set_ylabel("regret at the horizon")
+        panel.errorbar(g.updates, g.regret, yerr=g.bar, fmt="o", color=colors[g.learner], markersize=7, capsize=3)
     most = max(g.updates for g in groups)
     if most > MANY:
-        panel.set_xscale("log")
-        panel.set_xlim(0.8, 2.0 * most)
+        panel.set(xscale="log", xlim=(0.8, 2.0 * most))
     else:
         panel.set_xlim(0, most * 1.25 + 0.5)
-    panel.set_ylim(0, 1.15 * max(g.regret for g in groups) + 1e-9)
+    top = 1.15 * max(g.regret for g in groups) + 1e-9
+    panel.set(xlabel="policies deployed", ylabel="regret at the horizon", ylim=(0, top))
 
 
 def _draw_survivors(panel: Any, groups: list[Group], colors: dict[str, str]) -> None:
@@ -72,12 +63,10 @@ def _draw_survivors(panel: Any, groups: list[Group], colors: dict[str, str]) -> 
     if not shown:
         panel.set_axis_off()
         return
-    for g in shown:
-        if len({len(run.survivors) for run in g.runs}) > 1:
-            continue  # batches of different runs cannot be averaged
+    # batches of runs that differ in their number cannot be averaged
+    for g in (g for g in shown if len({len(run.survivors) for run in g.runs}) == 1):
         mean = np.mean([run.survivors for run in g.runs], axis=0)
         panel.plot(np.arange(1, len(mean) + 1), mean, "o-", color=colors[g.learner], markersize=4, linewidth=1.4)
-    panel.set_xlabel("batch")
-    panel.set_ylabel("arms left by elimination (mean)")
-    panel.set_ylim(0, 1.08 * max(float(run.survivors.max()) for g in shown for run in g.runs))
+    top = 1.08 * max(float(run.survivors.max()) for g in shown for run in g.runs)
+    panel.set(xlabel="batch", ylabel="arms left by elimination (mean)", ylim=(0, top))
     panel.locator_params(axis="x", integer=True)

@@ -30,6 +30,16 @@ class Group:
         return float(np.std(regrets, ddof=1) / np.sqrt(len(regrets))) if len(regrets) > 1 else float("nan")
 
     @property
+    def bar(self) -> float:
+        """The standard error, and 0 where it is not known."""
+        return 0.0 if np.isnan(self.standard_error) else self.standard_error
+
+    @property
+    def error_text(self) -> str:
+        """The standard error as tables show it."""
+        return "" if np.isnan(self.standard_error) else f"{self.standard_error:,.1f}"
+
+    @property
     def worst(self) -> float:
         """Largest regret over the seeds."""
         return max(run.regret for run in self.runs)
@@ -55,19 +65,13 @@ def grouped(runs: Sequence[Run]) -> list[Group]:
 
 def run_table(runs: Sequence[Run]) -> str:
     """Mean regret with its standard error, updates and time, a row for each learner, world and horizon."""
-    groups = grouped(runs)
-    worlds, horizons = {g.world for g in groups}, {g.horizon for g in groups}
-    header = ["learner"]
-    header += ["world"] if len(worlds) > 1 else []
-    header += ["horizon"] if len(horizons) > 1 else []
-    header += ["seeds", "updates", "regret", "± s.e.", "worst seed", "regret/T", "seconds"]
+    header = ["learner", "world", "horizon", "seeds", "updates"]
+    header += ["regret", "± s.e.", "worst seed", "regret/T", "seconds"]
     rows = []
-    for g in groups:
-        row = [g.learner]
-        row += [g.world] if len(worlds) > 1 else []
-        row += [f"{g.horizon:,}"] if len(horizons) > 1 else []
-        error = "" if np.isnan(g.standard_error) else f"{g.standard_error:,.1f}"
-        row += [str(len(g.runs)), f"{g.updates:g}", f"{g.regret:,.1f}", error, f"{g.worst:,.1f}"]
-        row += [f"{g.regret / g.horizon:.4f}", f"{g.seconds:.2f}"]
-        rows.append(row)
+    for g in grouped(runs):
+        numbers = f"{g.regret:,.1f}", g.error_text, f"{g.worst:,.1f}", f"{g.regret / g.horizon:.4f}", f"{g.seconds:.2f}"
+        rows.append([g.learner, g.world, f"{g.horizon:,}", str(len(g.runs)), f"{g.updates:g}", *numbers])
+    for k in (2, 1):  # what is the same everywhere is not shown
+        if len({row[k] for row in rows}) < 2:
+            header, rows = header[:k] + header[k + 1 :], [row[:k] + row[k + 1 :] for row in rows]
     return table(header, rows)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from rareswitch.env import LowerBoundWorld, World, switch_lower_bound, theorem_range
-from rareswitch.report.figures import GREY, PALETTE, figure
+from rareswitch.report.figures import DARK_GREY, GREY, PALETTE, figure, headline
 from rareswitch.report.run_table import Group, grouped
 from rareswitch.report.tables import table
 from rareswitch.sim import Tradeoff
@@ -13,12 +13,9 @@ from rareswitch.sim import Tradeoff
 
 def tradeoff_table(found: Tradeoff) -> str:
     """Mean regret with the standard error, a row for each cap and a column for each learner."""
-    cells = {(cap, g.learner): g for cap, runs in found.runs.items() for g in grouped(runs)}
+    cells = {(cap, g.learner): _cell(g) for cap, runs in found.runs.items() for g in grouped(runs)}
     names = list(dict.fromkeys(name for _, name in cells))
-    rows = []
-    for cap in found.runs:
-        groups = [cells.get((cap, name)) for name in names]
-        rows.append(["no cap" if cap is None else str(cap), *("" if g is None else _cell(g) for g in groups)])
+    rows = [[str(cap or "no cap"), *(cells.get((cap, name), "") for name in names)] for cap in found.runs]
     return table(["policies", *names], rows)
 
 
@@ -35,30 +32,22 @@ def draw_tradeoff(found: Tradeoff, world: World) -> Any:
     names = list(dict.fromkeys(run.learner for runs in found.runs.values() for run in runs))
     right = 1.6 * max(caps)
     for k, name in enumerate(names):
+        color = PALETTE[k % len(PALETTE)]
         groups = {cap: g for cap, runs in found.runs.items() for g in grouped(runs) if g.learner == name}
-        capped = [(cap, groups[cap]) for cap in caps if cap in groups]
-        if capped:
-            panel.errorbar(
-                [cap for cap, _ in capped],
-                [g.regret for _, g in capped],
-                yerr=[0.0 if np.isnan(g.standard_error) else g.standard_error for _, g in capped],
-                fmt="o-",
-                color=PALETTE[k % len(PALETTE)],
-                label=name,
-                linewidth=1.5,
-                markersize=4,
-                capsize=2,
-            )
-        if None in groups:
-            panel.plot([right], [groups[None].regret], "D", color=PALETTE[k % len(PALETTE)], markersize=6)
+        without = groups.pop(None, None)
+        if groups:
+            regrets, bars = [g.regret for g in groups.values()], [g.bar for g in groups.values()]
+            style: dict[str, Any] = {"fmt": "o-", "linewidth": 1.5, "markersize": 4, "capsize": 2}
+            panel.errorbar(list(groups), regrets, yerr=bars, color=color, label=name, **style)
+        if without is not None:
+            panel.plot([right], [without.regret], "D", color=color, markersize=6)
     panel.set_xscale("log", base=2)
     panel.set_xticks([*caps, right], [*map(str, caps), "no cap"])
     panel.minorticks_off()
     if isinstance(world, LowerBoundWorld):
         _draw_theorem(panel, world, caps)
+    panel.set(ylabel="regret (mean ± s.e.)", ylim=(0, None))
     panel.set_xlabel("policies that may be deployed (the loop holds to it)")
-    panel.set_ylabel("regret (mean ± s.e.)")
-    panel.set_ylim(bottom=0)
     panel.legend(frameon=False, fontsize=9)
     return made
 
@@ -67,7 +56,7 @@ def _draw_theorem(panel: Any, world: LowerBoundWorld, caps: list[int]) -> None:
     """The lower bound's line, solid where the theorem holds and dotted where it is only its formula."""
     stages = world.dim // 2 * world.stages
     panel.axvline(stages, color=GREY, linewidth=1, linestyle="--")
-    panel.annotate(f" {stages} stages", (stages, 1.0), xycoords=("data", "axes fraction"), va="top", color="#5a646d")
+    panel.annotate(f" {stages} stages", (stages, 1.0), xycoords=("data", "axes fraction"), va="top", color=DARK_GREY)
     x = np.geomspace(min(caps), max(caps), 200)
     scale = world.context_scale * world.theta_scale
     y = np.array([scale * switch_lower_bound(horizon=world.horizon, dim=world.dim, switches=m) for m in x])
@@ -78,8 +67,5 @@ def _draw_theorem(panel: Any, world: LowerBoundWorld, caps: list[int]) -> None:
         panel.plot(x[inside], y[inside], color="black", linewidth=2.2, label="the lower bound, where it is a theorem")
     else:
         panel.plot([], [], " ", label="(a theorem for no number of policies at this T)")
-    panel.set_title(
-        f"lower-bound instances, T = {world.horizon:,}, d = {world.dim}, υ = {world.upsilon:.3g} ({world.regime})",
-        loc="left",
-        fontweight="bold",
-    )
+    size = f"T = {world.horizon:,}, d = {world.dim}, υ = {world.upsilon:.3g} ({world.regime})"
+    headline(panel, f"lower-bound instances, {size}")

@@ -10,8 +10,8 @@ import numpy as np
 from rareswitch.report.run_table import Group, grouped
 from rareswitch.sim import Run
 
+#: Added to every regret before ratios are taken, so that a world with hardly any does not rule the mean.
 OFFSET = 10.0
-"""Added to every regret before ratios are taken, so that a world with hardly any does not rule the mean."""
 UNKNOWN = float("nan")
 
 
@@ -21,14 +21,14 @@ class Standing:
 
     entry: str
     kind: str
+    #: By world; those in which it ran.
     cells: Mapping[str, Group]
-    """By world; those in which it ran."""
+    #: (regret + 10)/(the yardstick's + 10) of the means, by world; empty without a yardstick.
     ratios: Mapping[str, float]
-    """(regret + 10)/(the yardstick's + 10) of the means, by world; empty without a yardstick."""
+    #: The same of its worst seed, against the yardstick's mean.
     seed_ratios: Mapping[str, float]
-    """The same of its worst seed, against the yardstick's mean."""
+    #: Whether it ran in every world.
     complete: bool
-    """Whether it ran in every world."""
 
     @property
     def geometric_mean(self) -> float:
@@ -51,6 +51,17 @@ class Standing:
         counts = [cell.updates for cell in self.cells.values()]
         return min(counts), max(counts)
 
+    def summary(self) -> dict[str, Any]:
+        """What ``--json`` prints."""
+        facts = {"entry": self.entry, "kind": self.kind, "geometric_mean": _known(self.geometric_mean)}
+        for prefix, (world, ratio) in {"worst": self.worst_world, "worst_seed": self.worst_seed}.items():
+            facts |= {f"{prefix}_world": world or None, f"{prefix}_ratio": _known(ratio)}
+        worlds = {}
+        for world, cell in self.cells.items():
+            known = {"standard_error": _known(cell.standard_error), "worst_seed": cell.worst, "updates": cell.updates}
+            worlds[world] = {"regret": cell.regret} | known | {"seconds": cell.seconds, "ratio": self.ratios.get(world)}
+        return facts | {"worlds": worlds}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
@@ -59,12 +70,12 @@ class Verdict:
     horizon: int
     seeds: int
     worlds: tuple[str, ...]
+    #: Worlds that are not judged: some fully adaptive entry has not finished its seeds there.
     unfinished: tuple[str, ...]
-    """Worlds that are not judged: some fully adaptive entry has not finished its seeds there."""
+    #: The fully adaptive entry with the smallest geometric mean of regret + 10; None if there is none.
     yardstick: str | None
-    """The fully adaptive entry with the smallest geometric mean of regret + 10; None if there is none."""
+    #: From small to large geometric means; at the end those that did not run in every world.
     standings: tuple[Standing, ...]
-    """From small to large geometric means; at the end those that did not run in every world."""
 
     def best(self, world: str, kind: str) -> Standing | None:
         """The entry of that kind with the least regret in a world."""
@@ -77,35 +88,8 @@ class Verdict:
 
     def summary(self) -> dict[str, Any]:
         """What ``--json`` prints."""
-        return {
-            "horizon": self.horizon,
-            "seeds": self.seeds,
-            "yardstick": self.yardstick,
-            "unfinished": list(self.unfinished),
-            "entries": [
-                {
-                    "entry": s.entry,
-                    "kind": s.kind,
-                    "geometric_mean": _known(s.geometric_mean),
-                    "worst_world": s.worst_world[0] or None,
-                    "worst_ratio": _known(s.worst_world[1]),
-                    "worst_seed_world": s.worst_seed[0] or None,
-                    "worst_seed_ratio": _known(s.worst_seed[1]),
-                    "worlds": {
-                        world: {
-                            "regret": cell.regret,
-                            "standard_error": _known(cell.standard_error),
-                            "worst_seed": cell.worst,
-                            "updates": cell.updates,
-                            "seconds": cell.seconds,
-                            "ratio": s.ratios.get(world),
-                        }
-                        for world, cell in s.cells.items()
-                    },
-                }
-                for s in self.standings
-            ],
-        }
+        facts = {"horizon": self.horizon, "seeds": self.seeds, "yardstick": self.yardstick}
+        return facts | {"unfinished": list(self.unfinished), "entries": [s.summary() for s in self.standings]}
 
 
 def judge(runs: Sequence[Run], kinds: Mapping[str, str]) -> list[Verdict]:
@@ -125,37 +109,24 @@ def _at(horizon: int, runs: Sequence[Run], kinds: Mapping[str, str]) -> Verdict:
     here = [run for run in runs if run.horizon == horizon]
     seeds = {run.seed for run in here}
     cells = {(g.learner, g.world): g for g in grouped(here) if {run.seed for run in g.runs} == seeds}
-    entries = list(dict.fromkeys(run.learner for run in here))
     adaptive = [entry for entry, kind in kinds.items() if kind == "adaptive"]  # also those that have no run yet
     seen = list(dict.fromkeys(run.world for run in here))
-    worlds = [world for world in seen if all((entry, world) in cells for entry in adaptive)]
-    worlds = [world for world in worlds if any(place == world for _, place in cells)]
+    judged = {world for _, world in cells}
+    worlds = [world for world in seen if world in judged and all((entry, world) in cells for entry in adaptive)]
     means = {e: _geometric_mean(cells[e, world].regret + OFFSET for world in worlds) for e in adaptive if worlds}
     yardstick = min(means, key=lambda entry: means[entry], default=None)
     standings = []
-    for entry in entries:
+    for entry in dict.fromkeys(run.learner for run in here):
         own = {world: cells[entry, world] for world in worlds if (entry, world) in cells}
         unit = {} if yardstick is None else {world: cells[yardstick, world].regret + OFFSET for world in own}
+        ratios = {world: (own[world].regret + OFFSET) / unit[world] for world in unit}
+        seed_ratios = {world: (own[world].worst + OFFSET) / unit[world] for world in unit}
+        facts: dict[str, Any] = {"cells": own, "ratios": ratios, "seed_ratios": seed_ratios}
         if own:
-            standings.append(
-                Standing(
-                    entry=entry,
-                    kind=kinds[entry],
-                    cells=own,
-                    ratios={world: (own[world].regret + OFFSET) / unit[world] for world in unit},
-                    seed_ratios={world: (own[world].worst + OFFSET) / unit[world] for world in unit},
-                    complete=len(own) == len(worlds),
-                )
-            )
+            standings.append(Standing(entry=entry, kind=kinds[entry], complete=len(own) == len(worlds), **facts))
     standings.sort(key=lambda s: (not s.complete, 0.0 if math.isnan(s.geometric_mean) else s.geometric_mean))
-    return Verdict(
-        horizon=horizon,
-        seeds=len(seeds),
-        worlds=tuple(worlds),
-        unfinished=tuple(world for world in seen if world not in worlds),
-        yardstick=yardstick,
-        standings=tuple(standings),
-    )
+    named = {"worlds": tuple(worlds), "unfinished": tuple(world for world in seen if world not in worlds)}
+    return Verdict(horizon=horizon, seeds=len(seeds), yardstick=yardstick, standings=tuple(standings), **named)
 
 
 def _geometric_mean(values: Any) -> float:

@@ -1,19 +1,19 @@
 """Collaborative learning: agents share each batch and meet only at its end."""
 
 import hashlib
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from rareswitch.engine import Engine, Serial
 from rareswitch.env import World
-from rareswitch.learner import CommunicationRound, Feedback, Learner, Share
-from rareswitch.policy.files import to_bytes
+from rareswitch.learner import CommunicationRound, Learner, Share, State
+from rareswitch.policy import policy_to_bytes
+from rareswitch.sim.recorder import Recorder
+from rareswitch.sim.rounds import check_match, chunk_size, play_rounds
 from rareswitch.sim.run import Run
-from rareswitch.sim.simulate import check_match, check_rounds, chunk_size
-from rareswitch.sim.tally import Tally
+from rareswitch.sim.simulate import decisions_of
 from rareswitch.validation import FloatArray, whole
 
 
@@ -23,27 +23,27 @@ class Meeting:
 
     start: int
     stop: int
+    #: Of the policy that all agents played.
     policy_id: str
-    """Of the policy that all agents played."""
+    #: Decisions of the agent with the largest share: how long the round takes, in decisions.
     longest: int
-    """Decisions of the agent with the largest share: how long the round takes, in decisions."""
+    #: Bytes that all agents sent: statistics and sampled context sets.
     received: int
-    """Bytes that all agents sent: statistics and sampled context sets."""
+    #: Bytes of the policy that each agent got.
     sent: int
-    """Bytes of the policy that each agent got."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Collaboration:
     """A run of many agents."""
 
+    #: Of all decisions together; its seconds are those of the whole simulation.
     run: Run
-    """Of all decisions together; its seconds are those of the whole simulation."""
     agents: int
+    #: One a batch.
     meetings: list[Meeting]
-    """One a batch."""
+    #: SHA-256 of all chosen arms in the order of the decisions: equal digests, equal decisions.
     decisions: str
-    """SHA-256 of all chosen arms in the order of the decisions: equal digests, equal decisions."""
 
     @property
     def parallel_time(self) -> int:
@@ -56,7 +56,7 @@ class Task:
     """What an agent is told at the beginning of a batch."""
 
     learner: Learner
-    """Its policy decides, and it knows what is to be summed; nothing that agents do changes it."""
+    state: State
     world: World
     agent: int
     agents: int
@@ -68,8 +68,8 @@ class Played:
     """What comes back from an agent; only the report would in earnest, the rest is for judging the run."""
 
     report: bytes
+    #: (n,)
     regrets: FloatArray
-    """(n,)"""
     arms: bytes
     survivors: int
 
@@ -84,7 +84,7 @@ def collaborate(
     name: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Collaboration:
-    """Run a fresh learner to its horizon with so many agents: decisions and policies do not depend on how many.
+    """Run a learner to its horizon with so many agents: decisions and policies do not depend on how many.
 
     Each agent plays its share of every batch with the same frozen policy; when all shares are in, the learner makes the
     next one. So there are as many rounds of communication as policies.
@@ -108,75 +108,59 @@ def collaborate(
     >>> many.decisions == one.decisions, len(many.meetings), many.parallel_time
     (True, 4, 127)
     """
-    check_match(learner, world)
+    horizon = decisions_of(learner, None)
+    check_match(learner, world, horizon)
     whole("seed", seed, low=0)
-    began = time.perf_counter()
     engine = Serial() if engine is None else engine
-    tally, digest = Tally(learner.horizon), hashlib.sha256()
+    recorder, digest = Recorder(horizon), hashlib.sha256()
     meetings: list[Meeting] = []
-    while not learner.done:
-        start, stop, policy = learner.start, learner.stop, learner.policy
-        meeting = CommunicationRound(learner, agents)
-        sizes = [share.stop - share.start for share in (Share(learner, i, agents) for i in range(agents))]
+    state = learner.begin()
+    while not state.done:
+        meeting = CommunicationRound(learner, state, agents)
+        shares = [Share(learner, state, agent, agents) for agent in range(agents)]
+        for share in shares:
+            if share.start == share.stop:
+                meeting.add(share.report())
         tasks = (
-            Task(learner=learner, world=world, agent=i, agents=agents, seed=seed) for i in range(agents) if sizes[i]
+            Task(learner=learner, state=state, world=world, agent=share.agent, agents=agents, seed=seed)
+            for share in shares
+            if share.start < share.stop
         )
-        idle = (i for i in range(agents) if not sizes[i])
-        for agent in idle:
-            meeting.add(Share(learner, agent, agents).report())
-        made = start
+        made = state.start
         for played in engine.map(play_share, tasks, label="share of agent"):
             meeting.add(played.report)
-            tally.lose(played.regrets, played.survivors)
+            recorder.add(played.regrets, played.survivors)
             digest.update(played.arms)
             made += len(played.regrets)
             if progress is not None:
                 progress(made)
-        received = meeting.size
-        meeting.finish()
-        tally.retire()
+        recorder.retire()
         meetings.append(
             Meeting(
-                start=start,
-                stop=stop,
-                policy_id=policy.id,
-                longest=max(sizes),
-                received=received,
-                sent=len(to_bytes(policy)),
+                start=state.start,
+                stop=state.stop,
+                policy_id=state.policy.id,
+                longest=max(share.stop - share.start for share in shares),
+                received=meeting.size,
+                sent=len(policy_to_bytes(state.policy)),
             )
         )
-    run = tally.run(
-        learner=learner.name,
-        world=repr(world) if name is None else name,
-        seed=seed,
-        updates=len(meetings),
-        seconds=time.perf_counter() - began,
-    )
+        state = meeting.finish()
+    run = recorder.run(learner.name, repr(world) if name is None else name, seed=seed, updates=state.updates)
     return Collaboration(run=run, agents=agents, meetings=meetings, decisions=digest.hexdigest())
 
 
 def play_share(task: Task) -> Played:
     """Play an agent's part of a batch. It changes nothing, so it may be done again if it was lost."""
-    learner, world = task.learner, task.world
-    share = Share(learner, task.agent, task.agents)
+    share = Share(task.learner, task.state, task.agent, task.agents)
+    chunk = max(1, chunk_size(task.world.arms, task.world.dim) // share.cell) * share.cell  # whole cells
     regrets, arms, survivors = [], [], 0
-    for first, count in _chunks(share, chunk_size(world.arms, world.dim)):
-        rounds = world.draw(count, seed=task.seed, first=first)
-        sets = check_rounds(world, rounds, count)
-        decisions = learner.policy.decide(sets, seed=task.seed, first=first)
-        means = np.asarray(rounds.means)
-        expected = means[np.arange(count), decisions.arms]
-        share.add(Feedback.of(sets, decisions, np.asarray(world.rewards(expected, seed=task.seed, first=first))))
-        regrets.append(np.where(sets.alive, means, -np.inf).max(axis=1) - expected)
-        arms.append(decisions.arms.astype("<i8").tobytes())
-        survivors += int(decisions.survivors.sum())
+    span = {"start": share.start, "stop": share.stop, "chunk": chunk}
+    for played in play_rounds(task.learner, task.state.policy, task.world, seed=task.seed, **span):
+        share.add(played.rows)
+        regrets.append(played.regrets)
+        arms.append(played.decisions.arms.astype("<i8").tobytes())
+        survivors += int(played.decisions.survivors.sum())
     return Played(
         report=share.report().to_bytes(), regrets=np.concatenate(regrets), arms=b"".join(arms), survivors=survivors
     )
-
-
-def _chunks(share: Share, size: int) -> Iterator[tuple[int, int]]:
-    """First decision and count, in whole cells of about ``size`` decisions."""
-    size = max(1, size // share.cell) * share.cell
-    for first in range(share.start, share.stop, size):
-        yield first, min(size, share.stop - first)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -12,22 +13,22 @@ from rareswitch.engine import Engine
 from rareswitch.env import NamedWorld, World
 from rareswitch.errors import FileFormatError, InputError
 from rareswitch.learner import Grid, Learner, geometric_grid
-from rareswitch.sim.run import Run
-from rareswitch.sim.suiting import learner_for
-from rareswitch.sim.sweep import sweep
+from rareswitch.sim.learners import learner_for
+from rareswitch.sim.sweep import Sweep, joined, sweep
 
+#: ``adaptive``: a new policy at every step. ``rare``: at most 8 policies in a run. ``other``: between the two.
 Kind = Literal["adaptive", "rare", "other"]
-"""``adaptive``: a new policy at every step. ``rare``: at most 8 policies in a run. ``other``: between the two."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
+#: Policies of the rare ones, where they can be told.
 UPDATES = 8
-"""Policies of the rare ones, where they can be told."""
+#: Settings with which tunable learners enter: widths of LinUCB, spreads of Thompson sampling.
 SCALES = (0.25, 0.5, 1.0, 2.0)
-"""Settings with which tunable learners enter: widths of LinUCB, spreads of Thompson sampling."""
+#: Sizes and σ of the worlds that let one choose.
 DIM, ARMS, NOISE = 10, 20, 0.5
-"""Sizes and σ of the worlds that let one choose."""
 HORIZONS = (10_000, 100_000)
 SEEDS = 20
-PLACES = (
+#: The worlds; the last is left out where no folder of ratings is given.
+SUITE = (
     "gaussian",
     "anisotropic",
     "segments",
@@ -39,7 +40,6 @@ PLACES = (
     "digits",
     "movielens",
 )
-"""The worlds; the last is left out where no folder of ratings is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,22 +47,22 @@ class Entrant:
     """A learner with the settings it enters with.
 
     >>> world = NamedWorld(name="gaussian", dim=3, arms=4, noise=0.5)(10_000)
-    >>> entrant = Entrant(learner="pure-exploitation", kind="rare", grid=partial(geometric_grid, batches=3))
+    >>> entrant = Entrant(learner="pure-exploitation", kind="rare", grid=partial(geometric_grid, updates=3))
     >>> entrant.make(world, 10_000, 0).clock.ends
     (100, 1000, 10000)
     """
 
+    #: Its name in the catalogue.
     learner: str
-    """Its name in the catalogue."""
     kind: Kind
     settings: Mapping[str, Any] = field(default_factory=dict)
+    #: Batch ends for a horizon, where the learner's own are not wanted.
     grid: Callable[[int], Grid] | None = None
-    """Batch ends for a horizon, where the learner's own are not wanted."""
+    #: Whether it stays out unless it is asked for.
     slow: bool = False
-    """Whether it stays out unless it is asked for."""
 
     def make(self, world: World, horizon: int, seed: int) -> Learner:
-        """A fresh learner, which is told the noise of the world if it wants to know."""
+        """The learner, which is told the noise of the world if it wants to know."""
         grid = {} if self.grid is None else {"grid": self.grid(horizon)}
         return learner_for(world, self.learner, horizon=horizon, seed=seed, noise=NOISE, **grid, **self.settings)
 
@@ -78,6 +78,7 @@ def _rare(
     return {label or learner: Entrant(learner=learner, kind="rare", settings=settings, grid=grid)}
 
 
+#: Who takes part, by label. Another learner joins by a line here.
 ENTRANTS: dict[str, Entrant] = {
     **_rare("foresight"),
     "foresight 16": Entrant(learner="foresight", kind="other", settings={"updates": 16}),
@@ -88,35 +89,26 @@ ENTRANTS: dict[str, Entrant] = {
     "oful": Entrant(learner="oful", kind="other"),
     "oful 1": Entrant(learner="oful", kind="other", settings={"confidence": 1.0}),
     "rarely-switch-suplinucb": Entrant(learner="rarely-switch-suplinucb", kind="other"),
-    **_scaled("stale-linucb", "rare", "confidence", batches=UPDATES),
-    **_scaled("stale-thompson", "rare", "scale", batches=UPDATES),
-    **_rare("pure-exploitation", batches=UPDATES),
-    **_rare("pure-exploitation", "pure-exploitation geometric", grid=partial(geometric_grid, batches=UPDATES)),
+    **_scaled("stale-linucb", "rare", "confidence", updates=UPDATES),
+    **_scaled("stale-thompson", "rare", "scale", updates=UPDATES),
+    **_rare("pure-exploitation", updates=UPDATES),
+    **_rare("pure-exploitation", "pure-exploitation geometric", grid=partial(geometric_grid, updates=UPDATES)),
     **_rare("batch-linucb"),
     **_rare("batch-linucb-kw", g_optimal=GOptimal()),
     **_rare("batch-linucb-dg", g_optimal=GOptimal()),
     **_rare("batch-linucb-dg-certified", g_optimal=GOptimal()),
-    **_rare("falcon", batches=UPDATES),
-    **_rare("fixed-set-elimination", batches=UPDATES),
+    **_rare("falcon", updates=UPDATES),
+    **_rare("fixed-set-elimination", updates=UPDATES),
     **_rare("base"),
 }
-"""Who takes part, by label. Another learner joins by a line here."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Contest:
-    """What a contest brought back."""
+class Contest(Sweep):
+    """What a contest brought back: runs horizon by horizon, world by world, in the order of the entrants."""
 
+    #: By label, which is the learner of the runs.
     entrants: Mapping[str, Entrant]
-    """By label, which is the learner of the runs."""
-    runs: list[Run]
-    """The finished ones: horizon by horizon, world by world, in the order of the entrants."""
-    interrupted: bool
-    """Whether Ctrl-C ended it."""
-    resumed: int
-    """How many runs were taken from files."""
-    skipped: dict[tuple[str, str], str]
-    """Why an entrant (by label) was not run in a world (by name): it is not made for it."""
 
 
 def choose_entrants(names: Iterable[str] | None = None, *, slow: bool = False) -> dict[str, Entrant]:
@@ -159,7 +151,7 @@ def contest(
     entrants
         By label; all but the slow ones of :data:`ENTRANTS` by default.
     places
-        Names of worlds; by default :data:`PLACES`, without movielens if there is no ``data``.
+        Names of worlds; by default :data:`SUITE`, without movielens if there is no ``data``.
     data
         The folder of ratings for movielens.
     path
@@ -177,7 +169,7 @@ def contest(
     entrants = choose_entrants() if entrants is None else entrants
     horizons, seeds = list(dict.fromkeys(horizons)), list(dict.fromkeys(seeds))
     if places is None:
-        places = [place for place in PLACES if place != "movielens" or data is not None]
+        places = [place for place in SUITE if place != "movielens" or data is not None]
     makers = {label: entrant.make for label, entrant in entrants.items()}
     worlds = {(place, horizon): _world(place, data) for horizon in horizons for place in dict.fromkeys(places)}
     for (_, horizon), world in worlds.items():
@@ -185,19 +177,13 @@ def contest(
     if not makers or not worlds or not seeds:
         raise InputError("a contest needs at least one entrant, world, horizon and seed.")
     folder = None if path is None else _folder(Path(path))
-    runs: list[Run] = []
-    resumed, interrupted = 0, False
-    skipped: dict[tuple[str, str], str] = {}
-    for (place, horizon), world in worlds.items():
+
+    def one(place: str, horizon: int) -> Sweep:
         file = None if folder is None else folder / f"{plain_name(place)}-{horizon}.parquet"
-        found = sweep(makers, {place: world}, horizons=[horizon], seeds=seeds, path=file, engine=engine, quiet=quiet)
-        runs += found.runs
-        resumed += found.resumed
-        skipped |= found.skipped
-        interrupted = found.interrupted
-        if interrupted:
-            break
-    return Contest(entrants=entrants, runs=runs, interrupted=interrupted, resumed=resumed, skipped=skipped)
+        here = {place: worlds[place, horizon]}
+        return sweep(makers, here, horizons=[horizon], seeds=seeds, path=file, engine=engine, quiet=quiet)
+
+    return Contest(entrants=entrants, **vars(joined(starmap(one, worlds))))
 
 
 def plain_name(place: str) -> str:

@@ -16,19 +16,19 @@ class Run:
     world: str
     horizon: int
     seed: int
+    #: Σ_t (best expected reward - expected reward of the chosen arm).
     regret: float
-    """Σ_t (best expected reward - expected reward of the chosen arm)."""
+    #: Policies deployed, the first included.
     updates: int
-    """Policies deployed, the first included."""
     seconds: float
+    #: Decision counts at which the regret was read off, increasing, the last the horizon.
     times: IntArray
-    """Decision counts at which the regret was read off, increasing, the last the horizon."""
+    #: Regret after so many decisions.
     regrets: FloatArray
-    """Regret after so many decisions."""
+    #: (updates,) the decision count at which each policy retired; empty for a learner that changes at every step.
     batch_ends: IntArray
-    """(updates,) the decision count at which each policy retired; empty for a learner that changes at every step."""
+    #: (updates,) mean number of arms that the eliminations left, by policy; empty for a learner with compiled steps.
     survivors: FloatArray
-    """(updates,) mean number of arms that the eliminations left, by policy; empty for a learner with compiled steps."""
 
     def summary(self) -> dict[str, Any]:
         """What ``--json`` prints."""

@@ -1,24 +1,15 @@
 """One run: a learner in a world, in chunks, so that memory does not grow with the horizon."""
 
-import time
 from collections.abc import Callable
 
-import numpy as np
-
-from rareswitch.env import Rounds, World
-from rareswitch.errors import InputError
-from rareswitch.learner import Feedback, Learner, Summary, Walker
+from rareswitch.env import World
+from rareswitch.errors import ParameterError, UnsuitableError
+from rareswitch.learner import Learner, State, Summary
+from rareswitch.sim.compiled import Walker, find_walker
+from rareswitch.sim.recorder import Recorder
+from rareswitch.sim.rounds import Drawn, check_match, chunk_size, regrets
 from rareswitch.sim.run import Run
-from rareswitch.sim.tally import Tally
-from rareswitch.validation import FloatArray, Sets, context_sets, finite_array, whole
-
-_CHUNK_NUMBERS = 1 << 18
-"""How many context entries are held at a time: 2 MiB of them, about what a processor's cache holds."""
-
-
-def chunk_size(arms: int, dim: int) -> int:
-    """Decisions per chunk. It depends on the sizes alone, so that sums are split in the same way in every run."""
-    return max(16, min(8192, _CHUNK_NUMBERS // (arms * dim)))
+from rareswitch.validation import FloatArray, whole
 
 
 def simulate(
@@ -26,17 +17,20 @@ def simulate(
     world: World,
     *,
     seed: int,
+    horizon: int | None = None,
     cap: int | None = None,
     agents: int = 1,
     name: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Run:
-    """Run a fresh learner to its horizon.
+    """Run a learner from its beginning.
 
     Parameters
     ----------
     seed
         Keys contexts, hidden parameter, noise and decisions. Two learners with the same seed see the same world.
+    horizon
+        How many decisions; the learner's own by default. It must be given where the learner does not know it.
     cap
         The most policies that may be deployed, the first included. The loop holds to it: when they are used up, the
         last one decides to the end, whatever the learner's clock says.
@@ -62,117 +56,100 @@ def simulate(
     3
     """
     whole("seed", seed, low=0)
-    if cap is not None:
-        whole("cap", cap)
-    check_match(learner, world)
-    if agents != 1:
-        learner.act_together(agents)
-    began = time.perf_counter()
-    horizon = learner.horizon
-    chunk = window = -(-chunk_size(world.arms, world.dim) // agents) * agents
+    total = decisions_of(learner, horizon)
+    check_match(learner, world, total)
+    check_agents(learner, agents, total)
+    chunk = -(-chunk_size(world.arms, world.dim) // agents) * agents
     # with more arms than that, asking what each would pay takes longer than steps
-    walker = learner if isinstance(learner, Walker) and learner.walks and world.arms <= chunk and agents == 1 else None
-    tally = Tally(horizon)
-    summary: Summary | None = None
-    deployed = 1
-    first = 0
-    while first < horizon:
-        count = min(horizon, (first // chunk + 1) * chunk) - first
-        rounds = world.draw(count, seed=seed, first=first)
-        sets = check_rounds(world, rounds, count)
-        done = 0
-        while done < count:
-            rest = Sets(sets.contexts[done:], sets.alive[done:], False)
-            frozen = deployed == cap  # no further policy may be made, so nothing more is learned
-            if frozen or walker is not None:
-                learner.check(rest)
-            if walker is not None and not frozen:
-                before = learner.updates
-                table = potential_rewards(world, rounds, seed=seed, first=first)[done:]
-                walk = walker.walk(rest, table, changes=horizon if cap is None else cap - deployed)
-                deployed += learner.updates - before
-                tally.add(rounds, done, walk.arms, None)
-                tally.retired(walk.ends)
-                done += len(walk.arms)
-                continue
-            # looking far ahead is wasted where the next policy comes soon
-            ahead = count - done if frozen else min(count - done, learner.stop - first - done, window)
-            ahead = min(count - done, -(-ahead // agents) * agents)
-            near = Sets(rest.contexts[:ahead], rest.alive[:ahead], False)
-            decisions = learner.policy.decide(near, seed=seed, first=first + done)
-            due = None if frozen else learner.due(near, decisions, summary)
-            window = min(chunk, 2 * window) if due is None else 16
-            if due is not None:
-                due = min(ahead, -(-due // agents) * agents)
-                near, decisions = Sets(near.contexts[:due], near.alive[:due], False), decisions.upto(due)
-            tally.add(rounds, done, decisions.arms, decisions.survivors)
-            done += len(decisions.arms)
-            if frozen:
-                continue
-            expected = rounds.means[np.arange(done - len(decisions.arms), done), decisions.arms]
-            rewards = np.asarray(world.rewards(expected, seed=seed, first=decisions.first))
-            part = learner.summarize(Feedback.of(near, decisions, rewards))
-            summary = part if summary is None else summary + part
-            if due is not None or first + done == learner.stop:
-                learner.next(summary)
-                summary = None
-                if not learner.done:
-                    deployed += 1
-                    tally.retire()
-        first += count
+    walker = find_walker(learner) if world.arms <= chunk and agents == 1 and total == learner.horizon else None
+    loop = Loop(learner, agents=agents, cap=None if cap is None else whole("cap", cap), window=chunk, horizon=total)
+    for first in range(0, total, chunk):
+        drawn = Drawn.of(world, min(chunk, total - first), seed=seed, first=first)
+        loop.take(drawn, walker)
         if progress is not None:
-            progress(first)
-    tally.retire()
-    return tally.run(
-        learner=learner.name,
-        world=repr(world) if name is None else name,
-        seed=seed,
-        updates=deployed,
-        seconds=time.perf_counter() - began,
-    )
+            progress(first + len(drawn.sets.contexts))
+    loop.recorder.retire()
+    return loop.recorder.run(learner.name, repr(world) if name is None else name, seed=seed, updates=loop.state.updates)
 
 
-def check_match(learner: Learner, world: World) -> None:
-    """Refuse a learner that has begun a run, or is for other contexts than the world has."""
-    if learner.start or learner.done:
-        raise InputError("a run needs a fresh learner; this one has begun a run already. Make a new one.")
-    check_sizes(learner, world)
-    check_length(world, learner.horizon)
+class Loop:
+    """A run under way: the state, what the current policy has done, and what is recorded."""
+
+    def __init__(self, learner: Learner, *, agents: int, cap: int | None, window: int, horizon: int) -> None:
+        self.learner, self.agents, self.cap = learner, agents, cap
+        #: Decisions that are looked ahead at a time, at the most and now.
+        self.longest = self.window = window
+        self.state: State = learner.begin()
+        self.summary: Summary | None = None
+        self.recorder = Recorder(horizon)
+
+    def take(self, drawn: Drawn, walker: Walker | None) -> None:
+        """Play the rounds of a chunk."""
+        self.learner.check(drawn.sets)
+        table = None if walker is None else drawn.potential_rewards()
+        done, count = 0, len(drawn.sets.contexts)
+        while done < count:
+            if self.state.updates == self.cap or self.state.done:
+                # no further policy may be made, so nothing more is learned
+                played = drawn.play(self.state.policy, done, count - done)
+                self.recorder.add(played.regrets, int(played.decisions.survivors.sum()))
+                done = count
+            elif walker is not None and table is not None:
+                done += self._walk(drawn, done, walker, table)
+            else:
+                done += self._stretch(drawn, done, count - done)
+
+    def _walk(self, drawn: Drawn, done: int, walker: Walker, table: FloatArray) -> int:
+        changes = drawn.first + len(drawn.sets.contexts) if self.cap is None else self.cap - self.state.updates
+        walk = walker(self.state, drawn.sets.part(slice(done, None)), table[done:], changes)
+        self.state = walk.state
+        at = slice(done, done + len(walk.arms))
+        self.recorder.add(regrets(drawn.rounds.means[at], drawn.sets.alive[at], walk.arms), None)
+        self.recorder.retired(walk.ends)
+        return len(walk.arms)
+
+    def _stretch(self, drawn: Drawn, done: int, left: int) -> int:
+        """Decide until the next policy is due, the batch ends or the chunk does."""
+        # looking far ahead is wasted where the next policy comes soon
+        ahead = min(left, self.state.stop - drawn.first - done, self.window)
+        ahead = min(left, -(-ahead // self.agents) * self.agents)
+        played = drawn.play(self.state.policy, done, ahead)
+        due = self.learner.due(self.state, played.sets, played.decisions, self.summary)
+        self.window = min(self.longest, 2 * self.window) if due is None else 16
+        if due is not None:
+            played = played.upto(min(ahead, -(-due // self.agents) * self.agents))
+        self.recorder.add(played.regrets, int(played.decisions.survivors.sum()))
+        part = self.learner.summarize(self.state, played.rows)
+        self.summary = part if self.summary is None else self.summary + part
+        if due is not None or self.state.start + self.summary.decided >= self.state.stop:
+            self.state = self.learner.next(self.state, self.summary)
+            self.summary = None
+            if not self.state.done:
+                self.recorder.retire()
+        return len(played.means)
 
 
-def check_sizes(learner: Learner, world: World) -> None:
-    """Refuse a world with other features than the learner is for, or more arms."""
-    if world.dim != learner.dim or world.arms > learner.arms:
-        raise InputError(
-            f"the learner is for at most {learner.arms} arms in {learner.dim} dimensions, the world has {world.arms} "
-            f"in {world.dim}."
+def decisions_of(learner: Learner, horizon: int | None) -> int:
+    """How many decisions a run has."""
+    known = learner.clock.horizon if learner.horizon is None else learner.horizon
+    if horizon is None:
+        if known is None:
+            raise ParameterError(f"{learner.name} does not know its horizon: say how many decisions, horizon=….")
+        return known
+    total = whole("horizon", horizon, low=2)
+    if known is not None and known != total:
+        raise ParameterError(f"the learner is for {known} decisions, and {total} were asked for. Leave horizon out.")
+    return total
+
+
+def check_agents(learner: Learner, agents: int, horizon: int) -> None:
+    """Refuse steps of many agents where batches could be shared, and more agents than decisions."""
+    if whole("agents", agents) > horizon:
+        raise ParameterError(
+            f"there are {agents} agents for {horizon} decisions, so not even one step is whole. Use at most {horizon}."
         )
-
-
-def check_length(world: World, horizon: int) -> None:
-    """Refuse a horizon that is longer than the world."""
-    rounds = getattr(world, "rounds", None)
-    if isinstance(rounds, int) and rounds < horizon:
-        raise InputError(
-            f"the world {type(world).__name__} has {rounds} rounds and the horizon is {horizon}. Make the horizon "
-            "shorter or the sequence longer."
+    if agents > 1 and not (learner.clock.looks or learner.clock.steps):
+        raise UnsuitableError(
+            f"{learner.name} learns at the ends of batches, which agents can share: use collaborate(agents={agents}). "
+            "Steps of many agents are for learners that change when they have seen enough, such as oful."
         )
-
-
-def potential_rewards(world: World, rounds: Rounds, *, seed: int, first: int) -> FloatArray:
-    """(n, K) what each arm would pay. Rewards are keyed by the round, so that every choice has its own already."""
-    columns = [world.rewards(rounds.means[:, arm], seed=seed, first=first) for arm in range(world.arms)]
-    return finite_array(f"the rewards of {type(world).__name__}", np.column_stack(columns))
-
-
-def check_rounds(world: World, rounds: Rounds, count: int) -> Sets:
-    """Refuse rounds that are not what the world was asked for, in its name."""
-    name, wanted = type(world).__name__, (count, world.arms, world.dim)
-    if not isinstance(rounds, Rounds):
-        raise InputError(f"the world {name} must draw Rounds; it drew a {type(rounds).__name__}.")
-    if np.shape(rounds.contexts) != wanted:
-        raise InputError(f"the world {name} must draw contexts {wanted}; it drew {np.shape(rounds.contexts)}.")
-    if np.shape(rounds.means) != wanted[:2]:
-        raise InputError(f"the world {name} must draw means {wanted[:2]}; it drew {np.shape(rounds.means)}.")
-    finite_array(f"the means of {name}", rounds.means)
-    return context_sets(rounds.contexts, rounds.alive)

@@ -16,28 +16,44 @@ from rareswitch.errors import InputError, UnsuitableError
 from rareswitch.learner import Learner
 from rareswitch.sim.progress import Progress
 from rareswitch.sim.results import load_runs, save_runs
+from rareswitch.sim.rounds import check_length, check_rounds
 from rareswitch.sim.run import Run
-from rareswitch.sim.simulate import check_length, check_rounds, simulate
+from rareswitch.sim.simulate import simulate
 from rareswitch.version import __version__
 
+#: Makes a learner for a world, a horizon and a seed; the seed is for learners that draw something themselves.
 LearnerFactory = Callable[[World, int, int], Learner]
-"""Makes a fresh learner for a world, a horizon and a seed; the seed is for learners that draw something themselves."""
+#: Makes a world for a horizon.
 WorldFactory = Callable[[int], World]
-"""Makes a world for a horizon."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Sweep:
     """What a sweep brought back."""
 
+    #: In the order learners, worlds, horizons, seeds; the finished ones.
     runs: list[Run]
-    """In the order learners, worlds, horizons, seeds; the finished ones."""
+    #: Whether Ctrl-C ended it; the runs finished until then are all here.
     interrupted: bool
-    """Whether Ctrl-C ended it; the runs finished until then are all here."""
+    #: How many runs were taken from the file.
     resumed: int
-    """How many runs were taken from the file."""
+    #: Why a learner (by name) was not run in a world (by name): it is not made for it.
     skipped: dict[tuple[str, str], str]
-    """Why a learner (by name) was not run in a world (by name): it is not made for it."""
+
+
+def joined(parts: Iterable[Sweep]) -> Sweep:
+    """Sweeps made one after the other, up to the first that was interrupted, as one."""
+    runs: list[Run] = []
+    skipped: dict[tuple[str, str], str] = {}
+    resumed, interrupted = 0, False
+    for part in parts:
+        runs += part.runs
+        skipped |= part.skipped
+        resumed += part.resumed
+        interrupted = part.interrupted
+        if interrupted:
+            break
+    return Sweep(runs=runs, interrupted=interrupted, resumed=resumed, skipped=skipped)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,8 +67,8 @@ class Case:
     horizon: int
     seed: int
     cap: int | None
+    #: Decisions of the cases before it.
     before: int
-    """Decisions of the cases before it."""
 
     @property
     def here(self) -> World:
@@ -63,14 +79,14 @@ class Case:
 
     @property
     def learner(self) -> Learner:
-        """A fresh one."""
+        """The learner, with the sizes of the world."""
         return self.make(self.here, self.horizon, self.seed)
 
     @property
     def key(self) -> str:
         """What tells this run from all others."""
         world = self.here
-        facts = (self.name, self.place, str(self.seed), self.learner.settings, f"cap={self.cap}")
+        facts = (self.name, self.place, str(self.seed), repr(self.learner), f"cap={self.cap}")
         return " | ".join((*facts, _fingerprint(world, self.horizon, self.seed), __version__))
 
 
@@ -127,8 +143,8 @@ def sweep(
     if path is not None and not kept:
         save_runs({}, path)  # an unwritable path is an error now, not after the first run
     engine = Serial() if engine is None else engine
+    #: By key, in the order of the cases; None while a run is under way.
     finished: dict[str, Run | None] = {}
-    """By key, in the order of the cases; None while a run is under way."""
     resumed = 0
     interrupted = False
     skipped: dict[tuple[str, str], str] = {}

@@ -9,25 +9,19 @@ from rareswitch.env import World
 from rareswitch.errors import InputError
 from rareswitch.learner import Learner
 from rareswitch.sim.run import Run
-from rareswitch.sim.sweep import sweep
+from rareswitch.sim.sweep import Sweep, joined, sweep
 from rareswitch.validation import whole
 
+#: Makes a learner for a cap (None for none), a world, a horizon and a seed.
 CappedFactory = Callable[[int | None, World, int, int], Learner]
-"""Makes a fresh learner for a cap (None for none), a world, a horizon and a seed."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Tradeoff:
+class Tradeoff(Sweep):
     """Runs by cap."""
 
-    runs: dict[int | None, list[Run]]
-    """By cap, from few policies to many; None, the last, are the runs without one."""
-    interrupted: bool
-    """Whether Ctrl-C ended it; the runs finished until then are all here."""
-    resumed: int
-    """How many runs were taken from the file."""
-    skipped: dict[tuple[str, str], str]
-    """Why a learner (by name) was not run in the world (by name): it is not made for it."""
+    #: By cap, from few policies to many; None, the last, are the runs without one.
+    runs: dict[int | None, list[Run]]  # type: ignore[assignment]
 
 
 def tradeoff(
@@ -59,16 +53,12 @@ def tradeoff(
     if not caps:
         raise InputError("a trade-off needs at least one cap.")
     runs: dict[int | None, list[Run]] = {}
-    skipped: dict[tuple[str, str], str] = {}
-    resumed, interrupted = 0, False
-    for cap in (*caps, None):
+
+    def under(cap: int | None) -> Sweep:
         makers = {label: partial(make, cap) for label, make in learners.items()}
         found = sweep(makers, {name: world}, horizons=[horizon], seeds=seeds, cap=cap, path=path, quiet=quiet)
         if found.runs:
             runs[cap] = found.runs
-        skipped |= found.skipped
-        resumed += found.resumed
-        interrupted = found.interrupted
-        if interrupted:
-            break
-    return Tradeoff(runs=runs, interrupted=interrupted, resumed=resumed, skipped=skipped)
+        return found
+
+    return Tradeoff(**vars(joined(map(under, (*caps, None)))) | {"runs": runs})

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from rareswitch.cli import main
-from rareswitch.sim import Run, simulate
-from rareswitch.sim.contest import ENTRANTS
+from rareswitch.sim import ENTRANTS, Run, simulate
 from reference.movielens import write_folder
 
 SMALL = ["contest", "--horizons", "60", "--seeds", "2", "--quiet"]
@@ -47,7 +46,7 @@ def test_a_contest_as_json_is_resumable(tmp_path: Path, capsys: pytest.CaptureFi
 def test_movielens_needs_its_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importlib.import_module("rareswitch.sim.contest"), "PLACES", ("fixed", "movielens"))
+    monkeypatch.setattr(importlib.import_module("rareswitch.sim.contest"), "SUITE", ("fixed", "movielens"))
     assert main([*SMALL, "--json"]) == 0
     captured = capsys.readouterr()
     assert "movielens is left out; name a folder of its ratings with --data" in captured.err

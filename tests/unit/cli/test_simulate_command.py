@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rareswitch.cli import main
+from rareswitch.learner import LEARNERS, takes
 from rareswitch.sim import load_runs
 
 SMALL = ["--dim", "3", "--arms", "5", "--seeds", "2", "--noise", "0.3"]
@@ -81,11 +82,11 @@ def test_learners_are_told_the_noise_of_the_world(capsys: pytest.CaptureFixture[
     assert regrets[0] == regrets[1]  # clicks have a noise of their own
 
 
-def test_batches_and_confidence_are_options(capsys: pytest.CaptureFixture[str]) -> None:
+def test_updates_and_confidence_are_options(capsys: pytest.CaptureFixture[str]) -> None:
     common = ["--horizon", "500", *SMALL, "--json"]
-    assert main(["simulate", "--learner", "batch-linucb-dg", "--batches", "3", "--confidence", "paper", *common]) == 0
+    assert main(["simulate", "--learner", "batch-linucb-dg", "--updates", "3", "--confidence", "paper", *common]) == 0
     assert json.loads(capsys.readouterr().out)[0]["updates"] == 3
-    assert main(["simulate", "--learner", "batch-linucb-kw", "--batches", "2", "--confidence", "0.5", *common]) == 0
+    assert main(["simulate", "--learner", "batch-linucb-kw", "--updates", "2", "--confidence", "0.5", *common]) == 0
     assert json.loads(capsys.readouterr().out)[0]["updates"] == 2
 
 
@@ -103,7 +104,16 @@ def test_batches_and_confidence_are_options(capsys: pytest.CaptureFixture[str]) 
         (["--learner", "batch-linucb", "--noise", "-1"], "scale must be"),
         (["--learner", "batch-linucb", "--delta", "2"], "delta must be"),
         (["--learner", "batch-linucb", "--confidence", "bold"], "'paper', 'tight' or a number"),
-        (["--learner", "batch-linucb", "--batches", "0"], "batches must be"),
+        (["--learner", "batch-linucb", "--updates", "0"], "updates must be"),
+        (["--learner", "batch-linucb", "--grid", "10", "20"], "the grid ends at 20 where the horizon is 100000"),
+        (["--learner", "batch-linucb", "--grid", "20", "10"], "strictly increasing"),
+        (["--learner", "batch-linucb", "--updates", "2", "--grid", "10", "100000"], "not both"),
+        (["--learner", "foresight", "--floor", "2"], "floor must be"),
+        (
+            ["--learner", "batch-linucb", "--intercept"],
+            "--intercept means nothing to batch-linucb; it is for foresight",
+        ),
+        (["--learner", "foresight", "--confidence", "1"], "--confidence means nothing to foresight"),
     ],
 )
 def test_bad_options_give_one_line_and_status_2(
@@ -143,7 +153,31 @@ def test_ctrl_c_reports_what_is_finished(tmp_path: Path) -> None:
 
 
 def test_the_demo_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--horizon", "2000", "--plot", str(tmp_path / "demo.png")]) == 0
+    assert main(["demo", "--horizon", "600", "--plot", str(tmp_path / "demo.png")]) == 0
     out = capsys.readouterr().out
     assert "batch-linucb-dg-certified" in out
     assert is_png(tmp_path / "demo.png")
+
+
+def test_every_setting_of_a_learner_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a class of learners takes can be said on the command line, but for objects; a shared default is shown."""
+    with pytest.raises(SystemExit) as caught:
+        main(["simulate", "--help"])
+    assert caught.value.code == 0
+    shown = " ".join(capsys.readouterr().out.split()).replace("stale- thompson", "stale-thompson")
+    for name in LEARNERS:
+        for setting in set(takes(name)) - {"g_optimal", "designer", "seed"}:
+            assert f"--{setting.replace('_', '-')} " in shown, (name, setting)
+    assert (
+        "share of decisions that explore by design; a tenth of it in the last batch (default 0.0003); for foresight"
+        in shown
+    )
+    assert "parameters that a policy holds; for thompson, stale-thompson" in shown  # which have different defaults
+
+
+def test_settings_reach_the_learners_that_take_them(capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["compare", "--horizons", "200", *SMALL, "--json", "--learners", "foresight", "oful", "stale-linucb"]
+    assert main([*common, "--grid", "20", "60", "200", "--growth", "1e9", "--intercept"]) == 0
+    updates = {run["learner"]: run["updates"] for run in json.loads(capsys.readouterr().out)}
+    assert (updates["foresight"], updates["stale-linucb"]) == (3, 3)
+    assert updates["oful"] <= 2

@@ -77,12 +77,15 @@ def test_a_cap_holds_for_every_learner(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (["simulate", "--learner", "oful", "--growth", "1"], "the growth factor C must be a number above 1; got 1.0"),
+        (
+            ["simulate", "--learner", "oful", "--growth", "1"],
+            "growth, the factor C by which determinants grow, must be a number above 1; got 1.0",
+        ),
         (
             ["simulate", "--learner", "linucb", "--growth", "2"],
             "--growth means nothing to linucb; it is for rarely-switch",
         ),
-        (["simulate", "--learner", "oful", "--batches", "2"], "--batches means nothing to oful"),
+        (["simulate", "--learner", "oful", "--updates", "2"], "--updates means nothing to oful; it is for foresight"),
         (["simulate", "--learner", "oful", "--cap", "0"], "cap must be at least 1; got 0"),
         (["simulate", "--learner", "base", "--env", "gaussian"], "base is for plain arms"),
         (["simulate", "--learner", "oful", "--env", "lower-bound", "--dim", "5"], "dim must be even"),

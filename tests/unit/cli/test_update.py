@@ -6,11 +6,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rareswitch.cli import main
-from rareswitch.log import Deployment, find_parts, update
+from rareswitch.learner import LEARNERS, BatchLinUCBKW, Foresight, settings_of
+from rareswitch.log import find_parts, update, write_part
+from rareswitch.store import Deployment
 
 
 @pytest.fixture
@@ -43,46 +46,119 @@ def said(errors: str) -> list[str]:
 def test_begin_play_and_update_twice(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = done(capsys, "begin", "--dim", "3", "--horizon", "1e3", "--updates", "4", "--out", "one")
     first = Deployment.load("one")
-    assert f"foresight begins. Policy 1, {first.policy.id[:12]}…, makes the decisions 0 to 11 of 1,000." in out
+    assert f"foresight begins. Policy 1, {first.policy.id[:12]}…, makes the decisions 0 to 11 of 1,000, as far" in out
     out = done(capsys, "play", "--policy", "one", "--seed", "3", "--arms", "5", "--out", "logs")
-    assert "4 parts written; learn from them with: --log 'logs/part-0001-*.parquet'" in out
+    assert "12 decisions in 4 parts written; learn from them with: --log 'logs/part-0001-*.parquet'" in out
     out = done(capsys, "update", "--log", "logs/part-*.parquet", "--policy", "one", "--out", "two")
     second = Deployment.load("two")
-    assert f"Policy 2, {second.policy.id[:12]}…, makes the decisions 12 to 51 of 1,000.\nwritten to two" in out
+    assert f"Policy 2, {second.policy.id[:12]}…, makes the decisions 12 to 51 of 1,000, as far as is planned.\n" in out
+    assert "written to two" in out
     assert second.policy.id == update(first, ["logs/part-*.parquet"]).deployment.policy.id
-    out = done(capsys, "play", "--policy", "two", "--seed", "3", "--arms", "5", "--parts", "2", "--out", "logs")
+    play = ("play", "--policy", "two", "--seed", "3", "--arms", "5", "--parts", "2", "--out", "logs")
+    done(capsys, *play, "--count", "60", "--missing", "0.2")
     out = done(capsys, "update", "--log", "logs/part-*.parquet", "--policy", "two", "--out", "three")
     rows = {line.rsplit(maxsplit=1)[0].strip(): line.split()[-1] for line in out.splitlines() if line.strip()}
-    assert rows["rows"] == "52"
-    assert rows["learned from"] == rows["decisions of the batch"] == "40"
-    assert rows["of earlier policies of this deployment: not used"] == "12"
-    assert f"not used: 12 rows of policy {first.policy.id[:12]}…, an earlier policy of this deployment" in out
-    out = done(capsys, "update", "--log", "logs/part-0002-*.parquet", "--policy", "two", "--out", "json", "--json")
+    assert (rows["rows"], rows["decisions of the batch, as planned"], rows["decisions that came"]) == ("72", "40", "60")
+    assert int(rows["learned from"]) + int(rows["whose reward is not known"]) == 60
+    assert rows["of earlier batches, used"] == "12"
+    assert f"used: 12 rows of policy {first.policy.id[:12]}…, that of batch 1, with 0 new rewards" in out
+    assert "The batches were not those planned (12, 60 decisions for 12, 40)" in out
+    log = ("--log", "logs/part-0002-*.parquet")
+    out = done(capsys, "update", *log, "--policy", "two", "--out", "json", "--json", "--ahead", "300", "400")
     found = json.loads(out)
-    assert found["next_policy"] == Deployment.load("three").policy.id == Deployment.load("json").policy.id
-    assert (found["used"], found["earlier"], found["updates"], found["done"]) == (40, {}, 3, False)
-    assert (found["parts"], found["out"]) == (2, "json")
+    assert found["next_policy"] == Deployment.load("json").policy.id
+    assert (found["earlier"], found["updates"], found["done"], found["ahead"]) == ({}, 3, False, [300, 400])
+    assert (found["parts"], found["out"], found["planned"], found["decided"]) == (2, "json", 40, 60)
+    assert found["holds"].startswith("The batches were not those planned")
+    done(capsys, "update", *log, "--policy", "two", "--out", "over", "--ahead", "0")
+    assert Deployment.load("over").state.done
+
+
+def test_verify(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    done(capsys, "begin", "--dim", "3", "--horizon", "1e3", "--updates", "4", "--out", "one")
+    done(capsys, "play", "--policy", "one", "--out", "logs")
+    done(capsys, "update", "--log", "logs/part-*.parquet", "--policy", "one", "--out", "two")
+    assert "Everything is learned again from the summaries." in done(capsys, "verify", "two")
+    assert json.loads(done(capsys, "verify", "two", "--json"))["holds"] is True
+    monkeypatch.setattr("rareswitch.learner.planning.SCALES", (0.37,))
+    assert main(("verify", "two")) == 1
+    assert "policy 2, " in (out := capsys.readouterr().out)
+    assert "would now be learned otherwise" in out
+
+
+def test_late_rewards_windows_and_conflicts(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done(capsys, "begin", "--dim", "3", "--out", "one")
+    now = Deployment.load("one")
+    given: dict[str, Any] = {
+        "policy_id": now.policy.id,
+        "features": [[0.1, 0.2, float(k)] for k in range(9)],
+        "ids": range(9),
+    }
+    given |= {"propensities": [0.5] * 9, "contexts": {k: [[0.1, 0.2, float(k)]] * 2 for k in range(9)}}
+    given |= {"times": [3600.0 * k for k in range(9)], "reward_times": [3600.0 * k + 60 * k for k in range(9)]}
+    write_part("a.parquet", rewards=[float(k % 4) for k in range(9)], **given)
+    common = ("update", "--policy", "one", "--window", "300", "--json", "--log", "a.parquet")
+    found = json.loads(done(capsys, *common, "--out", "two"))
+    assert (found["used"], found["waiting"], found["expired"]) == (6, 1, 2)
+    found = json.loads(done(capsys, *common, "--out", "three", "--now", "1970-01-01T06:02:00"))
+    assert (found["used"], found["waiting"], found["expired"]) == (6, 3, 0)
+    found = json.loads(done(capsys, *common, "--out", "four", "--now", "1970-01-02T01:00:00+01:00"))
+    assert (found["used"], found["waiting"], found["expired"]) == (6, 0, 3)
+    write_part("b.parquet", rewards=[7.0] * 9, **given)
+    both = ("update", "--policy", "one", "--log", "*.parquet", "--out", "five")
+    assert "9 decisions have rows that contradict" in refused(capsys, *both)
+    Path("b.parquet").unlink()
+    write_part("b.parquet", rewards=[0.0] * 8 + [7.0], **given | {"ids": range(1, 10), "contexts": {}})
+    assert "--leave-out-conflicts" in refused(capsys, *both)
+    assert "  that contradict each other, of 8 decisions: left out" in done(capsys, *both, "--leave-out-conflicts")
+    with pytest.raises(SystemExit):
+        main((*both, "--now", "monday"))
+    assert "'monday' is not a time such as" in capsys.readouterr().err
+
+
+def test_rows_of_earlier_policies_can_be_left_out(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done(capsys, "begin", "--dim", "3", "--horizon", "1e3", "--out", "one")
+    done(capsys, "play", "--policy", "one", "--out", "logs")
+    done(capsys, "update", "--log", "logs/*", "--policy", "one", "--out", "two")
+    done(capsys, "play", "--policy", "two", "--out", "logs")
+    Path("logs/part-0001-0002.parquet").unlink()
+    common = ("update", "--log", "logs/*", "--policy", "two", "--out", "three")
+    line = refused(capsys, *common)
+    assert "batch 1 was learned from with 12 decisions, 12 of them rewarded; the log has 9 and 9 of it" in line
+    assert "part-0001-0001.parquet" in line
+    assert "not used: 9 rows of policy" in done(capsys, *common, "--no-late")
 
 
 def test_a_run_comes_to_its_end(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sizes = ["--dim", "2", "--arms", "3", "--horizon", "60", "--ends", "30", "60"]
+    sizes = ["--dim", "2", "--arms", "3", "--horizon", "60", "--grid", "30", "60"]
     given = ["--noise", "0.5", "--delta", "0.1", "--confidence", "1"]
     done(capsys, "begin", "--learner", "batch-linucb-kw", *sizes, *given, "--out", "d0")
-    settings = {"dim": 2, "arms": 3, "horizon": 60, "grid": [30, 60], "noise": 0.5, "delta": 0.1, "confidence": 1.0}
-    assert Deployment.load("d0").settings == settings
+    learner = Deployment.load("d0").learner
+    assert isinstance(learner, BatchLinUCBKW)
+    assert (learner.arms, learner.grid.ends, learner.noise, learner.confidence) == (3, (30, 60), 0.5, 1.0)
     for batch in range(2):
         done(capsys, "play", "--policy", f"d{batch}", "--parts", "1", "--out", "logs")
         log = f"logs/part-000{batch + 1}-*.parquet"
         out = done(capsys, "update", "--log", log, "--policy", f"d{batch}", "--out", f"d{batch + 1}")
-    assert "The run is over: all 60 decisions have been learned from." in out
+    assert "The run is over: 60 decisions have been learned from." in out
     assert "this run is over" in refused(capsys, "play", "--policy", "d2", "--out", "logs")
     assert "this run is over" in refused(capsys, "update", "--log", "logs/*", "--policy", "d2", "--out", "d3")
 
 
 def test_settings_of_foresight(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--intercept", "--floor", "0.01", "--seed", "4"]
-    done(capsys, "begin", "--learner", "foresight", "--dim", "3", "--horizon", "500", *given, "--out", "d")
-    assert Deployment.load("d").settings == {"dim": 3, "horizon": 500, "intercept": True, "floor": 0.01, "seed": 4}
+    done(capsys, "begin", "--learner", "foresight", "--dim", "3", *given, "--out", "d")
+    expected = Foresight(dim=3, intercept=True, floor=0.01, seed=4)
+    assert Deployment.load("d").learner == expected
+
+
+def test_every_setting_that_is_a_number_or_a_text_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(("begin", "--help"))
+    out = capsys.readouterr().out
+    for kind in LEARNERS.values():
+        for entry in settings_of(kind):
+            assert (f"--{entry.name.replace('_', '-')} " in out) == (entry.name not in ("designer", "g_optimal"))
 
 
 def test_engines_on_the_command_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,17 +169,6 @@ def test_engines_on_the_command_line(here: Path, capsys: pytest.CaptureFixture[s
     assert Deployment.load("serial").policy.id == Deployment.load("serial:2").policy.id
     err = refused(capsys, "update", "--log", "logs/*", "--policy", "one", "--out", "next", "--engine", "spark")
     assert "no engine is called 'spark'" in err
-
-
-def test_an_incomplete_log(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    done(capsys, "begin", "--dim", "3", "--horizon", "1e3", "--out", "one")
-    done(capsys, "play", "--policy", "one", "--out", "logs")
-    Path("logs/part-0001-0002.parquet").unlink()
-    common = ("update", "--log", "logs/*", "--policy", "one", "--out", "two")
-    assert "of its 12 decisions, 0 to 11, 3 not in the log (3, 4, 5)" in refused(capsys, *common)
-    assert not Path("two").exists()
-    assert "  that are not in the log" in done(capsys, *common, "--incomplete")
-    assert Deployment.load("two").learner.updates == 2
 
 
 def test_bad_input_gives_one_line_and_status_2(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,7 +182,7 @@ def test_bad_input_gives_one_line_and_status_2(here: Path, capsys: pytest.Captur
         (("update", *log, *policy, "--out", "one"), "one: exists already, and a deployment is never overwritten"),
         (("begin", "--dim", "3", "--horizon", "1e3", "--out", "one"), "exists already"),
         (
-            ("begin", "--learner", "oful", "--dim", "3", "--arms", "4", "--horizon", "1e3", *out),
+            ("begin", "--learner", "oful", "--dim", "3", *out),
             "oful decides by looking at each",
         ),
         (
@@ -125,11 +190,13 @@ def test_bad_input_gives_one_line_and_status_2(here: Path, capsys: pytest.Captur
             "batch-linucb-kw needs arms",
         ),
         (("begin", "--dim", "0", "--horizon", "1e3", *out), "dim must be at least 1"),
-        (("begin", "--dim", "3", "--horizon", "1e3", "--noise", "1", *out), "foresight does not take noise"),
+        (("begin", "--dim", "3", "--noise", "1", *out), "--noise means nothing to foresight; it is for batch-linucb,"),
+        (("begin", *out), "foresight needs dim"),
+        (("verify", "logs"), "logs: not the folder of a deployment"),
         (("play", *policy, "--env", "mars", "--out", "more"), "there is no world 'mars'"),
-        (("play", *policy, "--env", "digits", "--out", "more"), "for at most"),
+        (("play", *policy, "--env", "digits", "--out", "more"), "for any number of arms in 3 dimensions"),
         (("play", *policy, "--parts", "0", "--out", "more"), "parts must be at least 1"),
-        (("play", *policy, "--out", "logs"), "part-0001-0001.parquet: exists already"),
+        (("play", *policy, "--out", "logs"), "replace them: --again"),
     ):
         assert words in refused(capsys, *arguments)
     assert sorted(os.listdir()) == ["logs", "one"]
@@ -137,7 +204,7 @@ def test_bad_input_gives_one_line_and_status_2(here: Path, capsys: pytest.Captur
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks there whether a part is being read")
 def test_ctrl_c_leaves_nothing_half_written(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    done(capsys, "begin", "--dim", "3", "--horizon", "4e4", "--ends", "3e4", "4e4", "--out", "one")
+    done(capsys, "begin", "--dim", "3", "--horizon", "4e4", "--grid", "3e4", "4e4", "--out", "one")
     done(capsys, "play", "--policy", "one", "--parts", "30", "--arms", "5", "--out", "logs")
     for k, path in enumerate(find_parts(["logs/*"]) * 40):
         shutil.copy(path, f"logs/copy-{k:04d}.parquet")

@@ -3,7 +3,7 @@ import warnings
 import numpy as np
 import pytest
 
-from rareswitch.design import g_optimal
+from rareswitch.design import GOptimal, g_optimal
 from rareswitch.distributions import Gaussian
 from rareswitch.errors import (
     CertificateError,
@@ -154,7 +154,7 @@ def test_other_number_types_and_layouts_are_accepted() -> None:
 
 
 def test_unmet_certificates_raise_for_one_set_and_are_named_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rareswitch.design import goptimal, kernels
+    from rareswitch.design import goptimal, kernels, sampling
 
     def fails_on_odd(contexts, alive, tol, weights, leverages, *rest):  # type: ignore[no-untyped-def]
         kernels.design_sets(contexts, alive, tol, weights, leverages, *rest)
@@ -172,6 +172,25 @@ def test_unmet_certificates_raise_for_one_set_and_are_named_for_many(monkeypatch
     assert [design[s].failed.size for s in range(4)] == [0, 1, 0, 1]
     assert np.isnan(design.weights[1]).all()
     assert not np.isnan(design.weights[0]).any()
+    monkeypatch.setattr(sampling, "design_weights", lambda *arguments: False)
+    with (
+        pytest.warns(CertificateWarning, match="sets 1, 3"),
+        pytest.raises(CertificateError, match=r"no certified design for sets \[1, 3\]"),
+    ):
+        GOptimal().probabilities(contexts)
+    with pytest.raises(CertificateError, match="larger tol"):
+        GOptimal().probabilities(contexts[0])
+
+
+def test_large_collections_are_solved_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rareswitch.design import goptimal
+
+    sets = Gaussian(dim=3, arms=8).draw(50, seed=5).contexts
+    whole = g_optimal(sets).weights
+    monkeypatch.setattr(goptimal, "_LARGEST_STEP", 7 * 24)
+    np.testing.assert_array_equal(GOptimal().probabilities(sets), whole)
+    np.testing.assert_array_equal(g_optimal(sets).weights, whole)
+    np.testing.assert_array_equal(g_optimal(sets, threads=2).weights, whole)
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,20 @@ import pytest
 
 from rareswitch.env import make_world
 from rareswitch.errors import BatchError, FileFormatError, ParameterError, UnsuitableError
+from rareswitch.ids import id_keys
 from rareswitch.learner import (
     OFUL,
     BatchLinUCBKW,
     CommunicationRound,
-    Feedback,
     Foresight,
     Learner,
+    LinUCB,
     Report,
+    Rows,
+    Sample,
     Share,
+    State,
+    StaticGrid,
     Summary,
     SupLinUCB,
     communication,
@@ -25,6 +30,7 @@ from rareswitch.learner import (
 )
 from rareswitch.learner.communication import Node, Subtrees, cell_size
 from rareswitch.stats import Stats
+from reference.loop import rows_of
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
 
@@ -33,37 +39,41 @@ def fresh(**settings: Any) -> Foresight:
     return Foresight(**{"dim": 3, "horizon": 3000, "updates": 3} | settings)
 
 
-def feedback(learner: Learner, first: int, stop: int) -> Feedback:
-    rounds = WORLD.draw(stop - first, seed=1, first=first)
-    decisions = learner.policy.decide(rounds.contexts, seed=1, first=first)
-    rewards = WORLD.rewards(rounds.means[np.arange(stop - first), decisions.arms], seed=1, first=first)
-    return Feedback.of(rounds.contexts, decisions, rewards)
+def rows(state: State, first: int, stop: int) -> Rows:
+    return rows_of(state, WORLD, 1, first=first, count=stop - first)
 
 
-def report(learner: Learner, agent: int, agents: int, step: int = 10**6) -> Report:
-    share = Share(learner, agent, agents)
+def report(learner: Learner, state: State, agent: int, agents: int, step: int = 10**6) -> Report:
+    share = Share(learner, state, agent, agents)
     size = max(1, step // share.cell) * share.cell
     for first in range(share.start, share.stop, size):
-        share.add(feedback(learner, first, min(share.stop, first + size)))
+        share.add(rows(state, first, min(share.stop, first + size)))
     return share.report()
 
 
 def learn(agents: int, order: list[int] | None = None, step: int = 10**6, **settings: Any) -> list[str]:
-    learner, ids = fresh(**settings), []
-    while not learner.done:
-        meeting = CommunicationRound(learner, agents)
+    learner = fresh(**settings)
+    state, ids = learner.begin(), []
+    while not state.done:
+        meeting = CommunicationRound(learner, state, agents)
         for agent in order or range(agents):
-            meeting.add(report(learner, agent, agents, step).to_bytes())
-        ids.append(meeting.finish().id)
+            meeting.add(report(learner, state, agent, agents, step).to_bytes())
+        state = meeting.finish()
+        ids.append(state.policy.id)
     return ids
+
+
+def begun(start: int, length: int) -> tuple[Learner, State]:
+    """A learner, and a state with a batch of that length after ``start`` decisions."""
+    learner = BatchLinUCBKW(dim=3, arms=5, horizon=start + length, grid=StaticGrid(ends=(start, start + length)))
+    return learner, replace(learner.begin(), start=start, ahead=(length,), updates=2)
 
 
 @pytest.mark.parametrize("length", [1, 40, 4096, 8191, 8192, 67_298, 10**6])
 @pytest.mark.parametrize("agents", [1, 3, 64, 1000])
 def test_shares_cover_the_batch_in_cells(length: int, agents: int) -> None:
-    learner = BatchLinUCBKW(dim=3, arms=5, horizon=10**6 + 1)
-    learner.start, learner.stop = 17, 17 + length
-    shares = [Share(learner, agent, agents) for agent in range(agents)]
+    learner, state = begun(17, length)
+    shares = [Share(learner, state, agent, agents) for agent in range(agents)]
     assert shares[0].start == 17
     assert shares[-1].stop == 17 + length
     assert all(a.stop == b.start for a, b in pairwise(shares))
@@ -77,11 +87,11 @@ def test_policies_do_not_depend_on_the_agents_nor_on_their_order(monkeypatch: py
     """Also with cells of several decisions, and with shares that are played in pieces."""
     for cells in (4096, 100):
         monkeypatch.setattr(communication, "CELLS", cells)
-        one = learn(1)
-        assert learn(2, [1, 0]) == one
-        assert learn(7, step=40) == one
-        assert learn(5, [3, 0, 4, 1, 2]) == one
-        assert learn(400) == one
+        one = learn(1, horizon=800)
+        assert learn(2, [1, 0], horizon=800) == one
+        assert learn(7, step=40, horizon=800) == one
+        assert learn(5, [3, 0, 4, 1, 2], horizon=800) == one
+        assert learn(200, horizon=800) == one
 
 
 @pytest.mark.parametrize(
@@ -91,24 +101,22 @@ def test_every_learner_with_known_ends_can_share(name: str) -> None:
     world = make_world("fixed", dim=3, arms=5, noise=0.5)
     ids = []
     for agents in (1, 6):
-        learner = make_learner(name, dim=3, arms=5, horizon=600, batches=3)
-        meeting = CommunicationRound(learner, agents)
+        learner = make_learner(name, dim=3, arms=5, horizon=600, updates=3)
+        state = learner.begin()
+        meeting = CommunicationRound(learner, state, agents)
         for agent in range(agents):
-            share = Share(learner, agent, agents)
+            share = Share(learner, state, agent, agents)
             if share.stop > share.start:
-                rounds = world.draw(share.stop - share.start, seed=1, first=share.start)
-                decisions = learner.policy.decide(rounds.contexts, seed=1, first=share.start)
-                expected = rounds.means[np.arange(len(decisions.arms)), decisions.arms]
-                rewards = world.rewards(expected, seed=1, first=share.start)
-                share.add(Feedback.of(rounds.contexts, decisions, rewards))
+                share.add(rows_of(state, world, 1, first=share.start, count=share.stop - share.start))
             meeting.add(share.report())
-        ids.append(meeting.finish().id)
+        ids.append(meeting.finish().policy.id)
     assert ids[0] == ids[1]
 
 
 def test_a_tree_adds_siblings_only() -> None:
     learner = fresh()
-    parts = [learner.summarize(feedback(learner, k, k + 1)) for k in range(7)]
+    state = learner.begin()
+    parts = [learner.summarize(state, rows(state, k, k + 1)) for k in range(7)]
     trees = Subtrees()
     for k in range(3, 7):
         trees.add(Node(level=0, index=k, summary=parts[k]))
@@ -119,38 +127,54 @@ def test_a_tree_adds_siblings_only() -> None:
 
 def test_a_report_survives_the_wire() -> None:
     learner = fresh()
-    sent = report(learner, 1, 2)
+    sent = report(learner, learner.begin(), 1, 2)
     assert len(sent.nodes) > 1
     found = Report.from_bytes(sent.to_bytes())
     assert found.to_bytes() == sent.to_bytes()
     for one, other in zip(sent.nodes, found.nodes, strict=True):
         np.testing.assert_array_equal(one.summary.stats[0].gram, other.summary.stats[0].gram)
         assert one.summary.stats[0].square_sum == other.summary.stats[0].square_sum
-        assert (one.summary.start, one.summary.stop) == (other.summary.start, other.summary.stop)
+        assert (one.summary.decided, one.summary.rewarded) == (other.summary.decided, other.summary.rewarded)
 
 
 @pytest.mark.parametrize("cut", [0, 4, 100, -8])
 def test_a_truncated_report_is_refused(cut: int) -> None:
     with pytest.raises(FileFormatError, match="report"):
-        Report.from_bytes(report(fresh(), 0, 2).to_bytes()[:cut])
+        Report.from_bytes(report(fresh(), fresh().begin(), 0, 2).to_bytes()[:cut])
 
 
 def test_a_round_waits_for_all() -> None:
     learner = fresh()
-    meeting = CommunicationRound(learner, 3)
-    meeting.add(report(learner, 2, 3))
+    state = learner.begin()
+    meeting = CommunicationRound(learner, state, 3)
+    meeting.add(report(learner, state, 2, 3))
     assert meeting.waiting == (0, 1)
     with pytest.raises(BatchError, match="2 agents have not reported"):
         meeting.finish()
-    assert learner.updates == 1
 
 
 def test_a_report_that_comes_twice_counts_once() -> None:
     learner = fresh()
-    meeting = CommunicationRound(learner, 2)
+    state = learner.begin()
+    meeting = CommunicationRound(learner, state, 2)
     for agent in (0, 1, 1, 0):
-        meeting.add(report(learner, agent, 2))
-    assert meeting.finish().id == learn(1)[0]
+        meeting.add(report(learner, state, agent, 2))
+    assert meeting.finish().policy.id == learn(1)[0]
+
+
+def test_rewards_that_are_not_known_yet_are_counted() -> None:
+    learner = fresh()
+    state = learner.begin()
+    meeting = CommunicationRound(learner, state, 2)
+    for agent in (0, 1):
+        share = Share(learner, state, agent, 2)
+        given = rows(state, share.start, share.stop)
+        unknown = np.where(np.arange(len(given)) % 2 == 0, np.nan, given.rewards)
+        share.add(replace(given, rewards=unknown))
+        meeting.add(share.report())
+    found = meeting.finish().past[0]
+    assert found.decided == state.ahead[0]
+    assert found.rewarded == sum(len(range(1, n, 2)) for n in (state.ahead[0] // 2, -(-state.ahead[0] // 2)))
 
 
 def changed(node: Node, **facts: Any) -> Node:
@@ -158,22 +182,33 @@ def changed(node: Node, **facts: Any) -> Node:
     return replace(node, summary=replace(node.summary, **facts), **own)
 
 
+def strangers(node: Node, name: int | str) -> Sample:
+    """The sample with the decision of another id."""
+    sample = node.summary.sample
+    assert sample is not None
+    return Sample.of(sample.size, id_keys([name]), sample.sets[:1])
+
+
 def test_reports_that_do_not_fit_are_refused() -> None:
     """Each before it is taken, so that the right one can still come."""
     learner = fresh()
-    meeting = CommunicationRound(learner, 2)
-    right = report(learner, 0, 2)
+    state = learner.begin()
+    meeting = CommunicationRound(learner, state, 2)
+    right = report(learner, state, 0, 2)
     *others, last = right.nodes
-    twice = tuple(one + one for one in last.summary.stats)
+    twice, shown = tuple(one + one for one in last.summary.stats), last.summary.sample
+    assert shown is not None
     for nodes, words in (
         ([changed(node, policy_id="f" * 64) for node in right.nodes], "is of policy ffffffffffff…; this round is of"),
         ([*others, changed(last, level=last.level + 1)], "is not about its share of this round"),
         ([*others, changed(last, index=last.index + 1)], "is not about its share of this round"),
         (others, "is not about its share of this round"),
         ([*others, changed(last, stats=twice)], "its sums are not of the decisions"),
-        ([*others, changed(last, stop=last.summary.stop + 1)], "its sums are not of the decisions"),
+        ([*others, changed(last, decided=last.summary.decided + 1)], "its sums are not of the decisions"),
         ([changed(node, stats=(Stats.zero(4),)) for node in right.nodes], "its sums are not of the decisions"),
-        ([*others, changed(last, sample=None)], "has 0 context sets for the decisions"),
+        ([*others, changed(last, sample=replace(shown, size=5))], "that are not sampled from"),
+        ([*others, changed(last, sample=strangers(last, state.stop))], "that are not sampled from"),
+        ([*others, changed(last, sample=strangers(last, "a name"))], "that are not sampled from"),
     ):
         with pytest.raises(BatchError, match=words):
             meeting.add(Report(agent=0, nodes=tuple(nodes)))
@@ -186,12 +221,12 @@ def test_reports_that_do_not_fit_are_refused() -> None:
     louder = replace(last.summary.stats[0], square_sum=last.summary.stats[0].square_sum + 1.0)
     with pytest.raises(BatchError, match="two reports of the same round that differ"):
         meeting.add(Report(agent=0, nodes=(*others, changed(last, stats=(louder,)))))
-    meeting.add(report(learner, 1, 2))
-    assert meeting.finish().id == learn(1)[0]
+    meeting.add(report(learner, state, 1, 2))
+    assert meeting.finish().policy.id == learn(1)[0]
 
 
 def test_no_flipped_bit_gets_through() -> None:
-    data = report(fresh(), 0, 2).to_bytes()
+    data = report(fresh(), fresh().begin(), 0, 2).to_bytes()
     rng = np.random.default_rng(3)
     for at in rng.integers(0, len(data), 40):
         flipped = bytearray(data)
@@ -201,35 +236,35 @@ def test_no_flipped_bit_gets_through() -> None:
 
 
 def test_a_report_of_another_schema_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(communication, "SCHEMA", 2)
-    data = report(fresh(), 0, 2).to_bytes()
+    monkeypatch.setattr(communication, "SCHEMA", 3)
+    data = report(fresh(), fresh().begin(), 0, 2).to_bytes()
     monkeypatch.undo()
-    with pytest.raises(FileFormatError, match="schema 1; this one has 2"):
+    with pytest.raises(FileFormatError, match="schema 2; this one has 3, which is newer"):
         Report.from_bytes(data)
 
 
 @pytest.mark.parametrize(("agents", "length"), [(1, 7), (3, 100), (5, 64), (64, 1000), (7, 20_000)])
 def test_shares_are_cut_as_they_are_sent(agents: int, length: int) -> None:
-    learner = BatchLinUCBKW(dim=3, arms=5, horizon=30_000)
-    learner.start, learner.stop = 5, 5 + length
-    nothing = Summary(start=0, stop=0, policy_id="", stats=(), sample=None)
+    learner, state = begun(5, length)
+    nothing = Summary(policy_id="", decided=0, rewarded=0, stats=())
     for agent in range(agents):
-        share, trees = Share(learner, agent, agents), Subtrees()
+        share, trees = Share(learner, state, agent, agents), Subtrees()
         for first in range(share.start, share.stop, share.cell):
-            at = replace(nothing, start=first, stop=min(share.stop, first + share.cell))
-            trees.add(Node(level=0, index=(first - 5) // share.cell, summary=at))
+            trees.add(Node(level=0, index=(first - 5) // share.cell, summary=nothing))
         assert Subtrees.cut(share) == [(node.level, node.index) for node in trees.nodes]
 
 
 def test_an_agent_plays_its_share_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(communication, "CELLS", 10)
     learner = BatchLinUCBKW(dim=3, arms=5, horizon=3000, noise=0.5)
-    share = Share(learner, 0, 2)
+    state = learner.begin()
+    share = Share(learner, state, 0, 2)
     assert share.cell > 1
     for first, stop in ((1, share.cell), (0, share.cell + 1), (0, share.stop + share.cell)):
-        with pytest.raises(BatchError, match=f"in multiples of {share.cell}; the next is 0, got {first} to {stop - 1}"):
-            share.add(feedback(learner, first, stop))
-    share.add(feedback(learner, 0, share.cell))
+        words = f"in multiples of {share.cell}; the next is 0, got {stop - first} rows, the first of id {first}"
+        with pytest.raises(BatchError, match=words):
+            share.add(rows(state, first, stop))
+    share.add(rows(state, 0, share.cell))
     with pytest.raises(BatchError, match=f"it has played up to {share.cell - 1}"):
         share.report()
 
@@ -237,10 +272,28 @@ def test_an_agent_plays_its_share_in_order(monkeypatch: pytest.MonkeyPatch) -> N
 def test_who_cannot_share() -> None:
     for learner in (OFUL(dim=3, arms=5, horizon=100), SupLinUCB(dim=3, arms=5, horizon=100)):
         with pytest.raises(UnsuitableError, match="when it has seen enough"):
-            CommunicationRound(learner, 2)
+            CommunicationRound(learner, learner.begin(), 2)
         with pytest.raises(UnsuitableError, match="when it has seen enough"):
-            Share(learner, 0, 2)
+            Share(learner, learner.begin(), 0, 2)
+    state = fresh().begin()
     with pytest.raises(ParameterError, match="agents must be at least 1"):
-        CommunicationRound(fresh(), 0)
+        CommunicationRound(fresh(), state, 0)
     with pytest.raises(ParameterError, match="3001 agents for 3000 decisions"):
-        CommunicationRound(fresh(), 3001)
+        CommunicationRound(fresh(), state, 3001)
+    with pytest.raises(BatchError, match="this run is over"):
+        CommunicationRound(fresh(), replace(state, ahead=()), 2)
+    every_step = LinUCB(dim=3, arms=5, horizon=100)
+    assert Share(every_step, every_step.begin(), 0, 1).stop == 1
+
+
+def test_agents_send_few_of_the_sets_and_all_that_are_needed() -> None:
+    """About twice those that are wanted, all agents together: those with the smallest hashes are among them."""
+    learner = fresh(grid=[20_000, 30_000], updates=None, horizon=30_000)
+    state = learner.begin()
+    size = learner.sample_size(state)
+    sent = [node.summary.sample for agent in range(4) for node in report(learner, state, agent, 4).nodes]
+    keys = {tuple(key) for sample in sent if sample is not None for key in sample.keys.tolist()}
+    whole = learner.summarize(state, rows(state, 0, 20_000)).sample
+    assert whole is not None
+    assert {tuple(key) for key in whole.keys.tolist()} <= keys
+    assert size < len(keys) < 4 * size

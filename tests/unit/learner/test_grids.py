@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from rareswitch.errors import ParameterError
 from rareswitch.learner import (
     AdaptiveGrid,
+    GrowingGrid,
     StaticGrid,
-    custom_grid,
+    doubling_grid,
     geometric_grid,
+    growing_grid,
     loglog_batches,
     paper_design_grid,
     paper_grid,
@@ -22,14 +24,14 @@ from rareswitch.learner import (
 def test_the_number_of_batches_is_that_of_the_paper(horizon: int) -> None:
     expected = math.ceil(math.log2(math.log2(horizon)))
     assert loglog_batches(horizon) == expected
-    assert paper_grid(horizon).batches == expected
-    assert paper_design_grid(horizon).batches == expected + 1
+    assert paper_grid(horizon).updates == expected
+    assert paper_design_grid(horizon).updates == expected + 1
 
 
 def test_the_number_of_batches_for_every_horizon_in_a_range() -> None:
     for horizon in range(16, 5000):
         expected = math.ceil(math.log2(math.log2(horizon)))
-        assert (paper_grid(horizon).batches, paper_design_grid(horizon).batches) == (expected, expected + 1)
+        assert (paper_grid(horizon).updates, paper_design_grid(horizon).updates) == (expected, expected + 1)
 
 
 def test_batch_ends_are_the_powers_of_the_paper() -> None:
@@ -63,42 +65,64 @@ def test_every_grid_is_increasing_and_ends_at_the_horizon(horizon: int, batches:
         assert grid.ends[-1] == horizon == grid.horizon
         assert grid.ends[0] >= 1
         assert all(a < b for a, b in pairwise(grid.ends))
-        assert [grid.end(k + 1, 0, 1.0) for k in range(grid.batches)] == list(grid.ends)
+        assert grid.updates == len(grid.ends)
+        assert grid.begin() == (grid.ends[0], *(b - a for a, b in pairwise(grid.ends)))
 
 
 @settings(max_examples=200)
 @given(st.integers(2, 10**6), st.integers(1, 20), st.lists(st.floats(0.0, 10.0), min_size=20, max_size=20))
 def test_the_adaptive_grid_always_reaches_the_horizon(horizon: int, batches: int, widths: list[float]) -> None:
-    grid = AdaptiveGrid(horizon=horizon, batches=min(batches, horizon))
+    grid = AdaptiveGrid(horizon=horizon, updates=min(batches, horizon))
     start = used = 0
-    while start < horizon:
+    while ahead := grid.ahead((), batch=used + 1, start=start, width=widths[used % 20]):
         used += 1
-        end = grid.end(used, start, widths[used - 1])
-        assert start < end <= horizon
-        start = end
-    assert used <= grid.batches
+        assert len(ahead) == 1
+        assert 0 < ahead[0] <= horizon - start
+        start += ahead[0]
+    assert start == horizon
+    assert used <= grid.updates
 
 
 def test_grids_of_ones_own() -> None:
-    assert custom_grid([3, 7, 100]).ends == (3, 7, 100)
+    assert StaticGrid(ends=(3, 7, 100)).ends == (3, 7, 100)
     assert geometric_grid(10_000, 5, first=1).ends == (1, 10, 100, 1000, 10_000)
-    assert warm_start(custom_grid([30, 100]), 4).ends == (5, 30, 100)
+    assert warm_start(StaticGrid(ends=(30, 100)), 4).ends == (5, 30, 100)
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: custom_grid([]), "at least one"),
-        (lambda: custom_grid([5, 5]), "strictly increasing"),
-        (lambda: custom_grid([0, 5]), "at least 1"),
-        (lambda: custom_grid([1.5]), "whole number"),  # type: ignore[list-item]
+        (lambda: StaticGrid(ends=()), "at least one"),
+        (lambda: StaticGrid(ends=(5, 5)), "strictly increasing"),
+        (lambda: StaticGrid(ends=(0, 5)), "at least 1"),
+        (lambda: StaticGrid(ends=(1.5,)), "whole number"),  # type: ignore[arg-type]
         (lambda: paper_grid(1), "horizon must be at least 2"),
-        (lambda: paper_grid(10, 11), "batches must be between 1 and 10"),
+        (lambda: paper_grid(10, 11), "updates must be between 1 and 10"),
         (lambda: geometric_grid(10, 3, first=9), "first must be between 1 and 8"),
-        (lambda: AdaptiveGrid(horizon=10, batches=0), "batches must be"),
-        (lambda: warm_start(custom_grid([2, 100]), 1), "must end before the first batch"),
+        (lambda: AdaptiveGrid(horizon=10, updates=0), "updates must be"),
+        (lambda: warm_start(StaticGrid(ends=(2, 100)), 1), "must end before the first batch"),
     ],
 )
 def test_bad_grids_are_refused(make: object, words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         make()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("horizon", [2, 3, 4, 5, 100, 1000, 65_536])
+def test_doubling_and_growing_grids_are_whole_and_end_at_the_horizon(horizon: int) -> None:
+    assert doubling_grid(horizon).horizon == horizon
+    assert doubling_grid(horizon, 2) == paper_grid(horizon, 2)
+    for updates in (1, 2, min(7, horizon)):
+        grid = growing_grid(horizon, updates)
+        assert isinstance(grid, StaticGrid)
+        assert (grid.horizon, grid.updates) == (horizon, updates)
+
+
+def test_a_growing_grid_follows_what_came() -> None:
+    """The plan looks two batches past the next one, and is made anew from the decisions that there were."""
+    grid = GrowingGrid(first=40)
+    assert grid.begin() == (40, 60, 150)
+    assert grid.ahead((60, 150), batch=2, start=50, width=1.0) == (75, 188, 470)
+    assert GrowingGrid(first=40, updates=2).begin() == (40, 60)
+    assert GrowingGrid(first=40, updates=2).ahead((60,), batch=3, start=120, width=1.0) == ()
+    assert GrowingGrid(first=40, factor=1.0001).ahead((), batch=2, start=1, width=1.0) == (1, 1, 1)

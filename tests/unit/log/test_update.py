@@ -1,6 +1,6 @@
+import random
 import shutil
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,42 +10,48 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from rareswitch.engine import make_engine
+from rareswitch.engine import Serial, make_engine
 from rareswitch.errors import BatchError, FileFormatError, MissingExtraError
-from rareswitch.learner import summary_to_bytes
-from rareswitch.log import Deployment, find_parts, log_schema, update
-from reference.logs import Row, messy, played, recount, write_rows
+from rareswitch.ids import id_keys
+from rareswitch.learner import Summary, summaries_to_bytes
+from rareswitch.log import find_parts, log_schema, update, write_part
+from rareswitch.log.block import Block
+from rareswitch.log.reduction import Reduction
+from rareswitch.store import Deployment
+from reference.logs import Row, as_rows, dealt, messy, played, recount, write_log, write_rows
 
 OTHERS = ["f" * 64, "e" * 64]
 LEARNERS: dict[str, dict[str, Any]] = {
     "foresight": {"dim": 3, "horizon": 2000, "grid": [60, 400, 1000, 2000]},
     "foresight-intercept": {"dim": 2, "horizon": 2000, "grid": [60, 400, 1000, 2000], "intercept": True},
+    "foresight-open": {"dim": 3},
+    "stale-linucb": {"dim": 3, "arms": 5, "horizon": 2000, "updates": 5},
     "batch-linucb-kw": {"dim": 3, "arms": 5, "horizon": 2000, "noise": 0.5},
     "batch-linucb-dg-certified": {"dim": 3, "arms": 5, "horizon": 2000, "noise": 0.1, "confidence": 0.3},
 }
 
 
 def begun(name: str) -> Deployment:
-    return Deployment.begin(name.removesuffix("-intercept"), **LEARNERS[name])
+    return Deployment.begin(name.removesuffix("-intercept").removesuffix("-open"), **LEARNERS[name])
 
 
-def second(name: str) -> Deployment:
+def second(name: str, rows: list[Row] | None = None) -> Deployment:
     """A deployment in its second batch, so that it has an earlier policy."""
     first = begun(name)
-    summary = recount([played(first)], first).summary
-    assert summary is not None
-    return first.advance(summary)
-
-
-def write_log(folder: Path, parts: Sequence[Sequence[Row]], dim: int, schema: Any = None) -> list[str]:
-    folder.mkdir(parents=True, exist_ok=True)
-    for k, rows in enumerate(parts):
-        write_rows(folder / f"part-{k:03d}.parquet", rows, dim, schema)
-    return [str(folder / "part-*.parquet")]
+    return first.advance(recount([played(first) if rows is None else rows], first).summary)
 
 
 def counts(report: Any) -> dict[str, Any]:
-    return {name: value for name, value in report.as_dict().items() if name not in ("seconds", "size")}
+    left_out = ("seconds", "size", "earlier", "wanted_sets")
+    found = {name: value for name, value in report.as_dict().items() if name not in left_out}
+    names = ("used", "unrewarded", "waiting", "expired", "copies", "conflicting_rows", "late_used", "late_unused")
+    assert report.rows == sum(found[name] for name in names) + sum(report.foreign.values())
+    assert report.decided == sum(found[name] for name in names[:4])
+    return found
+
+
+def summed(deployment: Deployment) -> bytes:
+    return deployment.history[-1].data
 
 
 def in_thirds(rows: list[Row]) -> list[list[Row]]:
@@ -53,82 +59,183 @@ def in_thirds(rows: list[Row]) -> list[list[Row]]:
     return [rows[:cut], rows[cut : 2 * cut], rows[2 * cut :]]
 
 
+def close(one: Summary, other: Summary) -> None:
+    for a, b in zip(one.stats, other.stats, strict=True):
+        np.testing.assert_allclose(a.gram, b.gram, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(a.moment, b.moment, rtol=1e-12, atol=1e-12)
+        assert a.count == b.count
+    assert (one.decided, one.rewarded, one.waiting) == (other.decided, other.rewarded, other.waiting)
+    assert (one.sample is None) == (other.sample is None)
+    if one.sample is not None and other.sample is not None:
+        np.testing.assert_array_equal(one.sample.keys, other.sample.keys)
+        np.testing.assert_array_equal(one.sample.sets.contexts, other.sample.sets.contexts)
+
+
+@pytest.mark.parametrize("names", [None, "visit-"])
 @pytest.mark.parametrize("name", LEARNERS)
-def test_a_clean_log_gives_the_policy_that_is_learned_in_process(name: str, tmp_path: Path) -> None:
+def test_a_clean_log_gives_the_policy_that_is_learned_in_process(name: str, names: str | None, tmp_path: Path) -> None:
     here = begun(name)
-    for batch in range(3):
-        parts = in_thirds(played(here))
+    for batch, factor in enumerate((1.0, 1.7, 0.6)):
+        rows = played(here, count=round(here.state.ahead[0] * factor), names=names)
+        parts = in_thirds(rows)
         done = update(here, write_log(tmp_path / str(batch), parts, here.learner.dim))
-        expected = recount(parts, here)
-        assert expected.summary is not None
-        assert done.deployment.policy.id == here.advance(expected.summary).policy.id
-        assert summary_to_bytes(done.deployment.summaries[-1]) == summary_to_bytes(expected.summary)
-        assert counts(done.report) == expected.counts
-        assert done.report.used == done.report.rows == here.learner.stop - here.learner.start
-        assert done.report.absent_sets == done.report.absent == 0
+        summary = here.learner.summarize(here.state, as_rows(rows, here.policy.id, here.learner.dim))
+        assert done.deployment.policy.id == here.advance(summary).policy.id
+        assert summed(done.deployment) == summaries_to_bytes([summary])
+        assert counts(done.report) == recount(parts, here).counts
+        assert done.report.used == done.report.rows == done.deployment.state.past[-1].decided == len(rows)
         here = done.deployment
-    assert here.learner.updates == 4
+    assert here.state.updates == 4
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", LEARNERS)
 def test_everything_that_befalls_a_log_is_counted_and_handled(name: str, seed: int, tmp_path: Path) -> None:
-    here = second(name)
-    parts = messy(played(here, everywhere=seed == 2), [here.policies[0].id, *OTHERS], seed=seed)
-    done = update(here, write_log(tmp_path, parts, here.learner.dim), incomplete=True)
-    expected = recount(parts, here)
+    first = begun(name)
+    before = [replace(row, reward=None) if k % 5 == 0 else row for k, row in enumerate(played(first))]
+    here = second(name, before)
+    rows = messy(played(here, count=300, names="r" if seed == 1 else None), OTHERS, seed=seed)
+    if seed < 2:  # the earlier batch comes again, with the rewards that were missing
+        rows = [*rows, *dealt(played(first) + before, seed=seed, parts=2)]
+    done = update(here, write_log(tmp_path, rows, here.learner.dim), conflicts=True)
+    expected = recount(rows, here)
     assert counts(done.report) == expected.counts
     assert all(
-        done.report.as_dict()[what]
-        for what in ("unrewarded", "surplus", "conflicting", "outside", "earlier", "foreign", "absent", "empty_parts")
+        done.report.as_dict()[what] for what in ("unrewarded", "copies", "conflicting", "foreign", "empty_parts")
     )
-    assert done.report.absent_sets > 0 or "kw" in name
-    assert expected.summary is not None
-    assert summary_to_bytes(done.deployment.summaries[-1]) == summary_to_bytes(expected.summary)
+    assert (done.report.late_used + done.report.late_unused > 0) == (seed < 2)
+    assert summed(done.deployment) == summaries_to_bytes([expected.summary, *expected.late])
+    assert done.deployment.policy.id == here.advance(expected.summary, late=expected.late).policy.id
+    if seed < 2:
+        late = done.report.earlier[first.policy.id]
+        assert (late.batch, late.new, late.rows) == (1, -(-len(before) // 5), 2 * len(before))
+        assert late.used == here.learner.parts.statistics.pooled
 
 
-def test_it_does_not_matter_in_how_many_reads_a_part_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small batches of rows, small pieces of sets, small windows of repeated decisions."""
-    here = second("foresight")
-    parts = messy(played(here, everywhere=True), [here.policies[0].id, *OTHERS], seed=7)
+@pytest.mark.parametrize("name", ["foresight", "batch-linucb-dg-certified"])
+def test_many_rows_are_summed_where_they_are_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small blocks, several sweeps, small windows of repeated ids: the same counts, and sums but for rounding."""
+    first = begun(name)
+    here = second(name, [replace(row, reward=None) if k % 5 == 0 else row for k, row in enumerate(played(first))])
+    parts = [*messy(played(here), OTHERS, seed=7), played(first)]
     log = write_log(tmp_path, parts, 3)
-    whole = update(here, log, incomplete=True)
-    monkeypatch.setattr("rareswitch.log.parts.ROWS", 7)
-    monkeypatch.setattr("rareswitch.log.offers._BYTES", 1)
-    monkeypatch.setattr("rareswitch.log.marks.PAGE", 2)
-    monkeypatch.setattr("rareswitch.log.reduction.PAGE", 2)
-    monkeypatch.setattr("rareswitch.log.reduction._GATHERED", 1)
-    expected = recount(parts, here, batch=7)
+    expected = recount(parts, here)
+    whole = update(here, log, conflicts=True)
+    monkeypatch.setattr("rareswitch.log.schema.ROWS", 64)
+    monkeypatch.setattr("rareswitch.log.reduction.ROWS", 7)
+    monkeypatch.setattr("rareswitch.log.reduction.SWEEP", 50)
+    monkeypatch.setattr("rareswitch.log.reduction.GATHERED", 1)
     steps: list[tuple[int, int]] = []
-    done = update(here, log, incomplete=True, progress=lambda *step: steps.append(step))
+    done = update(here, log, conflicts=True, progress=lambda *step: steps.append(step))
     assert counts(done.report) == expected.counts == counts(whole.report)
-    assert len(steps) > 3 * len(parts)
+    assert len(steps) > 5 * len(parts)
     assert steps[-1][0] == steps[-1][1]
-    (one,), (other,) = (found.deployment.summaries[-1].stats for found in (whole, done))
-    np.testing.assert_allclose(one.gram, other.gram, rtol=1e-12)
-    np.testing.assert_allclose(one.moment, other.moment, rtol=1e-12)
-    assert one.count == other.count
+    for one, other in zip(done.deployment.history[-1].summaries, [expected.summary, *expected.late], strict=True):
+        close(one, other)
 
 
-def test_rows_are_summed_in_batches_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_summed_in_blocks_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = second("foresight")
     parts = in_thirds(played(here))
-    monkeypatch.setattr("rareswitch.log.parts.ROWS", 7)
+    monkeypatch.setattr("rareswitch.log.schema.ROWS", 64)
+    monkeypatch.setattr("rareswitch.log.reduction.ROWS", 7)
     done = update(here, write_log(tmp_path, parts, 3))
-    expected = recount(parts, here, batch=7).summary
-    assert expected is not None
-    assert summary_to_bytes(done.deployment.summaries[-1]) == summary_to_bytes(expected)
+    blocks = [part[first : first + 64] for part in parts for first in range(0, len(part), 64)]
+    by_part: dict[int, Summary] = {}
+    for block in blocks:
+        more = here.learner.summarize(here.state, as_rows(block, here.policy.id, 3))
+        part = next(k for k, rows in enumerate(parts) if block[0] in rows)
+        by_part[part] = by_part[part] + more if part in by_part else more
+    total = by_part[0] + by_part[1] + by_part[2]
+    assert summed(done.deployment) == summaries_to_bytes([total])
 
 
-@pytest.mark.parametrize("engine", ["serial:2", "processes:2", "dask:2"])
-def test_every_engine_learns_the_same_policy(engine: str, tmp_path: Path) -> None:
+def numbered(rows: list[Row], ids: list[Any]) -> list[Row]:
+    """Rows with other ids."""
+    return [replace(row, id=one) for row, one in zip(rows, ids, strict=True)]
+
+
+APART = (list(range(30)), list(range(40, 70)), list(range(100, 130)))
+
+
+@pytest.mark.parametrize(
+    ("ids", "swept", "copies"),
+    [
+        (APART, [], 0),
+        ((APART[2], APART[0], APART[1]), [], 0),
+        ((APART[0], list(range(29, 59)), APART[2]), [0, 1], 1),  # one id, at the ends of two ranges
+        ((APART[0], list(range(28, 58)), APART[2]), [0, 1], 2),
+        ((list(range(0, 300, 10)), APART[1], APART[2]), [0, 1, 2], 6),  # one range holds the others
+        ((list(range(0, 90, 3)), list(range(1, 91, 3)), APART[2]), [0, 1], 0),  # interleaved
+        ((APART[0], [*range(40, 68), 69, 68], APART[2]), [1], 0),
+        ((APART[0], [*range(40, 69), 68], APART[2]), [1], 1),  # one id twice in a row
+        ((APART[0], [*range(41, 70), 41], APART[2]), [1], 1),
+        ((APART[0], [*range(30, 59), 29], APART[2]), [0, 1], 1),  # below its first id
+        ((APART[0], APART[0], APART[2]), [0, 1], 30),
+        ((APART[0], [f"{k}" for k in APART[0]], APART[2]), [1], 0),  # no number is a string
+        ((APART[0], [f"{k}" for k in APART[0]], [f"{k}" for k in range(29, 59)]), [1, 2], 1),
+        (([f"a{k}" for k in range(30)], [f"b{k}" for k in range(30)], [f"c{k}" for k in range(30)]), [0, 1, 2], 0),
+    ],
+)
+def test_ids_are_compared_where_they_may_occur_twice(
+    ids: tuple[list[Any], ...], swept: list[int], copies: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rareswitch.log.reduction.ROWS", 7)
+    monkeypatch.setattr("rareswitch.log.schema.ROWS", 64)
+    here = begun("foresight")
+    row = played(here, count=1)[0]
+    parts = [numbered([row] * 30, part) for part in ids]
+    read = Reduction(here, find_parts(write_log(tmp_path, parts, 3)), Serial(), True, None, None)
+    read.count()
+    assert sorted(read._unsure(here.policy.id)) == swept
+    done = update(here, [tmp_path / "*.parquet"])
+    assert (done.report.copies, done.report.decided) == (copies, 90 - copies)
+    assert counts(done.report) == recount(parts, here).counts
+
+
+def test_ids_rise_from_block_to_block_and_policy_by_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of parts with rows of two policies, in several blocks; the same id under both is two decisions."""
+    monkeypatch.setattr("rareswitch.log.reduction.ROWS", 7)
+    monkeypatch.setattr("rareswitch.log.schema.ROWS", 64)
+    first, here = begun("foresight"), second("foresight")
+    old, new = played(first), numbered(played(here, count=200), list(range(200)))
+    mixed = [row for k, row in enumerate(new) for row in (new[k], *old[k : k + 1])]
+    for rows, swept, copies in ((mixed, [], 0), ([*mixed, new[7]], [0], 1), ([new[199], *mixed], [0], 1)):
+        log = write_log(tmp_path, [rows], 3)
+        read = Reduction(here, find_parts(log), Serial(), True, None, None)
+        read.count()
+        assert (sorted(read._unsure(here.policy.id)), read._unsure(first.policy.id)) == (swept, set())
+        done = update(here, log)
+        assert (done.report.copies, done.report.late_used) == (copies, len(old))
+        assert counts(done.report) == recount([rows], here).counts
+
+
+def test_order_split_and_copies_do_not_matter(tmp_path: Path) -> None:
     here = second("foresight")
-    parts = messy(played(here), [here.policies[0].id, *OTHERS], seed=5, parts=9)
+    rows = played(here)
+    expected = update(here, write_log(tmp_path / "whole", [rows], 3)).deployment.policy.id
+    for seed in range(4):
+        draw = random.Random(seed)
+        more = rows + draw.choices(rows, k=50) + [replace(row, reward=None) for row in draw.choices(rows, k=50)]
+        done = update(here, write_log(tmp_path / str(seed), dealt(more, seed=seed, parts=seed + 1), 3))
+        assert done.deployment.policy.id == expected
+        assert (done.report.used, done.report.copies) == (len(rows), 100)
+
+
+@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("engine", ["serial:2", "processes:2", "dask:2"])
+def test_every_engine_learns_the_same_policy(
+    engine: str, few: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not few:
+        monkeypatch.setattr("rareswitch.log.reduction.ROWS", 7)
+    here = second("foresight")
+    parts = [*messy(played(here), OTHERS, seed=5, parts=9), played(begun("foresight"))]
     log = write_log(tmp_path, parts, 3)
-    serial = update(here, log, incomplete=True)
+    serial = update(here, log, conflicts=True)
     with make_engine(engine) as there:
-        done = update(here, log, engine=there, incomplete=True)
-        with pytest.raises(BatchError, match="the batch is not complete"):
+        done = update(here, log, engine=there, conflicts=True)
+        with pytest.raises(BatchError, match="rows that contradict each other"):
             update(here, log, engine=there)
         write_rows(tmp_path / "part-000.parquet", [replace(parts[0][0], propensity=2.0, policy=here.policy.id)], 3)
         with pytest.raises(FileFormatError, match=r"part-000.parquet: row 0 .* has the propensity 2.0"):
@@ -160,101 +267,242 @@ def test_a_part_that_is_there_twice_counts_once(tmp_path: Path) -> None:
     clean = update(here, log)
     shutil.copy(tmp_path / "part-001.parquet", tmp_path / "part-001-again.parquet")
     done = update(here, log)
-    assert (done.report.surplus, done.report.used) == (len(parts[1]), clean.report.used)
+    assert (done.report.copies, done.report.used) == (len(parts[1]), clean.report.used)
     assert (done.report.conflicting, done.report.sets) == (0, clean.report.sets)
-    np.testing.assert_allclose(
-        done.deployment.summaries[-1].stats[0].gram, clean.deployment.summaries[-1].stats[0].gram, rtol=1e-12
+    assert done.deployment.policy.id == clean.deployment.policy.id
+
+
+def test_eight_weeks_of_life(tmp_path: Path) -> None:
+    """Long and short weeks, rewards that never come or a week late, shuffled rows, copies: as in order in memory."""
+    here = Deployment.begin("foresight", dim=4, horizon=8000, grid=[1000 * k for k in range(1, 9)])
+    lengths = [500, 1700, 1000, 640, 1337, 900, 1210, 713]
+    log: list[Row] = []
+    batches: list[tuple[str, list[Row], list[float]]] = []
+    for week, count in enumerate(lengths):
+        rows = played(here, count=count, names=f"w{week}-", everywhere=False)
+        draw = random.Random(week)
+        fates = [draw.random() for _ in rows]
+        batches.append((here.policy.id, rows, fates))
+        now = [replace(row, reward=row.reward if fate > 0.25 else None) for row, fate in zip(rows, fates, strict=True)]
+        log += now + [row for row in draw.choices(now, k=60) for _ in range(2)]
+        if week:  # 5 % never have a reward, 20 % had none last week
+            _, old, fates = batches[week - 1]
+            log += [row for row, fate in zip(old, fates, strict=True) if 0.05 < fate <= 0.25]
+        done = update(here, write_log(tmp_path / str(week), dealt(log, seed=week, parts=5), 4))
+        known = [
+            [
+                replace(row, reward=row.reward if fate > (0.25 if k == week else 0.05) else None)
+                for row, fate in zip(rows, fates, strict=True)
+            ]
+            for k, (_, rows, fates) in enumerate(batches)
+        ]
+        summaries = [
+            here.learner.summarize(here.state, as_rows(rows, batches[k][0], 4)) for k, rows in enumerate(known)
+        ]
+        expected = here.advance(summaries[-1], late=summaries[:-1])
+        assert done.deployment.policy.id == expected.policy.id
+        assert (done.report.planned, done.report.decided) == (1000, count)
+        assert counts(done.report)["rows"] == len(log)
+        assert done.report.late_used == sum(row.policy != here.policy.id for row in log)
+        here = done.deployment
+    assert here.state.done
+    assert here.state.start == sum(lengths)
+    assert "The batches were not those planned (500, 1700" in here.learner.holds(here.state)
+
+
+def test_late_rows_must_be_the_whole_batch(tmp_path: Path) -> None:
+    first = begun("foresight")
+    here = second("foresight")
+    old = played(first)
+    log = write_log(tmp_path, [played(here), old[:7]], 3)
+    words = (
+        r"batch 1 was learned from with 60 decisions, 60 of them rewarded; the log has 7 and 7 of it, in "
+        r".*part-001.parquet\. .* name all parts of that batch, or leave late rows out with --no-late, late=False"
     )
+    with pytest.raises(BatchError, match=words):
+        update(here, log)
+    done = update(here, log, late=False)
+    assert (done.report.late_unused, done.report.late_used) == (7, 0)
+    assert done.report.earlier[first.policy.id].rows == 7
+    more = [*old, replace(old[0], id=10**6, features=(0.1, 0.2, 0.3), contexts=None)]  # a row that had been lost
+    done = update(here, write_log(tmp_path, [played(here), more], 3))
+    assert done.deployment.state.past[0].decided == 61
 
 
-def test_parts_without_repeated_decisions_are_read_once(tmp_path: Path) -> None:
+def test_where_batches_must_be_fresh_late_rewards_are_counted(tmp_path: Path) -> None:
+    first = begun("batch-linucb-kw")
+    before = [replace(row, reward=None) if k % 3 == 0 else row for k, row in enumerate(played(first))]
+    here = second("batch-linucb-kw", before)
+    done = update(here, write_log(tmp_path / "all", [played(here), played(first)], 3))
+    assert done.report.earlier[first.policy.id].new == done.deployment.state.past[0].late == -(-len(before) // 3)
+    assert done.report.late_unused == len(before)
+    some = update(here, write_log(tmp_path / "some", [played(here), played(first)[:5]], 3))
+    assert (some.report.late_unused, some.deployment.policy.id) == (5, done.deployment.policy.id)
+
+
+def test_two_batches_that_decide_alike_are_told_apart(tmp_path: Path) -> None:
+    """While all rewards are equal nothing tells arms apart; the policy decides on, under another id."""
+    first = begun("foresight")
+    flat = [replace(row, reward=0.0) for row in played(first)]
+    here = second("foresight", flat)
+    assert here.policy.id != first.policy.id
+    assert (here.policy.edition, here.policy.sampler) == (1, first.policy.sampler)
+    done = update(here, write_log(tmp_path, [played(here), flat], 3))
+    assert (done.report.late_used, done.report.decided) == (len(flat), len(played(here)))
+    assert done.deployment.state.sums[0].count == len(flat) + len(played(here))
+
+
+@pytest.mark.parametrize("kind", ["double", "timestamp"])
+@pytest.mark.parametrize("few", [True, False])
+def test_a_window_lets_all_decisions_wait_equally_long(
+    kind: str, few: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not few:
+        monkeypatch.setattr("rareswitch.log.reduction.ROWS", 7)
+    here, day = second("foresight"), 86_400.0
+    draw = random.Random(1)
+    rows = []
+    for k, row in enumerate(played(here)):
+        made = 1.7e9 + 100.0 * k
+        waited = draw.choice([0.01, 0.1, 0.2]) * day
+        rows.append(replace(row, time=made, reward_time=made + waited))
+    rows = [replace(row, reward=None, reward_time=None) if k % 9 == 0 else row for k, row in enumerate(rows)]
+    rows += [replace(row, reward=None, reward_time=None) for row in rows[::4]]
+    parts = dealt(rows, seed=3, parts=3)
+    expected = recount(parts, here, window=0.15 * day, now=max(row.time for row in rows if row.time is not None))
+    schema = None
+    if kind == "timestamp":
+        schema = log_schema(3, times=True)
+        for name in ("time", "reward_time"):
+            schema = schema.set(schema.get_field_index(name), pa.field(name, pa.timestamp("ms", "UTC")))
+        parts = [
+            [
+                replace(
+                    row,
+                    time=None if row.time is None else round(row.time * 1000),
+                    reward_time=None if row.reward_time is None else round(row.reward_time * 1000),
+                )
+                for row in part
+            ]
+            for part in parts
+        ]
+    log = write_log(tmp_path, parts, 3, schema)
+    done = update(here, log, window=0.15 * day)
+    assert counts(done.report) == expected.counts
+    assert done.report.waiting
+    assert done.report.expired
+    if few:
+        assert done.deployment.policy.id == here.advance(expected.summary).policy.id
+    later = update(here, log, window=0.15 * day, now=np.datetime64("2030-01-01"))
+    assert (later.report.waiting, later.report.expired > done.report.expired) == (0, True)
+    assert update(here, log).report.used == later.report.used + later.report.expired
+
+
+def test_a_window_needs_times(tmp_path: Path) -> None:
     here = begun("foresight")
-    parts = in_thirds(played(here))
-    parts[2].append(parts[0][0])
-    with make_engine("serial") as engine:
-        done = update(here, write_log(tmp_path, parts, 3), engine=engine)
-    assert done.report.surplus == 1
-    assert engine.executions == 3 + 2
+    log = write_log(tmp_path / "none", [played(here)], 3)
+    with pytest.raises(
+        FileFormatError, match=r"part-000.parquet: row 0 .* has no time. An attribution window needs the column 'time'"
+    ):
+        update(here, log, window=60.0)
+    rows = [replace(row, time=None if k == 7 else 5.0) for k, row in enumerate(played(here))]
+    log = write_log(tmp_path / "some", [rows], 3)
+    with pytest.raises(FileFormatError, match=r"part-000.parquet: row 7 .* has no time"):
+        update(here, log, window=60.0)
+    assert update(here, log).report.used == 60
 
 
 def test_parts_of_other_writers_are_read(tmp_path: Path) -> None:
-    """Lists of any kind, plain strings, more columns, other orders and row groups."""
+    """Lists of any kind, plain strings, truth values, more columns, other orders and row groups."""
     here = begun("foresight")
-    rows = played(here)
+    rows = [replace(row, id=f"{row.id}", reward=float((row.reward or 0.0) > 0.1)) for row in played(here)]
     expected = update(here, write_log(tmp_path / "own", [rows], 3)).deployment.policy.id
     fields = {
         "note": pa.string(),
         "contexts": pa.large_list(pa.float64()),
-        "reward": pa.float64(),
+        "reward": pa.bool_(),
         "features": pa.list_(pa.float64()),
         "policy": pa.string(),
-        "decision": pa.int64(),
+        "id": pa.string(),
         "propensity": pa.float64(),
     }
     columns = {name: [getattr(row, name, "?") for row in rows] for name in fields}
-    for k, kinds in enumerate(
-        (fields, fields | {"features": pa.large_list(pa.float64()), "policy": pa.large_string()})
-    ):
+    columns["reward"] = [bool(row.reward) for row in rows]
+    others = {"features": pa.large_list(pa.float64()), "policy": pa.large_string(), "id": pa.large_string()}
+    coded = {"id": pa.dictionary(pa.int32(), pa.string()), "contexts": pa.list_(pa.float64(), 15)}
+    for k, kinds in enumerate((fields, fields | others, fields | coded)):
         path = tmp_path / f"{k}.parquet"
         parquet.write_table(pa.table(columns, schema=pa.schema(kinds)), path, compression="zstd", row_group_size=17)
-        stored = update(here, [path])
-        assert counts(stored.report)["used"] == len(rows)
-        np.testing.assert_allclose(
-            stored.deployment.summaries[0].stats[0].gram,
-            update(here, [tmp_path / "own" / "part-000.parquet"]).deployment.summaries[0].stats[0].gram,
-        )
+        assert update(here, [path]).deployment.policy.id == expected
     parquet.write_table(pa.table(columns, schema=pa.schema(fields)), tmp_path / "plain.parquet", store_schema=False)
     assert update(here, [tmp_path / "plain.parquet"]).deployment.policy.id == expected
 
 
-def test_contexts_that_are_not_sampled_are_ignored(tmp_path: Path) -> None:
-    here = second("foresight")
+def test_the_numbers_of_sets_that_are_not_looked_at_do_not_matter(tmp_path: Path) -> None:
+    here = Deployment.begin("foresight", dim=3, horizon=9000, grid=[1500, 4000, 9000])
     rows = played(here)
-    sampled = here.learner.sampled(np.array([row.decision for row in rows]))
-    odd = [row if s else replace(row, contexts=(1.0, 2.0)) for row, s in zip(rows, sampled, strict=True)]
-    assert 0 < sampled.sum() < len(rows)
+    near = set(
+        sorted((row.id for row in rows), key=lambda name: _rank(name))[: 2 * here.learner.sample_size(here.state)]
+    )
+    odd = [row if row.id in near else replace(row, contexts=(float("nan"), 2.0, 3.0)) for row in rows]
+    assert near
     learned = [
         update(here, write_log(tmp_path / name, [part], 3)).deployment.policy.id
-        for name, part in (("rows", rows), ("odd", odd))
+        for name, part in (("rows", rows), ("odd", dealt(odd, seed=1, parts=1)[0]))
     ]
     assert learned[0] == learned[1]
+
+
+def _rank(name: int | str) -> float:
+    from rareswitch.learner import sample_order
+
+    return float(sample_order(id_keys([name]))[0])
 
 
 def test_a_learner_without_a_sample_needs_no_contexts(tmp_path: Path) -> None:
     here = begun("batch-linucb-kw")
     schema = pa.schema([field for field in log_schema(3) if field.name != "contexts"])
     done = update(here, write_log(tmp_path, [played(here)], 3, schema))
-    assert (done.report.sets, done.report.absent_sets) == (0, 0)
+    assert (done.report.sets, done.report.wanted_sets) == (0, 0)
 
 
 def test_the_last_batch_ends_the_run(tmp_path: Path) -> None:
     here = Deployment.begin("foresight", dim=2, horizon=60, grid=[20, 60])
     for batch in range(2):
-        assert not here.learner.done
+        assert not here.state.done
         here = update(here, write_log(tmp_path / str(batch), [played(here)], 2)).deployment
-    assert here.learner.done
-    assert here.policy.id == here.policies[-1].id
+    assert here.state.done
+    assert here.policy.id == here.policies[-2].id
     with pytest.raises(BatchError, match="this run is over"):
         update(here, [str(tmp_path / "1" / "part-*.parquet")])
+
+
+def test_a_forecast_moves_what_comes(tmp_path: Path) -> None:
+    here = begun("foresight")
+    log = write_log(tmp_path, [played(here)], 3)
+    done = update(here, log, ahead=[500, 500])
+    assert done.deployment.state.ahead == (500, 500)
+    assert done.deployment.history[0].ahead == [500, 500]
+    assert update(here, log, ahead=0).deployment.state.done
 
 
 def test_many_other_policies_are_counted_together(tmp_path: Path) -> None:
     here = begun("foresight")
     rows = played(here)
     strangers = [replace(rows[0], policy=f"{k:064d}") for k in range(150)]
-    done = update(here, write_log(tmp_path, [rows, strangers], 3))
-    assert len(done.report.foreign) == 101
-    assert sum(done.report.foreign.values()) == 150
-    assert done.report.foreign[""] == 50
+    for parts in ([rows, strangers], [rows, strangers[:90], strangers[60:]]):
+        done = update(here, write_log(tmp_path / str(len(parts)), parts, 3))
+        assert len(done.report.foreign) == 101
+        assert sum(done.report.foreign.values()) == sum(map(len, parts)) - 60
+    assert counts(done.report)["foreign"][""] >= 50
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"policy": "f" * 64}, r"none of the 60 rows is of the current policy .*; they are of ffffffffffff…\. Name"),
-        ({"reward": None}, "none of the decisions 0 to 59 that count for foresight has a reward"),
+        ({"reward": None}, "none of the 60 decisions of this batch has a reward"),
         ({"contexts": None}, "foresight plans with the context sets of 60 of these decisions, and the log has none"),
-        ({"contexts": ()}, "foresight plans with the context sets of 60 of these decisions, and the log has none"),
     ],
 )
 def test_a_log_that_cannot_be_learned_from_is_refused(change: dict[str, Any], words: str, tmp_path: Path) -> None:
@@ -274,83 +522,113 @@ def test_rows_of_earlier_policies_alone_are_named_as_such(tmp_path: Path) -> Non
         update(here, log)
 
 
-def test_a_batch_that_is_not_complete_is_refused(tmp_path: Path) -> None:
-    here = second("foresight")
-    rows = played(here)
-    start, stop = here.learner.start, here.learner.stop
-    kept = [row for row in rows if row.decision % 10 and row.decision > start + 30]
-    outside = replace(rows[0], decision=stop)
-    log = write_log(tmp_path, [[outside, *kept]], 3)
-    missing = stop - start - len(kept)
-    words = (
-        f"the batch is not complete: of its {stop - start} decisions, {start} to {stop - 1}, {missing} not in the log "
-        f"({start}, {start + 1}, {start + 2}, {start + 3}, {start + 4} and {missing - 5} more). The log also has 1 "
-        "rows of this policy with other decision numbers. Mend the log, or learn without these decisions: --incomplete"
-    )
-    with pytest.raises(BatchError) as caught:
-        update(here, log)
-    assert words in str(caught.value)
-    assert update(here, log, incomplete=True).report.absent == missing
-
-
 def test_rows_that_contradict_each_other_are_not_passed_over(tmp_path: Path) -> None:
     here = second("foresight")
     rows = played(here)
     foreign = replace(rows[0], policy=OTHERS[0])
-    log = write_log(tmp_path, [rows, [replace(rows[7], reward=9.0), foreign]], 3)
-    with pytest.raises(BatchError, match="1 with rows that contradict each other"):
+    log = write_log(tmp_path, [rows, [foreign, replace(rows[7], reward=9.0)]], 3)
+    words = r"1 decisions have rows that .* the first are .*part-000.parquet, row 7 and .*001.parquet, row 1\."
+    with pytest.raises(BatchError, match=words):
         update(here, log)
-    assert update(here, log, incomplete=True).report.conflicting == 1
+    done = update(here, log, conflicts=True)
+    assert (done.report.conflicting, done.report.conflicting_rows) == (1, 2)
+    every = write_log(tmp_path / "all", [rows, [replace(row, reward=9.0) for row in rows]], 3)
+    with pytest.raises(BatchError, match=r"none of them|none of the 0 decisions"):
+        update(here, every, conflicts=True)
 
 
-ROW = Row(decision=3, policy="", features=(0.1, 0.2, 0.3), propensity=0.5, reward=1.0, contexts=(0.1, 0.2, 0.3))
+ROW = Row(id=3, policy="", features=(0.1, 0.2, 0.3), propensity=0.5, reward=1.0, contexts=(0.1, 0.2, 0.3))
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
+        ({"id": -1}, "row 1 .* has a negative id"),
         ({"features": (0.1, float("nan"), 0.3)}, "row 1 .* has features that are not finite"),
         ({"features": (0.1, float("inf"), 0.3), "reward": None}, "row 1 .* has features that are not finite"),
+        ({"features": (0.1, 1e200, 0.3)}, "row 1 .* has a number above 1e\\+150"),
         ({"reward": float("nan")}, "row 1 .* has the reward nan. Write null where"),
         ({"reward": float("-inf")}, "row 1 .* has the reward -inf"),
+        ({"reward": 1e300}, "row 1 .* has a number above 1e\\+150. Its square cannot be summed"),
         ({"propensity": 0.0}, "row 1 .* has the propensity 0.0. It must be above 0 and at most 1"),
         ({"propensity": 1.1}, "row 1 .* has the propensity 1.1"),
         ({"propensity": float("nan")}, "row 1 .* has the propensity nan"),
-        ({"contexts": (0.1, 0.2)}, "row 1 .* has contexts of 2 numbers, which is no multiple of the 3 features"),
+        ({"contexts": (0.1, 0.2)}, "row 1 .* has contexts of 2 numbers, for arms of 3 features"),
+        ({"contexts": ()}, "row 1 .* has contexts of 0 numbers, .* and null where they were not kept"),
         ({"contexts": (0.1, 0.2, float("nan"))}, "row 1 .* has contexts that are not finite"),
+        ({"contexts": (0.1, None, 0.2)}, "row 1 .* has contexts that are not finite"),
     ],
 )
 @pytest.mark.parametrize("copies", [0, 1])
+@pytest.mark.parametrize("few", [True, False])
 def test_a_bad_value_is_named_with_file_and_row(
-    change: dict[str, Any], words: str, copies: int, tmp_path: Path
+    change: dict[str, Any], words: str, copies: int, few: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if not few:
+        monkeypatch.setattr("rareswitch.log.reduction.ROWS", 0)
     here = begun("foresight")
     good = replace(ROW, policy=here.policy.id)
     rows = [replace(good, policy="x", propensity=7.0), replace(good, **change), *[good] * copies]
-    write_log(tmp_path, [[good], rows], 3)
+    loose = pa.schema(
+        [pa.field(f.name, pa.list_(pa.float64()) if f.name == "contexts" else f.type) for f in log_schema(3)]
+    )
+    write_log(tmp_path, [[replace(good, id=9)], rows], 3, loose)
     with pytest.raises(FileFormatError, match=rf"part-001.parquet: {words}"):
-        update(here, [tmp_path / "*.parquet"], incomplete=True)
+        update(here, [tmp_path / "*.parquet"], conflicts=True)
+
+
+def test_strings_in_a_log_have_the_keys_that_they_have_in_memory(tmp_path: Path) -> None:
+    draw = random.Random(1)
+    names = [draw.choice("abä漢🙂0-") * size for size in range(1, 33)] + ["x" * 127, "x" * 128, "ä" * 64, "a\0", "a"]
+    for kind in (pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())):
+        batch = pa.record_batch([pa.array(["", *names, "y"]).cast(kind)], names=["id"]).slice(1, len(names))
+        np.testing.assert_array_equal(Block("p", np.arange(len(names)), batch).keys(), id_keys(names))
+
+
+def test_ids_that_are_not_unicode_are_refused(tmp_path: Path) -> None:
+    here = begun("foresight")
+    rows = [replace(row, id=f"visit-{row.id}") for row in played(here)]
+    log = write_log(tmp_path, [rows], 3)
+    table = parquet.read_table(tmp_path / "part-000.parquet")
+    bad = pa.array([b"\xff\xfe", *(str(row.id).encode() for row in rows[1:])]).view(pa.string())
+    parquet.write_table(table.set_column(0, table.schema.field("id"), bad), tmp_path / "part-000.parquet")
+    with pytest.raises(FileFormatError, match=r"part-000.parquet: not a readable Parquet file \(.*UTF"):
+        update(here, log)
+
+
+@pytest.mark.parametrize("bad", ["", "x" * 10_000_000, "ä" * 65])
+def test_ids_that_cannot_be_used_are_named(bad: str, tmp_path: Path) -> None:
+    here = begun("foresight")
+    rows = [replace(row, id=f"{row.id}") for row in played(here)]
+    rows[11] = replace(rows[11], id=bad)
+    with pytest.raises(
+        FileFormatError, match=r"part-000.parquet: row 11 .* has an id of \d+ bytes. A string as id has 1 to 128 bytes"
+    ) as caught:
+        update(here, write_log(tmp_path, [rows], 3))
+    assert len(str(caught.value)) < 500
 
 
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
         ("batch-linucb-kw", {"features": (1.0, 1.0, 0.0)}, "has a vector of length 1.41421. batch-linucb-kw is for"),
+        ("batch-linucb-dg-certified", {"features": (1.0, 1.0, 0.0)}, "has a vector of length 1.41421"),
         ("batch-linucb-dg-certified", {"contexts": (1.0, 1.0, 0.0)}, "has a vector of length 1.41421"),
         ("batch-linucb-dg-certified", {"contexts": (0.1,) * 18}, "offers 6 arms. The learner is for at most 5"),
     ],
 )
 def test_what_a_learner_is_not_made_for_is_named(name: str, change: dict[str, Any], words: str, tmp_path: Path) -> None:
     here = begun(name)
-    row = replace(ROW, policy=here.policy.id, **change)
-    with pytest.raises(FileFormatError, match=rf"part-000.parquet: row 0 \(the first is 0\) {words}"):
-        update(here, write_log(tmp_path, [[row]], 3), incomplete=True)
+    ids = range(20)  # half of them are sampled
+    rows = [replace(ROW, id=k, policy=here.policy.id, **change) for k in ids]
+    with pytest.raises(FileFormatError, match=rf"part-000.parquet: row \d+ \(the first is 0\) {words}"):
+        update(here, write_log(tmp_path, [rows], 3))
 
 
 @pytest.mark.parametrize(
     ("name", "kind", "words"),
     [
-        ("decision", pa.int32(), "column 'decision' must be int64; it is int32. Cast it"),
+        ("id", pa.int32(), "column 'id' must be int64 or string; it is int32. Cast it"),
         ("policy", pa.binary(), "column 'policy' must be string, or a dictionary of strings; it is .*binary"),
         (
             "features",
@@ -360,13 +638,10 @@ def test_what_a_learner_is_not_made_for_is_named(name: str, change: dict[str, An
         ("features", pa.float64(), "column 'features' must be"),
         ("features", pa.list_(pa.float64(), 2), "the learner is for 3 features, and column 'features' has 2"),
         ("propensity", pa.float32(), "column 'propensity' must be double; it is float"),
-        ("reward", pa.int64(), "column 'reward' must be double; it is int64"),
+        ("reward", pa.int64(), "column 'reward' must be double or bool; it is int64"),
         ("contexts", pa.string(), "column 'contexts' must be list<double>; it is string"),
-        (
-            "decision",
-            None,
-            "a log needs .*; here decision is missing. It has policy, features, propensity, reward, contexts",
-        ),
+        ("time", pa.string(), "column 'time' must be a timestamp, or double in seconds; it is string"),
+        ("id", None, "a log needs .*; here id is missing. It has policy, features, propensity, reward, contexts"),
         ("policy", pa.int64(), "column 'policy' must be string, or a dictionary of strings; it is int64"),
         ("policy", pa.list_(pa.string()), "column 'policy' must be string, or a dictionary of strings; it is list"),
         ("policy", None, "a log needs the columns .*; here policy is missing"),
@@ -376,7 +651,8 @@ def test_what_a_learner_is_not_made_for_is_named(name: str, change: dict[str, An
 )
 def test_other_columns_are_refused(name: str, kind: Any, words: str, tmp_path: Path) -> None:
     here = begun("foresight")
-    fields = [pa.field(f.name, kind if f.name == name else f.type) for f in log_schema(3) if f.name != name or kind]
+    schema = log_schema(3, times=name == "time")
+    fields = [pa.field(f.name, kind if f.name == name else f.type) for f in schema if f.name != name or kind]
     parquet.write_table(pa.schema(fields).empty_table(), tmp_path / "p.parquet")
     with pytest.raises(FileFormatError, match=rf"p.parquet: {words}"):
         update(here, [tmp_path / "p.parquet"])
@@ -384,31 +660,31 @@ def test_other_columns_are_refused(name: str, kind: Any, words: str, tmp_path: P
 
 def test_nulls_and_lists_of_other_lengths_are_named(tmp_path: Path) -> None:
     here = begun("foresight")
-    rows = [replace(ROW, policy=here.policy.id, decision=k) for k in range(5)]
+    rows = [replace(ROW, policy=here.policy.id, id=k) for k in range(5)]
     loose = pa.schema(
         [pa.field(f.name, pa.list_(pa.float64()) if f.name == "features" else f.type) for f in log_schema(3)]
     )
     for change, words in (
-        ({"decision": None}, "has no decision. Only rewards may be missing"),
+        ({"id": None}, "has no id. Only rewards and contexts may be missing"),
         ({"policy": None}, "has no policy"),
         ({"features": None}, "has no features"),
         ({"propensity": None}, "has no propensity"),
         ({"features": (1.0, 2.0)}, "has 2 features. The learner is for 3"),
-        ({"features": (1.0, None, 2.0)}, "has a null among its features"),
+        ({"features": (1.0, None, 2.0)}, "has features that are not finite"),
     ):
         bad: Any = change
         write_log(tmp_path, [[*rows[:3], replace(rows[3], **bad), rows[4]]], 3, loose)
         with pytest.raises(FileFormatError, match=rf"part-000.parquet: row 3 \(the first is 0\) {words}"):
-            update(here, [tmp_path / "*.parquet"], incomplete=True)
+            update(here, [tmp_path / "*.parquet"])
 
 
 def test_a_damaged_part_is_named(tmp_path: Path) -> None:
     here = begun("foresight")
-    rows = [replace(row, decision=k) for k, row in enumerate(played(here) * 40)]
+    rows = [replace(row, id=k) for k, row in enumerate(played(here) * 40)]
     write_log(tmp_path, [rows], 3)
     path = tmp_path / "part-000.parquet"
     data = path.read_bytes()
-    for harm in (b"", data[:100], data[: len(data) // 2], data[:-1], b"PAR1" + bytes(100), b"decision,policy\n1,2\n"):
+    for harm in (b"", data[:100], data[: len(data) // 2], data[:-1], b"PAR1" + bytes(100), b"id,policy\n1,2\n"):
         path.write_bytes(harm)
         words = r"the file is empty \(0 bytes\)" if not harm else "not a readable Parquet file .* write the part anew"
         with pytest.raises(FileFormatError, match=rf"part-000.parquet: {words}"):
@@ -417,15 +693,13 @@ def test_a_damaged_part_is_named(tmp_path: Path) -> None:
 
 def test_a_bit_that_flipped_is_noticed(tmp_path: Path) -> None:
     """Pages of our writer have checksums; a flipped bit of a feature would pass for another number."""
-    from rareswitch.log import write_part
-
     here = begun("foresight")
     path = tmp_path / "p.parquet"
     features = np.random.default_rng(1).standard_normal((60, 3))
     write_part(
         path,
         policy_id=here.policy.id,
-        decisions=np.arange(60),
+        ids=np.arange(60),
         features=features,
         propensities=np.ones(60),
         rewards=np.zeros(60) + 0.5,

@@ -10,7 +10,7 @@ from rareswitch.log import LogWriter, log_schema, write_part
 
 ID = "a" * 64
 GOOD: dict[str, Any] = {
-    "decisions": [5, 6, 9],
+    "ids": [5, 6, 9],
     "features": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
     "propensities": [1.0, 0.5, 0.25],
     "rewards": [0.5, np.nan, -1.0],
@@ -23,7 +23,7 @@ def test_a_part_holds_what_was_given(tmp_path: Path) -> None:
     table = parquet.read_table(tmp_path / "p.parquet")
     assert table.schema.equals(log_schema(2))
     assert table.to_pydict() == {
-        "decision": [5, 6, 9],
+        "id": [5, 6, 9],
         "policy": [ID] * 3,
         "features": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
         "propensity": [1.0, 0.5, 0.25],
@@ -33,6 +33,30 @@ def test_a_part_holds_what_was_given(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["p.parquet"]
 
 
+def test_strings_truth_values_and_times(tmp_path: Path) -> None:
+    days = np.array(["2026-03-01", "NaT", "2026-03-02T12:00"], dtype="datetime64[us]")
+    given = GOOD | {"ids": ["a", "b", "c"], "rewards": [True, None, False], "contexts": {"c": [[5.0, 6.0]]}}
+    write_part(tmp_path / "p.parquet", policy_id=ID, **given, times=[1.5, 2.0, 3.0], reward_times=days)
+    table = parquet.read_table(tmp_path / "p.parquet")
+    assert table["id"].to_pylist() == ["a", "b", "c"]
+    assert table["reward"].to_pylist() == [1.0, None, 0.0]
+    assert table["contexts"].to_pylist() == [None, None, [5.0, 6.0]]
+    assert table["time"].to_pylist() == [1.5, 2.0, 3.0]
+    assert table["reward_time"].to_pylist() == [1772323200.0, None, 1772452800.0]
+
+
+def test_all_rows_of_a_part_have_the_same_columns(tmp_path: Path) -> None:
+    with pytest.raises(ShapeError, match="the same columns of the same types"):
+        _two_kinds(tmp_path / "p.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def _two_kinds(path: Path) -> None:
+    with LogWriter(path, dim=2, policy_id=ID) as part:
+        part.write(**GOOD)
+        part.write(**GOOD | {"ids": ["a", "b", "c"], "contexts": {}})
+
+
 def test_rows_are_put_into_groups_however_they_come(tmp_path: Path) -> None:
     path = tmp_path / "p.parquet"
     features = np.zeros((30_000, 1))
@@ -40,7 +64,7 @@ def test_rows_are_put_into_groups_however_they_come(tmp_path: Path) -> None:
         for first in range(0, 150_000, 30_000):
             features[:] = np.arange(first, first + 30_000)[:, None]  # the writer must not look at it later
             part.write(
-                decisions=np.arange(first, first + 30_000),
+                ids=np.arange(first, first + 30_000),
                 features=features,
                 propensities=np.ones(30_000),
                 rewards=np.zeros(30_000),
@@ -49,7 +73,7 @@ def test_rows_are_put_into_groups_however_they_come(tmp_path: Path) -> None:
     metadata = parquet.ParquetFile(path).metadata
     assert [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)] == [65_536, 65_536, 18_928]
     table = parquet.read_table(path)
-    np.testing.assert_array_equal(table["decision"].to_numpy(), np.arange(150_000))
+    np.testing.assert_array_equal(table["id"].to_numpy(), np.arange(150_000))
     np.testing.assert_array_equal(table["features"].combine_chunks().flatten().to_numpy(), np.arange(150_000.0))
 
 
@@ -81,8 +105,12 @@ def test_a_log_is_not_overwritten(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "kind", "words"),
     [
-        ({"decisions": [1.0, 2.0, 3.0]}, ShapeError, "decisions must be whole numbers"),
-        ({"decisions": [5, 6]}, ShapeError, r"features must have shape \(2, 2\)"),
+        ({"ids": [1.0, 2.0, 3.0]}, ParameterError, "an id must be a whole number or a string"),
+        ({"ids": [5, -6, 9]}, ParameterError, "must be at least 0"),
+        ({"ids": [5, "", 9]}, ParameterError, "a string id must have 1 to 128 bytes"),
+        ({"ids": [5, "6", 9]}, ShapeError, "these are both"),
+        ({"times": [1.0]}, ShapeError, r"times must be seconds or datetime64 of shape \(3,\)"),
+        ({"ids": [5, 6], "contexts": {}}, ShapeError, "3 sets take 3 ids; got 2"),
         ({"features": [1.0, 2.0, 3.0]}, ShapeError, r"features must have shape \(n, dim\)"),
         ({"features": [[1.0, np.nan]] * 3}, NonFiniteError, "features must be finite"),
         ({"propensities": [0.0, 0.5, 1.0]}, ParameterError, r"propensities must lie in \(0, 1\]"),

@@ -40,13 +40,14 @@ def test_a_loaded_policy_makes_the_same_decisions_in_another_process(tmp_path: P
     save_policy(policy, tmp_path / "p.policy")
     script = (
         "import sys; from rareswitch import load_policy; from rareswitch.distributions import Gaussian; "
-        "p = load_policy(sys.argv[1]); d = p.decide(Gaussian(dim=3, arms=7).draw(200, seed=1).contexts, seed=5); "
+        "p = load_policy(sys.argv[1]); x = Gaussian(dim=3, arms=7).draw(200, seed=1).contexts; "
+        "d = p.decide(x, ids=range(200), seed=5); "
         "print(p.id, d.arms.tolist(), [x.hex() for x in d.propensities.tolist()])"
     )
     out = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / "p.policy")], capture_output=True, text=True, check=True
     ).stdout
-    decisions = policy.decide(Gaussian(dim=3, arms=7).draw(200, seed=1).contexts, seed=5)
+    decisions = policy.decide(Gaussian(dim=3, arms=7).draw(200, seed=1).contexts, ids=range(200), seed=5)
     expected = (policy.id, decisions.arms.tolist(), [x.hex() for x in decisions.propensities.tolist()])
     assert out.strip() == " ".join(map(str, expected))
 

@@ -1,15 +1,20 @@
 import dataclasses
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from golden import record_decisions
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Sampler, Softmax, Uniform
 from rareswitch.distributions import Gaussian, VaryingArms
-from rareswitch.errors import EmptySetError, NonFiniteError, ShapeError
-from rareswitch.policy import Elimination, Policy
+from rareswitch.errors import EmptySetError, NonFiniteError, ParameterError, ShapeError
+from rareswitch.ids import id_keys
+from rareswitch.policy import Blend, Elimination, InverseGap, Layered, Optimistic, Policy, PosteriorDraws
+from rareswitch.policy.encoding import KINDS
 from rareswitch.policy.kernels import widest
-from rareswitch.validation import FloatArray
+from rareswitch.validation import FloatArray, Sets
 from reference.batched import eliminated, mask
 
 DIM, ARMS = 4, 9
@@ -27,6 +32,7 @@ def eliminations(*seeds: int, multiplier: float = 1.0) -> tuple[Elimination, ...
     )
 
 
+_DRAWS = PosteriorDraws(draws=np.random.default_rng(6).standard_normal((11, DIM)))
 _MATRICES = np.stack([np.diag([1.0, 2.0, 3.0, 4.0]), np.eye(DIM) + 0.1])
 SAMPLERS: dict[str, Sampler] = {
     "uniform": Uniform(),
@@ -35,6 +41,13 @@ SAMPLERS: dict[str, Sampler] = {
     "softmax": Softmax(_MATRICES[1]),
     "mixed-argmax": MixedArgmax(weights=np.array([0.3, 0.7]), matrices=_MATRICES),
     "mixed-softmax": MixedSoftmax(weights=np.array([0.3, 0.7]), matrices=_MATRICES),
+    "optimistic": Optimistic.of(np.ones(DIM), _MATRICES[0], 1.0),
+    "posterior-draws": _DRAWS,
+    "layered": Layered(
+        estimates=np.eye(2, DIM), roots=np.stack([np.eye(DIM) * 0.2] * 2), thresholds=np.array([0.5, 0.1])
+    ),
+    "inverse-gap": InverseGap(estimate=np.ones(DIM), gamma=5.0),
+    "blend": Blend(main=_DRAWS, explorer=GOptimal(tol=1.0), share=0.1),
 }
 
 
@@ -63,48 +76,90 @@ def test_widths_are_norms_of_the_root() -> None:
     np.testing.assert_allclose(found, np.where(sets.alive, forms, 0).max(axis=1), rtol=1e-10)
 
 
+def test_every_kind_of_sampler_is_tested_here() -> None:
+    assert set(SAMPLERS) | {"elimination"} == set(KINDS)
+
+
+@pytest.mark.parametrize("arms", [1, 2, 9, 40])
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
-def test_decisions_depend_on_their_own_set_and_number_alone(sampler: Sampler) -> None:
+def test_decisions_depend_on_their_own_set_and_id_alone(sampler: Sampler, arms: int) -> None:
     policy = Policy(dim=DIM, sampler=sampler, eliminations=eliminations(1, 2))
-    sets = VaryingArms(source=Gaussian(dim=DIM, arms=ARMS)).draw(60, seed=3)
-    whole = policy.decide(sets.contexts, sets.alive, seed=9, first=1000)
-    for part in (slice(0, 13), slice(13, 60)):
-        again = policy.decide(sets.contexts[part], sets.alive[part], seed=9, first=1000 + part.start)
+    sets = VaryingArms(source=Gaussian(dim=DIM, arms=arms), least=1).draw(60, seed=3)
+    ids: list[int | str] = [*range(1000, 1030), *(f"request-{k}" for k in range(30))]
+    whole = policy.decide(sets.contexts, sets.alive, ids=ids, seed=9)
+    np.testing.assert_array_equal(whole.ids, id_keys(ids))
+    for part in (np.arange(13), np.arange(13, 60), np.random.default_rng(1).permutation(60), np.arange(60)[::-7]):
+        again = policy.decide(sets.contexts[part], sets.alive[part], ids=[ids[s] for s in part], seed=9)
         np.testing.assert_array_equal(again.arms, whole.arms[part])
         np.testing.assert_array_equal(again.propensities, whole.propensities[part])
-    for s in (0, 31, 59):
-        one = policy.decide(sets.contexts[s], sets.alive[s], seed=9, first=1000 + s)
+        np.testing.assert_array_equal(again.ids, whole.ids[part])
+    for s in range(60):
+        one = policy.decide(sets.contexts[s], sets.alive[s], ids=ids[s], seed=9)
         assert (one.arms, one.propensities, one.survivors) == (
             whole.arms[s],
             whole.propensities[s],
             whole.survivors[s],
         )
+        assert one.ids.tolist() == whole.ids[s].tolist()
+        assert one.policy_id == whole.policy_id == policy.id
     probabilities = policy.probabilities(sets.contexts, sets.alive)
     np.testing.assert_array_equal(probabilities[np.arange(60), whole.arms], whole.propensities)
     np.testing.assert_array_equal(policy.survivors(sets.contexts, sets.alive).sum(axis=1), whole.survivors)
+    cut = whole.upto(7)
+    assert (len(cut.arms), len(cut.propensities), len(cut.survivors), len(cut.ids)) == (7, 7, 7, 7)
+
+
+def test_one_set_is_decided_as_all_arms_are_alive() -> None:
+    for sampler in SAMPLERS.values():
+        policy = Policy(dim=DIM, sampler=sampler, eliminations=eliminations(1))
+        x = Gaussian(dim=DIM, arms=ARMS).draw(20, seed=3).contexts
+        whole = policy.decide(x, ids=range(20), seed=9)
+        for s in range(20):
+            for given in (x[s], x[s].tolist(), np.asfortranarray(x[s])):
+                one = policy.decide(given, ids=s, seed=9)
+                assert (one.arms, one.propensities) == (whole.arms[s], whole.propensities[s])
+
+
+@pytest.mark.parametrize("name", record_decisions.cases())
+def test_decisions_are_those_that_were_recorded(name: str) -> None:
+    """Decisions that were logged must replay in years to come: with numbers as ids, to the last bit."""
+    recorded = json.loads(Path(record_decisions.__file__).with_name("decisions.json").read_text())
+    assert record_decisions.decided(name) == recorded[name]
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
-def test_frequencies_are_the_propensities(sampler: Sampler) -> None:
+@pytest.mark.parametrize("strings", [False, True])
+def test_frequencies_are_the_propensities(sampler: Sampler, strings: bool) -> None:
     policy = Policy(dim=DIM, sampler=sampler, eliminations=eliminations(4, multiplier=1.5))
     sets = VaryingArms(source=Gaussian(dim=DIM, arms=ARMS), least=3).draw(5, seed=4)
     n = 20_000
+    ids = [f"request-{k}" for k in range(n)] if strings else range(n)
     for x, alive in zip(sets.contexts, sets.alive, strict=True):
-        decisions = policy.decide(np.broadcast_to(x, (n, ARMS, DIM)), np.broadcast_to(alive, (n, ARMS)), seed=11)
+        many = np.broadcast_to(x, (n, ARMS, DIM)), np.broadcast_to(alive, (n, ARMS))
+        decisions = policy.decide(*many, ids=ids, seed=11)
         frequency = np.bincount(decisions.arms, minlength=ARMS) / n
-        # Hoeffding for each arm, Bonferroni over arms, sets and samplers: false alarm at most 1e-6
-        bound = math.sqrt(math.log(2 * ARMS * len(sets) * len(SAMPLERS) / 1e-6) / (2 * n))
+        # Hoeffding for each arm, Bonferroni over arms, sets, samplers and ids: false alarm at most 1e-6
+        bound = math.sqrt(math.log(2 * ARMS * len(sets) * 2 * len(SAMPLERS) / 1e-6) / (2 * n))
         expected = policy.probabilities(x, alive)
         assert np.abs(frequency - expected).max() <= bound
         assert not frequency[expected == 0].any()
+
+
+def test_an_id_that_is_used_twice_is_one_random_number() -> None:
+    policy = Policy(dim=DIM, sampler=Uniform())
+    x = Gaussian(dim=DIM, arms=ARMS).draw(2, seed=5).contexts
+    again = policy.decide(np.repeat(x, 20, axis=0), ids=["a"] * 40, seed=1)
+    assert len(set(again.arms.tolist())) == 1
+    other = policy.decide(np.repeat(x, 20, axis=0), ids=[f"a{k}" for k in range(40)], seed=1)
+    assert len(set(other.arms.tolist())) > 1
 
 
 def test_deciding_changes_nothing() -> None:
     policy = Policy(dim=DIM, sampler=GOptimal(), eliminations=eliminations(1))
     contexts = Gaussian(dim=DIM, arms=ARMS).draw(20, seed=5).contexts
     before = policy.id
-    first = policy.decide(contexts, seed=1).arms
-    np.testing.assert_array_equal(policy.decide(contexts, seed=1).arms, first)
+    first = policy.decide(contexts, ids=range(20), seed=1).arms
+    np.testing.assert_array_equal(policy.decide(contexts, ids=range(20), seed=1).arms, first)
     assert Policy(dim=DIM, sampler=GOptimal(), eliminations=eliminations(1)).id == before
     with pytest.raises(dataclasses.FrozenInstanceError):
         policy.dim = 3  # type: ignore[misc]
@@ -121,13 +176,62 @@ def test_ids_tell_contents_apart() -> None:
 
 def test_bad_input_is_refused() -> None:
     policy = Policy(dim=DIM, sampler=Uniform())
-    with pytest.raises(ShapeError, match="for 4 features; got contexts of 3"):
-        policy.decide(np.ones((2, 2, 3)), seed=1)
-    with pytest.raises(NonFiniteError, match="contexts"):
-        policy.decide(np.full((2, 2, 4), np.nan), seed=1)
-    with pytest.raises(EmptySetError, match="kills every arm"):
-        policy.decide(np.ones((1, 2, 4)), np.zeros((1, 2), dtype=bool), seed=1)
+    dead = np.zeros((1, 2), dtype=bool)
+    for shape in ((), (1,)):  # one set, and an array of one
+        ids: object = [0] if shape else 0
+        with pytest.raises(ShapeError, match="for 4 features; got contexts of 3"):
+            policy.decide(np.ones((*shape, 2, 3)), ids=ids, seed=1)
+        with pytest.raises(NonFiniteError, match="contexts must be finite; 8 of its entries are not"):
+            policy.decide(np.full((*shape, 2, 4), np.nan), ids=ids, seed=1)
+        with pytest.raises(NonFiniteError, match="contexts"):
+            policy.decide(np.full((*shape, 2, 4), -np.inf), ids=ids, seed=1)
+        with pytest.raises(EmptySetError, match="kills every arm"):
+            policy.decide(np.ones((*shape, 2, 4)), dead[0] if not shape else dead, ids=ids, seed=1)
+        with pytest.raises(ShapeError, match="alive must have shape"):
+            policy.decide(np.ones((*shape, 2, 4)), np.ones((*shape, 3), dtype=bool), ids=ids, seed=1)
+        with pytest.raises(ShapeError, match="alive must be an array of booleans"):
+            policy.decide(np.ones((*shape, 2, 4)), np.ones((*shape, 2)), ids=ids, seed=1)
+        with pytest.raises(EmptySetError, match="at least one arm"):
+            policy.decide(np.ones((*shape, 0, 4)), ids=ids, seed=1)
+        with pytest.raises(ParameterError, match="seed"):
+            policy.decide(np.ones((*shape, 2, 4)), ids=ids, seed=-1)
     with pytest.raises(ShapeError, match="an elimination of 4 dimensions in a policy of 2"):
         Policy(dim=2, sampler=Uniform(), eliminations=eliminations(1))
     with pytest.raises(ShapeError, match="lower triangular"):
         Elimination(estimate=np.ones(2), root=np.ones((2, 2)))
+
+
+def test_ids_must_fit_their_sets() -> None:
+    policy = Policy(dim=DIM, sampler=Uniform())
+    with pytest.raises(TypeError, match="ids"):
+        policy.decide(np.ones((2, 2, 4)), seed=1)  # type: ignore[call-arg]
+    with pytest.raises(ShapeError, match="2 sets take 2 ids; got 3"):
+        policy.decide(np.ones((2, 2, 4)), ids=[1, 2, 3], seed=1)
+    for one in (5, "a"):
+        with pytest.raises(ShapeError, match=r"Pass \[id\]"):
+            policy.decide(np.ones((1, 2, 4)), ids=one, seed=1)
+    with pytest.raises(ParameterError, match="an id must be a whole number or a string; got list"):
+        policy.decide(np.ones((2, 4)), ids=[5], seed=1)
+    with pytest.raises(ParameterError, match="at least 0"):
+        policy.decide(np.ones((2, 4)), ids=-1, seed=1)
+
+
+def test_a_policy_that_leaves_no_arm_is_refused() -> None:
+    """Finite numbers whose intervals overflow: a file can be made of them."""
+    mad = Elimination(estimate=np.full(DIM, 1e308), root=1e308 * np.eye(DIM))
+    contexts = np.stack([np.zeros((3, DIM)), np.full((3, DIM), 10.0)])
+    for sampler in SAMPLERS.values():
+        policy = Policy(dim=DIM, sampler=sampler, eliminations=(mad,))
+        with pytest.raises(EmptySetError, match="leaves no arm of set 1"):
+            policy.decide(contexts, ids=[1, 2], seed=1)
+        with pytest.raises(EmptySetError, match="leaves no arm of set 0"):
+            policy.decide(contexts[1], ids=1, seed=1)
+
+
+def test_a_sampler_without_probabilities_is_refused() -> None:
+    class Mad:
+        def probabilities(self, contexts: Sets, alive: object = None) -> FloatArray:
+            return np.where(contexts.alive, np.nan, 0.0)
+
+    with pytest.raises(EmptySetError, match="leaves no arm of set 1"):
+        Policy(dim=DIM, sampler=Mad()).decide(np.ones((2, 3, DIM)), ids=[1, 2], seed=1)

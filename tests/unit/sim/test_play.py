@@ -7,9 +7,11 @@ import pytest
 
 from rareswitch.env import make_world
 from rareswitch.errors import BatchError, FileFormatError, InputError, RareswitchError
-from rareswitch.learner import Feedback, make_learner
-from rareswitch.log import Deployment, update
+from rareswitch.ids import id_keys
+from rareswitch.learner import Rows, make_learner, sampled
+from rareswitch.log import update
 from rareswitch.sim.play import play
+from rareswitch.store import Deployment
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "foresight": {"dim": 3, "horizon": 400, "updates": 4},
@@ -21,35 +23,39 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("env", ["gaussian", "varying"])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_log_teaches_what_the_loop_in_memory_teaches(name: str, env: str, tmp_path: Path) -> None:
-    """With one part, and as few decisions, the sums are those of one call to summarize."""
     here = Deployment.begin(name, **SETTINGS[name])
     learner = make_learner(name, **SETTINGS[name])
+    state = learner.begin()
     world = make_world(env, dim=3, arms=4, noise=0.5)
-    while not learner.done:
-        first, count = learner.start, learner.stop - learner.start
+    for factor in (1.0, 1.5, 0.7, 1.0, 1.0, 1.0):
+        if state.done:
+            break
+        first, count = state.start, round(factor * state.ahead[0])
         rounds = world.draw(count, seed=2, first=first)
-        decided = learner.policy.decide(rounds.contexts, rounds.alive, seed=2, first=first)
+        decided = state.policy.decide(rounds.contexts, rounds.alive, ids=range(first, first + count), seed=2)
         rewards = world.rewards(rounds.means[range(count), decided.arms], seed=2, first=first)
-        learner.next(learner.summarize(Feedback.of(rounds.contexts, decided, rewards, rounds.alive)))
-        paths = play(here, world, seed=2, folder=tmp_path / str(first), parts=1)
-        here = update(here, paths).deployment
-        assert here.policy.id == learner.policy.id
-    assert here.learner.done
+        rows = Rows.of(rounds.contexts, decided, rewards, rounds.alive)
+        state = learner.next(state, learner.summarize(state, rows))
+        here = update(here, play(here, world, seed=2, folder=tmp_path / str(first), parts=3, count=count)).deployment
+        assert here.policy.id == state.policy.id
+    assert here.state.done == state.done
 
 
 def test_parts_are_stretches_of_the_batch(tmp_path: Path) -> None:
-    here = Deployment.begin("foresight", dim=3, horizon=30_000, grid=[20_000, 30_000])
+    here = Deployment.begin("foresight", dim=3, horizon=30_000, grid=[20_000, 25_000, 30_000])
     world = make_world("gaussian", dim=3, arms=4, noise=0.5)
     steps: list[int] = []
     paths = play(here, world, seed=1, folder=tmp_path / "logs", parts=3, progress=steps.append)
     assert [path.name for path in paths] == [f"part-0001-000{k}.parquet" for k in (1, 2, 3)]
     tables = [parquet.read_table(path) for path in paths]
     assert [len(table) for table in tables] == [6666, 6667, 6667]
-    decisions = np.concatenate([table["decision"].to_numpy() for table in tables])
+    decisions = np.concatenate([table["id"].to_numpy() for table in tables])
     np.testing.assert_array_equal(decisions, np.arange(20_000))
     assert steps[-1] == 20_000
     offered = np.concatenate([np.asarray(table["contexts"].is_valid()) for table in tables])
-    np.testing.assert_array_equal(offered, here.learner.sampled(decisions))
+    share = 2 * here.learner.sample_size(here.state) / 20_000
+    np.testing.assert_array_equal(offered, sampled(id_keys(decisions), share))
+    assert offered.sum() >= here.learner.sample_size(here.state)
     features = tables[1]["features"].combine_chunks().flatten().to_numpy().reshape(-1, 3)
     again = play(here, world, seed=1, folder=tmp_path / "again", parts=1)
     whole = parquet.read_table(again[0])["features"].combine_chunks().flatten().to_numpy().reshape(-1, 3)
@@ -75,16 +81,38 @@ def test_nothing_stays_of_a_play_that_is_stopped(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_log_is_not_overwritten(tmp_path: Path) -> None:
+def test_a_log_is_not_overwritten_unless_asked(tmp_path: Path) -> None:
     here = Deployment.begin("foresight", dim=3, horizon=400, grid=[100, 400])
     world = make_world("gaussian", dim=3, arms=4, noise=0.5)
     path = play(here, world, seed=1, folder=tmp_path, parts=2)[1]
     before = path.read_bytes()
     (tmp_path / "part-0001-0001.parquet").unlink()
-    with pytest.raises(FileFormatError, match=r"part-0001-0002.parquet: exists already"):
+    words = (
+        r"part-0001-0002.parquet: exists already, .* Remove the files part-0001-\*.parquet of .*: --again, again=True"
+    )
+    with pytest.raises(FileFormatError, match=words):
         play(here, world, seed=2, folder=tmp_path, parts=2)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
     assert path.read_bytes() == before
+    (tmp_path / ".part-0001-0001.parquet.x1.tmp").touch()  # what kill -9 leaves
+    again = play(here, world, seed=1, folder=tmp_path, parts=1, again=True)
+    assert list(tmp_path.iterdir()) == again
+
+
+def test_play_goes_on_after_a_kill(tmp_path: Path) -> None:
+    here = Deployment.begin("foresight", dim=3, horizon=400, grid=[100, 400])
+    world = make_world("gaussian", dim=3, arms=4, noise=0.5)
+    (tmp_path / ".part-0001-0001.parquet.x1.tmp").touch()
+    assert update(here, play(here, world, seed=1, folder=tmp_path, parts=2)).report.used == 100
+
+
+def test_some_rewards_are_missing(tmp_path: Path) -> None:
+    here = Deployment.begin("foresight", dim=3)
+    world = make_world("gaussian", dim=3, arms=4, noise=0.5)
+    done = update(here, play(here, world, seed=1, folder=tmp_path, count=2000, missing=0.25))
+    # Hoeffding, false alarm at most 1e-6
+    assert abs(done.report.unrewarded / 2000 - 0.25) <= np.sqrt(np.log(2e6) / 4000)
+    assert (done.report.planned, done.report.decided) == (30, 2000)
 
 
 def test_worlds_that_do_not_fit_are_refused(tmp_path: Path) -> None:

@@ -1,0 +1,142 @@
+"""Compiled steps over the arms of one set: laid out as columns, and one of them chosen.
+
+Policies decide by them, and so do the simulator's compiled runs.
+"""
+
+import math
+
+import numpy as np
+
+from rareswitch.lanes import add_rows, compiled, first_largest, lane_zeros, padded, triangular_squares
+
+padded_length = compiled(padded)
+#: Arms whose values differ by less than this, relative to the largest, are equally good.
+TIE = 1e-9
+
+
+@compiled
+def gather(contexts, alive, s, arms, place):  # type: ignore[no-untyped-def]
+    """Lay the living arms of set s out as columns of ``arms`` (d, most); ``place`` says which they are; their count."""
+    left = 0
+    for i in range(contexts.shape[1]):
+        if alive[s, i]:
+            for j in range(contexts.shape[2]):
+                arms[j, left] = contexts[s, i, j]
+            place[left] = i
+            left += 1
+    return left
+
+
+@compiled
+def largest(values, left):  # type: ignore[no-untyped-def]
+    """Index of the first largest of the first ``left`` entries of a row (1, most), up to a relative 1e-9.
+
+    Unit vectors all have the same width at first: which of them is played must not hang on rounding.
+    """
+    length = padded_length(left)
+    for i in range(left, length):
+        values[0, i] = values[0, 0]  # what is no arm must not be larger
+    return first_largest(values, 1, length, TIE)[0]
+
+
+@compiled
+def workspace(arm_count, dim):  # type: ignore[no-untyped-def]
+    """Room for the arms of one set: columns (d, most), a zero row, two rows to compute in, and where arms came from."""
+    most = padded_length(arm_count)
+    place = np.zeros(arm_count, dtype=np.int64)
+    return lane_zeros(dim, most), lane_zeros(1, most), lane_zeros(1, most), lane_zeros(1, most), place
+
+
+@compiled
+def highest(columns, zero, center, width, left, estimate, root, multiplier):  # type: ignore[no-untyped-def]
+    """The column with the largest xᵀ·estimate + multiplier·‖root·x‖; ``estimate`` (1, d)."""
+    dim, length = columns.shape[0], padded_length(left)
+    triangular_squares(width, root, columns, dim, length)
+    add_rows(center, zero, 0, estimate, 0, columns, dim, length)
+    for i in range(length):
+        center[0, i] += multiplier * math.sqrt(width[0, i])
+    return largest(center, left)
+
+
+@compiled
+def pass_layers(  # type: ignore[no-untyped-def]
+    room, left, estimates, roots, tails, thresholds, multiplier, intervals, optimistic, exploit, layers, s
+):
+    """The arm that the layers choose of those in the workspace ``room``; ``layers[s]`` says who chose.
+
+    With ``intervals`` the first layer eliminates before it is asked.
+    """
+    columns, zero, center, width, place = room
+    dim, count = columns.shape[0], estimates.shape[0]
+    for k in range(count):
+        length = padded_length(left)
+        add_rows(center, zero, 0, estimates, k, columns, dim, length)
+        triangular_squares(width, roots[k], columns, dim, length)
+        for i in range(length):
+            width[0, i] = multiplier * math.sqrt(width[0, i])
+        if tails.shape[0] > 0:
+            tail = lane_zeros(1, length)
+            triangular_squares(tail, tails[k], columns, dim, length)
+            for i in range(length):
+                width[0, i] += math.sqrt(tail[0, i])
+        if intervals and k == 0:
+            left = keep_intervals(center, width, left, columns, place)
+        chosen = layer_choice(center, width, left, k, count, thresholds[k], optimistic, exploit, layers, s)
+        if chosen >= 0:
+            return place[chosen]
+        left = layer_survivors(center, width, left, thresholds[k], optimistic, columns, place)
+    return -1  # not reached: the last layer always chooses
+
+
+@compiled
+def layer_choice(  # type: ignore[no-untyped-def]
+    center, width, left, layer, count, threshold, optimistic, exploit, layers, s
+):
+    """The column of the arm that this layer plays, or -1 if it passes the arms on; sets ``layers[s]``."""
+    widest_one = largest(width, left)
+    exploits = exploit > 0.0 and width[0, widest_one] <= exploit
+    layers[s] = -1 if exploits else layer
+    sure = width[0, widest_one] <= threshold
+    if layer == count - 1 and not optimistic:
+        return largest(center, left)
+    if exploits or (sure and layer == count - 1):
+        for i in range(left):
+            width[0, i] += center[0, i]
+        return largest(width, left)
+    return -1 if sure else widest_one
+
+
+@compiled
+def layer_survivors(center, width, left, threshold, optimistic, arms, place):  # type: ignore[no-untyped-def]
+    """Move the arms that a layer keeps to the front of ``arms`` and ``place``; how many they are."""
+    for i in range(left):
+        width[0, i] = width[0, i] if optimistic else 0.0
+    bar = center[0, 0] + width[0, 0]
+    for i in range(1, left):
+        bar = max(bar, center[0, i] + width[0, i])
+    return keep_above(bar - 2.0 * threshold, center, width, left, arms, place)
+
+
+@compiled
+def keep_intervals(center, width, left, columns, place):  # type: ignore[no-untyped-def]
+    """Move the arms whose upper end reaches the highest lower end to the front; how many they are."""
+    bar = center[0, 0] - width[0, 0]
+    for i in range(1, left):
+        bar = max(bar, center[0, i] - width[0, i])
+    return keep_above(bar, center, width, left, columns, place)
+
+
+@compiled
+def keep_above(bar, center, width, left, columns, place):  # type: ignore[no-untyped-def]
+    """Move the arms whose center + width is at least the bar to the front; how many they are."""
+    kept = 0
+    for i in range(left):
+        if center[0, i] + width[0, i] >= bar:
+            if kept < i:
+                place[kept] = place[i]
+                center[0, kept] = center[0, i]
+                width[0, kept] = width[0, i]
+                for j in range(columns.shape[0]):
+                    columns[j, kept] = columns[j, i]
+            kept += 1
+    return kept

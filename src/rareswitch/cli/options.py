@@ -1,0 +1,80 @@
+"""What several commands share: options, the listings of their help, pictures and JSON."""
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rareswitch.cli.settings import count_option
+from rareswitch.report import save
+from rareswitch.validation import whole
+
+Command = Callable[[argparse.Namespace], int]
+#: How shared options are read, and what is said about them where a command says nothing else.
+USUAL: dict[str, dict[str, Any]] = {
+    "learner": {"metavar": "NAME"},
+    "learners": {"metavar": "NAME", "nargs": "+"},
+    "env": {"metavar": "WORLD"},
+    "envs": {"metavar": "WORLD", "nargs": "+"},
+    "horizon": {"metavar": "T", "type": count_option, "default": 100_000, "help": "default: 100000"},
+    "horizons": {"metavar": "T", "type": count_option, "nargs": "+"},
+    "dim": {"type": int, "help": "features of an arm (default %(default)s)"},
+    "arms": {"type": int, "help": "arms in a set (default %(default)s)"},
+    "noise": {"type": float, "help": "σ of the rewards (default %(default)s)"},
+    "seed": {"type": int, "default": 0, "help": "keys the world and the decisions (default 0)"},
+    "seeds": {"type": int, "help": "how many runs of each (default %(default)s)"},
+    "first_seed": {"type": int, "default": 0, "help": "the seeds are this one and those that follow"},
+    "engine": {
+        "default": "serial",
+        "help": "where the work runs: serial, processes[:n], dask[:n] on this machine or dask:address (default serial)",
+    },
+    "out": {"metavar": "PARQUET", "help": "keep the runs there; what it holds is not run again"},
+    "plot": {"metavar": "PNG", "help": "write a picture (needs rareswitch[plot])"},
+    "json": {"action": "store_true"},
+    "quiet": {"action": "store_true", "help": "no progress bar"},
+}
+
+
+def add_command(commands: Any, name: str, run: Command, **texts: str) -> argparse.ArgumentParser:
+    """A parser for a command; where it lists something at its end, lines are shown as they are."""
+    kind = argparse.RawDescriptionHelpFormatter if "epilog" in texts else argparse.HelpFormatter
+    parser: argparse.ArgumentParser = commands.add_parser(name, formatter_class=kind, **texts)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_options(parser: argparse.ArgumentParser, **options: Any) -> None:
+    """Add shared options, each with its default, its text, or a dictionary of what is not as usual."""
+    for name, own in options.items():
+        own = own if isinstance(own, dict) else {"help" if isinstance(own, str) else "default": own}
+        parser.add_argument(f"--{name.replace('_', '-')}", **USUAL[name] | own)
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says where the work runs."""
+    add_options(parser, engine={})
+
+
+def listing(title: str, texts: Mapping[str, str], width: int = 26) -> str:
+    """Names and what they stand for, a line for each."""
+    return "\n".join([f"{title}:", *(f"  {name:{width}} {text}" for name, text in texts.items())])
+
+
+def of_runs(options: argparse.Namespace) -> dict[str, Any]:
+    """Seeds, file and bar for the runs of a command, whose number and lengths are checked."""
+    for horizon in options.horizons if "horizons" in options else [options.horizon]:
+        whole("horizon", horizon, low=2)
+    last = options.first_seed + whole("seeds", options.seeds)
+    return {"seeds": range(options.first_seed, last), "path": options.out, "quiet": options.quiet}
+
+
+def print_json(data: Any) -> None:
+    """One line; a number that is not finite is an error."""
+    print(json.dumps(data, allow_nan=False))
+
+
+def save_picture(made: Any, options: argparse.Namespace, gap: str = "\n") -> None:
+    """Write the picture and, where text is printed, say so."""
+    save(made, options.plot)
+    if not getattr(options, "json", False):
+        print(f"{gap}picture written to {options.plot}")

@@ -1,0 +1,93 @@
+"""Options that learners' settings make: names, types, defaults and texts are those of their classes."""
+
+import argparse
+from collections.abc import Iterable
+from typing import Any, get_args
+
+from rareswitch.confidence import ConfidenceMode
+from rareswitch.errors import ParameterError
+from rareswitch.learner import LEARNERS, settings_of, takes
+
+#: Settings that are objects; commands have options of their own for them, or none.
+SPECIAL = {"g_optimal", "designer"}
+
+
+def add_settings(parser: argparse.ArgumentParser, *, without: Iterable[str] = ()) -> None:
+    """Add an option for every setting that some learner takes, but for those that the command sets itself."""
+    group = parser.add_argument_group("settings of learners, which have their own defaults")
+    seen = SPECIAL | set(without)
+    added: list[str] = []
+    for kind in LEARNERS.values():
+        for entry in settings_of(kind):
+            if entry.name in seen:
+                continue
+            seen.add(entry.name)
+            added.append(entry.name)
+            takers = [name for name in LEARNERS if entry.name in takes(name)]
+            told = entry.metadata["text"]
+            defaults = {getattr(LEARNERS[name], entry.name, None) for name in takers}
+            plain = len(defaults) == 1 and "default" not in told and not any(d is None or d is False for d in defaults)
+            usual = f" (default {defaults.pop()})" if plain else ""
+            few = f"; for {', '.join(takers)}" if len(takers) <= 3 else ""
+            group.add_argument(
+                _option(entry.name), help=f"{told}{usual}{few}".replace("%", "%%"), default=None, **_kind(entry.type)
+            )
+    parser.set_defaults(learner_settings=added)
+
+
+def given_settings(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """The settings that were given; an option that none of the learners would heed is refused."""
+    names = list(names)
+    given = {name: getattr(options, name) for name in options.learner_settings if getattr(options, name) is not None}
+    for setting in given:
+        check_heeded(_option(setting), setting, names)
+    return given
+
+
+def check_heeded(option: str, setting: str, names: list[str]) -> None:
+    """Refuse an option for a setting that none of these learners takes."""
+    if not any(setting in takes(name) for name in names):
+        takers = ", ".join(name for name in LEARNERS if setting in takes(name))
+        raise ParameterError(f"{option} means nothing to {', '.join(names)}; it is for {takers}.")
+
+
+def settings_for(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Those of the given settings that the learner of that name takes."""
+    return {key: value for key, value in given.items() if key in takes(name)}
+
+
+def count_option(text: str) -> int:
+    """A whole number, also as 1e5 or 100_000."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if not abs(value) <= 1e12 or value != int(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at most 1e12")
+    return int(value)
+
+
+def confidence_option(text: str) -> Any:
+    """A confidence mode, or a number."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _kind(annotation: Any) -> dict[str, Any]:
+    """How the option of a setting of this type is read."""
+    kinds = {annotation, *get_args(annotation)}
+    if bool in kinds:
+        return {"action": "store_true"}
+    if ConfidenceMode in kinds or annotation == ConfidenceMode | float:
+        return {"type": confidence_option, "metavar": "MODE"}
+    if int in kinds:
+        return {"type": count_option, "metavar": "N"}
+    if float in kinds:
+        return {"type": float, "metavar": "X"}
+    return {"type": count_option, "nargs": "+", "metavar": "N"}  # a grid: where batches end

@@ -1,0 +1,254 @@
+"""Rows: what came of decisions, from memory, from a file or from a store."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from rareswitch.contexts import ContextSets
+from rareswitch.errors import BatchError, NonFiniteError, ShapeError
+from rareswitch.ids import KeyArray, id_keys
+from rareswitch.policy import Decisions
+from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets, finite_array, read_only
+
+#: What rows have one of each.
+ARRAYS = ("ids", "features", "rewards", "times", "reward_times")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rows:
+    """Decisions of one policy, in any order: chosen features, and the rewards that are known.
+
+    A row without a reward and the same row with one are *one* decision, and so are copies. Two rows of one id that say
+    different things contradict each other, and :meth:`folded` refuses them.
+
+    Examples
+    --------
+    >>> rows = Rows(ids=["b", "a", "b"], policy_id="…", features=[[1.0], [2.0], [1.0]], rewards=[None, True, 3.0])
+    >>> len(rows), rows.folded().rewards.tolist()          # sorted by the hash of their ids
+    (3, [3.0, 1.0])
+    """
+
+    #: (n, 2) keys; given as whole numbers, strings, or keys.
+    ids: KeyArray
+    policy_id: str
+    #: (n, d) the vectors of the arms that were chosen.
+    features: FloatArray
+    #: (n,) NaN where it is not known; given as numbers, booleans, NaN or None.
+    rewards: FloatArray
+    #: The context sets of some of the decisions, those of ``places``.
+    sets: ContextSets | None = None
+    #: (m,) the rows that the sets are of; all of them by default.
+    places: IntArray | None = None
+    #: (n,) seconds, or datetime64: when each was decided. Needed for an attribution window only.
+    times: FloatArray | None = None
+    #: (n,) when each reward came; NaN or NaT where it is not known.
+    reward_times: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        features = finite_array("features", self.features)
+        if features.ndim != 2:
+            raise ShapeError(f"features must have shape (n, dim); got {features.shape}. For one row pass row[None].")
+        count = len(features)
+        places = self.places
+        if self.sets is not None:
+            places = np.arange(count) if places is None else np.asarray(places, dtype=np.int64)
+            if len(places) != len(self.sets) or (len(places) and not 0 <= places.min() <= places.max() < count):
+                raise ShapeError(
+                    f"{len(self.sets)} context sets are for as many rows of 0 … {count - 1}; got {len(places)} places."
+                )
+        values = {
+            "ids": id_keys(self.ids, count),
+            "features": read_only(features),
+            "rewards": read_only(known_rewards(self.rewards, count)),
+            "places": places,
+        }
+        for name in ("times", "reward_times"):
+            given = getattr(self, name)
+            values[name] = None if given is None else seconds(name, given, count)
+        if values["times"] is not None and not np.isfinite(values["times"]).all():
+            at = int(np.flatnonzero(~np.isfinite(values["times"]))[0])
+            raise NonFiniteError(f"times must be known for every row; the one at index {at} is {values['times'][at]}.")
+        vars(self).update(values)
+
+    @classmethod
+    def of(cls, contexts: Any, decisions: Decisions, rewards: Any, alive: Any = None, **times: Any) -> Self:
+        """Join contexts (n, K, d), the decisions made on them and their rewards (n,), unknown where NaN or None."""
+        sets = context_sets(contexts, alive)
+        arms = chosen_arms(sets, decisions)
+        if arms.min() < 0 or arms.max() >= sets.alive.shape[1]:
+            raise ShapeError(f"a decision names an arm outside of 0 … {sets.alive.shape[1] - 1}: these are other sets.")
+        at = np.arange(len(arms))
+        if not sets.alive[at, arms].all():
+            raise ShapeError("a decision names an arm that is not available: these are not the sets it was made on.")
+        given: Any = rewards if isinstance(rewards, (list, tuple)) or np.ndim(rewards) else [rewards]
+        return cls(
+            ids=np.atleast_2d(decisions.ids),
+            policy_id=decisions.policy_id,
+            features=sets.contexts[at, arms],
+            rewards=given,
+            sets=ContextSets.checked(sets),
+            **times,
+        )
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __getitem__(self, which: slice | IntArray) -> Self:
+        """Some of the rows: a slice or an array of indices."""
+        at = np.arange(len(self))[which]
+        return self._picked(at, self._set_of()[at])
+
+    def _set_of(self) -> IntArray:
+        """(n,) which of the sets is that of each row; -1 for none."""
+        found = np.full(len(self), -1)
+        if self.places is not None:
+            found[self.places] = np.arange(len(self.places))
+        return found
+
+    def _picked(self, at: IntArray, set_of: IntArray) -> Self:
+        """Rows (m,) with the sets of those indices, -1 for none."""
+        has = set_of >= 0
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in ARRAYS if getattr(self, name) is not None}
+        return replace(
+            self,
+            sets=self.sets[set_of[has]] if self.sets is not None and has.any() else None,
+            places=np.flatnonzero(has) if has.any() else None,
+            **{name: array[at] for name, array in arrays.items()},
+        )
+
+    @classmethod
+    def concatenate(cls, parts: "Iterable[Rows]") -> "Rows":
+        """All rows of the parts, in order, such as those of single decisions."""
+        parts = list(parts)
+        if len({part.policy_id for part in parts}) != 1:
+            raise BatchError("rows are joined policy by policy; these are of several, or none.")
+        starts = np.cumsum([0, *map(len, parts)])
+        sets = [part.sets for part in parts if part.sets is not None]
+        places = [part.places + start for part, start in zip(parts, starts, strict=False) if part.places is not None]
+
+        def joined(name: str) -> Any:
+            found = [getattr(part, name) for part in parts]
+            return None if any(one is None for one in found) else np.concatenate(found)
+
+        return cls(
+            policy_id=parts[0].policy_id,
+            sets=ContextSets.concatenate(sets) if sets else None,
+            places=np.concatenate(places) if sets else None,
+            **{name: joined(name) for name in ARRAYS},
+        )
+
+    def folded(self) -> Self:
+        """One row a decision, in the order of the keys, whatever order the rows came in."""
+        if _rise(self.ids):
+            return self
+        high = self.ids[:, 1]
+        order = np.argsort(high if high.any() else self.ids[:, 0])
+        if _rise(self.ids[order]):  # each decision once
+            return self[order]
+        order, begins = self._by_decision()
+        wrong = self._contradictions(order, begins)
+        if wrong.any():
+            firsts = np.repeat(order[begins], np.diff(np.append(begins, len(order))))
+            at, other = int(order[wrong][0]), int(firsts[wrong][0])
+            count = len(np.unique(firsts[wrong]))
+            raise BatchError(
+                f"{count} decisions have rows that contradict each other; the first are rows {other} and {at}, with "
+                f"rewards {self.rewards[other]} and {self.rewards[at]}. Two rows of one id must agree in their "
+                "features, their sets and the rewards they know: keep the right one."
+            )
+        # a set may stand beside a copy that has no reward
+        return self._picked(order[begins], np.maximum.reduceat(self._set_of()[order], begins))
+
+    def contradicting(self) -> BoolArray:
+        """(n,) which rows are of decisions whose rows contradict each other.
+
+        >>> rows = Rows(ids=[4, 5, 4, 5], policy_id="…", features=[[1.0]] * 4, rewards=[0.0, None, 1.0, 1.0])
+        >>> rows.contradicting().tolist()
+        [True, False, True, False]
+        """
+        found = np.zeros(len(self), dtype=np.bool_)
+        if not _rise(self.ids):
+            order, begins = self._by_decision()
+            wrong = np.logical_or.reduceat(self._contradictions(order, begins), begins)
+            found[order] = np.repeat(wrong, np.diff(np.append(begins, len(order))))
+        return found
+
+    def _by_decision(self) -> tuple[IntArray, IntArray]:
+        """Rows in the order of their keys, and where in it each decision begins.
+
+        Of the rows of a decision the one with a reward comes first, then the one with its set.
+        """
+        order = np.lexsort((self._set_of() < 0, np.isnan(self.rewards), self.ids[:, 0], self.ids[:, 1]))
+        keys = self.ids[order]
+        return order, np.flatnonzero(np.concatenate([[True], (keys[1:] != keys[:-1]).any(axis=1)]))
+
+    def _contradictions(self, order: IntArray, begins: IntArray) -> BoolArray:
+        """(n,) which rows, in this order, say otherwise than another of their decision."""
+        sizes = np.diff(np.append(begins, len(order)))
+        firsts = np.repeat(order[begins], sizes)
+        wrong = (self.features[order] != self.features[firsts]).any(axis=1)
+        wrong |= (self.rewards[order] != self.rewards[firsts]) & ~np.isnan(self.rewards[order])
+        one = self._set_of()[order]
+        other = np.repeat(np.maximum.reduceat(one, begins), sizes)
+        for at in np.flatnonzero((one >= 0) & (one != other)).tolist():
+            assert self.sets is not None  # as rows have sets
+            pair = self.sets[np.array([one[at], other[at]])]
+            wrong[at] |= (pair.contexts[0] != pair.contexts[1]).any() or (pair.alive[0] != pair.alive[1]).any()
+        return np.asarray(wrong)
+
+
+def chosen_arms(sets: Sets, decisions: Decisions) -> IntArray:
+    """(n,) which arms were chosen of these sets."""
+    arms = np.atleast_1d(np.asarray(decisions.arms))
+    if arms.shape != (len(sets.contexts),):
+        raise ShapeError(f"{len(sets.contexts)} context sets were given for {len(arms)} decisions.")
+    return arms
+
+
+def _rise(keys: KeyArray) -> bool:
+    """Whether keys are strictly increasing, so that each decision occurs once."""
+    low, high = keys[:, 0], keys[:, 1]
+    return bool(((high[1:] > high[:-1]) | ((high[1:] == high[:-1]) & (low[1:] > low[:-1]))).all())
+
+
+def known_rewards(rewards: Any, count: int) -> FloatArray:
+    """Rewards (n,) as numbers, NaN where they are not known; booleans and None are understood."""
+    if isinstance(rewards, np.ma.MaskedArray):
+        rewards = np.where(np.ma.getmaskarray(rewards), np.array(None), rewards.data)
+    try:
+        given = np.asarray(rewards)
+    except ValueError:
+        raise ShapeError(f"rewards must have shape ({count},), one for each decision; got rows of several.") from None
+    if given.dtype == object:
+        kinds = {type(reward) for reward in given.reshape(-1)}
+        if not all(kind is type(None) or issubclass(kind, (bool, int, float, np.generic)) for kind in kinds):
+            names = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise ShapeError(f"rewards must be numbers, booleans, or None where they are not known; got {names}.")
+        given = np.array([np.nan if reward is None else reward for reward in given.reshape(-1)]).reshape(given.shape)
+    if given.dtype.kind not in "fiub":
+        raise ShapeError(f"rewards must be numbers or booleans, NaN or None where unknown; got dtype {given.dtype}.")
+    if given.shape != (count,):
+        raise ShapeError(f"rewards must have shape ({count},), one for each decision; got {given.shape}.")
+    found = np.array(given, dtype=np.float64)
+    if np.isinf(found).any():
+        at = int(np.flatnonzero(np.isinf(found))[0])
+        raise NonFiniteError(
+            f"rewards must be finite, or NaN where they are not known; the one at index {at} is {found[at]}."
+        )
+    return found
+
+
+def seconds(name: str, given: Any, count: int) -> FloatArray:
+    """Times (n,) as seconds."""
+    times = np.asarray(given)
+    if times.dtype.kind == "M":
+        missing = np.isnat(times)
+        times = times.astype("datetime64[us]").astype(np.int64) / 1e6
+        times[missing] = np.nan
+    if times.dtype.kind not in "fiu" or times.shape != (count,):
+        raise ShapeError(
+            f"{name} must be seconds or datetime64 of shape ({count},); got {times.dtype} of shape {times.shape}."
+        )
+    return read_only(times.astype(np.float64))

@@ -1,0 +1,93 @@
+"""A learner's settings: its dataclass is the one description that catalogue, command line and files read."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, field, fields, is_dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rareswitch.design import GOptimal
+from rareswitch.errors import ParameterError
+from rareswitch.learner.designers import CertifiedMixture, CoreLearning
+from rareswitch.learner.grids import AdaptiveGrid, StaticGrid
+from rareswitch.validation import count_of, number
+
+#: Takes a setting's name and value; the value in canonical form, or an error that names both.
+Check = Callable[[str, Any], Any]
+T = TypeVar("T")
+#: What settings may be besides numbers, texts and None.
+KINDS = {kind.__name__: kind for kind in (GOptimal, CoreLearning, CertifiedMixture, StaticGrid, AdaptiveGrid)}
+
+
+def about(text: str, check: Check | None = None) -> Mapping[str, Any]:
+    """Metadata of a setting: what it is, on one line, and how it is checked. None is never checked."""
+    return {"text": text, "check": check}
+
+
+def setting(default: T, text: str, check: Check | None = None) -> T:
+    """A field of a learner, with its default, that is a setting."""
+    found: T = field(default=default, metadata=about(text, check))
+    return found
+
+
+def count(low: int = 1) -> Check:
+    """A whole number, also as 1e4.
+
+    >>> count()("horizon", 1e4)
+    10000
+    """
+    return lambda name, value: count_of(name, value, low=low)
+
+
+def real(low: float = 0.0, high: float = float("inf"), *, open_low: bool = False) -> Check:
+    """A number in a range."""
+    return lambda name, value: number(name, value, low=low, high=high, open_low=open_low)
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False, and nothing that Python would take for one."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"{name} must be True or False; got {value!r:.60}.")
+    return bool(value)
+
+
+def check_settings(learner: Any) -> None:
+    """Put every setting of a frozen dataclass into its canonical form."""
+    for entry in settings_of(type(learner)):
+        check, value = entry.metadata["check"], getattr(learner, entry.name)
+        if check is not None and value is not None:
+            object.__setattr__(learner, entry.name, check(entry.name, value))
+        elif value is None and entry.default is not None:
+            raise ParameterError(f"{entry.name} must be given: it is {entry.metadata['text']}; got None.")
+
+
+def settings_of(kind: type) -> tuple["Field[Any]", ...]:
+    """The settings of a class of learners, in order."""
+    return tuple(entry for entry in fields(kind) if "text" in entry.metadata)
+
+
+def needed(kind: type) -> tuple[str, ...]:
+    """The settings without a default."""
+    return tuple(entry.name for entry in settings_of(kind) if entry.default is MISSING)
+
+
+def to_plain(value: Any) -> Any:
+    """A setting, or a learner's settings, as JSON can keep them."""
+    if isinstance(value, tuple):
+        return list(value)
+    if type(value).__name__ in KINDS:
+        return {"kind": type(value).__name__} | {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
+    if is_dataclass(value):
+        return {entry.name: to_plain(getattr(value, entry.name)) for entry in settings_of(type(value))}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise ParameterError(
+        f"settings that are kept must be numbers, texts, None or one of {', '.join(KINDS)}; got {value!r:.60}."
+    )
+
+
+def from_plain(data: Any) -> Any:
+    """The setting that :func:`to_plain` was given."""
+    if isinstance(data, dict) and data.get("kind") in KINDS:
+        return KINDS[data["kind"]](**{name: from_plain(value) for name, value in data.items() if name != "kind"})
+    return data

@@ -1,0 +1,129 @@
+"""What is summed of a batch: one linear model, half of the decisions of one, or several layers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rareswitch.errors import UnsuitableError
+from rareswitch.ids import KeyArray
+from rareswitch.learner.clocks import Progress
+from rareswitch.learner.summary import added
+from rareswitch.linalg import inverse_root
+from rareswitch.policy import Layered, Policy
+from rareswitch.rng import uniforms_at
+from rareswitch.stats import Stats
+from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneModel:
+    """One linear model of the chosen features."""
+
+    dim: int
+    #: Whether policies rest on all decisions so far, so that late rewards of earlier batches count.
+    pooled: bool = True
+    #: λ of the precision that clocks look at.
+    ridge: float = 1.0
+    #: Whether a constant feature 1 comes last.
+    intercept: bool = False
+    #: Whether the arms that were offered, and not chosen, are needed of every decision.
+    needs_offered: ClassVar[bool] = False
+
+    def zero(self) -> tuple[Stats, ...]:
+        """The sums of nothing."""
+        return (Stats.zero(self.dim + self.intercept),)
+
+    def halves(self, keys: KeyArray, batch: int) -> tuple[BoolArray | None, BoolArray | None]:
+        """Which decisions enter the sums, and of which the context sets are sampled; None for all."""
+        return None, None
+
+    def of(self, policy: Policy, features: FloatArray, rewards: FloatArray, sets: Sets | None) -> tuple[Stats, ...]:
+        """The sums of decisions of a policy: chosen features (n, d), rewards (n,), and what was offered if known."""
+        if self.intercept:
+            features = np.column_stack([features, np.ones(len(features))])
+        return (Stats.of(features, rewards),)
+
+    def taught(self, policy: Policy, sets: Sets) -> IntArray:
+        """(n,) the model that each decision teaches."""
+        return np.zeros(len(sets.contexts), dtype=np.int64)
+
+    def precision(self, gram: FloatArray) -> FloatArray:
+        """Λ = ridge·I + Σ xxᵀ, (d, d)."""
+        return np.asarray(gram + self.ridge * np.eye(self.dim))
+
+    def by_layer(self, features: FloatArray, rewards: FloatArray, taught: IntArray) -> tuple[Stats, ...]:
+        """The sums of decisions, by the model that each teaches."""
+        return (Stats.of(features, rewards),)
+
+    def progress(
+        self, sums: tuple[Stats, ...], kept: Mapping[str, FloatArray], since: tuple[Stats, ...] | None
+    ) -> Progress:
+        """Where the models stand: ``sums`` when their policy was made, ``since`` of its own decisions."""
+        now = sums if since is None else added(sums, since)
+        grams, counts = self.frozen(sums, kept)
+        taught = np.array([stats.count for stats in now]) - counts
+        precisions, growths = [self.precision(stats.gram) for stats in now], np.ones(len(now))
+        for k in np.flatnonzero(taught > 0):
+            frozen = np.linalg.slogdet(self.precision(grams[k]))[1]
+            growths[k] = np.exp(np.linalg.slogdet(precisions[k])[1] - frozen)
+        return Progress(np.array([inverse_root(part) for part in precisions]), growths, taught, self.ridge)
+
+    def frozen(self, sums: tuple[Stats, ...], kept: Mapping[str, FloatArray]) -> tuple[FloatArray, IntArray]:
+        """Σ xxᵀ and count of each model when it was last put into a policy."""
+        return np.array([stats.gram for stats in sums]), np.array([stats.count for stats in sums])
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfModel(OneModel):
+    """One model of the half 𝒜 of each batch; the half ℬ gives context sets (Algorithm 5). Ids are halved by a hash.
+
+    In the first ``warm_batches`` all decisions enter the sums.
+    """
+
+    pooled: bool = False
+    warm_batches: int = 0
+
+    def halves(self, keys: KeyArray, batch: int) -> tuple[BoolArray | None, BoolArray | None]:
+        if batch <= self.warm_batches:
+            return None, None
+        first = first_half(keys)
+        return first, ~first
+
+
+def first_half(keys: KeyArray) -> BoolArray:
+    """(n,) which ids are in the half 𝒜."""
+    return np.asarray(uniforms_at(0, "half", keys) < 0.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerModels(OneModel):
+    """A model a layer, of which each decision teaches at most one: the one that decided."""
+
+    layers: int
+    pooled: bool = False
+    needs_offered: ClassVar[bool] = True
+
+    def zero(self) -> tuple[Stats, ...]:
+        return (Stats.zero(self.dim),) * self.layers
+
+    def of(self, policy: Policy, features: FloatArray, rewards: FloatArray, sets: Sets | None) -> tuple[Stats, ...]:
+        if sets is None or len(sets.alive) != len(features):
+            raise UnsuitableError(
+                "a layered learner sorts decisions into layers by all arms that were offered: each row must have its "
+                "context set. Use foresight or a batched learner where only chosen features are kept."
+            )
+        return self.by_layer(features, rewards, self.taught(policy, sets))
+
+    def by_layer(self, features: FloatArray, rewards: FloatArray, taught: IntArray) -> tuple[Stats, ...]:
+        which = [taught == k for k in range(self.layers)]
+        return tuple(Stats.of(features[at], rewards[at]) if at.any() else Stats.zero(self.dim) for at in which)
+
+    def taught(self, policy: Policy, sets: Sets) -> IntArray:
+        assert isinstance(policy.sampler, Layered)
+        kept = policy.survivors(sets) if policy.eliminations else sets.alive
+        return policy.sampler.layers(Sets(sets.contexts, kept, False))
+
+    def frozen(self, sums: tuple[Stats, ...], kept: Mapping[str, FloatArray]) -> tuple[FloatArray, IntArray]:
+        return kept["frozen_gram"], kept["frozen_count"].astype(np.int64)

@@ -1,0 +1,83 @@
+"""Whether what was learned once is learned again."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from rareswitch.policy import Policy, policy_to_plain
+from rareswitch.version import __version__
+
+#: How far numbers may be apart by the rounding of another processor, relative to the largest.
+CLOSE = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relearned:
+    """What learning again says about one policy of a deployment, given those before it as they are."""
+
+    policy_id: str
+    verdict: Literal["same", "rounding", "otherwise"]
+    #: Why it would be learned otherwise, where nothing is learned at all.
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """What learning again from the summaries of a deployment gives, policy by policy.
+
+    >>> from rareswitch.store import Deployment
+    >>> print(Deployment.begin("foresight", dim=2).verify())
+    policy 1, ...: the same policy is learned again
+    Everything is learned again from the summaries.
+    """
+
+    #: The first one included, which nothing was learned for.
+    policies: tuple[Relearned, ...]
+    #: Whether the sums that the deployment goes on with are those of its summaries.
+    sums: bool
+    #: Of rareswitch, that wrote the deployment.
+    version: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything is learned again."""
+        return self.sums and all(entry.verdict != "otherwise" for entry in self.policies)
+
+    def __str__(self) -> str:
+        again = "the same policy is learned again"
+        texts = {"same": again, "rounding": f"{again}, up to rounding", "otherwise": "would now be learned otherwise"}
+        lines = [
+            f"policy {number}, {entry.policy_id[:12]}…: {texts[entry.verdict]}{entry.reason and f' ({entry.reason})'}"
+            for number, entry in enumerate(self.policies, 1)
+        ]
+        if self.holds:
+            return "\n".join([*lines, "Everything is learned again from the summaries."])
+        if not self.sums:
+            lines.append("The sums in the state are not those of the summaries.")
+        return "\n".join(lines) + (
+            f"\nThe learner of rareswitch {self.version}, which wrote the deployment, is not that of {__version__}, or "
+            "a file was changed. The policies that are there stay as they are, and the run can go on."
+        )
+
+
+def compared(kept: Policy, learned: Policy) -> Relearned:
+    """A policy that was kept against the one that is learned now."""
+    if kept.id == learned.id:
+        return Relearned(policy_id=kept.id, verdict="same")
+    close = alike(policy_to_plain(kept), policy_to_plain(learned))
+    return Relearned(policy_id=kept.id, verdict="rounding" if close else "otherwise")
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two things, taken apart into plain data and arrays, differ by rounding alone."""
+    if isinstance(one, np.ndarray):
+        return one.shape == other.shape and bool((np.abs(one - other) <= CLOSE * np.abs(other).max(initial=0.0)).all())
+    if isinstance(one, dict):
+        return isinstance(other, dict) and one.keys() == other.keys() and all(alike(one[k], other[k]) for k in one)
+    if isinstance(one, (list, tuple)):
+        return type(one) is type(other) and len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=CLOSE)
+    return type(one) is type(other) and bool(one == other)

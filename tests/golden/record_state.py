@@ -1,0 +1,43 @@
+"""Record a state of schema 1 in the middle of a run: ``python tests/golden/record_state.py``.
+
+States that users keep must be read by every later version. A new schema gets a file of its own beside this one.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from rareswitch.env import World, make_world
+from rareswitch.files import write_whole
+from rareswitch.learner import Foresight, Rows, State, state_to_bytes
+
+FILE = Path(__file__).parent / "foresight-1.state"
+LEARNER = Foresight(dim=3, horizon=2000, updates=5, intercept=True, seed=7)
+SEED = 11
+
+
+def world() -> World:
+    return make_world("one-big", dim=3, arms=5, noise=0.5)
+
+
+def rows(state: State, *, late: bool = False) -> Rows:
+    """What came of the current batch: names as ids, every tenth reward unknown unless it is ``late``."""
+    rounds, count = world().draw(state.ahead[0], seed=SEED, first=state.start), state.ahead[0]
+    names = [f"decision {state.start + k}" for k in range(count)]
+    decisions = state.policy.decide(rounds.contexts, rounds.alive, ids=names, seed=SEED)
+    rewards = world().rewards(rounds.means[np.arange(count), decisions.arms], seed=SEED, first=state.start)
+    unknown = (np.arange(count) % 10 == 9) & (not late)
+    return Rows.of(rounds.contexts, decisions, np.where(unknown, np.nan, rewards), rounds.alive)
+
+
+def recorded() -> State:
+    """After two updates, the second with the late rewards of the first batch."""
+    state = LEARNER.begin()
+    all_of_it = rows(state, late=True)
+    state = LEARNER.next(state, LEARNER.summarize(state, rows(state)))
+    late = LEARNER.summarize(state, all_of_it)
+    return LEARNER.next(state, LEARNER.summarize(state, rows(state)), late=[late])
+
+
+if __name__ == "__main__":
+    write_whole(state_to_bytes(recorded()), FILE)

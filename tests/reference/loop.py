@@ -1,0 +1,62 @@
+"""The loop by hand, as a user of the library writes it."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from rareswitch.env import World
+from rareswitch.learner import Learner, Rows, State, Summary
+
+
+def rows_of(state: State, world: World, seed: int, *, first: int | None = None, count: int | None = None) -> Rows:
+    """What came of the current policy's decisions from ``first`` on; of all that are planned, by default."""
+    first = state.start if first is None else first
+    count = state.stop - first if count is None else count
+    rounds = world.draw(count, seed=seed, first=first)
+    decisions = state.policy.decide(rounds.contexts, rounds.alive, ids=range(first, first + count), seed=seed)
+    rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=seed, first=first)
+    return Rows.of(rounds.contexts, decisions, rewards, rounds.alive)
+
+
+class Step(NamedTuple):
+    """What a policy did, and the state after it."""
+
+    rows: Rows
+    summary: Summary
+    state: State
+
+
+def step(learner: Learner, state: State, world: World, seed: int = 1, *, most: int = 50) -> Step:
+    """Decide with the current policy until the next one is due, looking ``most`` decisions ahead, and learn."""
+    first, summary = state.start, None
+    parts: list[Rows] = []
+    while True:
+        count = min(most, state.stop - first)
+        rounds = world.draw(count, seed=seed, first=first)
+        decisions = state.policy.decide(rounds.contexts, rounds.alive, ids=range(first, first + count), seed=seed)
+        due = learner.due(state, rounds.contexts, decisions, summary, alive=rounds.alive)
+        parts.append(rows_of(state, world, seed, first=first, count=count if due is None else due))
+        part = learner.summarize(state, parts[-1])
+        summary = part if summary is None else summary + part
+        first += len(parts[-1])
+        if due is not None or first == state.stop:
+            return Step(Rows.concatenate(parts), summary, learner.next(state, summary))
+
+
+def steps(learner: Learner, world: World, seed: int = 1, *, most: int = 50) -> Iterator[tuple[State, Step]]:
+    """A whole run: each state, and what came of it."""
+    state = learner.begin()
+    while not state.done:
+        done = step(learner, state, world, seed, most=most)
+        yield state, done
+        state = done.state
+
+
+def after(learner: Learner, world: World, updates: int, seed: int = 1) -> State:
+    """The state after so many updates, or at the end of the run if that comes first."""
+    state = learner.begin()
+    for _ in range(updates):
+        if not state.done:
+            state = step(learner, state, world, seed).state
+    return state

@@ -1,0 +1,59 @@
+"""A simulated run, watched: what was played, when the policy changed, and where the run stood at its end."""
+
+import importlib
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+
+from rareswitch.env import World
+from rareswitch.learner import Learner, State
+from rareswitch.sim import Run, simulate
+from rareswitch.validation import FloatArray
+from reference.switching import Problem
+
+simulation = importlib.import_module("rareswitch.sim.simulate")
+rounds = importlib.import_module("rareswitch.sim.rounds")
+
+
+class Watched(NamedTuple):
+    """What was seen."""
+
+    arms: list[int]
+    switches: list[int]
+    run: Run
+    state: State
+
+
+def watched(learner: Learner, world: World, seed: int, *, walks: bool = True, **options: Any) -> Watched:
+    """Simulate, with compiled steps where there are any, unless ``walks`` is off."""
+    arms: list[int] = []
+    loops: list[Any] = []
+    plain, loop = rounds.regrets, simulation.Loop
+
+    def spy(means: FloatArray, alive: Any, chosen: Any) -> FloatArray:
+        arms.extend(chosen.tolist())
+        found: FloatArray = plain(means, alive, chosen)
+        return found
+
+    def remembered(*given: Any, **named: Any) -> Any:
+        loops.append(loop(*given, **named))
+        return loops[-1]
+
+    with ExitStack() as stack:
+        for module in (rounds, simulation):
+            stack.enter_context(mock.patch.object(module, "regrets", spy))
+        stack.enter_context(mock.patch.object(simulation, "Loop", remembered))
+        if not walks:
+            stack.enter_context(mock.patch.object(simulation, "find_walker", return_value=None))
+        run = simulate(learner, world, seed=seed, **options)
+    return Watched(arms, run.batch_ends[:-1].tolist(), run, loops[0].state)
+
+
+def problem(world: World, horizon: int, seed: int) -> Problem:
+    """The first rounds of a world laid out in full."""
+    drawn = world.draw(horizon, seed=seed)
+    alive = np.ones(drawn.means.shape, dtype=np.bool_) if drawn.alive is None else drawn.alive
+    rewards = [world.rewards(drawn.means[:, arm], seed=seed) for arm in range(world.arms)]
+    return Problem(contexts=drawn.contexts, alive=alive, rewards=np.column_stack(rewards))

@@ -1,0 +1,56 @@
+"""Learners by name, told how many policies they may deploy."""
+
+import math
+
+import pytest
+
+from rareswitch import simulate
+from rareswitch.env import make_world
+from rareswitch.errors import InputError, ParameterError
+from rareswitch.learner import LEARNERS, BatchLinUCBDGCertified, budgeted, find_learner, make_learner, takes
+
+
+def test_names_are_those_of_the_classes() -> None:
+    assert {name: kind.name for name, kind in LEARNERS.items()} == {name: name for name in LEARNERS}
+    assert find_learner("batch-linucb-dg-certified") is BatchLinUCBDGCertified
+    assert takes("linucb") == ("dim", "arms", "horizon", "confidence", "delta", "noise", "norm", "ridge")
+
+
+def test_unknown_learners_are_named() -> None:
+    for ask in (find_learner, takes, make_learner):
+        with pytest.raises(InputError, match="there is no learner 'lin-ucb'; the learners are foresight, batch-linucb"):
+            ask("lin-ucb")
+
+
+def test_foreign_and_missing_settings_are_named() -> None:
+    with pytest.raises(ParameterError, match=r"oful does not take floor, updates; it takes arms, confidence, delta"):
+        make_learner("oful", dim=2, arms=3, horizon=100, updates=3, floor=0.1)
+    with pytest.raises(ParameterError, match="oful needs arms, horizon; got dim"):
+        make_learner("oful", dim=2)
+    with pytest.raises(ParameterError, match="foresight needs dim; got no settings"):
+        make_learner("foresight")
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("cap", [2, 5, 30])
+def test_budgets_are_spread_over_the_run(name: str, cap: int) -> None:
+    """A learner that plans for a cap switches at least once under it, and never uses up a small one early on."""
+    place = {"base": "plain", "fixed-set-elimination": "fixed"}.get(name, "gaussian")
+    world = make_world(place, dim=3, arms=3, noise=0.3)
+    found, plan = budgeted(name, updates=cap, dim=3, horizon=3000)
+    assert found == {"linucb": "stale-linucb", "thompson": "stale-thompson"}.get(name, name)
+    assert bool(plan) == (name not in ("suplinucb", "suplinrel"))
+    if plan:
+        plan |= {"noise": 1.0} if "noise" in takes(found) else {}
+        run = simulate(make_learner(found, dim=3, arms=3, horizon=3000, **plan), world, seed=1, cap=cap)
+        assert 2 <= run.updates <= cap
+        assert len(run.batch_ends) == run.updates
+        assert run.batch_ends[run.updates - 2] >= 5 * cap
+
+
+def test_large_budgets_are_no_budgets() -> None:
+    assert budgeted("oful", updates=1000, dim=3, horizon=3000) == ("oful", {"growth": 2.0})
+    assert math.isfinite(budgeted("oful", updates=1, dim=1000, horizon=10**6)[1]["growth"])
+    assert budgeted("foresight", updates=100, dim=3, horizon=50) == ("foresight", {"updates": 50})
+    with pytest.raises(ParameterError, match="updates must be at least 1"):
+        budgeted("oful", updates=0, dim=3, horizon=3000)

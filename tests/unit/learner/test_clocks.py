@@ -1,0 +1,144 @@
+"""When the next policy is due: growing determinants and lessons, by features alone."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch import simulate
+from rareswitch.env import World, make_world
+from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.learner import OFUL, DeterminantGrowth, EveryStep, Learner, Rows, make_learner
+from reference.loop import rows_of
+
+NOISE = 0.4
+LOOKING = ["oful", "rarely-switch-suplinucb", "suplinucb"]
+
+
+def place() -> World:
+    return make_world("gaussian", dim=4, arms=6, noise=NOISE)
+
+
+def sized(name: str, horizon: int = 400, **settings: Any) -> Learner:
+    return make_learner(name, dim=4, arms=6, horizon=horizon, noise=NOISE, **settings)
+
+
+@pytest.mark.parametrize("growth", [1.0, 0.5, -2.0, math.nan, math.inf, "2", True])
+@pytest.mark.parametrize("name", ["oful", "rarely-switch-suplinucb"])
+def test_growth_factors_of_at_most_one_are_refused(name: str, growth: Any) -> None:
+    with pytest.raises(ParameterError, match="growth, the factor C by which determinants grow, must be a number above"):
+        sized(name, growth=growth)
+    with pytest.raises(ParameterError, match="factor, the factor C"):
+        DeterminantGrowth(horizon=100, factor=growth)
+
+
+def test_the_clock_never_looks_at_rewards() -> None:
+    """Other rewards for the same decisions, or none at all: due at the same time."""
+    learner, world = sized("oful", growth=1e6), place()
+    state = learner.begin()
+    rounds = world.draw(200, seed=1)
+    due = learner.due(state, rounds.contexts, state.policy.decide(rounds.contexts, ids=range(200), seed=1))
+    assert due is not None
+    rows = rows_of(state, world, 1, count=3)
+    later = state.policy.decide(rounds.contexts[3:], ids=range(3, 200), seed=1)
+    for reward in (0.0, 1.0):
+        told = Rows(ids=rows.ids, policy_id=rows.policy_id, features=rows.features, rewards=np.full(3, reward))
+        assert learner.due(state, rounds.contexts[3:], later, learner.summarize(state, told)) == due - 3
+
+
+@pytest.mark.parametrize("name", LOOKING)
+@pytest.mark.parametrize("count", [60, 400])
+def test_a_policy_after_its_time_is_named_and_learned_from(name: str, count: int) -> None:
+    """Who did not ask the clock hears that it was late, also at the horizon; the batch counts all the same."""
+    learner, world = sized(name), place()
+    state = learner.begin()
+    summary = learner.summarize(state, rows_of(state, world, 1, count=count))
+    late = learner.overdue(state, summary)
+    assert late is not None
+    assert ("decisions have taught a model" if name == "suplinucb" else "a determinant has grown by") in late
+    found = learner.next(state, summary)
+    assert (found.start, found.done) == (count, count == 400)
+    assert sum(stats.count for stats in found.sums) == count
+
+
+@pytest.mark.parametrize("name", LOOKING)
+def test_a_policy_before_its_time_is_taken_too(name: str) -> None:
+    """A batch that the user closes early: nothing is frozen anew where too little was learned."""
+    settings = {} if name == "suplinucb" else {"growth": 1e6}
+    learner, world = sized(name, 5000, confidence=1e-3, **settings), place()
+    state = learner.begin()
+    rounds = world.draw(4, seed=1)
+    decisions = state.policy.decide(rounds.contexts, ids=range(4), seed=1)
+    if name != "suplinucb":
+        assert learner.due(state, rounds.contexts, decisions) is None
+    summary = learner.summarize(state, rows_of(state, world, 1, count=4))
+    found = learner.next(state, summary)
+    assert (found.updates, found.start, found.stop) == (2, 4, 5000)
+    if name == "rarely-switch-suplinucb":
+        assert found.policy.edition == 1  # it decides as before, and is another batch's policy
+        assert (found.policy.sampler.roots == state.policy.sampler.roots).all()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", LOOKING)
+def test_a_policy_in_time_is_not_overdue(name: str) -> None:
+    learner, world = sized(name), place()
+    state = learner.begin()
+    for _ in range(6):
+        rounds = world.draw(100, seed=1, first=state.start)
+        ids = range(state.start, state.start + 100)
+        due = learner.due(state, rounds.contexts, state.policy.decide(rounds.contexts, ids=ids, seed=1))
+        assert due is not None
+        summary = learner.summarize(state, rows_of(state, world, 1, count=due))
+        assert learner.overdue(state, summary) is None
+        state = learner.next(state, summary)
+
+
+def test_a_planned_batch_says_when_it_was_too_long() -> None:
+    learner, world = sized("stale-linucb", grid=[20, 400]), place()
+    state = learner.begin()
+    assert learner.overdue(state, learner.summarize(state, rows_of(state, world, 1))) is None
+    longer = learner.summarize(state, rows_of(state, world, 1, count=23))
+    assert learner.overdue(state, longer) == "23 decisions came where 20 were planned"
+
+
+def test_due_wants_a_set_for_each_decision() -> None:
+    learner, world = sized("oful"), place()
+    state, rounds = learner.begin(), world.draw(5, seed=1)
+    decisions = state.policy.decide(rounds.contexts, ids=range(5), seed=1)
+    with pytest.raises(ShapeError, match="3 context sets were given for 5 decisions"):
+        learner.due(state, rounds.contexts[:3], decisions)
+
+
+def test_exact_ties_of_the_determinant_count_as_grown() -> None:
+    """Unit vectors double the determinant to the last bit, or would but for rounding."""
+    world = make_world("plain", dim=1, arms=1, noise=NOISE)
+    run = simulate(OFUL(dim=1, arms=1, horizon=1100, noise=1.0), world, seed=1)
+    assert run.batch_ends[:-1].tolist() == [2**k - 1 for k in range(1, 11)]  # 1 + n doubles
+
+
+def test_the_growth_clock_survives_any_split_of_the_rows() -> None:
+    learner, world = sized("oful", growth=1e9), place()
+    state, rounds = learner.begin(), world.draw(300, seed=1)
+    due = learner.due(state, rounds.contexts, state.policy.decide(rounds.contexts, ids=range(300), seed=1))
+    assert due is not None
+    assert due > 30
+    summary, made, found = None, 0, None
+    while found is None:
+        piece = rounds.contexts[made : made + 7]
+        decided = state.policy.decide(piece, ids=range(made, made + len(piece)), seed=1)
+        found = learner.due(state, piece, decided, summary)
+        part = learner.summarize(state, rows_of(state, world, 1, first=made, count=7 if found is None else found))
+        summary = part if summary is None else summary + part
+        made += part.decided
+    assert made == due
+
+
+def test_clocks_end_at_their_horizon() -> None:
+    for clock in (EveryStep(horizon=10), DeterminantGrowth(horizon=10)):
+        assert clock.begin() in ((1,), (10,))
+        assert clock.ahead((), batch=5, start=10, width=1.0) == ()
+    with pytest.raises(ParameterError, match="horizon must be at least 2"):
+        EveryStep(horizon=1)
+    with pytest.raises(ParameterError, match="horizon must be at least 2"):
+        DeterminantGrowth(horizon=1)

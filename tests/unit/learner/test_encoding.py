@@ -1,0 +1,133 @@
+"""States in files: kept for years, read without learning anything again."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from golden.record_state import FILE, LEARNER, SEED, rows, world
+from rareswitch.env import make_world
+from rareswitch.errors import FileFormatError
+from rareswitch.files import pack, unpack
+from rareswitch.learner import Foresight, planning, state_from_bytes, state_to_bytes
+from rareswitch.learner import foresight as room
+from rareswitch.policy import policy_to_bytes
+from reference.loop import after, rows_of
+
+WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
+SHORT = Foresight(dim=3, horizon=1000, updates=5)
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on nothing can be learned or planned."""
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise AssertionError("loading learned something")
+
+    monkeypatch.setattr(room, "plan", fails)
+    monkeypatch.setattr(planning, "plan", fails)
+    monkeypatch.setattr(room.PlannedExploration, "next", fails)
+
+
+def test_a_state_of_schema_1_is_read_and_continued() -> None:
+    data = FILE.read_bytes()
+    state = state_from_bytes(data)
+    assert unpack(data)[0]["schema"] == 1
+    assert repr(state) == "<state of foresight: policy 3, planned for decisions 43 to 153, then 2 more for 1,846>"
+    assert state_to_bytes(state) == data
+    assert [(batch.decided, batch.rewarded) for batch in state.past] == [(12, 12), (31, 28)]
+    found = LEARNER.next(state, LEARNER.summarize(state, rows(state)))
+    assert (found.updates, found.start) == (4, 154)
+    assert len(found.notes) == len(state.notes) + 1
+    # what it has learned is worth something: half of what chance loses, in the mean over 400 sets
+    sets = world().draw(400, seed=SEED, first=10_000)
+    played = (found.policy.probabilities(sets.contexts) * sets.means).sum(axis=1)
+    best, chance = sets.means.max(axis=1), sets.means.mean(axis=1)
+    assert (best - played).mean() < 0.5 * (best - chance).mean()
+
+
+def test_loading_learns_and_plans_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = state_to_bytes(after(SHORT, WORLD, 3))
+    forbid(monkeypatch)
+    for kept in (data, FILE.read_bytes()):
+        assert state_to_bytes(state_from_bytes(kept)) == kept
+
+
+def test_a_planner_with_other_constants_goes_on_from_the_same_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state is not worked out anew: a later version may plan otherwise, and the policy that decides stays."""
+    state = after(SHORT, WORLD, 2)
+    data = state_to_bytes(state)
+    monkeypatch.setattr(planning, "SCALES", (0.9,))
+    for module in (planning, room):
+        monkeypatch.setattr(module, "TRUTHS", 32)
+    loaded = state_from_bytes(data)
+    assert policy_to_bytes(loaded.policy) == policy_to_bytes(state.policy)
+    found = SHORT.next(loaded, SHORT.summarize(loaded, rows_of(loaded, WORLD, 1)))
+    assert found.notes[:-1] == state.notes
+    assert found.notes[-1]["scale"] == 0.9
+    assert found.updates == 4
+
+
+def test_nothing_of_a_state_is_lost() -> None:
+    state = after(SHORT, WORLD, 3)
+    found = state_from_bytes(state_to_bytes(state))
+    for name in ("learner", "updates", "start", "ahead", "notes", "done", "stop", "horizon"):
+        assert getattr(found, name) == getattr(state, name)
+    assert found.policy.id == state.policy.id
+    sums = ([*(batch.stats for batch in kept.past), kept.sums] for kept in (state, found))
+    for one, other in zip(*sums, strict=True):
+        for left, right in zip(one, other, strict=True):
+            np.testing.assert_array_equal(left.gram, right.gram)
+            np.testing.assert_array_equal(left.moment, right.moment)
+            assert (left.count, left.square_sum) == (right.count, right.square_sum)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"schema": 2},
+            r"states of this version of rareswitch have schema 1; this one has 2, which is newer\. Install",
+        ),
+        ({"schema": 0}, "states have a schema, a whole number; this has 0"),
+        ({"schema": None}, "this has None"),
+        ({"updates": 9}, "it was changed"),
+        ({"start": 0}, "it was changed"),
+        ({"ahead": [1]}, "it was changed"),
+        ({"learner": "oful"}, "it was changed"),
+        ({"notes": []}, "it was changed"),
+        ({"policy_id": "0" * 64}, "it was changed"),
+        ({"sha256": "0" * 64}, "it was changed"),
+        ({"extra": 1}, "it was changed"),
+        ({"ahead": 7}, "not a state, or a damaged one"),
+        ({"past": None}, "not a state, or a damaged one"),
+        ({"policy": {}}, "the description of the policy is damaged"),
+        ({"sums": [1, 2, 3]}, "not a state, or a damaged one"),
+    ],
+)
+def test_edited_states_are_refused(change: dict[str, Any], words: str) -> None:
+    meta, tensors = unpack(FILE.read_bytes())
+    with pytest.raises(FileFormatError, match=words):
+        state_from_bytes(pack(meta | change, tensors))
+
+
+def test_states_with_other_numbers_are_refused() -> None:
+    meta, tensors = unpack(FILE.read_bytes())
+    for name in tensors:
+        changed = tensors | {name: tensors[name] * 1.0000001 + 1e-9}
+        with pytest.raises(FileFormatError):
+            state_from_bytes(pack(meta, changed))
+        with pytest.raises(FileFormatError):
+            state_from_bytes(pack(meta, {key: part for key, part in tensors.items() if key != name}))
+
+
+@pytest.mark.parametrize("junk", [b"", b"x", b"\x00" * 8, b"\xff" * 64, json.dumps({"a": 1}).encode()])
+def test_what_is_no_state_is_refused(junk: bytes) -> None:
+    with pytest.raises(FileFormatError, match="not a state, or a damaged one"):
+        state_from_bytes(junk)
+
+
+def test_a_policy_is_not_a_state() -> None:
+    with pytest.raises(FileFormatError, match="damaged"):
+        state_from_bytes(policy_to_bytes(after(SHORT, WORLD, 1).policy))

@@ -1,0 +1,153 @@
+"""How many decisions are to come: by dates, as a number, as a list."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch import forecast
+from rareswitch.env import make_world
+from rareswitch.errors import ParameterError
+from rareswitch.learner import BatchLinUCB, Foresight, Learner, State
+from rareswitch.learner.forecast import lengths
+from reference.loop import after, rows_of
+
+WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
+FIVE = Foresight(dim=3, horizon=2000, updates=5)
+
+
+def closed(learner: Learner, state: State, ahead: Any = None, count: int | None = None) -> State:
+    """The state after the current batch, with so many decisions."""
+    return learner.next(state, learner.summarize(state, rows_of(state, WORLD, 1, count=count)), ahead=ahead)
+
+
+def test_dates_and_a_rate_make_batches() -> None:
+    begin = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    ends = [begin + timedelta(hours=6), begin + timedelta(days=2)]
+    assert forecast(rate=1000.0, dates=ends, now=begin) == (250, 1750)
+    assert forecast(rate=0.001, dates=ends, now=begin) == (1, 1)  # at least one decision
+    assert forecast(rate=10, dates=[date(2026, 3, 2)], now=datetime(2026, 3, 1, 12)) == (5,)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"rate": 0.0}, "rate must be a finite number above 0"),
+        ({"rate": "many"}, "rate must be a number"),
+        ({"dates": []}, "dates must be at least one, after now and increasing"),
+        ({"dates": [date(2026, 3, 1)]}, "after now"),
+        ({"dates": [date(2026, 3, 9), date(2026, 3, 9)]}, "increasing"),
+        ({"dates": ["2026-03-09"]}, "dates must be dates or datetimes; got '2026-03-09'"),
+        ({"now": 3.0}, "now must be dates or datetimes; got 3.0"),
+    ],
+)
+def test_bad_forecasts_are_explained(settings: dict[str, Any], words: str) -> None:
+    usual: dict[str, Any] = {"rate": 10.0, "dates": [date(2026, 3, 9)], "now": date(2026, 3, 1)}
+    with pytest.raises(ParameterError, match=words):
+        forecast(**usual | settings)
+
+
+@pytest.mark.parametrize("total", [1, 2, 3, 7, 1000, 10**9])
+@pytest.mark.parametrize("left", [1, 2, 5, 40])
+@pytest.mark.parametrize("start", [1, 40, 10**6])
+def test_a_number_is_spread_over_the_policies_that_are_left(total: int, left: int, start: int) -> None:
+    found = lengths(total, start=start, left=left)
+    assert sum(found) == total
+    assert len(found) == min(left, total)
+    assert min(found) >= 1
+    ends = start + np.cumsum(found)
+    if total > 100 * left:
+        ratios = ends / np.concatenate([[start], ends[:-1]])
+        assert ratios.max() <= ratios.min() * (1 + 2 * len(found) / min(found))
+
+
+@pytest.mark.parametrize(
+    ("ahead", "expected"),
+    [
+        (None, (31, 111, 402, 1444)),
+        ([100, 200], (100, 200)),
+        ((7,), (7,)),
+        (np.array([5, 6, 7]), (5, 6, 7)),
+        ([1e2], (100,)),
+        (range(3, 6), (3, 4, 5)),
+        (0, ()),
+    ],
+)
+def test_forecasts_are_followed(ahead: Any, expected: tuple[int, ...]) -> None:
+    state = closed(FIVE, FIVE.begin(), ahead)
+    assert state.ahead == expected
+    assert state.done == (not expected)
+    assert all(type(count) is int for count in state.ahead)
+
+
+@pytest.mark.parametrize("ahead", [988, 988.0, np.int64(988), np.float64(988.0)])
+def test_a_number_of_any_kind_is_spread(ahead: Any) -> None:
+    assert closed(FIVE, FIVE.begin(), ahead).ahead == lengths(988, start=12, left=4)
+    unknown = Foresight(dim=3)
+    assert len(closed(unknown, unknown.begin(), ahead).ahead) == 4  # it grows 2.5-fold: 30, 72, 174, 421, 1018
+
+
+@pytest.mark.parametrize(
+    ("ahead", "words"),
+    [
+        (-1, "ahead, the decisions to come, must be at least 0; got -1"),
+        (2.5, "must be a whole number; got 2.5"),
+        (float("nan"), "must be a whole number; got nan"),
+        (float("inf"), "must be a whole number; got inf"),
+        (True, "must be a whole number; got True"),
+        ("many", "ahead must be the decisions to come in all, or a list; got 'many'"),
+        (b"ab", "ahead must be the decisions to come in all, or a list"),
+        ({5: 1}, "ahead must be the decisions to come in all, or a list"),
+        ([], "got an empty list. 0 ends the run"),
+        (10**400, "must be between 0 and 9223372036854775807; got far more"),
+        ([10**400], "must be between 1 and"),
+        ([5, 0], "must be at least 1; got 0"),
+        ([5, -3], "must be at least 1; got -3"),
+        ([5, "x"], "must be a whole number; got 'x'"),
+        ([float("nan")], "must be a whole number; got nan"),
+        (object(), "ahead must be the decisions to come in all, or a list of those of each batch"),
+    ],
+)
+def test_bad_forecasts_change_nothing(ahead: Any, words: str) -> None:
+    for learner in (FIVE, Foresight(dim=3), BatchLinUCB(dim=3, arms=5, horizon=2000)):
+        state = learner.begin()
+        with pytest.raises(ParameterError, match=words):
+            closed(learner, state, ahead)
+        assert closed(learner, state).updates == 2
+
+
+def test_an_unknown_horizon_is_revised_as_it_becomes_known() -> None:
+    """Without one the decisions grow 2.5-fold; a forecast is followed until it is used up, and then they grow again."""
+    learner = Foresight(dim=3)
+    state = closed(learner, learner.begin())
+    assert (state.start, state.ahead) == (30, (45, 112, 280))
+    state = closed(learner, state, 925)
+    assert state.horizon == 1000
+    assert state.ahead == lengths(925, start=75, left=3)
+    state = closed(learner, state, [50])
+    assert state.ahead == (50,)
+    state = closed(learner, state, 0)
+    assert state.done
+    assert state.updates == 4
+
+
+def test_a_run_may_go_on_after_its_planned_end() -> None:
+    learner = Foresight(dim=3, horizon=300, updates=2)
+    state = after(learner, WORLD, 1)
+    assert state.ahead == (288,)
+    longer = closed(learner, state, [100, 200])
+    assert (longer.updates, longer.ahead, longer.notes[-1]["update"]) == (3, (100, 200), 2)
+    assert "cost" in longer.notes[-1]  # it was planned for, with the sets of what was to be the last batch
+    assert closed(learner, longer).ahead == (200,)
+    assert closed(learner, state).done
+
+
+def test_the_number_of_policies_is_held_to_where_the_horizon_is_unknown() -> None:
+    learner = Foresight(dim=3, updates=3)
+    state = learner.begin()
+    assert len(state.ahead) == 3
+    state = closed(learner, closed(learner, state))
+    assert state.ahead == (112,)
+    assert closed(learner, state).done
+    assert len(closed(learner, learner.begin(), 10**6).ahead) == 2

@@ -1,0 +1,118 @@
+"""LinUCB and OFUL against the printed algorithms, decision by decision, and LinUCB on a grid."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch import simulate
+from rareswitch.env import World, make_world
+from rareswitch.errors import ParameterError
+from rareswitch.learner import (
+    OFUL,
+    AdaptiveGrid,
+    LinUCB,
+    StaleLinUCB,
+    StaticGrid,
+    geometric_grid,
+    make_learner,
+)
+from rareswitch.policy import Optimistic
+from rareswitch.validation import FloatArray
+from reference.loop import after, rows_of
+from reference.switching import optimist
+from reference.watch import problem, watched
+
+NOISE, HORIZON = 0.4, 800
+PLACES = ("gaussian", "segments", "varying", "zipf", "plain")
+
+
+def place(name: str) -> World:
+    return make_world(name, dim=4, arms=6, noise=NOISE)
+
+
+def sized(make: Any, world: World, horizon: int = HORIZON, **settings: Any) -> Any:
+    return make(dim=world.dim, arms=world.arms, horizon=horizon, noise=NOISE, **settings)
+
+
+def tight(ridge: float, delta: float) -> Callable[[FloatArray], float]:
+    def multiplier(precision: FloatArray) -> float:
+        grown = np.linalg.slogdet(precision / ridge)[1]
+        return float(NOISE * math.sqrt(2 * math.log(1 / delta) + grown) + math.sqrt(ridge))
+
+    return multiplier
+
+
+@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("growth", [1.2, 2.0, 8.0])
+def test_oful_changes_when_the_determinant_has_grown(where: str, growth: float) -> None:
+    world = place(where)
+    expected = optimist(problem(world, HORIZON, 5), ridge=0.5, growth=growth, multiplier=lambda _: 0.7)
+    found = watched(sized(OFUL, world, growth=growth, confidence=0.7, ridge=0.5), world, 5)
+    assert found.arms == expected.arms
+    assert found.switches == [t for t in expected.switches if t < HORIZON]
+
+
+@pytest.mark.parametrize("where", PLACES)
+def test_linucb_steps_as_printed(where: str) -> None:
+    world = place(where)
+    expected = optimist(problem(world, HORIZON, 2), ridge=0.3, growth=1.0, multiplier=tight(0.3, 0.1))
+    found = watched(sized(LinUCB, world, delta=0.1, ridge=0.3), world, 2)
+    assert found.arms == expected.arms
+    assert found.run.updates == HORIZON
+
+
+def test_a_stale_learner_is_optimistic_about_all_that_came_before() -> None:
+    world = place("varying")
+    learner = sized(StaleLinUCB, world, delta=0.1, ridge=0.3, updates=4)
+    state, rows = learner.begin(), []
+    for _ in range(3):
+        rows.append(rows_of(state, world, 1))
+        state = learner.next(state, learner.summarize(state, rows[-1]))
+        x, r = np.concatenate([part.features for part in rows]), np.concatenate([part.rewards for part in rows])
+        precision = x.T @ x + 0.3 * np.eye(4)
+        sampler = state.policy.sampler
+        assert isinstance(sampler, Optimistic)
+        np.testing.assert_allclose(sampler.estimate, np.linalg.solve(precision, x.T @ r))
+        multiplier = tight(0.3, 0.1)(precision)
+        np.testing.assert_allclose(sampler.root.T @ sampler.root, multiplier**2 * np.linalg.inv(precision))
+
+
+def test_stale_learners_change_on_their_grid() -> None:
+    world = place("gaussian")
+    grid = geometric_grid(HORIZON, 5)
+    assert simulate(sized(StaleLinUCB, world, grid=grid), world, seed=1).batch_ends.tolist() == list(grid.ends)
+    assert sized(StaleLinUCB, world, updates=5).clock == grid
+    assert sized(StaleLinUCB, world).clock.updates == 8
+    with pytest.raises(ParameterError, match="the grid ends at 10 where the horizon is 800"):
+        sized(StaleLinUCB, world, grid=[5, 10])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'grid'"):
+        sized(LinUCB, world, grid=grid)
+
+
+@pytest.mark.parametrize("name", ["stale-linucb", "stale-thompson", "pure-exploitation", "falcon"])
+def test_learners_on_a_grid_take_a_grid_or_a_number(name: str) -> None:
+    sizes = {"dim": 2, "arms": 3, "horizon": 100}
+    grid = StaticGrid(ends=(10, 50, 100))
+    assert make_learner(name, **sizes, grid=grid).begin().ahead == (10, 40, 50)
+    assert make_learner(name, **sizes, grid=[10, 50, 100]).clock == grid
+    assert len(make_learner(name, **sizes, updates=2).begin().ahead) == 2
+    with pytest.raises(ParameterError, match="not both"):
+        make_learner(name, **sizes, updates=2, grid=grid)
+    with pytest.raises(ParameterError, match="an adaptive grid follows the widths of eliminations"):
+        make_learner(name, **sizes, grid=AdaptiveGrid(horizon=100, updates=3))
+
+
+def test_ties_are_ties_to_the_last_digits_only() -> None:
+    for gap, expected in ((1e-8, 1), (1e-11, 0)):
+        sampler = Optimistic(estimate=np.array([1.0, 1.0 + gap]), root=np.zeros((2, 2)))
+        assert sampler.probabilities(np.eye(2) / 2).argmax() == expected
+
+
+def test_a_learner_of_every_step_keeps_no_batches() -> None:
+    world = place("gaussian")
+    state = after(sized(LinUCB, world), world, 30)
+    assert (state.updates, state.start, state.past) == (31, 30, ())
+    assert state.sums[0].count == 30

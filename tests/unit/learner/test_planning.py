@@ -1,0 +1,170 @@
+"""Planned exploration against slow look-aheads."""
+
+import math
+
+import numpy as np
+import pytest
+
+from rareswitch.contexts import ContextSets
+from rareswitch.distributions import Gaussian
+from rareswitch.learner import Posterior, planning
+from rareswitch.learner.planning import SCALES, Stage, plan, prospects
+from rareswitch.linalg import inverse_root
+from rareswitch.rng import normals
+
+RNG = np.random.default_rng(5)
+
+
+def test_prospects_match_a_slow_look_ahead() -> None:
+    """The same quantities by other means: fresh truths, all batches played decision by decision, many times.
+
+    Both sides are Monte Carlo, over 512 truths and over 300, so they are compared to within five standard errors.
+    """
+    rng = np.random.default_rng(1)
+    dim, lengths = 2, (60, 90, 400)
+    belief = Posterior(estimate=np.array([0.3, 0.1]), precision=np.diag([20.0, 5.0]), noise=0.5, ridge=1.0)
+    sets = Gaussian(dim=dim, arms=4).draw(200, seed=1)
+    sample = ContextSets(sets.contexts, sets.alive)
+    found = {p.scale: p.cost for p in prospects(belief, sample, lengths=lengths, seed=1, update=1)}
+    root = np.linalg.cholesky(np.linalg.inv(belief.precision))
+    for scale in (0.0, 1.0):
+        costs = []
+        for _ in range(300):
+            truth = belief.estimate + 0.5 * root @ rng.standard_normal(dim)
+            precision, moment, lost = belief.precision.copy(), belief.precision @ belief.estimate, 0.0
+            for batch, length in enumerate(lengths[:-1]):
+                estimate = np.linalg.solve(precision, moment)
+                for _ in range(length):
+                    x = sets.contexts[rng.integers(200)]
+                    drawn = estimate if batch else estimate + scale * 0.5 * root @ rng.standard_normal(dim)
+                    arm = int((x @ drawn).argmax())
+                    lost += float((x @ truth).max() - x[arm] @ truth)
+                    precision += np.outer(x[arm], x[arm])
+                    moment = moment + (x[arm] @ truth + 0.5 * rng.standard_normal()) * x[arm]
+            values = sets.contexts @ truth
+            chosen = (sets.contexts @ np.linalg.solve(precision, moment)).argmax(axis=1)
+            costs.append(lost + lengths[-1] * float((values.max(axis=1) - values[np.arange(200), chosen]).mean()))
+        spread = np.std(costs, ddof=1) * (1 / math.sqrt(300) + 1 / math.sqrt(512))
+        assert abs(np.mean(costs) - found[scale]) <= 5 * spread
+
+
+def slow_prospects(belief: Posterior, sets: ContextSets, lengths: list[int], seed: int, update: int) -> list[float]:
+    """The look-ahead truth by truth and batch by batch, with the same random numbers."""
+    dim, truths = len(belief.estimate), planning.TRUTHS
+    if len(lengths) > 5:
+        lengths = [*lengths[:4], sum(lengths[4:])]
+    z = normals(seed, "plan", update, 1, (2 * truths + 64) * dim).reshape(-1, dim)
+    values, vectors = np.linalg.eigh(belief.precision)
+    root = inverse_root(belief.precision)
+    np.testing.assert_allclose(root.T @ root, (vectors / values) @ vectors.T)
+    halves = [sets.contexts[0::2], sets.contexts[1::2]]
+    shocks = normals(seed, "plan later", update, len(lengths) - 1, truths * len(halves[0]))
+    costs = []
+    for scale in planning.SCALES:
+        draws = [belief.estimate + scale * belief.noise * row @ root for row in (z[-64:] if scale else z[-1:])]
+        information = np.zeros((dim, dim))
+        for x in halves[0]:
+            for drawn in draws:
+                arm = x[(x @ drawn).argmax()]
+                information += lengths[0] / (len(halves[0]) * len(draws)) * np.outer(arm, arm)
+        spread, axes = np.linalg.eigh(information)
+        half_power = axes * np.sqrt(np.maximum(spread, 0.0))
+        total = 0.0
+        for j in range(truths):
+            truth = belief.estimate + belief.noise * z[j] @ root
+            for x in halves[0]:
+                lost = sum(float((x @ truth).max() - x[(x @ drawn).argmax()] @ truth) for drawn in draws)
+                total += lengths[0] * lost / (len(halves[0]) * len(draws)) / truths
+            precision = belief.precision + information
+            moment = belief.precision @ belief.estimate + information @ truth
+            moment = moment + belief.noise * half_power @ z[truths + j]
+            for later, length in enumerate(lengths[1:], start=1):
+                here = halves[later % 2]
+                estimate = np.linalg.solve(precision, moment)
+                for s, x in enumerate(here):
+                    arm = x[(x @ estimate).argmax()]
+                    total += length / len(here) * float((x @ truth).max() - arm @ truth) / truths
+                    if later < len(lengths) - 1:
+                        share = length / len(here)
+                        shock = shocks[later - 1].reshape(truths, -1)[j, s]
+                        precision = precision + share * np.outer(arm, arm)
+                        moment = moment + (share * arm @ truth + math.sqrt(share) * belief.noise * shock) * arm
+        costs.append(total)
+    return costs
+
+
+def test_prospects_are_worked_out_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six batches, of which the last two are played as one, and an odd number of sets."""
+    monkeypatch.setattr(planning, "TRUTHS", 100)
+    monkeypatch.setattr(planning, "SCALES", (0.0, 0.5, 1.4))
+    belief = Posterior(estimate=np.array([0.2, 0.1]), precision=np.diag([9.0, 4.0]), noise=0.5, ridge=1.0)
+    sets = Gaussian(dim=2, arms=3).draw(5, seed=1)
+    sample, lengths = ContextSets(sets.contexts, sets.alive), [3, 9, 20, 50, 100, 300]
+    found = prospects(belief, sample, lengths=lengths, seed=4, update=3)
+    np.testing.assert_allclose([p.cost for p in found], slow_prospects(belief, sample, lengths, 4, 3), rtol=1e-8)
+
+
+def test_a_greedy_batch_teaches_what_its_arms_teach() -> None:
+    """One set whose best arm is in doubt: greedy play stays with it, however many batches follow.
+
+    So the cost of never looking grows with their length, and does not fall when it is cut into more batches.
+    """
+    belief = Posterior(estimate=np.array([0.2, 0.1]), precision=np.diag([400.0, 4.0]), noise=0.5, ridge=1.0)
+    sample = ContextSets(np.eye(2)[None].repeat(6, axis=0), np.ones((6, 2), dtype=np.bool_))
+    one, many = (
+        {p.scale: p.cost for p in prospects(belief, sample, lengths=lengths, seed=2, update=1)}
+        for lengths in ((100, 10_000), (100, 2000, 3000, 5000))
+    )
+    assert many[0.0] == pytest.approx(one[0.0], rel=0.02)
+    assert one[1.0] < 0.5 * one[0.0]
+    assert plan(belief, sample, lengths=(100, 10_000), seed=2, update=1).scale > 0.0
+
+
+def test_the_plan_is_the_cheapest_prospect() -> None:
+    belief = Posterior(estimate=np.array([0.2, 0.0]), precision=np.diag([30.0, 2.0]), noise=0.5, ridge=1.0)
+    sets = Gaussian(dim=2, arms=5).draw(50, seed=1)
+    sample = ContextSets(sets.contexts, sets.alive)
+    chosen = plan(belief, sample, lengths=(100, 10**6), seed=3, update=2)
+    found = prospects(belief, sample, lengths=(100, 10**6), seed=3, update=2)
+    assert [p.scale for p in found] == list(SCALES)
+    assert chosen == found[int(np.argmin([p.cost for p in found]))]
+    assert plan(belief, sample, lengths=(10**6, 1), seed=3, update=2).scale == 0.0  # nothing to explore for
+    assert chosen.scale > 0.0
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_few_sets_are_enough_to_plan(count: int) -> None:
+    belief = Posterior(estimate=np.array([0.2, 0.0]), precision=np.diag([30.0, 2.0]), noise=0.5, ridge=1.0)
+    sets = Gaussian(dim=2, arms=5).draw(count, seed=1)
+    found = plan(belief, ContextSets(sets.contexts, sets.alive), lengths=(10, 20, 40, 80), seed=3, update=2)
+    assert math.isfinite(found.cost)
+
+
+def test_arms_that_do_not_exist_do_not_enter_the_plan() -> None:
+    belief = Posterior(estimate=np.array([0.2, 0.1]), precision=np.diag([30.0, 4.0]), noise=0.5, ridge=1.0)
+    sets = Gaussian(dim=2, arms=4).draw(60, seed=1)
+    wider = np.concatenate([sets.contexts, np.full((60, 2, 2), 5.0)], axis=1)
+    alive = np.arange(6) < np.full((60, 1), 4)
+    few = prospects(belief, ContextSets(sets.contexts, sets.alive), lengths=(50, 200, 400), seed=1, update=1)
+    many = prospects(belief, ContextSets(wider, alive), lengths=(50, 200, 400), seed=1, update=1)
+    for one, other in zip(few, many, strict=True):
+        assert one.cost == pytest.approx(other.cost)
+
+
+def test_what_a_stage_pays_and_teaches() -> None:
+    sets = Gaussian(dim=2, arms=4).draw(6, seed=1)
+    truths, draws = RNG.standard_normal((3, 2)), RNG.standard_normal((8, 2))
+    stage = Stage.of(ContextSets(sets.contexts, sets.alive), truths)
+    regret, chosen = stage.exploit(truths)
+    assert regret == 0.0
+    arms = (sets.contexts @ truths.T).argmax(axis=1)
+    np.testing.assert_array_equal(chosen[2], sets.contexts[np.arange(6), arms[:, 2]])
+    lost, information = stage.explore(draws)
+    slow_lost, slow_information = 0.0, np.zeros((2, 2))
+    for x in sets.contexts:
+        for drawn in draws:
+            arm = x[(x @ drawn).argmax()]
+            slow_information += np.outer(arm, arm) / 48
+            slow_lost += sum(float((x @ t).max() - arm @ t) for t in truths) / (48 * 3)
+    np.testing.assert_allclose(information, slow_information)
+    assert lost == pytest.approx(slow_lost)

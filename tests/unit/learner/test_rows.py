@@ -1,0 +1,238 @@
+"""Rows: in any order, with copies, with rewards that are known or not."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch.contexts import ContextSets
+from rareswitch.design import Uniform
+from rareswitch.errors import BatchError, NonFiniteError, ParameterError, ShapeError
+from rareswitch.ids import id_keys
+from rareswitch.learner import Rows
+from rareswitch.policy import Policy
+
+RNG = np.random.default_rng(3)
+SETS = ContextSets(RNG.standard_normal((4, 3, 2)), np.ones((4, 3), dtype=np.bool_))
+
+
+def made(**given: Any) -> Rows:
+    """Four rows; what is given stands in for the usual."""
+    usual = {
+        "ids": [3, 1, 2, 0],
+        "policy_id": "p",
+        "features": np.eye(2)[[0, 1, 0, 1]],
+        "rewards": [1.0, 2.0, 3.0, 4.0],
+    }
+    return Rows(**usual | given)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "expected"),
+    [
+        ([1, 2, 3, 4], [1, 2, 3, 4]),
+        ([True, False, True, False], [1, 0, 1, 0]),
+        (np.array([1, 0, 1, 1], dtype=np.uint8), [1, 0, 1, 1]),
+        ([None, 2.5, None, True], [np.nan, 2.5, np.nan, 1]),
+        ([None] * 4, [np.nan] * 4),
+        ([np.nan, 2.0, 3.0, np.float32(0.5)], [np.nan, 2, 3, 0.5]),
+        ([np.True_, None, np.int64(3), 1], [1, np.nan, 3, 1]),
+        (np.ma.masked_array([1.0, 2.0, 3.0, 4.0], mask=[False, True, False, False]), [1, np.nan, 3, 4]),
+        (np.ma.masked_array([1, 2, 3, 4], mask=[False, True, False, False]), [1, np.nan, 3, 4]),
+        (np.ma.masked_array([True, True, False, True], mask=[False, True, False, False]), [1, np.nan, 0, 1]),
+        (np.ma.masked_array([1.0, np.nan, 3.0, 4.0]), [1, np.nan, 3, 4]),
+    ],
+)
+def test_rewards_are_numbers_or_not_known(rewards: Any, expected: list[float]) -> None:
+    found = made(rewards=rewards).rewards
+    assert found.dtype == np.float64
+    assert not found.flags.writeable
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "error", "words"),
+    [
+        ([1.0, 2.0], ShapeError, r"rewards must have shape \(4,\), one for each decision; got \(2,\)"),
+        ([[1.0]] * 4, ShapeError, r"got \(4, 1\)"),
+        ([[1.0], [1.0, 2.0], [1.0], [1.0]], ShapeError, "got rows of several"),
+        ([1.0, np.inf, 2.0, 3.0], NonFiniteError, "the one at index 1 is inf"),
+        ([1.0, 2.0, -np.inf, None], NonFiniteError, "the one at index 2 is -inf"),
+        (["a", "b", "c", "d"], ShapeError, "numbers or booleans, NaN or None where unknown; got dtype <U1"),
+        (["1", None, "2", "3"], ShapeError, "got NoneType, str"),
+        ([1j, 2, 3, 4], ShapeError, "complex128"),
+        ([{}, None, 1, 2], ShapeError, "got NoneType, dict, int"),
+        (None, ShapeError, r"must have shape \(4,\)"),
+        (1.0, ShapeError, r"must have shape \(4,\)"),
+        (np.array(["2026-01-01"] * 4, dtype="M8[s]"), ShapeError, "datetime64"),
+    ],
+)
+def test_bad_rewards_are_explained(rewards: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        made(rewards=rewards)
+
+
+def test_decisions_of_one_set_are_rows_too() -> None:
+    policy = Policy(dim=2, sampler=Uniform())
+    decision = policy.decide(np.eye(2), ids="request", seed=1)
+    for reward in (1.0, True, None, [0.5], np.float64(2.0)):
+        rows = Rows.of(np.eye(2), decision, reward)
+        assert len(rows) == 1
+        np.testing.assert_array_equal(rows.ids, id_keys(["request"]))
+        np.testing.assert_array_equal(rows.features[0], np.eye(2)[int(decision.arms)])
+
+
+def test_decisions_and_sets_must_belong_together() -> None:
+    policy = Policy(dim=2, sampler=Uniform())
+    decisions = policy.decide(SETS, ids=range(4), seed=1)
+    good = Rows.of(SETS, decisions, [1.0, None, 0.0, True])
+    np.testing.assert_array_equal(good.features, SETS.contexts[np.arange(4), decisions.arms])
+    assert (good.policy_id, good.sets) == (policy.id, good.sets)
+    with pytest.raises(ShapeError, match="2 context sets were given for 4 decisions"):
+        Rows.of(SETS[:2], decisions, [0.0, 0.0])
+    dead = np.ones((4, 3), dtype=np.bool_)
+    dead[0, decisions.arms[0]] = False
+    with pytest.raises(ShapeError, match="an arm that is not available: these are not the sets it was made on"):
+        Rows.of(SETS.contexts, decisions, np.zeros(4), dead)
+    with pytest.raises(ShapeError, match=r"an arm outside of 0 … 2: these are other sets"):
+        Rows.of(SETS, replace(decisions, arms=np.array([0, 9, 0, 0])), np.zeros(4))
+    with pytest.raises(ShapeError, match="an arm outside"):
+        Rows.of(SETS, replace(decisions, arms=np.array([0, -1, 0, 0])), np.zeros(4))
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        (
+            {"features": np.ones(4)},
+            ShapeError,
+            r"features must have shape \(n, dim\); got \(4,\). For one row pass row",
+        ),
+        ({"features": np.full((4, 2), np.nan)}, NonFiniteError, "features must be finite"),
+        ({"features": np.ones((3, 2))}, ShapeError, "each set needs one id: 3 sets take 3 ids; got 4"),
+        ({"ids": [1, 2, 3]}, ShapeError, "4 sets take 4 ids; got 3"),
+        ({"ids": [1, 2, 3, -4]}, ParameterError, "at least 0"),
+        ({"ids": [1, 2, 3, ""]}, ParameterError, "1 to 128 bytes"),
+        ({"ids": "abcd"}, ShapeError, "list"),
+        ({"sets": SETS[:3]}, ShapeError, r"3 context sets are for as many rows of 0 … 3; got 4 places"),
+        ({"sets": SETS[:1], "places": [4]}, ShapeError, "places"),
+        ({"sets": SETS[:1], "places": [-1]}, ShapeError, "places"),
+        ({"times": [1.0, 2.0]}, ShapeError, r"times must be seconds or datetime64 of shape \(4,\)"),
+        ({"times": ["a", "b", "c", "d"]}, ShapeError, "times must be seconds or datetime64"),
+        ({"times": [1.0, np.nan, 2.0, 3.0]}, NonFiniteError, "times must be known for every row; the one at index 1"),
+        ({"times": np.array(["2026-01-01", "NaT", "2026", "2026"], dtype="M8[s]")}, NonFiniteError, "times must be"),
+        ({"reward_times": np.ones((4, 1))}, ShapeError, "reward_times must be"),
+    ],
+)
+def test_bad_rows_are_explained(given: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        made(**given)
+
+
+def test_rows_cannot_be_written_to() -> None:
+    mine = np.ones((4, 2))
+    rows = made(features=mine)
+    for part in (rows.ids, rows.features, rows.rewards):
+        with pytest.raises(ValueError, match="read-only"):
+            part[0] = 0
+
+
+def test_folding_sorts_by_the_keys() -> None:
+    folded = made(sets=SETS, times=[10.0, 20.0, 30.0, 40.0]).folded()
+    assert folded.ids[:, 0].tolist() == [0, 1, 2, 3]
+    assert folded.rewards.tolist() == [4.0, 2.0, 3.0, 1.0]
+    assert folded.times is not None
+    assert folded.times.tolist() == [40.0, 20.0, 30.0, 10.0]
+    assert folded.sets is not None
+    np.testing.assert_array_equal(folded.sets.contexts, SETS.contexts[[3, 1, 2, 0]])
+    assert folded.folded() is folded
+
+
+def test_names_and_numbers_are_different_ids() -> None:
+    folded = made(ids=["1", 1, "2", 2]).folded()
+    assert len(folded) == 4
+    assert sorted(folded.rewards.tolist()) == [1.0, 2.0, 3.0, 4.0]
+    assert folded.ids[:2, 1].tolist() == [0, 0]  # numbers before names
+    with pytest.raises(BatchError, match="1 decisions have rows that contradict"):
+        made(ids=["a", "b", "a", "c"]).folded()
+
+
+def test_copies_are_one_decision_and_a_reward_completes_its_row() -> None:
+    for rewards, expected in (
+        ([None, 2.0, None, 4.0], [2.0, 4.0]),
+        ([2.0, None, None, 4.0], [2.0, 4.0]),
+        ([2.0, 2.0, 4.0, None], [2.0, 4.0]),
+        ([None, None, None, None], [np.nan, np.nan]),
+        ([None, 2.0, None, None], [2.0, np.nan]),
+    ):
+        rows = made(ids=[7, 7, 9, 9], features=np.eye(2)[[0, 0, 1, 1]], rewards=rewards)
+        folded = rows.folded()
+        assert folded.ids[:, 0].tolist() == [7, 9]
+        np.testing.assert_array_equal(folded.rewards, expected)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_set_beside_either_copy_counts(place: int) -> None:
+    rows = made(
+        ids=[7, 7, 9, 9],
+        features=np.eye(2)[[0, 0, 1, 1]],
+        rewards=[None, 2.0, 4.0, None],
+        sets=SETS[:1],
+        places=np.array([place]),
+    )
+    folded = rows.folded()
+    assert folded.rewards.tolist() == [2.0, 4.0]
+    assert folded.places is not None
+    assert folded.places.tolist() == [0]
+    assert folded.sets is not None
+    np.testing.assert_array_equal(folded.sets.contexts, SETS.contexts[:1])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"rewards": [1.0, 1.5, 4.0, 4.0]},
+        {"features": np.array([[1.0, 0.0], [1.0, 1e-300], [0.0, 1.0], [0.0, 1.0]]), "rewards": [1.0, 1.0, 4.0, 4.0]},
+        {"sets": SETS, "rewards": [1.0, 1.0, 4.0, 4.0]},
+        {
+            "sets": ContextSets(SETS.contexts[[0, 0, 1, 1]], np.array([[True] * 3, [True, True, False]] * 2)),
+            "rewards": [1.0, None, 4.0, None],
+        },
+        {"rewards": [None, 1.0, None, 0.0], "ids": [7, 9, 7, 9], "features": np.eye(2)[[0, 0, 0, 1]]},
+    ],
+    ids=["rewards", "features", "sets", "masks", "features of rewarded rows"],
+)
+def test_rows_that_contradict_each_other_are_refused(given: dict[str, Any]) -> None:
+    usual = {"ids": [7, 7, 9, 9], "features": np.eye(2)[[0, 0, 1, 1]]}
+    with pytest.raises(BatchError, match=r"[12] decisions have rows that contradict each other; the first are rows \d"):
+        made(**usual | given).folded()
+
+
+def test_parts_of_rows_and_rows_of_parts() -> None:
+    rows = made(
+        sets=SETS[:2], places=np.array([3, 1]), times=[1.0, 2.0, 3.0, 4.0], reward_times=[2.0, np.nan, 4.0, 5.0]
+    )
+    for cut in range(1, 4):
+        joined = Rows.concatenate([rows[:cut], rows[cut:]])
+        for name in ("ids", "features", "rewards", "times", "reward_times"):
+            np.testing.assert_array_equal(getattr(joined, name), getattr(rows, name))
+        shown = {int(p): s for p, s in zip(joined.places, joined.sets.contexts[:, 0, 0], strict=True)}  # type: ignore[union-attr,arg-type]
+        assert shown == {3: SETS.contexts[0, 0, 0], 1: SETS.contexts[1, 0, 0]}
+    assert rows[np.array([0, 2])].sets is None
+    assert rows[:0].features.shape == (0, 2)
+    with pytest.raises(BatchError, match="policy by policy; these are of several"):
+        Rows.concatenate([rows, replace(rows, policy_id="q")])
+    with pytest.raises(BatchError, match="or none"):
+        Rows.concatenate([])
+    assert Rows.concatenate([rows, replace(rows, times=None)]).times is None
+
+
+def test_times_may_be_dates() -> None:
+    dates = np.array(["1970-01-01T00:00:10", "1970-01-02", "1970-01-01", "1970-01-01T00:00:00.5"], dtype="M8[ms]")
+    missing = np.array(["NaT", "1970-01-01T00:01", "NaT", "NaT"], dtype="M8[s]")
+    rows = made(times=dates, reward_times=missing)
+    assert rows.times is not None
+    assert rows.reward_times is not None
+    assert rows.times.tolist() == [10.0, 86_400.0, 0.0, 0.5]
+    np.testing.assert_array_equal(rows.reward_times, [np.nan, 60.0, np.nan, np.nan])

@@ -1,0 +1,160 @@
+"""One description of settings: what is understood, what is kept, what is shown."""
+
+import inspect
+import json
+import math
+import pydoc
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch.design import GOptimal
+from rareswitch.errors import ParameterError
+from rareswitch.learner import (
+    LEARNERS,
+    OFUL,
+    AdaptiveGrid,
+    BatchLinUCB,
+    BatchLinUCBDG,
+    CertifiedMixture,
+    CoreLearning,
+    Foresight,
+    StaticGrid,
+    ThompsonSampling,
+    make_learner,
+    needed,
+    settings_of,
+    takes,
+    to_plain,
+)
+from rareswitch.learner.settings import from_plain
+
+SIZES: dict[str, Any] = {"dim": 4, "arms": 4, "horizon": 500}
+OTHERS: dict[str, Any] = {
+    "noise": 0.3,
+    "norm": 2.0,
+    "delta": 0.2,
+    "confidence": 0.7,
+    "updates": 3,
+    "growth": 3.5,
+    "seed": 9,
+    "scale": 0.25,
+    "draws": 17,
+    "intercept": True,
+    "floor": 0.01,
+    "warm_batches": 1,
+    "design_sample": 77,
+    "g_optimal": GOptimal(tol=0.2),
+    "designer": CertifiedMixture(floor=0.3),
+}
+
+
+def test_whole_numbers_may_be_written_as_floats() -> None:
+    learner = Foresight(dim=np.int64(3), horizon=1e4, updates=4.0, seed=np.uint8(2))  # type: ignore[arg-type]
+    assert (learner.dim, learner.horizon, learner.updates, learner.seed) == (3, 10_000, 4, 2)
+    assert all(type(value) is int for value in (learner.dim, learner.horizon, learner.updates, learner.seed))
+    assert learner == Foresight(dim=3, horizon=10_000, updates=4, seed=2)
+
+
+@pytest.mark.parametrize("grid", [[20, 50, 100], (20, 50, 100), np.array([20, 50, 100]), [20.0, 50.0, 1e2]])
+def test_a_grid_may_be_a_list(grid: Any) -> None:
+    assert Foresight(dim=3, grid=grid).clock == StaticGrid(ends=(20, 50, 100))
+    assert BatchLinUCB(dim=3, arms=4, horizon=100, grid=grid).begin().ahead == (20, 30, 50)
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ({"grid": "20, 50"}, r"grid must be batch ends, as in \[100, 500, 1000\], or a grid"),
+        ({"grid": 100}, "grid must be batch ends"),
+        ({"grid": []}, "at least one and strictly increasing"),
+        ({"grid": [50, 20]}, "strictly increasing"),
+        ({"grid": [20, 50.5]}, "whole number"),
+        ({"grid": [20, 90], "horizon": 100}, "the grid ends at 90 where the horizon is 100"),
+        ({"intercept": "yes"}, "intercept must be True or False; got 'yes'"),
+        ({"intercept": 1}, "intercept must be True or False; got 1"),
+        ({"intercept": None}, "intercept must be given"),
+        ({"floor": "some"}, "floor must be a number; got 'some'"),
+        ({"floor": math.nan}, "floor must be a finite number"),
+        ({"horizon": 100.5}, "horizon must be a whole number; got 100.5"),
+        ({"horizon": "100"}, "horizon must be a whole number; got '100'"),
+        ({"horizon": True}, "horizon must be a whole number; got True"),
+        ({"dim": None}, "dim must be given: it is features of an arm, d; got None"),
+        ({"seed": 1.5}, "seed must be a whole number"),
+    ],
+)
+def test_bad_settings_are_explained(bad: dict[str, Any], words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        Foresight(**{"dim": 3} | bad)
+
+
+def test_learners_are_values() -> None:
+    """Equal settings, equal learners; they cannot be changed, and their repr makes them again."""
+    one = OFUL(**SIZES, growth=3)
+    assert one == OFUL(**SIZES, growth=3.0)
+    assert hash(one) == hash(OFUL(**SIZES, growth=3.0))
+    assert one != OFUL(**SIZES, growth=2.0)
+    with pytest.raises(AttributeError):
+        one.growth = 4.0  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        OFUL(4, 4, 500)  # type: ignore[call-arg]
+    designing = BatchLinUCBDG(**SIZES, designer=CoreLearning(power=4.0), grid=[10, 500])
+    known = {
+        "BatchLinUCBDG": BatchLinUCBDG,
+        "CoreLearning": CoreLearning,
+        "GOptimal": GOptimal,
+        "StaticGrid": StaticGrid,
+    }
+    assert eval(repr(designing), known) == designing
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_settings_survive_json(name: str) -> None:
+    """The usual ones, and others for everything that the learner takes."""
+    taken = {key: value for key, value in OTHERS.items() if key in takes(name)}
+    for settings in (SIZES, SIZES | taken):
+        learner = make_learner(name, **settings)
+        plain = json.loads(json.dumps(to_plain(learner), allow_nan=False))
+        assert tuple(plain) == takes(name)
+        assert make_learner(name, **plain) == learner
+    assert repr(make_learner(name, **SIZES)) != repr(make_learner(name, **SIZES | taken))
+
+
+@pytest.mark.parametrize("grid", [[10, 500], AdaptiveGrid(horizon=500, updates=3)])
+def test_grids_survive_json(grid: Any) -> None:
+    learner = BatchLinUCB(**SIZES, grid=grid)
+    again = make_learner("batch-linucb", **json.loads(json.dumps(to_plain(learner))))
+    assert again == learner
+    assert again.clock == learner.clock
+
+
+def test_what_json_cannot_keep_is_refused() -> None:
+    class Own:
+        """A designer of one's own."""
+
+        def learn(self, contexts: Any, alive: Any, *, regularization: float) -> Any:
+            return GOptimal()
+
+    with pytest.raises(ParameterError, match="settings that are kept must be numbers, texts, None or one of GOptimal"):
+        to_plain(BatchLinUCBDG(**SIZES, designer=Own()))
+    assert from_plain({"kind": "Elsewhere", "x": 1}) == {"kind": "Elsewhere", "x": 1}
+    with pytest.raises(ParameterError):
+        make_learner("foresight", dim=3, grid={"kind": "Elsewhere", "ends": [1, 2]})
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_help_shows_every_setting(name: str) -> None:
+    kind = LEARNERS[name]
+    text = pydoc.plain(pydoc.render_doc(kind))
+    signature = str(inspect.signature(kind))
+    for entry in settings_of(kind):
+        assert entry.name in text
+        assert f"{entry.name}:" in signature
+        assert entry.metadata["text"]
+        assert "\n" not in entry.metadata["text"]
+
+
+def test_what_must_be_given() -> None:
+    assert needed(Foresight) == ("dim",)
+    assert needed(ThompsonSampling) == ("dim", "arms", "horizon")

@@ -1,0 +1,110 @@
+"""A state is a value: whatever happens while the next one is made, it stays as it was."""
+
+import importlib.util
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rareswitch.env import make_world
+from rareswitch.learner import Foresight, make_learner, state_to_bytes
+from rareswitch.learner import foresight as room
+from reference.loop import after, rows_of
+
+WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
+LEARNER = Foresight(dim=3, horizon=2000, updates=5)
+CHILD = Path(__file__).parent / "interrupted.py"
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("where", ["posterior", "plan", "log_growth", "Policy"])
+def test_an_exception_within_the_rule_leaves_the_state_usable(
+    error: type[BaseException], where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the beginning, in the middle and at the end of learning: the retry gives the very policy."""
+    state = after(LEARNER, WORLD, 1)
+    rows = rows_of(state, WORLD, 1)
+    summary, before = LEARNER.summarize(state, rows), state_to_bytes(state)
+    expected = state_to_bytes(LEARNER.next(state, summary))
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise error("in the middle")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(room, where, fails)
+        with pytest.raises(error, match="in the middle"):
+            LEARNER.next(state, summary)
+    assert state_to_bytes(state) == before
+    assert state_to_bytes(LEARNER.next(state, summary)) == expected
+
+
+def test_a_real_interrupt_at_any_moment_leaves_the_state_usable() -> None:
+    """SIGINT at ten moments spread over an update of a child, which retries: each time the policy of a run at rest."""
+    spec = importlib.util.spec_from_file_location("interrupted", CHILD)
+    assert spec is not None
+    assert spec.loader is not None
+    child = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(child)
+    state, rows = child.batch()
+    summary = child.LEARNER.summarize(state, rows)
+    began = time.perf_counter()
+    expected = child.LEARNER.next(state, summary).policy.id
+    took = time.perf_counter() - began
+    moments = 10
+    found: list[list[str]] = []
+    with subprocess.Popen([sys.executable, str(CHILD), str(moments)], stdout=subprocess.PIPE, text=True) as process:
+        watchdog = threading.Timer(120.0, process.kill)
+        watchdog.start()
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line == "begin\n":
+                    time.sleep(took * (len(found) + 0.5) / moments)
+                    process.send_signal(signal.SIGINT)
+                else:
+                    found.append(line.split())
+        finally:
+            watchdog.cancel()
+            process.kill()
+    assert found == [[expected, "True"]] * moments
+    assert process.returncode == 0
+
+
+def test_states_cannot_be_changed() -> None:
+    state = after(LEARNER, WORLD, 2)
+    for name in ("policy", "updates", "start", "ahead", "sums", "past", "kept", "notes"):
+        with pytest.raises(FrozenInstanceError):
+            setattr(state, name, None)
+    with pytest.raises(ValueError, match="read-only"):
+        state.sums[0].gram[0, 0] = 1.0
+
+
+def test_a_state_says_where_it_stands() -> None:
+    state = LEARNER.begin()
+    assert repr(state) == "<state of foresight: policy 1, planned for decisions 0 to 11, then 4 more for 1,988>"
+    assert (state.start, state.stop, state.horizon, state.done) == (0, 12, 2000, False)
+    middle = after(LEARNER, WORLD, 2)
+    assert repr(middle) == "<state of foresight: policy 3, planned for decisions 43 to 153, then 2 more for 1,846>"
+    assert (middle.start, middle.stop, middle.horizon) == (43, 154, 2000)
+    last = after(LEARNER, WORLD, 4)
+    assert repr(last) == "<state of foresight: policy 5, planned for decisions 556 to 1,999>"
+    over = after(LEARNER, WORLD, 5)
+    assert repr(over) == "<state of foresight: over after 5 policies and 2,000 decisions>"
+    assert (over.start, over.stop, over.horizon, over.done) == (2000, 2000, 2000, True)
+    stepping = make_learner("linucb", dim=3, arms=5, horizon=100).begin()
+    assert repr(stepping) == "<state of linucb: policy 1, planned for decisions 0 to 0>"
+
+
+def test_the_end_keeps_the_last_policy_and_counts_its_batch() -> None:
+    """Nothing is learned from the last batch, which no policy follows; its sums are there all the same."""
+    before, over = after(LEARNER, WORLD, 4), after(LEARNER, WORLD, 5)
+    assert over.policy is not before.policy
+    assert over.policy.id == before.policy.id
+    assert (over.updates, len(over.past), over.sums[0].count) == (5, 5, 2000)
+    assert over.notes == before.notes

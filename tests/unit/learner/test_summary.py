@@ -1,0 +1,243 @@
+"""Summaries: what is counted, what waits, what is sampled."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch.contexts import ContextSets
+from rareswitch.env import make_world
+from rareswitch.errors import BatchError, FileFormatError, ParameterError
+from rareswitch.files import pack, unpack
+from rareswitch.ids import id_keys
+from rareswitch.learner import (
+    Foresight,
+    Rows,
+    Sample,
+    StaleLinUCB,
+    Summary,
+    sampled,
+    summary_from_bytes,
+    summary_to_bytes,
+)
+from rareswitch.learner.statistics import first_half
+from rareswitch.learner.summary import sample_order
+from rareswitch.stats import Stats
+from reference.loop import rows_of
+
+WORLD = make_world("varying", dim=3, arms=5, noise=0.5)
+LEARNER = Foresight(dim=3, grid=[120, 500, 1000])
+STATE = LEARNER.begin()
+ROWS = rows_of(STATE, WORLD, 1)
+
+
+def known(rewards: Any) -> Any:
+    return replace(ROWS, rewards=rewards)
+
+
+def test_missing_rewards_are_counted_and_left_out() -> None:
+    rewards = np.where(np.arange(120) % 3 == 0, np.nan, ROWS.rewards)
+    summary = LEARNER.summarize(STATE, known(rewards))
+    assert (summary.decided, summary.rewarded, summary.missing) == (120, 80, 40)
+    kept = ~np.isnan(rewards)
+    x, r = ROWS.features[kept], rewards[kept]
+    assert summary.stats[0].count == 80
+    np.testing.assert_allclose(summary.stats[0].gram, x.T @ x)
+    np.testing.assert_allclose(summary.stats[0].moment, x.T @ r)
+    # what was offered is known all the same
+    assert summary.sample is not None
+    assert len(summary.sample) == 120
+    assert repr(summary).endswith("120 decisions, 80 rewarded, 40 missing>")
+
+
+def test_a_row_before_and_after_its_reward_is_one_decision() -> None:
+    early = known(np.full(120, np.nan))
+    whole = LEARNER.summarize(STATE, ROWS)
+    for parts in ([early, ROWS], [ROWS, early], [early[:60], ROWS, early[30:]]):
+        summary = LEARNER.summarize(STATE, Rows.concatenate(parts))
+        assert summary_to_bytes(summary) == summary_to_bytes(whole)
+
+
+def test_shuffled_rows_give_the_same_bits() -> None:
+    """For names, whose keys are hashes, too."""
+    named = replace(ROWS, ids=id_keys([f"decision {k}" for k in range(120)]))
+    for rows in (ROWS, named):
+        expected = summary_to_bytes(LEARNER.summarize(STATE, rows))
+        for seed in range(5):
+            order = np.random.default_rng(seed).permutation(120)
+            assert summary_to_bytes(LEARNER.summarize(STATE, rows[order])) == expected
+
+
+def test_an_empty_part_counts_nothing() -> None:
+    empty = LEARNER.summarize(STATE, ROWS[:0])
+    assert (empty.decided, empty.rewarded, empty.sample) == (0, 0, None)
+    whole = LEARNER.summarize(STATE, ROWS)
+    assert summary_to_bytes(empty + whole) == summary_to_bytes(whole + empty) == summary_to_bytes(whole)
+
+
+def test_summaries_of_two_policies_do_not_add() -> None:
+    one = LEARNER.summarize(STATE, ROWS)
+    with pytest.raises(BatchError, match=r"summaries of two policies cannot be added.*Give those of earlier policies"):
+        one + replace(one, policy_id="f" * 64)
+    with pytest.raises(TypeError):
+        one + 1  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("unit", ["seconds", "dates"])
+def test_decisions_in_their_window_wait_even_if_their_reward_is_known(unit: str) -> None:
+    """At 100 s, with a window of 30 s, the decisions after 70 s wait; rewards later than 30 s are expired."""
+    times, came = np.arange(120.0), np.arange(120.0) + 5.0
+    came[10:20] = times[10:20] + 31.0  # too late
+    came[20:25] = times[20:25] + 30.0  # just in time
+    rewards = ROWS.rewards.copy()
+    rewards[40:50] = np.nan
+    came[40:50] = np.nan
+    now: Any = 100.0
+    given: dict[str, Any] = {"times": times, "reward_times": came}
+    if unit == "dates":
+        given = {name: (1000 * part).astype("M8[ms]") for name, part in given.items()}
+        given["reward_times"][40:50] = np.datetime64("NaT")
+        now = np.datetime64(100, "s")
+    summary = LEARNER.summarize(STATE, replace(known(rewards), **given), window=30.0, now=now)
+    assert summary.decided == 120
+    assert summary.waiting == 49  # from 71 s on: a window of exactly 30 s is over
+    assert summary.expired == 10
+    assert summary.rewarded == 120 - 49 - 10 - 10
+    assert summary.missing == 69
+    used = np.r_[0:10, 20:40, 50:71]
+    np.testing.assert_allclose(summary.stats[0].moment, ROWS.features[used].T @ ROWS.rewards[used])
+
+
+def test_now_is_the_latest_decision_by_default() -> None:
+    rows = replace(ROWS, times=np.arange(120.0))
+    assert LEARNER.summarize(STATE, rows, window=20.0).waiting == 20
+    assert LEARNER.summarize(STATE, rows, window=0.0).waiting == 0
+    assert LEARNER.summarize(STATE, rows, window=20.0, now=1e6).rewarded == 120
+    assert LEARNER.summarize(STATE, rows[:0], window=20.0).decided == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"window": -1.0}, "window must be a finite number at least 0"),
+        ({"window": "long"}, "window must be a number"),
+        ({"window": 1.0, "now": math.nan}, "now must be"),
+        ({"window": 1.0, "now": "noon"}, "now must be a number"),
+    ],
+)
+def test_bad_windows_are_explained(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        LEARNER.summarize(STATE, replace(ROWS, times=np.arange(120.0)), **settings)
+    with pytest.raises(ParameterError, match="give the rows their times"):
+        LEARNER.summarize(STATE, ROWS, window=1.0)
+
+
+def test_sets_that_the_learner_is_not_for_are_refused() -> None:
+    small = StaleLinUCB(dim=3, arms=4, horizon=1000)
+    rows = rows_of(small.begin(), WORLD, 1)
+    with pytest.raises(BatchError, match="made for at most 4 arms; got 5"):
+        small.summarize(small.begin(), rows)
+    other = Foresight(dim=2, horizon=1000)
+    with pytest.raises(BatchError, match="this state is of 3 features, and the learner is for 2"):
+        other.summarize(replace(other.begin(), policy=STATE.policy), ROWS)
+    bare = replace(ROWS, sets=None, places=None)
+    with pytest.raises(BatchError, match="this state is of 3 features, and the learner is for 2"):
+        other.summarize(replace(other.begin(), policy=STATE.policy), bare)
+
+
+def test_the_sample_has_the_smallest_hashes() -> None:
+    learner = Foresight(dim=3, grid=[600, 1000, 2000])
+    state = learner.begin()
+    rows = rows_of(state, WORLD, 1)
+    sample = learner.summarize(state, rows).sample
+    assert sample is not None
+    expected = np.argsort(sample_order(rows.ids))[:200]
+    np.testing.assert_array_equal(sample.keys, rows.ids[expected])
+    assert rows.sets is not None
+    np.testing.assert_array_equal(sample.sets.contexts, rows.sets.contexts[expected])
+    np.testing.assert_array_equal(sample.sets.alive, rows.sets.alive[expected])
+
+
+def bound(tests: int, count: int) -> float:
+    """Hoeffding, false alarm at most 1e-9 over all tests; it holds for samples without replacement too."""
+    return math.sqrt(math.log(2 * tests / 1e-9) / (2 * count))
+
+
+@pytest.mark.parametrize("kind", ["numbers", "names"])
+def test_samples_and_halves_are_uniform(kind: str) -> None:
+    """Over the order in which ids come, and over their last digits."""
+    count, size = 20_000, 2000
+    keys = id_keys(range(count) if kind == "numbers" else [f"d-{k}" for k in range(count)])
+    one = ContextSets(np.zeros((count, 1, 1)), np.ones((count, 1), dtype=np.bool_))
+    chosen = {tuple(key) for key in Sample.of(size, keys, one).keys.tolist()}
+    places = np.array([k for k, key in enumerate(keys.tolist()) if tuple(key) in chosen])
+    assert len(places) == size
+    for group, groups in ((places // (count // 10), 10), (places % 7, 7), (places % 2, 2)):
+        shares = np.bincount(group, minlength=groups) / size
+        assert np.abs(shares - 1 / groups).max() <= bound(19, size)
+    first = first_half(keys)
+    assert abs(first.mean() - 0.5) <= bound(1, count)
+    assert abs(first[places].mean() - 0.5) <= bound(1, size)  # the sample is not drawn by the same coin
+    assert abs(first[:-1][first[1:]].mean() - 0.5) <= bound(1, count // 3)  # nor is a coin like its neighbour
+
+
+def test_shares_are_nested() -> None:
+    keys = id_keys(range(5000))
+    for share in (0.0, 0.01, 0.3, 1.0):
+        found = sampled(keys, share)
+        assert abs(found.mean() - share) <= bound(4, 5000)
+        assert (sampled(keys, min(1.0, 2 * share)) >= found).all()
+
+
+def test_summaries_survive_their_bytes() -> None:
+    summary = LEARNER.summarize(STATE, replace(ROWS, times=np.arange(120.0)), window=7.0)
+    found = summary_from_bytes(summary_to_bytes(summary))
+    for name in ("policy_id", "decided", "rewarded", "waiting", "expired"):
+        assert getattr(found, name) == getattr(summary, name)
+    assert found.sample is not None
+    assert summary.sample is not None
+    np.testing.assert_array_equal(found.sample.keys, summary.sample.keys)
+
+
+def test_damaged_summaries_are_refused() -> None:
+    data = summary_to_bytes(LEARNER.summarize(STATE, ROWS))
+    rng = np.random.default_rng(5)
+    for at in rng.integers(0, len(data), 60):
+        damaged = bytearray(data)
+        damaged[at] ^= 1 << int(rng.integers(8))
+        with pytest.raises(FileFormatError):
+            summary_from_bytes(bytes(damaged))
+    for cut in (0, 9, len(data) - 8):
+        with pytest.raises(FileFormatError, match="not a summary, or a damaged one"):
+            summary_from_bytes(data[:cut])
+    meta, tensors = unpack(data)
+    with pytest.raises(FileFormatError, match=r"summaries of this version .* have schema 2; this one has 3, which is"):
+        summary_from_bytes(pack(meta | {"schema": 3}, tensors))
+    with pytest.raises(FileFormatError, match="no migration is known"):
+        summary_from_bytes(pack(meta | {"schema": 1}, tensors))
+    with pytest.raises(FileFormatError, match="summaries have a schema, a whole number"):
+        summary_from_bytes(pack(meta | {"schema": "2"}, tensors))
+
+
+def test_counts_that_cannot_be_are_refused() -> None:
+    zero = (Stats.zero(2),)
+    wrong: Any
+    for wrong in ({"decided": 2, "rewarded": 3}, {"decided": -1, "rewarded": 0}, {"decided": 2, "rewarded": True}):
+        made = Summary(policy_id="p", stats=zero, **wrong)
+        with pytest.raises(FileFormatError, match="counts must be whole numbers of at most the decisions"):
+            summary_from_bytes(summary_to_bytes(made))
+
+
+def test_summaries_with_decisions_in_common_are_not_added() -> None:
+    learner = Foresight(dim=3, horizon=300)
+    state = learner.begin()
+    contexts = np.random.default_rng(1).standard_normal((20, 4, 3))
+    decisions = state.policy.decide(contexts, ids=range(20), seed=1)
+    rows = Rows.of(contexts, decisions, np.ones(20))
+    whole, part = learner.summarize(state, rows), learner.summarize(state, rows[10:])
+    for other in (whole, part):
+        with pytest.raises(BatchError, match="have decisions in common, which would count twice"):
+            whole + other
+    assert (learner.summarize(state, rows[:10]) + part).decided == 20

@@ -1,0 +1,64 @@
+"""Thompson sampling against the printed algorithm, and on a grid."""
+
+import math
+
+import numpy as np
+import pytest
+
+from rareswitch import simulate
+from rareswitch.env import make_world
+from rareswitch.learner import StaleThompsonSampling, ThompsonSampling
+from rareswitch.policy import PosteriorDraws
+from reference.loop import after
+from reference.switching import thompson
+from reference.watch import problem, watched
+
+NOISE, HORIZON = 0.4, 800
+
+
+@pytest.mark.parametrize("where", ["gaussian", "segments", "varying", "zipf", "plain"])
+def test_thompson_steps_as_printed(where: str) -> None:
+    world = make_world(where, dim=4, arms=6, noise=NOISE)
+    learner = ThompsonSampling(
+        dim=world.dim, arms=world.arms, horizon=HORIZON, noise=NOISE, scale=0.8, ridge=0.3, seed=11
+    )
+    expected = thompson(problem(world, HORIZON, 2), ridge=0.3, scale=0.8 * NOISE, seed=11)
+    found = watched(learner, world, 2)
+    assert found.arms == expected.arms
+    assert found.run.updates == HORIZON
+
+
+def test_thompson_with_many_draws_is_stepped_all_the_same() -> None:
+    world = make_world("gaussian", dim=3, arms=4, noise=NOISE)
+    learner = ThompsonSampling(dim=3, arms=4, horizon=50, draws=7)
+    assert simulate(learner, world, seed=1).updates == 50
+    sampler = after(learner, world, 3).policy.sampler
+    assert isinstance(sampler, PosteriorDraws)
+    assert sampler.draws.shape == (7, 3)
+
+
+def test_draws_follow_the_posterior() -> None:
+    """Mean and covariance of many frozen draws; bounds: each entry within 6 standard errors (p < 1e-7 over all)."""
+    world = make_world("gaussian", dim=4, arms=6, noise=NOISE)
+    count = 20_000
+    learner = StaleThompsonSampling(
+        dim=4, arms=6, horizon=HORIZON, noise=NOISE, scale=0.5, ridge=2.0, updates=2, draws=count, seed=4
+    )
+    state = after(learner, world, 1)
+    covariance = (0.5 * NOISE) ** 2 * np.linalg.inv(state.sums[0].gram + 2.0 * np.eye(4))
+    sampler = state.policy.sampler
+    assert isinstance(sampler, PosteriorDraws)
+    spread = np.sqrt(np.diag(covariance))
+    away = np.abs(sampler.draws.mean(axis=0) - state.sums[0].estimate(ridge=2.0))
+    assert (away <= 6 * spread / math.sqrt(count)).all()
+    errors = np.abs(np.cov(sampler.draws.T) - covariance) / np.outer(spread, spread)
+    assert errors.max() <= 6 * math.sqrt(2 / count)
+
+
+def test_stale_learners_hold_many_draws() -> None:
+    world = make_world("gaussian", dim=4, arms=6, noise=NOISE)
+    learner = StaleThompsonSampling(dim=4, arms=6, horizon=HORIZON, updates=5)
+    assert simulate(learner, world, seed=1).updates == 5
+    for state in (learner.begin(), after(learner, world, 2)):
+        assert isinstance(state.policy.sampler, PosteriorDraws)
+        assert state.policy.sampler.draws.shape == (128, 4)
