@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo contest test check format bench peers clean
+.PHONY: help demo contest quick test check format bench peers clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -26,8 +26,11 @@ contest: $(VENV)/installed ## Every learner in every world, for hours; resumable
 	@mkdir -p contest
 	@$(BIN)/rareswitch contest $(if $(DATA),--data '$(DATA)') --out contest/runs --plots contest --markdown contest/contest.md
 
+quick: $(VENV)/installed ## Run the tests that take little, under a minute: what one runs while working
+	@$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow" tests/unit tests/property
+
 test: $(VENV)/installed ## Run all tests
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 check: $(VENV)/installed ## Lint, format, types, import contract and all tests: what CI runs
 	@echo "ruff ..." && $(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
@@ -52,6 +55,9 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run
 	$(BENCH)/bin/python benchmarks/switching.py --out benchmarks/switching.md --picture docs/tradeoff.png || status=1; \
 	$(BENCH)/bin/python benchmarks/foresight.py --out benchmarks/foresight.md || status=1; \
 	$(BENCH)/bin/python benchmarks/update.py --out benchmarks/update.md || status=1; \
+	$(BENCH)/bin/python benchmarks/decide.py --out benchmarks/decide.md || status=1; \
+	$(BENCH)/bin/python benchmarks/weeks.py --out benchmarks/weeks.md || status=1; \
+	$(BENCH)/bin/python benchmarks/horizon.py $(if $(DATA),--data '$(DATA)') --out benchmarks/horizon.md || status=1; \
 	$(BENCH)/bin/python benchmarks/agents.py --out benchmarks/agents.md || status=1; \
 	exit $$status
 
