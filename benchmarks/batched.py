@@ -12,19 +12,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
 from linucb import NumpyLinUCB
 from measure import Row, arguments, in_turn, report
-from rareswitch import simulate
+from rareswitch import ContextSets, simulate
 from rareswitch.design import GOptimal, Sampler, Uniform
 from rareswitch.distributions import Gaussian
 from rareswitch.env import LinearWorld, Rounds, make_world
 from rareswitch.learner import loglog_batches, make_learner
-from rareswitch.policy import Elimination, Policy
-from rareswitch.policy.kernels import widest
+from rareswitch.policy import Elimination, Policy, widest_intervals
 from rareswitch.validation import FloatArray
+
+sys.path.append(str(Path(__file__).parent.parent / "tests"))
+from reference.watch import watched
 
 NOISE = 0.5
 
@@ -71,12 +74,9 @@ def final_width(name: str, horizon: int, seed: int) -> float:
     """Mean over fresh sets of the widest surviving interval, after the last elimination of a run."""
     world = make_world("one-big", dim=10, arms=20, noise=NOISE)
     learner = make_learner(name, dim=10, arms=20, horizon=horizon, noise=NOISE, g_optimal=GOptimal())
-    simulate(learner, world, seed=seed)
-    fresh = world.draw(2000, seed=seed, first=10**9)
-    kept = learner.policy.survivors(fresh.contexts)
-    widths = np.empty(2000)
-    widest(fresh.contexts, kept, learner.policy.eliminations[-1].root, widths)
-    return float(widths.mean())
+    policy = watched(learner, world, seed).state.policy
+    fresh = world.draw(2000, seed=seed, first=10**9).contexts
+    return float(widest_intervals(policy.eliminations[-1], ContextSets(fresh, policy.survivors(fresh))).mean())
 
 
 def widths(horizon: int, seeds: int) -> Iterator[Row]:
@@ -105,6 +105,7 @@ def policy(dim: int, count: int, sampler: Sampler) -> Policy:
 
 def decisions(rounds: int) -> Iterator[Row]:
     contexts = Gaussian(dim=20, arms=50).draw(4000, seed=1).contexts
+    ids = range(4000)
     yardstick = NumpyLinUCB(20)
     for x in contexts[:200]:
         yardstick.update(x[yardstick.decide(x)], 0.1)
@@ -119,8 +120,8 @@ def decisions(rounds: int) -> Iterator[Row]:
         (3, GOptimal(tol=1.0), "three eliminations, G-optimal at factor 2", 1.0),
     ):
         made = policy(20, count, sampler)
-        seconds = in_turn(rounds, lambda p=made: p.decide(contexts, seed=1), steps) / [len(contexts), 400]  # type: ignore[misc]
-        left = made.decide(contexts, seed=1).survivors.mean()
+        seconds = in_turn(rounds, lambda p=made: p.decide(contexts, ids=ids, seed=1), steps) / [len(contexts), 400]  # type: ignore[misc]
+        left = made.decide(contexts, ids=ids, seed=1).survivors.mean()
         ratio = float(np.median(seconds[:, 1] / seconds[:, 0]))
         ours, theirs = np.median(seconds, axis=0) * 1e6
         yield Row(
@@ -134,7 +135,7 @@ def decisions(rounds: int) -> Iterator[Row]:
 
     def singles() -> None:
         for s, x in enumerate(contexts[:400]):
-            made.decide(x, seed=1, first=s)
+            made.decide(x, ids=s, seed=1)
 
     seconds = in_turn(rounds, singles, steps) / 400
     ratio = float(np.median(seconds[:, 0] / seconds[:, 1]))

@@ -32,13 +32,12 @@ from measure import machine
 from peer_learners import BayesianBandits, CannotExpressError, Chunk, ContextualBandits, MABWiser, Maker, VowpalWabbit
 from rareswitch.env import World, make_world
 from rareswitch.learner import geometric_grid
-from rareswitch.report.tables import table
+from rareswitch.report import table
 from rareswitch.report.verdict import OFFSET, Standing, Verdict, judge
 from rareswitch.rng import uniforms
-from rareswitch.sim import Run
-from rareswitch.sim.contest import ARMS, DIM, NOISE, PLACES, UPDATES, choose_entrants, contest
-from rareswitch.sim.simulate import chunk_size, potential_rewards
-from rareswitch.sim.tally import Tally
+from rareswitch.sim import SUITE, UPDATES, Recorder, Run, choose_entrants, chunk_size, contest
+from rareswitch.sim.contest import ARMS, DIM, NOISE
+from rareswitch.sim.rounds import Drawn, regrets
 
 LIBRARIES = ("vowpalwabbit", "mabwiser", "bayesianbandits", "contextualbandits")
 BATCHED: tuple[Maker, ...] = (
@@ -101,13 +100,13 @@ NOTES = f"""\
 
 def play(entries: Mapping[str, Entry], place: str, world: World, horizon: int, seed: int) -> list[Run]:
     """The runs of all peers that can play in this world, side by side."""
-    players, tallies = {}, {}
+    players, recorders = {}, {}
     for label, entry in entries.items():
         try:
             players[label] = entry.maker.make(world, seed)
         except CannotExpressError:
             continue
-        tallies[label] = Tally(horizon)
+        recorders[label] = Recorder(horizon)
     ends = {n: set(geometric_grid(horizon, n).ends) for n in {e.batches for e in entries.values()} if n is not None}
     seconds = dict.fromkeys(players, 0.0)
     size = chunk_size(world.arms, world.dim)
@@ -123,20 +122,22 @@ def play(entries: Mapping[str, Entry], place: str, world: World, horizon: int, s
                 if due is None or first + i + 1 in due:
                     player.learn()
             seconds[label] += time.perf_counter() - began
-            tallies[label].add(chunk.rounds, 0, arms, None)
+            recorders[label].add(regrets(chunk.rounds.means, chunk.alive, arms), None)
     runs = []
-    for label, tally in tallies.items():
+    for label, recorder in recorders.items():
         n = entries[label].batches
-        tally.retired(None if n is None else np.array(sorted(ends[n])))
+        recorder.retired(None if n is None else np.array(sorted(ends[n])))
         updates = horizon if n is None else len(ends[n])
-        runs.append(tally.run(learner=label, world=place, seed=seed, updates=updates, seconds=seconds[label]))
+        runs.append(recorder.run(label, place, seed=seed, updates=updates, seconds=seconds[label]))
     return runs
 
 
 def _chunk(world: World, count: int, seed: int, first: int) -> Chunk:
-    rounds = world.draw(count, seed=seed, first=first)
-    rewards = potential_rewards(world, rounds, seed=seed, first=first)
-    chunk = Chunk(first=first, rounds=rounds, rewards=rewards, uniforms=uniforms(seed, "peers", first, count)[:, 0])
+    drawn = Drawn.of(world, count, seed=seed, first=first)
+    rewards = drawn.potential_rewards()
+    chunk = Chunk(
+        first=first, rounds=drawn.rounds, rewards=rewards, uniforms=uniforms(seed, "peers", first, count)[:, 0]
+    )
     _ = chunk.texts  # made here, so that no player is charged for it
     return chunk
 
@@ -189,7 +190,7 @@ def report(verdict: Verdict, entries: Mapping[str, Entry], command: str, minutes
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in LIBRARIES)
     ratios = f"(regret + {OFFSET:g})/(that of {verdict.yardstick} + {OFFSET:g})"
     sizes = f"T = {verdict.horizon:,}, {verdict.seeds} seeds, {len(verdict.worlds)} worlds"
-    missing = [place for place in PLACES if place not in verdict.worlds]
+    missing = [place for place in SUITE if place not in verdict.worlds]
     left_out = f" Left out: {', '.join(missing)}." if missing else ""
     head = f"""# The contest against other libraries
 
@@ -216,7 +217,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--horizon", type=int, default=10_000)
     parser.add_argument("--seeds", type=int, default=3, help="how many, from 0")
-    parser.add_argument("--envs", nargs="+", metavar="WORLD", help=f"of {', '.join(PLACES)}; all by default")
+    parser.add_argument("--envs", nargs="+", metavar="WORLD", help=f"of {', '.join(SUITE)}; all by default")
     parser.add_argument("--data", type=Path, help="the folder of ratings for movielens, which is left out without it")
     parser.add_argument("--peers", nargs="+", metavar="START", help="only those whose label starts so")
     parser.add_argument("--out", type=Path, help="write the tables there as Markdown")
@@ -226,7 +227,7 @@ def main() -> int:
         parser.error(f"{', '.join(missing)} not installed: pip install -r benchmarks/peers-requirements.txt")
     warnings.simplefilter("ignore")  # of the peers
     began = time.perf_counter()
-    places = options.envs or [place for place in PLACES if place != "movielens" or options.data is not None]
+    places = options.envs or [place for place in SUITE if place != "movielens" or options.data is not None]
     entries = {k: e for k, e in ENTRIES.items() if options.peers is None or k.startswith(tuple(options.peers))}
     seeds = range(options.seeds)
     entrants = choose_entrants(["foresight", "linucb", "thompson"])

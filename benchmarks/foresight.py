@@ -19,9 +19,8 @@ import numpy as np
 from measure import Row, arguments, report
 from rareswitch import simulate
 from rareswitch.env import make_world
-from rareswitch.learner import Feedback, Foresight, make_learner, planning
+from rareswitch.learner import Foresight, Posterior, Rows, make_learner, planning
 from rareswitch.learner import foresight as room
-from rareswitch.learner.evidence import Posterior
 from rareswitch.stats import Stats
 
 PLACES = ("gaussian", "anisotropic", "segments", "zipf", "fixed", "one-big", "counterexample", "end-of-optimism")
@@ -119,14 +118,15 @@ def update_time() -> Iterator[Row]:
     seconds = []
     for s in range(5):
         learner = Foresight(dim=DIM, horizon=100_000, seed=s)
-        while learner.stop < learner.horizon:
-            count = learner.stop - learner.start
-            rounds = world.draw(count, seed=s, first=learner.start)
-            decisions = learner.policy.decide(rounds.contexts, seed=s, first=learner.start)
-            rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=s, first=learner.start)
-            summary = learner.summarize(Feedback.of(rounds.contexts, decisions, rewards))
+        state = learner.begin()
+        while len(state.ahead) > 1:
+            count = state.ahead[0]
+            rounds = world.draw(count, seed=s, first=state.start)
+            decisions = state.policy.decide(rounds.contexts, ids=range(state.start, state.stop), seed=s)
+            rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=s, first=state.start)
+            summary = learner.summarize(state, Rows.of(rounds.contexts, decisions, rewards))
             began = time.perf_counter()
-            learner.next(summary)
+            state = learner.next(state, summary)
             seconds.append(time.perf_counter() - began)
     yield Row(
         what=f"an update, look-ahead included, (20, 10), {len(seconds)} of them: slowest",

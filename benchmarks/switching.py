@@ -13,10 +13,9 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
-from unittest import mock
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -24,17 +23,15 @@ from scipy.stats import spearmanr
 from linucb import NumpyLinUCB
 from measure import FloatArray, Row, arguments, in_turn, report
 from rareswitch import simulate
-from rareswitch.env import LinearWorld, LowerBoundWorld, Rounds, World, every_instance, make_world
-from rareswitch.learner import OFUL, Learner, RarelySwitchSupLinUCB, budget_settings, find_learner, make_learner
-from rareswitch.report.figures import save
-from rareswitch.report.tradeoff import draw_tradeoff
+from rareswitch.env import LinearWorld, LowerBoundWorld, Rounds, every_instance, make_world
+from rareswitch.learner import OFUL, Learner, RarelySwitchSupLinUCB, budgeted, make_learner, takes
+from rareswitch.report import draw_tradeoff, save
 from rareswitch.sim import Run, Tradeoff
-from rareswitch.sim.simulate import potential_rewards
-from rareswitch.sim.tally import Tally
 from steppers import NumpyOFUL, NumpyRarelySwitch
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
-from reference.switching import Played, Problem, algorithm_6, optimist
+from reference.switching import algorithm_6, optimist
+from reference.watch import problem, watched
 
 NOISE = 0.5
 RARELY = "rarely-switch-suplinucb"
@@ -103,45 +100,26 @@ def against_every_step(horizon: int, seeds: int, needed: int) -> Iterator[Row]:
             )
 
 
-def watched(learner: Learner, world: World, seed: int) -> Played:
-    """Simulate, and say what was played and when the policy changed."""
-    arms: list[int] = []
-    add = Tally.add
-
-    def spy(self: Tally, rounds: Any, start: int, chosen: Any, survivors: Any) -> None:
-        arms.extend(chosen.tolist())
-        add(self, rounds, start, chosen, survivors)
-
-    with mock.patch.object(Tally, "add", spy):
-        run = simulate(learner, world, seed=seed)
-    return Played(arms=arms, switches=run.batch_ends[:-1].tolist())
-
-
 def as_printed(horizon: int) -> Iterator[Row]:
     """The fast simulation against the references of the tests, which invert afresh at every step."""
     for name in ("oful", RARELY):
         arms = times = policies = 0
         for place in ("gaussian", "segments", "starving"):
             world = make_world(place, dim=10, arms=20, noise=NOISE, horizon=horizon)
-            rounds = world.draw(horizon, seed=1)
-            problem = Problem(
-                contexts=rounds.contexts,
-                alive=np.ones(rounds.means.shape, dtype=np.bool_),
-                rewards=potential_rewards(world, rounds, seed=1, first=0),
-            )
+            laid_out = problem(world, horizon, 1)
             settings = {} if name == "oful" else {"confidence": 0.8}
             learner = make_learner(name, dim=10, arms=20, horizon=horizon, noise=NOISE, **settings)
             found = watched(learner, world, 1)
             if isinstance(learner, OFUL):
-                level = learner.confidence
+                level = learner.self_normalized()
                 expected = optimist(
-                    problem,
+                    laid_out,
                     ridge=level.ridge,
                     growth=2.0,
                     multiplier=lambda p, a=level: a.multiplier(np.linalg.slogdet(p / a.ridge)[1]),  # type: ignore[misc]
                 )
             else:
-                expected = algorithm_6(problem, growth=2.0, first=lambda _: 0.8, multiplier=0.8)
+                expected = algorithm_6(laid_out, growth=2.0, first=lambda _: 0.8, multiplier=0.8)
             arms += sum(a != b for a, b in zip(found.arms, expected.arms, strict=True))
             times += len(set(found.switches) ^ {t for t in expected.switches if t < horizon})
             policies += len(found.switches)
@@ -183,15 +161,16 @@ def stepped(learner: NumpyOFUL | NumpyRarelySwitch | NumpyLinUCB, recorded: Reco
 def yardstick(learner: Learner) -> NumpyOFUL | NumpyRarelySwitch | NumpyLinUCB:
     """The same algorithm with the same settings."""
     if isinstance(learner, OFUL):
-        level = learner.confidence
+        level = learner.self_normalized()
         return NumpyOFUL(learner.dim, ridge=level.ridge, growth=2.0, multiplier=level.multiplier)
     if isinstance(learner, RarelySwitchSupLinUCB):
+        rule: Any = learner.parts.rule
         return NumpyRarelySwitch(
             learner.dim,
-            accuracies=learner.accuracies,
+            accuracies=rule.accuracies,
             growth=2.0,
-            first=learner.first_confidence.multiplier,
-            other=learner.confidence.multiplier,
+            first=rule.first_level.multiplier,
+            other=rule.level.multiplier,
         )
     return NumpyLinUCB(learner.dim)
 
@@ -245,11 +224,13 @@ def speed(horizon: int, rounds: int) -> Iterator[Row]:
 
 
 def capped(name: str, cap: int | None, world: LowerBoundWorld, seed: int) -> Run:
-    settings = {} if cap is None else budget_settings(name, updates=cap, dim=2, horizon=world.horizon)
-    if "seed" in find_learner(name).takes:
+    """A run under a cap, of the learner that can plan for it; it keeps the name."""
+    told = (name, {}) if cap is None else budgeted(name, updates=cap, dim=2, horizon=world.horizon)
+    made, settings = told[0], dict(told[1])
+    if "seed" in takes(made):
         settings["seed"] = seed
-    learner = make_learner(name, dim=2, arms=2, horizon=world.horizon, noise=1.0, confidence=LEVELS[name], **settings)
-    return simulate(learner, world, seed=seed, cap=cap, name="lower-bound")
+    learner = make_learner(made, dim=2, arms=2, horizon=world.horizon, noise=1.0, confidence=LEVELS[name], **settings)
+    return replace(simulate(learner, world, seed=seed, cap=cap, name="lower-bound"), learner=name)
 
 
 def policies(mean: float) -> str:

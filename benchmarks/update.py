@@ -21,12 +21,16 @@ import pyarrow.parquet as parquet
 
 from measure import FloatArray, Row, arguments, available_cores, in_turn, report
 from rareswitch.engine import Processes
-from rareswitch.log import Deployment, find_parts, log_schema, read_part, update, write_part
+from rareswitch.ids import id_keys
+from rareswitch.learner import sampled
+from rareswitch.log import find_parts, log_schema, update, write_part
+from rareswitch.log.reading import Task, read_part
+from rareswitch.store import Deployment
 
 DIM, ARMS, ROWS = 20, 50, 50_000
 """Features, arms of a set, rows of a part."""
-STEP = 1000
-"""Every so many decisions the offered arms are logged: those that foresight samples, and a few more."""
+SETS = 2500
+"""Of so many decisions the offered arms are logged: even a tenth of the log has those that foresight samples."""
 
 
 def deployed(rows: int) -> Deployment:
@@ -37,19 +41,19 @@ def deployed(rows: int) -> Deployment:
 def make_log(folder: Path, parts: int) -> None:
     rng = np.random.default_rng(1)
     theta = rng.standard_normal(DIM)
-    sets = rng.standard_normal((ROWS // STEP, ARMS, DIM)) / np.sqrt(DIM)
+    arms = rng.standard_normal((ARMS, DIM)) / np.sqrt(DIM)
     policy_id = deployed(ROWS).policy.id
     for k in range(parts):
         features = rng.standard_normal((ROWS, DIM)) / np.sqrt(DIM)
-        first = k * ROWS
+        ids = np.arange(k * ROWS, (k + 1) * ROWS)
         write_part(
             folder / f"part-{k:04d}.parquet",
             policy_id=policy_id,
-            decisions=np.arange(first, first + ROWS),
+            ids=ids,
             features=features,
             propensities=rng.uniform(0.01, 1.0, ROWS),
             rewards=features @ theta + rng.standard_normal(ROWS),
-            contexts=dict(zip(range(first, first + ROWS, STEP), sets, strict=True)),
+            contexts=dict.fromkeys(ids[sampled(id_keys(ids), SETS / (parts * ROWS))].tolist(), arms),
         )
 
 
@@ -67,9 +71,11 @@ def against_reading(paths: list[str], rounds: int) -> Iterator[Row]:
     rows = len(paths) * ROWS
     here = deployed(rows)
     learned = update(here, paths)
-    np.testing.assert_allclose(learned.deployment.summaries[0].stats[0].gram, bare(paths), rtol=1e-9, atol=1e-6)
+    np.testing.assert_allclose(
+        learned.deployment.history[0].summaries[0].stats[0].gram, bare(paths), rtol=1e-9, atol=1e-6
+    )
     assert learned.report.used == rows
-    assert learned.report.absent_sets == 0
+    assert learned.report.sets == learned.report.wanted_sets
     seconds = in_turn(rounds, lambda: update(here, paths), lambda: bare(paths)) / rows * 1e9
     ratio = float(np.median(seconds[:, 0] / seconds[:, 1]))
     ours, theirs = np.median(seconds, axis=0)
@@ -86,9 +92,11 @@ def against_reading(paths: list[str], rounds: int) -> Iterator[Row]:
 def peak(folder: Path, parts: int) -> float:
     """Peak memory in MiB of an update in a process of its own."""
     script = (
-        "import re, sys; from rareswitch.log import Deployment, find_parts, update; rows = int(sys.argv[2]); "
+        "import re, sys; from rareswitch.log import find_parts, update; from rareswitch.store import Deployment; "
+        "rows = int(sys.argv[2]); "
         f"here = Deployment.begin('foresight', dim={DIM}, horizon=4 * rows, grid=[rows, 2 * rows, 4 * rows]); "
         f"done = update(here, find_parts([sys.argv[1]])[: rows // {ROWS}]); assert done.report.used == rows; "
+        "assert done.report.sets == done.report.wanted_sets; "
         "print(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1])"  # a child inherits its ru_maxrss
     )
     command = [sys.executable, "-c", script, str(folder / "*.parquet"), str(parts * ROWS)]
@@ -107,7 +115,10 @@ def memory(folder: Path, parts: int) -> Iterator[Row]:
 
 
 def processes(paths: list[str], rounds: int) -> Iterator[Row]:
-    function = partial(read_part, learner=deployed(len(paths) * ROWS).learner)
+    here = deployed(len(paths) * ROWS)
+    known = {here.policy.id: 0}
+    task = Task(learner=here.learner, state=here.state, known=known, summed=frozenset(known))
+    function = partial(read_part, task=task)
     with Processes(1) as one, Processes(2) as two:
         seconds = in_turn(rounds, lambda: list(one.map(function, paths)), lambda: list(two.map(function, paths)))
     ratio = float(np.median(seconds[:, 0] / seconds[:, 1]))
