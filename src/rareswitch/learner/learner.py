@@ -155,6 +155,10 @@ class Learner(ABC):
         rows = rows.folded()
         known = ~np.isnan(rows.rewards)
         waiting = expired = np.zeros(0, dtype=np.bool_)
+        if window is None and now is not None:
+            raise ParameterError(
+                "now says when an attribution window is looked at, and there is none: give window too."
+            )
         if window is not None:
             waiting, expired = _outside(rows, number("window", window, low=0.0), now)
             expired &= known & ~waiting

@@ -31,20 +31,20 @@ class Rows:
     """
 
     #: (n, 2) keys; given as whole numbers, strings, or keys.
-    ids: KeyArray
+    ids: Any
     policy_id: str
     #: (n, d) the vectors of the arms that were chosen.
-    features: FloatArray
+    features: Any
     #: (n,) NaN where it is not known; given as numbers, booleans, NaN or None.
-    rewards: FloatArray
+    rewards: Any
     #: The context sets of some of the decisions, those of ``places``.
     sets: ContextSets | None = None
     #: (m,) the rows that the sets are of; all of them by default.
     places: IntArray | None = None
     #: (n,) seconds, or datetime64: when each was decided. Needed for an attribution window only.
-    times: FloatArray | None = None
+    times: Any = None
     #: (n,) when each reward came; NaN or NaT where it is not known.
-    reward_times: FloatArray | None = None
+    reward_times: Any = None
 
     def __post_init__(self) -> None:
         features = finite_array("features", self.features)
@@ -151,12 +151,11 @@ class Rows:
         wrong = self._contradictions(order, begins)
         if wrong.any():
             firsts = np.repeat(order[begins], np.diff(np.append(begins, len(order))))
-            at, other = int(order[wrong][0]), int(firsts[wrong][0])
-            count = len(np.unique(firsts[wrong]))
+            mine = np.sort(order[firsts == firsts[wrong][0]])
             raise BatchError(
-                f"{count} decisions have rows that contradict each other; the first are rows {other} and {at}, with "
-                f"rewards {self.rewards[other]} and {self.rewards[at]}. Two rows of one id must agree in their "
-                "features, their sets and the rewards they know: keep the right one."
+                f"{len(np.unique(firsts[wrong]))} decisions have rows that contradict each other; the first has rows "
+                f"{', '.join(map(str, mine[:5]))}, with rewards {', '.join(map(str, self.rewards[mine[:5]]))}. Rows of "
+                "one id must agree in their features, their sets and the rewards they know: keep the right one."
             )
         # a set may stand beside a copy that has no reward
         return self._picked(order[begins], np.maximum.reduceat(self._set_of()[order], begins))

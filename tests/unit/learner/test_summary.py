@@ -125,6 +125,8 @@ def test_now_is_the_latest_decision_by_default() -> None:
         ({"window": "long"}, "window must be a number"),
         ({"window": 1.0, "now": math.nan}, "now must be"),
         ({"window": 1.0, "now": "noon"}, "now must be a number"),
+        ({"window": 1.0, "now": np.datetime64("NaT")}, "now must be"),
+        ({"now": 5.0}, "now says when an attribution window is looked at, and there is none: give window too"),
     ],
 )
 def test_bad_windows_are_explained(settings: dict[str, Any], words: str) -> None:
