@@ -3,6 +3,7 @@
 They know nothing of rewards. The batched learners draw their exploration from one of them.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -22,16 +23,16 @@ class Sampler(Protocol):
         """Probabilities (n, K) for contexts (n, K, d), or (K,) for one set (K, d); zero where an arm is not alive."""
 
 
-class _Sampler:
+class _Sampler(ABC):
     """Answers one set as the many of which it is the only one."""
 
     def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
         sets = context_sets(contexts, alive)
         return self._of(sets)[0] if sets.single else self._of(sets)
 
+    @abstractmethod
     def _of(self, sets: Sets) -> FloatArray:
         """Probabilities (n, K) for checked sets."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """When the next policy is due. Clocks may look at features, never at rewards."""
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -27,7 +28,7 @@ class Progress(NamedTuple):
     ridge: float
 
 
-class Clock:
+class Clock(ABC):
     """Plans how long policies decide, and says when the features call for the next one earlier.
 
     ``horizon`` is T, the number of decisions in all; None where it is not known.
@@ -45,6 +46,7 @@ class Clock:
         """The planned lengths of all batches, as far as they are known beforehand."""
         return self.ahead((), batch=1, start=0, width=1.0)
 
+    @abstractmethod
     def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
         """The lengths of the batches from number ``batch`` on, the first of which begins now; none: the run is over.
 
@@ -57,7 +59,6 @@ class Clock:
         width
             The mean widest interval of surviving arms, where ``needs_width``.
         """
-        raise NotImplementedError
 
     def left(self, planned: tuple[int, ...], start: int, ahead: Any) -> int:
         """How many policies a forecast of so many decisions in all is for, where it does not say itself."""
