@@ -6,6 +6,7 @@ from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCerti
 from rareswitch.learner.batch_linucb_kw import BatchLinUCBKW
 from rareswitch.learner.budget import budgeted
 from rareswitch.learner.catalogue import LEARNERS, find_learner, make_learner, takes
+from rareswitch.learner.certificate import certified_cost
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryLesson, EveryStep
 from rareswitch.learner.communication import CommunicationRound, Report, Share
 from rareswitch.learner.designers import CertifiedMixture, CoreLearning, Designer
@@ -57,8 +58,8 @@ __all__ += ["CoreLearning", "Designer", "DeterminantGrowth", "EveryLesson", "Eve
 __all__ += ["FixedSetElimination", "Foresight", "Grid", "GrowingGrid", "LayerModels", "Layers", "Learner", "LinUCB"]
 __all__ += ["Optimism", "Posterior", "PosteriorSampling", "PureExploitation", "RarelySwitchSupLinUCB"]
 __all__ += ["Recommendation", "Report", "Rows", "Sample", "Share", "StaleLinUCB", "StaleThompsonSampling", "State"]
-__all__ += ["StaticGrid", "Summary", "SupLinRel", "SupLinUCB", "ThompsonSampling", "budgeted", "doubling_grid"]
-__all__ += ["find_learner", "forecast", "geometric_grid", "growing_grid", "loglog_batches", "make_learner", "needed"]
-__all__ += ["paper_design_grid", "paper_grid", "posterior", "recommend", "sample_order", "sampled", "settings_of"]
-__all__ += ["state_from_bytes", "state_to_bytes", "summaries_from_bytes", "summaries_to_bytes", "summary_from_bytes"]
-__all__ += ["summary_to_bytes", "takes", "to_plain", "warm_start"]
+__all__ += ["StaticGrid", "Summary", "SupLinRel", "SupLinUCB", "ThompsonSampling", "budgeted", "certified_cost"]
+__all__ += ["doubling_grid", "find_learner", "forecast", "geometric_grid", "growing_grid", "loglog_batches"]
+__all__ += ["make_learner", "needed", "paper_design_grid", "paper_grid", "posterior", "recommend", "sample_order"]
+__all__ += ["sampled", "settings_of", "state_from_bytes", "state_to_bytes", "summaries_from_bytes"]
+__all__ += ["summaries_to_bytes", "summary_from_bytes", "summary_to_bytes", "takes", "to_plain", "warm_start"]
