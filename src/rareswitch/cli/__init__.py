@@ -8,10 +8,9 @@ import warnings
 from collections.abc import Sequence
 from typing import TextIO
 
-from numba.core import event
-
 from rareswitch.cli import agents, begin, contest, demo, design, learners, play, simulate, tradeoff, update, verify
 from rareswitch.errors import CertificateError, CertificateWarning, RareswitchError
+from rareswitch.lanes import announced
 from rareswitch.version import __version__
 
 INTERRUPTED = 130
@@ -30,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show λ shows a question mark
     try:
-        with warnings.catch_warnings(), event.install_listener("numba:compile", _CompilationNotice()):
+        with warnings.catch_warnings(), announced(_say_compiling):
             warnings.simplefilter("always", CertificateWarning)
             warnings.showwarning = _show_warning
             status: int = options.run(options)
@@ -54,19 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-class _CompilationNotice(event.Listener):  # type: ignore[misc]
-    """Says once that the kernels are being compiled; loading them from the cache says nothing."""
-
-    def __init__(self) -> None:
-        self.said = False
-
-    def on_start(self, event: event.Event) -> None:
-        if not self.said:
-            self.said = True
-            print("rareswitch: compiling kernels, once on this machine …", file=sys.stderr, flush=True)
-
-    def on_end(self, event: event.Event) -> None:
-        pass
+def _say_compiling() -> None:
+    print("rareswitch: compiling kernels, once on this machine …", file=sys.stderr, flush=True)
 
 
 def _show_warning(
