@@ -1,13 +1,15 @@
 """Contextual bandits that need only a handful of policy updates."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as in the module typing, which takes longer to load than all of this
 if TYPE_CHECKING:
-    from rareswitch.api import *
+    from typing import Any
+
+    from rareswitch.api import *  # noqa: F403
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Load the library when the first of its names is asked for: the command line often needs little of it."""
     if name in {"__all__", "__version__"} or not name.startswith("__"):
         api = import_module("rareswitch.api")
