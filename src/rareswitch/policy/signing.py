@@ -46,14 +46,6 @@ Key = HmacKey | Ed25519Key
 DIGITS = {"hmac-sha256": 64, "ed25519": 128}
 
 
-def check_signs(key: Key) -> None:
-    """Refuse a key that can only verify."""
-    if isinstance(key, Ed25519Key) and key.private is None:
-        raise ParameterError(
-            "signing needs the private half of the Ed25519 key; with the public half given one can verify only."
-        )
-
-
 def sign(key: Key, content: str) -> dict[str, str]:
     """The signature to store beside the content that it is of."""
     check_signs(key)
@@ -89,6 +81,14 @@ def verify(key: Key, content: str, signature: Any) -> None:
         matches = _ed25519_matches(key, content, value)
     if not matches:
         raise FileFormatError("the signature does not match: the key is another one, or the file was changed.")
+
+
+def check_signs(key: Key) -> None:
+    """Refuse a key that can only verify."""
+    if isinstance(key, Ed25519Key) and key.private is None:
+        raise ParameterError(
+            "signing needs the private half of the Ed25519 key; with the public half given one can verify only."
+        )
 
 
 def _ed25519_matches(key: Ed25519Key, content: str, value: str) -> bool:
