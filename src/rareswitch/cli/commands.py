@@ -26,5 +26,6 @@ COMMANDS = {
     "play": Entry("play", "let a deployed policy make its decisions in a simulated world, and write the log"),
     "update": Entry("update", "learn the next policy of a deployment from the log of the current one"),
     "verify": Entry("verify", "learn all policies of a deployment again from its summaries, and compare"),
+    "key": Entry("key", "make a key to sign policies and deployments with"),
     "design": Entry("design", "certified optimal designs of context sets"),
 }

@@ -309,7 +309,7 @@ def test_what_learning_again_does_not_give_is_told(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"schema": 1}, "deployments have schema 2; this one has 1"),
+        ({"schema": 1}, "deployments have schema 3; this one has 1"),
         ({"learner": "ucb"}, "no learner can be made of it .*no learner 'ucb'"),
         ({"learner": "linucb"}, "no learner can be made of it"),
         ({"settings": {"dim": "three"}}, "no learner can be made of it"),
@@ -320,6 +320,9 @@ def test_what_learning_again_does_not_give_is_told(folder: Path) -> None:
         ({"updates": "none"}, "not the description of a deployment"),
         ({"updates": [1, 2]}, "not the description of a deployment"),
         ({"more": 1}, "it was changed, or written by something else"),
+        ({"signature": "none"}, "the signature is damaged"),
+        ({"signature": {"scheme": "hmac-sha256", "value": "AB" * 32}}, "the signature is damaged"),
+        ({"schema": 2}, "it was changed, or written by something else"),
     ],
 )
 def test_a_description_that_was_changed_is_refused(folder: Path, change: dict[str, object], words: str) -> None:
