@@ -38,6 +38,8 @@ class Ed25519Key:
 
 
 Key = HmacKey | Ed25519Key
+#: Hexadecimal digits of the signatures of each scheme.
+DIGITS = {"hmac-sha256": 64, "ed25519": 128}
 
 
 def sign(key: Key, content: str) -> dict[str, str]:
@@ -50,20 +52,30 @@ def sign(key: Key, content: str) -> dict[str, str]:
     return {"scheme": "ed25519", "value": private.sign(content.encode()).hex()}
 
 
+def check_signature(signature: Any) -> None:
+    """Refuse what no key ever made; a signature has one form alone."""
+    if not isinstance(signature, dict) or set(signature) != {"scheme", "value"}:
+        raise FileFormatError("the signature is damaged: it must have a scheme and a value.")
+    scheme, value = signature["scheme"], signature["value"]
+    texts = isinstance(scheme, str) and isinstance(value, str)
+    if not texts or len(value) != DIGITS.get(scheme) or not {*value} <= {*"0123456789abcdef"}:
+        rules = " or ".join(f"{name!r} with {count} digits" for name, count in DIGITS.items())
+        raise FileFormatError(f"the signature is damaged: it must be {rules}, 0 to 9 and a to f.")
+
+
 def verify(key: Key, content: str, signature: Any) -> None:
     """Raise unless the signature is this key's for this content."""
     if signature is None:
         raise FileFormatError("the policy is not signed, and a key was given to verify it with.")
-    if not isinstance(signature, dict) or set(signature) != {"scheme", "value"}:
-        raise FileFormatError("the signature is damaged: it must have a scheme and a value.")
+    check_signature(signature)
     scheme = "hmac-sha256" if isinstance(key, HmacKey) else "ed25519"
     if signature.get("scheme") != scheme:
         raise FileFormatError(
             f"the policy is signed with {signature.get('scheme')!r}; the key given is for {scheme!r}."
         )
-    value = str(signature.get("value"))
+    value = signature["value"]
     if isinstance(key, HmacKey):
-        matches = hmac.compare_digest(_hmac(key, content).encode(), value.encode())
+        matches = hmac.compare_digest(_hmac(key, content), value)
     else:
         matches = _ed25519_matches(key, content, value)
     if not matches:
@@ -78,7 +90,7 @@ def _ed25519_matches(key: Ed25519Key, content: str, value: str) -> bool:
         public = module.Ed25519PublicKey.from_public_bytes(key.public)
     else:
         public = module.Ed25519PrivateKey.from_private_bytes(key.private).public_key()
-    with suppress(InvalidSignature, ValueError):
+    with suppress(InvalidSignature):
         public.verify(bytes.fromhex(value), content.encode())
         return True
     return False
