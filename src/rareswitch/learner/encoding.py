@@ -258,14 +258,23 @@ def _get(name: str, counts: list[int], tensors: Tensors, *, most: int) -> tuple[
 
 
 def _check_sums(stats: Stats) -> None:
-    """Refuse sums that no rows have: AᵀA of A = (features, rewards) is positive semidefinite, of rank at most count."""
+    """Refuse sums that no rows have: AᵀA of A = (features, rewards) is positive semidefinite, of rank at most count.
+
+    Scaled to a diagonal of ones, its squares sum up to at least trace²/rank.
+    """
     products = np.block([[stats.gram, stats.moment[:, None]], [stats.moment, np.array([stats.square_sum])]])
     scale = np.sqrt(np.maximum(np.diag(products), 0.0))
-    unit = products / np.outer(scale, scale).clip(min=np.finfo(np.float64).tiny)
+    with np.errstate(over="ignore"):
+        unit = products / np.outer(scale, scale).clip(min=np.finfo(np.float64).tiny)
+    fits = np.array_equal(products, products.T) and np.abs(unit).max() <= 1.0 + SLACK
+    if not fits or (unit**2).sum() * stats.count < (1.0 - SLACK) * np.trace(unit) ** 2 or not _semidefinite(unit):
+        raise BatchError(f"these are not the sums of {stats.count} rows.")
+
+
+def _semidefinite(unit: FloatArray) -> bool:
+    """Whether a symmetric matrix with a diagonal of ones has no negative eigenvalue, up to rounding."""
     try:
-        fits = np.array_equal(products, products.T) and np.abs(unit).max() <= 1.0 + SLACK
         np.linalg.cholesky(unit + SLACK * len(unit) * np.eye(len(unit)))
     except np.linalg.LinAlgError:
-        fits = False
-    if not fits or (stats.count < len(unit) and np.linalg.matrix_rank(unit, tol=SLACK) > stats.count):
-        raise BatchError(f"these are not the sums of {stats.count} rows.")
+        return False
+    return True

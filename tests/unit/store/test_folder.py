@@ -108,7 +108,7 @@ def test_a_changed_planner_changes_what_comes_and_not_what_is_there(
 def test_verifying_says_what_cannot_be_learned_at_all(third: Path) -> None:
     here = Deployment.load(third)
     batch = here.history[1].summaries[0]
-    nothing = replace(batch, rewarded=0)
+    nothing = replace(batch, rewarded=0, stats=tuple(Stats.zero(one.dim) for one in batch.stats))
     changed = replace(here.history[1], data=summaries_to_bytes([nothing]))
     found = replace(here, history=(here.history[0], changed)).verify()
     assert [entry.verdict for entry in found.policies] == ["same", "same", "otherwise"]
