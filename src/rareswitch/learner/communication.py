@@ -15,7 +15,7 @@ import numpy as np
 from rareswitch.errors import BatchError, FileFormatError, ParameterError, UnsuitableError
 from rareswitch.files import decoding, pack, unpack
 from rareswitch.ids import id_keys
-from rareswitch.learner.encoding import check_schema, decode, encode
+from rareswitch.learner.encoding import check_schema, decode, encode, plain_count
 from rareswitch.learner.learner import Learner
 from rareswitch.learner.rows import Rows
 from rareswitch.learner.state import State
@@ -98,8 +98,14 @@ class Report:
             meta, tensors = unpack(data[DIGEST:])
             check_schema("reports", meta, SCHEMA)
             pairs = zip(meta["nodes"], decode(meta, tensors), strict=True)
-            nodes = tuple(Node(level=level, index=index, summary=summary) for (level, index), summary in pairs)
-            return cls(agent=meta["agent"], nodes=nodes)
+            nodes = tuple(
+                Node(level=plain_count("level", level), index=plain_count("index", index), summary=summary)
+                for (level, index), summary in pairs
+            )
+            report = cls(agent=plain_count("agent", meta["agent"]), nodes=nodes)
+            if report.to_bytes() != data:
+                raise FileFormatError("not an agent's report: it is not in the form in which one is sent.")
+        return report
 
 
 class Share:

@@ -1,7 +1,6 @@
 """A deployment: a folder with the frozen policy that servers run, and all that is needed to learn the next one."""
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
-from rareswitch.files import canonical_json, making_folder, read_whole, write_whole
+from rareswitch.files import canonical_json, making_folder, plain_json, read_whole, write_whole
 from rareswitch.learner import (
     Ahead,
     Learner,
@@ -271,7 +270,7 @@ def _described(path: Path, key: Key | None) -> dict[str, Any]:
     """What the description of a learner says, if nothing is wrong with it."""
     data = read_whole(path)
     try:
-        described: dict[str, Any] = json.loads(data)
+        described: dict[str, Any] = plain_json(data)
         if described["schema"] not in (2, SCHEMA):
             found = described["schema"]
             raise FileFormatError(f"deployments have schema {SCHEMA}; this one has {found!r}. Use a matching version.")

@@ -1,5 +1,7 @@
 """Shares, reports and rounds: the same sums however a batch is shared."""
 
+import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -9,6 +11,7 @@ import pytest
 
 from rareswitch.env import make_world
 from rareswitch.errors import BatchError, FileFormatError, ParameterError, UnsuitableError
+from rareswitch.files import pack, unpack
 from rareswitch.ids import id_keys
 from rareswitch.learner import (
     OFUL,
@@ -28,8 +31,9 @@ from rareswitch.learner import (
     communication,
     make_learner,
 )
-from rareswitch.learner.communication import Node, Subtrees, cell_size
+from rareswitch.learner.communication import DIGEST, Node, Subtrees, cell_size
 from rareswitch.stats import Stats
+from rareswitch.validation import FloatArray
 from reference.loop import rows_of
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
@@ -203,7 +207,6 @@ def test_reports_that_do_not_fit_are_refused() -> None:
         ([*others, changed(last, level=last.level + 1)], "is not about its share of this round"),
         ([*others, changed(last, index=last.index + 1)], "is not about its share of this round"),
         (others, "is not about its share of this round"),
-        ([*others, changed(last, stats=twice)], "its sums are not of the decisions"),
         ([*others, changed(last, decided=last.summary.decided + 1)], "its sums are not of the decisions"),
         ([changed(node, stats=(Stats.zero(4),)) for node in right.nodes], "its sums are not of the decisions"),
         ([*others, changed(last, sample=replace(shown, size=5))], "that are not sampled from"),
@@ -212,13 +215,16 @@ def test_reports_that_do_not_fit_are_refused() -> None:
     ):
         with pytest.raises(BatchError, match=words):
             meeting.add(Report(agent=0, nodes=tuple(nodes)))
+    with pytest.raises(FileFormatError, match="rows where 2 have rewards"):
+        meeting.add(Report(agent=0, nodes=(*others, changed(last, stats=twice))))
     with pytest.raises(BatchError, match="agent 1 of 2 is not about its share"):
         meeting.add(Report(agent=1, nodes=right.nodes))
     with pytest.raises(ParameterError, match="numbered from 0 to 1; got 2"):
         meeting.add(Report(agent=2, nodes=right.nodes))
     assert meeting.waiting == (0, 1)
     meeting.add(bytearray(right.to_bytes()))
-    louder = replace(last.summary.stats[0], square_sum=last.summary.stats[0].square_sum + 1.0)
+    (sums,) = last.summary.stats
+    louder = replace(sums, moment=2.0 * sums.moment, square_sum=4.0 * sums.square_sum)
     with pytest.raises(BatchError, match="two reports of the same round that differ"):
         meeting.add(Report(agent=0, nodes=(*others, changed(last, stats=(louder,)))))
     meeting.add(report(learner, state, 1, 2))
@@ -297,3 +303,47 @@ def test_agents_send_few_of_the_sets_and_all_that_are_needed() -> None:
     assert whole is not None
     assert {tuple(key) for key in whole.keys.tolist()} <= keys
     assert size < len(keys) < 4 * size
+
+
+def resent(change: Callable[[dict[str, Any], dict[str, FloatArray]], None]) -> bytes:
+    """A report that was edited on the way by someone who knows the format."""
+    learner = fresh()
+    meta, tensors = unpack(report(learner, learner.begin(), 0, 2).to_bytes()[DIGEST:])
+    change(meta, tensors)
+    content = pack(meta, tensors)
+    return hashlib.sha256(content).digest() + content
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda meta, _: meta.update(agent=-1),
+        lambda meta, _: meta.update(agent=True),
+        lambda meta, _: meta.update(agent="0"),
+        lambda meta, _: meta.update(agent=10**30),
+        lambda meta, _: meta.update(more=1),
+        lambda meta, _: meta["nodes"][0].__setitem__(0, 1.0),
+        lambda meta, _: meta["nodes"][0].__setitem__(1, -1),
+        lambda meta, _: meta["nodes"].pop(),
+        lambda meta, _: meta["summaries"][0].update(decided=-1),
+        lambda meta, _: meta["summaries"][0].update(rewarded=10**6),
+        lambda meta, _: meta["summaries"][0].update(sampled=1),
+        lambda meta, _: meta["summaries"][0].update(policy=7),
+        lambda meta, _: meta["summaries"][0].update(sums=[-1]),
+        lambda meta, _: meta["summaries"][0].update(sums=[]),
+        lambda _, tensors: tensors["0.alive"].__imul__(5.0),
+        lambda _, tensors: tensors["0.ids"].__iadd__(0.25),
+        lambda _, tensors: tensors["0.ids"].__imul__(-1.0),
+        lambda _, tensors: tensors["0.gram"].__imul__(-1.0),
+        lambda _, tensors: tensors["0.squares"].__imul__(1e-3),
+        lambda _, tensors: tensors["0.moment"].__setitem__(0, np.nan),
+        lambda _, tensors: tensors["0.gram"][0].__setitem__((0, 1), 9.0),
+        lambda _, tensors: tensors.update({"0.ids": tensors["0.ids"][::-1]}),
+        lambda _, tensors: tensors["0.ids"].__setitem__(slice(None), tensors["0.ids"][0]),
+        lambda _, tensors: tensors.update(more=np.ones(1)),
+    ],
+)
+def test_reports_that_no_agent_sends_are_refused(change: Callable[[Any, Any], None]) -> None:
+    Report.from_bytes(resent(lambda *_: None))
+    with pytest.raises(FileFormatError, match="not an agent's report"):
+        Report.from_bytes(resent(change))

@@ -126,3 +126,12 @@ def test_a_growing_grid_follows_what_came() -> None:
     assert GrowingGrid(first=40, updates=2).begin() == (40, 60)
     assert GrowingGrid(first=40, updates=2).ahead((60,), batch=3, start=120, width=1.0) == ()
     assert GrowingGrid(first=40, factor=1.0001).ahead((), batch=2, start=1, width=1.0) == (1, 1, 1)
+
+
+def test_grids_of_a_number_are_made_at_once() -> None:
+    """A file that asks for 10⁹ updates is refused before they are planned; powers do not overflow on the way."""
+    for grid in (geometric_grid, paper_grid, paper_design_grid, growing_grid, doubling_grid):
+        with pytest.raises(ParameterError, match="updates must be between 1 and 10000; got 1000000000"):
+            grid(10**18, 10**9)
+    for updates in (100, 2000):
+        assert growing_grid(10_000, updates).updates == updates

@@ -77,6 +77,19 @@ def test_a_loaded_deployment_goes_on_as_the_one_that_was_saved(
     assert {entry.verdict for entry in found.policies} == {"same"}
 
 
+def test_a_description_that_asks_for_too_much_is_refused(folder: Path) -> None:
+    path = folder / "learner.json"
+    described = json.loads(path.read_bytes())
+    for change in ({"updates": 10**9, "horizon": 10**18, "grid": None}, {"grid": [10**6] * 200_000}):
+        path.write_bytes(canonical_json(described | {"settings": described["settings"] | change}))
+        with pytest.raises(FileFormatError, match=r"learner\.json: .*(between 1 and 10000|at most 131072 values)"):
+            Deployment.load(folder)
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    with pytest.raises(FileFormatError):
+        Deployment.load(folder)
+
+
 def test_loading_learns_nothing(third: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object, **named: object) -> None:
         raise AssertionError("something was learned")
@@ -108,7 +121,7 @@ def test_a_changed_planner_changes_what_comes_and_not_what_is_there(
 def test_verifying_says_what_cannot_be_learned_at_all(third: Path) -> None:
     here = Deployment.load(third)
     batch = here.history[1].summaries[0]
-    nothing = replace(batch, rewarded=0)
+    nothing = replace(batch, rewarded=0, stats=tuple(Stats.zero(one.dim) for one in batch.stats))
     changed = replace(here.history[1], data=summaries_to_bytes([nothing]))
     found = replace(here, history=(here.history[0], changed)).verify()
     assert [entry.verdict for entry in found.policies] == ["same", "same", "otherwise"]
