@@ -22,7 +22,7 @@ def test_imports_point_downwards() -> None:
 
 def imported(path: Path) -> Iterator[tuple[int, str]]:
     """What a file imports of this house, by line: modules, and names with the module they are taken from."""
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -55,7 +55,7 @@ def test_rooms_are_entered_by_their_doors() -> None:
 
 @pytest.mark.parametrize("room", ["", *sorted(ROOMS - {"cli"})])
 def test_doors_offer_what_they_import_and_hold_nothing_else(room: str) -> None:
-    tree = ast.parse((HOUSE / room / "__init__.py").read_text())
+    tree = ast.parse((HOUSE / room / "__init__.py").read_text(encoding="utf-8"))
     assert all(isinstance(node, (ast.ImportFrom, ast.Expr, ast.Assign, ast.AugAssign)) for node in tree.body)
     offered = {name.rpartition(".")[2] for _, name in imported(HOUSE / room / "__init__.py")}
     aliases = {a.asname for node in tree.body if isinstance(node, ast.ImportFrom) for a in node.names if a.asname}
@@ -77,4 +77,4 @@ def test_optional_dependencies_are_imported_where_they_are_used() -> None:
 def test_the_version_is_that_of_the_changelog() -> None:
     import rareswitch
 
-    assert f"## {rareswitch.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"## {rareswitch.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
