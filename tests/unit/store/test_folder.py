@@ -174,7 +174,8 @@ def test_the_folder_has_no_secrets(third: Path) -> None:
     described = json.loads((third / "learner.json").read_text(encoding="utf-8"))
     assert described["learner"] == "foresight"
     settings = {"dim": 3, "arms": None, "horizon": 300, "updates": 4, "intercept": False, "floor": 0.0003}
-    assert described["settings"] == settings | {"delta": 0.05, "seed": 0, "grid": None}
+    known = {"delta": 0.05, "seed": 0, "grid": None, "noise_bound": None, "norm_bound": 1.0}
+    assert described["settings"] == settings | known
 
 
 @pytest.mark.parametrize("name", sorted(set(LEARNERS) - set(DEPLOYABLE)))
