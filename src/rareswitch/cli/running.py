@@ -2,9 +2,12 @@
 
 import argparse
 import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TextIO
 
@@ -40,6 +43,25 @@ def run_command(arguments: Sequence[str]) -> int:
         print(f"rareswitch: error: the output could not be written ({error.strerror or error}).", file=sys.stderr)
         return 2
     return status
+
+
+@contextmanager
+def noting_stops(stops: list[int]) -> Iterator[None]:
+    """Around a command: note each Ctrl-C. In the middle of an import it may come out as any other exception."""
+
+    def note(signal_number: int, frame: object) -> None:
+        stops.append(signal_number)
+        raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield  # whoever started us has other plans
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
