@@ -4,7 +4,6 @@ import argparse
 from typing import Any
 
 from rareswitch.cli.options import add_command
-from rareswitch.policy import new_key, save_key
 
 
 def add_parser(commands: Any) -> None:
@@ -27,6 +26,8 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the key and say who may have it."""
+    from rareswitch.policy import new_key, save_key
+
     secret, *public = save_key(new_key(options.scheme), options.out)
     print(f"{secret}: signs and verifies; keep it secret")
     for path in public:

@@ -4,12 +4,15 @@ import argparse
 import os
 import re
 import sys
+from typing import TYPE_CHECKING
 
 from rareswitch.errors import ParameterError
-from rareswitch.policy import Key, key_from_text, load_key
-from rareswitch.store import Deployment
 
-#: Longer names are rather keys.
+if TYPE_CHECKING:
+    from rareswitch.policy import Key
+    from rareswitch.store import Deployment
+
+#: A longer text that no variable is called by is taken for a key.
 _LONGEST_NAME = 31
 
 
@@ -20,8 +23,10 @@ def add_key(parser: argparse.ArgumentParser, purpose: str) -> None:
     group.add_argument("--key", metavar="NAME", help="the same key in an environment variable of this name")
 
 
-def given_key(options: argparse.Namespace) -> Key | None:
+def given_key(options: argparse.Namespace) -> "Key | None":
     """The key that was given, if one was."""
+    from rareswitch.policy import key_from_text, load_key
+
     if options.key_file is not None:
         return load_key(options.key_file)
     if options.key is None:
@@ -41,8 +46,10 @@ def given_key(options: argparse.Namespace) -> Key | None:
     )
 
 
-def loaded(folder: str, key: Key | None) -> Deployment:
-    """A deployment to look at; it is said where signatures were not looked at."""
+def loaded(folder: str, key: "Key | None") -> "Deployment":
+    """A deployment to look at; where its signatures were not, that is said."""
+    from rareswitch.store import Deployment
+
     deployment = Deployment.load(folder, key=key)
     if deployment.signature == "unchecked":
         print(
