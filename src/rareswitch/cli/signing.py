@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rareswitch.policy import Key
     from rareswitch.store import Deployment
 
-#: Longer names are rather keys.
+#: A longer text that no variable is called by is taken for a key.
 _LONGEST_NAME = 31
 
 
@@ -47,7 +47,7 @@ def given_key(options: argparse.Namespace) -> "Key | None":
 
 
 def loaded(folder: str, key: "Key | None") -> "Deployment":
-    """A deployment to look at; it is said where signatures were not looked at."""
+    """A deployment to look at; where its signatures were not, that is said."""
     from rareswitch.store import Deployment
 
     deployment = Deployment.load(folder, key=key)
