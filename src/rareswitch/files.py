@@ -26,7 +26,7 @@ from rareswitch.validation import FloatArray
 _KEY = "rareswitch"
 _LARGEST = 1 << 30
 #: Of plain data in one file. Parsed, each takes up to 200 bytes, however short it is written.
-_MOST_VALUES = 1 << 17
+_MOST_VALUES = 1 << 16
 _MOST_AXES = 8
 #: What folders are called in which files are written before they have their names.
 _PREFIX, _SUFFIX = ".rareswitch-", ".tmp"

@@ -9,8 +9,7 @@ from rareswitch.contexts import ContextSets
 from rareswitch.errors import ShapeError
 from rareswitch.linalg import inverse_root
 from rareswitch.policy.kernels import widest
-from rareswitch.policy.sampler import parameters
-from rareswitch.validation import FloatArray, finite_array, number, vector
+from rareswitch.validation import FloatArray, finite_array, number, parameters, vector
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

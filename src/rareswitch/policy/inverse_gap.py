@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from rareswitch.policy.kernels import inverse_gaps
-from rareswitch.policy.sampler import LARGEST, FittedSampler, parameters
-from rareswitch.validation import FloatArray, Sets, number, vector
+from rareswitch.policy.sampler import FittedSampler
+from rareswitch.validation import LARGEST_PARAMETER, FloatArray, Sets, number, parameters, vector
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -23,7 +23,7 @@ class InverseGap(FittedSampler):
 
     def __post_init__(self) -> None:
         estimate = vector("estimate", parameters("estimate", self.estimate))
-        vars(self).update(estimate=estimate, gamma=number("gamma", self.gamma, low=0.0, high=LARGEST))
+        vars(self).update(estimate=estimate, gamma=number("gamma", self.gamma, low=0.0, high=LARGEST_PARAMETER))
 
     def fill(self, sets: Sets, probabilities: FloatArray) -> None:
         inverse_gaps(sets.contexts, sets.alive, self.estimate, self.gamma, probabilities)

@@ -7,8 +7,8 @@ import numpy as np
 
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.policy.kernels import layered_arms
-from rareswitch.policy.sampler import FittedSampler, parameters
-from rareswitch.validation import FloatArray, IntArray, Sets, number, read_only, sets_of, vector
+from rareswitch.policy.sampler import FittedSampler
+from rareswitch.validation import FloatArray, IntArray, Sets, number, parameters, read_only, sets_of, vector
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from rareswitch.errors import ShapeError
 from rareswitch.policy.kernels import best_of_draws
-from rareswitch.policy.sampler import FittedSampler, parameters
-from rareswitch.validation import FloatArray, Sets
+from rareswitch.policy.sampler import FittedSampler
+from rareswitch.validation import FloatArray, Sets, parameters
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

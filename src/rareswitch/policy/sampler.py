@@ -6,23 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rareswitch.errors import ParameterError
-from rareswitch.validation import FloatArray, Sets, finite_array, frozen, sets_of
-
-#: Of the numbers of a policy: products of two of them, and of one with features, are far from overflowing.
-LARGEST = 1e150
-
-
-def parameters(name: str, value: Any) -> FloatArray:
-    """An array of numbers that a policy computes with, read-only."""
-    array = finite_array(name, value)
-    largest = max(array.max(initial=0.0), -array.min(initial=0.0))
-    if largest > LARGEST:
-        raise ParameterError(
-            f"{name} must lie between -{LARGEST:g} and {LARGEST:g}, so that a policy can compute with them; got "
-            f"{largest:g}. Rescale the rewards."
-        )
-    return frozen(array)
+from rareswitch.validation import FloatArray, Sets, sets_of
 
 
 class FittedSampler(ABC):
