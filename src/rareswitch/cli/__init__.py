@@ -11,6 +11,7 @@ from typing import TextIO
 from numba.core import event
 
 from rareswitch.cli import agents, begin, contest, demo, design, learners, play, simulate, tradeoff, update, verify
+from rareswitch.cli import recommend as advice
 from rareswitch.errors import CertificateError, CertificateWarning, RareswitchError
 from rareswitch.version import __version__
 
@@ -24,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"rareswitch {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (demo, learners, simulate, agents, tradeoff, contest, begin, play, update, verify, design):
+    for command in (demo, learners, advice, simulate, agents, tradeoff, contest, begin, play, update, verify, design):
         command.add_parser(commands)
     options = parser.parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):

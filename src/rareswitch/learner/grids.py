@@ -210,7 +210,7 @@ def growing_grid(horizon: int, updates: int) -> StaticGrid:
     (9, 102, 1000)
     """
     _check(horizon, updates)
-    low, high = 1.0, float(horizon)
+    low, high = 1.0, horizon ** (1.0 / updates) * (1.0 + 1e-9)  # q^M alone is at most T
     for _ in range(200):  # bisection, to the last bit
         ratio = (low + high) / 2.0
         low, high = (ratio, high) if sum(ratio**i for i in range(1, updates + 1)) < horizon else (low, ratio)

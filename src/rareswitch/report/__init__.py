@@ -7,6 +7,7 @@ from rareswitch.report.design_plot import draw_design, draw_exploration
 from rareswitch.report.design_table import design_data, design_text
 from rareswitch.report.exploration import Exploration, exploration_table, explore
 from rareswitch.report.figures import check_target, figure, save
+from rareswitch.report.recommendation_text import recommendation_text
 from rareswitch.report.resampling import Ratio, regret_ratio
 from rareswitch.report.run_plot import draw_runs
 from rareswitch.report.run_table import run_table
@@ -26,4 +27,13 @@ __all__ = [
 ]
 __all__ += ["contest_text", "design_data", "design_text", "draw_design", "draw_exploration", "draw_runs"]
 __all__ += ["draw_standings", "draw_tradeoff", "draw_world", "exploration_table", "explore", "figure", "judge"]
-__all__ += ["meetings_table", "regret_ratio", "run_table", "save", "table", "tradeoff_table", "update_table"]
+__all__ += [
+    "meetings_table",
+    "recommendation_text",
+    "regret_ratio",
+    "run_table",
+    "save",
+    "table",
+    "tradeoff_table",
+    "update_table",
+]

@@ -126,3 +126,10 @@ def test_a_growing_grid_follows_what_came() -> None:
     assert GrowingGrid(first=40, updates=2).begin() == (40, 60)
     assert GrowingGrid(first=40, updates=2).ahead((60,), batch=3, start=120, width=1.0) == ()
     assert GrowingGrid(first=40, factor=1.0001).ahead((), batch=2, start=1, width=1.0) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(("horizon", "updates"), [(10**5, 70), (10**12, 28), (10**12, 40)])
+def test_growing_batches_of_any_number_add_up(horizon: int, updates: int) -> None:
+    """The powers of q are tried below T^(1/M), where they cannot overflow."""
+    ends = growing_grid(horizon, updates).ends
+    assert (len(ends), ends[-1]) == (updates, horizon)
