@@ -17,6 +17,7 @@ class Entry(NamedTuple):
 COMMANDS = {
     "demo": Entry("demo", "show what rareswitch does, on built-in defaults"),
     "learners": Entry("learners", "list the learners, their adaptivity and their regret bounds"),
+    "recommend": Entry("recommend", "which learner to take, how many policies it needs, and what is proved"),
     "simulate": Entry("simulate", "run one learner in a simulated world"),
     "compare": Entry("simulate", "run several learners in simulated worlds"),
     "agents": Entry("agents", "one learner with many agents, in a simulated world"),

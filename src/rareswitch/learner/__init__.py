@@ -4,6 +4,7 @@ from rareswitch.learner.base_elimination import BaSE
 from rareswitch.learner.batch_linucb import BatchLinUCB
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified
 from rareswitch.learner.batch_linucb_kw import BatchLinUCBKW
+from rareswitch.learner.bounds import CONTEXTS, Contexts
 from rareswitch.learner.budget import budgeted
 from rareswitch.learner.catalogue import LEARNERS, find_learner, make_learner, takes
 from rareswitch.learner.certificate import certified_cost
@@ -52,9 +53,9 @@ from rareswitch.learner.suplinrel import SupLinRel
 from rareswitch.learner.suplinucb import SupLinUCB
 from rareswitch.learner.thompson import PosteriorSampling, StaleThompsonSampling, ThompsonSampling
 
-__all__ = ["LEARNERS", "OFUL", "AdaptiveGrid", "Ahead", "BaSE", "Batch", "BatchLinUCB", "BatchLinUCBDG"]
+__all__ = ["CONTEXTS", "LEARNERS", "OFUL", "AdaptiveGrid", "Ahead", "BaSE", "Batch", "BatchLinUCB", "BatchLinUCBDG"]
 __all__ += ["BatchLinUCBDGCertified", "BatchLinUCBKW", "CertifiedMixture", "Clock", "CommunicationRound"]
-__all__ += ["CoreLearning", "Designer", "DeterminantGrowth", "EveryLesson", "EveryStep", "Falcon"]
+__all__ += ["Contexts", "CoreLearning", "Designer", "DeterminantGrowth", "EveryLesson", "EveryStep", "Falcon"]
 __all__ += ["FixedSetElimination", "Foresight", "Grid", "GrowingGrid", "LayerModels", "Layers", "Learner", "LinUCB"]
 __all__ += ["Optimism", "Posterior", "PosteriorSampling", "PureExploitation", "RarelySwitchSupLinUCB"]
 __all__ += ["Recommendation", "Report", "Rows", "Sample", "Share", "StaleLinUCB", "StaleThompsonSampling", "State"]

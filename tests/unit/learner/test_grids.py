@@ -141,3 +141,10 @@ def test_grids_of_a_number_are_made_at_once() -> None:
             grid(10**18, 10**9)
     for updates in (100, 2000):
         assert growing_grid(10_000, updates).updates == updates
+
+
+@pytest.mark.parametrize(("horizon", "updates"), [(10**5, 70), (10**12, 28), (10**12, 40)])
+def test_growing_batches_of_any_number_add_up(horizon: int, updates: int) -> None:
+    """The powers of q are tried below T^(1/M), where they cannot overflow."""
+    ends = growing_grid(horizon, updates).ends
+    assert (len(ends), ends[-1]) == (updates, horizon)
