@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rareswitch.confidence import SelfNormalized
+from rareswitch.confidence import LEAST_DELTA, SelfNormalized
 from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal, Sampler
 from rareswitch.errors import BatchError, ParameterError
@@ -16,7 +16,7 @@ from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.planning import TRUTHS, plan
 from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.rule import Ended, Made, Rule
-from rareswitch.learner.settings import count, flag, real, setting
+from rareswitch.learner.settings import count, flag, policies, real, setting
 from rareswitch.learner.statistics import OneModel
 from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
@@ -61,13 +61,13 @@ class Foresight(Learner):
     """
 
     updates: int | None = setting(
-        None, "policies, the first included; 8, or any number for an unknown horizon", count()
+        None, "policies, the first included; 8, or any number for an unknown horizon", policies
     )
     intercept: bool = setting(False, "whether rewards have a level besides xᵀθ, as ratings and clicks have", flag)
     floor: float = setting(
         0.0003, "share of decisions that explore by design; a tenth of it in the last batch", real(0.0, 1.0)
     )
-    delta: float = setting(0.05, "failure probability of the intervals behind the floor", real(0.0, 1.0, open_low=True))
+    delta: float = setting(0.05, "failure probability of the intervals behind the floor", real(LEAST_DELTA, 1.0))
     seed: int = setting(0, "keys the draws", count(low=0))
     grid: Any = setting(None, "where batches end; by default geometric from 4d to T", as_grid)
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from rareswitch.learner.grids import loglog_batches
-from rareswitch.validation import whole
+from rareswitch.validation import count_of, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +33,7 @@ def recommend(*, dim: int, arms: int, horizon: int, updates: int = 8) -> Recomme
     >>> recommend(dim=20, arms=50, horizon=100_000).proven
     'batch-linucb-dg-certified'
     """
-    whole("dim", dim)
-    whole("arms", arms)
-    whole("horizon", horizon, low=2)
+    dim, arms, horizon = count_of("dim", dim), count_of("arms", arms), count_of("horizon", horizon, low=2)
     updates = min(whole("updates", updates), horizon)
     growth = {
         "batch-linucb": math.sqrt(dim * arms),
