@@ -206,14 +206,14 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = None) -> in
     return found
 
 
-def count_of(name: str, value: Any, *, low: int = 1) -> int:
-    """A whole number of at least ``low`` that something can be counted to.
+def count_of(name: str, value: Any, *, low: int = 1, high: int = _LARGEST) -> int:
+    """A whole number of at least ``low`` that something can be counted to; a bound ``high`` is told where it is met.
 
     >>> count_of("horizon", 1e4)
     10000
     """
     found = whole(name, value, low=low)
-    return found if found <= _LARGEST else whole(name, found, low=low, high=_LARGEST)
+    return found if found <= high else whole(name, found, low=low, high=high)
 
 
 def set_size(dim: Any, arms: Any, *, low: int = 1) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 from rareswitch.cli.settings import count_option
 from rareswitch.report import save
-from rareswitch.validation import whole
+from rareswitch.validation import count_of, whole
 
+#: The most runs of each kind that a command lines up.
+MOST_SEEDS = 1_000_000
 Command = Callable[[argparse.Namespace], int]
 #: How shared options are read, and what is said about them where a command says nothing else.
 USUAL: dict[str, dict[str, Any]] = {
@@ -64,8 +66,9 @@ def of_runs(options: argparse.Namespace) -> dict[str, Any]:
     """Seeds, file and bar for the runs of a command, whose number and lengths are checked."""
     for horizon in options.horizons if "horizons" in options else [options.horizon]:
         whole("horizon", horizon, low=2)
-    last = options.first_seed + whole("seeds", options.seeds)
-    return {"seeds": range(options.first_seed, last), "path": options.out, "quiet": options.quiet}
+    first = whole("first_seed", options.first_seed, low=0)
+    last = first + count_of("seeds", options.seeds, high=MOST_SEEDS)
+    return {"seeds": range(first, last), "path": options.out, "quiet": options.quiet}
 
 
 def print_json(data: Any) -> None:

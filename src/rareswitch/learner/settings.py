@@ -10,15 +10,15 @@ from rareswitch.design import GOptimal
 from rareswitch.errors import ParameterError
 from rareswitch.learner.designers import CertifiedMixture, CoreLearning
 from rareswitch.learner.grids import AdaptiveGrid, StaticGrid
-from rareswitch.validation import count_of, number, whole
+from rareswitch.validation import count_of, number
 
 #: Takes a setting's name and value; the value in canonical form, or an error that names both.
 Check = Callable[[str, Any], Any]
 T = TypeVar("T")
 #: The most features: the sums of a learner hold d × d numbers, which no file of 1 GiB would keep beyond.
 MOST_FEATURES = 10_000
-#: The most policies that are planned for one by one.
-MOST_POLICIES = 100_000
+#: The most policies that are planned for, and the most parameters that a policy holds.
+MANY = 100_000
 #: What settings may be besides numbers, texts and None.
 KINDS = {kind.__name__: kind for kind in (GOptimal, CoreLearning, CertifiedMixture, StaticGrid, AdaptiveGrid)}
 
@@ -34,13 +34,13 @@ def setting(default: T, text: str, check: Check | None = None) -> T:
     return found
 
 
-def count(low: int = 1) -> Check:
+def count(low: int = 1, **most: int) -> Check:
     """A whole number, also as 1e4.
 
     >>> count()("horizon", 1e4)
     10000
     """
-    return lambda name, value: count_of(name, value, low=low)
+    return lambda name, value: count_of(name, value, low=low, **most)
 
 
 def features(name: str, value: Any) -> int:
@@ -52,11 +52,6 @@ def features(name: str, value: Any) -> int:
             "features: hash them, or project them on fewer dimensions."
         )
     return found
-
-
-def policies(name: str, value: Any) -> int:
-    """A number of policies that can be planned for."""
-    return whole(name, value, high=MOST_POLICIES)
 
 
 def real(low: float = 0.0, high: float = float("inf"), *, open_low: bool = False) -> Check:

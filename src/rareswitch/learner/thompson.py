@@ -7,11 +7,12 @@ from rareswitch.learner.interval_learner import IntervalLearner
 from rareswitch.learner.learner import Parts
 from rareswitch.learner.linucb import StaleLearner
 from rareswitch.learner.rule import Made, OneModelRule
-from rareswitch.learner.settings import count, real, setting
+from rareswitch.learner.settings import MANY, count, real, setting
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import Policy, PosteriorDraws
 from rareswitch.rng import normals
 from rareswitch.stats import Stats
+from rareswitch.validation import LARGEST_SCALE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +43,11 @@ class ThompsonSampling(IntervalLearner):
     """
 
     scale: float = setting(
-        1.0, "multiple of the posterior's spread; 1 is the Bayesian one for the prior N(0, norm²·I)", real()
+        1.0,
+        "multiple of the posterior's spread; 1 is the Bayesian one for the prior N(0, norm²·I)",
+        real(0.0, LARGEST_SCALE),
     )
-    draws: int = setting(1, "parameters that a policy holds", count())
+    draws: int = setting(1, "parameters that a policy holds", count(high=MANY))
     seed: int = setting(0, "keys the draws", count(low=0))
 
     name: ClassVar[str] = "thompson"
@@ -64,7 +67,7 @@ class StaleThompsonSampling(StaleLearner, ThompsonSampling):
     (128, 3)
     """
 
-    draws: int = setting(128, "parameters that a policy holds", count())
+    draws: int = setting(128, "parameters that a policy holds", count(high=MANY))
 
     name: ClassVar[str] = "stale-thompson"
     text: ClassVar[str] = "Thompson sampling on a grid, by frozen posterior draws"

@@ -197,6 +197,8 @@ def summary_file(batch: int) -> str:
 def check_fresh(folder: str | Path) -> None:
     """Refuse a place where a deployment cannot be written."""
     folder = Path(folder)
+    if folder.is_dir() and folder.samefile(Path.cwd()):
+        raise FileFormatError(f"{folder}: the folder you are in; a deployment is a folder of its own. Name one in it.")
     if folder.is_dir() and not any(folder.iterdir()):
         return
     if folder.exists():

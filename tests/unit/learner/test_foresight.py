@@ -203,7 +203,7 @@ def test_any_horizon_and_any_number_of_updates(horizon: int, updates: int) -> No
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"updates": 0}, "updates must be between 1 and"),
+        ({"updates": 0}, "updates must be at least 1"),
         ({"floor": 1.5}, "floor must be"),
         ({"delta": 0.0}, "delta must be"),
         ({"dim": 0}, "dim must be"),
