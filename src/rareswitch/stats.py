@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lanes import WIDTH, add_products, compiled, lane_zeros
@@ -82,6 +81,8 @@ class Stats:
         """Ridge regression θ̂ = (ridge·I + Σ xxᵀ)⁻¹ Σ r·x, shape (dim,)."""
         if not number("ridge", ridge, low=0.0) > 0.0:
             raise ParameterError(f"ridge must be positive, so that the estimate exists for any data; got {ridge}.")
+        from scipy.linalg import cho_factor, cho_solve  # half as long to import as all else together
+
         factor = cho_factor(self.gram + ridge * np.eye(self.dim))
         return np.asarray(cho_solve(factor, self.moment))
 

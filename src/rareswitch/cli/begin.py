@@ -1,12 +1,13 @@
 """``rareswitch begin``: the first policy of a deployment."""
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rareswitch.cli.options import add_command, add_options
 from rareswitch.cli.settings import add_settings, given_settings
-from rareswitch.learner import find_learner
-from rareswitch.store import Deployment
+
+if TYPE_CHECKING:
+    from rareswitch.store import Deployment
 
 
 def add_parser(commands: Any) -> None:
@@ -15,7 +16,6 @@ def add_parser(commands: Any) -> None:
         commands,
         "begin",
         run,
-        help="begin a deployment: a folder with the first policy, for logs to be learned from",
         description=(
             "Make the first frozen policy and write it to a folder, from which servers take it and `rareswitch update` "
             "goes on. Learners that change at every step or by growth cannot be deployed."
@@ -28,6 +28,9 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the folder and say what its policy is for."""
+    from rareswitch.learner import find_learner
+    from rareswitch.store import Deployment
+
     find_learner(options.learner)
     deployment = Deployment.begin(options.learner, **given_settings(options, [options.learner]))
     deployment.save(options.out)
@@ -35,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def described(deployment: Deployment) -> str:
+def described(deployment: "Deployment") -> str:
     """Which policy is current, what it is to do, and what is known of the regret where batches were not as planned."""
     state = deployment.state
     if state.done:

@@ -27,9 +27,8 @@ from rareswitch.sim import ENTRANTS, HORIZONS, SEEDS, SUITE, choose_entrants, co
 def add_parser(commands: Any) -> None:
     """Add the command and its options."""
     entrants = listing("entries and their kinds", {label: entrant.kind for label, entrant in ENTRANTS.items()}, 28)
-    text = "every learner in a fixed suite of worlds, against the best fully adaptive one"
     worlds = f"worlds:\n  {', '.join(SUITE)}"
-    parser = add_command(commands, "contest", run, help=text, epilog=f"{entrants}\n\n{worlds}")
+    parser = add_command(commands, "contest", run, epilog=f"{entrants}\n\n{worlds}")
     parser.description = (
         "Run a fixed suite of worlds and learners. Each entry is compared with the yardstick: the single fully "
         "adaptive\nentry with the smallest geometric mean of regret + 10 over the worlds."

@@ -28,7 +28,7 @@ from rareswitch.validation import whole
 
 def add_parser(commands: Any) -> None:
     """Add the command and its options."""
-    parser = add_command(commands, "design", run, help="certified optimal designs of context sets")
+    parser = add_command(commands, "design", run)
     parser.description = (
         "Weights on the arms of each context set such that no arm's leverage exceeds (1 + tol) times the rank of "
         "the set, with the certificate. With --distributional, one sampling policy for all sets, judged on others."

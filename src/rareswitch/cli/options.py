@@ -5,9 +5,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rareswitch.cli.commands import COMMANDS
 from rareswitch.cli.settings import count_option
-from rareswitch.report import save
-from rareswitch.validation import count_of, whole
 
 #: The most runs of each kind that a command lines up.
 MOST_SEEDS = 1_000_000
@@ -40,7 +39,7 @@ USUAL: dict[str, dict[str, Any]] = {
 def add_command(commands: Any, name: str, run: Command, **texts: str) -> argparse.ArgumentParser:
     """A parser for a command; where it lists something at its end, lines are shown as they are."""
     kind = argparse.RawDescriptionHelpFormatter if "epilog" in texts else argparse.HelpFormatter
-    parser: argparse.ArgumentParser = commands.add_parser(name, formatter_class=kind, **texts)
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=COMMANDS[name].help, formatter_class=kind, **texts)
     parser.set_defaults(run=run)
     return parser
 
@@ -64,6 +63,8 @@ def listing(title: str, texts: Mapping[str, str], width: int = 26) -> str:
 
 def of_runs(options: argparse.Namespace) -> dict[str, Any]:
     """Seeds, file and bar for the runs of a command, whose number and lengths are checked."""
+    from rareswitch.validation import count_of, whole
+
     for horizon in options.horizons if "horizons" in options else [options.horizon]:
         whole("horizon", horizon, low=2)
     first = whole("first_seed", options.first_seed, low=0)
@@ -78,6 +79,8 @@ def print_json(data: Any) -> None:
 
 def save_picture(made: Any, options: argparse.Namespace, gap: str = "\n") -> None:
     """Write the picture and, where text is printed, say so."""
+    from rareswitch.report import save
+
     save(made, options.plot)
     if not getattr(options, "json", False):
         print(f"{gap}picture written to {options.plot}")

@@ -5,19 +5,18 @@ import os
 from typing import Any
 
 from rareswitch.cli.begin import described
+from rareswitch.cli.options import add_command
 from rareswitch.cli.settings import count_option
-from rareswitch.env import make_world
-from rareswitch.sim import Progress, play
-from rareswitch.store import Deployment
 
 ARMS = 20
 
 
 def add_parser(commands: Any) -> None:
     """Add the command and its options."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "play",
-        help="let a deployed policy make its decisions in a simulated world, and write the log",
+        run,
         description=(
             "Let the current policy of a deployment make the decisions of its batch in a simulated world, and write "
             "them as parts of a log, as your servers would."
@@ -34,11 +33,14 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--out", required=True, metavar="FOLDER", help="for the parts; made if it is not there")
     parser.add_argument("--again", action="store_true", help="replace parts of this batch that are there")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the log and say how to go on."""
+    from rareswitch.env import make_world
+    from rareswitch.sim import Progress, play
+    from rareswitch.store import Deployment
+
     deployment = Deployment.load(options.policy)
     learner, state = deployment.learner, deployment.state
     arms = (learner.arms or ARMS) if options.arms is None else options.arms

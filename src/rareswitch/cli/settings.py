@@ -1,13 +1,14 @@
-"""Options that learners' settings make: names, types, defaults and texts are those of their classes."""
+"""Options that learners' settings make: names, types, defaults and texts are those of their classes.
+
+The classes are imported where they are asked: many commands read their options by this without them.
+"""
 
 import argparse
 from collections.abc import Iterable
 from typing import Any, get_args
 
 from rareswitch.cli.arguments import option_name
-from rareswitch.confidence import ConfidenceMode
 from rareswitch.errors import ParameterError
-from rareswitch.learner import LEARNERS, settings_of, takes
 
 #: Settings that are objects; commands have options of their own for them, or none.
 SPECIAL = {"g_optimal", "designer"}
@@ -15,6 +16,8 @@ SPECIAL = {"g_optimal", "designer"}
 
 def add_settings(parser: argparse.ArgumentParser, *, without: Iterable[str] = ()) -> None:
     """Add an option for every setting that some learner takes, but for those that the command sets itself."""
+    from rareswitch.learner import LEARNERS, settings_of, takes
+
     group = parser.add_argument_group("settings of learners, which have their own defaults")
     seen = SPECIAL | set(without)
     added: list[str] = []
@@ -50,6 +53,8 @@ def given_settings(options: argparse.Namespace, names: Iterable[str]) -> dict[st
 
 def check_heeded(option: str, setting: str, names: list[str]) -> None:
     """Refuse an option for a setting that none of these learners takes."""
+    from rareswitch.learner import LEARNERS, takes
+
     if not any(setting in takes(name) for name in names):
         takers = ", ".join(name for name in LEARNERS if setting in takes(name))
         raise ParameterError(f"{option} means nothing to {', '.join(names)}; it is for {takers}.")
@@ -57,6 +62,8 @@ def check_heeded(option: str, setting: str, names: list[str]) -> None:
 
 def settings_for(name: str, given: dict[str, Any]) -> dict[str, Any]:
     """Those of the given settings that the learner of that name takes."""
+    from rareswitch.learner import takes
+
     return {key: value for key, value in given.items() if key in takes(name)}
 
 
@@ -81,6 +88,8 @@ def confidence_option(text: str) -> Any:
 
 def _kind(annotation: Any) -> dict[str, Any]:
     """How the option of a setting of this type is read."""
+    from rareswitch.confidence import ConfidenceMode
+
     kinds = {annotation, *get_args(annotation)}
     if bool in kinds:
         return {"action": "store_true"}

@@ -7,6 +7,8 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+from rareswitch.cli import INTERRUPTED
+from rareswitch.cli.commands import COMMANDS
 from rareswitch.cli.options import add_command, add_options, listing, of_runs, print_json, save_picture
 from rareswitch.cli.options import add_engine as add_engine
 from rareswitch.cli.settings import add_settings, check_heeded, given_settings, settings_for
@@ -19,7 +21,6 @@ from rareswitch.report import check_target, draw_runs, run_table
 from rareswitch.sim import Contest, LearnerFactory, Sweep, WorldFactory, check_length, learner_for, sweep
 from rareswitch.validation import whole
 
-INTERRUPTED = 130
 #: What ``compare`` runs if no learner is named.
 SHOWN = [
     *("foresight", "batch-linucb-kw", "batch-linucb-dg-certified", "rarely-switch-suplinucb"),
@@ -33,9 +34,8 @@ def add_parser(commands: Any) -> None:
     """Add the two commands and their options."""
     learners = listing("learners", {name: entry.text for name, entry in LEARNERS.items()})
     worlds = listing("worlds", {name: text for name, (text, _) in WORLDS.items()})
-    both = {"simulate": "run one learner in a simulated world", "compare": "run several learners in simulated worlds"}
-    for name, text in both.items():
-        texts = {"help": text, "description": f"{text.capitalize()}.", "epilog": f"{learners}\n\n{worlds}"}
+    for name in ("simulate", "compare"):
+        texts = {"description": f"{COMMANDS[name].help.capitalize()}.", "epilog": f"{learners}\n\n{worlds}"}
         parser = add_command(commands, name, run, **texts)
         if name == "compare":
             few = {"default": SHOWN, "help": "which ones, or 'all' (default: a few)"}

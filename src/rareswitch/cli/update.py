@@ -3,23 +3,22 @@
 import argparse
 import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rareswitch.cli.begin import described
-from rareswitch.cli.options import add_engine
+from rareswitch.cli.options import add_command, add_engine
 from rareswitch.cli.settings import count_option
-from rareswitch.engine import make_engine
-from rareswitch.log import Update, find_parts, update
-from rareswitch.report import update_table
-from rareswitch.sim import Progress
-from rareswitch.store import Deployment, check_fresh
+
+if TYPE_CHECKING:
+    from rareswitch.log import Update
 
 
 def add_parser(commands: Any) -> None:
     """Add the command and its options."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "update",
-        help="learn the next policy of a deployment from the log of the current one",
+        run,
         description=(
             "Read a log in Parquet, part by part, learn from it, and write the deployment with the next frozen policy "
             "to a fresh folder. The batch ends with as many decisions as came. What is not used is counted and said; "
@@ -49,11 +48,16 @@ def add_parser(commands: Any) -> None:
     add_engine(parser)
     parser.add_argument("--json", action="store_true", help="print an object in place of the table")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Learn, write the folder, report."""
+    from rareswitch.engine import make_engine
+    from rareswitch.log import find_parts, update
+    from rareswitch.report import update_table
+    from rareswitch.sim import Progress
+    from rareswitch.store import Deployment, check_fresh
+
     check_fresh(options.out)
     deployment = Deployment.load(options.policy)
     files = find_parts(options.log)
@@ -93,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _remarks(done: Update) -> str:
+def _remarks(done: "Update") -> str:
     """What else should be known of an update."""
     report = done.report
     lines = [
