@@ -16,7 +16,7 @@ from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.planning import TRUTHS, plan
 from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.rule import Ended, Made, Rule
-from rareswitch.learner.settings import MANY, count, flag, real, setting
+from rareswitch.learner.settings import count, flag, real, setting
 from rareswitch.learner.statistics import OneModel
 from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
@@ -61,7 +61,7 @@ class Foresight(Learner):
     """
 
     updates: int | None = setting(
-        None, "policies, the first included; 8, or any number for an unknown horizon", count(high=MANY)
+        None, "policies, the first included; 8, or any number for an unknown horizon", count()
     )
     intercept: bool = setting(False, "whether rewards have a level besides xᵀθ, as ratings and clicks have", flag)
     floor: float = setting(

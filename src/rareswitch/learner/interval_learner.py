@@ -16,7 +16,7 @@ from rareswitch.learner.clocks import Clock, EveryStep
 from rareswitch.learner.grids import Grid, as_grid, paper_grid
 from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.rule import OneModelRule
-from rareswitch.learner.settings import MANY, about, count, real, setting
+from rareswitch.learner.settings import about, count, real, setting
 from rareswitch.learner.statistics import OneModel
 from rareswitch.validation import LARGEST_SCALE, number
 
@@ -71,9 +71,7 @@ class IntervalLearner(Learner):
 class GridLearner(IntervalLearner):
     """One that learns at the ends of batches."""
 
-    updates: int | None = setting(
-        None, "policies, one a batch; the algorithm's own number by default", count(high=MANY)
-    )
+    updates: int | None = setting(None, "policies, one a batch; the algorithm's own number by default", count())
     grid: Any = setting(None, "where batches end, as a list or a grid; the algorithm's own by default", as_grid)
 
     def schedule(self) -> Grid:

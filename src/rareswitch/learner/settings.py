@@ -17,8 +17,6 @@ Check = Callable[[str, Any], Any]
 T = TypeVar("T")
 #: The most features: the sums of a learner hold d × d numbers, which no file of 1 GiB would keep beyond.
 MOST_FEATURES = 10_000
-#: The most policies that are planned for, and the most parameters that a policy holds.
-MANY = 100_000
 #: What settings may be besides numbers, texts and None.
 KINDS = {kind.__name__: kind for kind in (GOptimal, CoreLearning, CertifiedMixture, StaticGrid, AdaptiveGrid)}
 

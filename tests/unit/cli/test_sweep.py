@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from rareswitch.cli import main
+from rareswitch.context_files import SUFFIXES
 from rareswitch.learner import LEARNERS, takes
 
 RUN = ["--horizon", "48", "--dim", "2", "--arms", "3"]
@@ -214,4 +215,41 @@ def test_every_input_of_every_command(
             refused = status == 2 and line.startswith(("rareswitch: error: ", form)) and any(w in line for w in named)
             if not refused and not (taken and status == 0):
                 wrong.append((f"{option}={kind}", status, line[:300]))
+    assert not wrong
+
+
+#: What stands for a file of that suffix, as an argument of a command.
+FORMS = [
+    *(("design", [], suffix) for suffix in SUFFIXES),
+    *(("simulate", [*COMMANDS["simulate"], "--env"], suffix) for suffix in SUFFIXES),
+    ("simulate", [*COMMANDS["simulate"], "--out"], ".parquet"),
+    ("update", ["--policy", "DEPLOYMENT", "--out", "fresh", "--log"], ".parquet"),
+]
+
+
+@pytest.mark.parametrize("kind", FILES[:6])
+def test_files_that_are_something_else(
+    kind: str,
+    made: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wrong = []
+    for k, (command, arguments, suffix) in enumerate(FORMS):
+        path = tmp_path / f"{k}{suffix}"
+        whole = {".npy": b"\x93NUMPY\x01\x00" * 2, ".npz": b"PK\x03\x04" * 2, ".csv": b"set,x\n0,1,2,3"}
+        damage(path, kind, whole.get(suffix, Path(made["LOG"]).read_bytes()))
+        status, line = called(capsys, command, *(made.get(word, word) for word in arguments), str(path))
+        if status != 2 or not line.startswith(f"rareswitch: error: {path}"):
+            wrong.append((command, path.name, status, line[:300]))
+    for name in sorted(os.listdir(made["DEPLOYMENT"])):
+        folder = tmp_path / f"in {name}"
+        shutil.copytree(made["DEPLOYMENT"], folder)
+        damage(folder / name, kind, (folder / name).read_bytes())
+        for command, arguments in (("verify", []), ("play", ["--out", "fresh", "--policy"])):
+            status, line = called(capsys, command, *arguments, str(folder))
+            if status != 2 or not line.startswith(f"rareswitch: error: {folder}"):
+                wrong.append((command, name, status, line[:300]))
     assert not wrong
