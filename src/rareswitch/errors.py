@@ -30,7 +30,12 @@ class ContextNormError(InputError):
 
 
 class ParameterError(InputError):
-    """A scalar parameter is out of range."""
+    """A scalar parameter is out of range. Where it is about one, its message begins with the parameter's name."""
+
+    @property
+    def parameter(self) -> str:
+        """The first word of the message: what the caller knows the value by, as commands do by an option."""
+        return str(self).partition(" ")[0].rstrip(",:")
 
 
 class UnsuitableError(InputError):

@@ -78,9 +78,9 @@ def stream_key(seed: int, stream: str) -> tuple[np.uint64, np.uint64]:
 
 def _numbers(fill: Callable[..., Any], seed: int, stream: str, first: int, count: int, width: int) -> FloatArray:
     whole("seed", seed, low=0)
-    whole("first", first, low=0)
     whole("width", width)
     numbers = np.empty(whole("count", count, low=0) * width)
+    whole("first", first, low=0, high=((1 << 63) - len(numbers)) // width)  # they are counted by 63 bits
     fill(*_key(seed, stream), first * width, numbers)
     return numbers.reshape(count, width)
 

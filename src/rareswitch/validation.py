@@ -21,6 +21,10 @@ IntArray = NDArray[np.int64]
 _LARGEST = (1 << 63) - 1
 #: Of the numbers of a policy.
 LARGEST_PARAMETER = 1e150
+#: The largest σ, norm or width: squares of it, summed over any run, stay finite.
+LARGEST_SCALE = 1e100
+#: The most numbers in a context set that is made up: some sets, and what is computed of them, are a few GiB.
+_MOST_NUMBERS = 1 << 24
 _FLOAT = np.dtype(np.float64)
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -83,7 +87,10 @@ def context_sets(contexts: Any, alive: Any = None) -> Sets:
     array = read_only(array)
     if alive is None:
         return Sets(array, _alive(arms) if n == 1 else read_only(np.ones((n, arms), dtype=np.bool_)), single)
-    mask = np.asarray(alive)
+    try:
+        mask = np.asarray(alive)
+    except ValueError:
+        raise ShapeError("alive must have one flag for each arm; got rows of different lengths.") from None
     if mask.dtype != np.bool_:
         raise ShapeError(f"alive must be an array of booleans; got dtype {mask.dtype}. Convert it with .astype(bool).")
     expected = (arms,) if single else (n, arms)
@@ -208,18 +215,31 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = None) -> in
     found = int(value)
     if found < low or (high is not None and found > high):
         rule = f"at least {low}" if high is None else f"between {low} and {high}"
-        raise ParameterError(f"{name} must be {rule}; got {found if abs(found) < 1 << 99 else 'far more'}.")
+        given = str(found) if abs(found) < 1 << 99 else "far less" if found < 0 else "far more"
+        raise ParameterError(f"{name} must be {rule}; got {given}.")
     return found
 
 
-def count_of(name: str, value: Any, *, low: int = 1) -> int:
-    """A whole number of at least ``low`` that something can be counted to.
+def count_of(name: str, value: Any, *, low: int = 1, high: int = _LARGEST) -> int:
+    """A whole number of at least ``low`` that something can be counted to; a bound ``high`` is told where it is met.
 
     >>> count_of("horizon", 1e4)
     10000
     """
     found = whole(name, value, low=low)
-    return found if found <= _LARGEST else whole(name, found, low=low, high=_LARGEST)
+    return found if found <= high else whole(name, found, low=low, high=high)
+
+
+def set_size(dim: Any, arms: Any, *, low: int = 1) -> None:
+    """Refuse context sets of so many features and arms that they would take all memory, before any is taken.
+
+    >>> set_size(10, 20)
+    """
+    if whole("dim", dim, low=low) * whole("arms", arms, low=low) > _MOST_NUMBERS:
+        raise ParameterError(
+            f"dim and arms must be such that a set has at most {_MOST_NUMBERS} numbers; got {arms} arms of {dim} "
+            "features. Use fewer of one or the other."
+        )
 
 
 def unit_ball(sets: Sets) -> None:

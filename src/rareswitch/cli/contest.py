@@ -62,8 +62,8 @@ def run(options: argparse.Namespace) -> int:
         target = Path(options.markdown)
         if not target.parent.is_dir():
             raise FileFormatError(f"{options.markdown}: cannot be written; there is no folder {target.parent}.")
-        if target.is_dir():
-            raise FileFormatError(f"{options.markdown}: cannot be written; it is a folder. Name a file.")
+        if target.exists() and not target.is_file():
+            raise FileFormatError(f"{options.markdown}: cannot be written; it is no plain file. Name another.")
     if options.data is None and options.envs is None:
         print("rareswitch: movielens is left out; name a folder of its ratings with --data.", file=sys.stderr)
     with make_engine(options.engine) as engine:

@@ -12,7 +12,7 @@ HORIZON, DIM, ARMS, SEEDS, NOISE = 50_000, 10, 20, 3, 0.5
 def add_parser(commands: Any) -> None:
     """Add the command and its options."""
     parser = add_command(commands, "demo", run)
-    add_options(parser, plot={}, horizon={"type": int, "default": HORIZON, "help": argparse.SUPPRESS})
+    add_options(parser, plot={}, horizon={"default": HORIZON, "help": argparse.SUPPRESS})
 
 
 def run(options: argparse.Namespace) -> int:

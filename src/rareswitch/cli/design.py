@@ -45,7 +45,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--threads", type=int, default=1, help="threads that share the sets (default 1)")
     add_options(parser, json="print JSON in place of the table")
     parser.add_argument("--show", type=int, default=5, metavar="N", help="how many sets to print in full (default 5)")
-    add_options(parser, plot={"type": Path})
+    add_options(parser, plot={})
     parser.add_argument("--plot-set", metavar="NAME", help="the set to draw (default: the first)")
     group = parser.add_argument_group("distributional design")
     group.add_argument("--distributional", action="store_true", help="learn one sampling policy for all sets")

@@ -8,6 +8,8 @@ from typing import Any
 from rareswitch.cli.commands import COMMANDS
 from rareswitch.cli.settings import count_option
 
+#: The most runs of each kind that a command lines up.
+MOST_SEEDS = 1_000_000
 Command = Callable[[argparse.Namespace], int]
 #: For commands that compare.
 SEEDS_HELP = (
@@ -66,12 +68,13 @@ def listing(title: str, texts: Mapping[str, str], width: int = 26) -> str:
 
 def of_runs(options: argparse.Namespace) -> dict[str, Any]:
     """Seeds, file and bar for the runs of a command, whose number and lengths are checked."""
-    from rareswitch.validation import whole
+    from rareswitch.validation import count_of, whole
 
     for horizon in options.horizons if "horizons" in options else [options.horizon]:
         whole("horizon", horizon, low=2)
-    last = options.first_seed + whole("seeds", options.seeds)
-    return {"seeds": range(options.first_seed, last), "path": options.out, "quiet": options.quiet}
+    first = whole("first_seed", options.first_seed, low=0)
+    last = first + count_of("seeds", options.seeds, high=MOST_SEEDS)
+    return {"seeds": range(first, last), "path": options.out, "quiet": options.quiet}
 
 
 def print_json(data: Any) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TextIO
 
+from rareswitch.cli.arguments import check_texts, told
 from rareswitch.cli.commands import COMMANDS
 from rareswitch.cli.plain_text import print_plainly
 from rareswitch.errors import CertificateError, CertificateWarning, RareswitchError
@@ -19,9 +20,17 @@ from rareswitch.version import __version__
 
 def run_command(arguments: Sequence[str]) -> int:
     """Run a command and return its exit status: 0, 1 where a design failed, 2 for bad input."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed, and the next file to be opened would take its place
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     print_plainly()
+    options = argparse.Namespace()
     try:
-        options = _parser(arguments).parse_args(arguments)
+        try:
+            _parser(arguments).parse_args(arguments, options)
+        finally:
+            sys.stdout.flush()  # of --help
+        check_texts(options)
         from rareswitch.lanes import announced
 
         with warnings.catch_warnings(), announced(_say_compiling):
@@ -30,17 +39,20 @@ def run_command(arguments: Sequence[str]) -> int:
             status: int = options.run(options)
         sys.stdout.flush()
     except CertificateError as error:
-        print(f"rareswitch: error: {error}", file=sys.stderr)
+        _say(f"error: {error}")
         return 1
     except RareswitchError as error:
-        print(f"rareswitch: error: {error}", file=sys.stderr)
+        _say(f"error: {told(error, options)}")
         return 2
-    except BrokenPipeError:
-        # the reader of a pipe went away; nothing more can be said to it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except MemoryError as error:
+        _say(f"error: there is not enough memory ({error}). Use fewer features, arms, seeds or workers.")
+        return 2
+    except BrokenPipeError:  # the reader of a pipe went away; nothing more can be said to it
+        _give_up(sys.stdout)
         return 0
     except OSError as error:
-        print(f"rareswitch: error: the output could not be written ({error.strerror or error}).", file=sys.stderr)
+        _say(f"error: the output could not be written ({error.strerror or error}).")
+        _give_up(sys.stdout)
         return 2
     return status
 
@@ -64,6 +76,19 @@ def noting_stops(stops: list[int]) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+def _say(text: str) -> None:
+    """Say something beside the output, where that can be written to."""
+    try:
+        print(f"rareswitch: {text}", file=sys.stderr, flush=True)
+    except OSError:
+        _give_up(sys.stderr)
+
+
+def _give_up(stream: TextIO) -> None:
+    """Write what is still to be written nowhere, or it would be tried again, and fail again, at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """A parser of all commands, with the options of the one that is asked for: others would take time to load."""
     parser = argparse.ArgumentParser(
@@ -82,7 +107,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def _say_compiling() -> None:
-    print("rareswitch: compiling kernels, once on this machine …", file=sys.stderr, flush=True)
+    _say("compiling kernels, once on this machine …")
 
 
 def _show_warning(
@@ -93,4 +118,4 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    print(f"rareswitch: warning: {message}", file=sys.stderr)
+    _say(f"warning: {message}")

@@ -7,6 +7,7 @@ import argparse
 from collections.abc import Iterable
 from typing import Any, get_args
 
+from rareswitch.cli.arguments import option_name
 from rareswitch.errors import ParameterError
 
 #: Settings that are objects; commands have options of their own for them, or none.
@@ -33,7 +34,10 @@ def add_settings(parser: argparse.ArgumentParser, *, without: Iterable[str] = ()
             usual = f" (default {defaults.pop()})" if plain else ""
             few = f"; for {', '.join(takers)}" if len(takers) <= 3 else ""
             group.add_argument(
-                _option(entry.name), help=f"{told}{usual}{few}".replace("%", "%%"), default=None, **_kind(entry.type)
+                option_name(entry.name),
+                help=f"{told}{usual}{few}".replace("%", "%%"),
+                default=None,
+                **_kind(entry.type),
             )
     parser.set_defaults(learner_settings=added)
 
@@ -43,7 +47,7 @@ def given_settings(options: argparse.Namespace, names: Iterable[str]) -> dict[st
     names = list(names)
     given = {name: getattr(options, name) for name in options.learner_settings if getattr(options, name) is not None}
     for setting in given:
-        check_heeded(_option(setting), setting, names)
+        check_heeded(option_name(setting), setting, names)
     return given
 
 
@@ -80,10 +84,6 @@ def confidence_option(text: str) -> Any:
         return float(text)
     except ValueError:
         return text
-
-
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
 
 
 def _kind(annotation: Any) -> dict[str, Any]:

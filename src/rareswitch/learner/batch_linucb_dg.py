@@ -8,7 +8,7 @@ from rareswitch.learner.batched import BatchedLearner, EliminateByBatch, survivi
 from rareswitch.learner.designers import CertifiedMixture, CoreLearning, Designer, as_designer
 from rareswitch.learner.grids import Grid, paper_design_grid
 from rareswitch.learner.learner import Parts
-from rareswitch.learner.settings import count, setting
+from rareswitch.learner.settings import count, design_of_sets, setting
 from rareswitch.learner.statistics import HalfModel
 from rareswitch.learner.summary import Sample
 from rareswitch.policy import Policy
@@ -48,7 +48,7 @@ class BatchLinUCBDG(BatchedLearner):
         as_designer,
     )
     g_optimal: GOptimal = setting(
-        GOptimal(tol=1.0), "π_0, the design of the first batch, at the paper's factor 2 by default"
+        GOptimal(tol=1.0), "π_0, the design of the first batch, at the paper's factor 2 by default", design_of_sets
     )
     design_sample: int = setting(10_000, "the most sets of ℬ that the designer is given", count())
     warm_batches: int = setting(0, "first batches that are played and learned as BatchLinUCB-KW", count(low=0))

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rareswitch.confidence import Intervals, SelfNormalized, independent_intervals
+from rareswitch.confidence import LEAST_DELTA, Intervals, SelfNormalized, independent_intervals
 from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal, Sampler
 from rareswitch.errors import BatchError, ParameterError
@@ -69,7 +69,7 @@ class Foresight(Learner):
     floor: float = setting(
         0.0003, "share of decisions that explore by design; a tenth of it in the last batch", real(0.0, 1.0)
     )
-    delta: float = setting(0.05, "failure probability of the intervals behind the floor", real(0.0, 1.0, open_low=True))
+    delta: float = setting(0.05, "failure probability of the intervals behind the floor", real(LEAST_DELTA, 1.0))
     seed: int = setting(0, "keys the draws", count(low=0))
     grid: Any = setting(None, "where batches end; by default geometric from 4d to T", as_grid)
     noise_bound: float | None = setting(

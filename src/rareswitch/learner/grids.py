@@ -126,7 +126,10 @@ def as_grid(name: str, value: Any) -> Any:
             f"{name} must be batch ends, as in [100, 500, 1000], or a grid such as geometric_grid(1000, 5); got "
             f"{value!r:.60}."
         )
-    return StaticGrid(ends=tuple(value))
+    try:
+        return StaticGrid(ends=tuple(value))
+    except ParameterError as error:
+        raise ParameterError(f"{name}: {error}") from None
 
 
 def loglog_batches(horizon: int) -> int:

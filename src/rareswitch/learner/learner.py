@@ -13,7 +13,7 @@ from rareswitch.learner.clocks import Clock
 from rareswitch.learner.forecast import Ahead, lengths
 from rareswitch.learner.rows import Rows, chosen_arms
 from rareswitch.learner.rule import Ended, Rule, SumsRule
-from rareswitch.learner.settings import about, check_settings, count, setting
+from rareswitch.learner.settings import about, check_settings, count, features, setting
 from rareswitch.learner.state import Batch, State
 from rareswitch.learner.statistics import OneModel
 from rareswitch.learner.summary import Sample, Summary, added
@@ -52,7 +52,7 @@ class Learner(ABC):
     #: Whether its contexts must have a length of at most 1.
     in_unit_ball: ClassVar[bool] = True
 
-    dim: int = field(metadata=about("features of an arm, d", count()))
+    dim: int = field(metadata=about("features of an arm, d", features))
     arms: int | None = setting(None, "most arms in a set, K; any number by default", count())
     horizon: int | None = setting(None, "decisions in all, T; not known by default", count(low=2))
 
@@ -194,11 +194,11 @@ class Learner(ABC):
             The forecast: decisions to come in all, or of each batch to come; 0 ends the run. By default as planned.
         """
         self._check_state(state)
-        for one in (summary, *([late] if isinstance(late, Summary) else late)):
+        if not isinstance(late, Sequence):
+            raise BatchError(f"late must be a list of summaries; got a {type(late).__name__}. Give it as late=[…].")
+        for one in (summary, *late):
             if not isinstance(one, Summary):
                 raise BatchError(f"next takes summaries, as summarize makes them of rows; got {type(one).__name__}.")
-        if isinstance(late, Summary):
-            raise BatchError("late must be a list of summaries; got a single one. Give it as late=[…].")
         if state.done:
             raise BatchError("this run is over: its last batch has been learned from. Begin a new one.")
         if summary.policy_id != state.policy.id:

@@ -47,6 +47,7 @@ class Rows:
     reward_times: Any = None
 
     def __post_init__(self) -> None:
+        _check_form(self)
         features = finite_array("features", self.features)
         if features.ndim != 2:
             raise ShapeError(f"features must have shape (n, dim); got {features.shape}. For one row pass row[None].")
@@ -121,7 +122,9 @@ class Rows:
     @classmethod
     def concatenate(cls, parts: "Iterable[Rows]") -> "Rows":
         """All rows of the parts, in order, such as those of single decisions."""
-        parts = list(parts)
+        parts = list(parts) if isinstance(parts, Iterable) else [parts]
+        if not all(isinstance(part, Rows) for part in parts):
+            raise ShapeError(f"rows are joined from a list of Rows; got {parts!r:.60}.")
         if len({part.policy_id for part in parts}) != 1:
             raise BatchError("rows are joined policy by policy; these are of several, or none.")
         starts = np.cumsum([0, *map(len, parts)])
@@ -198,8 +201,36 @@ class Rows:
         return np.asarray(wrong)
 
 
+def _check_form(rows: Rows) -> None:
+    """Refuse what is of another kind altogether."""
+    if not isinstance(rows.policy_id, str):
+        raise ShapeError(
+            f"policy_id must be the id of the policy that decided, a text; got {rows.policy_id!r:.60}. Pass "
+            "decisions.policy_id."
+        )
+    if rows.sets is not None and not isinstance(rows.sets, ContextSets):
+        raise ShapeError(
+            f"sets must be ContextSets; got {type(rows.sets).__name__}. Pass ContextSets(contexts, alive), or make the "
+            "rows with Rows.of."
+        )
+    for name, kinds, rule in (
+        ("places", "iu", "whole numbers, one for each context set"),
+        ("times", "fiuM", "seconds or datetime64, one for each decision"),
+        ("reward_times", "fiuM", "seconds or datetime64, one for each decision"),
+    ):
+        given = getattr(rows, name)
+        try:
+            known = given is None or not np.size(given) or np.asarray(given).dtype.kind in kinds
+        except ValueError:  # rows of different lengths
+            known = False
+        if not known:
+            raise ShapeError(f"{name} must be {rule}; got {given!r:.60}.")
+
+
 def chosen_arms(sets: Sets, decisions: Decisions) -> IntArray:
     """(n,) which arms were chosen of these sets."""
+    if not isinstance(decisions, Decisions):
+        raise ShapeError(f"decisions must be what policy.decide returned; got {type(decisions).__name__}.")
     arms = np.atleast_1d(np.asarray(decisions.arms))
     if arms.shape != (len(sets.contexts),):
         raise ShapeError(f"{len(sets.contexts)} context sets were given for {len(arms)} decisions.")

@@ -242,6 +242,8 @@ def summary_file(batch: int) -> str:
 def check_fresh(folder: str | Path, what: str = "a deployment") -> None:
     """Refuse a place where a fresh folder cannot be written."""
     folder = Path(folder)
+    if folder.is_dir() and folder.samefile(Path.cwd()):
+        raise FileFormatError(f"{folder}: the folder you are in; a deployment is a folder of its own. Name one in it.")
     if folder.is_dir() and not any(folder.iterdir()):
         return
     if folder.exists():

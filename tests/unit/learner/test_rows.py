@@ -243,3 +243,26 @@ def test_sets_that_contradict_each_other_are_named_by_their_rows() -> None:
     rows = Rows(ids=[7, 4, 7], policy_id="a", features=np.ones((3, 1)), rewards=np.zeros(3), sets=sets)
     with pytest.raises(BatchError, match=r"1 decisions .* the first has rows 0, 2, with rewards 0\.0, 0\.0\."):
         rows.folded()
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ({"policy_id": None}, "policy_id must be the id of the policy that decided, a text; got None"),
+        ({"sets": np.ones((4, 3, 2)), "places": None}, "sets must be ContextSets; got ndarray. Pass ContextSets"),
+        ({"places": ["a", "b"]}, "places must be whole numbers, one for each context set"),
+        ({"places": [0.5, 1.0]}, "places must be whole numbers"),
+        ({"times": [[1.0], [1.0, 2.0]]}, "times must be seconds or datetime64"),
+    ],
+)
+def test_rows_of_another_form_are_explained(bad: dict[str, Any], words: str) -> None:
+    with pytest.raises(ShapeError, match=words):
+        replace(made(), **bad)
+
+
+def test_what_is_no_rows_or_decisions_is_explained() -> None:
+    for parts in (5, [1], [made(), None]):
+        with pytest.raises(ShapeError, match="joined from a list of Rows"):
+            Rows.concatenate(parts)  # type: ignore[arg-type]
+    with pytest.raises(ShapeError, match=r"decisions must be what policy\.decide returned; got NoneType"):
+        Rows.of(np.ones((2, 2, 2)), None, [1.0, 2.0])  # type: ignore[arg-type]
