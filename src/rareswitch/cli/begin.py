@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from rareswitch.cli.options import add_command, add_options
+from rareswitch.cli.options import add_command, add_options, report_written
 from rareswitch.cli.settings import add_settings, given_settings
 from rareswitch.learner import find_learner
 from rareswitch.store import Deployment
@@ -31,7 +31,8 @@ def run(options: argparse.Namespace) -> int:
     find_learner(options.learner)
     deployment = Deployment.begin(options.learner, **given_settings(options, [options.learner]))
     deployment.save(options.out)
-    print(f"{options.learner} begins. {described(deployment)}\nwritten to {options.out}")
+    text = f"{options.learner} begins. {described(deployment)}\nwritten to {options.out}"
+    report_written(text, options.out)
     return 0
 
 

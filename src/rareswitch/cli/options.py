@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rareswitch.cli.settings import count_option
+from rareswitch.errors import RareswitchError
 from rareswitch.report import save
 from rareswitch.validation import whole
 
@@ -78,3 +79,15 @@ def save_picture(made: Any, options: argparse.Namespace, gap: str = "\n") -> Non
     save(made, options.plot)
     if not getattr(options, "json", False):
         print(f"{gap}picture written to {options.plot}")
+
+
+def report_written(text: str, out: str) -> None:
+    """Print what was done; where that cannot be shown, say at least that ``out`` was written."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise RareswitchError(
+            f"the report could not be shown ({error.strerror or error}), but {out} was written, and is whole."
+        ) from error
