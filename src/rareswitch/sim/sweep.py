@@ -15,7 +15,7 @@ from rareswitch.env import World
 from rareswitch.errors import InputError, UnsuitableError
 from rareswitch.learner import Learner
 from rareswitch.sim.progress import Progress
-from rareswitch.sim.results import add_runs, load_runs
+from rareswitch.sim.results import add_runs
 from rareswitch.sim.rounds import check_length, check_rounds
 from rareswitch.sim.run import Run
 from rareswitch.sim.simulate import simulate
@@ -139,9 +139,8 @@ def sweep(
         )
     if not cases:
         raise InputError("a sweep needs at least one learner, world, horizon and seed.")
-    kept = load_runs(path) if path is not None and Path(path).exists() else {}
-    if path is not None and not kept:
-        add_runs({}, path)  # an unwritable path is an error now, not after the first run
+    # an unwritable path is an error now, not after the first run; and what a killed sweep left beside it goes
+    kept = {} if path is None else add_runs({}, path)
     engine = Serial() if engine is None else engine
     #: By key, in the order of the cases; None while a run is under way.
     finished: dict[str, Run | None] = {}
