@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from rareswitch.cli.options import add_command, add_options
+from rareswitch.cli.options import add_command, add_options, report_written
 from rareswitch.cli.settings import add_settings, given_settings
 from rareswitch.cli.signing import add_key, given_key
 
@@ -36,7 +36,8 @@ def run(options: argparse.Namespace) -> int:
     find_learner(options.learner)
     deployment = Deployment.begin(options.learner, **given_settings(options, [options.learner]))
     deployment.save(options.out, key=given_key(options))
-    print(f"{options.learner} begins. {described(deployment)}\nwritten to {options.out}")
+    text = f"{options.learner} begins. {described(deployment)}\nwritten to {options.out}"
+    report_written(text, options.out)
     return 0
 
 

@@ -11,6 +11,7 @@ from rareswitch.cli.options import SEEDS_HELP, add_command, add_options, listing
 from rareswitch.cli.simulate import status
 from rareswitch.engine import make_engine
 from rareswitch.errors import FileFormatError
+from rareswitch.files import write_whole
 from rareswitch.report import (
     Verdict,
     check_target,
@@ -101,9 +102,6 @@ def _write(verdicts: Sequence[Verdict], options: argparse.Namespace) -> list[str
     if options.markdown is not None:
         target = Path(options.markdown)
         links = {world: Path(os.path.relpath(path, target.parent)).as_posix() for world, path in pictures.items()}
-        try:
-            target.write_text(contest_markdown(verdicts, links), encoding="utf-8")
-        except OSError as error:
-            raise FileFormatError(f"{target}: cannot be written ({error.strerror or error}).") from error
+        write_whole(contest_markdown(verdicts, links).encode(), target)
         said.append(f"\ntables written to {target}")
     return said

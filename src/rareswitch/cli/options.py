@@ -7,6 +7,7 @@ from typing import Any
 
 from rareswitch.cli.commands import COMMANDS
 from rareswitch.cli.settings import count_option
+from rareswitch.errors import RareswitchError
 
 #: The most runs of each kind that a command lines up.
 MOST_SEEDS = 1_000_000
@@ -89,3 +90,15 @@ def save_picture(made: Any, options: argparse.Namespace, gap: str = "\n") -> Non
     save(made, options.plot)
     if not getattr(options, "json", False):
         print(f"{gap}picture written to {options.plot}")
+
+
+def report_written(text: str, out: str) -> None:
+    """Print what was done; where that cannot be shown, say at least that ``out`` was written."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise RareswitchError(
+            f"the report could not be shown ({error.strerror or error}), but {out} was written, and is whole."
+        ) from error

@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from rareswitch.cli.begin import described
-from rareswitch.cli.options import add_command
+from rareswitch.cli.options import add_command, report_written
 from rareswitch.cli.settings import count_option
 from rareswitch.cli.signing import add_key, given_key, loaded
 
@@ -59,8 +59,6 @@ def run(options: argparse.Namespace) -> int:
             progress=bar.update,
         )
     pattern = os.path.join(options.out, "part-*.parquet")
-    print(
-        f"{described(deployment)}\n{count:,} decisions in {len(paths)} parts written; learn from them with: "
-        f"--log '{pattern}'"
-    )
+    text = f"{count:,} decisions in {len(paths)} parts written; learn from them with: --log '{pattern}'"
+    report_written(f"{described(deployment)}\n{text}", pattern)
     return 0

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rareswitch.cli.begin import described
-from rareswitch.cli.options import add_command, add_engine
+from rareswitch.cli.options import add_command, add_engine, report_written
 from rareswitch.cli.settings import count_option
 from rareswitch.cli.signing import add_key, given_key
 
@@ -93,11 +93,12 @@ def run(options: argparse.Namespace) -> int:
             "ahead": after.ahead,
             "holds": done.deployment.learner.holds(after),
         }
-        print(json.dumps(done.report.as_dict() | facts | {"out": options.out}, allow_nan=False))
+        report_written(json.dumps(done.report.as_dict() | facts | {"out": options.out}, allow_nan=False), options.out)
         return 0
-    print(f"{update_table(done.report)}\n\n{_remarks(done)}", end="")
     rate = done.report.size / 2**20 / done.report.seconds
-    print(f"{described(done.deployment)}\nwritten to {options.out} ({done.report.seconds:.1f} s, {rate:.0f} MiB/s)")
+    written = f"written to {options.out} ({done.report.seconds:.1f} s, {rate:.0f} MiB/s)"
+    text = f"{update_table(done.report)}\n\n{_remarks(done)}{described(done.deployment)}\n{written}"
+    report_written(text, options.out)
     return 0
 
 

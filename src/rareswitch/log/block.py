@@ -14,6 +14,8 @@ from rareswitch.validation import FloatArray, IntArray, Sets, read_only
 
 #: Numbers beyond cannot be squared and summed.
 LARGEST = 1e150
+#: Whole numbers up to here are floats too.
+EXACT = 2**53
 
 
 class Span(NamedTuple):
@@ -116,7 +118,12 @@ class Block:
     def rewards(self) -> FloatArray:
         """(n,) NaN where they are null."""
         pa, _ = pyarrow()
-        column = self.batch.column("reward").cast(pa.float64())
+        given = self.batch.column("reward")
+        if pa.types.is_integer(given.type):
+            whole, rule = given.fill_null(0).to_numpy(), "Beyond 2^53 whole numbers lose digits: use other units."
+            odd = (whole > EXACT) | (whole < -EXACT)
+            self.refuse(odd, lambda at: f"has the reward {whole[at]}", rule)
+        column = given.cast(pa.float64(), safe=False)
         values = column.to_numpy(zero_copy_only=False)
         if not np.isfinite(values).all():
             odd = ~np.isfinite(values) & np.asarray(column.is_valid())

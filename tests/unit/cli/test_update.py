@@ -1,3 +1,5 @@
+import errno
+import io
 import json
 import os
 import shutil
@@ -72,6 +74,31 @@ def test_begin_play_and_update_twice(here: Path, capsys: pytest.CaptureFixture[s
     assert found["holds"].startswith("The batches were not those planned")
     done(capsys, "update", *log, "--policy", "two", "--out", "over", "--ahead", "0")
     assert Deployment.load("over").state.done
+
+
+class Full(io.StringIO):
+    """A disk without space."""
+
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_report_that_cannot_be_shown_says_what_was_written(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for arguments, out in (
+        (("begin", "--dim", "3", "--horizon", "1e3", "--out", "one"), "one"),
+        (("play", "--policy", "one", "--arms", "5", "--out", "logs"), "logs/part-0001-*.parquet"),
+        (("update", "--log", "logs/*", "--policy", "one", "--out", "two"), "two"),
+        (("update", "--log", "logs/*", "--policy", "one", "--out", "three", "--json"), "three"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", Full())
+            assert main(arguments) == 2
+        (line,) = said(capsys.readouterr().err)
+        assert line.startswith("rareswitch: error: the report could not be shown (No space left on device)")
+        assert f"but {out} was written, and is whole" in line
+    assert Deployment.load("two").policy.id == Deployment.load("three").policy.id
 
 
 def test_verify(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
