@@ -76,6 +76,20 @@ class ContextSets:
             np.concatenate([p.alive if same else np.pad(p.alive, w) for p, same, w in pads]),
         )
 
+    def packed(self) -> Self:
+        """The same sets with the living arms first, in their order, and no wider than the largest.
+
+        >>> sets = ContextSets([[[1.0], [2.0], [3.0]]], [[False, True, False]])
+        >>> sets.packed().contexts.tolist()
+        [[[2.0]]]
+        """
+        if self.alive.all():
+            return self
+        order = np.argsort(~self.alive, axis=1, kind="stable")[:, : self.alive.sum(axis=1).max()]
+        alive = np.take_along_axis(self.alive, order, axis=1)
+        contexts = np.where(alive[:, :, None], np.take_along_axis(self.contexts, order[:, :, None], axis=1), 0.0)
+        return self.checked(Sets(read_only(contexts), read_only(alive), False))
+
     def __len__(self) -> int:
         return len(self.contexts)
 

@@ -251,16 +251,20 @@ class Learner(ABC):
         policy, _, kept, _ = self.parts.rule.resumed(sums, start)
         return replace(state, policy=policy, updates=updates, start=start, ahead=ahead, sums=sums, kept=kept)
 
+    def rate(self) -> str:
+        """The regret that is proved for the batches as planned."""
+        return self.regret
+
     def holds(self, state: State) -> str:
         """What is known of the regret of this run, given the batches it had."""
         came = tuple(batch.decided for batch in state.past)
         free = self.clock.looks or self.clock.needs_width or self.clock.horizon is None
         planned = came if free else self._planned(len(came))
         if came == planned:
-            return f"regret {self.regret}" if self.regret != "none" else "no bound is known"
+            return f"regret {self.rate()}" if self.regret != "none" else "no bound is known"
         return (
             f"The batches were not those planned ({', '.join(map(str, came))} decisions for "
-            f"{', '.join(map(str, planned))}), for which the regret is {self.regret}. {self._off_plan(state)}"
+            f"{', '.join(map(str, planned))}), for which the regret is {self.rate()}. {self._off_plan(state)}"
         )
 
     def _planned(self, count: int) -> tuple[int, ...]:

@@ -36,7 +36,10 @@ def sampled(keys: KeyArray, share: float) -> BoolArray:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Sample:
-    """The context sets of those decisions whose ids have the smallest hashes, at most ``size`` of them."""
+    """The context sets of those decisions whose ids have the smallest hashes, at most ``size`` of them.
+
+    Sets are packed: what is learned from them does not depend on how they were padded in memory or in a file.
+    """
 
     size: int
     #: (m, 2), by their hashes.
@@ -47,7 +50,7 @@ class Sample:
     def of(cls, size: int, keys: KeyArray, sets: ContextSets, places: IntArray | None = None) -> Self:
         """The sample of decisions with these keys (m, 2) and sets; ``places`` (m,) picks theirs out of more sets."""
         chosen = np.lexsort((keys[:, 0], keys[:, 1], sample_order(keys)))[:size]
-        return cls(size=size, keys=keys[chosen], sets=sets[chosen if places is None else places[chosen]])
+        return cls(size=size, keys=keys[chosen], sets=sets[chosen if places is None else places[chosen]].packed())
 
     def __len__(self) -> int:
         return len(self.keys)
