@@ -24,7 +24,7 @@ from rareswitch.validation import Sets, whole
 
 #: A batch of fewer than twice as many decisions has cells of one; a longer one has so many cells to twice as many.
 CELLS = 4096
-SCHEMA = 2
+SCHEMA = 3
 #: Bytes of a SHA-256.
 DIGEST = 32
 

@@ -164,6 +164,8 @@ def thinned(sets: ContextSets) -> ContextSets:
 def centred(stats: Stats) -> Stats:
     """Statistics of features (x, 1) turned into those of x and the rewards less their means, which cost one count.
 
+    Whatever shift the rewards have gone through, it goes with the means.
+
     >>> centred(Stats.of([[1.0, 1.0], [3.0, 1.0]], [10.0, 14.0])).gram.tolist()
     [[2.0]]
     """

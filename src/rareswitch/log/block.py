@@ -10,10 +10,7 @@ from rareswitch.errors import FileFormatError
 from rareswitch.files import pyarrow
 from rareswitch.ids import LONGEST, KeyArray, id_keys, text_keys
 from rareswitch.learner import Learner
-from rareswitch.validation import FloatArray, IntArray, Sets, read_only
-
-#: Numbers beyond cannot be squared and summed.
-LARGEST = 1e150
+from rareswitch.validation import LARGEST, FloatArray, IntArray, Sets, read_only, sealed
 
 
 class Span(NamedTuple):
@@ -180,7 +177,7 @@ class Block:
         alive = np.arange(sizes.max()) < sizes[:, None]
         contexts = np.zeros((*alive.shape, learner.dim))
         contexts[alive] = arms
-        return ContextSets.checked(Sets(read_only(contexts), read_only(alive), False))
+        return ContextSets.checked(Sets(sealed(contexts), sealed(alive), False))
 
 
 def _bounds(column: Any) -> IntArray:

@@ -236,10 +236,10 @@ def test_no_flipped_bit_gets_through() -> None:
 
 
 def test_a_report_of_another_schema_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(communication, "SCHEMA", 3)
+    monkeypatch.setattr(communication, "SCHEMA", 4)
     data = report(fresh(), fresh().begin(), 0, 2).to_bytes()
     monkeypatch.undo()
-    with pytest.raises(FileFormatError, match="schema 2; this one has 3, which is newer"):
+    with pytest.raises(FileFormatError, match="schema 3; this one has 4, which is newer"):
         Report.from_bytes(data)
 
 
