@@ -92,9 +92,8 @@ class Rows:
                     f"times are {times.dtype} and reward_times {late.dtype}: they cannot be compared. Give both as "
                     "datetime64, or both in seconds from the same moment."
                 )
-            values["reward_times"] = sealed(
-                np.full(count, "NaT" if late.dtype.kind == "f" else "nan").astype(times.dtype)
-            )  # none is known
+            none = "NaT" if times.dtype.kind == "M" else "nan"
+            values["reward_times"] = sealed(np.full(count, none).astype(times.dtype))
         vars(self).update(values)
 
     @classmethod

@@ -110,13 +110,13 @@ def test_nothing_of_a_state_is_lost() -> None:
     ],
 )
 def test_edited_states_are_refused(change: dict[str, Any], words: str) -> None:
-    meta, tensors = unpack(FILE.read_bytes())
+    meta, tensors = unpack(FILES[-1].read_bytes())
     with pytest.raises(FileFormatError, match=words):
         state_from_bytes(pack(meta | change, tensors))
 
 
 def test_states_with_other_numbers_are_refused() -> None:
-    meta, tensors = unpack(FILE.read_bytes())
+    meta, tensors = unpack(FILES[-1].read_bytes())
     for name in tensors:
         changed = tensors | {name: tensors[name] * 1.0000001 + 1e-9}
         with pytest.raises(FileFormatError):
