@@ -172,7 +172,8 @@ class Learner(ABC):
             used = known if counted is None else known & counted
             at: Any = slice(None) if used.all() else used
             x, r, remedy = rows.features[at], rows.rewards[at], self._level_remedy()
-            check_scales(x, r, intercept=statistics.intercept, remedy=remedy)
+            ball = self.in_unit_ball
+            check_scales(x, r, intercept=statistics.intercept, in_unit_ball=ball, remedy=remedy)
             every = rows.sets if rows.sets is not None and len(rows.sets) == len(rows) else None
             sets = None if every is None else Sets(every.contexts[at], every.alive[at], False)
             stats = statistics.of(policy, x, r, sets)

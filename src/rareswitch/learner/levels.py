@@ -17,8 +17,10 @@ TOO_HIGH = 1e6
 FEW = 10
 #: By how many variances of a reward a constant must explain more than all features do, for it to be said.
 NOTICED = 50.0
-#: The largest number of all that may still be squared.
+#: How large the largest number must be for all to be squared.
 SMALLEST = 1e-100
+#: How large the largest feature must be for learners in the unit ball, whose ridge and designs count on it.
+SHORTEST = 1e-4
 
 
 def level_of(rewards: FloatArray, times: float = HIGH) -> float:
@@ -36,19 +38,24 @@ def level_of(rewards: FloatArray, times: float = HIGH) -> float:
     return middle if abs(middle) > times * (high - low) else 0.0
 
 
-def check_scales(features: FloatArray, rewards: FloatArray, *, intercept: bool, remedy: str) -> None:
-    """Refuse rows whose sums would lose what they tell: all too small to be squared, or a level that fills all digits.
+def check_scales(
+    features: FloatArray, rewards: FloatArray, *, intercept: bool, in_unit_ball: bool, remedy: str
+) -> None:
+    """Refuse rows whose sums would lose what they tell: all too small, or with a level that fills all digits.
 
     Where there is an intercept the level is taken off, and rewards that are all the same have no spread to lose.
     """
     if len(rewards) < FEW:
         return
     for name, array in (("features", features), ("rewards", rewards)):
+        least, why = SMALLEST, "so that their squares can be summed"
+        if name == "features" and in_unit_ball:
+            least, why = SHORTEST, "as this learner is for vectors of lengths up to 1 and regularizes accordingly"
         largest = max(float(array.max()), -float(array.min()))
-        if 0.0 < largest < SMALLEST:
+        if 0.0 < largest < least:
             raise UnsuitableError(
-                f"{name} must not all be below {SMALLEST:g} in size, so that their squares can be summed; the largest "
-                f"is {largest:g}. Multiply all {name} by a constant."
+                f"{name} must not all be below {least:g} in size, {why}; the largest is {largest:g}. Multiply all "
+                f"{name} by a constant."
             )
     level = 0.0 if intercept else level_of(rewards, TOO_HIGH)
     if level != 0.0 and (rewards != rewards[0]).any():
