@@ -58,6 +58,10 @@ class CertificateWarning(UserWarning):
     """Some designs of a batch could not be brought to the accuracy asked for; they are named and hold NaN."""
 
 
+class LevelWarning(UserWarning):
+    """Rewards have a level that the features do not explain, and the learner has no intercept."""
+
+
 class MissingExtraError(RareswitchError, ImportError):
     """An optional dependency is needed and not installed."""
 

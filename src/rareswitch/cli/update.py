@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import warnings
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from rareswitch.cli.begin import described
 from rareswitch.cli.options import add_command, add_engine, report_written
 from rareswitch.cli.settings import count_option
 from rareswitch.cli.signing import add_key, given_key
+from rareswitch.errors import LevelWarning
 
 if TYPE_CHECKING:
     from rareswitch.log import Update
@@ -66,7 +68,12 @@ def run(options: argparse.Namespace) -> int:
     deployment.check_key(key)
     files = find_parts(options.log)
     ahead = options.ahead[0] if options.ahead is not None and len(options.ahead) == 1 else options.ahead
-    with make_engine(options.engine) as engine, Progress(2 * len(files), "reading", quiet=options.quiet) as bar:
+    with (
+        make_engine(options.engine) as engine,
+        Progress(2 * len(files), "reading", quiet=options.quiet) as bar,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore", LevelWarning)  # it is said with the other remarks
 
         def show(done: int, total: int) -> None:
             bar.total = total
@@ -92,6 +99,7 @@ def run(options: argparse.Namespace) -> int:
             "done": after.done,
             "ahead": after.ahead,
             "holds": done.deployment.learner.holds(after),
+            "notes": [dict(note) for note in after.notes if note.get("update") == after.updates - 1],
         }
         report_written(json.dumps(done.report.as_dict() | facts | {"out": options.out}, allow_nan=False), options.out)
         return 0
@@ -114,6 +122,12 @@ def _remarks(done: "Update") -> str:
         f"not used: {rows:,} rows of policy {f'{name[:12]}…' if name else '(all others)'}, foreign"
         for name, rows in report.foreign.items()
     ]
+    note = next(iter(done.deployment.state.notes[-1:]), {})
+    if "level" in note and note["update"] == done.deployment.state.updates - 1:
+        lines.append(
+            f"noticed: rewards lie around {note['level']:.6g}, which the features do not explain, and there is no "
+            "intercept. Subtract a constant from all rewards, or begin anew with --intercept where the learner has it."
+        )
     return "".join(f"{line}\n" for line in lines)
 
 

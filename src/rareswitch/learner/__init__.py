@@ -44,7 +44,7 @@ from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.pure_exploitation import PureExploitation
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.recommendation import Recommendation, recommend
-from rareswitch.learner.rows import Rows
+from rareswitch.learner.rows import Rows, in_seconds
 from rareswitch.learner.settings import needed, settings_of, to_plain
 from rareswitch.learner.state import Batch, State
 from rareswitch.learner.statistics import LayerModels
@@ -60,7 +60,7 @@ __all__ += ["FixedSetElimination", "Foresight", "Grid", "GrowingGrid", "LayerMod
 __all__ += ["Optimism", "Posterior", "PosteriorSampling", "PureExploitation", "RarelySwitchSupLinUCB"]
 __all__ += ["Recommendation", "Report", "Rows", "Sample", "Share", "StaleLinUCB", "StaleThompsonSampling", "State"]
 __all__ += ["StaticGrid", "Summary", "SupLinRel", "SupLinUCB", "ThompsonSampling", "budgeted", "certified_cost"]
-__all__ += ["doubling_grid", "find_learner", "forecast", "geometric_grid", "growing_grid", "loglog_batches"]
-__all__ += ["make_learner", "needed", "paper_design_grid", "paper_grid", "posterior", "recommend", "sample_order"]
-__all__ += ["sampled", "settings_of", "state_from_bytes", "state_to_bytes", "summaries_from_bytes"]
+__all__ += ["doubling_grid", "find_learner", "forecast", "geometric_grid", "growing_grid", "in_seconds"]
+__all__ += ["loglog_batches", "make_learner", "needed", "paper_design_grid", "paper_grid", "posterior", "recommend"]
+__all__ += ["sample_order", "sampled", "settings_of", "state_from_bytes", "state_to_bytes", "summaries_from_bytes"]
 __all__ += ["summaries_to_bytes", "summary_from_bytes", "summary_to_bytes", "takes", "to_plain", "warm_start"]

@@ -24,7 +24,7 @@ from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
 from rareswitch.rng import normals
 from rareswitch.stats import Stats
-from rareswitch.validation import whole
+from rareswitch.validation import LARGEST_SCALE, whole
 
 #: Policies where the horizon is known.
 UPDATES = 8
@@ -73,9 +73,11 @@ class Foresight(Learner):
     seed: int = setting(0, "keys the draws", count(low=0))
     grid: Any = setting(None, "where batches end; by default geometric from 4d to T", as_grid)
     noise_bound: float | None = setting(
-        None, "σ, if the noise is known to be at most that: arms then fall by proved intervals", real(open_low=True)
+        None,
+        "σ, if the noise is known to be at most that: arms then fall by proved intervals",
+        real(0.0, LARGEST_SCALE, open_low=True),
     )
-    norm_bound: float = setting(1.0, "‖θ‖ at most, beside noise_bound", real(open_low=True))
+    norm_bound: float = setting(1.0, "‖θ‖ at most, beside noise_bound", real(0.0, LARGEST_SCALE, open_low=True))
 
     name: ClassVar[str] = "foresight"
     text: ClassVar[str] = "posterior draws, exploration planned at each update; nothing to tune"
@@ -198,6 +200,8 @@ def thinned(sets: ContextSets) -> ContextSets:
 
 def centred(stats: Stats) -> Stats:
     """Statistics of features (x, 1) turned into those of x and the rewards less their means, which cost one count.
+
+    Whatever shift the rewards have gone through, it goes with the means.
 
     >>> centred(Stats.of([[1.0, 1.0], [3.0, 1.0]], [10.0, 14.0])).gram.tolist()
     [[2.0]]

@@ -9,7 +9,7 @@ import numpy as np
 
 from rareswitch.errors import FileFormatError, ParameterError, ShapeError
 from rareswitch.files import pyarrow, replacing
-from rareswitch.learner import Rows
+from rareswitch.learner import Rows, in_seconds
 from rareswitch.log.footer import METADATA, seal_footer
 from rareswitch.log.schema import ROWS, log_schema
 from rareswitch.validation import finite_array, vector, whole
@@ -126,8 +126,8 @@ class LogWriter:
             "propensity": chances,
             "reward": pa.array(rows.rewards, from_pandas=True),
             "contexts": self._sets(names, contexts or {}),
-            "time": rows.times,
-            "reward_time": pa.array(rows.reward_times, from_pandas=True)
+            "time": None if rows.times is None else in_seconds(rows.times),
+            "reward_time": pa.array(in_seconds(rows.reward_times), from_pandas=True)
             if reward_times is not None
             else [None] * len(rows),
         }

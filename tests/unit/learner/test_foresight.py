@@ -11,7 +11,7 @@ from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal
 from rareswitch.distributions import Gaussian
 from rareswitch.env import ClickWorld, Rounds, World, make_world
-from rareswitch.errors import BatchError, ParameterError
+from rareswitch.errors import BatchError, LevelWarning, ParameterError
 from rareswitch.learner import AdaptiveGrid, Foresight, Posterior, Rows, geometric_grid, posterior
 from rareswitch.learner import foresight as room
 from rareswitch.learner.foresight import centred
@@ -68,7 +68,8 @@ def test_a_level_of_rewards_does_not_matter_with_an_intercept() -> None:
     one = simulate(Foresight(dim=3, horizon=2000, intercept=True), world, seed=2)
     raised = simulate(Foresight(dim=3, horizon=2000, intercept=True), Rescaled(world, 1.0, 1.0, 100.0), seed=2)
     assert raised.regret == pytest.approx(one.regret, rel=1e-6)
-    lost = simulate(Foresight(dim=3, horizon=2000), Rescaled(world, 1.0, 1.0, 100.0), seed=2)
+    with pytest.warns(LevelWarning, match=r"rewards lie around 99\.\d*, which the features do not explain"):
+        lost = simulate(Foresight(dim=3, horizon=2000), Rescaled(world, 1.0, 1.0, 100.0), seed=2)
     assert lost.regret > 2.0 * one.regret
 
 

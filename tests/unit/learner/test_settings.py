@@ -132,7 +132,7 @@ def test_what_json_cannot_keep_is_refused() -> None:
     class Own:
         """A designer of one's own."""
 
-        def learn(self, contexts: Any, alive: Any, *, regularization: float) -> Any:
+        def learn(self, contexts: Any, alive: Any, *, regularization: float, arms: int) -> Any:
             return GOptimal()
 
     with pytest.raises(ParameterError, match="settings that are kept must be numbers, texts, None or one of GOptimal"):
