@@ -12,7 +12,7 @@ from rareswitch.report import check_target, draw_runs, run_table
 from rareswitch.sim import sweep
 
 DESIGN: dict[str, Any] = {"g_optimal": GOptimal()}
-HORIZON, DIM, ARMS, SEEDS, NOISE = 50_000, 10, 20, 3, 0.5
+HORIZON, DIM, ARMS, SEEDS, NOISE = 30_000, 10, 20, 5, 0.5
 
 
 def add_parser(commands: Any) -> None:
