@@ -78,7 +78,8 @@ def parts(horizon: int, count: int) -> Iterator[Row]:
         worst = max(ratios, key=lambda place: ratios[place].value)
         return Row(
             what=f"foresight, T = {horizon:,}, {count} seeds: {label}",
-            measured=", ".join(f"{place} {ratio.marked}" for place, ratio in ratios.items()) + " (?: not resolved)",
+            measured=", ".join(f"{place} {ratio.marked.strip()}" for place, ratio in ratios.items())
+            + " (?: not resolved)",
             ratio=f"{mean.value:.2f}× linucb 1 (geometric mean; 90 %: {mean.interval or 'too few seeds'}), "
             f"{ratios[worst].value:.2f}× in {worst}",
         )

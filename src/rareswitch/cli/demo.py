@@ -6,7 +6,7 @@ from typing import Any
 
 from rareswitch.cli.options import add_command, add_options, save_picture
 
-HORIZON, DIM, ARMS, SEEDS, NOISE = 50_000, 10, 20, 3, 0.5
+HORIZON, DIM, ARMS, SEEDS, NOISE = 30_000, 10, 20, 5, 0.5
 
 
 def add_parser(commands: Any) -> None:

@@ -27,8 +27,6 @@ class Adaptivity:
     contexts: Contexts
     #: Batches end at times fixed beforehand; switches may come at any time.
     model: Model
-    #: Whether so many suffice; otherwise fewer cannot do.
-    upper: bool
     text: str
     #: Of d and T.
     order: Callable[[int, int], float]
@@ -36,6 +34,11 @@ class Adaptivity:
     #: Which learner attains an upper bound, if it is here.
     learner: str | None = None
     condition: str = ""
+
+    @property
+    def upper(self) -> bool:
+        """Whether so many suffice, O(…); otherwise fewer cannot do, Ω(…)."""
+        return self.text.startswith("O")
 
 
 def _loglog(dim: int, horizon: int) -> float:
@@ -50,25 +53,14 @@ def _few_switches(dim: int, horizon: int) -> float:
 #: Table 1.
 TABLE: tuple[Adaptivity, ...] = (
     Adaptivity(
-        contexts="adversarial",
-        model="batches",
-        upper=True,
-        text="O(√(dT))",
-        order=lambda d, t: math.sqrt(d * t),
-        source="Han 2020",
+        contexts="adversarial", model="batches", text="O(√(dT))", order=lambda d, t: math.sqrt(d * t), source="Han 2020"
     ),
     Adaptivity(
-        contexts="adversarial",
-        model="batches",
-        upper=False,
-        text="Ω(√T)",
-        order=lambda d, t: math.sqrt(t),
-        source="Han 2020",
+        contexts="adversarial", model="batches", text="Ω(√T)", order=lambda d, t: math.sqrt(t), source="Han 2020"
     ),
     Adaptivity(
         contexts="adversarial",
         model="switches",
-        upper=True,
         text="O(d log T)",
         order=lambda d, t: d * math.log2(t),
         source="Abbasi-Yadkori 2011",
@@ -78,7 +70,6 @@ TABLE: tuple[Adaptivity, ...] = (
     Adaptivity(
         contexts="adversarial",
         model="switches",
-        upper=True,
         text="O(d log d log T)",
         order=lambda d, t: d * max(1.0, math.log2(d)) * math.log2(t),
         source="the paper, C1",
@@ -88,7 +79,6 @@ TABLE: tuple[Adaptivity, ...] = (
     Adaptivity(
         contexts="adversarial",
         model="switches",
-        upper=False,
         text="Ω(d log T/log(d log T))",
         order=_few_switches,
         source="the paper, C1",
@@ -96,37 +86,21 @@ TABLE: tuple[Adaptivity, ...] = (
     Adaptivity(
         contexts="stochastic",
         model="batches",
-        upper=True,
         text="O(log log T)",
         order=_loglog,
         source="the paper, C2",
         learner="batch-linucb-dg",
     ),
-    Adaptivity(
-        contexts="stochastic",
-        model="batches",
-        upper=False,
-        text="Ω(log log T)",
-        order=_loglog,
-        source="Gao 2019",
-    ),
+    Adaptivity(contexts="stochastic", model="batches", text="Ω(log log T)", order=_loglog, source="Gao 2019"),
     Adaptivity(
         contexts="stochastic",
         model="switches",
-        upper=True,
         text="O(log log T)",
         order=_loglog,
         source="the paper, C2",
         learner="batch-linucb-dg",
     ),
-    Adaptivity(
-        contexts="stochastic",
-        model="switches",
-        upper=False,
-        text="Ω(log log T)",
-        order=_loglog,
-        source="Simchi-Levi 2019",
-    ),
+    Adaptivity(contexts="stochastic", model="switches", text="Ω(log log T)", order=_loglog, source="Simchi-Levi 2019"),
 )
 
 
@@ -228,6 +202,14 @@ class Switching:
 Guarantee = Batched | Switching
 
 
+def _d(dim: int, arms: int) -> float:
+    return float(dim)
+
+
+def _root_d(dim: int, arms: int) -> float:
+    return math.sqrt(dim)
+
+
 def _root_d_log_d(dim: int, arms: int) -> float:
     return math.sqrt(dim * max(1.0, math.log2(dim)))
 
@@ -245,18 +227,12 @@ GUARANTEES: tuple[Guarantee, ...] = (
         factor=lambda d, k: math.sqrt(d * k),
         source="Theorem 1",
     ),
-    Batched(
-        learner="batch-linucb-kw",
-        contexts="stochastic",
-        scale="d",
-        factor=lambda d, k: float(d),
-        source="Theorem 2",
-    ),
+    Batched(learner="batch-linucb-kw", contexts="stochastic", scale="d", factor=_d, source="Theorem 2"),
     Batched(  # of a single set the G-optimal design is that of the distribution, with V ≤ 2d in place of O(d²)
         learner="batch-linucb-kw",
         contexts="fixed",
         scale="√d",
-        factor=lambda d, k: math.sqrt(d),
+        factor=_root_d,
         source="Theorem 2",
     ),
     Batched(
@@ -285,7 +261,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         learner="fixed-set-elimination",
         contexts="fixed",
         scale="√d",
-        factor=lambda d, k: math.sqrt(d),
+        factor=_root_d,
         exponent=lambda updates: 0.5 + 0.5 / updates,
         enough=lambda horizon: math.ceil(math.log(horizon)),
         source="Esfandiari 2019",
@@ -294,7 +270,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         learner="oful",
         contexts="adversarial",
         scale="d",
-        factor=lambda d, k: float(d),
+        factor=_d,
         layers=lambda dim: 1,
         loss=0.5,
         source="Abbasi-Yadkori 2011",
@@ -303,7 +279,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         learner="rarely-switch-suplinucb",
         contexts="adversarial",
         scale="√d",
-        factor=lambda d, k: math.sqrt(d),
+        factor=_root_d,
         layers=lambda dim: math.ceil(math.log2(dim)) + 1,
         loss=1.0,
         source="Theorem 7",

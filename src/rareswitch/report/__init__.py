@@ -16,24 +16,8 @@ from rareswitch.report.tradeoff import draw_tradeoff, tradeoff_table
 from rareswitch.report.update_table import update_table
 from rareswitch.report.verdict import Verdict, judge
 
-__all__ = [
-    "Exploration",
-    "Ratio",
-    "Verdict",
-    "check_target",
-    "collaborative_table",
-    "concurrent_table",
-    "contest_markdown",
-]
-__all__ += ["contest_text", "design_data", "design_text", "draw_design", "draw_exploration", "draw_runs"]
-__all__ += ["draw_standings", "draw_tradeoff", "draw_world", "exploration_table", "explore", "figure", "judge"]
-__all__ += [
-    "meetings_table",
-    "recommendation_text",
-    "regret_ratio",
-    "run_table",
-    "save",
-    "table",
-    "tradeoff_table",
-    "update_table",
-]
+__all__ = ["Exploration", "Ratio", "Verdict", "check_target", "collaborative_table", "concurrent_table"]
+__all__ += ["contest_markdown", "contest_text", "design_data", "design_text", "draw_design", "draw_exploration"]
+__all__ += ["draw_runs", "draw_standings", "draw_tradeoff", "draw_world", "exploration_table", "explore", "figure"]
+__all__ += ["judge", "meetings_table", "recommendation_text", "regret_ratio", "run_table", "save", "table"]
+__all__ += ["tradeoff_table", "update_table"]

@@ -49,7 +49,8 @@ def contest_markdown(verdicts: Sequence[Verdict], pictures: Mapping[str, str] | 
 
 
 def _summaries(verdict: Verdict) -> Iterator[Section]:
-    size = f"T = {verdict.horizon:,}, {len(verdict.worlds)} worlds, {verdict.seeds} seeds"
+    counts = ((len(verdict.worlds), "world"), (verdict.seeds, "seed"))
+    size = ", ".join([f"T = {verdict.horizon:,}", *(f"{n} {noun}{'' if n == 1 else 's'}" for n, noun in counts)])
     text = "There is no yardstick: no fully adaptive entry was run."
     if verdict.yardstick is not None:
         ratio = f"(regret + {OFFSET:g})/(that of {verdict.yardstick} + {OFFSET:g})"

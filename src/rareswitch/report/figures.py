@@ -56,8 +56,8 @@ def name_points(panel: Any, points: Mapping[str, tuple[float, float]], colors: M
     """
     from scipy.optimize import isotonic_regression
 
-    size, gap, away = 8.0, 10.0, 7.0
-    at = {name: panel.transData.transform(point) * 72.0 / panel.figure.dpi for name, point in points.items()}
+    size, gap, away, scale = 8.0, 10.0, 7.0, 72.0 / panel.figure.dpi
+    at = {name: panel.transData.transform(point) * scale for name, point in points.items()}
     ends = {name: x + away + 0.6 * size * len(name) for name, (x, _) in at.items()}
     groups: list[list[str]] = []  # of names that stand above each other
     for name in sorted(at, key=lambda name: at[name][0]):
@@ -69,6 +69,7 @@ def name_points(panel: Any, points: Mapping[str, tuple[float, float]], colors: M
         group.sort(key=lambda name: at[name][1])
         steps = gap * np.arange(len(group))
         heights = isotonic_regression([at[name][1] for name in group] - steps).x + steps
+        heights = np.minimum(heights, panel.bbox.y1 * scale - steps[::-1])  # below the title
         for name, height in zip(group, heights, strict=True):
             moved = height - at[name][1]
             line = {"arrowstyle": "-", "color": colors[name], "linewidth": 0.6} if abs(moved) > gap / 2 else None

@@ -108,9 +108,10 @@ def _trade_title(groups: list[Group], compared: Mapping[Group, Ratio]) -> str:
 
 
 def _eliminates(group: Group) -> bool:
-    """Whether its batches are few and equally many in all runs, so that they can be averaged."""
+    """Whether it drops arms, in batches that are few and equally many in all runs, so that they can be averaged."""
     counts = {len(run.survivors) for run in group.runs}
-    return len(counts) == 1 and counts <= set(range(2, MANY + 1))
+    few = len(counts) == 1 and counts <= set(range(2, MANY + 1))
+    return few and any(run.survivors.min() < run.survivors.max() for run in group.runs)
 
 
 def _draw_survivors(panel: Any, groups: list[Group], colors: Mapping[str, str]) -> None:

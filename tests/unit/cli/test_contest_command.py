@@ -85,7 +85,7 @@ def test_ctrl_c_shows_what_is_finished(capsys: pytest.CaptureFixture[str], monke
     assert main([*SMALL, "--envs", "gaussian", "fixed"]) == 130
     captured = capsys.readouterr()
     assert "stopped after 8 finished runs." in captured.err
-    assert "Standings at T = 60, 1 worlds" in captured.out
+    assert "Standings at T = 60, 1 world," in captured.out
     assert "unfinished: fixed" in captured.out
 
 

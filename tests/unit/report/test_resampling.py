@@ -33,7 +33,7 @@ def test_intervals_hold_as_often_as_they_say(worlds: int) -> None:
 
 
 def test_few_seeds_have_wide_intervals_and_fewer_none() -> None:
-    """At 5 seeds the widened level holds 80 % at least, where the plain one holds 76 %."""
+    """Five seeds were seen to hold 86 %, on other draws, and 76 % at a level that is not widened; Hoeffding again."""
     rng, truth, count = np.random.default_rng(3), true_ratio(), 1500
     found = [regret_ratio(*(side[:, 0] for side in draw(rng, FEWEST))) for _ in range(count)]
     held = sum(one.low <= truth <= one.high for one in found)
