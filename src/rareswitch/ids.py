@@ -43,6 +43,8 @@ def id_keys(ids: Any, count: int | None = None) -> KeyArray:
             f"ids must be a list, tuple, range or NumPy array, one id for each set; got {type(ids).__name__} "
             f"{_shown(ids)}. Pass [id] for an array of one set, list(ids) for another collection."
         )
+    if isinstance(ids, range) and ids and abs(ids[-1] - ids[0]) >= _BEYOND - 1:
+        raise ShapeError(f"ids must be below 2^63, one for each set; got a range to {_shown(ids[-1])}.")
     keyed = isinstance(ids, np.ndarray) and ids.dtype == np.uint64 and ids.ndim == 2 and ids.shape[1] == 2
     if isinstance(ids, np.ndarray) and ids.ndim != 1 and not keyed:
         raise ShapeError(f"ids must be one-dimensional; got shape {ids.shape}. Pass ids.ravel().")
