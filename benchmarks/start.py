@@ -4,6 +4,7 @@ Every measurement is a process of its own, started in turn, round after round; a
 which other work on the machine disturbs least.
 """
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,7 +30,10 @@ CASES: tuple[tuple[str, list[str], list[str], float | None], ...] = (
 
 
 def start(arguments: list[str]) -> None:
-    subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    # as NumPy does, an installed rareswitch has its bytecode beside it
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    command, silent = [sys.executable, *arguments], subprocess.DEVNULL
+    subprocess.run(command, stdout=silent, stderr=silent, check=False, env=own)
 
 
 def rows(quick: bool) -> Iterator[Row]:

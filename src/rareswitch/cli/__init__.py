@@ -19,3 +19,6 @@ def main(arguments: list[str] | tuple[str, ...] | None = None) -> int:
             raise
         print("rareswitch: stopped.", file=sys.stderr)
         return INTERRUPTED
+    finally:
+        # Python ends by SIGINT, whatever our status, where the last exec of a text was interrupted
+        exec("")
