@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,7 +58,9 @@ COMMANDS = (
         "two",
         ("one", "logs"),
     ),
-    Command("compare", ("compare", "--learners", "linucb", "pure-exploitation", *SMALL, "--seeds", "2", "--out"), "runs"),
+    Command(
+        "compare", ("compare", "--learners", "linucb", "pure-exploitation", *SMALL, "--seeds", "2", "--out"), "runs"
+    ),
     Command(
         "contest",
         (
@@ -161,11 +164,13 @@ class Bench:
 def forked(line: list[str], folder: Path, die_at: int) -> tuple[int, int]:
     """Run a command in a fork that dies at a call, never if it is 0: its number, and a pipe that ends with it."""
     ours, theirs = os.pipe()
-    child = os.fork()
-    if child:
-        os.close(theirs)
-        return child, ours
-    _live(line, folder, die_at)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # threads do not come along, and none is needed
+        child = os.fork()
+    if not child:
+        _live(line, folder, die_at)
+    os.close(theirs)
+    return child, ours
 
 
 def _live(line: list[str], folder: Path, die_at: int) -> NoReturn:
@@ -174,7 +179,7 @@ def _live(line: list[str], folder: Path, die_at: int) -> NoReturn:
         out = os.open(folder.parent / "said", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         for stream in (1, 2):
             os.dup2(out, stream)
-        sys.stdout, sys.stderr = (open(stream, "w", closefd=False) for stream in (1, 2))
+        sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (1, 2))
         _tell_of_runs(folder.parent / "saved")
         calls = _watch(folder, die_at)
         status = main(line)
@@ -277,9 +282,7 @@ def covers(command: Command, there: dict[str, Any], expected: dict[str, Any]) ->
 
 def same(one: Run, other: Run) -> bool:
     """Whether runs are the same but for the time they took."""
-    return all(
-        np.array_equal(getattr(one, name), getattr(other, name)) for name in vars(other) if name != "seconds"
-    )
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in vars(other) if name != "seconds")
 
 
 def earlier() -> Run:
