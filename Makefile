@@ -61,6 +61,7 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run
 	$(BENCH)/bin/python benchmarks/scales.py --out benchmarks/scales.md || status=1; \
 	$(BENCH)/bin/python benchmarks/horizon.py $(if $(DATA),--data '$(DATA)') --out benchmarks/horizon.md || status=1; \
 	$(BENCH)/bin/python benchmarks/agents.py --out benchmarks/agents.md || status=1; \
+	$(BENCH)/bin/python benchmarks/kills.py --out benchmarks/kills.md || status=1; \
 	exit $$status
 
 $(PEERS)/installed: pyproject.toml benchmarks/peers-requirements.txt

@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -163,11 +164,13 @@ class Bench:
 def forked(line: list[str], folder: Path, die_at: int) -> tuple[int, int]:
     """Run a command in a fork that dies at a call, never if it is 0: its number, and a pipe that ends with it."""
     ours, theirs = os.pipe()
-    child = os.fork()
-    if child:
-        os.close(theirs)
-        return child, ours
-    _live(line, folder, die_at)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # threads do not come along, and none is needed
+        child = os.fork()
+    if not child:
+        _live(line, folder, die_at)
+    os.close(theirs)
+    return child, ours
 
 
 def _live(line: list[str], folder: Path, die_at: int) -> NoReturn:
@@ -176,7 +179,7 @@ def _live(line: list[str], folder: Path, die_at: int) -> NoReturn:
         out = os.open(folder.parent / "said", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         for stream in (1, 2):
             os.dup2(out, stream)
-        sys.stdout, sys.stderr = (open(stream, "w", closefd=False) for stream in (1, 2))
+        sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (1, 2))
         _tell_of_runs(folder.parent / "saved")
         calls = _watch(folder, die_at)
         status = main(line)

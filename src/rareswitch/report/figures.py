@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rareswitch.errors import FileFormatError, MissingExtraError
+from rareswitch.files import replacing
 
 BLUE, ORANGE, GREY, DARK_GREY = "#1f5fa8", "#e07b1a", "#9aa4ad", "#5a646d"
 PALETTE = [BLUE, ORANGE, "#2c8c5a", "#b0413e", "#6d4fa0", "#3aa6b9", "#8a6d3b", GREY]
@@ -84,10 +85,8 @@ def beside(panel: Any, text: str, point: Any, offset: tuple[float, float], **sty
 
 def save(made: Any, path: str | Path) -> None:
     """Write a figure to a file; the ending names the format."""
-    try:
-        made.savefig(path, dpi=150)
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be written ({error.strerror or error}).") from error
+    with replacing(path) as temporary:
+        made.savefig(temporary, dpi=150, format=Path(path).suffix[1:].lower())
 
 
 def _figure_class() -> Any:

@@ -26,6 +26,7 @@ UNSEALED = b"rareswitch-runs-1"
 #: Beyond ten times its size a file may hold so many bytes more: numbers are not compressed, but once were.
 _SLACK = 1 << 25
 _REMEDY = "Put back a copy, or remove it and run again."
+_DAMAGED = f"a damaged results file: its content is not that of its checksum. {_REMEDY}"
 
 
 def add_runs(runs: Mapping[str, Run], path: str | Path) -> dict[str, Run]:
@@ -50,12 +51,14 @@ def load_runs(path: str | Path) -> dict[str, Run]:
     data = read_whole(path)  # at once: the file may be replaced by a sweep that is under way
     intact = seal_holds(data)
     if intact is False:
-        raise FileFormatError(f"{path}: a damaged results file: its content is not that of its checksum. {_REMEDY}")
+        raise FileFormatError(f"{path}: {_DAMAGED}")
     try:
         with parquet.ParquetFile(pa.BufferReader(data)) as file:
             form = (file.schema_arrow.metadata or {}).get(b"format")
-            if form != (FORMAT if intact else UNSEALED):
+            if form not in (FORMAT, UNSEALED):
                 raise FileFormatError("a Parquet file, but not one of runs. Name another file.")
+            if form == FORMAT and not intact:
+                raise FileFormatError(_DAMAGED)
             return _from_table(_read(file, len(data)))
     except FileFormatError as error:
         raise FileFormatError(f"{path}: {error}") from error

@@ -183,9 +183,9 @@ def sweep(
                 if isinstance(run, str):
                     skipped[case.name, case.place] = run
                     continue
-                finished[key] = kept[key] = run
                 if path is not None:  # with what others have added since, which need not be run here
-                    kept |= add_runs(kept, path)
+                    kept |= add_runs(kept | {key: run}, path)
+                finished[key] = kept[key] = run  # not before it is kept, as Ctrl-C may come in between
         except KeyboardInterrupt:
             interrupted = True
     runs = [run for run in finished.values() if run is not None]
