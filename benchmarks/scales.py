@@ -47,7 +47,7 @@ CHANGES = (
 
 def made(name: str, horizon: int, units: Units, **told: Any) -> Learner:
     """The learner for these units."""
-    settings = {"dim": ARMS if name == "base" else DIM, "arms": ARMS, "horizon": horizon}
+    settings: dict[str, float] = {"dim": ARMS if name == "base" else DIM, "arms": ARMS, "horizon": horizon}
     settings |= {"noise": NOISE * units.rewards, "norm": units.rewards / units.features}
     return make_learner(name, **{key: value for key, value in settings.items() if key in takes(name)}, **told)
 
