@@ -275,6 +275,8 @@ def known_rewards(rewards: Any, count: int) -> FloatArray:
     """Rewards (n,) as numbers, NaN where they are not known; booleans and None are understood."""
     if isinstance(rewards, np.ma.MaskedArray):
         rewards = np.where(np.ma.getmaskarray(rewards), np.array(None), rewards.data)
+    elif isinstance(rewards, (list, tuple)):
+        rewards = [None if reward is np.ma.masked else reward for reward in rewards]
     try:
         given = np.asarray(rewards)
     except ValueError:

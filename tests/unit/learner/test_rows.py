@@ -334,6 +334,7 @@ def test_masks_are_not_lost(given: dict[str, Any], words: str) -> None:
 
 def test_a_masked_reward_is_not_known() -> None:
     assert np.isnan(made(rewards=masked([1.0, 2.0, 3.0, 4.0])).rewards).tolist() == [True, False, False, False]
+    assert np.isnan(made(rewards=[1.0, np.ma.masked, True, None]).rewards).tolist() == [False, True, False, True]
     decisions = Policy(dim=2, sampler=Uniform()).decide(SETS, ids=range(4), seed=1)
     with pytest.raises(ShapeError, match="alive must not be masked"):
         Rows.of(SETS.contexts, decisions, np.ones(4), masked(np.ones((4, 3), dtype=np.bool_)))
