@@ -1,42 +1,24 @@
 """Contextual bandits that need only a handful of policy updates."""
 
-from rareswitch.contexts import ContextSets
-from rareswitch.env import make_world
-from rareswitch.errors import (
-    BatchError,
-    CertificateError,
-    FileFormatError,
-    InputError,
-    ParameterError,
-    RareswitchError,
-    ShapeError,
-    UnsuitableError,
-)
-from rareswitch.learner import (
-    OFUL,
-    BatchLinUCB,
-    BatchLinUCBDG,
-    BatchLinUCBKW,
-    Foresight,
-    Learner,
-    RarelySwitchSupLinUCB,
-    Rows,
-    State,
-    Summary,
-    forecast,
-    make_learner,
-    recommend,
-    state_from_bytes,
-    state_to_bytes,
-)
-from rareswitch.policy import Decisions, Ed25519Key, HmacKey, Policy, load_policy, save_policy
-from rareswitch.sim import collaborate, simulate, sweep, tradeoff
-from rareswitch.stats import Stats
-from rareswitch.version import __version__
+from importlib import import_module
 
-__all__ = ["OFUL", "BatchError", "BatchLinUCB", "BatchLinUCBDG", "BatchLinUCBKW", "CertificateError", "ContextSets"]
-__all__ += ["Decisions", "Ed25519Key", "FileFormatError", "Foresight", "HmacKey", "InputError", "Learner"]
-__all__ += ["ParameterError", "Policy", "RarelySwitchSupLinUCB", "RareswitchError", "Rows", "ShapeError", "State"]
-__all__ += ["Stats", "Summary", "UnsuitableError", "__version__", "collaborate", "forecast", "load_policy"]
-__all__ += ["make_learner", "make_world", "recommend", "save_policy", "simulate", "state_from_bytes", "state_to_bytes"]
-__all__ += ["sweep", "tradeoff"]
+TYPE_CHECKING = False  # as in the module typing, which takes longer to load than all of this
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rareswitch.api import *  # noqa: F403
+
+
+def __getattr__(name: str) -> "Any":
+    """Load the library when the first of its names is asked for: the command line often needs little of it."""
+    if name in {"__all__", "__version__"} or not name.startswith("__"):
+        api = import_module("rareswitch.api")
+        if name == "__all__" or name in api.__all__:
+            globals()[name] = getattr(api, name)
+        if name in globals():  # also a room, which came with the library
+            return globals()[name]
+    raise AttributeError(f"module 'rareswitch' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *import_module("rareswitch.api").__all__})

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from rareswitch.errors import ParameterError
-from rareswitch.validation import number, whole
+from rareswitch.validation import LARGEST_SCALE, number, whole
 
 ConfidenceMode = Literal["paper", "tight"]
+#: The smallest failure probability, whose inverse is still a number.
+LEAST_DELTA = 1e-300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +88,11 @@ def independent_intervals(
         alpha = noise * min(over_arms, over_net) + math.sqrt(ridge) * norm
         over = "arms and steps" if over_arms <= over_net else "directions"
         return Intervals(multiplier=alpha, ridge=ridge, reason=f"Appendix B.2 with a union bound over {over}")
-    return Intervals(multiplier=number("confidence", mode, low=0.0), ridge=ridge, reason="a multiplier set by hand")
+    return Intervals(
+        multiplier=number("confidence", mode, low=0.0, high=LARGEST_SCALE),
+        ridge=ridge,
+        reason="a multiplier set by hand",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +142,7 @@ def self_normalized_intervals(
         fixed = 2.0 * max(noise, norm) * math.sqrt(dim * math.log(2 * horizon / delta))
         ridge = 1.0 if ridge is None else ridge
     elif mode != "tight":
-        fixed = number("confidence", mode, low=0.0)
+        fixed = number("confidence", mode, low=0.0, high=LARGEST_SCALE)
     if ridge is None:
         ridge = _unit_free(noise, norm)
     ridge = number("ridge", ridge, low=0.0, open_low=True)
@@ -151,13 +157,22 @@ def _checked(
         raise ParameterError(f"confidence must be 'paper', 'tight' or a number; got {mode!r}.")
     whole("dim", dim)
     whole("horizon", horizon, low=2)
-    delta = number("delta", delta, low=0.0, high=1.0, open_low=True)
-    return delta, number("noise", noise, low=0.0), number("norm", norm, low=0.0)
+    delta = number("delta", delta, low=LEAST_DELTA, high=1.0)
+    most = LARGEST_SCALE
+    return delta, number("noise", noise, low=0.0, high=most), number("norm", norm, low=0.0, high=most)
 
 
 def _unit_free(noise: float, norm: float) -> float:
     """(noise/norm)², the ridge that does not depend on units; not so small that rounding would rule."""
-    return max(1e-10, (noise / norm) ** 2) if noise > 0.0 and norm > 0.0 else 1.0
+    if noise == 0.0 or norm == 0.0:
+        return 1.0
+    ratio = noise / norm
+    if ratio > LARGEST_SCALE:
+        raise ParameterError(
+            f"norm must be at least noise / {LARGEST_SCALE:g}, as (noise/norm)² is the ridge; got {norm:g} beside a "
+            f"noise of {noise:g}. Give it in the unit of rewards over that of features, or give a ridge."
+        )
+    return max(1e-10, ratio**2)
 
 
 def _net(epsilon: float, dim: int, estimates: int, delta: float) -> float:

@@ -7,14 +7,15 @@ from typing import Any, Self
 import numpy as np
 
 from rareswitch.errors import EmptySetError, ShapeError
-from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets, finite_array, read_only
+from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets, finite_array, owned, sealed
 
 
 @dataclass(frozen=True, eq=False)
 class ContextSets:
     """Sets of arms, contexts (n, K, d) with a mask of the arms that exist, alive (n, K).
 
-    It cannot be written through, and holds views of the arrays it was given: do not write to these afterwards.
+    It cannot be written through, and holds views of the arrays it was given: do not write to these afterwards, or take
+    :meth:`owned` sets.
 
     Examples
     --------
@@ -76,12 +77,30 @@ class ContextSets:
             np.concatenate([p.alive if same else np.pad(p.alive, w) for p, same, w in pads]),
         )
 
+    def packed(self) -> Self:
+        """The same sets with the living arms first, in their order, and no wider than the largest.
+
+        >>> sets = ContextSets([[[1.0], [2.0], [3.0]]], [[False, True, False]])
+        >>> sets.packed().contexts.tolist()
+        [[[2.0]]]
+        """
+        if self.alive.all():
+            return self
+        order = np.argsort(~self.alive, axis=1, kind="stable")[:, : self.alive.sum(axis=1).max()]
+        alive = np.take_along_axis(self.alive, order, axis=1)
+        contexts = np.where(alive[:, :, None], np.take_along_axis(self.contexts, order[:, :, None], axis=1), 0.0)
+        return self.checked(Sets(sealed(contexts), sealed(alive), False))
+
+    def owned(self) -> Self:
+        """The same sets, in arrays that nobody can write to: copies where they are not that already."""
+        return self.checked(Sets(owned(self.contexts), owned(self.alive), False))
+
     def __len__(self) -> int:
         return len(self.contexts)
 
     def __getitem__(self, which: slice | IntArray) -> Self:
         """A selection of the sets: a slice or an array of indices."""
-        return self.checked(Sets(read_only(self.contexts[which]), read_only(self.alive[which]), False))
+        return self.checked(Sets(sealed(self.contexts[which]), sealed(self.alive[which]), False))
 
     @property
     def dim(self) -> int:

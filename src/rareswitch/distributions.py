@@ -12,7 +12,7 @@ import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.rng import normals, uniforms
-from rareswitch.validation import FloatArray, IntArray, number, whole
+from rareswitch.validation import FloatArray, IntArray, number, set_size, whole
 
 
 class ContextDistribution(Protocol):
@@ -39,8 +39,7 @@ class _Sized:
     _least: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim, low=self._least)
-        whole("arms", self.arms, low=self._least)
+        set_size(self.dim, self.arms, low=self._least)
 
     def _normals(self, seed: int, stream: str, first: int, count: int) -> FloatArray:
         return normals(seed, stream, first, count, self.arms * self.dim).reshape(count, self.arms, self.dim)
@@ -162,7 +161,7 @@ class Counterexample:
     arms: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim, low=2)
+        set_size(whole("dim", self.dim, low=2), self.dim)  # as many sets of two arms there are
         whole("sample", self.sample, low=self.dim)
 
     @property
@@ -260,7 +259,7 @@ class PlainArms:
     arms: int
 
     def __post_init__(self) -> None:
-        whole("arms", self.arms)
+        set_size(whole("arms", self.arms), self.arms)
 
     @property
     def dim(self) -> int:

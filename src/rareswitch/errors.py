@@ -30,7 +30,12 @@ class ContextNormError(InputError):
 
 
 class ParameterError(InputError):
-    """A scalar parameter is out of range."""
+    """A scalar parameter is out of range. Where it is about one, its message begins with the parameter's name."""
+
+    @property
+    def parameter(self) -> str:
+        """The first word of the message: what the caller knows the value by, as commands do by an option."""
+        return str(self).partition(" ")[0].rstrip(",:")
 
 
 class UnsuitableError(InputError):
@@ -51,6 +56,10 @@ class CertificateError(RareswitchError, ArithmeticError):
 
 class CertificateWarning(UserWarning):
     """Some designs of a batch could not be brought to the accuracy asked for; they are named and hold NaN."""
+
+
+class LevelWarning(UserWarning):
+    """Rewards have a level that the features do not explain, and the learner has no intercept."""
 
 
 class MissingExtraError(RareswitchError, ImportError):

@@ -45,11 +45,14 @@ def id_keys(ids: Any, count: int | None = None) -> KeyArray:
         )
     if isinstance(ids, range) and ids and abs(ids[-1] - ids[0]) >= _BEYOND - 1:
         raise ShapeError(f"ids must be below 2^63, one for each set; got a range to {_shown(ids[-1])}.")
+    if isinstance(ids, np.ma.MaskedArray) and np.ma.getmaskarray(ids).any():
+        raise ShapeError("ids must not be masked: every decision needs one. Leave these decisions out.")
     keyed = isinstance(ids, np.ndarray) and ids.dtype == np.uint64 and ids.ndim == 2 and ids.shape[1] == 2
     if isinstance(ids, np.ndarray) and ids.ndim != 1 and not keyed:
         raise ShapeError(f"ids must be one-dimensional; got shape {ids.shape}. Pass ids.ravel().")
-    if count is not None and len(ids) != count:
-        raise ShapeError(f"each set needs one id: {count} sets take {count} ids; got {len(ids)}.")
+    found = _length(ids) if isinstance(ids, range) else len(ids)
+    if count is not None and found != count:
+        raise ShapeError(f"each set needs one id: {count} sets take {count} ids; got {_shown(found)}.")
     if keyed:
         keys = _checked(np.asarray(ids))
     elif (numbers := _numbers(ids)) is not None:
@@ -75,22 +78,22 @@ def one_key(id: Any) -> tuple[int, int]:  # noqa: A002
                 data = id.encode()
             except UnicodeEncodeError:
                 raise ParameterError(
-                    f"a string id must be valid Unicode; got {_shown(id)}, a lone surrogate."
+                    f"a string id must be valid Unicode; got {_shown(id)}, a lone surrogate. Pass a hash of its bytes."
                 ) from None
             if len(data) <= LONGEST:
                 digest = int.from_bytes(hashlib.blake2b(data, digest_size=16).digest(), "little")
                 return digest & 0xFFFFFFFFFFFFFFFF, digest >> 64 | _BEYOND
+        remedy = "a shorter name of the decision, or a hash of this one" if id else "the decision's own name or number"
         raise ParameterError(
-            f"a string id must have 1 to {LONGEST} bytes; got {len(id)} characters, {_shown(id)}. "
-            "Pass a shorter name of the decision, or a hash of this one."
+            f"a string id must have 1 to {LONGEST} bytes; got {len(id)} characters, {_shown(id)}. Pass {remedy}."
         )
     if isinstance(id, (int, np.integer)) and not isinstance(id, bool):
         if 0 <= id < _BEYOND:  # of another type than int
             return int(id), 0
         raise ParameterError(f"a number as id must be at least 0 and below 2^63; got {_shown(id)}. Pass str(id).")
+    remedy = "the decision's own name or number" if id is None else "str(id), or id.decode() where it is bytes"
     raise ParameterError(
-        f"an id must be a whole number or a string; got {type(id).__name__} {_shown(id)}. Pass str(id), or id.decode() "
-        "where it is bytes."
+        f"an id must be a whole number or a string; got {type(id).__name__} {_shown(id)}. Pass {remedy}."
     )
 
 
@@ -122,6 +125,11 @@ def _numbers(ids: Any) -> NDArray[Any] | None:
     if isinstance(ids, range) and len(ids) > 1:
         return np.asarray(ids[0] + np.arange(len(ids)) * ids.step)
     return np.asarray(ids)
+
+
+def _length(numbers: range) -> int:
+    """How many there are, also where that is more than ``len`` can say."""
+    return max(0, (numbers.stop - numbers.start + numbers.step - (1 if numbers.step > 0 else -1)) // numbers.step)
 
 
 def _checked(keys: KeyArray) -> KeyArray:

@@ -13,12 +13,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
 from rareswitch.ids import KeyArray
-from rareswitch.lanes import compiled
+from rareswitch.lanes import compiled, high_product
 from rareswitch.validation import FloatArray, whole
 
 _MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
@@ -81,9 +78,9 @@ def stream_key(seed: int, stream: str) -> tuple[np.uint64, np.uint64]:
 
 def _numbers(fill: Callable[..., Any], seed: int, stream: str, first: int, count: int, width: int) -> FloatArray:
     whole("seed", seed, low=0)
-    whole("first", first, low=0)
     whole("width", width)
     numbers = np.empty(whole("count", count, low=0) * width)
+    whole("first", first, low=0, high=((1 << 63) - len(numbers)) // width)  # they are counted by 63 bits
     fill(*_key(seed, stream), first * width, numbers)
     return numbers.reshape(count, width)
 
@@ -94,19 +91,6 @@ def _key(seed: int, stream: str) -> tuple[np.uint64, np.uint64]:
     return np.uint64(low), np.uint64(high)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _high_product(typing_context: Any, left: Any, right: Any) -> Any:
-    """The upper 64 bits of the product of two unsigned 64-bit numbers."""
-    signature = types.uint64(types.uint64, types.uint64)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        wide = ir.IntType(128)
-        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
-        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
-
-    return signature, generate
-
-
 @compiled
 def _philox(key_0, key_1, counter, second):  # type: ignore[no-untyped-def]
     """Four random 64-bit numbers of a counter, given by the lower two of its four words."""
@@ -114,8 +98,8 @@ def _philox(key_0, key_1, counter, second):  # type: ignore[no-untyped-def]
     weyl_0, weyl_1 = np.uint64(_WEYL[0]), np.uint64(_WEYL[1])
     a, b, c, d = np.uint64(counter), np.uint64(second), np.uint64(0), np.uint64(0)
     for _ in range(10):
-        high_a, low_a = _high_product(multiplier_0, a), multiplier_0 * a
-        high_c, low_c = _high_product(multiplier_1, c), multiplier_1 * c
+        high_a, low_a = high_product(multiplier_0, a), multiplier_0 * a
+        high_c, low_c = high_product(multiplier_1, c), multiplier_1 * c
         a, b, c, d = high_c ^ b ^ key_0, low_c, high_a ^ d ^ key_1, low_a
         key_0 += weyl_0
         key_1 += weyl_1

@@ -1,14 +1,13 @@
 """Sufficient statistics of a linear model, additive over any split of the data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lanes import WIDTH, add_products, compiled, lane_zeros
-from rareswitch.validation import FloatArray, finite_array, frozen, number, read_only, vector, whole
+from rareswitch.validation import FloatArray, finite_array, frozen, number, read_only, summable, vector, whole
 
 #: Rows that are summed up before they are added to the whole, which keeps rounding errors small.
 _PANEL = 128
@@ -16,10 +15,14 @@ _PANEL = 128
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Stats:
-    """Gram matrix Σ xxᵀ, moment vector Σ r·x, count and Σ r² of (features, reward) pairs.
+    """Gram matrix Σ xxᵀ, moment vector Σ r·x, count, Σ r² and Σ r of (features, reward) pairs.
 
     Statistics add: those of a million servers sum to those of the whole. They never include a ridge. The same rows give
     the same bits on every machine, with any number of threads.
+
+    Where the last feature is the constant 1, r may stand for the reward less a ``shift``, which is part of the
+    statistics: of rewards such as 10⁹ ± 1 the squares alone would fill all digits. Sums with different shifts add up as
+    well, to the shift of the larger part.
 
     Examples
     --------
@@ -37,6 +40,10 @@ class Stats:
     count: int
     #: Σ r², from which the noise level can be estimated.
     square_sum: float
+    #: Σ r, by which a level is noticed that the features do not explain; None where it was not summed.
+    reward_sum: float | None = None
+    #: What was taken off each reward before it was summed.
+    shift: float = 0.0
 
     def __post_init__(self) -> None:
         moment = vector("moment", self.moment)
@@ -47,31 +54,72 @@ class Stats:
             )
         whole("count", self.count, low=0)
         number("square_sum", self.square_sum, low=0.0)
+        if self.reward_sum is not None:
+            number("reward_sum", self.reward_sum, low=-np.inf)
+        number("shift", self.shift, low=-np.inf)
         vars(self).update(gram=frozen(gram), moment=moment)
 
     @classmethod
     def zero(cls, dim: int) -> Self:
         """The statistics of no data."""
         dim = whole("dim", dim)
-        return cls(gram=np.zeros((dim, dim)), moment=np.zeros(dim), count=0, square_sum=0.0)
+        return cls(gram=np.zeros((dim, dim)), moment=np.zeros(dim), count=0, square_sum=0.0, reward_sum=0.0)
 
     @classmethod
-    def of(cls, features: object, rewards: object) -> Self:
-        """The statistics of features (n, dim) and rewards (n,)."""
-        x = finite_array("features", features)
+    def of(cls, features: object, rewards: object, *, shift: float = 0.0) -> Self:
+        """The statistics of features (n, dim) and rewards (n,), less a shift where the last feature is 1."""
+        x = summable("features", finite_array("features", features))
         if x.ndim != 2:
             raise ShapeError(f"features must have shape (n, dim); got {x.shape}. For a single row pass features[None].")
-        r = vector("rewards", rewards, len(x))
+        r = summable("rewards", vector("rewards", rewards, len(x)))
+        if shift != 0.0:
+            if not (x[:, -1] == 1.0).all():
+                raise ParameterError("a shift of the rewards needs a last feature that is 1 in every row.")
+            r = r - shift
         # not BLAS, whose sums change with the number of its threads and with the processor
         products = _products(read_only(x), r)
-        return cls(gram=products[:-1, :-1], moment=products[-1, :-1], count=len(x), square_sum=float(products[-1, -1]))
+        return cls(
+            gram=products[:-1, :-1],
+            moment=products[-1, :-1],
+            count=len(x),
+            square_sum=float(products[-1, -1]),
+            reward_sum=float(_total(r)),
+            shift=float(shift),
+        )
 
     def __add__(self, other: Self) -> Self:
         if not isinstance(other, Stats):
             return NotImplemented
         if other.dim != self.dim:
             raise ShapeError(f"statistics of {self.dim} and of {other.dim} dimensions cannot be added.")
-        return type(self)(**{name: part + getattr(other, name) for name, part in vars(self).items()})
+        if not (self.count and other.count):
+            return self if self.count else other
+        left, right = (self, other) if self.count >= other.count else (other, self)
+        right = right.shifted(left.shift)
+        known = left.reward_sum is not None and right.reward_sum is not None
+        return type(self)(
+            gram=self.gram + other.gram,
+            moment=left.moment + right.moment,
+            count=self.count + other.count,
+            square_sum=left.square_sum + right.square_sum,
+            reward_sum=left.reward_sum + right.reward_sum if known else None,  # type: ignore[operator]
+            shift=left.shift,
+        )
+
+    def shifted(self, shift: float) -> Self:
+        """The same rows, with another shift taken off their rewards; the last feature must be 1.
+
+        >>> Stats.of([[2.0, 1.0]], [1e9 + 3.0], shift=1e9).shifted(1e9 + 1.0).moment.tolist()
+        [4.0, 2.0]
+        """
+        more = self.shift - shift
+        if more == 0.0:
+            return self
+        moment = self.moment + more * self.gram[:, -1]
+        squares = self.square_sum + more * (self.moment[-1] + moment[-1])
+        return replace(
+            self, moment=moment, square_sum=max(0.0, squares), reward_sum=float(moment[-1]), shift=float(shift)
+        )
 
     @property
     def dim(self) -> int:
@@ -82,8 +130,22 @@ class Stats:
         """Ridge regression θ̂ = (ridge·I + Σ xxᵀ)⁻¹ Σ r·x, shape (dim,)."""
         if not number("ridge", ridge, low=0.0) > 0.0:
             raise ParameterError(f"ridge must be positive, so that the estimate exists for any data; got {ridge}.")
+        from scipy.linalg import cho_factor, cho_solve  # half as long to import as all else together
+
         factor = cho_factor(self.gram + ridge * np.eye(self.dim))
         return np.asarray(cho_solve(factor, self.moment))
+
+
+@compiled
+def _total(rewards):  # type: ignore[no-untyped-def]
+    """Σ r, in one order of summation whatever the machine."""
+    total = 0.0
+    for first in range(0, len(rewards), _PANEL):
+        part = 0.0
+        for k in range(first, min(first + _PANEL, len(rewards))):
+            part += rewards[k]
+        total += part
+    return total
 
 
 @compiled

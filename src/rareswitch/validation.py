@@ -21,6 +21,10 @@ IntArray = NDArray[np.int64]
 _LARGEST = (1 << 63) - 1
 #: Of the numbers of a policy.
 LARGEST_PARAMETER = 1e150
+#: The largest reward, feature, σ, norm or width: squares of it, summed over any run, stay finite.
+LARGEST_SCALE = 1e100
+#: The most numbers in a context set that is made up: some sets, and what is computed of them, are a few GiB.
+_MOST_NUMBERS = 1 << 24
 _FLOAT = np.dtype(np.float64)
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -83,7 +87,11 @@ def context_sets(contexts: Any, alive: Any = None) -> Sets:
     array = read_only(array)
     if alive is None:
         return Sets(array, _alive(arms) if n == 1 else read_only(np.ones((n, arms), dtype=np.bool_)), single)
-    mask = np.asarray(alive)
+    unmasked("alive", alive, "Say of every arm whether it is available: alive.filled(False).")
+    try:
+        mask = np.asarray(alive)
+    except ValueError:
+        raise ShapeError("alive must have one flag for each arm; got rows of different lengths.") from None
     if mask.dtype != np.bool_:
         raise ShapeError(f"alive must be an array of booleans; got dtype {mask.dtype}. Convert it with .astype(bool).")
     expected = (arms,) if single else (n, arms)
@@ -114,8 +122,7 @@ def finite_array(name: str, value: Any) -> FloatArray:
     if type(value) is np.ndarray and value.dtype is _FLOAT and value.flags.c_contiguous:
         array = value  # canonical already, as most are
     else:
-        if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
-            raise ShapeError(f"{name} must not be masked: a mask would be lost. Leave arms out with alive=….")
+        unmasked(name, value, "Leave arms out with alive=…, or fill the gaps with .filled(…).")
         try:
             array = np.asarray(value)
         except ValueError as error:
@@ -132,6 +139,31 @@ def finite_array(name: str, value: Any) -> FloatArray:
         raise NonFiniteError(
             f"{name} must be finite; {count} of its entries are not, the first is {array[first]} at index {first}. "
             "Clean or impute the data first."
+        )
+    return array
+
+
+def unmasked(name: str, value: Any, remedy: str) -> None:
+    """Refuse masked arrays, and lists of them, of which an entry is masked: as plain arrays they lose their mask."""
+    parts = value if isinstance(value, (list, tuple)) else ()
+    if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
+        raise ShapeError(f"{name} must not be masked: the mask would be lost. {remedy}")
+    for part in parts:
+        if isinstance(part, (list, tuple, np.ma.MaskedArray)):
+            unmasked(name, part, remedy)
+
+
+def summable(name: str, array: FloatArray) -> FloatArray:
+    """Refuse numbers whose squares cannot be summed; NaN passes."""
+    largest = float(np.fmax(array.max(initial=0.0), -array.min(initial=0.0)))
+    if np.isnan(largest):
+        largest = float(np.nanmax(np.abs(array), initial=0.0))
+    if largest > LARGEST_SCALE:
+        at = tuple(int(i) for i in np.argwhere(np.abs(array) > LARGEST_SCALE)[0])
+        where = at[0] if len(at) == 1 else at
+        raise NonFiniteError(
+            f"{name} must be at most {LARGEST_SCALE:g} in size, so that their squares can be summed; the one at index "
+            f"{where} is {array[at]:g}. Divide all {name} by a constant."
         )
     return array
 
@@ -208,18 +240,31 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = None) -> in
     found = int(value)
     if found < low or (high is not None and found > high):
         rule = f"at least {low}" if high is None else f"between {low} and {high}"
-        raise ParameterError(f"{name} must be {rule}; got {found if abs(found) < 1 << 99 else 'far more'}.")
+        given = str(found) if abs(found) < 1 << 99 else "far less" if found < 0 else "far more"
+        raise ParameterError(f"{name} must be {rule}; got {given}.")
     return found
 
 
-def count_of(name: str, value: Any, *, low: int = 1) -> int:
-    """A whole number of at least ``low`` that something can be counted to.
+def count_of(name: str, value: Any, *, low: int = 1, high: int = _LARGEST) -> int:
+    """A whole number of at least ``low`` that something can be counted to; a bound ``high`` is told where it is met.
 
     >>> count_of("horizon", 1e4)
     10000
     """
     found = whole(name, value, low=low)
-    return found if found <= _LARGEST else whole(name, found, low=low, high=_LARGEST)
+    return found if found <= high else whole(name, found, low=low, high=high)
+
+
+def set_size(dim: Any, arms: Any, *, low: int = 1) -> None:
+    """Refuse context sets of so many features and arms that they would take all memory, before any is taken.
+
+    >>> set_size(10, 20)
+    """
+    if whole("dim", dim, low=low) * whole("arms", arms, low=low) > _MOST_NUMBERS:
+        raise ParameterError(
+            f"dim and arms must be such that a set has at most {_MOST_NUMBERS} numbers; got {arms} arms of {dim} "
+            "features. Use fewer of one or the other."
+        )
 
 
 def unit_ball(sets: Sets) -> None:
@@ -235,9 +280,22 @@ def unit_ball(sets: Sets) -> None:
 
 def frozen(array: FloatArray) -> FloatArray:
     """A read-only array that shares nothing with what the caller holds."""
-    copy = array.copy()
-    copy.flags.writeable = False
-    return copy
+    return sealed(array.copy())
+
+
+def sealed(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """An array that was just made, and that nobody else holds, made read-only."""
+    array.setflags(write=False)
+    return array
+
+
+def owned(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """The array itself where nobody can write to it, else a read-only copy.
+
+    A view that is read-only does not help where the array behind it can be written to.
+    """
+    behind = array.base if isinstance(array.base, np.ndarray) else array
+    return sealed(array.copy()) if array.flags.writeable or behind.flags.writeable else array
 
 
 @compiled

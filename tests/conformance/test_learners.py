@@ -196,8 +196,8 @@ def test_damaged_states_are_refused(name: str) -> None:
     meta, tensors = unpack(data)
     with pytest.raises(FileFormatError, match="changed"):
         state_from_bytes(pack(meta | {"start": meta["start"] + 1}, tensors))
-    with pytest.raises(FileFormatError, match=r"have schema 1; this one has 2, which is newer\. Install"):
-        state_from_bytes(pack(meta | {"schema": 2}, tensors))
+    with pytest.raises(FileFormatError, match=r"have schema 2; this one has 3, which is newer\. Install"):
+        state_from_bytes(pack(meta | {"schema": 3}, tensors))
 
 
 @every_learner

@@ -1,6 +1,6 @@
-"""Record a state of schema 1 in the middle of a run: ``python tests/golden/record_state.py``.
+"""Record a state of the current schema in the middle of a run: ``python tests/golden/record_state.py``.
 
-States that users keep must be read by every later version. A new schema gets a file of its own beside this one.
+States that users keep must be read by every later version. A new schema gets a file of its own beside those before.
 """
 
 from pathlib import Path
@@ -11,7 +11,8 @@ from rareswitch.env import World, make_world
 from rareswitch.files import write_whole
 from rareswitch.learner import Foresight, Rows, State, state_to_bytes
 
-FILE = Path(__file__).parent / "foresight-1.state"
+#: By schema; the last is that of this version.
+FILES = [Path(__file__).parent / f"foresight-{schema}.state" for schema in (1, 2)]
 LEARNER = Foresight(dim=3, horizon=2000, updates=5, intercept=True, seed=7)
 SEED = 11
 
@@ -40,4 +41,4 @@ def recorded() -> State:
 
 
 if __name__ == "__main__":
-    write_whole(state_to_bytes(recorded()), FILE)
+    write_whole(state_to_bytes(recorded()), FILES[-1])

@@ -69,7 +69,8 @@ def slow_batched(
             contexts = np.array([x for x, _ in kept])
             masks = np.array([mask(len(x), alive) for x, alive in kept])
             learners: dict[str, Callable[..., Any]] = {"core": core_learning, "certified": frank_wolfe_design}
-            sampler = learners[designer](contexts, masks, regularization=1.0 / horizon).policy
+            told = {"arms": world.arms} if designer == "core" else {}  # α = log K, whatever survives
+            sampler = learners[designer](contexts, masks, regularization=1.0 / horizon, **told).policy
         trace.estimates.append(theta)
         trace.precisions.append(precision)
         start = end

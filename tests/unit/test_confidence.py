@@ -84,6 +84,6 @@ def test_self_normalized_intervals_are_their_formula() -> None:
 @pytest.mark.parametrize("make", [independent_intervals, self_normalized_intervals])
 def test_modes_that_there_are_none_of_are_refused(make: Any) -> None:
     sizes = {"dim": 3, "horizon": 100} | ({"arms": 4, "batches": 2} if make is independent_intervals else {})
-    for mode, words in (("loose", "'paper', 'tight' or a number; got 'loose'"), (-1.0, "at least 0; got -1.0")):
+    for mode, words in (("loose", "'paper', 'tight' or a number; got 'loose'"), (-1.0, "at least 0 .*; got -1.0")):
         with pytest.raises(ParameterError, match=words):
             make(mode, **sizes)

@@ -133,7 +133,7 @@ def test_collections_of_another_form_are_refused() -> None:
             id_keys(np.zeros(shape, dtype=np.uint64))
     with pytest.raises(ShapeError, match="one-dimensional"):
         id_keys(np.zeros((3, 2), dtype=np.int64))  # keys are of uint64 alone
-    for ids in ([1, 2], range(10**15), ["a"] * 4, id_keys(range(2))):
+    for ids in ([1, 2], range(10**15), range(10**30), range(5, -(10**30), -7), ["a"] * 4, id_keys(range(2))):
         with pytest.raises(ShapeError, match="3 sets take 3 ids; got"):
             id_keys(ids, 3)
 
@@ -142,3 +142,11 @@ def test_collections_of_another_form_are_refused() -> None:
 def test_arrays_that_only_look_like_keys_are_refused(row: tuple[int, int]) -> None:
     with pytest.raises(ParameterError, match="row 1 is"):
         id_keys(np.array([(5, 0), row], dtype=np.uint64))
+
+
+@pytest.mark.parametrize(
+    ("id", "remedy"), [("", "own name or number"), (None, "own name or number"), ("\ud800", "hash")]
+)
+def test_ids_that_are_none_have_a_remedy(id: Any, remedy: str) -> None:  # noqa: A002
+    with pytest.raises(ParameterError, match=f"Pass .*{remedy}"):
+        one_key(id)

@@ -92,3 +92,9 @@ def test_bad_seeds_are_refused(seed: object) -> None:
     uniforms_at(1, "s", id_keys([1]))  # 1 == True, and its key is remembered
     with pytest.raises(ParameterError, match="seed"):
         uniforms_at(seed, "s", id_keys([1]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("first", "width"), [(2**63, 1), (2**62, 4), (10**30, 1)])
+def test_decisions_beyond_what_is_counted_are_refused(first: int, width: int) -> None:
+    with pytest.raises(ParameterError, match="first must be between 0 and"):
+        uniforms(1, "s", first, 3, width)

@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from rareswitch.validation import (
     finite_array,
     number,
     probability_vector,
+    set_size,
     symmetric_matrices,
     unit_ball,
     vector,
@@ -76,3 +79,20 @@ def test_arrays() -> None:
         context_sets(np.ones((8, 1, 1)), np.arange(8)[:, None] == 1)
     with pytest.raises(EmptySetError, match="at least one part"):
         ContextSets.concatenate([])
+
+
+def test_flags_in_rows_of_different_lengths_are_refused() -> None:
+    with pytest.raises(ShapeError, match="alive must have one flag for each arm; got rows of different lengths"):
+        context_sets(np.ones((2, 2, 2)), [[True], [True, False]])
+
+
+def test_an_error_about_a_parameter_tells_which() -> None:
+    for call, name in (
+        (lambda: number("noise", -1.0, low=0.0), "noise"),
+        (lambda: whole("ahead, the decisions to come,", -1), "ahead"),
+        (lambda: set_size(10**9, 10**9), "dim"),
+    ):
+        with pytest.raises(ParameterError) as refusal:
+            call()
+        assert refusal.value.parameter == name
+    assert pickle.loads(pickle.dumps(refusal.value)).parameter == "dim"  # engines send errors between processes

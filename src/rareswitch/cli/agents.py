@@ -1,29 +1,24 @@
 """``rareswitch agents``: one learner with many agents."""
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rareswitch.cli.options import add_command, add_options, listing, print_json
+from rareswitch.cli.options import add_command, add_options, print_json
 from rareswitch.cli.settings import count_option
-from rareswitch.engine import make_engine
-from rareswitch.env import make_world
-from rareswitch.learner import LEARNERS, find_learner
-from rareswitch.report import collaborative_table, concurrent_table, meetings_table
-from rareswitch.sim import Collaboration, Progress, Run, collaborate, learner_for, simulate
-from rareswitch.validation import whole
+
+if TYPE_CHECKING:
+    from rareswitch.sim import Collaboration, Run
 
 
 def add_parser(commands: Any) -> None:
     """Add the command and its options."""
-    learners = listing("learners", {name: entry.text for name, entry in LEARNERS.items()})
-    text = "one learner with many agents, in a simulated world"
-    parser = add_command(commands, "agents", run, help=text, epilog=learners)
+    parser = add_command(commands, "agents", run)
     parser.description = (
         "Let many agents play with the same frozen policies. Where batches end at known decisions the agents share "
-        "each\nof them and meet at its end (collaborative learning); where a policy changes when enough was seen, "
-        "they act\ntogether at each step (concurrent learning)."
+        "each of them and meet at its end (collaborative learning); where a policy changes when enough was seen, "
+        "they act together at each step (concurrent learning)."
     )
-    add_options(parser, learner={"default": "foresight", "help": "see below (default foresight)"})
+    add_options(parser, learner={"default": "foresight", "help": "see rareswitch learners (default foresight)"})
     numbers: dict[str, Any] = {"nargs": "+", "type": count_option, "default": [1, 8, 64], "metavar": "A"}
     parser.add_argument("--agents", **numbers, help="default: 1 8 64")
     add_options(parser, env={"default": "gaussian", "help": "see rareswitch simulate (default gaussian)"})
@@ -33,6 +28,13 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run with each number of agents and print tables or JSON."""
+    from rareswitch.engine import make_engine
+    from rareswitch.env import make_world
+    from rareswitch.learner import find_learner
+    from rareswitch.report import collaborative_table, concurrent_table, meetings_table
+    from rareswitch.sim import Progress, collaborate, learner_for, simulate
+    from rareswitch.validation import whole
+
     find_learner(options.learner)
     numbers = list(dict.fromkeys(options.agents))
     for agents in numbers:
@@ -63,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _facts(found: Collaboration) -> dict[str, Any]:
+def _facts(found: "Collaboration") -> dict[str, Any]:
     facts = {"agents": found.agents, "rounds": len(found.meetings), "parallel_time": found.parallel_time}
     lists = {"received": [m.received for m in found.meetings], "policies": [m.policy_id for m in found.meetings]}
     return found.run.summary() | facts | lists | {"decisions": found.decisions}

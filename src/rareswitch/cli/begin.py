@@ -1,12 +1,14 @@
 """``rareswitch begin``: the first policy of a deployment."""
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rareswitch.cli.options import add_command, add_options
+from rareswitch.cli.options import add_command, add_options, report_written
 from rareswitch.cli.settings import add_settings, given_settings
-from rareswitch.learner import find_learner
-from rareswitch.store import Deployment
+from rareswitch.cli.signing import add_key, given_key
+
+if TYPE_CHECKING:
+    from rareswitch.store import Deployment
 
 
 def add_parser(commands: Any) -> None:
@@ -15,7 +17,6 @@ def add_parser(commands: Any) -> None:
         commands,
         "begin",
         run,
-        help="begin a deployment: a folder with the first policy, for logs to be learned from",
         description=(
             "Make the first frozen policy and write it to a folder, from which servers take it and `rareswitch update` "
             "goes on. Learners that change at every step or by growth cannot be deployed."
@@ -23,19 +24,24 @@ def add_parser(commands: Any) -> None:
     )
     add_options(parser, learner={"default": "foresight", "help": "see rareswitch learners (default foresight)"})
     parser.add_argument("--out", required=True, metavar="FOLDER", help="a fresh folder for the deployment")
+    add_key(parser, "sign the deployment with the key in this file")
     add_settings(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the folder and say what its policy is for."""
+    from rareswitch.learner import find_learner
+    from rareswitch.store import Deployment
+
     find_learner(options.learner)
     deployment = Deployment.begin(options.learner, **given_settings(options, [options.learner]))
-    deployment.save(options.out)
-    print(f"{options.learner} begins. {described(deployment)}\nwritten to {options.out}")
+    deployment.save(options.out, key=given_key(options))
+    text = f"{options.learner} begins. {described(deployment)}\nwritten to {options.out}"
+    report_written(text, options.out)
     return 0
 
 
-def described(deployment: Deployment) -> str:
+def described(deployment: "Deployment") -> str:
     """Which policy is current, what it is to do, and what is known of the regret where batches were not as planned."""
     state = deployment.state
     if state.done:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rareswitch.cli.options import add_command, add_options, listing, of_runs, print_json
+from rareswitch.cli.options import SEEDS_HELP, add_command, add_options, listing, of_runs, print_json
 from rareswitch.cli.simulate import status
 from rareswitch.engine import make_engine
 from rareswitch.errors import FileFormatError
+from rareswitch.files import write_whole
 from rareswitch.report import (
     Verdict,
     check_target,
@@ -27,18 +28,19 @@ from rareswitch.sim import ENTRANTS, HORIZONS, SEEDS, SUITE, choose_entrants, co
 def add_parser(commands: Any) -> None:
     """Add the command and its options."""
     entrants = listing("entries and their kinds", {label: entrant.kind for label, entrant in ENTRANTS.items()}, 28)
-    text = "every learner in a fixed suite of worlds, against the best fully adaptive one"
     worlds = f"worlds:\n  {', '.join(SUITE)}"
-    parser = add_command(commands, "contest", run, help=text, epilog=f"{entrants}\n\n{worlds}")
+    parser = add_command(commands, "contest", run, epilog=f"{entrants}\n\n{worlds}")
     parser.description = (
         "Run a fixed suite of worlds and learners. Each entry is compared with the yardstick: the single fully "
-        "adaptive\nentry with the smallest geometric mean of regret + 10 over the worlds."
+        "adaptive\nentry with the smallest geometric mean of regret + 10 over the worlds. Ratios come with intervals "
+        "over the seeds; those\nwider than a factor 1.5 are marked as not resolved."
     )
     parser.add_argument("--data", metavar="FOLDER", help="MovieLens ratings; without them that world is left out")
     add_options(parser, learners="entries, learners or kinds (default: all but the slow)")
     parser.add_argument("--slow", action="store_true", help="also entries that are left out because they are slow")
     add_options(parser, envs="a part of the suite, or other worlds (default: all)")
-    add_options(parser, horizons={"default": list(HORIZONS), "help": "default: 1e4 1e5"}, seeds=SEEDS, first_seed=0)
+    add_options(parser, horizons={"default": list(HORIZONS), "help": "default: 1e4 1e5"})
+    add_options(parser, seeds={"default": SEEDS, "help": f"{SEEDS_HELP} (default {SEEDS})"}, first_seed=0)
     folder = "a folder of Parquet files for the runs; what it holds is not run again"
     add_options(parser, engine={}, out={"metavar": "FOLDER", "help": folder})
     parser.add_argument("--plots", metavar="FOLDER", help="write a picture for each world and one of all")
@@ -61,8 +63,8 @@ def run(options: argparse.Namespace) -> int:
         target = Path(options.markdown)
         if not target.parent.is_dir():
             raise FileFormatError(f"{options.markdown}: cannot be written; there is no folder {target.parent}.")
-        if target.is_dir():
-            raise FileFormatError(f"{options.markdown}: cannot be written; it is a folder. Name a file.")
+        if target.exists() and not target.is_file():
+            raise FileFormatError(f"{options.markdown}: cannot be written; it is no plain file. Name another.")
     if options.data is None and options.envs is None:
         print("rareswitch: movielens is left out; name a folder of its ratings with --data.", file=sys.stderr)
     with make_engine(options.engine) as engine:
@@ -100,9 +102,6 @@ def _write(verdicts: Sequence[Verdict], options: argparse.Namespace) -> list[str
     if options.markdown is not None:
         target = Path(options.markdown)
         links = {world: Path(os.path.relpath(path, target.parent)).as_posix() for world, path in pictures.items()}
-        try:
-            target.write_text(contest_markdown(verdicts, links), encoding="utf-8")
-        except OSError as error:
-            raise FileFormatError(f"{target}: cannot be written ({error.strerror or error}).") from error
+        write_whole(contest_markdown(verdicts, links).encode(), target)
         said.append(f"\ntables written to {target}")
     return said

@@ -5,24 +5,24 @@ from functools import partial
 from typing import Any
 
 from rareswitch.cli.options import add_command, add_options, save_picture
-from rareswitch.cli.simulate import make_for
-from rareswitch.design import GOptimal
-from rareswitch.env import make_world
-from rareswitch.report import check_target, draw_runs, run_table
-from rareswitch.sim import sweep
 
-DESIGN: dict[str, Any] = {"g_optimal": GOptimal()}
 HORIZON, DIM, ARMS, SEEDS, NOISE = 50_000, 10, 20, 3, 0.5
 
 
 def add_parser(commands: Any) -> None:
     """Add the command and its options."""
-    parser = add_command(commands, "demo", run, help="show what rareswitch does, on built-in defaults")
-    add_options(parser, plot={}, horizon={"type": int, "default": HORIZON, "help": argparse.SUPPRESS})
+    parser = add_command(commands, "demo", run)
+    add_options(parser, plot={}, horizon={"default": HORIZON, "help": argparse.SUPPRESS})
 
 
 def run(options: argparse.Namespace) -> int:
     """Compare learners by the number of policies they deploy and the regret that this costs."""
+    from rareswitch.cli.simulate import make_for
+    from rareswitch.design import GOptimal
+    from rareswitch.env import make_world
+    from rareswitch.report import check_target, draw_runs, run_table
+    from rareswitch.sim import sweep
+
     check_target(options.plot)
     horizon = options.horizon
     print(
@@ -31,13 +31,14 @@ def run(options: argparse.Namespace) -> int:
         f"change theirs a\nhandful of times; oful and linucb show what more changes would buy ({SEEDS} seeds, "
         f"σ = {NOISE}):\n"
     )
+    design: dict[str, Any] = {"g_optimal": GOptimal()}
     learners = {
         "foresight": partial(make_for, "foresight", NOISE, {}),
-        "batch-linucb-kw, 2 updates": partial(make_for, "batch-linucb-kw", NOISE, DESIGN | {"updates": 2}),
-        "batch-linucb-kw": partial(make_for, "batch-linucb-kw", NOISE, DESIGN),
-        "batch-linucb-dg, 3 updates": partial(make_for, "batch-linucb-dg", NOISE, DESIGN | {"updates": 3}),
-        "batch-linucb-dg": partial(make_for, "batch-linucb-dg", NOISE, DESIGN),
-        "batch-linucb-dg-certified": partial(make_for, "batch-linucb-dg-certified", NOISE, DESIGN),
+        "batch-linucb-kw, 2 updates": partial(make_for, "batch-linucb-kw", NOISE, design | {"updates": 2}),
+        "batch-linucb-kw": partial(make_for, "batch-linucb-kw", NOISE, design),
+        "batch-linucb-dg, 3 updates": partial(make_for, "batch-linucb-dg", NOISE, design | {"updates": 3}),
+        "batch-linucb-dg": partial(make_for, "batch-linucb-dg", NOISE, design),
+        "batch-linucb-dg-certified": partial(make_for, "batch-linucb-dg-certified", NOISE, design),
         "oful": partial(make_for, "oful", NOISE, {}),
         "linucb": partial(make_for, "linucb", NOISE, {}),
         "linucb, tuned by hand": partial(make_for, "linucb", NOISE, {"confidence": 0.25}),

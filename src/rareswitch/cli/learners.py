@@ -1,24 +1,40 @@
 """``rareswitch learners``: what there is to choose from."""
 
 import argparse
+from itertools import zip_longest
+from textwrap import wrap
 from typing import Any
 
 from rareswitch.cli.options import add_command, add_options, print_json
-from rareswitch.learner import LEARNERS
-from rareswitch.report import table
+from rareswitch.cli.plain_text import shown
+
+#: Widths of the columns, which make 80 together with the spaces between them.
+NAME, POLICIES, REGRET = 25, 19, 32
 
 
 def add_parser(commands: Any) -> None:
     """Add the command and its options."""
-    text = "list the learners, their adaptivity and their regret bounds"
-    add_options(add_command(commands, "learners", run, help=text), json="print a list of objects in place of the table")
+    add_options(add_command(commands, "learners", run), json="print a list of objects in place of the table")
 
 
 def run(options: argparse.Namespace) -> int:
-    """One line for each learner."""
-    rows = [[name, e.text, e.adaptivity, e.regret] for name, e in LEARNERS.items()]
+    """A paragraph for each learner."""
+    from rareswitch.learner import LEARNERS
+
     if options.json:
-        print_json([dict(zip(("name", "text", "policies", "regret"), row, strict=True)) for row in rows])
-    else:
-        print(table(["learner", "what it does", "policies", "regret, up to logs; contexts"], rows, left=4))
+        facts = ({"name": k, "text": e.text, "policies": e.adaptivity, "regret": e.regret} for k, e in LEARNERS.items())
+        print_json(list(facts))
+        return 0
+    print(_line("learner", "policies", "regret, up to logs; contexts"))
+    print(_line(*("─" * width for width in (NAME, POLICIES, REGRET))))
+    for name, entry in LEARNERS.items():
+        cells = wrap(shown(entry.adaptivity), POLICIES), wrap(shown(entry.regret), REGRET)
+        for policies, regret in zip_longest(*cells, fillvalue=""):
+            print(_line(name, policies, regret))
+            name = ""
+        print(*wrap(shown(entry.text), 76, initial_indent="    ", subsequent_indent="    "), sep="\n")
     return 0
+
+
+def _line(name: str, policies: str, regret: str) -> str:
+    return f"{name:{NAME}}  {policies:{POLICIES}}  {regret}".rstrip()

@@ -5,11 +5,18 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rareswitch.cli.commands import COMMANDS
 from rareswitch.cli.settings import count_option
-from rareswitch.report import save
-from rareswitch.validation import whole
+from rareswitch.errors import RareswitchError
 
+#: The most runs of each kind that a command lines up.
+MOST_SEEDS = 1_000_000
 Command = Callable[[argparse.Namespace], int]
+#: For commands that compare.
+SEEDS_HELP = (
+    "how many runs of each: ratios have intervals from 5 on; 20 often resolve them to a factor 1.5, a world in which "
+    "rare runs fail needs hundreds, and the tables say how many"
+)
 #: How shared options are read, and what is said about them where a command says nothing else.
 USUAL: dict[str, dict[str, Any]] = {
     "learner": {"metavar": "NAME"},
@@ -38,7 +45,7 @@ USUAL: dict[str, dict[str, Any]] = {
 def add_command(commands: Any, name: str, run: Command, **texts: str) -> argparse.ArgumentParser:
     """A parser for a command; where it lists something at its end, lines are shown as they are."""
     kind = argparse.RawDescriptionHelpFormatter if "epilog" in texts else argparse.HelpFormatter
-    parser: argparse.ArgumentParser = commands.add_parser(name, formatter_class=kind, **texts)
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=COMMANDS[name].help, formatter_class=kind, **texts)
     parser.set_defaults(run=run)
     return parser
 
@@ -62,10 +69,13 @@ def listing(title: str, texts: Mapping[str, str], width: int = 26) -> str:
 
 def of_runs(options: argparse.Namespace) -> dict[str, Any]:
     """Seeds, file and bar for the runs of a command, whose number and lengths are checked."""
+    from rareswitch.validation import count_of, whole
+
     for horizon in options.horizons if "horizons" in options else [options.horizon]:
         whole("horizon", horizon, low=2)
-    last = options.first_seed + whole("seeds", options.seeds)
-    return {"seeds": range(options.first_seed, last), "path": options.out, "quiet": options.quiet}
+    first = whole("first_seed", options.first_seed, low=0)
+    last = first + count_of("seeds", options.seeds, high=MOST_SEEDS)
+    return {"seeds": range(first, last), "path": options.out, "quiet": options.quiet}
 
 
 def print_json(data: Any) -> None:
@@ -75,6 +85,20 @@ def print_json(data: Any) -> None:
 
 def save_picture(made: Any, options: argparse.Namespace, gap: str = "\n") -> None:
     """Write the picture and, where text is printed, say so."""
+    from rareswitch.report import save
+
     save(made, options.plot)
     if not getattr(options, "json", False):
         print(f"{gap}picture written to {options.plot}")
+
+
+def report_written(text: str, out: str) -> None:
+    """Print what was done; where that cannot be shown, say at least that ``out`` was written."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise RareswitchError(
+            f"the report could not be shown ({error.strerror or error}), but {out} was written, and is whole."
+        ) from error

@@ -1,12 +1,14 @@
-"""Options that learners' settings make: names, types, defaults and texts are those of their classes."""
+"""Options that learners' settings make: names, types, defaults and texts are those of their classes.
+
+The classes are imported where they are asked: many commands read their options by this without them.
+"""
 
 import argparse
 from collections.abc import Iterable
 from typing import Any, get_args
 
-from rareswitch.confidence import ConfidenceMode
+from rareswitch.cli.arguments import option_name
 from rareswitch.errors import ParameterError
-from rareswitch.learner import LEARNERS, settings_of, takes
 
 #: Settings that are objects; commands have options of their own for them, or none.
 SPECIAL = {"g_optimal", "designer"}
@@ -14,6 +16,8 @@ SPECIAL = {"g_optimal", "designer"}
 
 def add_settings(parser: argparse.ArgumentParser, *, without: Iterable[str] = ()) -> None:
     """Add an option for every setting that some learner takes, but for those that the command sets itself."""
+    from rareswitch.learner import LEARNERS, settings_of, takes
+
     group = parser.add_argument_group("settings of learners, which have their own defaults")
     seen = SPECIAL | set(without)
     added: list[str] = []
@@ -30,7 +34,10 @@ def add_settings(parser: argparse.ArgumentParser, *, without: Iterable[str] = ()
             usual = f" (default {defaults.pop()})" if plain else ""
             few = f"; for {', '.join(takers)}" if len(takers) <= 3 else ""
             group.add_argument(
-                _option(entry.name), help=f"{told}{usual}{few}".replace("%", "%%"), default=None, **_kind(entry.type)
+                option_name(entry.name),
+                help=f"{told}{usual}{few}".replace("%", "%%"),
+                default=None,
+                **_kind(entry.type),
             )
     parser.set_defaults(learner_settings=added)
 
@@ -40,12 +47,14 @@ def given_settings(options: argparse.Namespace, names: Iterable[str]) -> dict[st
     names = list(names)
     given = {name: getattr(options, name) for name in options.learner_settings if getattr(options, name) is not None}
     for setting in given:
-        check_heeded(_option(setting), setting, names)
+        check_heeded(option_name(setting), setting, names)
     return given
 
 
 def check_heeded(option: str, setting: str, names: list[str]) -> None:
     """Refuse an option for a setting that none of these learners takes."""
+    from rareswitch.learner import LEARNERS, takes
+
     if not any(setting in takes(name) for name in names):
         takers = ", ".join(name for name in LEARNERS if setting in takes(name))
         raise ParameterError(f"{option} means nothing to {', '.join(names)}; it is for {takers}.")
@@ -53,6 +62,8 @@ def check_heeded(option: str, setting: str, names: list[str]) -> None:
 
 def settings_for(name: str, given: dict[str, Any]) -> dict[str, Any]:
     """Those of the given settings that the learner of that name takes."""
+    from rareswitch.learner import takes
+
     return {key: value for key, value in given.items() if key in takes(name)}
 
 
@@ -75,12 +86,10 @@ def confidence_option(text: str) -> Any:
         return text
 
 
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
 def _kind(annotation: Any) -> dict[str, Any]:
     """How the option of a setting of this type is read."""
+    from rareswitch.confidence import ConfidenceMode
+
     kinds = {annotation, *get_args(annotation)}
     if bool in kinds:
         return {"action": "store_true"}

@@ -7,7 +7,9 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from rareswitch.cli.options import add_command, add_options, listing, of_runs, print_json, save_picture
+from rareswitch.cli import INTERRUPTED
+from rareswitch.cli.commands import COMMANDS
+from rareswitch.cli.options import SEEDS_HELP, add_command, add_options, listing, of_runs, print_json, save_picture
 from rareswitch.cli.options import add_engine as add_engine
 from rareswitch.cli.settings import add_settings, check_heeded, given_settings, settings_for
 from rareswitch.design import GOptimal
@@ -19,7 +21,6 @@ from rareswitch.report import check_target, draw_runs, run_table
 from rareswitch.sim import Contest, LearnerFactory, Sweep, WorldFactory, check_length, learner_for, sweep
 from rareswitch.validation import whole
 
-INTERRUPTED = 130
 #: What ``compare`` runs if no learner is named.
 SHOWN = [
     *("foresight", "batch-linucb-kw", "batch-linucb-dg-certified", "rarely-switch-suplinucb"),
@@ -33,9 +34,8 @@ def add_parser(commands: Any) -> None:
     """Add the two commands and their options."""
     learners = listing("learners", {name: entry.text for name, entry in LEARNERS.items()})
     worlds = listing("worlds", {name: text for name, (text, _) in WORLDS.items()})
-    both = {"simulate": "run one learner in a simulated world", "compare": "run several learners in simulated worlds"}
-    for name, text in both.items():
-        texts = {"help": text, "description": f"{text.capitalize()}.", "epilog": f"{learners}\n\n{worlds}"}
+    for name in ("simulate", "compare"):
+        texts = {"description": f"{COMMANDS[name].help.capitalize()}.", "epilog": f"{learners}\n\n{worlds}"}
         parser = add_command(commands, name, run, **texts)
         if name == "compare":
             few = {"default": SHOWN, "help": "which ones, or 'all' (default: a few)"}
@@ -45,7 +45,8 @@ def add_parser(commands: Any) -> None:
             add_options(parser, learner={"required": True, "help": "see below"})
             add_options(parser, env={"default": "gaussian", "help": "see below (default gaussian)"}, horizon={})
         noise = "σ of the rewards, where the world lets one choose (default 0.5)"
-        add_options(parser, dim=10, arms=20, seeds=4, first_seed=0, noise={"default": 0.5, "help": noise})
+        seeds = {"default": 8, "help": f"{SEEDS_HELP} (default 8)"} if name == "compare" else 4
+        add_options(parser, dim=10, arms=20, seeds=seeds, first_seed=0, noise={"default": 0.5, "help": noise})
         parser.add_argument("--design-tol", type=float, help="slack of G-optimal designs (1 is the paper's factor 2)")
         add_settings(parser, without=OWN)
         parser.add_argument("--cap", type=int, help="the most policies a run may deploy; the last one stays to the end")

@@ -3,15 +3,15 @@
 import argparse
 import sys
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rareswitch.cli import INTERRUPTED
 from rareswitch.cli.options import add_command, add_options, of_runs, print_json, save_picture
 from rareswitch.cli.settings import confidence_option
-from rareswitch.cli.simulate import INTERRUPTED
-from rareswitch.env import World, make_world
-from rareswitch.learner import LEARNERS, Learner, budgeted, find_learner, takes
-from rareswitch.report import check_target, draw_tradeoff, tradeoff_table
-from rareswitch.sim import learner_for, tradeoff
+
+if TYPE_CHECKING:
+    from rareswitch.env import World
+    from rareswitch.learner import Learner
 
 SHOWN = ["oful", "rarely-switch-suplinucb", "linucb", "thompson"]
 CAPS = [1, 2, 4, 8, 16, 32, 64]
@@ -19,8 +19,7 @@ CAPS = [1, 2, 4, 8, 16, 32, 64]
 
 def add_parser(commands: Any) -> None:
     """Add the command and its options."""
-    text = "what is lost with fewer policies: regret under a cap on their number"
-    parser = add_command(commands, "tradeoff", run, help=text)
+    parser = add_command(commands, "tradeoff", run)
     parser.description = (
         "Run learners under a cap on the number of policies, and without one. Learners that can plan for a cap are "
         "told of it: batched ones get so many batches, those that change every step a geometric grid, those that "
@@ -39,6 +38,11 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run all caps, print a table or JSON, draw. Status 130 if Ctrl-C cut it short."""
+    from rareswitch.env import make_world
+    from rareswitch.learner import LEARNERS, find_learner
+    from rareswitch.report import check_target, draw_tradeoff, tradeoff_table
+    from rareswitch.sim import tradeoff
+
     check_target(options.plot)
     facts: dict[str, Any] = of_runs(options) | {"horizon": options.horizon, "caps": options.caps, "name": options.env}
     names = list(LEARNERS) if options.learners == ["all"] else options.learners
@@ -64,8 +68,13 @@ def run(options: argparse.Namespace) -> int:
     return 0 if found.runs else 2
 
 
-def _make(name: str, options: argparse.Namespace, cap: int | None, world: World, horizon: int, seed: int) -> Learner:
+def _make(
+    name: str, options: argparse.Namespace, cap: int | None, world: "World", horizon: int, seed: int
+) -> "Learner":
     """The learner, planned for the cap where it can be."""
+    from rareswitch.learner import budgeted, takes
+    from rareswitch.sim import learner_for
+
     made, plan = (name, {}) if cap is None else budgeted(name, updates=cap, dim=world.dim, horizon=horizon)
     told = {"confidence": confidence_option(options.confidence)} if "confidence" in takes(made) else {}
     return learner_for(world, made, horizon=horizon, seed=seed, noise=options.noise, **told, **plan)

@@ -2,24 +2,26 @@
 
 import argparse
 import json
+import warnings
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rareswitch.cli.begin import described
-from rareswitch.cli.options import add_engine
+from rareswitch.cli.options import add_command, add_engine, report_written
 from rareswitch.cli.settings import count_option
-from rareswitch.engine import make_engine
-from rareswitch.log import Update, find_parts, update
-from rareswitch.report import update_table
-from rareswitch.sim import Progress
-from rareswitch.store import Deployment, check_fresh
+from rareswitch.cli.signing import add_key, given_key
+from rareswitch.errors import LevelWarning
+
+if TYPE_CHECKING:
+    from rareswitch.log import Update
 
 
 def add_parser(commands: Any) -> None:
     """Add the command and its options."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "update",
-        help="learn the next policy of a deployment from the log of the current one",
+        run,
         description=(
             "Read a log in Parquet, part by part, learn from it, and write the deployment with the next frozen policy "
             "to a fresh folder. The batch ends with as many decisions as came. What is not used is counted and said; "
@@ -46,19 +48,32 @@ def add_parser(commands: Any) -> None:
         "--leave-out-conflicts", action="store_true", help="learn without decisions whose rows contradict each other"
     )
     parser.add_argument("--no-late", action="store_true", help="leave rows of earlier policies out")
+    add_key(parser, "check the deployment and sign the next one with the key in this file")
     add_engine(parser)
     parser.add_argument("--json", action="store_true", help="print an object in place of the table")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Learn, write the folder, report."""
+    from rareswitch.engine import make_engine
+    from rareswitch.log import find_parts, update
+    from rareswitch.report import update_table
+    from rareswitch.sim import Progress
+    from rareswitch.store import Deployment, check_fresh
+
     check_fresh(options.out)
-    deployment = Deployment.load(options.policy)
+    key = given_key(options)
+    deployment = Deployment.load(options.policy, key=key)
+    deployment.check_key(key)
     files = find_parts(options.log)
     ahead = options.ahead[0] if options.ahead is not None and len(options.ahead) == 1 else options.ahead
-    with make_engine(options.engine) as engine, Progress(2 * len(files), "reading", quiet=options.quiet) as bar:
+    with (
+        make_engine(options.engine) as engine,
+        Progress(2 * len(files), "reading", quiet=options.quiet) as bar,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore", LevelWarning)  # it is said with the other remarks
 
         def show(done: int, total: int) -> None:
             bar.total = total
@@ -75,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
             now=options.now,
             progress=show,
         )
-    done.deployment.save(options.out)
+    done.deployment.save(options.out, key=key)
     if options.json:
         after = done.deployment.state
         facts = {
@@ -84,16 +99,18 @@ def run(options: argparse.Namespace) -> int:
             "done": after.done,
             "ahead": after.ahead,
             "holds": done.deployment.learner.holds(after),
+            "notes": [dict(note) for note in after.notes if note.get("update") == after.updates - 1],
         }
-        print(json.dumps(done.report.as_dict() | facts | {"out": options.out}, allow_nan=False))
+        report_written(json.dumps(done.report.as_dict() | facts | {"out": options.out}, allow_nan=False), options.out)
         return 0
-    print(f"{update_table(done.report)}\n\n{_remarks(done)}", end="")
     rate = done.report.size / 2**20 / done.report.seconds
-    print(f"{described(done.deployment)}\nwritten to {options.out} ({done.report.seconds:.1f} s, {rate:.0f} MiB/s)")
+    written = f"written to {options.out} ({done.report.seconds:.1f} s, {rate:.0f} MiB/s)"
+    text = f"{update_table(done.report)}\n\n{_remarks(done)}{described(done.deployment)}\n{written}"
+    report_written(text, options.out)
     return 0
 
 
-def _remarks(done: Update) -> str:
+def _remarks(done: "Update") -> str:
     """What else should be known of an update."""
     report = done.report
     lines = [
@@ -105,6 +122,12 @@ def _remarks(done: Update) -> str:
         f"not used: {rows:,} rows of policy {f'{name[:12]}…' if name else '(all others)'}, foreign"
         for name, rows in report.foreign.items()
     ]
+    note = next(iter(done.deployment.state.notes[-1:]), {})
+    if "level" in note and note["update"] == done.deployment.state.updates - 1:
+        lines.append(
+            f"noticed: rewards lie around {note['level']:.6g}, which the features do not explain, and there is no "
+            "intercept. Subtract a constant from all rewards, or begin anew with --intercept where the learner has it."
+        )
     return "".join(f"{line}\n" for line in lines)
 
 

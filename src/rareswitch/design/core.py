@@ -26,7 +26,7 @@ class Core:
     indices: IntArray
     #: Times that the condition was looked at; the paper proves O(d log 1/λ).
     iterations: int
-    #: d^c: no arm of the core has xᵀ(λI + (1/γ) Σ_core I(π^G))⁻¹x above it.
+    #: d^c: no arm of the core has xᵀ(λI + (1/γ) Σ_core I(π^G))⁻¹x above it. Infinite for d = 1.
     threshold: float
 
 
@@ -55,7 +55,8 @@ def core_identification(
     regularization
         λ from 1e-12 to 1.
     power
-        c. The paper's 6 is a proof threshold that never prunes at practical sizes; smaller values do.
+        c. The paper's 6 is a proof threshold that never prunes at practical sizes; smaller values do. In one dimension
+        no direction is rarer than another and d^c = 1 would prune every set, so all are kept.
 
     Examples
     --------
@@ -70,7 +71,7 @@ def core_identification(
     sets = context_sets(contexts, alive)
     unit_ball(sets)
     size, _, dim = sets.contexts.shape
-    threshold = math.exp(min(700.0, power * math.log(dim)))
+    threshold = math.inf if dim == 1 else math.exp(min(700.0, power * math.log(dim)))
     play = (g_optimal or GOptimal()).probabilities(sets._replace(single=False))
     inside = np.ones(size, dtype=np.bool_)
     iterations = 0
@@ -87,10 +88,16 @@ def core_identification(
 
 
 def core_learning(
-    contexts: Any, alive: Any = None, *, regularization: float, power: float = 6.0, g_optimal: GOptimal | None = None
+    contexts: Any,
+    alive: Any = None,
+    *,
+    regularization: float,
+    power: float = 6.0,
+    arms: int | None = None,
+    g_optimal: GOptimal | None = None,
 ) -> CoreDesign:
     """The mixed-softmax policy of the core of a sample (Algorithm 3), with the arguments of
-    :func:`core_identification`.
+    :func:`core_identification` and K, ``arms``, of :func:`~rareswitch.design.staged_design`.
 
     Examples
     --------
@@ -104,4 +111,5 @@ def core_learning(
     core = core_identification(contexts, alive, regularization=regularization, power=power, g_optimal=g_optimal)
     sets = context_sets(contexts, alive)
     kept = Sets(read_only(sets.contexts[core.indices]), read_only(sets.alive[core.indices]), single=False)
-    return CoreDesign(core=core, staged=staged_design(kept, regularization=regularization, g_optimal=g_optimal))
+    staged = staged_design(kept, regularization=regularization, arms=arms, g_optimal=g_optimal)
+    return CoreDesign(core=core, staged=staged)

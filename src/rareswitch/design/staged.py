@@ -16,7 +16,7 @@ from rareswitch.design.quadratic_forms import normalized_powers, quadratic_forms
 from rareswitch.design.sampling import GOptimal, MixedArgmax, MixedSoftmax
 from rareswitch.design.variation import information, symmetric_inverse
 from rareswitch.errors import ParameterError
-from rareswitch.validation import FloatArray, IntArray, Sets, context_sets, frozen, number, read_only, unit_ball
+from rareswitch.validation import FloatArray, IntArray, Sets, context_sets, frozen, number, read_only, unit_ball, whole
 
 Form = Literal["argmax", "softmax"]
 
@@ -47,6 +47,7 @@ def staged_design(
     *,
     regularization: float,
     form: Form = "softmax",
+    arms: int | None = None,
     g_optimal: GOptimal | None = None,
 ) -> StagedDesign:
     """Run Algorithm 2 on sets (Γ, K, d) of vectors in the unit ball.
@@ -57,6 +58,8 @@ def staged_design(
         λ from 1e-12 to 1. The paper assumes Γ > 1/λ "by duplicating sets"; here they are duplicated virtually.
     form
         ``"argmax"`` for Theorem 3, ``"softmax"`` (α = log₂ K) for Theorem 4.
+    arms
+        K, the most arms that a set offers; by default those of the largest of these sets. Padding does not count.
     g_optimal
         The G-optimal policy that plays half of the time.
 
@@ -78,12 +81,13 @@ def staged_design(
     sets = context_sets(contexts, alive)
     unit_ball(sets)
     optimal = g_optimal or GOptimal()
-    size, arms, dim = sets.contexts.shape
+    size, _, dim = sets.contexts.shape
     blocks = max(1, math.ceil(2 * dim**2 * math.log2(dim)))
     copies = math.floor(1.0 / (lam * size)) + 1
     total = blocks * copies * size
 
-    exponent = math.log2(arms)  # frozen here: the policy must not depend on how sets are padded later
+    # frozen here: the policy must depend neither on how these sets are padded nor on how later ones are
+    exponent = math.log2(int(sets.alive.sum(axis=1).max()) if arms is None else whole("arms", arms))
     current = total * (lam * np.eye(dim) + 0.5 * information(optimal, sets))
     lengths: list[int] = []
     matrices: list[FloatArray] = []

@@ -8,7 +8,7 @@ from rareswitch.env.linear import direction
 from rareswitch.env.noise import GaussianNoise, Noise, NoisyRewards
 from rareswitch.env.world import Rounds, within
 from rareswitch.rng import normals, uniforms
-from rareswitch.validation import BoolArray, FloatArray, number, whole
+from rareswitch.validation import BoolArray, FloatArray, number, set_size, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,8 +24,7 @@ class _Adversary(NoisyRewards):
 
     def __post_init__(self) -> None:
         whole("rounds", self.rounds)
-        whole("dim", self.dim, low=2)
-        whole("arms", self.arms, low=2)
+        set_size(self.dim, self.arms, low=2)
         number("blur", self.blur, low=0.0, high=1.0)
 
     def _arms(self, stream: str, seed: int, first: int, along: FloatArray, seen: BoolArray) -> FloatArray:

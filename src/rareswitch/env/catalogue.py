@@ -20,6 +20,7 @@ from rareswitch.env.optimism import EndOfOptimismWorld
 from rareswitch.env.sequence import SequenceWorld
 from rareswitch.env.world import World
 from rareswitch.errors import InputError
+from rareswitch.validation import LARGEST_SCALE, count_of, number, whole
 
 #: Makes a world for a number of features, a number of arms, a noise σ and a horizon.
 Maker = Callable[[int, int, float, int | None], World]
@@ -61,7 +62,7 @@ WORLDS: dict[str, tuple[str, Maker]] = {
     ),
     "clicks": (
         "gaussian with rewards 0 or 1",
-        lambda d, k, s, t: ClickWorld(source=sources.Gaussian(dim=d - 1, arms=k)),
+        lambda d, k, s, t: ClickWorld(source=sources.Gaussian(dim=whole("dim", d, low=2) - 1, arms=k)),
     ),
     "digits": ("handwritten digits as a bandit", lambda d, k, s, t: ClassificationWorld.digits()),
     "movielens": (
@@ -88,6 +89,11 @@ def make_world(name: str, *, dim: int = 10, arms: int = 20, noise: float = 0.5, 
     >>> make_world("starving", dim=4, arms=3, noise=0.5, horizon=1000).draw(2, seed=1).contexts.shape
     (2, 3, 4)
     """
+    if not isinstance(name, str):
+        raise InputError(f"a world is named by a text; got {name!r:.60}. A world of your own needs no name.")
+    number("noise", noise, low=0.0, high=LARGEST_SCALE)
+    if horizon is not None:
+        horizon = count_of("horizon", horizon)
     kind, _, rest = name.partition(":")
     if kind == "movielens":
         return _movielens(rest, dim, arms)
@@ -139,7 +145,7 @@ def _given(name: str, horizon: int | None) -> int:
 def _lower_bound(text: str, dim: int, noise: float, horizon: int | None) -> World:
     """The instance with the given number of stages; by default the most at υ ≤ 1/4, or the most that there can be."""
     horizon = _given("lower-bound", horizon)
-    if text and not text.isdecimal():
+    if text and not (text.isdecimal() and len(text) <= 9):
         raise InputError(f"lower-bound:L takes a whole number of stages; got '{text}'.")
     most = most_stages(horizon=horizon, dim=dim, inverse=4) or most_stages(horizon=horizon, dim=dim) or 1
     return LowerBoundWorld(horizon=horizon, stages=int(text or most), dim=dim, noise=GaussianNoise(noise))

@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from rareswitch.rng import normals, uniforms
-from rareswitch.validation import FloatArray, number
+from rareswitch.validation import LARGEST_SCALE, FloatArray, number
 
 
 class Noise(Protocol):
@@ -41,7 +41,7 @@ class _Scaled:
     scale: float = 0.5
 
     def __post_init__(self) -> None:
-        number("scale", self.scale, low=0.0)
+        number("scale", self.scale, low=0.0, high=LARGEST_SCALE)
 
 
 @dataclass(frozen=True)

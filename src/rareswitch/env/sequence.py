@@ -182,7 +182,7 @@ def _part(held: Any) -> Callable[[int, int], Any]:
 
 def _mapped(path: Path) -> Any:
     """The array of a .npy file, left on disk; None where the file is another or holds something else."""
-    if path.suffix.lower() != ".npy":
+    if path.suffix.lower() != ".npy" or not path.is_file():  # a pipe would be waited for
         return None
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)

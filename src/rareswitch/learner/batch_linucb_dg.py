@@ -1,5 +1,6 @@
 """BatchLinUCB-DG (Algorithm 5)."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -8,7 +9,7 @@ from rareswitch.learner.batched import BatchedLearner, EliminateByBatch, survivi
 from rareswitch.learner.designers import CertifiedMixture, CoreLearning, Designer, as_designer
 from rareswitch.learner.grids import Grid, paper_design_grid
 from rareswitch.learner.learner import Parts
-from rareswitch.learner.settings import count, setting
+from rareswitch.learner.settings import count, design_of_sets, setting
 from rareswitch.learner.statistics import HalfModel
 from rareswitch.learner.summary import Sample
 from rareswitch.policy import Policy
@@ -27,7 +28,8 @@ class EliminateAndDesign(EliminateByBatch):
         if sample is None or number <= self.settings.warm_batches:
             return self.sampler
         kept = surviving(policy, sample.sets)
-        return self.settings.designer.learn(kept.contexts, kept.alive, regularization=1.0 / self.settings.horizon)
+        told = self.settings
+        return told.designer.learn(kept.contexts, kept.alive, regularization=1.0 / told.horizon, arms=told.arms)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +38,8 @@ class BatchLinUCBDG(BatchedLearner):
 
     Of each batch, one half 𝒜 gives the estimate, the other ℬ the context sets from which the next sampling policy is
     learned, after elimination by the new estimate (Theorem 6). Which half a decision is in follows from its id. See
-    :func:`~rareswitch.learner.warm_start` for ``warm_batches``.
+    :func:`~rareswitch.learner.warm_start` for ``warm_batches``, and :func:`~rareswitch.learner.paper_design_grid` for
+    the rate with a given number of batches. K of the softmax is ``arms``, whatever sets have or are padded to.
 
     >>> BatchLinUCBDG(dim=5, arms=10, horizon=10_000).clock.ends
     (100, 200, 1000, 3162, 10000)
@@ -48,7 +51,7 @@ class BatchLinUCBDG(BatchedLearner):
         as_designer,
     )
     g_optimal: GOptimal = setting(
-        GOptimal(tol=1.0), "π_0, the design of the first batch, at the paper's factor 2 by default"
+        GOptimal(tol=1.0), "π_0, the design of the first batch, at the paper's factor 2 by default", design_of_sets
     )
     design_sample: int = setting(10_000, "the most sets of ℬ that the designer is given", count())
     warm_batches: int = setting(0, "first batches that are played and learned as BatchLinUCB-KW", count(low=0))
@@ -65,6 +68,11 @@ class BatchLinUCBDG(BatchedLearner):
 
     def default_grid(self) -> Grid:
         return paper_design_grid(self.horizon, self.updates)
+
+    def costs(self, ends: tuple[int, ...]) -> list[float]:
+        first, *rest = super().costs(ends)
+        # the second batch rests on G-optimal play, whose deviation is d where that of a learned design is √d
+        return [first, *(min(ends[1], math.sqrt(self.dim) * cost) for cost in rest[:1]), *rest[1:]]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import ClassVar
 from rareswitch.design import GOptimal
 from rareswitch.learner.batched import BatchedLearner
 from rareswitch.learner.learner import Parts
-from rareswitch.learner.settings import setting
+from rareswitch.learner.settings import design_of_sets, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,9 @@ class BatchLinUCBKW(BatchedLearner):
     4
     """
 
-    g_optimal: GOptimal = setting(GOptimal(tol=1.0), "the design of a set, at the paper's factor 2 by default")
+    g_optimal: GOptimal = setting(
+        GOptimal(tol=1.0), "the design of a set, at the paper's factor 2 by default", design_of_sets
+    )
 
     name: ClassVar[str] = "batch-linucb-kw"
     text: ClassVar[str] = "G-optimal design of the survivors (Appendix B)"

@@ -29,7 +29,7 @@ LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in (Foresight, *_
 
 def find_learner(name: str) -> type[Learner]:
     """The class of that name."""
-    if name not in LEARNERS:
+    if not isinstance(name, str) or name not in LEARNERS:
         raise InputError(f"there is no learner '{name!s:.60}'; the learners are {', '.join(LEARNERS)}.")
     return LEARNERS[name]
 
@@ -52,4 +52,4 @@ def make_learner(name: str, **settings: Any) -> Learner:
     missing = [key for key in needed(kind) if key not in settings]
     if missing:
         raise ParameterError(f"{name} needs {', '.join(missing)}; got {', '.join(settings) or 'no settings'}.")
-    return kind(**{key: from_plain(value) for key, value in settings.items()})
+    return kind(**{key: from_plain(key, value) for key, value in settings.items()})

@@ -10,8 +10,8 @@ from rareswitch.errors import ParameterError
 class Designer(Protocol):
     """Learns a sampling policy from a sample of sets."""
 
-    def learn(self, contexts: Any, alive: Any, *, regularization: float) -> Sampler:
-        """A policy for sets like these (γ, K, d) with living arms (γ, K)."""
+    def learn(self, contexts: Any, alive: Any, *, regularization: float, arms: int) -> Sampler:
+        """A policy for sets like these (γ, K, d) with living arms (γ, K), of at most ``arms`` before elimination."""
         ...
 
 
@@ -31,10 +31,9 @@ class CoreLearning:
     power: float = 6.0
     g_optimal: GOptimal = field(default_factory=GOptimal)
 
-    def learn(self, contexts: Any, alive: Any, *, regularization: float) -> Sampler:
-        return core_learning(
-            contexts, alive, regularization=regularization, power=self.power, g_optimal=self.g_optimal
-        ).policy
+    def learn(self, contexts: Any, alive: Any, *, regularization: float, arms: int) -> Sampler:
+        told: dict[str, Any] = {"power": self.power, "arms": arms, "g_optimal": self.g_optimal}
+        return core_learning(contexts, alive, regularization=regularization, **told).policy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +44,7 @@ class CertifiedMixture:
     tol: float = 0.05
     g_optimal: GOptimal = field(default_factory=GOptimal)
 
-    def learn(self, contexts: Any, alive: Any, *, regularization: float) -> Sampler:
+    def learn(self, contexts: Any, alive: Any, *, regularization: float, arms: int) -> Sampler:
         return frank_wolfe_design(
             contexts, alive, regularization=regularization, floor=self.floor, tol=self.tol, g_optimal=self.g_optimal
         ).policy

@@ -16,8 +16,9 @@ from rareswitch.policy import Layered, policy_from_plain, policy_to_plain
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray, count_of, finite_array
 
-SUMMARY_SCHEMA = 2
-STATE_SCHEMA = 1
+#: With Σ r, shifts and the learner's name; those of the schema before, without these, are read as well.
+SUMMARY_SCHEMA = 3
+STATE_SCHEMA = 2
 #: What is kept by its own name of a state and of a batch.
 STATE = ("learner", "updates", "start", "ahead")
 BATCH = ("decided", "rewarded", "late")
@@ -48,23 +49,31 @@ def summary_from_bytes(data: bytes) -> Summary:
 
 def summaries_to_bytes(summaries: Sequence[Summary]) -> bytes:
     """Several summaries of one learner in one content: that of a batch, and those of earlier ones given with it."""
+    return _summaries_to_bytes(summaries, SUMMARY_SCHEMA)
+
+
+def _summaries_to_bytes(summaries: Sequence[Summary], schema: int) -> bytes:
     meta, tensors = encode(summaries)
-    return _sealed({"schema": SUMMARY_SCHEMA, **meta}, tensors)
+    return _sealed({"schema": schema, **meta}, tensors)
 
 
 def summaries_from_bytes(data: bytes) -> list[Summary]:
     """The summaries in such a content."""
     with decoding("a summary"):
         meta, tensors = unpack(data)
-        check_schema("summaries", meta, SUMMARY_SCHEMA)
+        check_schema("summaries", meta, SUMMARY_SCHEMA, oldest=2)
         found = decode(meta, tensors)
-        if not found or summaries_to_bytes(found) != data:
+        if not found or _summaries_to_bytes(found, meta["schema"]) != data:
             raise FileFormatError("the summary does not have the hash that it was written with: it was changed.")
     return found
 
 
 def state_to_bytes(state: State) -> bytes:
     """The content of a state file; equal states give equal bytes."""
+    return _state_to_bytes(state, STATE_SCHEMA)
+
+
+def _state_to_bytes(state: State, schema: int) -> bytes:
     tensors: Tensors = {f"kept.{name}": part for name, part in state.kept.items()}
     policy, parts = policy_to_plain(state.policy)
     tensors |= {f"policy.{name}": part for name, part in parts.items()}
@@ -73,7 +82,7 @@ def state_to_bytes(state: State) -> bytes:
         for k, batch in enumerate(state.past)
     ]
     meta = _plain(state, STATE) | {
-        "schema": STATE_SCHEMA,
+        "schema": schema,
         "policy": policy,
         "policy_id": state.policy.id,
         "notes": [dict(note) for note in state.notes],
@@ -93,7 +102,7 @@ def state_from_bytes(data: bytes) -> State:
     """
     with decoding("a state"):
         meta, tensors = unpack(data)
-        check_schema("states", meta, STATE_SCHEMA)
+        check_schema("states", meta, STATE_SCHEMA, oldest=1)
         policy = policy_from_plain(meta["policy"], _under("policy.", tensors))
         past = tuple(
             Batch(
@@ -107,13 +116,13 @@ def state_from_bytes(data: bytes) -> State:
         most = sum(batch.rewarded for batch in past) if past else plain_count("start", meta["start"])
         sums, kept = _get("sums", meta["sums"], tensors, most=most), _under("kept.", tensors)
         state = State(policy=policy, sums=sums, past=past, kept=kept, **told)
-        if meta["policy_id"] != policy.id or state_to_bytes(state) != data:
+        if meta["policy_id"] != policy.id or _state_to_bytes(state, meta["schema"]) != data:
             raise FileFormatError("the state does not have the hash that it was written with: it was changed.")
         _check_state(state)
     return state
 
 
-def check_schema(what: str, meta: Any, schema: int) -> None:
+def check_schema(what: str, meta: Any, schema: int, *, oldest: int | None = None) -> None:
     """Refuse a file of another kind or format version, and say which, or whether it is newer."""
     held = meta if isinstance(meta, dict) else {}
     kind = next((kind for mark, kind in MARKS.items() if mark in held), what)
@@ -127,7 +136,7 @@ def check_schema(what: str, meta: Any, schema: int) -> None:
             f"{what} of this version of rareswitch have schema {schema}; this one has {found}, which is newer. Install "
             "the version that wrote it, or a later one."
         )
-    if found != schema:
+    if found < (schema if oldest is None else oldest):
         raise FileFormatError(f"{what} have schema {schema}; this one has {found}, and no migration is known.")
 
 
@@ -138,6 +147,7 @@ def encode(summaries: Sequence[Summary]) -> tuple[dict[str, Any], Tensors]:
     for k, summary in enumerate(summaries):
         sums = _put(f"{k}", summary.stats, tensors)
         entry = _plain(summary, COUNTS) | {"policy": summary.policy_id, "sums": sums, "sampled": None}
+        entry |= {"learner": summary.learner} if summary.learner else {}
         if summary.sample is not None:
             entry["sampled"] = summary.sample.size
             tensors[f"{k}.ids"] = summary.sample.keys.astype("<u8").view("<u4").astype(np.float64)
@@ -169,7 +179,8 @@ def decode(meta: Any, tensors: Tensors) -> list[Summary]:
         stats = _get(f"{k}", entry["sums"], tensors, most=counts["rewarded"])
         if sample is not None and {s.dim for s in stats} - {sample.sets.dim, sample.sets.dim + 1}:
             raise BatchError(f"sampled contexts of {sample.sets.dim} features beside sums of others.")
-        found.append(Summary(policy_id=_text(entry["policy"]), stats=stats, sample=sample, **counts))
+        learner = _text(entry["learner"]) if "learner" in entry else ""
+        found.append(Summary(learner=learner, policy_id=_text(entry["policy"]), stats=stats, sample=sample, **counts))
     if len({tuple(s.dim for s in summary.stats) for summary in found}) > 1:
         raise BatchError("the sums of these summaries are of different features.")
     return found
@@ -240,15 +251,28 @@ def _put(name: str, stats: tuple[Stats, ...], tensors: Tensors) -> list[int]:
         tensors[f"{name}.gram"] = np.array([part.gram for part in stats])
         tensors[f"{name}.moment"] = np.array([part.moment for part in stats])
         tensors[f"{name}.squares"] = np.array([part.square_sum for part in stats])
+        if all(part.reward_sum is not None for part in stats):
+            tensors[f"{name}.rewards"] = np.array([part.reward_sum for part in stats])
+        if any(part.shift != 0.0 for part in stats):
+            tensors[f"{name}.shifts"] = np.array([part.shift for part in stats])
     return [part.count for part in stats]
 
 
 def _get(name: str, counts: list[int], tensors: Tensors, *, most: int) -> tuple[Stats, ...]:
     """The sums of at most so many rows, if rows can have them."""
     arrays = [tensors[f"{name}.{part}"] for part in ("gram", "moment", "squares")] if counts else []
+    rewards: list[Any] = [float(part) for part in tensors.get(f"{name}.rewards", ())] or [None] * len(counts)
+    shifts = [float(part) for part in tensors.get(f"{name}.shifts", np.zeros(len(counts)))]
     found = tuple(
-        Stats(gram=gram, moment=moment, count=plain_count("count", count), square_sum=float(squares))
-        for count, gram, moment, squares in zip(counts, *arrays, strict=True)
+        Stats(
+            gram=gram,
+            moment=moment,
+            count=plain_count("count", count),
+            square_sum=float(squares),
+            reward_sum=total,
+            shift=shift,
+        )
+        for count, gram, moment, squares, total, shift in zip(counts, *arrays, rewards, shifts, strict=True)
     )
     if sum(stats.count for stats in found) > most:
         raise BatchError(f"sums of {counts!s:.60} rows where {most} have rewards.")
@@ -267,6 +291,9 @@ def _check_sums(stats: Stats) -> None:
     with np.errstate(over="ignore"):
         unit = products / np.outer(scale, scale).clip(min=np.finfo(np.float64).tiny)
     fits = np.array_equal(products, products.T) and np.abs(unit).max() <= 1.0 + SLACK
+    total = stats.reward_sum or 0.0
+    fits = fits and total**2 <= (1.0 + SLACK) * stats.count * stats.square_sum
+    fits = fits and (stats.shift == 0.0 or stats.gram[-1, -1] == stats.count)  # which needs a last feature of 1
     if not fits or (unit**2).sum() * stats.count < (1.0 - SLACK) * np.trace(unit) ** 2 or not _semidefinite(unit):
         raise BatchError(f"these are not the sums of {stats.count} rows.")
 

@@ -30,7 +30,7 @@ class InverseGapWeighting(Rule):
         tail = math.sqrt(2.0 * math.log(2.0 * (ended.state.updates + 1) ** 2 / self.level.delta))
         error = (self.level.noise * (math.sqrt(self.dim) + tail)) ** 2 / epoch.count
         gamma = 0.5 * math.sqrt(self.arms / error) if error > 0.0 else 1e9
-        sampler = InverseGap(estimate=epoch.estimate(ridge=self.level.ridge), gamma=min(gamma, 1e9))
+        sampler = InverseGap(estimate=epoch.estimate(ridge=self.level.ridge), gamma=gamma)
         return Made(Policy(dim=self.dim, sampler=sampler))
 
 

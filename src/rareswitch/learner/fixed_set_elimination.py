@@ -13,7 +13,7 @@ from rareswitch.learner.batched import EliminateByBatch
 from rareswitch.learner.grids import Grid, growing_grid
 from rareswitch.learner.learner import Parts
 from rareswitch.learner.rule import Ended, Made
-from rareswitch.learner.settings import setting
+from rareswitch.learner.settings import design_of_sets, setting
 from rareswitch.validation import BoolArray, FloatArray, Sets
 
 #: Sets of a batch that are compared, so that one that changes is noticed.
@@ -49,7 +49,7 @@ class FixedSetElimination(BatchLinUCBKW):
     (21, 470, 10000)
     """
 
-    g_optimal: GOptimal = setting(GOptimal(), "the design of the actions")
+    g_optimal: GOptimal = setting(GOptimal(), "the design of the actions", design_of_sets)
 
     name: ClassVar[str] = "fixed-set-elimination"
     text: ClassVar[str] = "G-optimal elimination of one fixed action set (Esfandiari et al. 2019)"

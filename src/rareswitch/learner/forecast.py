@@ -1,7 +1,7 @@
 """How many decisions are to come: what an update is planned for."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
@@ -12,6 +12,8 @@ from rareswitch.validation import count_of, number
 
 #: Decisions to come in all, or those of each batch to come, the next one first.
 Ahead = int | Sequence[int]
+#: The most decisions a day: those of all years that dates have can still be counted.
+FASTEST = 1e12
 
 
 def forecast(*, rate: float, dates: Sequence[date | datetime], now: date | datetime) -> tuple[int, ...]:
@@ -31,10 +33,13 @@ def forecast(*, rate: float, dates: Sequence[date | datetime], now: date | datet
     >>> forecast(rate=100.0, dates=[date(2026, 3, 9), date(2026, 3, 16)], now=date(2026, 3, 6))
     (300, 700)
     """
-    number("rate", rate, low=0.0, open_low=True)
+    number("rate", rate, low=0.0, high=FASTEST, open_low=True)
+    if not isinstance(dates, Iterable):
+        raise ParameterError(f"dates must be a list of dates or datetimes; got {dates!r:.60}. Pass [date].")
+    dates = list(dates)
     ends = np.array([_seconds("now", now), *(_seconds("dates", end) for end in dates)])
     if len(ends) < 2 or (np.diff(ends) <= 0.0).any():
-        raise ParameterError(f"dates must be at least one, after now and increasing; got {list(dates)} from {now} on.")
+        raise ParameterError(f"dates must be at least one, after now and increasing; got {dates} from {now} on.")
     return tuple(max(1, round(rate * days)) for days in np.diff(ends) / 86_400.0)
 
 

@@ -126,7 +126,10 @@ def as_grid(name: str, value: Any) -> Any:
             f"{name} must be batch ends, as in [100, 500, 1000], or a grid such as geometric_grid(1000, 5); got "
             f"{value!r:.60}."
         )
-    return StaticGrid(ends=tuple(value))
+    try:
+        return StaticGrid(ends=tuple(value))
+    except ParameterError as error:
+        raise ParameterError(f"{name}: {error}") from None
 
 
 def loglog_batches(horizon: int) -> int:
@@ -165,8 +168,16 @@ def paper_design_grid(horizon: int, updates: int | None = None) -> StaticGrid:
     For any other M ≥ 3 the exponents are scaled as in :func:`paper_grid`, T_i = T^((1-2^-(i-1))/(1-2^-(M-1))); with two
     batches there is nothing to learn a design for, and the grid is that of :func:`paper_grid`.
 
+    The proof of Theorem 6 then gives a regret of √(d log d log(dKT/δ))·T^(1/(2(1-2^-(M-1)))), up to M: the first two
+    batches cost at most their 2·T_1 decisions, batch i ≥ 3 at most T_i/√T_(i-1) times the deviation √(d log d) of the
+    design before it. Contribution (C2) states M in place of M - 1. With its grid, ``paper_grid(T, M)``, the second
+    batch is long and rests on G-optimal play alone, so that what is proved has the exponent of (C2) and d in place of
+    √(d log d): give that grid where T is large against d.
+
     >>> paper_design_grid(10_000).ends
     (100, 200, 1000, 3162, 10000)
+    >>> paper_design_grid(10**6, 3).ends, paper_grid(10**6, 3).ends   # T^(2/3) against d·T^(4/7)
+    ((10000, 20000, 1000000), (2682, 138949, 1000000))
     """
     if updates is None:
         updates = min(loglog_batches(horizon) + 1, horizon)

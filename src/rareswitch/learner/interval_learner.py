@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from rareswitch.confidence import (
+    LEAST_DELTA,
     ConfidenceMode,
     Intervals,
     SelfNormalized,
@@ -17,7 +18,7 @@ from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.rule import OneModelRule
 from rareswitch.learner.settings import about, count, real, setting
 from rareswitch.learner.statistics import OneModel
-from rareswitch.validation import number
+from rareswitch.validation import LARGEST_SCALE, number
 
 #: Settings on which all intervals depend.
 TOLD = ("dim", "horizon", "delta", "noise", "norm", "ridge")
@@ -29,7 +30,7 @@ def confidence_level(name: str, value: Any) -> Any:
         if value not in get_args(ConfidenceMode):
             raise ParameterError(f"{name} must be 'paper', 'tight' or a number; got {value!r:.60}.")
         return value
-    return number(name, value, low=0.0)
+    return number(name, value, low=0.0, high=LARGEST_SCALE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +42,9 @@ class IntervalLearner(Learner):
     confidence: ConfidenceMode | float = setting(
         "tight", "'paper', 'tight' or a multiplier of the interval widths", confidence_level
     )
-    delta: float = setting(0.05, "failure probability of the intervals", real(0.0, 1.0, open_low=True))
-    noise: float = setting(1.0, "σ of the rewards", real())
-    norm: float = setting(1.0, "a bound on the length of the hidden parameter", real())
+    delta: float = setting(0.05, "failure probability of the intervals", real(LEAST_DELTA, 1.0))
+    noise: float = setting(1.0, "σ of the rewards", real(0.0, LARGEST_SCALE))
+    norm: float = setting(1.0, "a bound on the length of the hidden parameter", real(0.0, LARGEST_SCALE))
     ridge: float | None = setting(None, "λ; by default (noise/norm)², so that units do not matter", real(open_low=True))
 
     def pace(self) -> Clock:

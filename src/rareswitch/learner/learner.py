@@ -1,5 +1,6 @@
 """What every learner is: settings, from which it is composed of a rule, a clock and statistics."""
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -8,12 +9,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from rareswitch.errors import BatchError, ParameterError
+from rareswitch.errors import BatchError, LevelWarning, ParameterError
 from rareswitch.learner.clocks import Clock
 from rareswitch.learner.forecast import Ahead, lengths
-from rareswitch.learner.rows import Rows, chosen_arms
+from rareswitch.learner.levels import check_scales, unexplained_level
+from rareswitch.learner.rows import Rows, chosen_arms, in_seconds
 from rareswitch.learner.rule import Ended, Rule, SumsRule
-from rareswitch.learner.settings import about, check_settings, count, setting
+from rareswitch.learner.settings import about, check_settings, count, features, setting
 from rareswitch.learner.state import Batch, State
 from rareswitch.learner.statistics import OneModel
 from rareswitch.learner.summary import Sample, Summary, added
@@ -52,7 +54,7 @@ class Learner(ABC):
     #: Whether its contexts must have a length of at most 1.
     in_unit_ball: ClassVar[bool] = True
 
-    dim: int = field(metadata=about("features of an arm, d", count()))
+    dim: int = field(metadata=about("features of an arm, d", features))
     arms: int | None = setting(None, "most arms in a set, K; any number by default", count())
     horizon: int | None = setting(None, "decisions in all, T; not known by default", count(low=2))
 
@@ -169,14 +171,18 @@ class Learner(ABC):
         if current or statistics.pooled:
             used = known if counted is None else known & counted
             at: Any = slice(None) if used.all() else used
+            x, r, remedy = rows.features[at], rows.rewards[at], self._level_remedy()
+            ball = self.in_unit_ball
+            check_scales(x, r, intercept=statistics.intercept, in_unit_ball=ball, remedy=remedy)
             every = rows.sets if rows.sets is not None and len(rows.sets) == len(rows) else None
             sets = None if every is None else Sets(every.contexts[at], every.alive[at], False)
-            stats = statistics.of(policy, rows.features[at], rows.rewards[at], sets)
+            stats = statistics.of(policy, x, r, sets)
         size = self.sample_size(state) if current else 0
         sample = _sample(rows, size, shown) if size else None
         masks = {"rewarded": known, "waiting": waiting, "expired": expired}
         counts = {name: int(np.count_nonzero(mask)) for name, mask in masks.items()}
-        return Summary(policy_id=rows.policy_id, decided=len(rows), stats=stats, sample=sample, **counts)
+        counts["decided"] = len(rows)
+        return Summary(learner=self.name, policy_id=rows.policy_id, stats=stats, sample=sample, **counts)
 
     def next(
         self, state: State, summary: Summary, *, late: Sequence[Summary] = (), ahead: Ahead | None = None
@@ -194,11 +200,11 @@ class Learner(ABC):
             The forecast: decisions to come in all, or of each batch to come; 0 ends the run. By default as planned.
         """
         self._check_state(state)
-        for one in (summary, *([late] if isinstance(late, Summary) else late)):
+        if not isinstance(late, Sequence):
+            raise BatchError(f"late must be a list of summaries; got a {type(late).__name__}. Give it as late=[…].")
+        for one in (summary, *late):
             if not isinstance(one, Summary):
                 raise BatchError(f"next takes summaries, as summarize makes them of rows; got {type(one).__name__}.")
-        if isinstance(late, Summary):
-            raise BatchError("late must be a list of summaries; got a single one. Give it as late=[…].")
         if state.done:
             raise BatchError("this run is over: its last batch has been learned from. Begin a new one.")
         if summary.policy_id != state.policy.id:
@@ -206,6 +212,12 @@ class Learner(ABC):
                 f"this summary is of policy {summary.policy_id[:12]}… and the current one is {state.policy.id[:12]}…: "
                 "it belongs to another run, or to a batch that was learned from already (give that as late=[…])."
             )
+        for one in (summary, *late):
+            if one.learner not in ("", self.name):
+                raise BatchError(
+                    f"this summary was made by {one.learner}, which counts other things than {self.name} although the "
+                    "policy is the same. Summarize the rows with the learner that shall learn from them."
+                )
         dims, *others = ([s.dim for s in sums] for sums in (self.parts.statistics.zero(), summary.stats, state.sums))
         if any(found != dims for found in others):
             raise BatchError(f"these sums were made by a learner with other features than {self!r:.200}.")
@@ -235,8 +247,26 @@ class Learner(ABC):
         policy = made.policy
         if policy.id in {state.policy.id, *(batch.policy_id for batch in past)}:
             policy = replace(policy, edition=updates)  # so that the rows of the two batches can be told apart
-        notes = (*state.notes, made.note) if made.note else state.notes
+        note = dict(made.note) | self._level_note(state, sums)
+        notes = (*state.notes, note) if note else state.notes
         return replace(over, policy=policy, updates=updates + 1, ahead=coming, kept=made.kept, notes=notes)
+
+    def _level_note(self, state: State, sums: tuple[Stats, ...]) -> dict[str, Any]:
+        """What is to be said of a level that the features do not explain; once a run also as a warning."""
+        if self.clock.steps or self.parts.statistics.intercept or (level := unexplained_level(sums)) is None:
+            return {}
+        if not any("level" in note for note in state.notes):
+            warnings.warn(
+                f"rewards lie around {level:.6g}, which the features do not explain: {self.name} takes it for noise, "
+                f"or for differences between arms. {self._level_remedy()}",
+                LevelWarning,
+                stacklevel=3,
+            )
+        return {"update": state.updates, "level": level}
+
+    def _level_remedy(self) -> str:
+        either = "Set intercept=True, or subtract" if hasattr(self, "intercept") else "Subtract"
+        return f"{either} a constant from all rewards, the same one in every batch."
 
     def after_steps(self, state: State, *, sums: tuple[Stats, ...], decided: int, changes: int) -> State:
         """The state after steps that were compiled: ``changes`` policies retired within ``decided`` decisions.
@@ -251,16 +281,20 @@ class Learner(ABC):
         policy, _, kept, _ = self.parts.rule.resumed(sums, start)
         return replace(state, policy=policy, updates=updates, start=start, ahead=ahead, sums=sums, kept=kept)
 
+    def rate(self) -> str:
+        """The regret that is proved for the batches as planned."""
+        return self.regret
+
     def holds(self, state: State) -> str:
         """What is known of the regret of this run, given the batches it had."""
         came = tuple(batch.decided for batch in state.past)
         free = self.clock.looks or self.clock.needs_width or self.clock.horizon is None
         planned = came if free else self._planned(len(came))
         if came == planned:
-            return f"regret {self.regret}" if self.regret != "none" else "no bound is known"
+            return f"regret {self.rate()}" if self.regret != "none" else "no bound is known"
         return (
             f"The batches were not those planned ({', '.join(map(str, came))} decisions for "
-            f"{', '.join(map(str, planned))}), for which the regret is {self.regret}. {self._off_plan(state)}"
+            f"{', '.join(map(str, planned))}), for which the regret is {self.rate()}. {self._off_plan(state)}"
         )
 
     def _planned(self, count: int) -> tuple[int, ...]:
@@ -335,10 +369,16 @@ def _outside(rows: Rows, window: float, now: float | np.datetime64 | None) -> tu
     """Which decisions are younger than the window, and which rewards came after it."""
     if rows.times is None:
         raise ParameterError("an attribution window needs to know when decisions were made: give the rows their times.")
-    if isinstance(now, np.datetime64):
-        now = np.nan if np.isnat(now) else float(now.astype("datetime64[us]").astype(np.int64) / 1e6)
-    moment = rows.times.max(initial=-np.inf) if now is None else number("now", now, low=-np.inf)
-    waiting = np.asarray(moment - rows.times < window)
+    dated = rows.times.dtype.kind == "M"
+    if now is not None and isinstance(now, np.datetime64) != dated:
+        raise ParameterError(
+            f"now is {now!r:.60} and the times of the rows are {'datetime64' if dated else 'seconds'}: they cannot be "
+            "compared. Give both as datetime64, or both in seconds from the same moment."
+        )
+    times = in_seconds(rows.times)
+    given: Any = float(in_seconds(now)) if dated and now is not None else now
+    moment = times.max(initial=-np.inf) if now is None else number("now", given, low=-np.inf)
+    waiting = np.asarray(moment - times < window)
     if rows.reward_times is None:
         return waiting, np.zeros(len(rows), dtype=np.bool_)
-    return waiting, np.asarray(rows.reward_times - rows.times > window)
+    return waiting, np.asarray(in_seconds(rows.reward_times) - times > window)

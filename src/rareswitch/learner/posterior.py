@@ -1,7 +1,7 @@
 """How noisy rewards are and how large θ is, read off the statistics themselves: no scale has to be told."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,6 +41,9 @@ def posterior(stats: Stats) -> Posterior:
     >>> round(found.noise, 2), found.estimate.round(1).tolist()
     (0.7, [3.0, -2.0, -0.0, 1.0])
     """
+    # in units of about 1, powers of two that change no digit: squares of squares are taken here
+    x, r = _unit(float(np.trace(stats.gram)), stats.count), _unit(stats.square_sum, stats.count)
+    stats = replace(stats, gram=stats.gram / x**2, moment=stats.moment / (x * r), square_sum=stats.square_sum / r**2)
     values, vectors = np.linalg.eigh(stats.gram)
     largest = float(values[-1])
     known = values > 1e-12 * largest
@@ -50,8 +53,8 @@ def posterior(stats: Stats) -> Posterior:
     total = max(stats.square_sum, float(explained.sum()))
     if total <= 0.0 or largest <= 0.0:  # every reward was zero, or every feature: nothing is known but the scale
         scale = largest / max(1, stats.count) or 1.0
-        precision = stats.gram + scale * np.eye(stats.dim)
-        return Posterior(estimate=np.zeros(stats.dim), precision=precision, noise=0.0, ridge=scale)
+        precision = (stats.gram + scale * np.eye(stats.dim)) * x**2
+        return Posterior(estimate=np.zeros(stats.dim), precision=precision, noise=0.0, ridge=scale * x**2)
     trace = float(values.sum())
     ratios = _RATIOS[:, None] * (stats.count / trace)  # ρ
     shrunk = 1.0 + ratios * values
@@ -60,8 +63,13 @@ def posterior(stats: Stats) -> Posterior:
     best = int((stats.count * np.log(squares) + np.log(shrunk).sum(axis=1)).argmin())
     ridge = float(1.0 / ratios[best, 0])
     return Posterior(
-        estimate=vectors @ (projections / (values + ridge)),
-        precision=stats.gram + ridge * np.eye(stats.dim),
-        noise=math.sqrt(squares[best]),
-        ridge=ridge,
+        estimate=vectors @ (projections / (values + ridge)) * (r / x),
+        precision=(stats.gram + ridge * np.eye(stats.dim)) * x**2,
+        noise=math.sqrt(squares[best]) * r,
+        ridge=ridge * x**2,
     )
+
+
+def _unit(squares: float, count: int) -> float:
+    """About the root of the mean square, as a power of two."""
+    return math.ldexp(1.0, math.frexp(squares / max(1, count))[1] // 2) if squares > 0.0 else 1.0

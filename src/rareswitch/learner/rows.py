@@ -5,12 +5,24 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import BatchError, NonFiniteError, ShapeError
 from rareswitch.ids import KeyArray, id_keys
 from rareswitch.policy import Decisions
-from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets, finite_array, read_only
+from rareswitch.validation import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Sets,
+    context_sets,
+    finite_array,
+    owned,
+    sealed,
+    summable,
+    unmasked,
+)
 
 #: What rows have one of each.
 ARRAYS = ("ids", "features", "rewards", "times", "reward_times")
@@ -21,7 +33,8 @@ class Rows:
     """Decisions of one policy, in any order: chosen features, and the rewards that are known.
 
     A row without a reward and the same row with one are *one* decision, and so are copies. Two rows of one id that say
-    different things contradict each other, and :meth:`folded` refuses them.
+    different things contradict each other, and :meth:`folded` refuses them. Rows hold copies of what they are given,
+    so that an array that is used again does not change what is learned.
 
     Examples
     --------
@@ -43,33 +56,45 @@ class Rows:
     places: IntArray | None = None
     #: (n,) seconds, or datetime64: when each was decided. Needed for an attribution window only.
     times: Any = None
-    #: (n,) when each reward came; NaN or NaT where it is not known.
+    #: (n,) when each reward came, in seconds or datetime64 as the times are; NaN or NaT where it is not known.
     reward_times: Any = None
 
     def __post_init__(self) -> None:
-        features = finite_array("features", self.features)
+        _check_form(self)
+        features = summable("features", finite_array("features", self.features))
         if features.ndim != 2:
             raise ShapeError(f"features must have shape (n, dim); got {features.shape}. For one row pass row[None].")
         count = len(features)
         places = self.places
         if self.sets is not None:
-            places = np.arange(count) if places is None else np.asarray(places, dtype=np.int64)
+            unmasked("places", places, "Give the places of the sets that are there.")
+            places = np.arange(count) if places is None else np.array(places, dtype=np.int64)
             if len(places) != len(self.sets) or (len(places) and not 0 <= places.min() <= places.max() < count):
                 raise ShapeError(
                     f"{len(self.sets)} context sets are for as many rows of 0 … {count - 1}; got {len(places)} places."
                 )
-        values = {
+        values: dict[str, Any] = {
             "ids": id_keys(self.ids, count),
-            "features": read_only(features),
-            "rewards": read_only(known_rewards(self.rewards, count)),
-            "places": places,
+            "features": owned(features),
+            "rewards": known_rewards(self.rewards, count),
+            "places": None if places is None else sealed(places),
+            "sets": None if self.sets is None else self.sets.owned(),
         }
         for name in ("times", "reward_times"):
             given = getattr(self, name)
-            values[name] = None if given is None else seconds(name, given, count)
-        if values["times"] is not None and not np.isfinite(values["times"]).all():
-            at = int(np.flatnonzero(~np.isfinite(values["times"]))[0])
-            raise NonFiniteError(f"times must be known for every row; the one at index {at} is {values['times'][at]}.")
+            values[name] = None if given is None else moments(name, given, count)
+        times, late = values["times"], values["reward_times"]
+        if times is not None and not np.isfinite(times).all():
+            at = int(np.flatnonzero(~np.isfinite(times))[0])
+            raise NonFiniteError(f"times must be known for every row; the one at index {at} is {times[at]}.")
+        if times is not None and late is not None and times.dtype != late.dtype:
+            if np.isfinite(late).any():
+                raise ShapeError(
+                    f"times are {times.dtype} and reward_times {late.dtype}: they cannot be compared. Give both as "
+                    "datetime64, or both in seconds from the same moment."
+                )
+            none = "NaT" if times.dtype.kind == "M" else "nan"
+            values["reward_times"] = sealed(np.full(count, none).astype(times.dtype))
         vars(self).update(values)
 
     @classmethod
@@ -86,7 +111,7 @@ class Rows:
         return cls(
             ids=np.atleast_2d(decisions.ids),
             policy_id=decisions.policy_id,
-            features=sets.contexts[at, arms],
+            features=sealed(sets.contexts[at, arms]),
             rewards=given,
             sets=ContextSets.checked(sets),
             **times,
@@ -115,13 +140,15 @@ class Rows:
             self,
             sets=self.sets[set_of[has]] if self.sets is not None and has.any() else None,
             places=np.flatnonzero(has) if has.any() else None,
-            **{name: array[at] for name, array in arrays.items()},
+            **{name: sealed(array[at]) for name, array in arrays.items()},  # type: ignore[arg-type]
         )
 
     @classmethod
     def concatenate(cls, parts: "Iterable[Rows]") -> "Rows":
         """All rows of the parts, in order, such as those of single decisions."""
-        parts = list(parts)
+        parts = list(parts) if isinstance(parts, Iterable) else [parts]
+        if not all(isinstance(part, Rows) for part in parts):
+            raise ShapeError(f"rows are joined from a list of Rows; got {parts!r:.60}.")
         if len({part.policy_id for part in parts}) != 1:
             raise BatchError("rows are joined policy by policy; these are of several, or none.")
         starts = np.cumsum([0, *map(len, parts)])
@@ -130,7 +157,11 @@ class Rows:
 
         def joined(name: str) -> Any:
             found = [getattr(part, name) for part in parts]
-            return None if any(one is None for one in found) else np.concatenate(found)
+            if any(one is None for one in found):
+                return None
+            if len({one.dtype for one in found}) > 1:
+                raise ShapeError(f"some rows have {name} in seconds and some as datetime64: give all in one of these.")
+            return sealed(np.concatenate(found))
 
         return cls(
             policy_id=parts[0].policy_id,
@@ -198,8 +229,36 @@ class Rows:
         return np.asarray(wrong)
 
 
+def _check_form(rows: Rows) -> None:
+    """Refuse what is of another kind altogether."""
+    if not isinstance(rows.policy_id, str):
+        raise ShapeError(
+            f"policy_id must be the id of the policy that decided, a text; got {rows.policy_id!r:.60}. Pass "
+            "decisions.policy_id."
+        )
+    if rows.sets is not None and not isinstance(rows.sets, ContextSets):
+        raise ShapeError(
+            f"sets must be ContextSets; got {type(rows.sets).__name__}. Pass ContextSets(contexts, alive), or make the "
+            "rows with Rows.of."
+        )
+    for name, kinds, rule in (
+        ("places", "iu", "whole numbers, one for each context set"),
+        ("times", "fiuM", "seconds or datetime64, one for each decision"),
+        ("reward_times", "fiuM", "seconds or datetime64, one for each decision"),
+    ):
+        given = getattr(rows, name)
+        try:
+            known = given is None or not np.size(given) or np.asarray(given).dtype.kind in kinds
+        except ValueError:  # rows of different lengths
+            known = False
+        if not known:
+            raise ShapeError(f"{name} must be {rule}; got {given!r:.60}.")
+
+
 def chosen_arms(sets: Sets, decisions: Decisions) -> IntArray:
     """(n,) which arms were chosen of these sets."""
+    if not isinstance(decisions, Decisions):
+        raise ShapeError(f"decisions must be what policy.decide returned; got {type(decisions).__name__}.")
     arms = np.atleast_1d(np.asarray(decisions.arms))
     if arms.shape != (len(sets.contexts),):
         raise ShapeError(f"{len(sets.contexts)} context sets were given for {len(arms)} decisions.")
@@ -230,24 +289,29 @@ def known_rewards(rewards: Any, count: int) -> FloatArray:
         raise ShapeError(f"rewards must be numbers or booleans, NaN or None where unknown; got dtype {given.dtype}.")
     if given.shape != (count,):
         raise ShapeError(f"rewards must have shape ({count},), one for each decision; got {given.shape}.")
-    found = np.array(given, dtype=np.float64)
+    found = sealed(np.array(given, dtype=np.float64))
     if np.isinf(found).any():
         at = int(np.flatnonzero(np.isinf(found))[0])
         raise NonFiniteError(
             f"rewards must be finite, or NaN where they are not known; the one at index {at} is {found[at]}."
         )
-    return found
+    return summable("rewards", found)
 
 
-def seconds(name: str, given: Any, count: int) -> FloatArray:
-    """Times (n,) as seconds."""
+def moments(name: str, given: Any, count: int) -> NDArray[Any]:
+    """Times (n,), as seconds or as datetime64 in microseconds, whichever they are."""
+    unmasked(name, given, "Fill it: .filled(np.nan), or .filled('NaT') for datetime64.")
     times = np.asarray(given)
-    if times.dtype.kind == "M":
-        missing = np.isnat(times)
-        times = times.astype("datetime64[us]").astype(np.int64) / 1e6
-        times[missing] = np.nan
-    if times.dtype.kind not in "fiu" or times.shape != (count,):
+    if times.dtype.kind not in "fiuM" or times.shape != (count,):
         raise ShapeError(
             f"{name} must be seconds or datetime64 of shape ({count},); got {times.dtype} of shape {times.shape}."
         )
-    return read_only(times.astype(np.float64))
+    return sealed(times.astype("datetime64[us]" if times.dtype.kind == "M" else np.float64))
+
+
+def in_seconds(times: Any) -> FloatArray:
+    """Times as seconds, NaN where they are not known."""
+    found = np.asarray(times)
+    if found.dtype.kind == "M":
+        found = np.where(np.isnat(found), np.nan, found.astype("datetime64[us]").astype(np.int64) / 1e6)
+    return np.asarray(found, dtype=np.float64)

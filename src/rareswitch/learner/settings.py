@@ -15,6 +15,8 @@ from rareswitch.validation import count_of, number
 #: Takes a setting's name and value; the value in canonical form, or an error that names both.
 Check = Callable[[str, Any], Any]
 T = TypeVar("T")
+#: The most features: the sums of a learner hold d × d numbers, which no file of 1 GiB would keep beyond.
+MOST_FEATURES = 10_000
 #: What settings may be besides numbers, texts and None.
 KINDS = {kind.__name__: kind for kind in (GOptimal, CoreLearning, CertifiedMixture, StaticGrid, AdaptiveGrid)}
 
@@ -30,13 +32,24 @@ def setting(default: T, text: str, check: Check | None = None) -> T:
     return found
 
 
-def count(low: int = 1) -> Check:
+def count(low: int = 1, **most: int) -> Check:
     """A whole number, also as 1e4.
 
     >>> count()("horizon", 1e4)
     10000
     """
-    return lambda name, value: count_of(name, value, low=low)
+    return lambda name, value: count_of(name, value, low=low, **most)
+
+
+def features(name: str, value: Any) -> int:
+    """A number of features whose sums fit into memory and files."""
+    found = count_of(name, value)
+    if found > MOST_FEATURES:
+        raise ParameterError(
+            f"{name} must be at most {MOST_FEATURES}, as a learner sums up d × d numbers; got {found}. Use fewer "
+            "features: hash them, or project them on fewer dimensions."
+        )
+    return found
 
 
 def real(low: float = 0.0, high: float = float("inf"), *, open_low: bool = False) -> Check:
@@ -49,6 +62,13 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise ParameterError(f"{name} must be True or False; got {value!r:.60}.")
     return bool(value)
+
+
+def design_of_sets(name: str, value: Any) -> GOptimal:
+    """A G-optimal design."""
+    if not isinstance(value, GOptimal):
+        raise ParameterError(f"{name} must be a GOptimal, as in GOptimal(tol=0.05); got {value!r:.60}.")
+    return value
 
 
 def check_settings(learner: Any) -> None:
@@ -86,8 +106,15 @@ def to_plain(value: Any) -> Any:
     )
 
 
-def from_plain(data: Any) -> Any:
-    """The setting that :func:`to_plain` was given."""
-    if isinstance(data, dict) and data.get("kind") in KINDS:
-        return KINDS[data["kind"]](**{name: from_plain(value) for name, value in data.items() if name != "kind"})
-    return data
+def from_plain(name: str, data: Any) -> Any:
+    """The setting of that name that :func:`to_plain` was given."""
+    if not isinstance(data, dict):
+        return data
+    kind = KINDS.get(str(data.get("kind")))
+    if kind is None:
+        raise ParameterError(f"{name} must have a kind, one of {', '.join(KINDS)}; got {data!r:.60}.")
+    try:
+        return kind(**{part: from_plain(name, value) for part, value in data.items() if part != "kind"})
+    except TypeError:
+        takes = ", ".join(part.name for part in fields(kind))
+        raise ParameterError(f"{name} is no {kind.__name__}, which takes {takes}; got {data!r:.60}.") from None

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from rareswitch.policy import Policy
 from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray, read_only
+from rareswitch.validation import FloatArray, owned
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,7 +52,16 @@ class State:
     notes: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
-        vars(self).update(kept={name: read_only(part) for name, part in self.kept.items()})
+        kept = MappingProxyType({name: owned(part) for name, part in self.kept.items()})
+        vars(self).update(kept=kept, notes=tuple(MappingProxyType(dict(note)) for note in self.notes))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For engines, which pickle it: read-only views of dictionaries cannot be."""
+        return vars(self) | {"kept": dict(self.kept), "notes": tuple(map(dict, self.notes))}
+
+    def __setstate__(self, told: dict[str, Any]) -> None:
+        vars(self).update(told)
+        self.__post_init__()
 
     @property
     def done(self) -> bool:

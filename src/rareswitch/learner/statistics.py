@@ -9,6 +9,7 @@ import numpy as np
 from rareswitch.errors import UnsuitableError
 from rareswitch.ids import KeyArray
 from rareswitch.learner.clocks import Progress
+from rareswitch.learner.levels import level_of
 from rareswitch.learner.summary import added
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import Layered, Policy
@@ -41,9 +42,10 @@ class OneModel:
 
     def of(self, policy: Policy, features: FloatArray, rewards: FloatArray, sets: Sets | None) -> tuple[Stats, ...]:
         """The sums of decisions of a policy: chosen features (n, d), rewards (n,), and what was offered if known."""
-        if self.intercept:
-            features = np.column_stack([features, np.ones(len(features))])
-        return (Stats.of(features, rewards),)
+        if not self.intercept:
+            return (Stats.of(features, rewards),)
+        features = np.column_stack([features, np.ones(len(features))])
+        return (Stats.of(features, rewards, shift=level_of(rewards)),)
 
     def taught(self, policy: Policy, sets: Sets) -> IntArray:
         """(n,) the model that each decision teaches."""

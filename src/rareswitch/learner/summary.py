@@ -10,7 +10,7 @@ from rareswitch.errors import BatchError
 from rareswitch.ids import KeyArray
 from rareswitch.rng import uniforms_at
 from rareswitch.stats import Stats
-from rareswitch.validation import BoolArray, FloatArray, IntArray
+from rareswitch.validation import BoolArray, FloatArray, IntArray, sealed
 
 #: The counts of a summary, which add up.
 COUNTS = ("decided", "rewarded", "waiting", "expired")
@@ -36,7 +36,10 @@ def sampled(keys: KeyArray, share: float) -> BoolArray:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Sample:
-    """The context sets of those decisions whose ids have the smallest hashes, at most ``size`` of them."""
+    """The context sets of those decisions whose ids have the smallest hashes, at most ``size`` of them.
+
+    Sets are packed: what is learned from them does not depend on how they were padded in memory or in a file.
+    """
 
     size: int
     #: (m, 2), by their hashes.
@@ -47,7 +50,8 @@ class Sample:
     def of(cls, size: int, keys: KeyArray, sets: ContextSets, places: IntArray | None = None) -> Self:
         """The sample of decisions with these keys (m, 2) and sets; ``places`` (m,) picks theirs out of more sets."""
         chosen = np.lexsort((keys[:, 0], keys[:, 1], sample_order(keys)))[:size]
-        return cls(size=size, keys=keys[chosen], sets=sets[chosen if places is None else places[chosen]])
+        at = chosen if places is None else places[chosen]
+        return cls(size=size, keys=sealed(keys[chosen]), sets=sets[at].packed())
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -74,6 +78,8 @@ class Summary:
     addition: add the parts in the same order where the very same policy shall be learned.
     """
 
+    #: Name of the learner that made it, which alone can learn from it; unknown in files of earlier versions.
+    learner: str = ""
     policy_id: str
     #: Decisions.
     decided: int
@@ -106,6 +112,8 @@ class Summary:
                 f"summaries of two policies cannot be added: {self.policy_id[:12]}… and {other.policy_id[:12]}…. Give "
                 "those of earlier policies as late=[…]."
             )
+        if other.learner != self.learner:
+            raise BatchError(f"summaries of two learners cannot be added: {self.learner} and {other.learner}.")
         samples = [one for one in (self.sample, other.sample) if one is not None]
         return replace(
             self,

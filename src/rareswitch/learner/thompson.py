@@ -12,6 +12,10 @@ from rareswitch.linalg import inverse_root
 from rareswitch.policy import Policy, PosteriorDraws
 from rareswitch.rng import normals
 from rareswitch.stats import Stats
+from rareswitch.validation import LARGEST_SCALE
+
+#: The most parameters that a policy holds; a file of policies has room for no more of many features.
+MOST_DRAWS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +46,11 @@ class ThompsonSampling(IntervalLearner):
     """
 
     scale: float = setting(
-        1.0, "multiple of the posterior's spread; 1 is the Bayesian one for the prior N(0, norm²·I)", real()
+        1.0,
+        "multiple of the posterior's spread; 1 is the Bayesian one for the prior N(0, norm²·I)",
+        real(0.0, LARGEST_SCALE),
     )
-    draws: int = setting(1, "parameters that a policy holds", count())
+    draws: int = setting(1, "parameters that a policy holds", count(high=MOST_DRAWS))
     seed: int = setting(0, "keys the draws", count(low=0))
 
     name: ClassVar[str] = "thompson"
@@ -64,7 +70,7 @@ class StaleThompsonSampling(StaleLearner, ThompsonSampling):
     (128, 3)
     """
 
-    draws: int = setting(128, "parameters that a policy holds", count())
+    draws: int = setting(128, "parameters that a policy holds", count(high=MOST_DRAWS))
 
     name: ClassVar[str] = "stale-thompson"
     text: ClassVar[str] = "Thompson sampling on a grid, by frozen posterior draws"

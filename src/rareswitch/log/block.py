@@ -10,10 +10,10 @@ from rareswitch.errors import FileFormatError
 from rareswitch.files import pyarrow
 from rareswitch.ids import LONGEST, KeyArray, id_keys, text_keys
 from rareswitch.learner import Learner
-from rareswitch.validation import FloatArray, IntArray, Sets, read_only
+from rareswitch.validation import LARGEST_SCALE, FloatArray, IntArray, Sets, read_only, sealed
 
-#: Numbers beyond cannot be squared and summed.
-LARGEST = 1e150
+#: Whole numbers up to here are floats too.
+EXACT = 2**53
 
 
 class Span(NamedTuple):
@@ -116,7 +116,12 @@ class Block:
     def rewards(self) -> FloatArray:
         """(n,) NaN where they are null."""
         pa, _ = pyarrow()
-        column = self.batch.column("reward").cast(pa.float64())
+        given = self.batch.column("reward")
+        if pa.types.is_integer(given.type):
+            whole, rule = given.fill_null(0).to_numpy(), "Beyond 2^53 whole numbers lose digits: use other units."
+            odd = (whole > EXACT) | (whole < -EXACT)
+            self.refuse(odd, lambda at: f"has the reward {whole[at]}", rule)
+        column = given.cast(pa.float64(), safe=False)
         values = column.to_numpy(zero_copy_only=False)
         if not np.isfinite(values).all():
             odd = ~np.isfinite(values) & np.asarray(column.is_valid())
@@ -144,8 +149,8 @@ class Block:
         """Refuse numbers that cannot be summed."""
         odd = ~np.isfinite(features).all(axis=1)
         self.refuse(odd, "has features that are not finite", "Clean or impute the data first.")
-        large = (np.abs(features) > LARGEST).any(axis=1) | (np.abs(rewards) > LARGEST)
-        self.refuse(large, f"has a number above {LARGEST:g}", "Its square cannot be summed: use other units.")
+        large = (np.abs(features) > LARGEST_SCALE).any(axis=1) | (np.abs(rewards) > LARGEST_SCALE)
+        self.refuse(large, f"has a number above {LARGEST_SCALE:g}", "Its square cannot be summed: use other units.")
 
     def check_lengths(self, vectors: FloatArray, learner: Learner) -> None:
         """Refuse vectors (n, d) longer than 1, where the learner needs that."""
@@ -180,7 +185,7 @@ class Block:
         alive = np.arange(sizes.max()) < sizes[:, None]
         contexts = np.zeros((*alive.shape, learner.dim))
         contexts[alive] = arms
-        return ContextSets.checked(Sets(read_only(contexts), read_only(alive), False))
+        return ContextSets.checked(Sets(sealed(contexts), sealed(alive), False))
 
 
 def _bounds(column: Any) -> IntArray:

@@ -11,7 +11,7 @@ import numpy as np
 from rareswitch.contexts import ContextSets
 from rareswitch.engine import Engine
 from rareswitch.errors import FileFormatError
-from rareswitch.learner import Rows, Sample, Summary, sample_order
+from rareswitch.learner import Rows, Sample, Summary, in_seconds, sample_order
 from rareswitch.log.reading import SPARE, Counted, Gathered, Task, count_part, mark, read_part
 from rareswitch.log.schema import ROWS
 from rareswitch.store import Deployment
@@ -37,6 +37,7 @@ class Reduction:
         self.known = {name: k for k, name in enumerate(dict.fromkeys([*past, self.state.policy.id]))}
         # rows of two batches with one policy cannot be told apart
         self.usable = {name for name in past if late and past.count(name) == 1} | {self.state.policy.id}
+        now = float(in_seconds(now)) if isinstance(now, np.datetime64) else now  # those of a log are since 1970
         self.task = Task(learner=self.learner, state=self.state, known=self.known, window=window, now=now)
         self.parts: list[Counted] = []
         #: By policy.

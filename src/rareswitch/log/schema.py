@@ -8,6 +8,7 @@ from typing import Any
 
 from rareswitch.errors import FileFormatError
 from rareswitch.files import pyarrow
+from rareswitch.log.footer import check_footer
 from rareswitch.validation import whole
 
 #: Rows of a row group that is written, and rows that are read at a time.
@@ -27,7 +28,7 @@ def log_schema(dim: int, *, strings: bool = False, times: bool = False) -> Any:
     - ``policy``: string, the id of the policy that made it;
     - ``features``: fixed_size_list<double>[dim], the vector of the arm that was chosen;
     - ``propensity``: double in (0, 1], the probability with which the policy chose it;
-    - ``reward``: double or bool, null while it is not known;
+    - ``reward``: double, or other numbers or bool, null while it is not known;
     - ``contexts``: list<double>, the available arms, one after the other; null where they were not kept;
     - ``time`` and ``reward_time``: timestamp, or double in seconds; for an attribution window only.
 
@@ -56,7 +57,7 @@ _KINDS = {
     "policy": (f"{_TEXT}|dictionary<values={_TEXT},.*", "string, or a dictionary of strings"),
     "features": (_NUMBERS, "fixed_size_list<double>[{dim}], or list<double>"),
     "propensity": ("double", "double"),
-    "reward": ("double|bool", "double or bool"),
+    "reward": ("double|float|bool|u?int(8|16|32|64)", "a number (double, float, whole numbers) or bool"),
     "contexts": (_NUMBERS, "list<double>"),
     "time": (r"timestamp\[.*|double", "a timestamp, or double in seconds"),
     "reward_time": (r"timestamp\[.*|double", "a timestamp, or double in seconds"),
@@ -90,6 +91,7 @@ def opened(path: str, dim: int) -> Iterator[Any]:
     try:
         if os.stat(path).st_size == 0:
             raise FileFormatError(f"{path}: the file is empty (0 bytes), not even a Parquet file. Write the part anew.")
+        check_footer(path)
         # read a megabyte at a time however long its row groups are, and with its checksums
         options = {"buffer_size": _BUFFER, "pre_buffer": False, "page_checksum_verification": True}
         try:
@@ -118,6 +120,9 @@ def blocks(file: Any, columns: list[str]) -> Iterator[tuple[int, Any]]:
         leaves = [held.column(c) for c in range(held.num_columns)]
         size = sum(leaf.total_uncompressed_size for leaf in leaves if leaf.path_in_schema.split(".")[0] in columns)
         count = max(64, min(ROWS, _BYTES * held.num_rows // max(1, size)))
+        stop = first + held.num_rows
         for block in file.iter_batches(count, row_groups=[group], columns=columns, use_threads=False):
             yield first, block
             first += block.num_rows
+        if first != stop:  # pages whose headers are damaged may be passed over
+            raise OSError(f"it tells of {stop} rows up to here, and {first} are found")

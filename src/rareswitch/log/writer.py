@@ -9,7 +9,8 @@ import numpy as np
 
 from rareswitch.errors import FileFormatError, ParameterError, ShapeError
 from rareswitch.files import pyarrow, replacing
-from rareswitch.learner import Rows
+from rareswitch.learner import Rows, in_seconds
+from rareswitch.log.footer import METADATA, seal_footer
 from rareswitch.log.schema import ROWS, log_schema
 from rareswitch.validation import finite_array, vector, whole
 
@@ -18,7 +19,7 @@ class LogWriter:
     """One part, written in as many pieces as the caller likes.
 
     The file appears under its name when the ``with`` block ends and is on the disk; if it ends by an exception, nothing
-    appears. Row groups have 65,536 rows, pages have checksums, and memory holds one row group at a time.
+    appears. Row groups have 65,536 rows, pages and footer have checksums, and memory holds one row group at a time.
 
     Examples
     --------
@@ -68,6 +69,7 @@ class LogWriter:
             finally:
                 if self._writer is not None:
                     self._writer.close()
+            seal_footer(self._temporary)
 
     def write(
         self,
@@ -124,8 +126,8 @@ class LogWriter:
             "propensity": chances,
             "reward": pa.array(rows.rewards, from_pandas=True),
             "contexts": self._sets(names, contexts or {}),
-            "time": rows.times,
-            "reward_time": pa.array(rows.reward_times, from_pandas=True)
+            "time": None if rows.times is None else in_seconds(rows.times),
+            "reward_time": pa.array(in_seconds(rows.reward_times), from_pandas=True)
             if reward_times is not None
             else [None] * len(rows),
         }
@@ -160,7 +162,8 @@ class LogWriter:
             options = {"compression": "snappy", "use_dictionary": ["policy"], "write_page_checksum": True}
             numbers = pa.types.is_int64(table.schema.field("id").type)  # counters then take next to nothing
             options |= {"column_encoding": {"id": "DELTA_BINARY_PACKED"}} if numbers else {}
-            self._writer = parquet.ParquetWriter(self._temporary, table.schema, **options)
+            schema = table.schema.with_metadata(METADATA)
+            self._writer = parquet.ParquetWriter(self._temporary, schema, **options)
         if count:
             self._writer.write_table(table.slice(0, count), row_group_size=ROWS)
         self._waiting = [table.slice(count)]

@@ -14,12 +14,12 @@ from rareswitch.policy.elimination import Elimination
 from rareswitch.policy.encoding import content_id
 from rareswitch.policy.kernels import draw_arms, eliminate
 from rareswitch.rng import stream_key
-from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, sets_of, whole
+from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, sealed, sets_of, whole
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Decisions:
-    """What a policy decided; for one set the fields lack the axis n."""
+    """What a policy decided, read-only; for one set the fields lack the axis n."""
 
     #: (n,) index of the chosen arm in its set.
     arms: IntArray
@@ -90,11 +90,11 @@ class Policy:
 
     @cached_property
     def _estimates(self) -> FloatArray:
-        return np.array([e.estimate for e in self.eliminations]).reshape(-1, self.dim)
+        return sealed(np.array([e.estimate for e in self.eliminations]).reshape(-1, self.dim))
 
     @cached_property
     def _roots(self) -> FloatArray:
-        return np.array([e.root for e in self.eliminations]).reshape(-1, self.dim, self.dim)
+        return sealed(np.array([e.root for e in self.eliminations]).reshape(-1, self.dim, self.dim))
 
     def survivors(self, contexts: Any, alive: Any = None) -> BoolArray:
         """Which arms all eliminations keep, (n, K), or (K,) for one set."""
@@ -135,6 +135,8 @@ class Policy:
         arms = np.empty(len(kept), dtype=np.int64)
         propensities = np.empty(len(kept))
         _refuse(draw_arms(probabilities, *stream_key(seed, "decide"), keys, arms, propensities))
+        for part in (arms, propensities, survivors):
+            part.setflags(write=False)
         one: Any = 0 if sets.single else slice(None)
         made = object.__new__(Decisions)  # the initializer of a frozen class takes twice as long
         vars(made).update(

@@ -1,9 +1,13 @@
-"""Signatures over a policy's schema and id: a shared secret (HMAC-SHA256) or a key pair (Ed25519)."""
+"""Signatures: with a shared secret (HMAC-SHA256) or a key pair (Ed25519).
+
+What is signed is a text that begins with its kind, ``1/`` for a policy and ``deployment/`` for the description of a
+deployment, so that no signature passes for one of another kind.
+"""
 
 import hashlib
 import hmac
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rareswitch.errors import FileFormatError, MissingExtraError, ParameterError
@@ -13,7 +17,7 @@ from rareswitch.errors import FileFormatError, MissingExtraError, ParameterError
 class HmacKey:
     """A secret of at least 16 bytes that signer and verifier share."""
 
-    secret: bytes
+    secret: bytes = field(repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.secret, bytes) or len(self.secret) < 16:
@@ -25,7 +29,7 @@ class Ed25519Key:
     """A key pair, or its public half alone; needs the extra ``rareswitch[sign]``."""
 
     #: 32 bytes; needed to sign.
-    private: bytes | None = None
+    private: bytes | None = field(default=None, repr=False)
     #: 32 bytes; enough to verify.
     public: bytes | None = None
 
@@ -44,10 +48,9 @@ DIGITS = {"hmac-sha256": 64, "ed25519": 128}
 
 def sign(key: Key, content: str) -> dict[str, str]:
     """The signature to store beside the content that it is of."""
+    check_signs(key)
     if isinstance(key, HmacKey):
         return {"scheme": "hmac-sha256", "value": _hmac(key, content)}
-    if key.private is None:
-        raise ParameterError("signing needs the private half of the Ed25519 key.")
     private = _ed25519().Ed25519PrivateKey.from_private_bytes(key.private)
     return {"scheme": "ed25519", "value": private.sign(content.encode()).hex()}
 
@@ -70,9 +73,7 @@ def verify(key: Key, content: str, signature: Any) -> None:
     check_signature(signature)
     scheme = "hmac-sha256" if isinstance(key, HmacKey) else "ed25519"
     if signature.get("scheme") != scheme:
-        raise FileFormatError(
-            f"the policy is signed with {signature.get('scheme')!r}; the key given is for {scheme!r}."
-        )
+        raise FileFormatError(f"it is signed with {signature.get('scheme')!r}; the key given is for {scheme!r}.")
     value = signature["value"]
     if isinstance(key, HmacKey):
         matches = hmac.compare_digest(_hmac(key, content), value)
@@ -80,6 +81,14 @@ def verify(key: Key, content: str, signature: Any) -> None:
         matches = _ed25519_matches(key, content, value)
     if not matches:
         raise FileFormatError("the signature does not match: the key is another one, or the file was changed.")
+
+
+def check_signs(key: Key) -> None:
+    """Refuse a key that can only verify."""
+    if isinstance(key, Ed25519Key) and key.private is None:
+        raise ParameterError(
+            "signing needs the private half of the Ed25519 key; with the public half given one can verify only."
+        )
 
 
 def _ed25519_matches(key: Ed25519Key, content: str, value: str) -> bool:

@@ -18,7 +18,7 @@ from rareswitch.sim.learners import learner_for
 from rareswitch.sim.play import play
 from rareswitch.sim.progress import Progress
 from rareswitch.sim.recorder import Recorder
-from rareswitch.sim.results import load_runs, save_runs
+from rareswitch.sim.results import add_runs, load_runs
 from rareswitch.sim.rounds import check_length, check_rounds, chunk_size
 from rareswitch.sim.run import Run, checkpoints
 from rareswitch.sim.simulate import simulate
@@ -27,5 +27,14 @@ from rareswitch.sim.tradeoff import CappedFactory, Tradeoff, tradeoff
 
 __all__ = ["ENTRANTS", "HORIZONS", "KINDS", "SEEDS", "SUITE", "UPDATES", "CappedFactory", "Collaboration", "Contest"]
 __all__ += ["Entrant", "LearnerFactory", "Meeting", "Progress", "Recorder", "Run", "Sweep", "Tradeoff", "WorldFactory"]
-__all__ += ["check_length", "check_rounds", "checkpoints", "choose_entrants", "chunk_size", "collaborate", "contest"]
-__all__ += ["learner_for", "load_runs", "plain_name", "play", "save_runs", "simulate", "sweep", "tradeoff"]
+__all__ += [
+    "add_runs",
+    "check_length",
+    "check_rounds",
+    "checkpoints",
+    "choose_entrants",
+    "chunk_size",
+    "collaborate",
+    "contest",
+]
+__all__ += ["learner_for", "load_runs", "plain_name", "play", "simulate", "sweep", "tradeoff"]

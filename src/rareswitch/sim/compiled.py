@@ -76,8 +76,13 @@ def _walk_steps(learner: Learner, state: State, sets: Sets, rewards: FloatArray,
         grown, bias = log_growth(precision, level.ridge), np.sqrt(level.ridge) * level.norm
         walk_optimist(*given, *model, grown, fixed, tail, level.noise, bias, arms)
     paid = rewards[np.arange(steps), arms]
-    square_sum = total.square_sum + float(paid @ paid)
-    sums = Stats(gram=gram, moment=moment, count=total.count + steps, square_sum=square_sum)
+    sums = Stats(
+        gram=gram,
+        moment=moment,
+        count=total.count + steps,
+        square_sum=total.square_sum + float(paid @ paid),
+        reward_sum=_with(total, paid),
+    )
     return Walk(arms, None, learner.after_steps(state, sums=(sums,), decided=steps, changes=steps))
 
 
@@ -101,6 +106,7 @@ def _walk_layers(learner: Learner, state: State, sets: Sets, rewards: FloatArray
             moment=moments[k],
             count=old.count + int((layers == k).sum()),
             square_sum=old.square_sum + float((paid[layers == k] ** 2).sum()),
+            reward_sum=_with(old, paid[layers == k]),
         )
         for k, old in enumerate(state.sums)
     )
@@ -108,6 +114,11 @@ def _walk_layers(learner: Learner, state: State, sets: Sets, rewards: FloatArray
     over = state.start + steps == learner.horizon and layers[-1] >= 0
     taught = int((layers >= 0).sum()) + (not over and state.start + steps == learner.horizon)
     return Walk(arms, None, learner.after_steps(state, sums=sums, decided=steps, changes=taught))
+
+
+def _with(old: Stats, paid: FloatArray) -> float | None:
+    """Σ r, with these rewards too."""
+    return None if old.reward_sum is None else old.reward_sum + float(paid.sum())
 
 
 class GrowthWalker:
@@ -133,7 +144,8 @@ class GrowthWalker:
             done += steps
             features, paid = sets.contexts[at, arms[at]], rewards[at, arms[at]]
             stats = self.learner.parts.statistics.by_layer(features, paid, layers)
-            part = Summary(policy_id=state.policy.id, decided=steps, rewarded=steps, stats=stats)
+            counts = {"decided": steps, "rewarded": steps}
+            part = Summary(learner=state.learner, policy_id=state.policy.id, stats=stats, **counts)
             self.pending = part if self.pending is None else self.pending + part
             if (growths >= bar).any() or state.start + self.pending.decided == self.learner.horizon:
                 state = self.learner.next(state, self.pending)

@@ -156,7 +156,7 @@ def contest(
         The folder of ratings for movielens.
     path
         A folder, made if need be, of Parquet files, one for each world and horizon, in which runs are kept as in
-        :func:`~rareswitch.sweep`. Contests in different worlds can share it at the same time.
+        :func:`~rareswitch.sweep`. Contests can share it at the same time.
     engine
         Where the runs are made, here by default.
 

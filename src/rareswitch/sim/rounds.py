@@ -114,7 +114,8 @@ def check_match(learner: Learner, world: World, horizon: int) -> None:
     if world.dim != learner.dim or (learner.arms is not None and world.arms > learner.arms):
         most = "any number of" if learner.arms is None else f"at most {learner.arms}"
         raise InputError(
-            f"the learner is for {most} arms in {learner.dim} dimensions, the world has {world.arms} in {world.dim}."
+            f"the learner is for {most} arms in {learner.dim} dimensions, the world has {world.arms} in {world.dim}. "
+            "Make a learner of that size, or choose another world."
         )
     check_length(world, horizon)
 

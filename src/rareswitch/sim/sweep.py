@@ -15,7 +15,7 @@ from rareswitch.env import World
 from rareswitch.errors import InputError, UnsuitableError
 from rareswitch.learner import Learner
 from rareswitch.sim.progress import Progress
-from rareswitch.sim.results import load_runs, save_runs
+from rareswitch.sim.results import add_runs
 from rareswitch.sim.rounds import check_length, check_rounds
 from rareswitch.sim.run import Run
 from rareswitch.sim.simulate import simulate
@@ -111,7 +111,7 @@ def sweep(
         The most policies that a run may deploy; see :func:`simulate`.
     path
         A Parquet file. Runs that it holds already, with the same settings, are not run again; each run that finishes is
-        added at once.
+        added at once. Sweeps may share a file at the same time.
     engine
         Where the runs are made, here by default. The same runs come back from all. To processes and clusters the
         factories must travel: functions at the top level of a module, or partials of them.
@@ -139,9 +139,8 @@ def sweep(
         )
     if not cases:
         raise InputError("a sweep needs at least one learner, world, horizon and seed.")
-    kept = load_runs(path) if path is not None and Path(path).exists() else {}
-    if path is not None and not kept:
-        save_runs({}, path)  # an unwritable path is an error now, not after the first run
+    # an unwritable path is an error now, not after the first run; and what a killed sweep left beside it goes
+    kept = {} if path is None else add_runs({}, path)
     engine = Serial() if engine is None else engine
     #: By key, in the order of the cases; None while a run is under way.
     finished: dict[str, Run | None] = {}
@@ -185,8 +184,8 @@ def sweep(
                     skipped[case.name, case.place] = run
                     continue
                 finished[key] = kept[key] = run
-                if path is not None:
-                    save_runs(kept, path)
+                if path is not None:  # with what others have added since, which need not be run here
+                    kept |= add_runs(kept, path)
         except KeyboardInterrupt:
             interrupted = True
     runs = [run for run in finished.values() if run is not None]

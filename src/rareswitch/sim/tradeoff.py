@@ -48,7 +48,7 @@ def tradeoff(
     >>> {cap: [run.updates for run in runs] for cap, runs in found.runs.items()}
     {1: [1, 1], 4: [4, 4], None: [17, 16]}
     """
-    caps = sorted({whole("a cap", cap) for cap in caps})
+    caps = sorted({whole("cap", cap) for cap in caps})
     seeds = list(seeds)
     if not caps:
         raise InputError("a trade-off needs at least one cap.")

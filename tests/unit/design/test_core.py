@@ -115,3 +115,12 @@ def test_argmax_of_the_information_sees_the_rare_direction() -> None:
     probabilities = Argmax(matrix).probabilities(sets.contexts, sets.alive)
     np.testing.assert_array_equal(probabilities.sum(axis=1), 1.0)
     assert not probabilities[~sets.alive].any()
+
+
+@pytest.mark.parametrize("power", [1.0, 6.0])
+def test_one_dimension_has_no_rare_direction_to_leave_out(power: float) -> None:
+    """d^c is 1 there, which arms of different lengths cannot all meet."""
+    sets = np.random.default_rng(1).uniform(-1.0, 1.0, (200, 4, 1))
+    core = core_identification(sets, regularization=1 / 2000, power=power)
+    assert len(core.indices) == 200
+    assert core_learning(sets, regularization=1 / 2000, power=power).policy.g_optimal_share == 1.0

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from rareswitch.design import GOptimal, Uniform, information, staged_design, variation
+from rareswitch.design import GOptimal, MixedSoftmax, Uniform, information, staged_design, variation
 from rareswitch.design.staged import Form
 from rareswitch.distributions import Anisotropic, ContextDistribution, Gaussian, OneBig
 from rareswitch.errors import ContextNormError, ParameterError
@@ -86,3 +86,18 @@ def test_bad_input_is_refused() -> None:
     long[2, 1] *= 2
     with pytest.raises(ContextNormError, match="arm 1 of set 2 has norm 2"):
         staged_design(long, regularization=0.1)
+
+
+def test_padding_does_not_change_the_exponent_of_the_softmax() -> None:
+    sets = Gaussian(dim=3, arms=5).draw(60, seed=1)
+    padded = np.zeros((60, 8, 3))
+    padded[:, :5] = sets.contexts
+    alive = np.arange(8) < np.full((60, 1), 5)
+    alone, wide = staged_design(sets, regularization=0.01), staged_design(padded, alive, regularization=0.01)
+    assert isinstance(alone.policy, MixedSoftmax)
+    assert isinstance(wide.policy, MixedSoftmax)
+    assert alone.policy.exponent == wide.policy.exponent == math.log2(5)
+    np.testing.assert_allclose(wide.stage_matrices, alone.stage_matrices, rtol=1e-12)
+    told = staged_design(sets, regularization=0.01, arms=8).policy
+    assert isinstance(told, MixedSoftmax)
+    assert told.exponent == 3.0

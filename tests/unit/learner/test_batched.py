@@ -178,7 +178,7 @@ def test_the_designer_is_shown_what_the_policy_leaves() -> None:
     seen: list[Any] = []
 
     class Spy:
-        def learn(self, contexts: Any, alive: Any, *, regularization: float) -> Sampler:
+        def learn(self, contexts: Any, alive: Any, *, regularization: float, arms: int) -> Sampler:
             seen.append((contexts, alive, regularization))
             return Uniform()
 
@@ -242,3 +242,51 @@ def test_updates_are_the_algorithms_own_grid() -> None:
 def test_bad_settings_are_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         fresh(**settings)
+
+
+def test_one_feature_and_arms_of_different_lengths() -> None:
+    """Algorithm 5 has nothing to leave out of one dimension; it did not get through its second batch."""
+    rng = np.random.default_rng(1)
+    learner = BatchLinUCBDG(dim=1, arms=4, horizon=2000, noise=0.3)
+    state = learner.begin()
+    while not state.done:
+        contexts = rng.uniform(-1.0, 1.0, (state.ahead[0], 4, 1))
+        decisions = state.policy.decide(contexts, ids=range(state.start, state.stop), seed=1)
+        rewards = 0.7 * contexts[np.arange(len(contexts)), decisions.arms, 0] + 0.3 * rng.standard_normal(len(contexts))
+        state = learner.next(state, learner.summarize(state, Rows.of(contexts, decisions, rewards)))
+    assert state.updates == len(learner.clock.begin())
+
+
+@pytest.mark.parametrize("name", ["batch-linucb-dg", "batch-linucb-dg-certified", "foresight"])
+def test_how_sets_are_padded_does_not_change_what_is_learned(name: str) -> None:
+    """As loops have them, with gaps, and as logs have them: the available arms one after the other."""
+    learner = make_learner(name, dim=3, arms=8, horizon=900)
+    rng = np.random.default_rng(2)
+    states = [learner.begin()] * 2
+    for _ in range(2):
+        count = states[0].ahead[0]
+        contexts = rng.standard_normal((count, 8, 3)) / 4.0
+        alive = rng.permuted(np.arange(8) < np.full((count, 1), 5), axis=1)
+        packed, full = contexts[alive].reshape(count, 5, 3), np.ones((count, 5), dtype=np.bool_)
+        ids = range(states[0].start, states[0].stop)
+        for k, (x, mask) in enumerate([(contexts, alive), (packed, full)]):
+            decisions = states[k].policy.decide(x, mask, ids=ids, seed=1)
+            means = x[np.arange(count), decisions.arms] @ [0.8, 0.0, -0.4]
+            rows = Rows.of(x, decisions, means + 0.1 * np.sin(np.arange(count)), mask)
+            states[k] = learner.next(states[k], learner.summarize(states[k], rows))
+        assert states[0].policy.id == states[1].policy.id
+
+
+def test_the_rate_with_few_batches_is_said() -> None:
+    """Algorithm 5 spends a batch on its first design: with M of them its regret has the exponent of M - 1."""
+    horizon, dim = 10**6, 5
+    ends = paper_design_grid(horizon, 3).ends
+    assert ends[0] == pytest.approx(horizon ** (1 / (2 * (1 - 2**-2))), abs=1)
+    learner = BatchLinUCBDG(dim=dim, arms=5, horizon=horizon, updates=3)
+    assert max(learner.costs(ends)) == pytest.approx(horizon ** (2 / 3), rel=1e-3)
+    assert learner.holds(learner.begin()) == "regret √(dT), stochastic, times 10 with these batches"
+    # the grid of (C2) has its exponent, and d in place of √d in the second batch
+    assert max(learner.costs(paper_grid(horizon, 3).ends)) == pytest.approx(dim**0.5 * horizon ** (4 / 7), rel=1e-3)
+    assert BatchLinUCBDG(dim=dim, arms=5, horizon=horizon).rate() == BatchLinUCBDG.regret
+    few = BatchLinUCBKW(dim=dim, arms=5, horizon=horizon, updates=2)
+    assert few.rate() == "d√T, stochastic, times 10 with these batches"

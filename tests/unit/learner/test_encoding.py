@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from golden.record_state import FILE, LEARNER, SEED, rows, world
+from golden.record_state import FILES, LEARNER, SEED, rows, world
 from rareswitch.env import make_world
 from rareswitch.errors import FileFormatError
 from rareswitch.files import pack, unpack
@@ -40,12 +40,15 @@ def forbid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room.PlannedExploration, "next", fails)
 
 
-def test_a_state_of_schema_1_is_read_and_continued() -> None:
-    data = FILE.read_bytes()
+@pytest.mark.parametrize("schema", [1, 2])
+def test_a_state_of_every_schema_is_read_and_continued(schema: int) -> None:
+    data = FILES[schema - 1].read_bytes()
     state = state_from_bytes(data)
-    assert unpack(data)[0]["schema"] == 1
+    assert unpack(data)[0]["schema"] == schema
     assert repr(state) == "<state of foresight: policy 3, planned for decisions 43 to 153, then 2 more for 1,846>"
-    assert state_to_bytes(state) == data
+    again = state_to_bytes(state)
+    assert again == data or schema < unpack(again)[0]["schema"]
+    assert state_to_bytes(state_from_bytes(again)) == again
     assert [(batch.decided, batch.rewarded) for batch in state.past] == [(12, 12), (31, 28)]
     found = LEARNER.next(state, LEARNER.summarize(state, rows(state)))
     assert (found.updates, found.start) == (4, 154)
@@ -60,7 +63,7 @@ def test_a_state_of_schema_1_is_read_and_continued() -> None:
 def test_loading_learns_and_plans_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     data = state_to_bytes(after(SHORT, WORLD, 3))
     forbid(monkeypatch)
-    for kept in (data, FILE.read_bytes()):
+    for kept in (data, FILES[-1].read_bytes()):
         assert state_to_bytes(state_from_bytes(kept)) == kept
 
 
@@ -97,8 +100,8 @@ def test_nothing_of_a_state_is_lost() -> None:
     ("change", "words"),
     [
         (
-            {"schema": 2},
-            r"states of this version of rareswitch have schema 1; this one has 2, which is newer\. Install",
+            {"schema": 3},
+            r"states of this version of rareswitch have schema 2; this one has 3, which is newer\. Install",
         ),
         ({"schema": 0}, "states have a schema, a whole number; this has 0"),
         ({"schema": None}, "this has None"),
@@ -117,13 +120,13 @@ def test_nothing_of_a_state_is_lost() -> None:
     ],
 )
 def test_edited_states_are_refused(change: dict[str, Any], words: str) -> None:
-    meta, tensors = unpack(FILE.read_bytes())
+    meta, tensors = unpack(FILES[-1].read_bytes())
     with pytest.raises(FileFormatError, match=words):
         state_from_bytes(pack(meta | change, tensors))
 
 
 def test_states_with_other_numbers_are_refused() -> None:
-    meta, tensors = unpack(FILE.read_bytes())
+    meta, tensors = unpack(FILES[-1].read_bytes())
     for name in tensors:
         changed = tensors | {name: tensors[name] * 1.0000001 + 1e-9}
         with pytest.raises(FileFormatError):
@@ -149,7 +152,7 @@ def test_a_summary_is_not_a_state_nor_a_state_a_summary() -> None:
     with pytest.raises(FileFormatError, match="states were expected, and this file is one of summaries"):
         state_from_bytes(summary)
     with pytest.raises(FileFormatError, match="summaries were expected, and this file is one of states"):
-        summary_from_bytes(FILE.read_bytes())
+        summary_from_bytes(FILES[-1].read_bytes())
 
 
 def resealed(data: bytes, change: Callable[[Any, Any], None]) -> bytes:
@@ -191,7 +194,7 @@ def resealed(data: bytes, change: Callable[[Any, Any], None]) -> bytes:
     ],
 )
 def test_states_that_no_run_has_are_refused_although_their_hash_fits(change: Callable[[Any, Any], None]) -> None:
-    data = FILE.read_bytes()
+    data = FILES[-1].read_bytes()
     assert resealed(data, lambda *_: None) == data
     with pytest.raises(FileFormatError, match="not a state, or a damaged one"):
         state_from_bytes(resealed(data, change))

@@ -35,6 +35,8 @@ def test_dates_and_a_rate_make_batches() -> None:
     [
         ({"rate": 0.0}, "rate must be a finite number above 0"),
         ({"rate": "many"}, "rate must be a number"),
+        ({"rate": 1e308}, r"rate must be .* at most 1e\+12; got 1e\+308"),
+        ({"dates": 5}, r"dates must be a list of dates or datetimes; got 5\. Pass \[date\]"),
         ({"dates": []}, "dates must be at least one, after now and increasing"),
         ({"dates": [date(2026, 3, 1)]}, "after now"),
         ({"dates": [date(2026, 3, 9), date(2026, 3, 9)]}, "increasing"),

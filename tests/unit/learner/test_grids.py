@@ -83,6 +83,12 @@ def test_the_adaptive_grid_always_reaches_the_horizon(horizon: int, batches: int
     assert used <= grid.updates
 
 
+def test_an_adaptive_batch_costs_what_the_first_may_cost() -> None:
+    """√T = n·min(1, 4w): an arm that survives is at most two of its own widths and two of the best arm's behind."""
+    grid = AdaptiveGrid(horizon=10_000, updates=8)
+    assert [grid.ahead((), batch=2, start=100, width=width)[0] for width in (9.0, 0.25, 0.05)] == [100, 100, 500]
+
+
 def test_grids_of_ones_own() -> None:
     assert StaticGrid(ends=(3, 7, 100)).ends == (3, 7, 100)
     assert geometric_grid(10_000, 5, first=1).ends == (1, 10, 100, 1000, 10_000)
@@ -135,3 +141,10 @@ def test_grids_of_a_number_are_made_at_once() -> None:
             grid(10**18, 10**9)
     for updates in (100, 2000):
         assert growing_grid(10_000, updates).updates == updates
+
+
+@pytest.mark.parametrize(("horizon", "updates"), [(10**5, 70), (10**12, 28), (10**12, 40)])
+def test_growing_batches_of_any_number_add_up(horizon: int, updates: int) -> None:
+    """The powers of q are tried below T^(1/M), where they cannot overflow."""
+    ends = growing_grid(horizon, updates).ends
+    assert (len(ends), ends[-1]) == (updates, horizon)

@@ -173,7 +173,7 @@ def test_late_summaries_of_another_run_are_refused(name: str) -> None:
         learner.next(state, summary, late=[replace(late, policy_id="f" * 64)])
     with pytest.raises(BatchError, match="this is the current one: give it as the summary"):
         learner.next(state, summary, late=[summary])
-    with pytest.raises(BatchError, match=r"late must be a list of summaries; got a single one"):
+    with pytest.raises(BatchError, match=r"late must be a list of summaries; got a Summary"):
         learner.next(state, summary, late=late)  # type: ignore[arg-type]
     with pytest.raises(BatchError, match="next takes summaries, as summarize makes them of rows; got Rows"):
         learner.next(state, second)  # type: ignore[arg-type]

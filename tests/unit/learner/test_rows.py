@@ -10,7 +10,7 @@ from rareswitch.contexts import ContextSets
 from rareswitch.design import Uniform
 from rareswitch.errors import BatchError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.ids import id_keys
-from rareswitch.learner import Rows
+from rareswitch.learner import Rows, in_seconds
 from rareswitch.policy import Policy
 
 RNG = np.random.default_rng(3)
@@ -234,8 +234,8 @@ def test_times_may_be_dates() -> None:
     rows = made(times=dates, reward_times=missing)
     assert rows.times is not None
     assert rows.reward_times is not None
-    assert rows.times.tolist() == [10.0, 86_400.0, 0.0, 0.5]
-    np.testing.assert_array_equal(rows.reward_times, [np.nan, 60.0, np.nan, np.nan])
+    assert in_seconds(rows.times).tolist() == [10.0, 86_400.0, 0.0, 0.5]
+    np.testing.assert_array_equal(in_seconds(rows.reward_times), [np.nan, 60.0, np.nan, np.nan])
 
 
 def test_sets_that_contradict_each_other_are_named_by_their_rows() -> None:
@@ -243,3 +243,109 @@ def test_sets_that_contradict_each_other_are_named_by_their_rows() -> None:
     rows = Rows(ids=[7, 4, 7], policy_id="a", features=np.ones((3, 1)), rewards=np.zeros(3), sets=sets)
     with pytest.raises(BatchError, match=r"1 decisions .* the first has rows 0, 2, with rewards 0\.0, 0\.0\."):
         rows.folded()
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ({"policy_id": None}, "policy_id must be the id of the policy that decided, a text; got None"),
+        ({"sets": np.ones((4, 3, 2)), "places": None}, "sets must be ContextSets; got ndarray. Pass ContextSets"),
+        ({"places": ["a", "b"]}, "places must be whole numbers, one for each context set"),
+        ({"places": [0.5, 1.0]}, "places must be whole numbers"),
+        ({"times": [[1.0], [1.0, 2.0]]}, "times must be seconds or datetime64"),
+    ],
+)
+def test_rows_of_another_form_are_explained(bad: dict[str, Any], words: str) -> None:
+    with pytest.raises(ShapeError, match=words):
+        replace(made(), **bad)
+
+
+def test_what_is_no_rows_or_decisions_is_explained() -> None:
+    for parts in (5, [1], [made(), None]):
+        with pytest.raises(ShapeError, match="joined from a list of Rows"):
+            Rows.concatenate(parts)  # type: ignore[arg-type]
+    with pytest.raises(ShapeError, match=r"decisions must be what policy\.decide returned; got NoneType"):
+        Rows.of(np.ones((2, 2, 2)), None, [1.0, 2.0])  # type: ignore[arg-type]
+
+
+def test_an_array_that_is_used_again_does_not_change_the_rows() -> None:
+    contexts, rewards, alive = np.ones((4, 3, 2)), np.ones(4), np.ones((4, 3), dtype=np.bool_)
+    times, keys = np.arange(4.0), np.array([[k, 0] for k in range(4)], dtype=np.uint64)
+    decisions = Policy(dim=2, sampler=Uniform()).decide(contexts, ids=range(4), seed=1)
+    sets = ContextSets(contexts, alive)
+    places = np.arange(4)
+    features = np.ones((4, 2))
+    rows = [
+        Rows.of(contexts, decisions, rewards, alive, times=times, reward_times=times),
+        Rows.of(sets, decisions, rewards),
+        made(ids=keys, features=features, rewards=rewards, sets=sets, places=places, times=times),
+        made(ids=keys, features=features[::-1], sets=sets[:4], rewards=rewards),
+    ]
+    for buffer in (contexts, rewards, times, features):
+        buffer[:] = 99.0
+    keys[:, 0] = 99
+    places[:] = 0
+    alive[:] = False
+    for one in rows:
+        assert (one.features == 1.0).all()
+        assert (one.rewards == 1.0).all()
+        assert one.ids[:, 0].tolist() == [0, 1, 2, 3]
+        assert one.sets is not None
+        assert (one.sets.contexts == 1.0).all()
+        assert one.sets.alive.all()
+        assert one.places is not None
+        assert one.places.tolist() == [0, 1, 2, 3]
+        assert one.times is None or one.times.tolist() == [0.0, 1.0, 2.0, 3.0]
+        held = (one.features, one.rewards, one.places, one.sets.contexts, one.sets.alive, one[::2].features)
+        assert not any(array.flags.writeable for array in held)
+
+
+def test_what_nobody_can_write_to_is_not_copied() -> None:
+    contexts = np.ones((4, 3, 2))
+    contexts.flags.writeable = False
+    sets = ContextSets(contexts, np.ones((4, 3), dtype=np.bool_))
+    rows = made(sets=sets)
+    assert rows.sets is not None
+    assert np.shares_memory(rows.sets.contexts, contexts)
+    assert np.shares_memory(replace(rows, policy_id="q").features, rows.features)
+
+
+def masked(values: Any) -> Any:
+    array = np.ma.masked_array(values)
+    array[0] = np.ma.masked
+    return array
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"features": masked(np.ones((4, 2)))}, "features must not be masked"),
+        ({"features": [masked([1.0, 2.0])] * 4}, "features must not be masked"),
+        ({"ids": masked([3, 1, 2, 0])}, "ids must not be masked"),
+        ({"times": masked([3.0, 1.0, 2.0, 0.0])}, "times must not be masked"),
+        ({"reward_times": masked(np.array(["2026-01-01"] * 4, dtype="M8[s]"))}, "reward_times must not be masked"),
+        ({"sets": SETS, "places": masked([0, 1, 2, 3])}, "places must not be masked"),
+    ],
+)
+def test_masks_are_not_lost(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(ShapeError, match=words):
+        made(**given)
+
+
+def test_a_masked_reward_is_not_known() -> None:
+    assert np.isnan(made(rewards=masked([1.0, 2.0, 3.0, 4.0])).rewards).tolist() == [True, False, False, False]
+    decisions = Policy(dim=2, sampler=Uniform()).decide(SETS, ids=range(4), seed=1)
+    with pytest.raises(ShapeError, match="alive must not be masked"):
+        Rows.of(SETS.contexts, decisions, np.ones(4), masked(np.ones((4, 3), dtype=np.bool_)))
+
+
+def test_seconds_and_dates_are_told_apart() -> None:
+    dates = np.array(["2026-03-01"] * 4, dtype="M8[s]")
+    with pytest.raises(
+        ShapeError, match=r"times are datetime64\[us\] and reward_times float64: they cannot be compared"
+    ):
+        made(times=dates, reward_times=np.arange(4.0))
+    unknown = made(times=dates, reward_times=np.full(4, np.nan)).reward_times
+    assert np.isnat(unknown).all()
+    with pytest.raises(ShapeError, match="some rows have times in seconds and some as datetime64"):
+        Rows.concatenate([made(times=dates), made(times=np.arange(4.0))])

@@ -28,7 +28,6 @@ from rareswitch.learner import (
     takes,
     to_plain,
 )
-from rareswitch.learner.settings import from_plain
 
 SIZES: dict[str, Any] = {"dim": 4, "arms": 4, "horizon": 500}
 OTHERS: dict[str, Any] = {
@@ -133,14 +132,55 @@ def test_what_json_cannot_keep_is_refused() -> None:
     class Own:
         """A designer of one's own."""
 
-        def learn(self, contexts: Any, alive: Any, *, regularization: float) -> Any:
+        def learn(self, contexts: Any, alive: Any, *, regularization: float, arms: int) -> Any:
             return GOptimal()
 
     with pytest.raises(ParameterError, match="settings that are kept must be numbers, texts, None or one of GOptimal"):
         to_plain(BatchLinUCBDG(**SIZES, designer=Own()))
-    assert from_plain({"kind": "Elsewhere", "x": 1}) == {"kind": "Elsewhere", "x": 1}
-    with pytest.raises(ParameterError):
-        make_learner("foresight", dim=3, grid={"kind": "Elsewhere", "ends": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("grid", "words"),
+    [
+        ({"kind": "Elsewhere", "ends": [1, 2]}, "grid must have a kind, one of GOptimal"),
+        ({"kind": ["StaticGrid"]}, "grid must have a kind"),
+        ({}, "grid must have a kind"),
+        ({"kind": "StaticGrid"}, "grid is no StaticGrid, which takes ends"),
+        ({"kind": "StaticGrid", "ends": 5}, "grid is no StaticGrid, which takes ends"),
+        ({"kind": "AdaptiveGrid", "horizon": 100, "more": 1}, "grid is no AdaptiveGrid, which takes horizon, updates"),
+        ({"kind": "GOptimal"}, "grid must be batch ends"),
+        (["a"], "grid: a batch end must be a whole number; got 'a'"),
+    ],
+)
+def test_settings_of_files_that_are_none_are_explained(grid: Any, words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        make_learner("foresight", dim=3, horizon=100, grid=grid)
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "words"),
+    [
+        (
+            "foresight",
+            {"dim": 10**6},
+            "dim must be at most 10000, as a learner sums up d × d numbers; got 1000000. Use",
+        ),
+        ("thompson", {"draws": 10**9}, "draws must be between 1 and 10000; got 1000000000"),
+        ("thompson", {"scale": 1e308}, "scale must be a finite number at least 0 and at most"),
+        ("batch-linucb", {"noise": 1e300}, r"noise must be .* at most 1e\+100; got 1e\+300"),
+        ("linucb", {"norm": 1e-300}, "norm must be at least noise / 1e"),
+        ("linucb", {"delta": 1e-320}, "delta must be a finite number at least 1e-300"),
+        ("linucb", {"confidence": 1e308}, "confidence must be a finite number at least 0 and at most"),
+        ("batch-linucb-kw", {"g_optimal": "x"}, "g_optimal must be a GOptimal, as in .*; got 'x'"),
+        ("batch-linucb-dg", {"g_optimal": 1.0}, "g_optimal must be a GOptimal"),
+        ("fixed-set-elimination", {"g_optimal": 1.0}, "g_optimal must be a GOptimal"),
+    ],
+)
+def test_settings_beyond_what_can_be_computed_are_refused_at_once(name: str, bad: dict[str, Any], words: str) -> None:
+    sizes = {"dim": 3} if name == "foresight" else SIZES
+    with pytest.raises(ParameterError, match=words) as refusal:
+        make_learner(name, **sizes | bad)
+    assert refusal.value.parameter == next(iter(bad))
 
 
 @pytest.mark.parametrize("name", LEARNERS)

@@ -1,6 +1,7 @@
 """Summaries: what is counted, what waits, what is sampled."""
 
 import math
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,9 @@ from rareswitch.learner import (
     Sample,
     StaleLinUCB,
     Summary,
+    make_learner,
     sampled,
+    state_to_bytes,
     summary_from_bytes,
     summary_to_bytes,
 )
@@ -125,7 +128,10 @@ def test_now_is_the_latest_decision_by_default() -> None:
         ({"window": "long"}, "window must be a number"),
         ({"window": 1.0, "now": math.nan}, "now must be"),
         ({"window": 1.0, "now": "noon"}, "now must be a number"),
-        ({"window": 1.0, "now": np.datetime64("NaT")}, "now must be"),
+        (
+            {"window": 1.0, "now": np.datetime64("2026-03-01")},
+            "the times of the rows are seconds: they cannot be compared",
+        ),
         ({"now": 5.0}, "now says when an attribution window is looked at, and there is none: give window too"),
     ],
 )
@@ -158,8 +164,8 @@ def test_the_sample_has_the_smallest_hashes() -> None:
     expected = np.argsort(sample_order(rows.ids))[:200]
     np.testing.assert_array_equal(sample.keys, rows.ids[expected])
     assert rows.sets is not None
-    np.testing.assert_array_equal(sample.sets.contexts, rows.sets.contexts[expected])
-    np.testing.assert_array_equal(sample.sets.alive, rows.sets.alive[expected])
+    np.testing.assert_array_equal(sample.sets.contexts, rows.sets[expected].packed().contexts)
+    np.testing.assert_array_equal(sample.sets.alive, rows.sets[expected].packed().alive)
 
 
 def bound(tests: int, count: int) -> float:
@@ -215,8 +221,8 @@ def test_damaged_summaries_are_refused() -> None:
         with pytest.raises(FileFormatError, match="not a summary, or a damaged one"):
             summary_from_bytes(data[:cut])
     meta, tensors = unpack(data)
-    with pytest.raises(FileFormatError, match=r"summaries of this version .* have schema 2; this one has 3, which is"):
-        summary_from_bytes(pack(meta | {"schema": 3}, tensors))
+    with pytest.raises(FileFormatError, match=r"summaries of this version .* have schema 3; this one has 4, which is"):
+        summary_from_bytes(pack(meta | {"schema": 4}, tensors))
     with pytest.raises(FileFormatError, match="no migration is known"):
         summary_from_bytes(pack(meta | {"schema": 1}, tensors))
     with pytest.raises(FileFormatError, match="summaries have a schema, a whole number"):
@@ -243,3 +249,50 @@ def test_summaries_with_decisions_in_common_are_not_added() -> None:
         with pytest.raises(BatchError, match="have decisions in common, which would count twice"):
             whole + other
     assert (learner.summarize(state, rows[:10]) + part).decided == 20
+
+
+def test_dates_and_seconds_are_not_compared() -> None:
+    dates = np.datetime64("2026-03-01") + np.arange(120).astype("m8[h]")
+    rows = replace(ROWS, times=dates)
+    with pytest.raises(ParameterError, match=r"now is 5\.0 and the times of the rows are datetime64"):
+        LEARNER.summarize(STATE, rows, window=60.0, now=5.0)
+    with pytest.raises(ParameterError, match="now must be"):
+        LEARNER.summarize(STATE, rows, window=60.0, now=np.datetime64("NaT"))
+    assert LEARNER.summarize(STATE, rows, window=7200.0, now=dates[-1]).waiting == 2
+
+
+def test_a_summary_of_another_learner_with_the_same_policy_is_refused() -> None:
+    """The first policies of these two are the same one, and one of them sums half of the decisions."""
+    whole, half = (make_learner(name, dim=3, arms=5, horizon=500) for name in ("batch-linucb-kw", "batch-linucb-dg"))
+    state = whole.begin()
+    assert state.policy.id == half.begin().policy.id
+    rows = rows_of(state, WORLD, 1)
+    theirs = half.summarize(half.begin(), rows)
+    with pytest.raises(BatchError, match="this summary was made by batch-linucb-dg"):
+        whole.next(state, theirs)
+    with pytest.raises(BatchError, match="summaries of two learners cannot be added"):
+        theirs + whole.summarize(state, rows)
+    again = summary_from_bytes(summary_to_bytes(theirs))
+    with pytest.raises(BatchError, match="this summary was made by batch-linucb-dg"):
+        whole.next(state, again)
+
+
+def test_what_is_learned_cannot_be_written_to() -> None:
+    learner = Foresight(dim=3, grid=[100, 200, 300])
+    state = learner.begin()
+    summary = learner.summarize(state, rows_of(state, WORLD, 1))
+    state = learner.next(state, summary)
+    rounds = WORLD.draw(5, seed=1)
+    decisions = state.policy.decide(rounds.contexts, rounds.alive, ids=range(5), seed=1)
+    policy = state.policy
+    assert summary.sample is not None
+    arrays = [policy._estimates, policy._roots, summary.sample.keys, summary.sample.sets.contexts]
+    arrays += [decisions.arms, decisions.propensities, decisions.survivors, decisions.ids]
+    assert not any(array.flags.writeable for array in arrays)
+    for part in (state.notes[0], state.kept):
+        with pytest.raises(TypeError):
+            part["noise"] = 7.0  # type: ignore[index]
+    again = pickle.loads(pickle.dumps(state))
+    assert state_to_bytes(again) == state_to_bytes(state)
+    with pytest.raises(TypeError):
+        again.notes[0]["noise"] = 7.0

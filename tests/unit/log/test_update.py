@@ -438,6 +438,25 @@ def test_parts_of_other_writers_are_read(tmp_path: Path) -> None:
     assert update(here, [tmp_path / "plain.parquet"]).deployment.policy.id == expected
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint8(), pa.float32()])
+def test_rewards_of_other_kinds_lose_nothing(kind: Any, tmp_path: Path) -> None:
+    here = begun("foresight")
+    rows = [replace(row, reward=None if k % 7 == 0 else float(k % 2)) for k, row in enumerate(played(here))]
+    expected = update(here, write_log(tmp_path / "own", [rows], 3)).deployment.policy.id
+    schema = pa.schema([pa.field(f.name, kind if f.name == "reward" else f.type) for f in log_schema(3)])
+    given: Any = [replace(row, reward=None if row.reward is None else int(row.reward)) for row in rows]
+    assert update(here, write_log(tmp_path / "other", [given], 3, schema)).deployment.policy.id == expected
+
+
+@pytest.mark.parametrize(("reward", "kind"), [(2**53 + 1, pa.int64()), (-(2**62), pa.int64()), (2**63, pa.uint64())])
+def test_whole_numbers_that_would_lose_digits_are_named(reward: int, kind: Any, tmp_path: Path) -> None:
+    here = begun("foresight")
+    schema = pa.schema([pa.field(f.name, kind if f.name == "reward" else f.type) for f in log_schema(3)])
+    rows = [replace(ROW, policy=here.policy.id, id=k, reward=value) for k, value in enumerate([2**53, None, reward])]
+    with pytest.raises(FileFormatError, match=f"row 2 .* has the reward {reward}. Beyond 2\\^53 whole numbers lose"):
+        update(here, write_log(tmp_path, [rows], 3, schema))
+
+
 def test_the_numbers_of_sets_that_are_not_looked_at_do_not_matter(tmp_path: Path) -> None:
     here = Deployment.begin("foresight", dim=3, horizon=9000, grid=[1500, 4000, 9000])
     rows = played(here)
@@ -546,10 +565,10 @@ ROW = Row(id=3, policy="", features=(0.1, 0.2, 0.3), propensity=0.5, reward=1.0,
         ({"id": -1}, "row 1 .* has a negative id"),
         ({"features": (0.1, float("nan"), 0.3)}, "row 1 .* has features that are not finite"),
         ({"features": (0.1, float("inf"), 0.3), "reward": None}, "row 1 .* has features that are not finite"),
-        ({"features": (0.1, 1e200, 0.3)}, "row 1 .* has a number above 1e\\+150"),
+        ({"features": (0.1, 1e200, 0.3)}, "row 1 .* has a number above 1e\\+100"),
         ({"reward": float("nan")}, "row 1 .* has the reward nan. Write null where"),
         ({"reward": float("-inf")}, "row 1 .* has the reward -inf"),
-        ({"reward": 1e300}, "row 1 .* has a number above 1e\\+150. Its square cannot be summed"),
+        ({"reward": 1e300}, "row 1 .* has a number above 1e\\+100. Its square cannot be summed"),
         ({"propensity": 0.0}, "row 1 .* has the propensity 0.0. It must be above 0 and at most 1"),
         ({"propensity": 1.1}, "row 1 .* has the propensity 1.1"),
         ({"propensity": float("nan")}, "row 1 .* has the propensity nan"),
@@ -638,7 +657,7 @@ def test_what_a_learner_is_not_made_for_is_named(name: str, change: dict[str, An
         ("features", pa.float64(), "column 'features' must be"),
         ("features", pa.list_(pa.float64(), 2), "the learner is for 3 features, and column 'features' has 2"),
         ("propensity", pa.float32(), "column 'propensity' must be double; it is float"),
-        ("reward", pa.int64(), "column 'reward' must be double or bool; it is int64"),
+        ("reward", pa.string(), "column 'reward' must be a number .* or bool; it is string"),
         ("contexts", pa.string(), "column 'contexts' must be list<double>; it is string"),
         ("time", pa.string(), "column 'time' must be a timestamp, or double in seconds; it is string"),
         ("id", None, "a log needs .*; here id is missing. It has policy, features, propensity, reward, contexts"),

@@ -36,12 +36,12 @@ def test_a_part_holds_what_was_given(tmp_path: Path) -> None:
 def test_strings_truth_values_and_times(tmp_path: Path) -> None:
     days = np.array(["2026-03-01", "NaT", "2026-03-02T12:00"], dtype="datetime64[us]")
     given = GOOD | {"ids": ["a", "b", "c"], "rewards": [True, None, False], "contexts": {"c": [[5.0, 6.0]]}}
-    write_part(tmp_path / "p.parquet", policy_id=ID, **given, times=[1.5, 2.0, 3.0], reward_times=days)
+    write_part(tmp_path / "p.parquet", policy_id=ID, **given, times=days[[0, 0, 2]], reward_times=days)
     table = parquet.read_table(tmp_path / "p.parquet")
     assert table["id"].to_pylist() == ["a", "b", "c"]
     assert table["reward"].to_pylist() == [1.0, None, 0.0]
     assert table["contexts"].to_pylist() == [None, None, [5.0, 6.0]]
-    assert table["time"].to_pylist() == [1.5, 2.0, 3.0]
+    assert table["time"].to_pylist() == [1772323200.0, 1772323200.0, 1772452800.0]
     assert table["reward_time"].to_pylist() == [1772323200.0, None, 1772452800.0]
 
 

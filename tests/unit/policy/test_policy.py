@@ -125,7 +125,7 @@ def test_one_set_is_decided_as_all_arms_are_alive() -> None:
 @pytest.mark.parametrize("name", record_decisions.cases())
 def test_decisions_are_those_that_were_recorded(name: str) -> None:
     """Decisions that were logged must replay in years to come: with numbers as ids, to the last bit."""
-    recorded = json.loads(Path(record_decisions.__file__).with_name("decisions.json").read_text())
+    recorded = json.loads(Path(record_decisions.__file__).with_name("decisions.json").read_text(encoding="utf-8"))
     assert record_decisions.decided(name) == recorded[name]
 
 

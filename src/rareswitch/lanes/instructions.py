@@ -1,22 +1,16 @@
-"""Eight-wide row operations for the compiled kernels.
-
-A row operation here names its own order of summation and its own fused multiply-adds, so a kernel built from them
-returns the same bits on every processor, whatever the width of its vector unit. Rows must be padded to a multiple
-of :data:`WIDTH`; the padding is computed with and must hold finite numbers (zeros).
-"""
+"""The instructions of row operations, written with llvmlite."""
 
 import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numba
-import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-WIDTH = 8
+from rareswitch.lanes.operations import WIDTH
 
 _INT = ir.IntType(64)
 _DOUBLE = ir.DoubleType()
@@ -24,27 +18,10 @@ _LANES = ir.VectorType(_DOUBLE, WIDTH)
 _ZEROS = ir.Constant(_LANES, [0.0] * WIDTH)
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile on first call, to run without the GIL; the machine code is cached on disk."""
-    kernel: Callable[..., Any] = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return kernel
-
-
-def padded(length: int) -> int:
-    """Smallest multiple of the lane width that holds ``length`` entries.
-
-    >>> padded(20)
-    24
-    """
-    return (length + WIDTH - 1) // WIDTH * WIDTH
-
-
-@compiled
-def lane_zeros(rows, columns):  # type: ignore[no-untyped-def]
-    """Zeros (rows, columns) that begin on a cache line, so that no block of a row straddles two."""
-    flat = np.zeros(rows * columns + WIDTH)
-    shift = -(flat.ctypes.data // 8) % WIDTH
-    return flat[shift : shift + rows * columns].reshape((rows, columns))
+def operation_type(name: str) -> Any:
+    """The type of the operation of that name, by which Numba finds its instructions."""
+    cpu_target.typing_context.refresh()  # operations that were loaded in the middle of a compilation are new to it
+    return cpu_target.typing_context.resolve_value_type(globals()[name])
 
 
 class _Code:
@@ -168,6 +145,19 @@ def fma(typing_context: Any, factor: Any, other: Any, addend: Any) -> Any:
     """``factor * other + addend`` with a single rounding."""
     signature = types.float64(types.float64, types.float64, types.float64)
     return signature, lambda context, builder, _, args: _Code(context, builder).fused(*args)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def high_product(typing_context: Any, left: Any, right: Any) -> Any:
+    """The upper 64 bits of the product of two unsigned 64-bit numbers."""
+    signature = types.uint64(types.uint64, types.uint64)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        wide = ir.IntType(128)
+        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
+
+    return signature, generate
 
 
 @_row_operation("aaiaii")

@@ -1,0 +1,39 @@
+"""What was given on the command line, and what it is called there."""
+
+import argparse
+
+from rareswitch.errors import ParameterError, RareswitchError
+
+#: What has no dashes.
+_POSITIONAL = {"file": "FILE", "folder": "FOLDER"}
+
+
+def option_name(name: str) -> str:
+    """What a parameter is called on the command line.
+
+    >>> option_name("first_seed"), option_name("file")
+    ('--first-seed', 'FILE')
+    """
+    return _POSITIONAL.get(name, "--" + name.replace("_", "-"))
+
+
+def check_texts(options: argparse.Namespace) -> None:
+    """Refuse texts that name nothing: empty ones, as an unset variable of a shell gives, and what is no Unicode."""
+    for name, given in vars(options).items():
+        for text in given if isinstance(given, list) else [given]:
+            if text == "":
+                raise ParameterError(f"{name} must not be empty; got ''. Leave it out, or give it a value.")
+            if isinstance(text, str) and not text.isascii() and text != text.encode(errors="replace").decode():
+                raise ParameterError(f"{name} must be valid Unicode; got {text!a:.60}. Rename what it stands for.")
+
+
+def told(error: RareswitchError, options: argparse.Namespace) -> str:
+    """The message of an error, with the name of an option in place of the parameter's that it is about."""
+    text = str(error)
+    if not isinstance(error, ParameterError):
+        return text
+    given = error.parameter
+    for name in (given, f"{given}s", f"design_{given}"):  # --horizons are several, --design-tol is that of a design
+        if name in options:
+            return option_name(name) + text[len(given) :]
+    return text

@@ -1,0 +1,121 @@
+"""How a command is found, its options are read and it is run."""
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TextIO
+
+from rareswitch.cli.arguments import check_texts, told
+from rareswitch.cli.commands import COMMANDS
+from rareswitch.cli.plain_text import print_plainly
+from rareswitch.errors import CertificateError, CertificateWarning, RareswitchError
+from rareswitch.version import __version__
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run a command and return its exit status: 0, 1 where a design failed, 2 for bad input."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed, and the next file to be opened would take its place
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+    print_plainly()
+    options = argparse.Namespace()
+    try:
+        try:
+            _parser(arguments).parse_args(arguments, options)
+        finally:
+            sys.stdout.flush()  # of --help
+        check_texts(options)
+        from rareswitch.lanes import announced
+
+        with warnings.catch_warnings(), announced(_say_compiling):
+            warnings.simplefilter("always", CertificateWarning)
+            warnings.showwarning = _show_warning
+            status: int = options.run(options)
+        sys.stdout.flush()
+    except CertificateError as error:
+        _say(f"error: {error}")
+        return 1
+    except RareswitchError as error:
+        _say(f"error: {told(error, options)}")
+        return 2
+    except MemoryError as error:
+        _say(f"error: there is not enough memory ({error}). Use fewer features, arms, seeds or workers.")
+        return 2
+    except BrokenPipeError:  # the reader of a pipe went away; nothing more can be said to it
+        _give_up(sys.stdout)
+        return 0
+    except OSError as error:
+        _say(f"error: the output could not be written ({error.strerror or error}).")
+        _give_up(sys.stdout)
+        return 2
+    return status
+
+
+@contextmanager
+def noting_stops(stops: list[int]) -> Iterator[None]:
+    """Around a command: note each Ctrl-C. In the middle of an import it may come out as any other exception."""
+
+    def note(signal_number: int, frame: object) -> None:
+        stops.append(signal_number)
+        raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield  # whoever started us has other plans
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _say(text: str) -> None:
+    """Say something beside the output, where that can be written to."""
+    try:
+        print(f"rareswitch: {text}", file=sys.stderr, flush=True)
+    except OSError:
+        _give_up(sys.stderr)
+
+
+def _give_up(stream: TextIO) -> None:
+    """Write what is still to be written nowhere, or it would be tried again, and fail again, at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """A parser of all commands, with the options of the one that is asked for: others would take time to load."""
+    parser = argparse.ArgumentParser(
+        prog="rareswitch", description="Contextual bandits that need only a handful of policy updates."
+    )
+    parser.add_argument("--version", action="version", version=f"rareswitch {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    asked = next((argument for argument in arguments if not argument.startswith("-")), "")
+    module = COMMANDS[asked].module if asked in COMMANDS else None
+    for name, entry in COMMANDS.items():
+        if entry.module != module:
+            commands.add_parser(name, help=entry.help)
+        elif name not in commands.choices:  # a module may have several commands
+            import_module(f"rareswitch.cli.{module}").add_parser(commands)
+    return parser
+
+
+def _say_compiling() -> None:
+    _say("compiling kernels, once on this machine …")
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    _say(f"warning: {message}")

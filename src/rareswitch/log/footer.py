@@ -1,0 +1,35 @@
+"""The footer of a part, sealed: it says what the columns are and where, and no checksum of Parquet's covers it."""
+
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+from rareswitch.errors import FileFormatError
+from rareswitch.seals import ROOM, seal_holds, sealed
+
+#: What a part's schema tells beside its columns: room for the seal.
+METADATA = {b"seal": ROOM}
+
+
+def seal_footer(path: str | Path) -> None:
+    """Fill in the seal of a part that was written with room for it."""
+    with open(path, "r+b") as file:
+        data = _footer(file)
+        file.seek(-len(data), os.SEEK_END)
+        file.write(sealed(data))
+
+
+def check_footer(path: str | Path) -> None:
+    """Refuse a part whose footer was changed; one of another writer has no seal, and is let be."""
+    with open(path, "rb") as file:
+        if seal_holds(_footer(file)) is False:
+            raise FileFormatError(f"{path}: its footer is not that of its checksum: damaged. Write the part anew.")
+
+
+def _footer(file: BinaryIO) -> bytes:
+    """The end of a Parquet file: the footer, 4 bytes that say how long it is, and 4 that say that this is Parquet."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - 8))
+    length = int.from_bytes(file.read(4), "little") + 8
+    file.seek(max(0, size - length))
+    return file.read()

@@ -1,0 +1,318 @@
+"""Commands that are killed at a chosen call of a file, or at any moment, and what must hold afterwards.
+
+A command runs in a fork of a process that has everything imported and compiled. It dies by SIGKILL, so that nothing of
+its own can clean up; a write of a whole file dies in the middle of it.
+"""
+
+import contextlib
+import io
+import os
+import random
+import select
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from rareswitch.cli import main
+from rareswitch.sim import Run, add_runs, load_runs
+
+#: Calls that Python tells of; those of synchronizing and of writing a whole file are told of by hand.
+WATCHED = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "os.truncate", "fcntl.flock")
+PATIENCE = 120.0
+SMALL = ("--dim", "3", "--arms", "4", "--quiet", "--horizons", "200")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line whose last word is its output."""
+
+    name: str
+    words: tuple[str, ...]
+    out: str
+    #: What it needs of the template.
+    needs: tuple[str, ...] = ()
+
+    def line(self, folder: Path, out: str) -> list[str]:
+        return [word.replace("HERE", str(folder)) for word in (*self.words, str(folder / out))]
+
+    @property
+    def keeps_runs(self) -> bool:
+        return self.name in ("compare", "contest")
+
+
+COMMANDS = (
+    Command("begin", ("begin", "--dim", "3", "--horizon", "1e3", "--updates", "4", "--out"), "one"),
+    Command("play", ("play", "--policy", "HERE/one", "--arms", "4", "--quiet", "--out"), "logs", ("one",)),
+    Command(
+        "update",
+        ("update", "--policy", "HERE/one", "--log", "HERE/logs/*.parquet", "--quiet", "--out"),
+        "two",
+        ("one", "logs"),
+    ),
+    Command(
+        "compare", ("compare", "--learners", "linucb", "pure-exploitation", *SMALL, "--seeds", "2", "--out"), "runs"
+    ),
+    Command(
+        "contest",
+        (
+            *("contest", "--learners", "linucb 1", "linucb 2", "--envs", "fixed", "gaussian", "--horizons", "200"),
+            *("--seeds", "1", "--quiet", "--markdown", "HERE/contest.md", "--out"),
+        ),
+        "contest",
+    ),
+)
+
+
+@dataclass
+class Bench:
+    """A folder with what undisturbed commands make, and room for those that are killed."""
+
+    root: Path
+    #: By command.
+    expected: dict[str, Any] = field(default_factory=dict)
+    #: Calls of files that an undisturbed command makes, and how long it takes.
+    calls: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    kills: int = 0
+
+    @classmethod
+    def prepared(cls, root: Path, commands: tuple[Command, ...] = COMMANDS) -> "Bench":
+        """Run every command once here, and once in a fork, to have its calls counted."""
+        bench = cls(root)
+        for command in COMMANDS:
+            if command in commands or command.name in ("begin", "play"):  # whose output others need
+                assert run_here(command.line(root / "template", command.out)) == (0, ""), command.name
+                bench.expected[command.name] = found(command, root / "template", command.out)
+        for command in commands:
+            folder, began = bench.fresh(command), time.perf_counter()
+            assert waited(forked(command.line(folder, command.out), folder, 0)) == 0, said(folder)
+            bench.seconds[command.name] = time.perf_counter() - began
+            bench.calls[command.name] = int((folder.parent / "calls").read_text())
+        return bench
+
+    def fresh(self, command: Command) -> Path:
+        """A folder for one more run of a command, with what it needs."""
+        folder = self.root / f"{command.name}-{self.kills}" / "here"
+        shutil.rmtree(folder.parent, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for name in command.needs:
+            shutil.copytree(self.root / "template" / name, folder / name)
+        if command.name == "compare":  # what was there before must stay too
+            add_runs({"before": earlier()}, folder / command.out)
+        return folder
+
+    def kill_at(self, command: Command, call: int) -> list[str]:
+        """Kill it before a call of a file, or in the middle of it; say what is wrong afterwards."""
+        folder = self.fresh(command)
+        return self._judge(command, folder, waited(forked(command.line(folder, command.out), folder, call)))
+
+    def kill_after(self, command: Command, seconds: float) -> list[str]:
+        """Kill it after some time."""
+        folder = self.fresh(command)
+        child = forked(command.line(folder, command.out), folder, 0)
+        return self._judge(command, folder, waited(child, seconds))
+
+    def _judge(self, command: Command, folder: Path, status: int) -> list[str]:
+        faults = list(self._faults(command, folder, status))
+        self.kills += status == -signal.SIGKILL
+        shutil.rmtree(folder.parent)
+        return [f"{command.name}: {fault}" for fault in faults]
+
+    def _faults(self, command: Command, folder: Path, status: int) -> Iterator[str]:
+        if status not in (0, -signal.SIGKILL):
+            yield f"ended with {status}: {said(folder)}"
+        expected = self.expected[command.name]
+        try:
+            there = found(command, folder, command.out)
+        except Exception as error:
+            yield f"what it left cannot be read: {error}"
+            return
+        done = "written" in said(folder) if not command.keeps_runs else False
+        if command.keeps_runs:
+            saved = reported(folder) | ({"before"} if command.name == "compare" else set())
+            if not saved <= there.keys():
+                yield f"{len(saved - there.keys())} runs that were reported are lost"
+            if not all(same(run, expected.get(key, earlier())) for key, run in there.items()):
+                yield "a run is another"
+            page = folder / "contest.md"
+            if page.exists() and len(page.read_text().splitlines()) < 10:
+                yield "a page is half written"
+        elif there not in ({}, expected):
+            yield f"half of it is there: {sorted(there)} of {sorted(expected)}"
+        elif done and not there:
+            yield "it said that it was written, and it is not there"
+        again = command.out if command.keeps_runs or not there else f"{command.out}-again"
+        ended = run_here(command.line(folder, again))
+        if ended != (0, ""):
+            yield f"run again, it ends with {ended}"
+        elif not covers(command, found(command, folder, again), expected):
+            yield "run again, it makes something else"
+        left = sorted(str(path.relative_to(folder)) for path in folder.rglob(".*"))
+        if left:
+            yield f"left over: {', '.join(left)}"
+
+
+def forked(line: list[str], folder: Path, die_at: int) -> tuple[int, int]:
+    """Run a command in a fork that dies at a call, never if it is 0: its number, and a pipe that ends with it."""
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(theirs)
+        return child, ours
+    _live(line, folder, die_at)
+
+
+def _live(line: list[str], folder: Path, die_at: int) -> NoReturn:
+    status = 99
+    try:
+        out = os.open(folder.parent / "said", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        for stream in (1, 2):
+            os.dup2(out, stream)
+        sys.stdout, sys.stderr = (open(stream, "w", closefd=False) for stream in (1, 2))
+        _tell_of_runs(folder.parent / "saved")
+        calls = _watch(folder, die_at)
+        status = main(line)
+        (folder.parent / "calls").write_text(str(calls()))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _watch(folder: Path, die_at: int) -> Callable[[], int]:
+    """Count the calls of files from now on, and die at one of them."""
+    count, synchronize, write = 0, os.fsync, Path.write_bytes
+
+    def call() -> bool:
+        nonlocal count
+        count += 1
+        return count == die_at
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in WATCHED:
+            what = arguments[0]
+            name = "" if isinstance(what, int) else os.fsdecode(what)
+            if (not os.path.isabs(name) or name.startswith(str(folder))) and call():
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def fsync(handle: int) -> None:
+        if call():
+            os.kill(os.getpid(), signal.SIGKILL)
+        synchronize(handle)
+
+    def write_bytes(path: Path, data: Any) -> int:
+        if call():
+            write(path, data[: len(data) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+        return write(path, data)
+
+    os.fsync, Path.write_bytes = fsync, write_bytes  # type: ignore[assignment, method-assign]
+    sys.addaudithook(hook)
+    return lambda: count
+
+
+def _tell_of_runs(path: Path) -> None:
+    """From now on, note the keys of runs that are said to be saved."""
+    module: Any = sys.modules["rareswitch.sim.sweep"]
+    add, handle = module.add_runs, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def noted(runs: Any, target: Any) -> Any:
+        kept = add(runs, target)
+        os.write(handle, "".join(f"{key}\n" for key in runs).encode())
+        return kept
+
+    module.add_runs = noted
+
+
+def waited(child: tuple[int, int], seconds: float | None = None) -> int:
+    """The status of a fork, minus the signal that ended it; it is killed after some time."""
+    number, pipe = child
+    ended, _, _ = select.select([pipe], [], [], PATIENCE if seconds is None else seconds)
+    if not ended:
+        os.kill(number, signal.SIGKILL)
+    os.close(pipe)
+    status = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+    return 98 if not ended and seconds is None else status
+
+
+def run_here(line: list[str]) -> tuple[int, str]:
+    """The status of a command, and what it complains of."""
+    out, complaints = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(complaints):
+        status = main(line)
+    return status, "" if status == 0 else complaints.getvalue()
+
+
+def said(folder: Path) -> str:
+    path = folder.parent / "said"
+    return path.read_text(errors="replace") if path.exists() else ""
+
+
+def reported(folder: Path) -> set[str]:
+    path = folder.parent / "saved"
+    return set(path.read_text().splitlines()) if path.exists() else set()
+
+
+def found(command: Command, folder: Path, out: str) -> dict[str, Any]:
+    """What there is of an output: runs by key, or files by name."""
+    if command.keeps_runs:
+        files = [folder / out] if command.name == "compare" else sorted((folder / out).glob("[!.]*"))
+        return {key: run for file in files if file.exists() for key, run in load_runs(file).items()}
+    return {path.name: path.read_bytes() for path in sorted((folder / out).glob("[!.]*"))}
+
+
+def covers(command: Command, there: dict[str, Any], expected: dict[str, Any]) -> bool:
+    if not command.keeps_runs:
+        return there == expected
+    return expected.keys() <= there.keys() and all(same(there[key], run) for key, run in expected.items())
+
+
+def same(one: Run, other: Run) -> bool:
+    """Whether runs are the same but for the time they took."""
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in vars(other) if name != "seconds")
+
+
+def earlier() -> Run:
+    """A run that was in a file before."""
+    ends: Any = np.array([4])
+    return Run(
+        learner="x",
+        world="w",
+        horizon=4,
+        seed=0,
+        regret=1.0,
+        updates=1,
+        seconds=0.0,
+        times=ends,
+        regrets=np.array([1.0]),
+        batch_ends=ends,
+        survivors=np.array([2.0]),
+    )
+
+
+def kept_of_two(folder: Path, seeds: int) -> tuple[int, int]:
+    """Two compares into one file, started together: how many runs it has, of how many."""
+    folder.mkdir(parents=True)
+    command = Command("compare", ("compare", "--learners", "linucb", *SMALL, "--seeds", str(seeds), "--out"), "runs")
+    lines = [command.line(folder, command.out), command.line(folder, command.out)]
+    lines[1][1:1] = ["--first-seed", "100"]
+    statuses = [waited(child) for child in [forked(line, folder, 0) for line in lines]]
+    runs = load_runs(folder / command.out)
+    left = list(folder.glob(".*"))
+    return (len(runs) if statuses == [0, 0] and not left else -1), 2 * seeds
+
+
+def moments(count: int, longest: float, seed: int) -> list[float]:
+    """Times at which to kill, spread over a run and a little beyond."""
+    draw = random.Random(seed)
+    return [1.1 * longest * draw.random() for _ in range(count)]

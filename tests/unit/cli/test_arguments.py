@@ -1,0 +1,74 @@
+"""Errors speak of what was typed; output that cannot be written ends a command in order."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from rareswitch.cli import main
+
+RUN = ["--horizon", "60", "--dim", "2", "--arms", "3", "--seeds", "1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["simulate", "--learner", "oful", *RUN, "--noise", "-1"], "--noise must be a finite number at least 0"),
+        (["simulate", "--learner", "oful", *RUN, "--first-seed", "-1"], "--first-seed must be at least 0; got -1."),
+        (["simulate", "--learner", "oful", *RUN, "--seeds", "1000001"], "--seeds must be between 1 and 1000000"),
+        (["simulate", "--learner", "linucb", *RUN, "--norm", "-2"], "--norm must be a finite number at least 0"),
+        (["compare", "--horizons", "60", "1"], "--horizons must be at least 2; got 1."),
+        (["compare", "--learners", "batch-linucb-kw", "--design-tol", "-1"], "--design-tol must be a finite number"),
+        (["compare", "--dim", "100000", "--arms", "100000"], "--dim and arms must be such that a set has at most"),
+        (["tradeoff", *RUN, "--caps", "0"], "--caps must be at least 1; got 0."),
+        (["agents", "--agents", "0"], "--agents must be between 1 and 100000; got 0."),
+        (
+            ["begin", "--dim", "1000000", "--out", "x"],
+            "--dim must be at most 10000, as a learner sums up d × d numbers",
+        ),
+        (["begin", "--dim", "2", "--horizon", "9", "--grid", "4", "2", "--out", "x"], "--grid: batch ends must be"),
+        (["begin", "--dim", "2", "--out", "."], ".: the folder you are in; a deployment is a folder of its own."),
+        (["begin", "--dim", "2", "--out", ""], "--out must not be empty; got ''."),
+        (["begin", "--dim", "2", "--out", "\udc80"], r"--out must be valid Unicode; got '\udc80'."),
+        (["begin", "--learner", "oful", "--out", "x"], "oful decides by looking at each decision when its next policy"),
+        (["verify", ""], "FOLDER must not be empty; got ''."),
+        (["compare", "--learners", "oful", ""], "--learners must not be empty; got ''."),
+    ],
+)
+def test_errors_name_the_option_as_it_was_typed(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert f"rareswitch: error: {words}" in capsys.readouterr().err
+
+
+def test_memory_that_is_not_there_is_no_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError("Unable to allocate 7 TiB")
+
+    monkeypatch.setattr("rareswitch.store.Deployment.begin", full)
+    assert main(["begin", "--dim", "2", "--out", "x"]) == 2
+    assert "rareswitch: error: there is not enough memory (Unable to allocate 7 TiB). Use" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "said"),
+    [
+        ("learners > /dev/full", 2, "the output could not be written (No space left on device)."),
+        ("--help > /dev/full", 2, "the output could not be written (No space left on device)."),
+        ("learners >&-", 0, ""),
+        ("learners <&- > /dev/null", 0, ""),
+        ("learners --nothing >&- 2>&-", 2, ""),
+        ("learners | true; exit ${PIPESTATUS[0]}", 0, ""),
+        ("begin --out x > /dev/full 2> /dev/full", 2, ""),
+    ],
+)
+def test_streams_that_are_full_or_closed(command: str, status: int, said: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    child = subprocess.run(
+        ["bash", "-c", f"'{sys.executable}' -m rareswitch {command}"], capture_output=True, text=True, env=environment
+    )
+    assert (child.returncode, child.stderr.removeprefix("rareswitch: error: ").strip()) == (status, said)

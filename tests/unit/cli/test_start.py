@@ -1,0 +1,107 @@
+"""How commands start: what they load, what they print where only ASCII can be shown, and Ctrl-C before they run."""
+
+import importlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rareswitch.cli import main
+from rareswitch.cli.commands import COMMANDS
+from rareswitch.cli.running import _parser
+
+FOLDER = Path(importlib.import_module("rareswitch.cli").__file__ or "").parent
+
+
+def test_every_command_is_in_the_table_and_has_a_parser() -> None:
+    modules = {path.stem for path in FOLDER.glob("*.py") if "\ndef add_parser(" in path.read_text()}
+    assert {entry.module for entry in COMMANDS.values()} == modules
+    for name in COMMANDS:
+        made: Any = next(action.choices for action in _parser([name])._actions if action.choices)
+        assert list(made) == list(COMMANDS)
+        assert made[name].get_default("run") is not None
+
+
+def test_help_errors_and_lists_load_neither_numba_nor_scipy() -> None:
+    script = """
+import contextlib, io, json, sys
+from rareswitch.cli import main
+
+def loaded(*arguments):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as errors:
+        try:
+            status = main(arguments)
+        except SystemExit as end:
+            status = end.code
+    assert "Traceback" not in errors.getvalue()
+    return status, [name for name in ("numpy", "scipy", "numba") if name in sys.modules]
+
+light = ("demo", "learners", "agents", "tradeoff", "play", "update", "verify")
+print(json.dumps([
+    loaded("--help"), loaded("--bogus"), loaded("nonesuch"),
+    *(loaded(name, "--bogus") for name in light), *(loaded(name, "--help") for name in light),
+    loaded("learners"), loaded("simulate", "--learner", "oful", "--bogus"), loaded("simulate", "--learner", "nobody"),
+]))
+"""
+    told = json.loads(subprocess.check_output([sys.executable, "-c", script], text=True))
+    assert told[:-3] == [[0, []], [2, []], [2, []], *[[2, []]] * 7, *[[0, []]] * 7]
+    assert told[-3:] == [[0, ["numpy"]], [2, ["numpy"]], [2, ["numpy"]]]
+
+
+def run_main(command: list[str]) -> object:
+    try:
+        return main(command)
+    except SystemExit as end:
+        return end.code
+
+
+def test_where_only_ascii_can_be_shown_texts_stay_readable(monkeypatch: pytest.MonkeyPatch) -> None:
+    streams = io.BytesIO(), io.BytesIO()
+    for name, into in zip(("stdout", "stderr"), streams, strict=True):  # as under LANG=C
+        monkeypatch.setattr(sys, name, io.TextIOWrapper(into, encoding="ascii", errors="surrogateescape"))
+    run = ["simulate", "--learner", "linucb", "--horizon", "64", "--dim", "2", "--arms", "3", "--seeds", "2", "--quiet"]
+    for command in [["learners"], ["--help"], *([name, "--help"] for name in COMMANDS), run]:
+        assert run_main(command) == 0, command
+    assert main(["simulate", "--learner", "λ√T"]) == 2
+    sys.stdout.flush()
+    sys.stderr.flush()
+    printed, errors = (stream.getvalue().decode("ascii") for stream in streams)
+    assert "?" not in printed
+    assert "\n-------------------------  ---" in printed
+    assert "sqrt(C)*d*sqrt(T), adversarial" in printed
+    assert "ceil(log log T) + 1" in printed
+    assert "sigma of the rewards" in printed
+    assert "there is no learner 'lambda*sqrt(T)'" in errors
+
+
+def test_the_list_of_learners_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["learners"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "foresight                  updates (8)          d^1.5·√(T/floor), stochastic, if" in lines
+
+
+@pytest.mark.parametrize("module", ["argparse", "datetime", "rareswitch.learner", "numba"])
+def test_ctrl_c_while_modules_are_loaded(module: str) -> None:
+    script = f"""
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a runner in the background hands down that it is ignored
+
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder)
+from rareswitch.cli import main
+sys.exit(main(["simulate", "--learner", "linucb", "--horizon", "9", "--quiet"]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=os.environ)
+    assert done.returncode == 130, "NumPy turns the interruption of datetime into an ImportError"
+    assert re.fullmatch(r"rareswitch: stopped( after 0 finished runs)?\.\n", done.stderr)

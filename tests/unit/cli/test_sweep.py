@@ -1,0 +1,255 @@
+"""Whatever is given as any input of any command: the answer is a message in one form, soon and in little memory."""
+
+import argparse
+import contextlib
+import functools
+import io
+import os
+import resource
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch.cli import main
+from rareswitch.context_files import SUFFIXES
+from rareswitch.learner import LEARNERS, takes
+
+RUN = ["--horizon", "48", "--dim", "2", "--arms", "3"]
+#: Arguments with which each command ends well after next to no work. What is in capitals is made before.
+COMMANDS: dict[str, list[str]] = {
+    "demo": ["--horizon", "8"],
+    "learners": [],
+    "simulate": ["--learner", "foresight", "--seeds", "1", "--quiet", *RUN],
+    "compare": ["--learners", "foresight", "--seeds", "1", "--quiet", "--horizons", *RUN[1:]],
+    "agents": ["--agents", "1", "--quiet", *RUN],
+    "tradeoff": ["--learners", "oful", "--env", "gaussian", "--caps", "2", "--seeds", "1", "--quiet", *RUN],
+    "contest": ["--learners", "foresight", "--envs", "fixed", "--horizons", "48", "--seeds", "1", "--quiet"],
+    "begin": [*RUN, "--out", "fresh"],
+    "play": ["--policy", "DEPLOYMENT", "--arms", "3", "--parts", "1", "--out", "fresh", "--quiet"],
+    "update": ["--log", "LOG", "--policy", "DEPLOYMENT", "--out", "fresh", "--quiet"],
+    "verify": ["DEPLOYMENT"],
+    "design": ["SETS"],
+}
+#: What heeds an option, where the arguments above do not.
+HEEDING: dict[tuple[str, str], list[str]] = {
+    ("contest", "--data"): ["--envs", "movielens"],
+    **{("design", option): ["--distributional"] for option in ("--floor", "--regularization", "--seed")},
+}
+#: Names of what is made, names of what is not there, and numbers.
+FILES = ("empty", "binary", "truncated", "directory", "/dev/zero", "pipe", "empty/inside", "unreadable")
+NUMBERS = ("1e308", "-1", "nan", str(10**12), str(10**18))
+#: Numbers that are fine and would be worked through for years.
+LONG_WORK = {"--horizon", "--horizons", "--count"}
+#: What is read as a number may be any of these; else a number is a name like any other.
+FOR_NUMBERS = (*NUMBERS, "missing", "", "\udc80")
+FOR_TEXTS = (*FILES, "missing", "-1", "", "\udc80")
+_LARGE = {str(10**12), str(10**18)}
+#: Values that are as good as any other, and so may be taken: why, which options, which values.
+MAY_BE_TAKEN: list[tuple[str, set[str], set[str]]] = [
+    ("any name does for what is written", {"--out", "--plots", "--markdown"}, {"missing", "-1"}),
+    ("a page is written anew", {"--markdown"}, {"empty", "binary", "truncated"}),
+    ("a folder for files may be there already", {"play --out", "contest --out", "--plots"}, {"directory"}),
+    ("any number keys randomness", {"--seed", "--first-seed"}, _LARGE),
+    ("more than there can be is all", {"--show", "--threads", "--parts", "--cap", "--caps"}, _LARGE),
+    ("more than there will be is no limit", {"begin --arms", "--design-sample", "--warm-batches", "--ahead"}, _LARGE),
+    ("units are anyone's choice", {"--noise", "--norm", "--ridge", "--confidence", "--scale"}, _LARGE),
+    ("so are weights", {"--ridge", "--regularization", "--tol", "--design-tol", "--growth"}, {*_LARGE, "1e308"}),
+    ("any window may be waited for", {"--window"}, {*_LARGE, "1e308"}),
+]
+
+
+class Overdue(BaseException):
+    """A command took too long."""
+
+
+@contextlib.contextmanager
+def bounded(seconds: float = 10.0, memory: int = 4 << 30) -> Iterator[None]:
+    """Raise where a call takes that long, or that much more memory."""
+
+    def ring(*_: object) -> None:
+        raise Overdue
+
+    before = signal.signal(signal.SIGALRM, ring)
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    resource.setrlimit(resource.RLIMIT_AS, (size + memory, hard))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def called(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[Any, str]:
+    """Exit status and last line of what was said beside the output, or the exception that got through."""
+    try:
+        with bounded():
+            status: Any = main(arguments)
+    except SystemExit as end:
+        status = end.code
+    except BaseException as error:
+        status = f"{type(error).__name__}: {error}"[:200]
+    lines = capsys.readouterr().err.strip().splitlines()
+    return status, lines[-1] if lines else ""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A deployment, its log, context sets, and things that are none of these, by name."""
+    folder = tmp_path_factory.mktemp("given")
+    deployment, log, sets = folder / "deployment", folder / "log", folder / "sets.csv"
+    assert main(["begin", *RUN, "--out", str(deployment)]) == 0
+    assert main(["play", "--policy", str(deployment), "--arms", "3", "--parts", "1", "--out", str(log)]) == 0
+    rows = [f"{k // 3},{x},{y}" for k, (x, y) in enumerate(np.random.default_rng(1).normal(size=(12, 2)))]
+    sets.write_text("set,x,y\n" + "\n".join(rows))
+    (part,) = log.glob("*.parquet")
+    for name in FILES[:6]:
+        damage(folder / Path(name).name, name, part.read_bytes())
+    found = {name: str(folder / name) for name in ("empty", "binary", "truncated", "directory", "pipe", "empty/inside")}
+    shutil.copy(part, folder / "unreadable")
+    (folder / "unreadable").chmod(0)
+    return (
+        found
+        | {"unreadable": str(folder / "unreadable"), "DEPLOYMENT": str(deployment), "LOG": str(part)}
+        | {"SETS": str(sets)}
+    )
+
+
+def damage(path: Path, kind: str, content: bytes) -> None:
+    """Put something else where a file of that content should be."""
+    path.unlink(missing_ok=True)
+    if kind == "directory":
+        path.mkdir()
+        (path / "file").touch()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "/dev/zero":
+        path.symlink_to(kind)
+    else:
+        path.write_bytes(
+            {"empty": b"", "binary": bytes(range(256)) * 9, "truncated": content[: len(content) // 2]}[kind]
+        )
+
+
+@functools.cache
+def parsers() -> dict[str, argparse.ArgumentParser]:
+    """The parser of every command, caught at work."""
+    caught: dict[str, argparse.ArgumentParser] = {}
+    parse = argparse.ArgumentParser.parse_known_args
+
+    def catch(self: argparse.ArgumentParser, *given: Any, **named: Any) -> Any:
+        caught[self.prog] = self
+        return parse(self, *given, **named)
+
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()):
+        patch.setattr(argparse.ArgumentParser, "parse_known_args", catch)
+        for arguments in [["--help"], *([name, "--help"] for name in COMMANDS)]:
+            with contextlib.suppress(SystemExit):
+                main(arguments)
+    (commands,) = (action.choices for action in caught["rareswitch"]._actions if isinstance(action.choices, dict))
+    assert set(commands) == set(COMMANDS), "a command is not swept: say above with what arguments it ends well"
+    return {name: caught[f"rareswitch {name}"] for name in commands}
+
+
+def inputs(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """What takes a value."""
+    return [action for action in parser._actions if action.nargs != 0 and not isinstance(action.choices, dict)]
+
+
+def without(arguments: list[str], option: str) -> list[str]:
+    """The arguments but for an option and its values."""
+    if option not in arguments:
+        return arguments
+    at = arguments.index(option)
+    end = next((k for k in range(at + 1, len(arguments)) if arguments[k].startswith("--")), len(arguments))
+    return arguments[:at] + arguments[end:]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_input_of_every_command(
+    command: str,
+    made: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    usual = [made.get(argument, argument) for argument in COMMANDS[command]]
+    here = tmp_path / "here"
+    wrong = []
+
+    def tried(arguments: list[str]) -> tuple[Any, str]:
+        shutil.rmtree(here, ignore_errors=True)
+        here.mkdir()
+        monkeypatch.chdir(here)
+        return called(capsys, command, *arguments)
+
+    assert tried(usual)[0] == 0
+    for action in inputs(parsers()[command]):
+        option = action.option_strings[-1] if action.option_strings else ""
+        base, learner = usual, ""
+        for extra in HEEDING.get((command, option), [])[:1]:
+            base = without(base, extra) + HEEDING[command, option]
+        takers = [name for name in LEARNERS if action.dest in takes(name)]
+        for choosing in ("--learner", "--learners"):  # one that heeds the setting
+            if takers and choosing in base and takers[0] != "foresight" and option not in base:
+                learner = takers[0]
+                base = [*without(base, choosing), choosing, learner]
+        base = without(base, option) if option else []
+        for kind in FOR_TEXTS if action.type is None else FOR_NUMBERS:
+            if (kind == "unreadable" and os.geteuid() == 0) or (kind == str(10**12) and option in LONG_WORK):
+                continue  # nothing is unreadable to root
+            value = made.get(kind, kind)
+            status, line = tried([*base, f"{option}={value}"] if option else [value])
+            taken = any(
+                {option, f"{command} {option}"} & options and kind in kinds for _, options, kinds in MAY_BE_TAKEN
+            )
+            form = f"rareswitch {command}: error: argument {option}" if option else "rareswitch"
+            named = [word for word in (option.lstrip("-") or str(action.metavar), value, learner) if word]
+            refused = status == 2 and line.startswith(("rareswitch: error: ", form)) and any(w in line for w in named)
+            if not refused and not (taken and status == 0):
+                wrong.append((f"{option}={kind}", status, line[:300]))
+    assert not wrong
+
+
+#: What stands for a file of that suffix, as an argument of a command.
+FORMS = [
+    *(("design", [], suffix) for suffix in SUFFIXES),
+    *(("simulate", [*COMMANDS["simulate"], "--env"], suffix) for suffix in SUFFIXES),
+    ("simulate", [*COMMANDS["simulate"], "--out"], ".parquet"),
+    ("update", ["--policy", "DEPLOYMENT", "--out", "fresh", "--log"], ".parquet"),
+]
+
+
+@pytest.mark.parametrize("kind", FILES[:6])
+def test_files_that_are_something_else(
+    kind: str,
+    made: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wrong = []
+    for k, (command, arguments, suffix) in enumerate(FORMS):
+        path = tmp_path / f"{k}{suffix}"
+        whole = {".npy": b"\x93NUMPY\x01\x00" * 2, ".npz": b"PK\x03\x04" * 2, ".csv": b"set,x\n0,1,2,3"}
+        damage(path, kind, whole.get(suffix, Path(made["LOG"]).read_bytes()))
+        status, line = called(capsys, command, *(made.get(word, word) for word in arguments), str(path))
+        if status != 2 or not line.startswith(f"rareswitch: error: {path}"):
+            wrong.append((command, path.name, status, line[:300]))
+    for name in sorted(os.listdir(made["DEPLOYMENT"])):
+        folder = tmp_path / f"in {name}"
+        shutil.copytree(made["DEPLOYMENT"], folder)
+        damage(folder / name, kind, (folder / name).read_bytes())
+        for command, arguments in (("verify", []), ("play", ["--out", "fresh", "--policy"])):
+            status, line = called(capsys, command, *arguments, str(folder))
+            if status != 2 or not line.startswith(f"rareswitch: error: {folder}"):
+                wrong.append((command, name, status, line[:300]))
+    assert not wrong

@@ -1,0 +1,82 @@
+"""Whatever bit of a part flips: it is refused, or its rows are what they were."""
+
+import random
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch.errors import FileFormatError
+from rareswitch.log import write_part
+from rareswitch.log.schema import blocks, opened
+
+
+@pytest.fixture
+def part(tmp_path: Path) -> Path:
+    rng, path = np.random.default_rng(1), tmp_path / "p.parquet"
+    write_part(
+        path,
+        policy_id="ab" * 32,
+        ids=range(24),
+        features=rng.standard_normal((24, 2)),
+        propensities=np.full(24, 0.5),
+        rewards=np.where(np.arange(24) % 5 == 0, np.nan, rng.standard_normal(24)),
+        contexts={k: rng.standard_normal((2, 2)) for k in range(0, 24, 3)},
+        times=10.0 * np.arange(24),
+        reward_times=10.0 * np.arange(24) + 1.0,
+    )
+    return path
+
+
+def content(path: Path) -> list[Any]:
+    with opened(str(path), 2) as file:
+        return [batch.to_pylist() for _, batch in blocks(file, file.schema_arrow.names)]
+
+
+def flipped(data: bytes, bit: int) -> bytes:
+    return data[: bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1 :]
+
+
+def passed_with_other_rows(path: Path, bits: list[int]) -> list[int]:
+    """Flip each of these bits, and see which pass though the rows are others."""
+    data, rows, found = path.read_bytes(), content(path), []
+    for bit in bits:
+        path.write_bytes(flipped(data, bit))
+        with suppress(FileFormatError):
+            found += [bit] if content(path) != rows else []
+    return found
+
+
+def test_a_flipped_bit_of_the_footer_is_noticed(part: Path) -> None:
+    size = part.stat().st_size
+    footer = int.from_bytes(part.read_bytes()[-8:-4], "little") + 8
+    bits = random.Random(2).sample(range(8 * (size - footer), 8 * size), 250)
+    assert passed_with_other_rows(part, bits) == []
+
+
+def test_a_page_that_is_passed_over_is_noticed(part: Path) -> None:
+    """The header of the first page, which no checksum covers, is within these bytes."""
+    assert passed_with_other_rows(part, list(range(8 * 30))) == []
+
+
+def test_a_flipped_bit_of_the_pages_is_noticed(part: Path) -> None:
+    assert passed_with_other_rows(part, random.Random(3).sample(range(8 * 2000), 250)) == []
+
+
+def test_a_column_that_is_called_otherwise_is_noticed(part: Path) -> None:
+    """It could be taken for one that was not kept."""
+    data = part.read_bytes()
+    at = data.rindex(b"contexts")
+    part.write_bytes(data[:at] + b"c0ntexts" + data[at + 8 :])
+    with pytest.raises(FileFormatError, match=r"p.parquet: its footer is not that of its checksum: damaged. Write the"):
+        content(part)
+
+
+def test_what_looks_like_a_seal_in_an_id_is_none(tmp_path: Path) -> None:
+    """The statistics of a column stand in the footer, before the seal."""
+    path = tmp_path / "p.parquet"
+    ids = ["rareswitch-sha256:" + 64 * "0", "rareswitch-sha256:"]
+    write_part(path, policy_id="ab" * 32, ids=ids, features=[[1.0, 2.0]] * 2, propensities=[1, 1], rewards=[0, 1])
+    assert [row["id"] for row in content(path)[0]] == ids
