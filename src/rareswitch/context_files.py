@@ -73,7 +73,7 @@ def _load_numpy(path: Path) -> tuple[Any, Any]:
             return loaded[name], loaded["alive"] if "alive" in held else None
     except FileFormatError:
         raise
-    except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+    except (ValueError, EOFError, KeyError, MemoryError, zipfile.BadZipFile) as error:
         causes = "It may be truncated, or hold Python objects, which are never loaded"
         remedy = "Save it anew with numpy.save or numpy.savez."
         raise FileFormatError(f"not a readable NumPy file of plain numbers ({error}). {causes}. {remedy}") from error

@@ -144,3 +144,12 @@ def test_folders_and_hopeless_paddings_are_refused(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(context_files, "_MOST_ENTRIES", 5)
     with pytest.raises(FileFormatError, match="2 sets padded to the largest, of 2 arms"):
         read_context_file(save(tmp_path / "x.csv", MANY))
+
+
+def test_an_array_that_claims_more_than_there_is_memory_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "huge.npy").open("wb") as file:
+        shape = {"descr": "<f8", "fortran_order": False, "shape": (10**7, 10**5)}
+        np.lib.format.write_array_header_1_0(file, shape)
+        file.write(bytes(64))
+    with pytest.raises(FileFormatError, match=r"huge\.npy: not a readable NumPy file"):
+        read_context_file(tmp_path / "huge.npy")
