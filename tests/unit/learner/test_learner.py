@@ -278,6 +278,19 @@ def played(learner: Learner, *counts: int, ahead: Any = None) -> State:
     return state
 
 
+def test_policies_that_decide_alike_have_ids_of_their_own() -> None:
+    """Arms without features teach nothing: each policy decides as all before it, and the rows of each are its own."""
+    learner = make_learner("stale-linucb", dim=3, arms=5, horizon=40, grid=[10, 20, 40])
+    state, contexts = learner.begin(), np.zeros((10, 5, 3))
+    policies = [state.policy]
+    for batch in range(2):
+        decisions = state.policy.decide(contexts, ids=range(10 * batch, 10 * batch + 10), seed=1)
+        state = learner.next(state, learner.summarize(state, Rows.of(contexts, decisions, np.ones(10))))
+        policies.append(state.policy)
+    assert [policy.edition for policy in policies] == [0, 1, 2]
+    assert len({policy.id for policy in policies}) == 3
+
+
 def test_what_holds_is_said() -> None:
     """As planned; off the plan, within its horizon; past its horizon; for a learner without a bound."""
     learner = BatchLinUCB(dim=4, arms=4, horizon=600, updates=3, delta=0.1)

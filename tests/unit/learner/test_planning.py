@@ -8,6 +8,7 @@ import pytest
 from rareswitch.contexts import ContextSets
 from rareswitch.distributions import Gaussian
 from rareswitch.learner import Posterior, planning
+from rareswitch.learner.kernels import best_columns
 from rareswitch.learner.planning import SCALES, Stage, plan, prospects
 from rareswitch.linalg import inverse_root
 from rareswitch.rng import normals
@@ -168,3 +169,10 @@ def test_what_a_stage_pays_and_teaches() -> None:
             slow_lost += sum(float((x @ t).max() - arm @ t) for t in truths) / (48 * 3)
     np.testing.assert_allclose(information, slow_information)
     assert lost == pytest.approx(slow_lost)
+
+
+def test_of_arms_that_tie_the_first_available_one_is_best() -> None:
+    arms = np.zeros((1, 2), dtype=np.int64)
+    scores = np.array([[[3.0, 1.0], [2.0, 1.0], [2.0, 1.0]]])
+    best_columns(scores, np.array([[False, True, True]]), np.empty(2), arms)
+    assert arms.tolist() == [[1, 1]]

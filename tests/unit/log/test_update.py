@@ -193,6 +193,16 @@ def test_ids_are_compared_where_they_may_occur_twice(
     assert counts(done.report) == recount(parts, here).counts
 
 
+def test_an_id_on_both_sides_of_a_block_is_one_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rareswitch.log.reduction.ROWS", 7)
+    monkeypatch.setattr("rareswitch.log.schema.ROWS", 64)
+    here = begun("foresight")
+    rows = numbered(played(here, count=100), [*range(64), *range(63, 99)])
+    rows[64] = rows[63]  # the last of the first block, and the first of the next
+    done = update(here, write_log(tmp_path, [rows], 3))
+    assert (done.report.copies, done.report.decided) == (1, 99)
+
+
 def test_ids_rise_from_block_to_block_and_policy_by_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of parts with rows of two policies, in several blocks; the same id under both is two decisions."""
     monkeypatch.setattr("rareswitch.log.reduction.ROWS", 7)
