@@ -48,7 +48,7 @@ def collaborative(horizon: int, many: tuple[int, ...]) -> Iterator[Row]:
             for other in found.values()
         )
         most = max(many)
-        listed = ", ".join(str(agents) for agents in found)
+        listed = ", ".join(f"{agents:,}" for agents in found)
         yield Row(
             what=f"{name}, T = {horizon:,}, {listed} agents: decisions, policies and regret",
             measured="the same" if same else "differ",
@@ -63,18 +63,18 @@ def collaborative(horizon: int, many: tuple[int, ...]) -> Iterator[Row]:
             needed="exactly M",
             holds=rounds == {one.run.updates},
         )
-        bound = 1.1 * (horizon / most + one.run.updates)
+        shares = {agents: found[agents].parallel_time / (horizon / agents + one.run.updates) for agents in many}
         yield Row(
-            what=f"{name}: time of {most} agents, the longest share of each round",
-            measured=f"{found[most].parallel_time:,} decisions",
-            ratio=f"{found[most].parallel_time / (horizon / most + one.run.updates):.2f} of T/A + M",
-            needed=f"at most 1.1·(T/A + M) = {bound:,.0f}",
-            holds=found[most].parallel_time <= bound,
+            what=f"{name}: longest shares of all rounds, of {listed.removeprefix('1, ')} agents",
+            measured=" / ".join(f"{found[agents].parallel_time:,}" for agents in many),
+            ratio=" / ".join(f"{share:.2f}" for share in shares.values()) + " of T/A + M",
+            needed="at most T/A + M",
+            holds=max(shares.values()) <= 1.0,
         )
         received = [meeting.received for meeting in found[most].meetings]
         contexts = (one.meetings[-1].stop - one.meetings[-1].start) * ARMS * DIM * 8
         yield Row(
-            what=f"{name}: bytes from {most} agents, round by round",
+            what=f"{name}: bytes from {most:,} agents, round by round",
             measured=" / ".join(f"{size:,}" for size in received),
             ratio=f"the contexts of the last batch alone are {contexts:,}",
         )
@@ -159,7 +159,7 @@ def losses() -> Iterator[Row]:
 
 def rows(quick: bool) -> Iterator[Row]:
     horizon, many = (5000, (2, 16)) if quick else (100_000, (2, 4, 8, 16, 32, 64))
-    yield from collaborative(horizon, many)
+    yield from collaborative(horizon, (*many, 1000) if quick else (2, 8, 64, 1000, 10_000))
     yield from concurrent(horizon, many)
     yield from engines(3000 if quick else 20_000)
     yield from losses()

@@ -17,7 +17,6 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import argparse
-import math
 import sys
 import time
 import warnings
@@ -33,7 +32,8 @@ from peer_learners import BayesianBandits, CannotExpressError, Chunk, Contextual
 from rareswitch.env import World, make_world
 from rareswitch.learner import geometric_grid
 from rareswitch.report import table
-from rareswitch.report.verdict import OFFSET, Standing, Verdict, judge
+from rareswitch.report.resampling import HEADER, OFFSET, resolution
+from rareswitch.report.verdict import Standing, Verdict, judge
 from rareswitch.rng import uniforms
 from rareswitch.sim import SUITE, UPDATES, Recorder, Run, choose_entrants, chunk_size, contest
 from rareswitch.sim.contest import ARMS, DIM, NOISE
@@ -153,13 +153,13 @@ def best_settings(verdict: Verdict, entries: Mapping[str, Entry]) -> list[Standi
 
 
 def ratio_table(verdict: Verdict, standings: Iterable[Standing]) -> tuple[list[str], list[list[str]]]:
-    header = ["entry", "kind", "geometric mean", *verdict.worlds, "seconds a run"]
+    header = ["entry", "kind", "geometric mean", HEADER[1], *verdict.worlds, "seconds a run"]
     rows = []
     for s in standings:
-        mean = "cannot express" if math.isnan(s.geometric_mean) else f"{s.geometric_mean:.2f}"
-        cells = [_short(s.ratios.get(world)) for world in verdict.worlds]
+        mean = ["cannot express", ""] if s.mean is None else [s.mean.cells[0], s.mean.interval]
+        cells = [s.ratios[world].marked if world in s.ratios else "–" for world in verdict.worlds]
         seconds = np.mean([cell.seconds for cell in s.cells.values()])
-        rows.append([_name(verdict, s), s.kind, mean, *cells, f"{seconds:.1f}"])
+        rows.append([_name(verdict, s), s.kind, *mean, *cells, f"{seconds:.1f}"])
     return header, rows
 
 
@@ -171,12 +171,12 @@ def regret_table(verdict: Verdict) -> tuple[list[str], list[list[str]]]:
     ]
 
 
+def _resolution(verdict: Verdict) -> str:
+    return resolution(r for s in verdict.standings if s.entry != verdict.yardstick for r in s.ratios.values())
+
+
 def _name(verdict: Verdict, standing: Standing) -> str:
     return standing.entry + (" (yardstick)" if standing.entry == verdict.yardstick else "")
-
-
-def _short(ratio: float | None) -> str:
-    return "–" if ratio is None else f"{ratio:.2f}" if ratio < 10.0 else f"{ratio:,.0f}"
 
 
 def as_markdown(title: str, text: str, header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
@@ -197,7 +197,7 @@ def report(verdict: Verdict, entries: Mapping[str, Entry], command: str, minutes
 {sizes}; d = {DIM}, {ARMS} arms and σ = {NOISE:g} where the world lets one choose.
 Every learner, ours and theirs, meets the same contexts and the same noise. Ratios are
 {ratios}; {verdict.yardstick} is the best single fully adaptive entry of our own on
-these runs. Smaller is better. With so few seeds, differences of a few tenths in one world mean little.{left_out}
+these runs. Smaller is better. Intervals of 90 % are over the seeds, by resampling. {_resolution(verdict)}{left_out}
 
 {NOTES}"""
     parts = [
@@ -216,7 +216,7 @@ def main() -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--horizon", type=int, default=10_000)
-    parser.add_argument("--seeds", type=int, default=3, help="how many, from 0")
+    parser.add_argument("--seeds", type=int, default=5, help="how many, from 0; intervals need 5, and most worlds more")
     parser.add_argument("--envs", nargs="+", metavar="WORLD", help=f"of {', '.join(SUITE)}; all by default")
     parser.add_argument("--data", type=Path, help="the folder of ratings for movielens, which is left out without it")
     parser.add_argument("--peers", nargs="+", metavar="START", help="only those whose label starts so")
@@ -255,7 +255,7 @@ def main() -> int:
     kinds |= dict.fromkeys(entries, "peer")
     (verdict,) = judge(runs, kinds)
     header, rows = ratio_table(verdict, verdict.standings)
-    print(f"\nYardstick: {verdict.yardstick}\n\n{table(header, rows, left=2)}\n")
+    print(f"\nYardstick: {verdict.yardstick}\n\n{table(header, rows, left=2)}\n\n{_resolution(verdict)}\n")
     print(table(*regret_table(verdict)))
     for standing in best_settings(verdict, entries):
         print(f"best of {entries[standing.entry].maker.family}: {standing.entry}, {standing.geometric_mean:.2f}")

@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from measure import Row, arguments, report
+from measure import FloatArray, Row, arguments, report
 from rareswitch import simulate
 from rareswitch.env import make_world
 from rareswitch.learner import Foresight, Posterior, Rows, make_learner, planning
 from rareswitch.learner import foresight as room
+from rareswitch.report import regret_ratio
 from rareswitch.stats import Stats
 
 PLACES = ("gaussian", "anisotropic", "segments", "zipf", "fixed", "one-big", "counterexample", "end-of-optimism")
@@ -47,39 +48,39 @@ def told(stats: Stats) -> Posterior:
     return Posterior(estimate=stats.estimate(ridge=ridge), precision=precision, noise=NOISE, ridge=ridge)
 
 
-def regrets(horizon: int, seeds: range, **settings: Any) -> dict[str, float]:
-    means = {}
+def regrets(horizon: int, seeds: range, **settings: Any) -> FloatArray:
+    """Of foresight, (seeds, worlds)."""
+    found = []
     for place in PLACES:
         world = make_world(place, dim=DIM, arms=ARMS, noise=NOISE, horizon=horizon)
         runs = [simulate(Foresight(dim=world.dim, horizon=horizon, seed=s, **settings), world, seed=s) for s in seeds]
-        means[place] = float(np.mean([run.regret for run in runs]))
-    return means
+        found.append([run.regret for run in runs])
+    return np.array(found).T
 
 
-def yardstick(horizon: int, seeds: range) -> dict[str, float]:
-    """LinUCB at every step with the multiplier 1, told the noise."""
-    means = {}
+def yardstick(horizon: int, seeds: range) -> FloatArray:
+    """Of LinUCB at every step with the multiplier 1, told the noise, (seeds, worlds)."""
+    found = []
     for place in PLACES:
         world = make_world(place, dim=DIM, arms=ARMS, noise=NOISE, horizon=horizon)
         settings = {"dim": world.dim, "arms": world.arms, "horizon": horizon, "noise": NOISE, "confidence": 1.0}
-        means[place] = float(
-            np.mean([simulate(make_learner("linucb", **settings), world, seed=s).regret for s in seeds])
-        )
-    return means
+        found.append([simulate(make_learner("linucb", **settings), world, seed=s).regret for s in seeds])
+    return np.array(found).T
 
 
 def parts(horizon: int, count: int) -> Iterator[Row]:
     seeds = range(FIRST_SEED, FIRST_SEED + count)
     base = yardstick(horizon, seeds)
 
-    def row(label: str, means: dict[str, float]) -> Row:
-        ratios = {place: (means[place] + 10) / (base[place] + 10) for place in PLACES}
-        mean = float(np.exp(np.mean(np.log(list(ratios.values())))))
-        worst = max(ratios, key=lambda place: ratios[place])
+    def row(label: str, found: FloatArray) -> Row:
+        ratios = {place: regret_ratio(found[:, k], base[:, k]) for k, place in enumerate(PLACES)}
+        mean = regret_ratio(found, base)
+        worst = max(ratios, key=lambda place: ratios[place].value)
         return Row(
             what=f"foresight, T = {horizon:,}, {count} seeds: {label}",
-            measured=", ".join(f"{place} {ratio:.2f}" for place, ratio in ratios.items()),
-            ratio=f"{mean:.2f}× linucb 1 (geometric mean), {ratios[worst]:.2f}× in {worst}",
+            measured=", ".join(f"{place} {ratio.marked}" for place, ratio in ratios.items()) + " (?: not resolved)",
+            ratio=f"{mean.value:.2f}× linucb 1 (geometric mean; 90 %: {mean.interval or 'too few seeds'}), "
+            f"{ratios[worst].value:.2f}× in {worst}",
         )
 
     yield row("as it is", regrets(horizon, seeds))

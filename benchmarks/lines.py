@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "rareswitch"
 
 def code_lines(path: Path) -> int:
     """Lines of a file that are code."""
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     docstrings: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.body:

@@ -17,6 +17,7 @@ from measure import FloatArray, Row, arguments, report, timed
 from rareswitch.env import World, make_world
 from rareswitch.learner import Rows, State, sampled
 from rareswitch.log import UpdateReport, update, write_part
+from rareswitch.report import regret_ratio
 from rareswitch.rng import uniforms_at
 from rareswitch.sim.rounds import Drawn, Played
 from rareswitch.store import Deployment
@@ -144,11 +145,11 @@ def rows(quick: bool) -> Iterator[Row]:
         needed="all",
         holds=same == updates,
     )
-    ratio = np.array(ours) / np.array(theirs)
+    ratio = regret_ratio(np.array(ours), np.array(theirs))
     yield Row(
         what=f"regret of these weeks against the same weeks with prompt rewards, {len(seeds)} seeds",
         measured=f"{np.mean(ours):.0f} against {np.mean(theirs):.0f}",
-        ratio=f"{np.median(ratio):.2f}×",
+        ratio=f"{ratio.value:.2f}× (90 %: {ratio.interval or 'too few seeds'}; median {ratio.median:.2f})",
     )
     with tempfile.TemporaryDirectory() as name:
         yield from loading(Path(name))

@@ -1,7 +1,18 @@
-"""Hypothesis draws the same examples in every run, as all randomness is seeded; tests that take long are marked."""
+"""What holds for every test, however the runner was started.
+
+Hypothesis draws the same examples in every run, as all randomness is seeded; children of tests can be interrupted;
+tests that take long are marked.
+"""
+
+import signal
 
 import pytest
 from hypothesis import settings
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script, and in some CI systems
+    # a signal that is ignored stays so in children, one that is caught is theirs again; and this one does nothing here
+    signal.signal(signal.SIGINT, lambda number, frame: None)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 settings.register_profile("seeded", derandomize=True, deadline=None)
 settings.load_profile("seeded")

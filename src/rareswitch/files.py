@@ -4,13 +4,16 @@ Named arrays beside plain data make one file, safetensors with one canonical-JSO
 gives the same bytes. Tables are Parquet.
 """
 
+import fcntl
 import json
+import math
 import os
 import shutil
+import stat
 import struct
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,11 @@ from rareswitch.validation import FloatArray
 
 _KEY = "rareswitch"
 _LARGEST = 1 << 30
+#: Of plain data in one file. Parsed, each takes up to 200 bytes, however short it is written.
+_MOST_VALUES = 1 << 16
+_MOST_AXES = 8
+#: What folders are called in which files are written before they have their names.
+_PREFIX, _SUFFIX = ".rareswitch-", ".tmp"
 
 
 def pyarrow() -> tuple[Any, Any]:
@@ -41,7 +49,7 @@ def replacing(path: str | Path, *, folder: bool = False) -> Iterator[Path]:
     """A private file to write to, which takes the name ``path`` when the block ends well and is on the disk.
 
     If the block ends by an exception, nothing appears. What was under the name before stays until then. With ``folder``
-    it is a folder to fill.
+    it is a folder to fill. What writers that were killed left beside it is removed.
 
     >>> folder = Path(tempfile.mkdtemp())
     >>> with replacing(folder / "a.txt") as temporary:
@@ -49,33 +57,59 @@ def replacing(path: str | Path, *, folder: bool = False) -> Iterator[Path]:
     >>> [entry.name for entry in folder.iterdir()]
     ['a.txt']
     """
-    path, temporary = Path(path), None
+    path = Path(path)
     try:
-        where: dict[str, Any] = {"dir": path.parent, "prefix": f".{path.name[:100]}.", "suffix": ".tmp"}
         if folder:
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = Path(tempfile.mkdtemp(**where))
-        else:
-            handle, name = tempfile.mkstemp(**where)
-            os.close(handle)
-            temporary = Path(name)
-        os.umask(mask := os.umask(0))
-        temporary.chmod((0o777 if folder else 0o666) & ~mask)
-        yield temporary
-        _synchronize(temporary)
-        temporary.replace(path)
-        _synchronize(path.parent)
+        with _private_folder(path.parent) as private:
+            temporary = private / "new"
+            if folder:
+                temporary.mkdir()
+            else:
+                temporary.touch()
+            yield temporary
+            _synchronize(temporary)
+            temporary.replace(path)
+            _synchronize(path.parent)
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be written ({error.strerror or error}).") from error
-    finally:
-        if temporary is not None and folder:
-            shutil.rmtree(temporary, ignore_errors=True)
-        elif temporary is not None:
-            temporary.unlink(missing_ok=True)
 
 
 #: A private folder to fill, which takes its name when the block ends well; else nothing appears.
 making_folder = partial(replacing, folder=True)
+
+
+@contextmanager
+def _private_folder(parent: Path) -> Iterator[Path]:
+    """A folder that no other user can enter, removed in the end with all that is in it.
+
+    It is locked while it is in use. The lock goes with its process, however that ends: a folder that can be locked was
+    left by a writer that is dead.
+    """
+    for left in parent.glob(f"{_PREFIX}*{_SUFFIX}"):
+        with suppress(OSError), _opened(left) as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left, ignore_errors=True)
+    while True:
+        private = Path(tempfile.mkdtemp(dir=parent, prefix=_PREFIX, suffix=_SUFFIX))
+        with ExitStack() as held:
+            held.callback(shutil.rmtree, private, ignore_errors=True)
+            with suppress(OSError):  # where the file system has no locks, nobody can take it for a dead one either
+                fcntl.flock(held.enter_context(_opened(private)), fcntl.LOCK_EX)
+            if not private.exists():  # another writer took it for a dead one before it was locked
+                continue
+            yield private
+            return
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    """A handle of a folder; a link is not followed."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
 def write_whole(data: bytes, path: str | Path) -> None:
@@ -88,23 +122,35 @@ def _synchronize(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
-        with suppress(OSError):  # some file systems cannot do this for a folder
-            os.fsync(handle)
+        os.fsync(handle)
+    except OSError:
+        if not path.is_dir():  # some file systems cannot do this for a folder
+            raise
     finally:
         os.close(handle)
 
 
 def read_whole(path: str | Path) -> bytes:
-    """The content of a file, unless it is larger than anything written here."""
-    path = Path(path)
+    """The content of a regular file, unless it is larger than anything written here.
+
+    No more is read than the file had when it was opened: devices and what only looks like a file have no end.
+    """
     try:
-        if path.stat().st_size > _LARGEST:
-            raise FileFormatError(
-                f"{path}: such a file has at most {_LARGEST} bytes; this one has {path.stat().st_size}."
-            )
-        return path.read_bytes()
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read ({error.strerror or error}).") from error
+        # a pipe would wait for its writer
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            found = os.fstat(file.fileno())
+            regular, size = stat.S_ISREG(found.st_mode), found.st_size
+            data = file.read(size + 1) if regular and size <= _LARGEST else b""
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise FileFormatError(f"{path}: cannot be read ({reason}).") from error
+    if not regular:
+        raise FileFormatError(f"{path}: cannot be read (it is a device or a pipe). Name a regular file.")
+    if size > _LARGEST:
+        raise FileFormatError(f"{path}: such a file has at most {_LARGEST} bytes; this one has {size}.")
+    if len(data) > size:
+        raise FileFormatError(f"{path}: cannot be read (it grows while it is read). Name a file that is complete.")
+    return data
 
 
 def canonical_json(data: Any) -> bytes:
@@ -112,18 +158,37 @@ def canonical_json(data: Any) -> bytes:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
 
 
+def plain_json(text: bytes | str) -> Any:
+    """What :func:`canonical_json` was given, or any error: nothing that takes much more memory than the text."""
+    return json.loads(_bounded(text.decode("ascii") if isinstance(text, bytes) else text))
+
+
+def _bounded(text: str) -> str:
+    """Refuse plain data of more values than are kept in a file."""
+    values = text.count(",") + text.count("[") + text.count("{")
+    if values > _MOST_VALUES or not text.isascii():
+        raise FileFormatError(f"a file holds at most {_MOST_VALUES} values beside its arrays, in ASCII; got {values}.")
+    return text
+
+
 def pack(meta: Any, tensors: dict[str, FloatArray]) -> bytes:
     """8 bytes of header length, a JSON header padded to a multiple of 8, then the arrays, little-endian."""
-    header: dict[str, Any] = {"__metadata__": {_KEY: canonical_json(meta).decode()}}
-    offset = 0
-    for name in sorted(tensors):
-        size = tensors[name].size * 8
-        header[name] = {"dtype": "F64", "shape": list(tensors[name].shape), "data_offsets": [offset, offset + size]}
-        offset += size
-    text = canonical_json(header)
-    text += b" " * (-len(text) % 8)
+    text, _ = _header(meta, {name: tensors[name].shape for name in tensors})
     arrays = (np.ascontiguousarray(tensors[name], dtype="<f8").tobytes() for name in sorted(tensors))
     return struct.pack("<Q", len(text)) + text + b"".join(arrays)
+
+
+def _header(meta: Any, shapes: Mapping[str, Sequence[int]]) -> tuple[bytes, dict[str, slice]]:
+    """The one header of such a file, and where each array is in its body: one after the other, without gaps."""
+    header: dict[str, Any] = {"__metadata__": {_KEY: canonical_json(meta).decode()}}
+    places, start = {}, 0
+    for name in sorted(shapes):
+        stop = start + 8 * math.prod(shapes[name])
+        header[name] = {"dtype": "F64", "shape": list(shapes[name]), "data_offsets": [start, stop]}
+        places[name], start = slice(start, stop), stop
+    text = canonical_json(header)
+    _bounded(text.decode())
+    return text + b" " * (-len(text) % 8), places
 
 
 @contextmanager
@@ -134,20 +199,26 @@ def decoding(what: str) -> Iterator[None]:
     except FileFormatError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise FileFormatError(f"not {what}, or a damaged one ({error}).") from error
+        raise FileFormatError(f"not {what}, or a damaged one ({error!s:.200}).") from error
 
 
 def unpack(data: bytes) -> tuple[Any, dict[str, FloatArray]]:
-    """What :func:`pack` was given, if nothing is wrong with it; otherwise any error."""
+    """What :func:`pack` was given, if it gives these very bytes; otherwise any error.
+
+    No array is made before the header is known to be the one that tells of exactly this body.
+    """
     length = int.from_bytes(data[:8], "little")
     if len(data) < 8 or length > len(data) - 8:
         raise ValueError("its header is not all there")
-    header = json.loads(data[8 : 8 + length])
-    meta = json.loads(header.pop("__metadata__")[_KEY])
-    body = data[8 + length :]
-    tensors = {}
-    for name, entry in header.items():
-        start, stop = entry["data_offsets"]
-        flat = np.frombuffer(body[start:stop], dtype="<f8")
-        tensors[name] = flat.reshape(entry["shape"]).astype(np.float64)
-    return meta, tensors
+    text, body = data[8 : 8 + length], memoryview(data)[8 + length :]
+    header = plain_json(text)
+    meta = plain_json(header.pop("__metadata__")[_KEY])
+    shapes = {name: entry["shape"] for name, entry in header.items()}
+    for name, shape in shapes.items():
+        if len(shape) > _MOST_AXES or not all(type(size) is int and 0 <= size < 1 << 31 for size in shape):
+            raise ValueError(f"the array {name!r:.60} has the shape {shape!s:.60}")
+    again, places = _header(meta, shapes)
+    if again != text or max((place.stop for place in places.values()), default=0) != len(body):
+        raise ValueError("its header is not the one that belongs to its content")
+    arrays = {name: np.frombuffer(body[place], dtype="<f8") for name, place in places.items()}
+    return meta, {name: array.reshape(shapes[name]).astype(np.float64) for name, array in arrays.items()}

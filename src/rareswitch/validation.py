@@ -23,6 +23,8 @@ _LARGEST = (1 << 63) - 1
 LARGEST_SCALE = 1e100
 #: The most numbers in a context set that is made up: some sets, and what is computed of them, are a few GiB.
 _MOST_NUMBERS = 1 << 24
+#: Of the numbers of a policy.
+LARGEST_PARAMETER = 1e150
 _FLOAT = np.dtype(np.float64)
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -150,9 +152,21 @@ def vector(name: str, value: Any, length: int | None = None) -> FloatArray:
     return frozen(array)
 
 
+def parameters(name: str, value: Any) -> FloatArray:
+    """Numbers that a policy computes with: far from overflowing, also in products of two and with features."""
+    array = finite_array(name, value)
+    largest = max(array.max(initial=0.0), -array.min(initial=0.0))
+    if largest > LARGEST_PARAMETER:
+        raise ParameterError(
+            f"{name} must lie between -{LARGEST_PARAMETER:g} and {LARGEST_PARAMETER:g}, so that a policy can compute "
+            f"with them; got {largest:g}. Rescale the rewards, or the features."
+        )
+    return frozen(array)
+
+
 def symmetric_matrices(name: str, value: Any) -> FloatArray:
     """Finite symmetric matrices (m, d, d), read-only. A single (d, d) is not accepted: pass ``value[None]``."""
-    array = finite_array(name, value)
+    array = parameters(name, value)
     if array.ndim != 3 or array.shape[1] != array.shape[2]:
         raise ShapeError(f"{name} must have shape (m, dim, dim); got {array.shape}. For one matrix pass matrix[None].")
     scale = np.abs(array).max(initial=0.0)

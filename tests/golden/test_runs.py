@@ -24,7 +24,7 @@ from rareswitch.ids import KeyArray
 from rareswitch.learner import LEARNERS, Learner, Rows, Sample, State, Summary
 from rareswitch.validation import BoolArray, FloatArray
 
-GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent / "runs.json").read_text())
+GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent / "runs.json").read_text(encoding="utf-8"))
 SAMPLING = ("foresight", "batch-linucb-dg", "batch-linucb-dg-certified")
 
 

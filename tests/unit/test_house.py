@@ -22,7 +22,7 @@ def test_imports_point_downwards() -> None:
 
 def imported(path: Path) -> Iterator[tuple[int, str]]:
     """What a file imports of this house, by line: modules, and names with the module they are taken from."""
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -56,7 +56,7 @@ def test_rooms_are_entered_by_their_doors() -> None:
 @pytest.mark.parametrize("room", ["api", *sorted(ROOMS - {"cli"})])
 def test_doors_offer_what_they_import_and_hold_nothing_else(room: str) -> None:
     door = HOUSE / f"{room}.py" if room == "api" else HOUSE / room / "__init__.py"
-    tree = ast.parse(door.read_text())
+    tree = ast.parse(door.read_text(encoding="utf-8"))
     assert all(isinstance(node, (ast.ImportFrom, ast.Expr, ast.Assign, ast.AugAssign)) for node in tree.body)
     offered = {name.rpartition(".")[2] for _, name in imported(door)}
     aliases = {a.asname for node in tree.body if isinstance(node, ast.ImportFrom) for a in node.names if a.asname}
@@ -84,4 +84,4 @@ sys.exit(", ".join(m for m in heavy if m in sys.modules) or 0)
 def test_the_version_is_that_of_the_changelog() -> None:
     import rareswitch
 
-    assert f"## {rareswitch.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"## {rareswitch.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -10,8 +10,9 @@ README = Path(__file__).parents[2] / "README.md"
 
 
 def test_console_blocks_print_what_they_show(tmp_path: Path) -> None:
-    blocks = re.findall(r"```console\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    blocks = re.findall(r"```console\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": programs, "PYTHONUTF8": "1"}  # whatever the language here, as on most terminals
     assert blocks
     for block in blocks:
         commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
@@ -21,13 +22,13 @@ def test_console_blocks_print_what_they_show(tmp_path: Path) -> None:
             cwd=tmp_path,
             env=environment,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             check=True,
         )
         assert done.stdout.strip() == shown.strip()
 
 
 def test_what_the_readme_links_to_exists() -> None:
-    links = re.findall(r"\]\(([^)#:]+)\)", README.read_text())
+    links = re.findall(r"\]\(([^)#:]+)\)", README.read_text(encoding="utf-8"))
     assert "docs/demo.png" in links
     assert [link for link in links if not (README.parent / link).exists()] == []

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from rareswitch.cli.options import add_command, add_options
 from rareswitch.cli.settings import add_settings, given_settings
+from rareswitch.cli.signing import add_key, given_key
 
 if TYPE_CHECKING:
     from rareswitch.store import Deployment
@@ -23,6 +24,7 @@ def add_parser(commands: Any) -> None:
     )
     add_options(parser, learner={"default": "foresight", "help": "see rareswitch learners (default foresight)"})
     parser.add_argument("--out", required=True, metavar="FOLDER", help="a fresh folder for the deployment")
+    add_key(parser, "sign the deployment with the key in this file")
     add_settings(parser)
 
 
@@ -33,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
 
     find_learner(options.learner)
     deployment = Deployment.begin(options.learner, **given_settings(options, [options.learner]))
-    deployment.save(options.out)
+    deployment.save(options.out, key=given_key(options))
     print(f"{options.learner} begins. {described(deployment)}\nwritten to {options.out}")
     return 0
 

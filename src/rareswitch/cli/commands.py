@@ -17,6 +17,7 @@ class Entry(NamedTuple):
 COMMANDS = {
     "demo": Entry("demo", "show what rareswitch does, on built-in defaults"),
     "learners": Entry("learners", "list the learners, their adaptivity and their regret bounds"),
+    "recommend": Entry("recommend", "which learner to take, how many policies it needs, and what is proved"),
     "simulate": Entry("simulate", "run one learner in a simulated world"),
     "compare": Entry("simulate", "run several learners in simulated worlds"),
     "agents": Entry("agents", "one learner with many agents, in a simulated world"),
@@ -26,5 +27,6 @@ COMMANDS = {
     "play": Entry("play", "let a deployed policy make its decisions in a simulated world, and write the log"),
     "update": Entry("update", "learn the next policy of a deployment from the log of the current one"),
     "verify": Entry("verify", "learn all policies of a deployment again from its summaries, and compare"),
+    "key": Entry("key", "make a key to sign policies and deployments with"),
     "design": Entry("design", "certified optimal designs of context sets"),
 }

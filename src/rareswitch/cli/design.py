@@ -2,15 +2,18 @@
 
 import argparse
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rareswitch.cli.options import add_command, add_options, print_json, save_picture
+from rareswitch.cli.signing import add_key, given_key
 from rareswitch.context_files import ContextFile, read_context_file
 from rareswitch.contexts import ContextSets
 from rareswitch.design import CertifiedDesign, GOptimal, Uniform, frank_wolfe_design, g_optimal
 from rareswitch.errors import InputError
+from rareswitch.policy import Key, Policy, check_signs, save_policy
 from rareswitch.report import (
     Exploration,
     check_target,
@@ -50,14 +53,31 @@ def add_parser(commands: Any) -> None:
     lam = "λ (default: 1 / number of sets learned from)"
     group.add_argument("--regularization", type=float, metavar="LAMBDA", help=lam)
     group.add_argument("--seed", type=int, default=0, help="seed of the split into halves (default 0)")
+    group.add_argument("--out", metavar="FILE", help="keep the policy there, as a fresh policy file")
+    add_key(parser, "sign the policy file with the key in this file")
 
 
 def run(options: argparse.Namespace) -> int:
     """Read the file, design, print and draw. Status 1 if a certificate could not be met."""
     whole("show", options.show, low=0)
     check_target(options.plot)
+    key = _key_for_policy(options)
     file = read_context_file(options.file, set_column=options.set_column)
-    return _distributional(options, file) if options.distributional else _each_set(options, file)
+    return _distributional(options, file, key) if options.distributional else _each_set(options, file)
+
+
+def _key_for_policy(options: argparse.Namespace) -> Key | None:
+    """The key to sign with; what can be known beforehand to go wrong with the policy file is refused."""
+    key = given_key(options)
+    if key is not None and options.out is None:
+        raise InputError("a key signs the policy file: say where it shall be, with --out FILE.")
+    if options.out is not None and not options.distributional:
+        raise InputError("--out keeps the policy that is learned with --distributional; add it, or leave --out out.")
+    if options.out is not None and Path(options.out).exists():
+        raise InputError(f"{options.out}: exists already, and a policy is never overwritten. Name another file.")
+    if key is not None:
+        check_signs(key)
+    return key
 
 
 def _each_set(options: argparse.Namespace, file: ContextFile) -> int:
@@ -75,7 +95,7 @@ def _each_set(options: argparse.Namespace, file: ContextFile) -> int:
     return 1 if len(design.failed) else 0
 
 
-def _distributional(options: argparse.Namespace, file: ContextFile) -> int:
+def _distributional(options: argparse.Namespace, file: ContextFile, key: Key | None) -> int:
     learned_from, held_out = _halves(file.sets, options.seed)
     lam = 1.0 / len(learned_from) if options.regularization is None else options.regularization
     optimal = GOptimal(tol=options.tol)
@@ -84,10 +104,15 @@ def _distributional(options: argparse.Namespace, file: ContextFile) -> int:
     samplers = {"uniform": Uniform(), "G-optimal of each set": optimal, "certified mixture": found.policy}
     compared = explore(samplers, held_out, regularization=lam)
     sizes = {"regularization": lam, "learned_from": len(learned_from), "held_out": len(held_out)}
+    if options.out is not None:
+        policy = Policy(dim=file.sets.dim, sampler=found.policy)
+        save_policy(policy, options.out, key=key)
     if options.json:
         print_json(_policy_data(found, compared, sizes))
     else:
         print(_policy_text(found, compared, sizes, file.sets.dim))
+        if options.out is not None:
+            print(f"\npolicy {policy.id[:12]}… written to {options.out}{' and signed' if key is not None else ''}")
     if options.plot is not None:
         made, (panel,) = figure()
         draw_exploration(panel, compared, file.sets.dim, "Exploration of held-out sets")

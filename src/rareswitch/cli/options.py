@@ -11,6 +11,11 @@ from rareswitch.cli.settings import count_option
 #: The most runs of each kind that a command lines up.
 MOST_SEEDS = 1_000_000
 Command = Callable[[argparse.Namespace], int]
+#: For commands that compare.
+SEEDS_HELP = (
+    "how many runs of each: ratios have intervals from 5 on; 20 often resolve them to a factor 1.5, a world in which "
+    "rare runs fail needs hundreds, and the tables say how many"
+)
 #: How shared options are read, and what is said about them where a command says nothing else.
 USUAL: dict[str, dict[str, Any]] = {
     "learner": {"metavar": "NAME"},

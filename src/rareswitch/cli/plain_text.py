@@ -6,9 +6,8 @@ import re
 import sys
 import unicodedata
 
-_PLAIN = {"·": "*", "×": "x", "±": "+-", "→": "->", "≤": "<=", "≥": ">=", "⌈": "ceil(", "⌉": ")", "ω": "omega"}
-_PLAIN |= {"─": "-", "━": "=", "╌": "-", "–": "-", "—": "-", "λ": "lambda", "‖": "|", "Σ": "sum ", "∞": "inf"}
-_PLAIN |= dict.fromkeys("“”", '"') | dict.fromkeys("‘’", "'")
+_PLAIN = {"·": "*", "×": "x", "±": "+-", "−": "-", "→": "->", "≤": "<=", "≥": ">=", "≈": "~", "∞": "inf", "‖": "|"}
+_PLAIN |= {"⌈": "ceil(", "⌉": ")", "⌊": "floor(", "⌋": ")", "⁄": "/", "─": "-", "━": "=", "╌": "-", "–": "-"}
 
 
 def print_plainly() -> None:
@@ -36,15 +35,17 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
 
 
 def plain_character(character: str) -> str:
-    """ASCII for one character: from the table, by its Greek name, as an exponent, without its accents, or ?.
+    """ASCII for one character: from the table, its Greek name, an exponent, its bare letter, or its number.
 
-    >>> [plain_character(c) for c in "σ²é…☃"]
-    ['sigma', '^2', 'e', '...', '?']
+    >>> [plain_character(c) for c in "σΛ²é½…"]
+    ['sigma', 'Lambda', '^2', 'e', '1/2', '...']
     """
-    if character in _PLAIN:
-        return _PLAIN[character]
-    name = unicodedata.name(character, "")
-    if name.startswith("GREEK SMALL LETTER "):
-        return name.split()[3].lower()
-    plain = unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode()
-    return ("^" if "<super>" in unicodedata.decomposition(character) else "") + plain or "?"
+    greek = re.match(r"GREEK (SMALL|CAPITAL) LETTER (\w+)$", unicodedata.name(character, ""))
+    if greek:
+        name = greek[2].replace("LAMDA", "LAMBDA")
+        return name.lower() if greek[1] == "SMALL" else name.capitalize()
+    parts = unicodedata.normalize("NFKD", character)
+    plain = "".join(_PLAIN.get(part, part) for part in parts).encode("ascii", "ignore").decode()
+    if not plain:
+        return character.encode("ascii", "backslashreplace").decode()  # a name that was given stays recognisable
+    return f"^{plain}" if "<super>" in unicodedata.decomposition(character) else plain

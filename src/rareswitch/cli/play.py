@@ -7,6 +7,7 @@ from typing import Any
 from rareswitch.cli.begin import described
 from rareswitch.cli.options import add_command
 from rareswitch.cli.settings import count_option
+from rareswitch.cli.signing import add_key, given_key, loaded
 
 ARMS = 20
 
@@ -30,8 +31,8 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--count", type=count_option, metavar="N", help="decisions (default: as planned)")
     parser.add_argument("--missing", type=float, default=0.0, help="share of rewards that are not known (default 0)")
     parser.add_argument("--parts", type=int, default=4, help="files of the log (default 4)")
-    parser.add_argument("--out", required=True, metavar="FOLDER", help="for the parts; made if it is not there")
-    parser.add_argument("--again", action="store_true", help="replace parts of this batch that are there")
+    parser.add_argument("--out", required=True, metavar="FOLDER", help="a fresh folder for the parts")
+    add_key(parser, "check the deployment with the key in this file")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
@@ -39,9 +40,8 @@ def run(options: argparse.Namespace) -> int:
     """Write the log and say how to go on."""
     from rareswitch.env import make_world
     from rareswitch.sim import Progress, play
-    from rareswitch.store import Deployment
 
-    deployment = Deployment.load(options.policy)
+    deployment = loaded(options.policy, given_key(options))
     learner, state = deployment.learner, deployment.state
     arms = (learner.arms or ARMS) if options.arms is None else options.arms
     count = state.stop - state.start if options.count is None else options.count
@@ -56,10 +56,9 @@ def run(options: argparse.Namespace) -> int:
             parts=options.parts,
             count=options.count,
             missing=options.missing,
-            again=options.again,
             progress=bar.update,
         )
-    pattern = os.path.join(options.out, f"part-{state.updates:04d}-*.parquet")
+    pattern = os.path.join(options.out, "part-*.parquet")
     print(
         f"{described(deployment)}\n{count:,} decisions in {len(paths)} parts written; learn from them with: "
         f"--log '{pattern}'"

@@ -2,9 +2,12 @@
 
 import argparse
 import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TextIO
 
@@ -65,6 +68,25 @@ def _say(text: str) -> None:
 def _give_up(stream: TextIO) -> None:
     """Write what is still to be written nowhere, or it would be tried again, and fail again, at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextmanager
+def noting_stops(stops: list[int]) -> Iterator[None]:
+    """Around a command: note each Ctrl-C. In the middle of an import it may come out as any other exception."""
+
+    def note(signal_number: int, frame: object) -> None:
+        stops.append(signal_number)
+        raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield  # whoever started us has other plans
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

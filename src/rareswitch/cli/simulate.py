@@ -9,7 +9,7 @@ from typing import Any
 
 from rareswitch.cli import INTERRUPTED
 from rareswitch.cli.commands import COMMANDS
-from rareswitch.cli.options import add_command, add_options, listing, of_runs, print_json, save_picture
+from rareswitch.cli.options import SEEDS_HELP, add_command, add_options, listing, of_runs, print_json, save_picture
 from rareswitch.cli.options import add_engine as add_engine
 from rareswitch.cli.settings import add_settings, check_heeded, given_settings, settings_for
 from rareswitch.design import GOptimal
@@ -45,7 +45,8 @@ def add_parser(commands: Any) -> None:
             add_options(parser, learner={"required": True, "help": "see below"})
             add_options(parser, env={"default": "gaussian", "help": "see below (default gaussian)"}, horizon={})
         noise = "σ of the rewards, where the world lets one choose (default 0.5)"
-        add_options(parser, dim=10, arms=20, seeds=4, first_seed=0, noise={"default": 0.5, "help": noise})
+        seeds = {"default": 8, "help": f"{SEEDS_HELP} (default 8)"} if name == "compare" else 4
+        add_options(parser, dim=10, arms=20, seeds=seeds, first_seed=0, noise={"default": 0.5, "help": noise})
         parser.add_argument("--design-tol", type=float, help="slack of G-optimal designs (1 is the paper's factor 2)")
         add_settings(parser, without=OWN)
         parser.add_argument("--cap", type=int, help="the most policies a run may deploy; the last one stays to the end")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rareswitch.cli.begin import described
 from rareswitch.cli.options import add_command, add_engine
 from rareswitch.cli.settings import count_option
+from rareswitch.cli.signing import add_key, given_key
 
 if TYPE_CHECKING:
     from rareswitch.log import Update
@@ -45,6 +46,7 @@ def add_parser(commands: Any) -> None:
         "--leave-out-conflicts", action="store_true", help="learn without decisions whose rows contradict each other"
     )
     parser.add_argument("--no-late", action="store_true", help="leave rows of earlier policies out")
+    add_key(parser, "check the deployment and sign the next one with the key in this file")
     add_engine(parser)
     parser.add_argument("--json", action="store_true", help="print an object in place of the table")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -59,7 +61,9 @@ def run(options: argparse.Namespace) -> int:
     from rareswitch.store import Deployment, check_fresh
 
     check_fresh(options.out)
-    deployment = Deployment.load(options.policy)
+    key = given_key(options)
+    deployment = Deployment.load(options.policy, key=key)
+    deployment.check_key(key)
     files = find_parts(options.log)
     ahead = options.ahead[0] if options.ahead is not None and len(options.ahead) == 1 else options.ahead
     with make_engine(options.engine) as engine, Progress(2 * len(files), "reading", quiet=options.quiet) as bar:
@@ -79,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
             now=options.now,
             progress=show,
         )
-    done.deployment.save(options.out)
+    done.deployment.save(options.out, key=key)
     if options.json:
         after = done.deployment.state
         facts = {

@@ -12,7 +12,7 @@ import numpy as np
 from rareswitch.design.goptimal import SMALLEST_TOL, g_optimal, in_steps
 from rareswitch.design.kernels import design_weights
 from rareswitch.design.quadratic_forms import normalized_powers, one_hot, quadratic_forms
-from rareswitch.errors import CertificateError, ShapeError
+from rareswitch.errors import CertificateError, ParameterError, ShapeError
 from rareswitch.validation import FloatArray, Sets, context_sets, number, probability_vector, symmetric_matrices
 
 
@@ -121,6 +121,8 @@ class _Mixture(_Sampler):
 
     def __post_init__(self) -> None:
         share = number("g_optimal_share", self.g_optimal_share, low=0.0, high=1.0)
+        if not isinstance(self.g_optimal, GOptimal):
+            raise ParameterError(f"g_optimal must be a GOptimal; got {self.g_optimal!r:.60}.")
         matrices = symmetric_matrices("matrices", self.matrices)
         weights = probability_vector("weights", self.weights) if len(matrices) else np.empty(0)
         if len(weights) != len(matrices) or (share < 1.0 and not len(matrices)):

@@ -4,8 +4,10 @@ from rareswitch.learner.base_elimination import BaSE
 from rareswitch.learner.batch_linucb import BatchLinUCB
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified
 from rareswitch.learner.batch_linucb_kw import BatchLinUCBKW
+from rareswitch.learner.bounds import CONTEXTS, Contexts
 from rareswitch.learner.budget import budgeted
 from rareswitch.learner.catalogue import LEARNERS, find_learner, make_learner, takes
+from rareswitch.learner.certificate import certified_cost
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryLesson, EveryStep
 from rareswitch.learner.communication import CommunicationRound, Report, Share
 from rareswitch.learner.designers import CertifiedMixture, CoreLearning, Designer
@@ -51,14 +53,14 @@ from rareswitch.learner.suplinrel import SupLinRel
 from rareswitch.learner.suplinucb import SupLinUCB
 from rareswitch.learner.thompson import PosteriorSampling, StaleThompsonSampling, ThompsonSampling
 
-__all__ = ["LEARNERS", "OFUL", "AdaptiveGrid", "Ahead", "BaSE", "Batch", "BatchLinUCB", "BatchLinUCBDG"]
+__all__ = ["CONTEXTS", "LEARNERS", "OFUL", "AdaptiveGrid", "Ahead", "BaSE", "Batch", "BatchLinUCB", "BatchLinUCBDG"]
 __all__ += ["BatchLinUCBDGCertified", "BatchLinUCBKW", "CertifiedMixture", "Clock", "CommunicationRound"]
-__all__ += ["CoreLearning", "Designer", "DeterminantGrowth", "EveryLesson", "EveryStep", "Falcon"]
+__all__ += ["Contexts", "CoreLearning", "Designer", "DeterminantGrowth", "EveryLesson", "EveryStep", "Falcon"]
 __all__ += ["FixedSetElimination", "Foresight", "Grid", "GrowingGrid", "LayerModels", "Layers", "Learner", "LinUCB"]
 __all__ += ["Optimism", "Posterior", "PosteriorSampling", "PureExploitation", "RarelySwitchSupLinUCB"]
 __all__ += ["Recommendation", "Report", "Rows", "Sample", "Share", "StaleLinUCB", "StaleThompsonSampling", "State"]
-__all__ += ["StaticGrid", "Summary", "SupLinRel", "SupLinUCB", "ThompsonSampling", "budgeted", "doubling_grid"]
-__all__ += ["find_learner", "forecast", "geometric_grid", "growing_grid", "loglog_batches", "make_learner", "needed"]
-__all__ += ["paper_design_grid", "paper_grid", "posterior", "recommend", "sample_order", "sampled", "settings_of"]
-__all__ += ["state_from_bytes", "state_to_bytes", "summaries_from_bytes", "summaries_to_bytes", "summary_from_bytes"]
-__all__ += ["summary_to_bytes", "takes", "to_plain", "warm_start"]
+__all__ += ["StaticGrid", "Summary", "SupLinRel", "SupLinUCB", "ThompsonSampling", "budgeted", "certified_cost"]
+__all__ += ["doubling_grid", "find_learner", "forecast", "geometric_grid", "growing_grid", "loglog_batches"]
+__all__ += ["make_learner", "needed", "paper_design_grid", "paper_grid", "posterior", "recommend", "sample_order"]
+__all__ += ["sampled", "settings_of", "state_from_bytes", "state_to_bytes", "summaries_from_bytes"]
+__all__ += ["summaries_to_bytes", "summary_from_bytes", "summary_to_bytes", "takes", "to_plain", "warm_start"]

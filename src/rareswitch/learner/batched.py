@@ -15,6 +15,7 @@ from rareswitch.learner.state import State
 from rareswitch.learner.statistics import OneModel
 from rareswitch.learner.summary import Sample
 from rareswitch.policy import Elimination, Policy, widest_intervals
+from rareswitch.stats import Stats
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -34,15 +35,19 @@ class EliminateByBatch(Rule):
         return Made(policy, width=mean_width(policy, ended.batch.sample))
 
     def elimination(self, ended: Ended) -> Elimination:
-        """The verdict of the batch: xᵀθ̂ ± α·√(xᵀΛ⁻¹x)."""
+        """The verdict of the batch."""
         (stats,) = ended.batch.stats
-        ridge = self.intervals.ridge
-        precision = stats.gram + ridge * np.eye(self.dim)
-        return Elimination.of(stats.estimate(ridge=ridge), precision, self.intervals.multiplier)
+        return batch_elimination(stats, self.intervals)
 
     def learned(self, number: int, policy: Policy, sample: Sample | None) -> Sampler:
         """The sampler of the next batch; the same one unless the algorithm learns it."""
         return policy.sampler
+
+
+def batch_elimination(stats: Stats, intervals: Intervals) -> Elimination:
+    """The intervals xᵀθ̂ ± α·√(xᵀΛ⁻¹x) of one batch by itself."""
+    precision = stats.gram + intervals.ridge * np.eye(stats.dim)
+    return Elimination.of(stats.estimate(ridge=intervals.ridge), precision, intervals.multiplier)
 
 
 def surviving(policy: Policy, sets: ContextSets) -> ContextSets:

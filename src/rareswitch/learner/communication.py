@@ -1,8 +1,10 @@
 """A batch shared by agents: what each plays, what it sends, and how the round ends.
 
 Sums of floats depend on their order, so a batch is cut into cells that depend on its length alone, and their summaries
-are added along one binary tree over these cells. Agents play whole cells and send the largest subtrees they hold. The
-policy that is learned is then the same, bit for bit, however many agents there are and in whatever order they report.
+are added along one binary tree over these cells. Agents play equally many decisions, give or take one, and send the
+largest subtrees they hold; a cell that several agents play is summed where they meet, so of it they send the rows. The
+policy that is learned is then the same, bit for bit, however many agents there are and in whatever order they report;
+and A agents take ⌈n/A⌉ decisions for a batch of n, so that a run of T decisions and M batches takes at most T/A + M.
 """
 
 import hashlib
@@ -12,19 +14,20 @@ from typing import Self
 
 import numpy as np
 
-from rareswitch.errors import BatchError, FileFormatError, ParameterError, UnsuitableError
+from rareswitch.contexts import ContextSets
+from rareswitch.errors import BatchError, FileFormatError, ParameterError, RareswitchError, UnsuitableError
 from rareswitch.files import decoding, pack, unpack
 from rareswitch.ids import id_keys
-from rareswitch.learner.encoding import check_schema, decode, encode
+from rareswitch.learner.encoding import check_schema, decode, encode, plain_count
 from rareswitch.learner.learner import Learner
 from rareswitch.learner.rows import Rows
 from rareswitch.learner.state import State
 from rareswitch.learner.summary import Summary, sampled
-from rareswitch.validation import Sets, whole
+from rareswitch.validation import FloatArray, Sets, whole
 
 #: A batch of fewer than twice as many decisions has cells of one; a longer one has so many cells to twice as many.
 CELLS = 4096
-SCHEMA = 2
+SCHEMA = 3
 #: Bytes of a SHA-256.
 DIGEST = 32
 
@@ -36,6 +39,45 @@ class Node:
     level: int
     index: int
     summary: Summary
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Where the cells of the batch from ``start`` to ``stop`` are; its last one may be shorter.
+
+    >>> [Cells(0, 8191).size, Cells(0, 8192).size, Cells(32_702, 100_000).size]
+    [1, 2, 16]
+    >>> cells = Cells(5, 8205)
+    >>> cells.after(5), cells.ends(6), cells.whole(6, 12)
+    (7, False, (1, 3))
+    """
+
+    start: int
+    stop: int
+
+    @property
+    def size(self) -> int:
+        """Decisions in a cell."""
+        return max(1, (self.stop - self.start) // CELLS)
+
+    def after(self, number: int) -> int:
+        """Where the cell of a decision ends."""
+        return min(self.stop, self.start + ((number - self.start) // self.size + 1) * self.size)
+
+    def ends(self, number: int) -> bool:
+        """Whether a cell ends, and the next one begins, at a decision."""
+        return (number - self.start) % self.size == 0 or number == self.stop
+
+    def whole(self, start: int, stop: int) -> tuple[int, int]:
+        """The first of the whole cells among some decisions, and the one after the last."""
+        first = -(-(start - self.start) // self.size)
+        last = (stop - self.start) // self.size if stop < self.stop else -(-(stop - self.start) // self.size)
+        return first, max(first, last)
+
+    def leaf(self, learner: Learner, state: State, rows: Rows) -> Node:
+        """The sums of a cell, of its rows."""
+        index = (first_of(rows) - self.start) // self.size
+        return Node(level=0, index=index, summary=learner.summarize(state, rows))
 
 
 class Subtrees:
@@ -55,9 +97,12 @@ class Subtrees:
             self.nodes[-2:] = [Node(level=left.level + 1, index=left.index // 2, summary=both)]
 
     @staticmethod
-    def cut(share: "Share") -> list[tuple[int, int]]:
-        """Level and index of the largest subtrees of a share, from left to right."""
-        first, stop = ((at - share.state.start + share.cell - 1) // share.cell for at in (share.start, share.stop))
+    def cut(first: int, stop: int) -> list[tuple[int, int]]:
+        """Level and index of the largest subtrees of the cells from ``first`` to before ``stop``.
+
+        >>> Subtrees.cut(3, 7)
+        [(0, 3), (1, 2), (0, 6)]
+        """
         found = []
         while first < stop:
             level = 0
@@ -77,16 +122,25 @@ class Subtrees:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Report:
-    """What an agent sends at the end of its share: sums and sampled context sets, no decisions."""
+    """What an agent sends at the end of its share: sums and sampled context sets, and the rows of two cells at most."""
 
     agent: int
     nodes: tuple[Node, ...]
+    #: The decisions of cells of which others play the rest: those where its share begins, and where it ends.
+    pieces: tuple[Rows, ...] = ()
 
     def to_bytes(self) -> bytes:
         """What crosses the wire: the report, and the SHA-256 of it in front."""
         meta, tensors = encode([node.summary for node in self.nodes])
         places = [[node.level, node.index] for node in self.nodes]
-        content = pack({"schema": SCHEMA, "agent": self.agent, "nodes": places, **meta}, tensors)
+        pieces = [[first_of(rows), rows.policy_id] for rows in self.pieces]
+        for k, rows in enumerate(self.pieces):
+            tensors |= {f"rows.{k}.features": rows.features, f"rows.{k}.rewards": rows.rewards}
+            if rows.sets is not None and rows.places is not None:
+                tensors[f"rows.{k}.places"] = rows.places.astype(np.float64)
+                tensors[f"rows.{k}.contexts"] = rows.sets.contexts
+                tensors[f"rows.{k}.alive"] = rows.sets.alive.astype(np.float64)
+        content = pack({"schema": SCHEMA, "agent": self.agent, "nodes": places, "pieces": pieces, **meta}, tensors)
         return hashlib.sha256(content).digest() + content
 
     @classmethod
@@ -98,8 +152,33 @@ class Report:
             meta, tensors = unpack(data[DIGEST:])
             check_schema("reports", meta, SCHEMA)
             pairs = zip(meta["nodes"], decode(meta, tensors), strict=True)
-            nodes = tuple(Node(level=level, index=index, summary=summary) for (level, index), summary in pairs)
-            return cls(agent=meta["agent"], nodes=nodes)
+            nodes = tuple(
+                Node(level=plain_count("level", level), index=plain_count("index", index), summary=summary)
+                for (level, index), summary in pairs
+            )
+            pieces = tuple(_rows(k, first, policy, tensors) for k, (first, policy) in enumerate(meta["pieces"]))
+            report = cls(agent=plain_count("agent", meta["agent"]), nodes=nodes, pieces=pieces)
+            if report.to_bytes() != data:
+                raise FileFormatError("not an agent's report: it is not in the form in which one is sent.")
+        return report
+
+
+def _rows(k: int, first: int, policy: str, tensors: dict[str, FloatArray]) -> Rows:
+    """Rows number ``k`` of a report, of consecutive decisions."""
+    features, rewards = tensors[f"rows.{k}.features"], tensors[f"rows.{k}.rewards"]
+    if not len(features):
+        raise BatchError("rows that are reported are one at least.")
+    sets = places = None
+    if f"rows.{k}.places" in tensors:
+        places = tensors[f"rows.{k}.places"].astype(np.int64)
+        sets = ContextSets(tensors[f"rows.{k}.contexts"], tensors[f"rows.{k}.alive"] != 0.0)
+    ids = range(plain_count("first decision", first), first + len(features))
+    return Rows(ids=ids, policy_id=policy, features=features, rewards=rewards, sets=sets, places=places)
+
+
+def first_of(rows: Rows) -> int:
+    """The number of the first decision."""
+    return int(rows.ids[0, 0])
 
 
 class Share:
@@ -125,38 +204,53 @@ class Share:
         self.agent = whole("agent", agent, low=0)
         if agent >= whole("agents", agents):
             raise ParameterError(f"agents are numbered from 0 to {agents - 1}; got {agent}.")
-        self.cell = cell_size(state.start, state.stop)
-        cells = -(-(state.stop - state.start) // self.cell)
-        #: The decisions it plays: the number of its cells is its share of them, rounded down or up.
-        self.start, self.stop = (
-            min(state.stop, state.start + (i * cells // agents) * self.cell) for i in (agent, agent + 1)
-        )
+        length = state.stop - state.start
+        #: The decisions it plays: its share of them, rounded down or up.
+        self.start, self.stop = (state.start + i * length // agents for i in (agent, agent + 1))
+        self.cells = Cells(state.start, state.stop)
         wanted = learner.sample_size(state)
         #: Of the context sets, by hash: all agents together send about twice those that are wanted, hardly ever fewer.
         self.share = 2.0 * (wanted + 6.0 * math.sqrt(wanted) + 30.0) / state.ahead[0] if wanted else 0.0
         self._next = self.start
         self._trees = Subtrees()
+        self._pieces: list[Rows] = []
+        #: Of the cell that is being played.
+        self._held: list[Rows] = []
+
+    def layout(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """What it reports: level and index of subtrees, and from where to where rows of cells that others play too."""
+        first, last = self.cells.whole(self.start, self.stop)
+        begin, end = (min(self.stop, self.state.start + at * self.cells.size) for at in (first, last))
+        pieces = [(a, b) for a, b in ((self.start, begin), (end, self.stop)) if a < b]
+        return Subtrees.cut(first, last), pieces
 
     def add(self, rows: Rows) -> None:
-        """Take the next decisions, in order and with their rewards: whole cells, but for the last of the batch."""
-        stop = self._next + len(rows)
-        whole_cells = (stop - self.state.start) % self.cell == 0 or stop == self.stop
-        in_order = np.array_equal(rows.ids, id_keys(range(self._next, stop)))
-        if not in_order or stop > self.stop or not whole_cells:
+        """Take the next decisions, in order and with their rewards."""
+        first, stop = self._next, self._next + len(rows)
+        if not np.array_equal(rows.ids, id_keys(range(first, stop))) or stop > self.stop:
             raise BatchError(
-                f"agent {self.agent} plays the decisions {self.start} to {self.stop - 1} in order, in multiples of "
-                f"{self.cell}; the next is {self._next}, got {len(rows)} rows, the first of id {rows.ids[0, 0]}."
+                f"agent {self.agent} plays the decisions {self.start} to {self.stop - 1} in order; the next is "
+                f"{first}, got {len(rows)} rows, the first of id {rows.ids[0, 0]}."
             )
         if rows.sets is not None and rows.places is not None:
             self.learner.check(Sets(rows.sets.contexts, rows.sets.alive, False))
             few = np.flatnonzero(sampled(rows.ids[rows.places], self.share))
             sets, places = (rows.sets[few], rows.places[few]) if len(few) else (None, None)
             rows = replace(rows, sets=sets, places=places)
-        for first in range(self._next, stop, self.cell):
-            index = (first - self.state.start) // self.cell
-            part = rows[first - self._next : min(stop, first + self.cell) - self._next]
-            self._trees.add(Node(level=0, index=index, summary=self.learner.summarize(self.state, part)))
-        self._next = stop
+        while self._next < stop:
+            end = min(stop, self.cells.after(self._next))
+            self._held.append(rows[self._next - first : end - first])
+            self._next = end
+            if self.cells.ends(end) or end == self.stop:
+                self._close()
+
+    def _close(self) -> None:
+        """Sum the cell that was played, or keep its rows if others play the rest of it."""
+        rows, self._held = Rows.concatenate(self._held) if len(self._held) > 1 else self._held[0], []
+        if self.cells.ends(first_of(rows)) and self.cells.ends(self._next):
+            self._trees.add(self.cells.leaf(self.learner, self.state, rows))
+        else:
+            self._pieces.append(rows)
 
     def report(self) -> Report:
         """What to send when all is played."""
@@ -165,7 +259,7 @@ class Share:
                 f"agent {self.agent} plays the decisions {self.start} to {self.stop - 1}; it has played up to "
                 f"{self._next - 1}."
             )
-        return Report(agent=self.agent, nodes=tuple(self._trees.nodes))
+        return Report(agent=self.agent, nodes=tuple(self._trees.nodes), pieces=tuple(self._pieces))
 
 
 class CommunicationRound:
@@ -225,30 +319,41 @@ class CommunicationRound:
         learner, state = self.learner, self.state
         share = Share(learner, state, report.agent, self.agents)
         told = f"the report of agent {report.agent} of {self.agents}"
-        reached = share.start
         dims = [stats.dim for stats in state.sums]
         size = learner.sample_size(state)
-        if [(node.level, node.index) for node in report.nodes] != Subtrees.cut(share):
+        spans = [(first_of(rows), first_of(rows) + len(rows)) for rows in report.pieces]
+        if ([(node.level, node.index) for node in report.nodes], spans) != share.layout():
             raise BatchError(
                 f"{told} is not about its share of this round, the {share.stop - share.start} decisions from "
                 f"{share.start} on."
             )
+        for policy_id in (
+            *(node.summary.policy_id for node in report.nodes),
+            *(rows.policy_id for rows in report.pieces),
+        ):
+            if policy_id != state.policy.id:
+                raise BatchError(f"{told} is of policy {policy_id[:12]}…; this round is of {state.policy.id[:12]}….")
         for node in report.nodes:
             summary = node.summary
-            if summary.policy_id != state.policy.id:
-                raise BatchError(
-                    f"{told} is of policy {summary.policy_id[:12]}…; this round is of {state.policy.id[:12]}…."
-                )
-            stop = min(share.stop, state.start + ((node.index + 1) << node.level) * share.cell)
-            decided = stop - reached
+            first, stop = (
+                min(state.stop, state.start + (at << node.level) * share.cells.size)
+                for at in (node.index, node.index + 1)
+            )
+            decided = stop - first
             fits = summary.decided == decided and [stats.dim for stats in summary.stats] == dims
             if not fits or any(stats.count > decided for stats in summary.stats):
-                raise BatchError(f"{told} does not fit: its sums are not of the decisions {reached} to {stop - 1}.")
+                raise BatchError(f"{told} does not fit: its sums are not of the decisions {first} to {stop - 1}.")
             if summary.sample is not None:
                 numbers, beyond = summary.sample.keys[:, 0], summary.sample.keys[:, 1]
-                if summary.sample.size != size or beyond.any() or (numbers < reached).any() or (numbers >= stop).any():
-                    raise BatchError(f"{told} has context sets that are not sampled from {reached} to {stop - 1}.")
-            reached = stop
+                if summary.sample.size != size or beyond.any() or (numbers < first).any() or (numbers >= stop).any():
+                    raise BatchError(f"{told} has context sets that are not sampled from {first} to {stop - 1}.")
+        for rows in report.pieces:
+            try:
+                learner.check_chosen(rows.features)
+                if rows.sets is not None:
+                    learner.check(Sets(rows.sets.contexts, rows.sets.alive, False))
+            except RareswitchError as error:
+                raise BatchError(f"{told} does not fit: {error}") from error
 
     def finish(self) -> State:
         """End the round: add up what came, in the order of the decisions, and make the next state."""
@@ -256,17 +361,18 @@ class CommunicationRound:
             raise BatchError(
                 f"the round is not over: {len(self.waiting)} agents have not reported, {self.waiting[:5]} …"
             )
-        trees = Subtrees()
+        trees, cells = Subtrees(), Cells(self.state.start, self.state.stop)
+        held: list[Rows] = []
         for agent in range(self.agents):
-            for node in Report.from_bytes(self._reports[agent]).nodes:
-                trees.add(node)
+            report = Report.from_bytes(self._reports[agent])
+            left = [rows for rows in report.pieces if not cells.ends(first_of(rows))]
+            parts: list[Node | Rows] = [*left, *report.nodes, *report.pieces[len(left) :]]
+            for part in parts:
+                if isinstance(part, Node):
+                    trees.add(part)
+                    continue
+                held.append(part)
+                if cells.ends(first_of(part) + len(part)):
+                    trees.add(cells.leaf(self.learner, self.state, Rows.concatenate(held)))
+                    held = []
         return self.learner.next(self.state, trees.total())
-
-
-def cell_size(start: int, stop: int) -> int:
-    """Decisions in a cell of the batch from ``start`` to ``stop``.
-
-    >>> cell_size(0, 8191), cell_size(0, 8192), cell_size(32_702, 100_000)
-    (1, 2, 16)
-    """
-    return max(1, (stop - start) // CELLS)

@@ -9,17 +9,22 @@ import numpy as np
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import BatchError, FileFormatError
 from rareswitch.files import decoding, pack, unpack
+from rareswitch.ids import LONGEST, id_keys
 from rareswitch.learner.state import Batch, State
-from rareswitch.learner.summary import COUNTS, Sample, Summary
-from rareswitch.policy import policy_from_plain, policy_to_plain
+from rareswitch.learner.summary import COUNTS, Sample, Summary, sample_order
+from rareswitch.policy import Layered, policy_from_plain, policy_to_plain
 from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray, read_only
+from rareswitch.validation import FloatArray, count_of, finite_array
 
 SUMMARY_SCHEMA = 2
 STATE_SCHEMA = 1
 #: What is kept by its own name of a state and of a batch.
 STATE = ("learner", "updates", "start", "ahead")
 BATCH = ("decided", "rewarded", "late")
+#: By which entry of their plain data files are told apart, the first that is there.
+MARKS = {"nodes": "reports", "summaries": "summaries", "past": "states", "id": "policies"}
+#: By how much the scaled products of rows may leave the range that they have, by rounding.
+SLACK = 1e-6
 Tensors = dict[str, FloatArray]
 
 
@@ -53,7 +58,7 @@ def summaries_from_bytes(data: bytes) -> list[Summary]:
         meta, tensors = unpack(data)
         check_schema("summaries", meta, SUMMARY_SCHEMA)
         found = decode(meta, tensors)
-        if summaries_to_bytes(found) != data:
+        if not found or summaries_to_bytes(found) != data:
             raise FileFormatError("the summary does not have the hash that it was written with: it was changed.")
     return found
 
@@ -92,23 +97,29 @@ def state_from_bytes(data: bytes) -> State:
         policy = policy_from_plain(meta["policy"], _under("policy.", tensors))
         past = tuple(
             Batch(
-                policy_id=entry["policy"],
-                stats=_get(f"past.{k}", entry["sums"], tensors),
-                **{name: entry[name] for name in BATCH},
+                policy_id=_text(entry["policy"]),
+                stats=_get(f"past.{k}", entry["sums"], tensors, most=plain_count("rewarded", entry["rewarded"])),
+                **{name: plain_count(name, entry[name]) for name in BATCH},
             )
             for k, entry in enumerate(meta["past"])
         )
         told = {name: meta[name] for name in STATE} | {"ahead": tuple(meta["ahead"]), "notes": tuple(meta["notes"])}
-        sums, kept = _get("sums", meta["sums"], tensors), _under("kept.", tensors)
+        most = sum(batch.rewarded for batch in past) if past else plain_count("start", meta["start"])
+        sums, kept = _get("sums", meta["sums"], tensors, most=most), _under("kept.", tensors)
         state = State(policy=policy, sums=sums, past=past, kept=kept, **told)
         if meta["policy_id"] != policy.id or state_to_bytes(state) != data:
             raise FileFormatError("the state does not have the hash that it was written with: it was changed.")
+        _check_state(state)
     return state
 
 
 def check_schema(what: str, meta: Any, schema: int) -> None:
-    """Refuse a file of another format version, and say whether it is newer."""
-    found = meta.get("schema") if isinstance(meta, dict) else None
+    """Refuse a file of another kind or format version, and say which, or whether it is newer."""
+    held = meta if isinstance(meta, dict) else {}
+    kind = next((kind for mark, kind in MARKS.items() if mark in held), what)
+    if kind != what:
+        raise FileFormatError(f"{what} were expected, and this file is one of {kind}. Name another file.")
+    found = held.get("schema")
     if type(found) is not int or found < 1:
         raise FileFormatError(f"{what} have a schema, a whole number; this has {found!r:.60}.")
     if found > schema:
@@ -143,16 +154,70 @@ def decode(meta: Any, tensors: Tensors) -> list[Summary]:
         sample = None
         if entry["sampled"] is not None:
             sets = ContextSets(tensors[f"{k}.contexts"], tensors[f"{k}.alive"] != 0.0)
-            keys = read_only(tensors[f"{k}.ids"].astype("<u4").view("<u8").astype(np.uint64))
-            if keys.shape != (len(sets), 2) or len(sets) > entry["sampled"]:
-                raise BatchError("a sample has as many ids as context sets, at most its size.")
-            sample = Sample(size=entry["sampled"], keys=keys, sets=sets)
-        counts = {name: entry[name] for name in COUNTS}
-        if not all(type(value) is int and 0 <= value <= counts["decided"] for value in counts.values()):
-            raise BatchError(f"counts must be whole numbers of at most the decisions; got {counts}.")
-        stats = _get(f"{k}", entry["sums"], tensors)
-        found.append(Summary(policy_id=entry["policy"], stats=stats, sample=sample, **counts))
+            words = finite_array("ids", tensors[f"{k}.ids"])
+            if words.shape != (len(sets), 4) or not ((words >= 0.0) & (words < 2.0**32)).all():
+                raise BatchError("a sample has as many ids as context sets.")
+            keys = id_keys(words.astype("<u4").view("<u8").astype(np.uint64))
+            sample = Sample(size=plain_count("sampled", entry["sampled"], low=1), keys=keys, sets=sets)
+            ordered = (np.diff(sample_order(keys)) >= 0.0).all()
+            if not ordered or len(np.unique(keys, axis=0)) != len(keys) or len(keys) > sample.size:
+                raise BatchError("a sample has each id once, in the order of their hashes, and at most its size.")
+        counts = {name: plain_count(name, entry[name]) for name in COUNTS}
+        decided = counts["decided"]
+        if sum(counts.values()) > 2 * decided or (sample is not None and len(sample) > decided):
+            raise BatchError(f"no decision is counted twice: rewarded, waiting, expired or none; got {counts}.")
+        stats = _get(f"{k}", entry["sums"], tensors, most=counts["rewarded"])
+        if sample is not None and {s.dim for s in stats} - {sample.sets.dim, sample.sets.dim + 1}:
+            raise BatchError(f"sampled contexts of {sample.sets.dim} features beside sums of others.")
+        found.append(Summary(policy_id=_text(entry["policy"]), stats=stats, sample=sample, **counts))
+    if len({tuple(s.dim for s in summary.stats) for summary in found}) > 1:
+        raise BatchError("the sums of these summaries are of different features.")
     return found
+
+
+def _check_state(state: State) -> None:
+    """Refuse a state that no run can have."""
+    _text(state.learner)
+    batches, features = len(state.past), state.policy.dim
+    updates, start = plain_count("updates", state.updates, low=1), plain_count("start", state.start)
+    for length in state.ahead:
+        plain_count("ahead", length, low=1)
+    # learners that change at every step do not tell batches apart
+    if state.past and (updates != batches + (not state.done) or start != sum(batch.decided for batch in state.past)):
+        raise BatchError(f"{updates} policies and {start} decisions, where {batches} batches were learned from.")
+    if updates > start + 1:
+        raise BatchError(f"{updates} policies after {start} decisions.")
+    models, dim, sampler = len(state.sums), state.sums[0].dim, state.policy.sampler
+    dims = {tuple(stats.dim for stats in sums) for sums in (state.sums, *(batch.stats for batch in state.past))}
+    if dim not in (features, features + 1) or not dims <= {(), (dim,) * models}:
+        raise BatchError(f"sums of other features than the {features} of the policy.")
+    shapes = {name: finite_array(name, part).shape for name, part in state.kept.items()}
+    wanted: dict[str, tuple[int, ...]] = {}
+    if isinstance(sampler, Layered):
+        wanted = {"frozen_gram": (models, dim, dim), "frozen_count": (models,)}
+    elif "actions" in shapes:
+        wanted = {"actions": (1, *shapes["actions"][1:2], features), "available": (1, *shapes["actions"][1:2])}
+    if any(shapes.get(name) != shape for name, shape in wanted.items()):
+        raise BatchError(f"the rule remembers {shapes!s:.200} where it needs {wanted}.")
+    if isinstance(sampler, Layered) and len(sampler.thresholds) != models:
+        raise BatchError(f"sums of {models} layers beside a policy of {len(sampler.thresholds)}.")
+    for note in state.notes:
+        if not all(value is None or isinstance(value, (bool, int, float, str)) for value in note.values()):
+            raise BatchError("a note holds numbers and texts by name.")
+
+
+def plain_count(name: str, value: Any, *, low: int = 0) -> int:
+    """A count as it is kept: no other type, no other value passes for it."""
+    if type(value) is not int:
+        raise BatchError(f"{name} must be a whole number; got {value!r:.60}.")
+    return count_of(name, value, low=low)
+
+
+def _text(value: Any) -> str:
+    """An id of a policy, or a name."""
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST:
+        raise BatchError(f"names and ids are texts of at most {LONGEST} characters; got {value!r:.60}.")
+    return value
 
 
 def _plain(value: Any, names: tuple[str, ...]) -> dict[str, Any]:
@@ -178,9 +243,38 @@ def _put(name: str, stats: tuple[Stats, ...], tensors: Tensors) -> list[int]:
     return [part.count for part in stats]
 
 
-def _get(name: str, counts: list[int], tensors: Tensors) -> tuple[Stats, ...]:
+def _get(name: str, counts: list[int], tensors: Tensors, *, most: int) -> tuple[Stats, ...]:
+    """The sums of at most so many rows, if rows can have them."""
     arrays = [tensors[f"{name}.{part}"] for part in ("gram", "moment", "squares")] if counts else []
-    return tuple(
-        Stats(gram=gram, moment=moment, count=count, square_sum=float(squares))
+    found = tuple(
+        Stats(gram=gram, moment=moment, count=plain_count("count", count), square_sum=float(squares))
         for count, gram, moment, squares in zip(counts, *arrays, strict=True)
     )
+    if sum(stats.count for stats in found) > most:
+        raise BatchError(f"sums of {counts!s:.60} rows where {most} have rewards.")
+    for stats in found:
+        _check_sums(stats)
+    return found
+
+
+def _check_sums(stats: Stats) -> None:
+    """Refuse sums that no rows have: AᵀA of A = (features, rewards) is positive semidefinite, of rank at most count.
+
+    Scaled to a diagonal of ones, its squares sum up to at least trace²/rank.
+    """
+    products = np.block([[stats.gram, stats.moment[:, None]], [stats.moment, np.array([stats.square_sum])]])
+    scale = np.sqrt(np.maximum(np.diag(products), 0.0))
+    with np.errstate(over="ignore"):
+        unit = products / np.outer(scale, scale).clip(min=np.finfo(np.float64).tiny)
+    fits = np.array_equal(products, products.T) and np.abs(unit).max() <= 1.0 + SLACK
+    if not fits or (unit**2).sum() * stats.count < (1.0 - SLACK) * np.trace(unit) ** 2 or not _semidefinite(unit):
+        raise BatchError(f"these are not the sums of {stats.count} rows.")
+
+
+def _semidefinite(unit: FloatArray) -> bool:
+    """Whether a symmetric matrix with a diagonal of ones has no negative eigenvalue, up to rounding."""
+    try:
+        np.linalg.cholesky(unit + SLACK * len(unit) * np.eye(len(unit)))
+    except np.linalg.LinAlgError:
+        return False
+    return True

@@ -6,10 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rareswitch.confidence import LEAST_DELTA, SelfNormalized
+from rareswitch.confidence import LEAST_DELTA, Intervals, SelfNormalized, independent_intervals
 from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal, Sampler
 from rareswitch.errors import BatchError, ParameterError
+from rareswitch.learner.batched import batch_elimination
+from rareswitch.learner.certificate import certified_cost
 from rareswitch.learner.clocks import Clock
 from rareswitch.learner.grids import GrowingGrid, StaticGrid, as_grid, geometric_grid
 from rareswitch.learner.learner import Learner, Parts
@@ -22,7 +24,7 @@ from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
 from rareswitch.rng import normals
 from rareswitch.stats import Stats
-from rareswitch.validation import whole
+from rareswitch.validation import LARGEST_SCALE, whole
 
 #: Policies where the horizon is known.
 UPDATES = 8
@@ -70,15 +72,43 @@ class Foresight(Learner):
     delta: float = setting(0.05, "failure probability of the intervals behind the floor", real(LEAST_DELTA, 1.0))
     seed: int = setting(0, "keys the draws", count(low=0))
     grid: Any = setting(None, "where batches end; by default geometric from 4d to T", as_grid)
+    noise_bound: float | None = setting(
+        None,
+        "σ, if the noise is known to be at most that: arms then fall by proved intervals",
+        real(0.0, LARGEST_SCALE, open_low=True),
+    )
+    norm_bound: float = setting(1.0, "‖θ‖ at most, beside noise_bound", real(0.0, LARGEST_SCALE, open_low=True))
 
     name: ClassVar[str] = "foresight"
     text: ClassVar[str] = "posterior draws, exploration planned at each update; nothing to tune"
     adaptivity: ClassVar[str] = "updates (8)"
-    regret: ClassVar[str] = "d^1.5·√(T/floor), stochastic, if its estimates of scale hold"
+    regret: ClassVar[str] = "d·√(T/floor), stochastic, with a noise_bound"
     in_unit_ball: ClassVar[bool] = False
 
     def compose(self) -> Parts:
-        return Parts(PlannedExploration(self), self.schedule(), OneModel(dim=self.dim, intercept=self.intercept))
+        grid = self.schedule()
+        rule = PlannedExploration(self, self.proved_intervals(grid))
+        return Parts(rule, grid, OneModel(dim=self.dim, intercept=self.intercept))
+
+    def proved_intervals(self, grid: Clock) -> Intervals | None:
+        """Those of the theorem in docs/foresight.md, where a bound on the noise is known."""
+        if self.noise_bound is None:
+            return None
+        if self.arms is None or self.horizon is None or self.intercept:
+            raise ParameterError(
+                "noise_bound asks for intervals that are proved for all arms of a run whose rewards are xᵀθ and noise: "
+                "give arms and horizon too, and a constant feature in place of intercept=True."
+            )
+        return independent_intervals(
+            "tight",
+            dim=self.dim,
+            arms=self.arms,
+            horizon=self.horizon,
+            batches=len(grid.begin()),
+            delta=self.delta,
+            noise=self.noise_bound,
+            norm=self.norm_bound,
+        )
 
     def schedule(self) -> Clock:
         """The grid that was given, a geometric one, or one that grows where the horizon is not known."""
@@ -98,6 +128,8 @@ class PlannedExploration(Rule):
     """Draws around the estimate, as far apart as the look-ahead finds best, with a floor of designed exploration."""
 
     settings: Foresight
+    #: Of each batch alone; None where intervals rest on estimates of scale.
+    proved: Intervals | None
 
     def first(self) -> Made:
         return Made(Policy(dim=self.settings.dim, sampler=GOptimal(tol=1.0)))
@@ -130,9 +162,14 @@ class PlannedExploration(Rule):
         eliminations = ended.state.policy.eliminations
         if share > 0.0:
             sampler = Blend(main=sampler, explorer=GOptimal(tol=1.0), share=share)
-            if total.count > told.dim + 1:  # with fewer decisions the noise is anyone's guess
+            if self.proved is not None:
+                eliminations = (*eliminations, batch_elimination(ended.batch.stats[0], self.proved))
+            elif total.count > told.dim + 1:  # with fewer decisions the noise is anyone's guess
                 eliminations = (*eliminations, self.elimination(belief))
-        return Made(Policy(dim=told.dim, sampler=sampler, eliminations=eliminations), note=note)
+        policy = Policy(dim=told.dim, sampler=sampler, eliminations=eliminations)
+        if eliminations and ended.batch.sample is not None:
+            note |= {"certificate": certified_cost(policy, thinned(ended.batch.sample.sets))}
+        return Made(policy, note=note)
 
     def elimination(self, belief: Posterior) -> Elimination:
         """The self-normalised intervals of the belief, with ‖θ‖ as large as it expects: σ·√(d/ridge)."""

@@ -6,14 +6,17 @@ All are rounded to whole decisions and strictly increasing, however small T is.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
 from rareswitch.errors import ParameterError
-from rareswitch.learner.clocks import Clock, ToTheHorizon
+from rareswitch.learner.clocks import TOLERANCE, Clock, ToTheHorizon
 from rareswitch.validation import number, whole
+
+#: Of a grid that is made of a number: more would take long to plan, and are no longer rare.
+MOST_UPDATES = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,11 +216,11 @@ def growing_grid(horizon: int, updates: int) -> StaticGrid:
     (9, 102, 1000)
     """
     _check(horizon, updates)
-    low, high = 1.0, float(horizon)
-    for _ in range(200):  # bisection, to the last bit
-        ratio = (low + high) / 2.0
-        low, high = (ratio, high) if sum(ratio**i for i in range(1, updates + 1)) < horizon else (low, ratio)
-    return _rounded([sum(low**i for i in range(1, m + 1)) for m in range(1, updates)], horizon)
+    powers = range(1, updates + 1)
+    low, high = 1.0, horizon ** (1.0 / updates) * (1.0 + TOLERANCE)  # the last batch alone is no longer than T
+    while low < (ratio := (low + high) / 2.0) < high:  # bisection, to the last bit
+        low, high = (ratio, high) if sum(ratio**i for i in powers) < horizon else (low, ratio)
+    return _rounded([*accumulate(low**i for i in powers)][:-1], horizon)
 
 
 def warm_start(grid: StaticGrid, dim: int) -> StaticGrid:
@@ -249,4 +252,4 @@ def _rounded(ends: list[float], horizon: int) -> StaticGrid:
 
 def _check(horizon: int, updates: int) -> None:
     whole("horizon", horizon, low=2)
-    whole("updates", updates, high=horizon)
+    whole("updates", updates, high=min(horizon, MOST_UPDATES))

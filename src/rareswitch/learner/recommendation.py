@@ -1,27 +1,87 @@
-"""Which learner fits a problem, and why."""
+"""Which learner fits a problem, how many policies it needs, and what is proved."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from rareswitch.learner.grids import loglog_batches
-from rareswitch.validation import count_of, whole
+from rareswitch.errors import ParameterError
+from rareswitch.learner.bounds import CONTEXTS, TABLE, Adaptivity, Contexts, Guarantee, Switching, minimax, proved_for
+from rareswitch.validation import count_of
+
+#: Policies of the flagship where no number is asked for.
+USUAL = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """A learner with so many policies, and the order of the regret that is proved for it; None where it is not."""
+
+    learner: str
+    policies: int
+    regret: str
+    order: float | None
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Need:
+    """How many policies a rate takes, and what fewer cost: the proved regret as a multiple of the best of its kind."""
+
+    policies: int
+    rate: str
+    times: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recommendation:
     """A learner by name, the number of policies it deploys, and the reason."""
 
+    problem: "Problem"
     learner: str
     updates: int
     reason: str
-    #: The batched algorithm of the paper with the best regret bound, for those who need one.
+    #: The learner with the best regret bound for such contexts, for those who need one.
     proven: str
     proven_updates: int
     proven_reason: str
+    #: All learners for which something is proved for such contexts.
+    options: tuple[Option, ...]
+    #: From few policies to many, for the proven learner.
+    needs: tuple[Need, ...]
+    #: The bounds of Table 1 for such contexts.
+    adaptivity: tuple[Adaptivity, ...]
+    #: The least regret that can be promised with any number of policies, in words and its order.
+    minimax: tuple[str, float]
+
+    def summary(self) -> dict[str, Any]:
+        """What ``--json`` prints."""
+        facts = {"learner": self.learner, "updates": self.updates, "reason": self.reason, "proven": self.proven}
+        facts |= {
+            "proven_updates": self.proven_updates,
+            "proven_reason": self.proven_reason,
+            "minimax": self.minimax[1],
+        }
+        facts |= {"options": [asdict(one) for one in self.options], "needs": [asdict(one) for one in self.needs]}
+        return facts | {"adaptivity": [self._bound(one) for one in self.adaptivity]}
+
+    def _bound(self, one: Adaptivity) -> dict[str, Any]:
+        names = ("contexts", "model", "upper", "text", "source", "learner", "condition")
+        order = one.order(self.problem.dim, self.problem.horizon)
+        return {name: getattr(one, name) for name in names} | {"order": order}
 
 
-def recommend(*, dim: int, arms: int, horizon: int, updates: int = 8) -> Recommendation:
+def recommend(
+    *, dim: int, arms: int, horizon: int, updates: int | None = None, contexts: Contexts = "stochastic"
+) -> Recommendation:
     """What to use for d, K and T: the learner that pays least, and the one whose bound is best.
+
+    Parameters
+    ----------
+    updates
+        The policies that can be deployed, the first included; without it, each learner gets what its bound asks for.
+    contexts
+        ``fixed`` (one set for ever), ``stochastic`` (sets drawn independently from one distribution) or ``adversarial``
+        (anything, a drift or a season included).
 
     Examples
     --------
@@ -32,32 +92,116 @@ def recommend(*, dim: int, arms: int, horizon: int, updates: int = 8) -> Recomme
     T = 100000 is at least exp(d) = 148: BatchLinUCB-KW is already optimal up to logarithms and has no design to learn.
     >>> recommend(dim=20, arms=50, horizon=100_000).proven
     'batch-linucb-dg-certified'
+    >>> [need.policies for need in recommend(dim=5, arms=20, horizon=100_000, contexts="adversarial").needs]
+    [36, 72, 144, 288]
     """
     dim, arms, horizon = count_of("dim", dim), count_of("arms", arms), count_of("horizon", horizon, low=2)
-    updates = min(whole("updates", updates), horizon)
-    growth = {
-        "batch-linucb": math.sqrt(dim * arms),
-        "batch-linucb-kw": float(dim),
-        "batch-linucb-dg-certified": math.sqrt(dim * max(1.0, math.log2(dim))),
-    }
-    if math.log(horizon) >= dim:
-        proven = "batch-linucb-kw"
-        why = (
-            f"T = {horizon} is at least exp(d) = {math.exp(dim):.0f}: BatchLinUCB-KW is already optimal up to "
-            "logarithms and has no design to learn."
-        )
-    else:
-        proven = min(growth, key=lambda name: growth[name])
-        why = (
-            f"T = {horizon} is below exp(d). Up to constants and logarithms of T the regret bounds are √T times "
-            f"√(dK) = {growth['batch-linucb']:.1f} for uniform play, d = {dim} for the G-optimal design of each set "
-            f"and √(d log d) = {growth['batch-linucb-dg-certified']:.1f} for a learned design."
-        )
+    if contexts not in CONTEXTS:
+        raise ParameterError(f"contexts must be {', '.join(CONTEXTS[:-1])} or {CONTEXTS[-1]}; got {contexts!r:.60}.")
+    if updates is not None:
+        updates = min(count_of("updates", updates), horizon)
+    problem = Problem(dim=dim, arms=arms, horizon=horizon, updates=updates, contexts=contexts)
+    best = problem.best()
+    learner, count, reason = problem.practical()
+    cell = "adversarial" if contexts == "adversarial" else "stochastic"
     return Recommendation(
-        learner="foresight",
-        updates=updates,
-        reason="it plans its exploration, has nothing to tune, and leads those with so few policies in the contest.",
-        proven=proven,
-        proven_updates=loglog_batches(horizon) + (proven == "batch-linucb-dg-certified"),
-        proven_reason=why,
+        problem=problem,
+        learner=learner,
+        updates=count,
+        reason=reason,
+        proven=best.learner,
+        proven_updates=problem.policies(best),
+        proven_reason=problem.why(best),
+        options=tuple(problem.option(one) for one in proved_for(contexts)),
+        needs=problem.needs(best),
+        adaptivity=tuple(bound for bound in TABLE if bound.contexts == cell),
+        minimax=minimax(dim, arms, horizon),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """What a recommendation is asked for."""
+
+    dim: int
+    arms: int
+    horizon: int
+    updates: int | None
+    contexts: Contexts
+
+    def policies(self, one: Guarantee) -> int:
+        """What the learner gets: those its bound asks for, or those that can be deployed if they are fewer."""
+        wanted = one.policies(self.dim, self.horizon)
+        return wanted if self.updates is None else min(self.updates, wanted)
+
+    def order(self, one: Guarantee) -> float:
+        """Of its bound."""
+        return one.regret(self.dim, self.arms, self.horizon, self.policies(one))[1]
+
+    def proved(self, one: Guarantee) -> bool:
+        """Whether its conditions hold, and its bound is below T."""
+        return one.holds(self.dim, self.horizon) and self.order(one) < self.horizon
+
+    def option(self, one: Guarantee) -> Option:
+        """The learner with its bound here."""
+        policies = self.policies(one)
+        text, order = one.regret(self.dim, self.arms, self.horizon, policies)
+        if not one.holds(self.dim, self.horizon):
+            text = f"if {one.condition}"
+        elif order >= self.horizon:
+            text = "a bound beyond T"
+        known = order if self.proved(one) else None
+        return Option(learner=one.learner, policies=policies, regret=text, order=known, source=one.source)
+
+    def best(self) -> Guarantee:
+        """The learner of the least bound, of those whose conditions hold."""
+        return min((one for one in proved_for(self.contexts) if one.holds(self.dim, self.horizon)), key=self.order)
+
+    def why(self, best: Guarantee) -> str:
+        """What speaks for it."""
+        scales = f"√(dK) = {math.sqrt(self.dim * self.arms):.1f} for uniform play"
+        if isinstance(best, Switching):
+            return (
+                f"it changes when a determinant of the chosen features has grown by C: at most "
+                f"{best.policies(self.dim, self.horizon)} policies for C = 2, whatever the contexts are."
+            )
+        if self.contexts == "fixed":
+            return "the G-optimal design of the one set is the best way to explore it, and its bound has the factor √d."
+        if math.log(self.horizon) >= self.dim and best.learner == "batch-linucb-kw":
+            return (
+                f"T = {self.horizon} is at least exp(d) = {math.exp(self.dim):.0f}: BatchLinUCB-KW is already optimal "
+                "up to logarithms and has no design to learn."
+            )
+        place = "below" if math.log(self.horizon) < self.dim else "at least"
+        learned = math.sqrt(self.dim * max(1.0, math.log2(self.dim)))
+        return (
+            f"T = {self.horizon} is {place} exp(d). Up to constants and logarithms of T the regret bounds are √T times "
+            f"{scales}, d = {self.dim} for the G-optimal design of each set and √(d log d) = {learned:.1f} for a "
+            "learned design, whose bound is for T below exp(d)."
+        )
+
+    def needs(self, best: Guarantee) -> tuple[Need, ...]:
+        """What fewer policies cost by the bound of the learner."""
+        sizes = self.dim, self.arms, self.horizon
+        if isinstance(best, Switching):
+            growths = (256.0, 16.0, 4.0, 2.0)
+            found = [(best.policies(self.dim, self.horizon, c), *best.regret_at(*sizes, c)) for c in growths]
+        else:
+            most = best.policies(self.dim, self.horizon)
+            found = [(count, *best.regret(*sizes, count)) for count in range(1, most + 1)]
+        return tuple(Need(policies=count, rate=rate, times=order / found[-1][2]) for count, rate, order in found)
+
+    def practical(self) -> tuple[str, int, str]:
+        """What pays least at the horizons people have."""
+        if self.contexts != "adversarial":
+            why = (
+                "it plans its exploration, has nothing to tune, and leads those with so few policies in the contest, "
+                "where learners with better bounds pay tens of times as much."
+            )
+            return "foresight", min(self.horizon, self.updates or USUAL), why
+        (oful,) = (one for one in proved_for(self.contexts) if one.learner == "oful")
+        why = (
+            "it changes when the data have grown, not by a plan, so that no order of the contexts can hide what "
+            "matters. foresight has planned batches and is for contexts that keep their distribution."
+        )
+        return "oful", self.policies(oful), why

@@ -8,12 +8,15 @@ from rareswitch.policy.files import from_bytes as policy_from_bytes
 from rareswitch.policy.files import load_policy, save_policy
 from rareswitch.policy.files import to_bytes as policy_to_bytes
 from rareswitch.policy.inverse_gap import InverseGap
+from rareswitch.policy.key_files import key_from_text, load_key, new_key, save_key
 from rareswitch.policy.layered import Layered
 from rareswitch.policy.optimism import Optimistic
 from rareswitch.policy.policy import Decisions, Policy
 from rareswitch.policy.posterior import PosteriorDraws
-from rareswitch.policy.signing import Ed25519Key, HmacKey, Key
+from rareswitch.policy.signing import Ed25519Key, HmacKey, Key, check_signature, check_signs, sign
+from rareswitch.policy.signing import verify as verify_signature
 
 __all__ = ["Blend", "Decisions", "Ed25519Key", "Elimination", "HmacKey", "InverseGap", "Key", "Layered", "Optimistic"]
-__all__ += ["Policy", "PosteriorDraws", "load_policy", "policy_from_bytes", "policy_from_plain", "policy_to_bytes"]
-__all__ += ["policy_to_plain", "save_policy", "widest_intervals"]
+__all__ += ["Policy", "PosteriorDraws", "check_signature", "check_signs", "key_from_text", "load_key", "load_policy"]
+__all__ += ["new_key", "policy_from_bytes", "policy_from_plain", "policy_to_bytes", "policy_to_plain", "save_key"]
+__all__ += ["save_policy", "sign", "verify_signature", "widest_intervals"]

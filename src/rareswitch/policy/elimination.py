@@ -9,7 +9,7 @@ from rareswitch.contexts import ContextSets
 from rareswitch.errors import ShapeError
 from rareswitch.linalg import inverse_root
 from rareswitch.policy.kernels import widest
-from rareswitch.validation import FloatArray, finite_array, frozen, number, vector
+from rareswitch.validation import FloatArray, finite_array, number, parameters, vector
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -25,14 +25,14 @@ class Elimination:
     root: FloatArray
 
     def __post_init__(self) -> None:
-        estimate = vector("estimate", self.estimate)
-        root = finite_array("root", self.root)
+        estimate = vector("estimate", parameters("estimate", self.estimate))
+        root = parameters("root", self.root)
         if root.shape != (len(estimate), len(estimate)) or np.triu(root, 1).any():
             raise ShapeError(
                 f"root must be lower triangular {(len(estimate), len(estimate))} beside an estimate of "
                 f"{len(estimate)}; got {root.shape}."
             )
-        vars(self).update(estimate=estimate, root=frozen(root))
+        vars(self).update(estimate=estimate, root=root)
 
     @classmethod
     def of(cls, estimate: Any, precision: FloatArray, multiplier: float) -> Self:

@@ -56,9 +56,9 @@ def decode(data: Any, tensors: dict[str, FloatArray]) -> "Policy":
         sampler = _decode(data["sampler"], unused)
         policy = Policy(dim=data["dim"], sampler=sampler, eliminations=parts, edition=data.get("edition", 0))
     except (KeyError, TypeError, AttributeError, InputError) as error:
-        raise FileFormatError(f"the description of the policy is damaged ({error}).") from error
+        raise FileFormatError(f"the description of the policy is damaged ({error!s:.200}).") from error
     if unused:
-        raise FileFormatError(f"the arrays {sorted(unused)} belong to nothing.")
+        raise FileFormatError(f"the arrays {sorted(unused)!s:.200} belong to nothing.")
     return policy
 
 

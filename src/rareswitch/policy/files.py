@@ -11,7 +11,7 @@ from rareswitch.errors import FileFormatError
 from rareswitch.files import decoding, pack, read_whole, unpack, write_whole
 from rareswitch.policy.encoding import decode, encode
 from rareswitch.policy.policy import Policy
-from rareswitch.policy.signing import Key, sign, verify
+from rareswitch.policy.signing import Key, check_signature, sign, verify
 
 SCHEMA = 1
 
@@ -48,12 +48,16 @@ def from_bytes(data: bytes, *, key: Key | None = None) -> Policy:
     with decoding("a policy file"):
         meta, tensors = unpack(data)
         if type(meta) is not dict or type(meta.get("schema")) is not int or meta["schema"] != SCHEMA:
-            found = meta.get("schema") if isinstance(meta, dict) else None
-            raise FileFormatError(f"policy files have schema {SCHEMA}; this one has {found!r}. Use a matching version.")
-        policy = decode(meta.get("policy"), tensors)
-        if meta.get("id") != policy.id:
-            raise FileFormatError(f"the content does not match its id {meta.get('id')!r}: the file was changed.")
+            found = f"{meta.get('schema') if isinstance(meta, dict) else None!r:.60}"
+            raise FileFormatError(f"policy files have schema {SCHEMA}; this one has {found}. Use a matching version.")
+        if not {"id", "policy"} <= {*meta} <= {"schema", "id", "policy", "signature"}:
+            raise FileFormatError(f"not a policy file: it holds {', '.join(sorted(meta)):.200}.")
         signature = meta.get("signature")
+        if signature is not None:
+            check_signature(signature)
+        policy = decode(meta["policy"], tensors)
+        if meta["id"] != policy.id:
+            raise FileFormatError(f"the content does not match its id {meta['id']!r:.80}: the file was changed.")
         if _content(policy, signature) != data:
             raise FileFormatError("the file is not in canonical form: it was changed or written by something else.")
     if key is not None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from rareswitch.policy.kernels import inverse_gaps
 from rareswitch.policy.sampler import FittedSampler
-from rareswitch.validation import FloatArray, Sets, number, vector
+from rareswitch.validation import LARGEST_PARAMETER, FloatArray, Sets, number, parameters, vector
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -22,7 +22,8 @@ class InverseGap(FittedSampler):
     gamma: float
 
     def __post_init__(self) -> None:
-        vars(self).update(estimate=vector("estimate", self.estimate), gamma=number("gamma", self.gamma, low=0.0))
+        estimate = vector("estimate", parameters("estimate", self.estimate))
+        vars(self).update(estimate=estimate, gamma=number("gamma", self.gamma, low=0.0, high=LARGEST_PARAMETER))
 
     def fill(self, sets: Sets, probabilities: FloatArray) -> None:
         inverse_gaps(sets.contexts, sets.alive, self.estimate, self.gamma, probabilities)

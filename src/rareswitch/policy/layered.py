@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rareswitch.errors import ShapeError
+from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.policy.kernels import layered_arms
 from rareswitch.policy.sampler import FittedSampler
-from rareswitch.validation import FloatArray, IntArray, Sets, finite_array, frozen, number, read_only, sets_of, vector
+from rareswitch.validation import FloatArray, IntArray, Sets, number, parameters, read_only, sets_of, vector
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -41,8 +41,10 @@ class Layered(FittedSampler):
     fitted: ClassVar[str] = "estimates"
 
     def __post_init__(self) -> None:
-        thresholds = vector("thresholds", self.thresholds)
-        estimates = finite_array("estimates", self.estimates)
+        thresholds = vector("thresholds", parameters("thresholds", self.thresholds))
+        if (thresholds < 0.0).any():
+            raise ParameterError(f"thresholds must be at least 0, or a layer keeps no arm; got {thresholds.min()}.")
+        estimates = parameters("estimates", self.estimates)
         if estimates.ndim != 2 or len(estimates) != len(thresholds) or not estimates.size:
             raise ShapeError(f"estimates must be ({len(thresholds)}, d), one a threshold; got {estimates.shape}.")
         shape = (*estimates.shape, estimates.shape[1])
@@ -50,14 +52,12 @@ class Layered(FittedSampler):
             given = getattr(self, name)
             if given is None:
                 continue
-            matrices = finite_array(name, given)
+            matrices = parameters(name, given)
             if matrices.shape != shape or np.triu(matrices, 1).any():
                 raise ShapeError(f"{name} must be lower triangular {shape}; got {matrices.shape}.")
-            vars(self)[name] = frozen(matrices)
+            vars(self)[name] = matrices
         exploit = number("exploit", self.exploit, low=0.0)
-        vars(self).update(
-            estimates=frozen(estimates), thresholds=thresholds, optimistic=bool(self.optimistic), exploit=exploit
-        )
+        vars(self).update(estimates=estimates, thresholds=thresholds, optimistic=bool(self.optimistic), exploit=exploit)
 
     def layers(self, contexts: Any, alive: Any = None) -> IntArray:
         """(n,) the layer that decides, which is the one that learns; -1 where none does. A number for one set."""

@@ -9,6 +9,7 @@ import numpy as np
 from rareswitch.design import Sampler
 from rareswitch.errors import EmptySetError, ParameterError, ShapeError
 from rareswitch.ids import KeyArray, id_keys, one_key
+from rareswitch.policy.blend import Blend
 from rareswitch.policy.elimination import Elimination
 from rareswitch.policy.encoding import content_id
 from rareswitch.policy.kernels import draw_arms, eliminate
@@ -62,18 +63,25 @@ class Policy:
     edition: int = 0
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim)
-        whole("edition", self.edition, low=0)
-        vars(self).update(eliminations=tuple(self.eliminations))
+        dim, edition = whole("dim", self.dim), whole("edition", self.edition, low=0)
+        vars(self).update(dim=dim, edition=edition, eliminations=tuple(self.eliminations))
         if not callable(getattr(self.sampler, "probabilities", None)):
             raise ParameterError(f"a policy needs a sampler with a method probabilities; got {self.sampler!r}.")
-        for part in ("matrix", "matrices", "estimate", "estimates", "draws"):
-            held = getattr(self.sampler, part, None)
-            if held is not None and len(held) and held.shape[-1] != self.dim:
-                raise ShapeError(f"a sampler of {held.shape[-1]} dimensions in a policy of {self.dim}.")
+        samplers: list[Any] = [self.sampler]
+        while samplers:
+            sampler = samplers.pop()
+            if isinstance(sampler, Blend):
+                samplers += [sampler.main, sampler.explorer]
+            for part in ("matrix", "matrices", "estimate", "estimates", "draws"):
+                held = getattr(sampler, part, None)
+                none = part == "matrices" and held is not None and not len(held)
+                if held is not None and not none and held.shape[-1] != dim:
+                    raise ShapeError(f"a sampler of {held.shape[-1]} dimensions in a policy of {dim}.")
         for elimination in self.eliminations:
-            if elimination.dim != self.dim:
-                raise ShapeError(f"an elimination of {elimination.dim} dimensions in a policy of {self.dim}.")
+            if not isinstance(elimination, Elimination):
+                raise ParameterError(f"eliminations must be of the type Elimination; got {elimination!r:.60}.")
+            if elimination.dim != dim:
+                raise ShapeError(f"an elimination of {elimination.dim} dimensions in a policy of {dim}.")
 
     @cached_property
     def id(self) -> str:

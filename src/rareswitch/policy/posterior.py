@@ -6,7 +6,7 @@ from typing import ClassVar
 from rareswitch.errors import ShapeError
 from rareswitch.policy.kernels import best_of_draws
 from rareswitch.policy.sampler import FittedSampler
-from rareswitch.validation import FloatArray, Sets, finite_array, frozen
+from rareswitch.validation import FloatArray, Sets, parameters
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -26,10 +26,10 @@ class PosteriorDraws(FittedSampler):
     fitted: ClassVar[str] = "draws"
 
     def __post_init__(self) -> None:
-        draws = finite_array("draws", self.draws)
+        draws = parameters("draws", self.draws)
         if draws.ndim != 2 or not draws.size:
             raise ShapeError(f"draws must be (m, d), at least one parameter; got {draws.shape}.")
-        vars(self).update(draws=frozen(draws))
+        vars(self).update(draws=draws)
 
     def fill(self, sets: Sets, probabilities: FloatArray) -> None:
         best_of_draws(sets.contexts, sets.alive, self.draws, probabilities)

@@ -1,9 +1,13 @@
-"""Signatures over a policy's schema and id: a shared secret (HMAC-SHA256) or a key pair (Ed25519)."""
+"""Signatures: with a shared secret (HMAC-SHA256) or a key pair (Ed25519).
+
+What is signed is a text that begins with its kind, ``1/`` for a policy and ``deployment/`` for the description of a
+deployment, so that no signature passes for one of another kind.
+"""
 
 import hashlib
 import hmac
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rareswitch.errors import FileFormatError, MissingExtraError, ParameterError
@@ -13,7 +17,7 @@ from rareswitch.errors import FileFormatError, MissingExtraError, ParameterError
 class HmacKey:
     """A secret of at least 16 bytes that signer and verifier share."""
 
-    secret: bytes
+    secret: bytes = field(repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.secret, bytes) or len(self.secret) < 16:
@@ -25,7 +29,7 @@ class Ed25519Key:
     """A key pair, or its public half alone; needs the extra ``rareswitch[sign]``."""
 
     #: 32 bytes; needed to sign.
-    private: bytes | None = None
+    private: bytes | None = field(default=None, repr=False)
     #: 32 bytes; enough to verify.
     public: bytes | None = None
 
@@ -38,36 +42,53 @@ class Ed25519Key:
 
 
 Key = HmacKey | Ed25519Key
+#: Hexadecimal digits of the signatures of each scheme.
+DIGITS = {"hmac-sha256": 64, "ed25519": 128}
 
 
 def sign(key: Key, content: str) -> dict[str, str]:
     """The signature to store beside the content that it is of."""
+    check_signs(key)
     if isinstance(key, HmacKey):
         return {"scheme": "hmac-sha256", "value": _hmac(key, content)}
-    if key.private is None:
-        raise ParameterError("signing needs the private half of the Ed25519 key.")
     private = _ed25519().Ed25519PrivateKey.from_private_bytes(key.private)
     return {"scheme": "ed25519", "value": private.sign(content.encode()).hex()}
+
+
+def check_signature(signature: Any) -> None:
+    """Refuse what no key ever made; a signature has one form alone."""
+    if not isinstance(signature, dict) or set(signature) != {"scheme", "value"}:
+        raise FileFormatError("the signature is damaged: it must have a scheme and a value.")
+    scheme, value = signature["scheme"], signature["value"]
+    texts = isinstance(scheme, str) and isinstance(value, str)
+    if not texts or len(value) != DIGITS.get(scheme) or not {*value} <= {*"0123456789abcdef"}:
+        rules = " or ".join(f"{name!r} with {count} digits" for name, count in DIGITS.items())
+        raise FileFormatError(f"the signature is damaged: it must be {rules}, 0 to 9 and a to f.")
 
 
 def verify(key: Key, content: str, signature: Any) -> None:
     """Raise unless the signature is this key's for this content."""
     if signature is None:
         raise FileFormatError("the policy is not signed, and a key was given to verify it with.")
-    if not isinstance(signature, dict) or set(signature) != {"scheme", "value"}:
-        raise FileFormatError("the signature is damaged: it must have a scheme and a value.")
+    check_signature(signature)
     scheme = "hmac-sha256" if isinstance(key, HmacKey) else "ed25519"
     if signature.get("scheme") != scheme:
-        raise FileFormatError(
-            f"the policy is signed with {signature.get('scheme')!r}; the key given is for {scheme!r}."
-        )
-    value = str(signature.get("value"))
+        raise FileFormatError(f"it is signed with {signature.get('scheme')!r}; the key given is for {scheme!r}.")
+    value = signature["value"]
     if isinstance(key, HmacKey):
-        matches = hmac.compare_digest(_hmac(key, content).encode(), value.encode())
+        matches = hmac.compare_digest(_hmac(key, content), value)
     else:
         matches = _ed25519_matches(key, content, value)
     if not matches:
         raise FileFormatError("the signature does not match: the key is another one, or the file was changed.")
+
+
+def check_signs(key: Key) -> None:
+    """Refuse a key that can only verify."""
+    if isinstance(key, Ed25519Key) and key.private is None:
+        raise ParameterError(
+            "signing needs the private half of the Ed25519 key; with the public half given one can verify only."
+        )
 
 
 def _ed25519_matches(key: Ed25519Key, content: str, value: str) -> bool:
@@ -78,7 +99,7 @@ def _ed25519_matches(key: Ed25519Key, content: str, value: str) -> bool:
         public = module.Ed25519PublicKey.from_public_bytes(key.public)
     else:
         public = module.Ed25519PrivateKey.from_private_bytes(key.private).public_key()
-    with suppress(InvalidSignature, ValueError):
+    with suppress(InvalidSignature):
         public.verify(bytes.fromhex(value), content.encode())
         return True
     return False

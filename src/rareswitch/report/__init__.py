@@ -7,6 +7,8 @@ from rareswitch.report.design_plot import draw_design, draw_exploration
 from rareswitch.report.design_table import design_data, design_text
 from rareswitch.report.exploration import Exploration, exploration_table, explore
 from rareswitch.report.figures import check_target, figure, save
+from rareswitch.report.recommendation_text import recommendation_text
+from rareswitch.report.resampling import Ratio, regret_ratio
 from rareswitch.report.run_plot import draw_runs
 from rareswitch.report.run_table import run_table
 from rareswitch.report.tables import table
@@ -14,7 +16,24 @@ from rareswitch.report.tradeoff import draw_tradeoff, tradeoff_table
 from rareswitch.report.update_table import update_table
 from rareswitch.report.verdict import Verdict, judge
 
-__all__ = ["Exploration", "Verdict", "check_target", "collaborative_table", "concurrent_table", "contest_markdown"]
+__all__ = [
+    "Exploration",
+    "Ratio",
+    "Verdict",
+    "check_target",
+    "collaborative_table",
+    "concurrent_table",
+    "contest_markdown",
+]
 __all__ += ["contest_text", "design_data", "design_text", "draw_design", "draw_exploration", "draw_runs"]
 __all__ += ["draw_standings", "draw_tradeoff", "draw_world", "exploration_table", "explore", "figure", "judge"]
-__all__ += ["meetings_table", "run_table", "save", "table", "tradeoff_table", "update_table"]
+__all__ += [
+    "meetings_table",
+    "recommendation_text",
+    "regret_ratio",
+    "run_table",
+    "save",
+    "table",
+    "tradeoff_table",
+    "update_table",
+]

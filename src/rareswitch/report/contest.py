@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from rareswitch.report.resampling import HEADER, LEVEL, OFFSET, resolution, short
 from rareswitch.report.tables import table
-from rareswitch.report.verdict import OFFSET, Standing, Verdict
+from rareswitch.report.verdict import Standing, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,16 +53,21 @@ def _summaries(verdict: Verdict) -> Iterator[Section]:
     text = "There is no yardstick: no fully adaptive entry was run."
     if verdict.yardstick is not None:
         ratio = f"(regret + {OFFSET:g})/(that of {verdict.yardstick} + {OFFSET:g})"
-        text = f"Ratios are {ratio}, the best single fully adaptive entry."
+        text = (
+            f"Ratios are {ratio}, the best single fully adaptive entry.\nIntervals of {100 * LEVEL:g} % are over the "
+            "seeds, by resampling; not resolved are worlds whose interval is wider than a factor 1.5.\nWorst 5 %: the "
+            "mean regret of an entry's worst twentieth of the seeds, against the yardstick's mean."
+        )
     if verdict.unfinished:
-        text += f" Not judged, as unfinished: {', '.join(verdict.unfinished)}."
-    header = ["entry", "kind", "updates", "geometric mean", "worst world", "ratio", "worst seed in", "ratio"]
+        text += f"\nNot judged, as unfinished: {', '.join(verdict.unfinished)}."
+    header = ["entry", "kind", "updates", "geometric mean", HEADER[1], "not resolved", "worst world", "ratio"]
     rows = [_standing_row(s) for s in verdict.standings]
-    yield Section(title=f"Standings at {size}", text=text, header=header, rows=rows)
+    yield Section(title=f"Standings at {size}", text=text, header=[*header, "worst 5 % in", "ratio"], rows=rows)
     if verdict.yardstick is not None:
-        rows = [[s.entry, *(_ratio(s.ratios.get(w)) for w in verdict.worlds)] for s in verdict.standings]
+        rows = [[s.entry, *(_marked(s, w) for w in verdict.worlds)] for s in verdict.standings]
         title = f"Ratios by world at T = {verdict.horizon:,}"
-        yield Section(title=title, header=["entry", *verdict.worlds], rows=rows, left=1)
+        text = resolution(r for s in _others(verdict) for r in s.ratios.values())
+        yield Section(title=title, text=text, header=["entry", *verdict.worlds], rows=rows, left=1)
     header = ["world", "best adaptive", "best rare", "yardstick", "adaptive", "ratio", "rare", "ratio"]
     rows = [_best_row(verdict, world) for world in verdict.worlds]
     text = "Chosen afterwards, world by world: regret, and its ratio to the yardstick's."
@@ -70,38 +76,50 @@ def _summaries(verdict: Verdict) -> Iterator[Section]:
 
 
 def _worlds(verdict: Verdict) -> Iterator[Section]:
-    header = ["entry", "kind", "updates", "regret", "± s.e.", "worst seed", "ratio", "seconds"]
+    header = ["entry", "kind", "updates", "regret", "± s.e.", "worst 5 %", *HEADER, "seconds"]
     for world in verdict.worlds:
         rows = [_world_row(s, world, s.entry == verdict.yardstick) for s in verdict.ranked(world)]
-        yield Section(title=f"{world}, T = {verdict.horizon:,}", header=header, rows=rows, world=world)
+        text = resolution(s.ratios[world] for s in _others(verdict) if world in s.ratios)
+        yield Section(title=f"{world}, T = {verdict.horizon:,}", text=text, header=header, rows=rows, world=world)
+
+
+def _others(verdict: Verdict) -> list[Standing]:
+    """All but the yardstick."""
+    return [s for s in verdict.standings if s.entry != verdict.yardstick]
 
 
 def _world_row(standing: Standing, world: str, is_yardstick: bool) -> list[str]:
     cell = standing.cells[world]
     updates = f"{cell.updates:,.4g}" if cell.updates < 1e4 else f"{cell.updates:,.0f}"
     name = f"{standing.entry} (yardstick)" if is_yardstick else standing.entry
-    numbers = [f"{cell.regret:,.1f}", cell.error_text, f"{cell.worst:,.1f}", _ratio(standing.ratios.get(world))]
-    return [name, standing.kind, updates, *numbers, f"{cell.seconds:.2f}"]
+    numbers = [f"{cell.regret:,.1f}", cell.error_text, f"{cell.tail:,.1f}"]
+    compared = standing.ratios[world].cells if world in standing.ratios else [""] * len(HEADER)
+    return [name, standing.kind, updates, *numbers, *compared, f"{cell.seconds:.2f}"]
 
 
 def _best_row(verdict: Verdict, world: str) -> list[str]:
     best = [verdict.best(world, kind) for kind in ("adaptive", "rare")]
     unit = next((s for s in verdict.standings if s.entry == verdict.yardstick), None)
     regrets = ["" if s is None else f"{s.cells[world].regret:,.1f}" for s in (unit, *best)]
-    ratios = ["" if s is None else _ratio(s.ratios.get(world)) for s in best]
+    ratios = ["" if s is None else _marked(s, world) for s in best]
     return [world, *("" if s is None else s.entry for s in best), *regrets[:2], ratios[0], regrets[2], ratios[1]]
 
 
 def _standing_row(standing: Standing) -> list[str]:
     low, high = (f"{count:,.0f}" for count in standing.updates)
-    (world, ratio), (seed_world, seed_ratio) = standing.worst_world, standing.worst_seed
-    worst = world, _ratio(ratio), seed_world, _ratio(seed_ratio)
     updates = low if low == high else f"{low} to {high}"
-    return [standing.entry, standing.kind, updates, _ratio(standing.geometric_mean), *worst]
+    mean = ["", ""] if standing.mean is None else [standing.mean.cells[0], standing.mean.interval]
+    mean.append(f"{len(standing.unresolved)} of {len(standing.ratios)}" if standing.ratios else "")
+    (world, ratio), (tail_world, tail_ratio) = standing.worst_world, standing.worst_tail
+    return [standing.entry, standing.kind, updates, *mean, world, _plain(ratio), tail_world, _plain(tail_ratio)]
 
 
-def _ratio(value: float | None) -> str:
-    return "" if value is None or math.isnan(value) else f"{value:.2f}" if value < 100.0 else f"{value:,.0f}"
+def _marked(standing: Standing, world: str) -> str:
+    return standing.ratios[world].marked if world in standing.ratios else ""
+
+
+def _plain(value: float) -> str:
+    return "" if math.isnan(value) else short(value)
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rareswitch.report.figures import BLUE, DARK_GREY, GREY, ORANGE, beside, figure, headline
-from rareswitch.report.verdict import OFFSET, Standing, Verdict
+from rareswitch.report.figures import BLUE, DARK_GREY, GREY, ORANGE, beside, figure, headline, plain_ticks
+from rareswitch.report.resampling import OFFSET, Ratio
+from rareswitch.report.verdict import Standing, Verdict
 
 COLORS = {"adaptive": BLUE, "rare": ORANGE, "other": GREY}
 TEXTS = {"adaptive": "a new policy every step", "rare": "at most 8 policies", "other": "others"}
@@ -21,15 +22,19 @@ def draw_world(verdicts: Sequence[Verdict], world: str) -> Any:
         ranked = verdict.ranked(world)
         for row, s in enumerate(ranked):
             cell, color = s.cells[world], COLORS[s.kind]
-            mean, worst = cell.regret + OFFSET, cell.worst + OFFSET
-            panel.plot([mean, worst], [row, row], color=color, linewidth=1, alpha=0.4)
-            panel.plot([worst], [row], "|", color=color, markersize=7, alpha=0.7)
-            panel.errorbar([mean], [row], xerr=min(cell.bar, 0.9 * mean), fmt="o", color=color, **DOT)
+            mean, tail = cell.regret + OFFSET, cell.tail + OFFSET
+            panel.plot([mean, tail], [row, row], color=color, linewidth=1, alpha=0.4)
+            panel.plot([tail], [row], "|", color=color, markersize=7, alpha=0.7)
+            style = DOT | {"markerfacecolor": _face(s.ratios.get(world), color)}
+            panel.errorbar([mean], [row], xerr=min(cell.bar, 0.9 * mean), fmt="o", color=color, **style)
         if verdict.yardstick is not None:
             unit = next(s for s in ranked if s.entry == verdict.yardstick).cells[world].regret + OFFSET
             panel.axvline(unit, color="black", linewidth=0.9, linestyle="--", zorder=0)
         _label(panel, ranked, verdict.yardstick)
-        panel.set_xlabel(f"regret + {OFFSET:g} (dot: mean ± s.e.; tick: worst seed; dashed: yardstick)")
+        panel.set_xlabel(
+            f"regret + {OFFSET:g} (dot: mean ± s.e., hollow where its ratio to the yardstick is not resolved;\n"
+            "tick: the worst 5 % of seeds; dashed: yardstick)"
+        )
         headline(panel, f"{world}, T = {verdict.horizon:,}, {verdict.seeds} seeds")
     return made
 
@@ -41,19 +46,31 @@ def draw_standings(verdicts: Sequence[Verdict]) -> Any:
     for panel, verdict in zip(panels, shown, strict=True):
         complete = [s for s in verdict.standings if s.complete]
         for row, s in enumerate(complete):
-            color, ratios = COLORS[s.kind], list(s.ratios.values())
-            panel.plot([min(ratios), max(ratios)], [row, row], color=color, linewidth=1, alpha=0.4)
-            panel.plot(ratios, [row] * len(ratios), "o", color=color, markersize=3, alpha=0.45, markeredgewidth=0)
-            panel.plot([s.geometric_mean], [row], "D", color=color, markersize=6.5)
+            color, ratios = COLORS[s.kind], [ratio.value for ratio in s.ratios.values()]
+            panel.plot([min(ratios), max(ratios)], [row, row], color=color, linewidth=1, alpha=0.4, zorder=1)
+            for ratio in s.ratios.values():
+                style = {"markersize": 3.5, "markerfacecolor": _face(ratio, color), "markeredgewidth": 0.7}
+                panel.plot([ratio.value], [row], "o", color=color, zorder=3, **style)
+            mean = s.mean or Ratio(seeds=verdict.seeds)
+            panel.plot([mean.low, mean.high], [row, row], color=color, linewidth=5, alpha=0.35, zorder=2)
+            panel.plot([s.geometric_mean], [row], "D", color=color, markersize=6.5, zorder=4)
             name, worst = ("", 1.0) if s.entry == verdict.yardstick else s.worst_world
-            beside(panel, name, (worst, row), (5, 0), va="center", fontsize=7, color=DARK_GREY)
+            beside(panel, name, (max(worst, s.geometric_mean), row), (5, 6), va="center", fontsize=7, color=DARK_GREY)
         panel.axvline(1.0, color="black", linewidth=0.9, linestyle="--", zorder=0)
         _label(panel, complete, verdict.yardstick)
         low, high = panel.get_xlim()
         panel.set_xlim(low, high * (high / low) ** 0.16)  # room for the names at the right
-        panel.set_xlabel("ratio to the yardstick (diamond: geometric mean; dots: worlds, the worst named)")
+        panel.set_xlabel(
+            "ratio to the yardstick (diamond: geometric mean with its 90 % interval;\n"
+            "dots: worlds, the worst named, hollow where the seeds do not resolve it to a factor 1.5)"
+        )
         headline(panel, f"all worlds, T = {verdict.horizon:,}, {verdict.seeds} seeds: ratio to {verdict.yardstick}")
     return made
+
+
+def _face(ratio: Ratio | None, color: str) -> str:
+    """The inside of a dot: empty where a ratio is not resolved."""
+    return color if ratio is None or ratio.resolved else "white"
 
 
 def _panels(verdicts: Sequence[Verdict], rows: int) -> tuple[Any, Any]:
@@ -65,7 +82,7 @@ def _panels(verdicts: Sequence[Verdict], rows: int) -> tuple[Any, Any]:
 def _label(panel: Any, ranked: Sequence[Standing], yardstick: str | None) -> None:
     """Names of the entries in the colours of their kinds, the first on top, and a legend."""
     panel.set_xscale("log")
-    _plain_ticks(panel)
+    plain_ticks(panel.xaxis)
     panel.set_yticks(range(len(ranked)), [s.entry for s in ranked], fontsize=8.5)
     for tick, s in zip(panel.get_yticklabels(), ranked, strict=True):
         tick.set_color(DARK_GREY if s.kind == "other" else COLORS[s.kind])
@@ -76,13 +93,3 @@ def _label(panel: Any, ranked: Sequence[Standing], yardstick: str | None) -> Non
     for kind in (kind for kind in COLORS if any(s.kind == kind for s in ranked)):
         panel.plot([], [], "o", color=COLORS[kind], label=TEXTS[kind])
     panel.legend(frameon=False, fontsize=8.5, loc="upper right")
-
-
-def _plain_ticks(panel: Any) -> None:
-    """Numbers as people write them, and few of them."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    low, high = panel.get_xlim()
-    panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 200.0 * low else (1.0,)))
-    panel.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}" if x < 1.0 else f"{x:,.0f}"))
-    panel.xaxis.set_minor_formatter(NullFormatter())

@@ -1,7 +1,10 @@
 """Empty figures and how they are written; needs the extra ``rareswitch[plot]``."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from rareswitch.errors import FileFormatError, MissingExtraError
 
@@ -36,7 +39,44 @@ def headline(panel: Any, text: str) -> None:
     panel.set_title(text, loc="left", fontweight="bold")
 
 
-def beside(panel: Any, text: str, point: Any, offset: tuple[int, int], **style: Any) -> None:
+def plain_ticks(axis: Any) -> None:
+    """Numbers as people write them on a logarithmic axis, and few of them."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 200.0 * low else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}" if x < 1.0 else f"{x:,.0f}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def name_points(panel: Any, points: Mapping[str, tuple[float, float]], colors: Mapping[str, str]) -> None:
+    """Each point's name at its right in its colour, moved up or down where names would cover each other.
+
+    Scales and limits of the panel must be set before.
+    """
+    from scipy.optimize import isotonic_regression
+
+    size, gap, away = 8.0, 10.0, 7.0
+    at = {name: panel.transData.transform(point) * 72.0 / panel.figure.dpi for name, point in points.items()}
+    ends = {name: x + away + 0.6 * size * len(name) for name, (x, _) in at.items()}
+    groups: list[list[str]] = []  # of names that stand above each other
+    for name in sorted(at, key=lambda name: at[name][0]):
+        if groups and at[name][0] < max(ends[other] for other in groups[-1]):
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+    for group in groups:
+        group.sort(key=lambda name: at[name][1])
+        steps = gap * np.arange(len(group))
+        heights = isotonic_regression([at[name][1] for name in group] - steps).x + steps
+        for name, height in zip(group, heights, strict=True):
+            moved = height - at[name][1]
+            line = {"arrowstyle": "-", "color": colors[name], "linewidth": 0.6} if abs(moved) > gap / 2 else None
+            style = {"fontsize": size, "color": colors[name], "arrowprops": line, "annotation_clip": False}
+            beside(panel, name, points[name], (away, moved), va="center", **style)
+
+
+def beside(panel: Any, text: str, point: Any, offset: tuple[float, float], **style: Any) -> None:
     """A text at a distance, in points, from a point."""
     panel.annotate(text, point, xytext=offset, textcoords="offset points", **style)
 

@@ -1,72 +1,128 @@
 """Pictures of runs: regret against time, regret against updates, survivors by batch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from rareswitch.report.figures import PALETTE, figure, headline
-from rareswitch.report.run_table import Group, grouped
+from rareswitch.report.figures import DARK_GREY, GREY, ORANGE, PALETTE, figure, headline, name_points, plain_ticks
+from rareswitch.report.resampling import Ratio
+from rareswitch.report.run_table import Group, grouped, ratios
 from rareswitch.sim import Run
 
 #: Policies of a run, above which they are not shown one by one.
 MANY = 40
+OTHERS = [color for color in PALETTE if color not in (ORANGE, GREY)]
 
 
 def draw_runs(runs: Sequence[Run]) -> Any:
-    """One row of three panels for each world, at its longest horizon."""
+    """A row of panels for each world and horizon; the series are named at their lines."""
     groups = grouped(runs)
-    worlds = list(dict.fromkeys(g.world for g in groups))
-    learners = list(dict.fromkeys(g.learner for g in groups))
-    colors = {name: PALETTE[k % len(PALETTE)] for k, name in enumerate(learners)}
-    made, panels = figure(3, len(worlds))
-    for row, world in enumerate(worlds):
-        longest = max(g.horizon for g in groups if g.world == world)
-        here = [g for g in groups if (g.world, g.horizon) == (world, longest)]
-        for panel, draw in zip(panels[3 * row :], (_draw_curves, _draw_trade, _draw_survivors), strict=False):
-            draw(panel, here, colors)
-        headline(panels[3 * row], f"{world}, T = {longest:,}")
+    places = list(dict.fromkeys((g.world, g.horizon) for g in groups))
+    colors = _colors(groups)
+    _, compared = ratios(groups)
+    columns = 3 if any(_eliminates(g) for g in groups) else 2
+    made, panels = figure(columns, len(places))
+    made.set_size_inches(6.6 * columns, 4.6 * len(places))
+    for row, place in enumerate(places):
+        here = [g for g in groups if (g.world, g.horizon) == place]
+        curves, trade, *survivors = panels[columns * row : columns * (row + 1)]
+        _draw_curves(curves, here, colors)
+        _draw_trade(trade, here, colors, compared)
+        for panel in survivors:
+            _draw_survivors(panel, [g for g in here if _eliminates(g)], colors)
     return made
 
 
-def _draw_curves(panel: Any, groups: list[Group], colors: dict[str, str]) -> None:
-    for k, g in enumerate(groups):
-        regrets = np.array([run.regrets for run in g.runs])
-        mean = regrets.mean(axis=0)
-        times = g.runs[0].times
-        style = "-" if k < len(PALETTE) else "--"  # colours repeat after so many
-        panel.plot(times, mean, style, color=colors[g.learner], label=g.learner, linewidth=1.6)
+def _colors(groups: Sequence[Group]) -> dict[str, str]:
+    """Foresight is orange in every picture, a learner with a new policy at every step grey."""
+    others = iter(OTHERS * len(groups))
+    found: dict[str, str] = {}
+    for g in groups:
+        if g.learner not in found:
+            usual = DARK_GREY if g.updates > g.horizon / 2 and g.updates > MANY else None
+            found[g.learner] = ORANGE if g.learner == "foresight" else usual or next(others)
+    return found
+
+
+def _draw_curves(panel: Any, groups: list[Group], colors: Mapping[str, str]) -> None:
+    means = {g.learner: np.mean([run.regrets for run in g.runs], axis=0) for g in groups}
+    times = groups[0].runs[0].times
+    shown = times >= times[-1] / 1000
+    top = max(max(mean[-1] for mean in means.values()), 0.1)
+    least = min(mean[shown & (mean > 0.0)].min(initial=top) for mean in means.values())
+    bottom = max(0.7 * least, 1e-5 * top)
+    panel.set(xscale="log", yscale="log", xlim=(times[shown][0], times[-1]))
+    for g in groups:
+        mean, color = means[g.learner], colors[g.learner]
+        panel.plot(times, mean, color=color, label=g.learner, linewidth=1.6)
         if len(g.runs) > 1:
-            error = regrets.std(axis=0, ddof=1) / np.sqrt(len(g.runs))
-            panel.fill_between(times, mean - error, mean + error, color=colors[g.learner], alpha=0.2, linewidth=0)
+            error = np.std([run.regrets for run in g.runs], axis=0, ddof=1) / np.sqrt(len(g.runs))
+            low = np.maximum(mean - error, 0.1 * mean)
+            panel.fill_between(times, low, mean + error, color=color, alpha=0.2, linewidth=0)
         ends = g.runs[0].batch_ends[:-1]
         if len(ends) <= MANY:
-            panel.plot(ends, np.interp(ends, times, mean), "o", color=colors[g.learner], markersize=3.5)
-    panel.set(xlabel="decisions", ylabel="regret (mean ± s.e.; dots: policy updates)", xlim=(0, None), ylim=(0, None))
-    panel.legend(frameon=False, fontsize=9 if len(groups) <= 8 else 7, loc="upper left", ncols=1 + (len(groups) > 8))
+            panel.plot(ends, np.interp(ends, times, mean), "o", color=color, markersize=3.5)
+    panel.set_ylim(bottom, 1.3 * top)
+    name_points(panel, {name: (times[-1], max(mean[-1], bottom)) for name, mean in means.items()}, colors)
+    _plain(panel)
+    panel.set(xlabel="decisions", ylabel="regret (mean ± s.e.; dots: policy updates)")
+    one = groups[0]
+    best = min(groups, key=lambda g: g.regret).learner
+    seeds = f"{len(one.runs)} seeds" if len(one.runs) > 1 else "one seed"
+    least_paid = f": {best} pays least" if len(groups) > 1 else ""
+    headline(panel, f"{one.world}, T = {one.horizon:,}, {seeds}{least_paid}")
 
 
-def _draw_trade(panel: Any, groups: list[Group], colors: dict[str, str]) -> None:
-    for g in groups:
-        panel.errorbar(g.updates, g.regret, yerr=g.bar, fmt="o", color=colors[g.learner], markersize=7, capsize=3)
-    most = max(g.updates for g in groups)
-    if most > MANY:
-        panel.set(xscale="log", xlim=(0.8, 2.0 * most))
-    else:
-        panel.set_xlim(0, most * 1.25 + 0.5)
-    top = 1.15 * max(g.regret for g in groups) + 1e-9
-    panel.set(xlabel="policies deployed", ylabel="regret at the horizon", ylim=(0, top))
+def _draw_trade(panel: Any, groups: list[Group], colors: Mapping[str, str], compared: Mapping[Group, Ratio]) -> None:
+    most, floor = max(g.updates for g in groups), 0.1
+    regrets = [max(g.regret, floor) for g in groups]
+    panel.set(xscale="log", yscale="log", xlim=(0.8, 1.5 * most), ylim=(0.7 * min(regrets), 1.5 * max(regrets)))
+    for g, regret in zip(groups, regrets, strict=True):
+        open_one = g in compared and not compared[g].resolved
+        style = {"markersize": 7, "capsize": 3, "markerfacecolor": "white" if open_one else colors[g.learner]}
+        panel.errorbar(g.updates, regret, yerr=min(g.bar, 0.9 * regret), fmt="o", color=colors[g.learner], **style)
+    name_points(panel, {g.learner: (g.updates, r) for g, r in zip(groups, regrets, strict=True)}, colors)
+    _plain(panel)
+    unresolved = any(not compared[g].resolved for g in groups if g in compared)
+    hollow = " (hollow: ratio to the best not resolved)" if unresolved else ""
+    panel.set(xlabel="policies deployed", ylabel=f"regret at the end{hollow}")
+    headline(panel, _trade_title(groups, compared))
 
 
-def _draw_survivors(panel: Any, groups: list[Group], colors: dict[str, str]) -> None:
-    shown = [g for g in groups if {len(run.survivors) for run in g.runs} <= set(range(1, MANY + 1))]
-    if not shown:
+def _plain(panel: Any) -> None:
+    for axis in (panel.xaxis, panel.yaxis):
+        plain_ticks(axis)
+
+
+def _trade_title(groups: list[Group], compared: Mapping[Group, Ratio]) -> str:
+    """What few policies cost, where somebody has few."""
+    few = [g for g in groups if g in compared and g.updates <= MANY]
+    if not few:
+        return "regret at the end, by policies deployed"
+    rare = min(few, key=lambda g: g.regret)
+    policies = f"{rare.updates:.3g} policies"
+    if compared[rare].value == 1.0:
+        return f"{rare.learner} pays least, with {policies}"
+    return f"{rare.learner} pays {compared[rare].value:.2f} times as much with {policies}"
+
+
+def _eliminates(group: Group) -> bool:
+    """Whether its batches are few and equally many in all runs, so that they can be averaged."""
+    counts = {len(run.survivors) for run in group.runs}
+    return len(counts) == 1 and counts <= set(range(2, MANY + 1))
+
+
+def _draw_survivors(panel: Any, groups: list[Group], colors: Mapping[str, str]) -> None:
+    if not groups:
         panel.set_axis_off()
         return
-    # batches of runs that differ in their number cannot be averaged
-    for g in (g for g in shown if len({len(run.survivors) for run in g.runs}) == 1):
-        mean = np.mean([run.survivors for run in g.runs], axis=0)
-        panel.plot(np.arange(1, len(mean) + 1), mean, "o-", color=colors[g.learner], markersize=4, linewidth=1.4)
-    top = 1.08 * max(float(run.survivors.max()) for g in shown for run in g.runs)
-    panel.set(xlabel="batch", ylabel="arms left by elimination (mean)", ylim=(0, top))
+    means = {g.learner: np.mean([run.survivors for run in g.runs], axis=0) for g in groups}
+    panel.set(ylim=(0, 1.08 * max(mean.max() for mean in means.values())))
+    panel.set_xlim(0.8, max(len(mean) for mean in means.values()) + 0.2)
+    for name, mean in means.items():
+        panel.plot(np.arange(1, len(mean) + 1), mean, "o-", color=colors[name], markersize=4, linewidth=1.4)
+    name_points(panel, {name: (len(mean), mean[-1]) for name, mean in means.items()}, colors)
+    panel.set(xlabel="batch", ylabel="arms left (mean)")
     panel.locator_params(axis="x", integer=True)
+    headline(panel, "arms that elimination leaves")

@@ -1,12 +1,15 @@
 """Runs as a readable table."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from rareswitch.report.resampling import HEADER, OFFSET, Ratio, regret_ratio, resolution
 from rareswitch.report.tables import table
 from rareswitch.sim import Run
+from rareswitch.validation import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +20,16 @@ class Group:
     world: str
     horizon: int
     runs: tuple[Run, ...]
+
+    @property
+    def seeds(self) -> list[int]:
+        """From small to large."""
+        return sorted(run.seed for run in self.runs)
+
+    @property
+    def regrets(self) -> FloatArray:
+        """(n,) in the order of the seeds, so that learners can be held against each other seed by seed."""
+        return np.array([run.regret for run in sorted(self.runs, key=lambda run: run.seed)])
 
     @property
     def regret(self) -> float:
@@ -45,6 +58,11 @@ class Group:
         return max(run.regret for run in self.runs)
 
     @property
+    def tail(self) -> float:
+        """Mean regret of its worst 5 % of seeds, at least one."""
+        return float(np.sort(self.regrets)[-math.ceil(len(self.runs) / 20) :].mean())
+
+    @property
     def updates(self) -> float:
         """Mean number of policies deployed."""
         return float(np.mean([run.updates for run in self.runs]))
@@ -63,15 +81,52 @@ def grouped(runs: Sequence[Run]) -> list[Group]:
     return [Group(learner=k[0], world=k[1], horizon=k[2], runs=tuple(v)) for k, v in found.items()]
 
 
+def ratios(groups: Sequence[Group]) -> tuple[dict[tuple[str, int], str], dict[Group, Ratio]]:
+    """The best learner of each world and horizon, and the ratio of each group to it; none where there is one learner.
+
+    Groups that lack a seed which others have there are not compared.
+    """
+    best: dict[tuple[str, int], str] = {}
+    found: dict[Group, Ratio] = {}
+    for place in dict.fromkeys((g.world, g.horizon) for g in groups):
+        here = [g for g in groups if (g.world, g.horizon) == place]
+        seeds = sorted({seed for g in here for seed in g.seeds})
+        paired = [g for g in here if g.seeds == seeds]
+        if len(paired) > 1:
+            least = min(paired, key=lambda g: g.regret)
+            best[place] = least.learner
+            found |= {g: regret_ratio(g.regrets, least.regrets) for g in paired}
+            found[least] = Ratio(seeds=len(seeds))
+    return best, found
+
+
 def run_table(runs: Sequence[Run]) -> str:
-    """Mean regret with its standard error, updates and time, a row for each learner, world and horizon."""
-    header = ["learner", "world", "horizon", "seeds", "updates"]
-    header += ["regret", "± s.e.", "worst seed", "regret/T", "seconds"]
+    """Mean regrets, a row for each learner, world by world and horizon by horizon, and how they compare."""
+    groups = grouped(runs)
+    places = list(dict.fromkeys((g.world, g.horizon) for g in groups))
+    groups.sort(key=lambda g: places.index((g.world, g.horizon)))
+    best, compared = ratios(groups)
+    header = ["learner", "world", "horizon", "seeds", "updates", "regret", "worst 5 %"]
+    header += [*(HEADER if compared else ["± s.e.", "regret/T"]), "seconds"]
     rows = []
-    for g in grouped(runs):
-        numbers = f"{g.regret:,.1f}", g.error_text, f"{g.worst:,.1f}", f"{g.regret / g.horizon:.4f}", f"{g.seconds:.2f}"
-        rows.append([g.learner, g.world, f"{g.horizon:,}", str(len(g.runs)), f"{g.updates:g}", *numbers])
-    for k in (2, 1):  # what is the same everywhere is not shown
-        if len({row[k] for row in rows}) < 2:
+    for g in groups:
+        names = [g.learner, g.world, f"{g.horizon:,}", str(len(g.runs)), f"{g.updates:,.6g}"]
+        numbers = [f"{g.regret:,.1f}", f"{g.tail:,.1f}"]
+        if not compared:
+            numbers += [g.error_text, f"{g.regret / g.horizon:.4f}"]
+        else:
+            numbers += compared[g].cells if g in compared else [""] * len(HEADER)
+        rows.append([*names, *numbers, f"{g.seconds:.2f}"])
+    shared: list[str] = []
+    for k, text in ((3, "{} seeds"), (2, "T = {}"), (1, "{}")):  # what is the same everywhere is said once
+        values = {row[k] for row in rows}
+        if len(values) == 1:
+            shared.insert(0, "one seed" if (k, values) == (3, {"1"}) else text.format(*values))
             header, rows = header[:k] + header[k + 1 :], [row[:k] + row[k + 1 :] for row in rows]
-    return table(header, rows)
+    notes = [", ".join(shared), "worst 5 %: mean regret of a learner's worst twentieth of the seeds, at least one."]
+    if compared:
+        winners = set(best.values())
+        named = f"that of {winners.pop()}, the best," if len(winners) == 1 else "that of the best there"
+        notes.append(f"ratio: (regret + {OFFSET:g})/({named} + {OFFSET:g}); interval: over the seeds, by resampling.")
+        notes.append(resolution(ratio for g, ratio in compared.items() if g.learner != best[g.world, g.horizon]))
+    return "\n".join([table(header, rows), "", *filter(None, notes)])

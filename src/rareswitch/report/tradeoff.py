@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from rareswitch.env import LowerBoundWorld, World, switch_lower_bound, theorem_range
-from rareswitch.report.figures import DARK_GREY, GREY, PALETTE, figure, headline
+from rareswitch.report.figures import DARK_GREY, GREY, PALETTE, figure, headline, name_points, plain_ticks
 from rareswitch.report.run_table import Group, grouped
 from rareswitch.report.tables import table
 from rareswitch.sim import Tradeoff
@@ -21,7 +21,7 @@ def tradeoff_table(found: Tradeoff) -> str:
 
 def _cell(group: Group) -> str:
     error = "" if np.isnan(group.standard_error) else f" ± {group.standard_error:,.0f}"
-    return f"{group.regret:,.0f}{error} ({group.updates:,.4g})"
+    return f"{group.regret:,.0f}{error} ({group.updates:,.6g})"
 
 
 def draw_tradeoff(found: Tradeoff, world: World) -> Any:
@@ -31,24 +31,30 @@ def draw_tradeoff(found: Tradeoff, world: World) -> Any:
     caps = [cap for cap in found.runs if cap is not None]
     names = list(dict.fromkeys(run.learner for runs in found.runs.values() for run in runs))
     right = 1.6 * max(caps)
-    for k, name in enumerate(names):
-        color = PALETTE[k % len(PALETTE)]
+    colors = {name: PALETTE[k % len(PALETTE)] for k, name in enumerate(names)}
+    ends: dict[str, tuple[float, float]] = {}
+    for name, color in colors.items():
         groups = {cap: g for cap, runs in found.runs.items() for g in grouped(runs) if g.learner == name}
         without = groups.pop(None, None)
         if groups:
             regrets, bars = [g.regret for g in groups.values()], [g.bar for g in groups.values()]
             style: dict[str, Any] = {"fmt": "o-", "linewidth": 1.5, "markersize": 4, "capsize": 2}
-            panel.errorbar(list(groups), regrets, yerr=bars, color=color, label=name, **style)
+            panel.errorbar(list(groups), regrets, yerr=bars, color=color, **style)
+            ends[name] = (max(cap for cap in groups if cap is not None), regrets[-1])
         if without is not None:
             panel.plot([right], [without.regret], "D", color=color, markersize=6)
+            ends[name] = (right, without.regret)
     panel.set_xscale("log", base=2)
     panel.set_xticks([*caps, right], [*map(str, caps), "no cap"])
     panel.minorticks_off()
     if isinstance(world, LowerBoundWorld):
         _draw_theorem(panel, world, caps)
-    panel.set(ylabel="regret (mean ± s.e.)", ylim=(0, None))
-    panel.set_xlabel("policies that may be deployed (the loop holds to it)")
-    panel.legend(frameon=False, fontsize=9)
+    panel.set_yscale("log")
+    plain_ticks(panel.yaxis)
+    panel.set(xlabel="policies that may be deployed (the loop holds to it)", ylabel="regret (mean ± s.e.)")
+    name_points(panel, ends, colors)
+    if panel.get_legend_handles_labels()[0]:
+        panel.legend(frameon=False, fontsize=9)
     return made
 
 

@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.report.resampling import OFFSET, UNKNOWN, Ratio, regret_ratio
 from rareswitch.report.run_table import Group, grouped
 from rareswitch.sim import Run
-
-#: Added to every regret before ratios are taken, so that a world with hardly any does not rule the mean.
-OFFSET = 10.0
-UNKNOWN = float("nan")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,26 +21,34 @@ class Standing:
     #: By world; those in which it ran.
     cells: Mapping[str, Group]
     #: (regret + 10)/(the yardstick's + 10) of the means, by world; empty without a yardstick.
-    ratios: Mapping[str, float]
-    #: The same of its worst seed, against the yardstick's mean.
-    seed_ratios: Mapping[str, float]
+    ratios: Mapping[str, Ratio]
+    #: Of its worst 5 % of seeds, against the yardstick's mean.
+    tail_ratios: Mapping[str, float]
+    #: The geometric mean of the ratios; None without a yardstick, or if it did not run in every world.
+    mean: Ratio | None
     #: Whether it ran in every world.
     complete: bool
 
     @property
     def geometric_mean(self) -> float:
         """Of the ratios; NaN if it did not run in every world."""
-        return _geometric_mean(self.ratios.values()) if self.complete and self.ratios else UNKNOWN
+        return UNKNOWN if self.mean is None else self.mean.value
+
+    @property
+    def unresolved(self) -> list[str]:
+        """The worlds in which the seeds do not tell the ratio to a factor 1.5."""
+        return [world for world, ratio in self.ratios.items() if not ratio.resolved]
 
     @property
     def worst_world(self) -> tuple[str, float]:
         """Where its ratio is largest, and that ratio."""
-        return max(self.ratios.items(), key=lambda item: item[1], default=("", UNKNOWN))
+        found = {world: ratio.value for world, ratio in self.ratios.items()}
+        return max(found.items(), key=lambda item: item[1], default=("", UNKNOWN))
 
     @property
-    def worst_seed(self) -> tuple[str, float]:
-        """Where its worst seed is worst, and that ratio."""
-        return max(self.seed_ratios.items(), key=lambda item: item[1], default=("", UNKNOWN))
+    def worst_tail(self) -> tuple[str, float]:
+        """Where its worst 5 % of seeds are worst, and that ratio."""
+        return max(self.tail_ratios.items(), key=lambda item: item[1], default=("", UNKNOWN))
 
     @property
     def updates(self) -> tuple[float, float]:
@@ -53,13 +58,16 @@ class Standing:
 
     def summary(self) -> dict[str, Any]:
         """What ``--json`` prints."""
-        facts = {"entry": self.entry, "kind": self.kind, "geometric_mean": _known(self.geometric_mean)}
-        for prefix, (world, ratio) in {"worst": self.worst_world, "worst_seed": self.worst_seed}.items():
+        facts: dict[str, Any] = {"entry": self.entry, "kind": self.kind, "geometric_mean": _known(self.geometric_mean)}
+        interval = None if self.mean is None else self.mean.summary()["interval"]
+        facts |= {"interval": interval, "unresolved": self.unresolved}
+        for prefix, (world, ratio) in {"worst": self.worst_world, "worst_5_percent": self.worst_tail}.items():
             facts |= {f"{prefix}_world": world or None, f"{prefix}_ratio": _known(ratio)}
         worlds = {}
         for world, cell in self.cells.items():
-            known = {"standard_error": _known(cell.standard_error), "worst_seed": cell.worst, "updates": cell.updates}
-            worlds[world] = {"regret": cell.regret} | known | {"seconds": cell.seconds, "ratio": self.ratios.get(world)}
+            known = {"regret": cell.regret, "standard_error": _known(cell.standard_error), "worst_seed": cell.worst}
+            known |= {"worst_5_percent": cell.tail, "updates": cell.updates, "seconds": cell.seconds}
+            worlds[world] = known | (self.ratios[world].summary() if world in self.ratios else {"ratio": None})
         return facts | {"worlds": worlds}
 
 
@@ -118,15 +126,26 @@ def _at(horizon: int, runs: Sequence[Run], kinds: Mapping[str, str]) -> Verdict:
     standings = []
     for entry in dict.fromkeys(run.learner for run in here):
         own = {world: cells[entry, world] for world in worlds if (entry, world) in cells}
-        unit = {} if yardstick is None else {world: cells[yardstick, world].regret + OFFSET for world in own}
-        ratios = {world: (own[world].regret + OFFSET) / unit[world] for world in unit}
-        seed_ratios = {world: (own[world].worst + OFFSET) / unit[world] for world in unit}
-        facts: dict[str, Any] = {"cells": own, "ratios": ratios, "seed_ratios": seed_ratios}
+        complete = len(own) == len(worlds)
+        unit = {} if yardstick is None else {world: cells[yardstick, world] for world in own}
+        ratios, mean = _ratios(own, unit) if unit else ({}, None)
+        tails = {world: (own[world].tail + OFFSET) / (cell.regret + OFFSET) for world, cell in unit.items()}
+        facts: dict[str, Any] = {"cells": own, "ratios": ratios, "tail_ratios": tails, "complete": complete}
         if own:
-            standings.append(Standing(entry=entry, kind=kinds[entry], complete=len(own) == len(worlds), **facts))
+            standings.append(Standing(entry=entry, kind=kinds[entry], mean=mean if complete else None, **facts))
     standings.sort(key=lambda s: (not s.complete, 0.0 if math.isnan(s.geometric_mean) else s.geometric_mean))
     named = {"worlds": tuple(worlds), "unfinished": tuple(world for world in seen if world not in worlds)}
     return Verdict(horizon=horizon, seeds=len(seeds), yardstick=yardstick, standings=tuple(standings), **named)
+
+
+def _ratios(own: Mapping[str, Group], unit: Mapping[str, Group]) -> tuple[dict[str, Ratio], Ratio]:
+    """By world, and over all of them."""
+    if own == unit:
+        alone = {world: Ratio(seeds=len(cell.runs)) for world, cell in own.items()}
+        return alone, next(iter(alone.values()))
+    found = {world: regret_ratio(cell.regrets, unit[world].regrets) for world, cell in own.items()}
+    together = (np.stack([side[world].regrets for world in own], axis=1) for side in (own, unit))
+    return found, regret_ratio(*together)
 
 
 def _geometric_mean(values: Any) -> float:

@@ -11,7 +11,7 @@ from rareswitch.env import World
 from rareswitch.learner import CommunicationRound, Learner, Share, State
 from rareswitch.policy import policy_to_bytes
 from rareswitch.sim.recorder import Recorder
-from rareswitch.sim.rounds import check_match, chunk_size, play_rounds
+from rareswitch.sim.rounds import check_match, play_rounds
 from rareswitch.sim.run import Run
 from rareswitch.sim.simulate import decisions_of
 from rareswitch.validation import FloatArray, whole
@@ -153,9 +153,8 @@ def collaborate(
 def play_share(task: Task) -> Played:
     """Play an agent's part of a batch. It changes nothing, so it may be done again if it was lost."""
     share = Share(task.learner, task.state, task.agent, task.agents)
-    chunk = max(1, chunk_size(task.world.arms, task.world.dim) // share.cell) * share.cell  # whole cells
     regrets, arms, survivors = [], [], 0
-    span = {"start": share.start, "stop": share.stop, "chunk": chunk}
+    span = {"start": share.start, "stop": share.stop}
     for played in play_rounds(task.learner, task.state.policy, task.world, seed=task.seed, **span):
         share.add(played.rows)
         regrets.append(played.regrets)

@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 
 from rareswitch.env import World
-from rareswitch.errors import BatchError, FileFormatError
+from rareswitch.errors import BatchError
+from rareswitch.files import making_folder
 from rareswitch.learner import sampled
 from rareswitch.log import LogWriter
 from rareswitch.rng import uniforms_at
 from rareswitch.sim.rounds import check_match, chunk_size, play_rounds
-from rareswitch.store import Deployment
+from rareswitch.store import Deployment, check_fresh
 from rareswitch.validation import number, whole
 
 
@@ -24,7 +25,6 @@ def play(
     parts: int = 4,
     count: int | None = None,
     missing: float = 0.0,
-    again: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> list[Path]:
     """Let the current policy make the decisions of its batch, and write them as ``part-BATCH-NUMBER.parquet``.
@@ -34,15 +34,13 @@ def play(
     seed
         Keys contexts, hidden parameter, noise and decisions; the same in every batch for the same world.
     folder
-        Where the parts shall be; it is made if it is not there. If something goes wrong none of this batch stays.
+        A fresh folder for the parts, which appears with all of them or not at all.
     parts
         Into how many files the batch is cut; no more than it has decisions.
     count
         How many decisions; as many as are planned by default.
     missing
         Share of the rewards that are not known.
-    again
-        Whether parts of this batch that are there, as after a kill, are replaced; by default they are an error.
     progress
         Called with the number of decisions made so far.
 
@@ -52,10 +50,10 @@ def play(
     >>> from rareswitch.env import make_world
     >>> now = Deployment.begin("foresight", dim=3, horizon=100)
     >>> world = make_world("gaussian", dim=3, arms=4, noise=0.5)
-    >>> [path.name for path in play(now, world, seed=1, folder=tempfile.mkdtemp(), parts=2)]
+    >>> [path.name for path in play(now, world, seed=1, folder=Path(tempfile.mkdtemp()) / "logs", parts=2)]
     ['part-0001-0001.parquet', 'part-0001-0002.parquet']
     """
-    learner, state, folder = deployment.learner, deployment.state, Path(folder)
+    learner, state = deployment.learner, deployment.state
     whole("seed", seed, low=0)
     number("missing", missing, low=0.0, high=1.0)
     if state.done:
@@ -64,17 +62,12 @@ def play(
     parts = min(whole("parts", parts), count)
     check_match(learner, world, state.start + count)
     ends = (state.start + np.linspace(0, count, parts + 1).astype(np.int64)).tolist()
-    paths = [folder / f"part-{state.updates:04d}-{k:04d}.parquet" for k in range(1, parts + 1)]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileFormatError(f"{folder}: no folder can be made there ({error.strerror or error}).") from error
-    _make_room(folder, f"part-{state.updates:04d}-*.parquet", again)
+    names = [f"part-{state.updates:04d}-{k:04d}.parquet" for k in range(1, parts + 1)]
     share = min(1.0, 2 * learner.sample_size(state) / count)
-    written: list[Path] = []
-    try:
-        for path, first, stop in zip(paths, ends, ends[1:], strict=False):
-            with LogWriter(path, dim=learner.dim, policy_id=state.policy.id) as part:
+    check_fresh(folder, "a log")
+    with making_folder(folder) as temporary:
+        for name, first, stop in zip(names, ends, ends[1:], strict=False):
+            with LogWriter(temporary / name, dim=learner.dim, policy_id=state.policy.id) as part:
                 chunk = chunk_size(world.arms, world.dim)
                 for played in play_rounds(learner, state.policy, world, seed=seed, start=first, stop=stop, chunk=chunk):
                     rows, sets = played.rows, played.sets
@@ -89,21 +82,4 @@ def play(
                     )
                     if progress is not None:
                         progress(played.first + len(rows) - state.start)
-            written.append(path)
-    except BaseException:
-        for path in written:
-            path.unlink()
-        raise
-    return written
-
-
-def _make_room(folder: Path, pattern: str, again: bool) -> None:
-    """Refuse parts of the batch that are there, or remove them; what a killed writer left hidden is no part."""
-    there = sorted(folder.glob(pattern))
-    if there and not again:
-        raise FileFormatError(
-            f"{there[0]}: exists already, with {len(there) - 1} more parts of this batch. Remove the files {pattern} "
-            f"of {folder}, or replace them: --again, again=True."
-        )
-    for path in [*there, *folder.glob(f".{pattern}.*.tmp")] if again else []:
-        path.unlink(missing_ok=True)
+    return [Path(folder) / name for name in names]

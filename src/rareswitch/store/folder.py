@@ -1,16 +1,15 @@
 """A deployment: a folder with the frozen policy that servers run, and all that is needed to learn the next one."""
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from rareswitch.errors import FileFormatError, RareswitchError, UnsuitableError
-from rareswitch.files import canonical_json, making_folder, read_whole, write_whole
+from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
+from rareswitch.files import canonical_json, making_folder, plain_json, read_whole, write_whole
 from rareswitch.learner import (
     Ahead,
     Learner,
@@ -25,11 +24,21 @@ from rareswitch.learner import (
     summaries_to_bytes,
     to_plain,
 )
-from rareswitch.policy import Key, Policy, load_policy, policy_to_bytes
+from rareswitch.policy import (
+    Key,
+    Policy,
+    check_signature,
+    check_signs,
+    load_policy,
+    policy_to_bytes,
+    sign,
+    verify_signature,
+)
 from rareswitch.store.verification import Relearned, Verification, alike, compared
 from rareswitch.version import __version__
 
-SCHEMA = 2
+#: 3: the description is signed with the policies. 2 had no signature, and is read as one that was never signed.
+SCHEMA = 3
 LEARNER = "learner.json"
 POLICY = "policy.safetensors"
 STATE = "state.safetensors"
@@ -73,6 +82,8 @@ class Deployment:
     history: tuple[Learned, ...] = ()
     #: Of rareswitch, that wrote it.
     version: str = __version__
+    #: Of the folder it was read from: none, or whether a key was given to check it with.
+    signature: Literal["none", "checked", "unchecked"] = "none"
 
     @classmethod
     def begin(cls, name: str, **settings: Any) -> Self:
@@ -121,10 +132,36 @@ class Deployment:
         sums = alike(*([(s.gram, s.moment, s.count, s.square_sum) for s in of.sums] for of in (self.state, state)))
         return Verification(policies=tuple(found), sums=sums, version=self.version)
 
+    def unsigned(self) -> Self:
+        """The same, as if it had never been signed: to give up signing, or to sign what you trust without a check."""
+        return replace(self, signature="none")
+
+    def check_key(self, key: Key | None) -> None:
+        """Refuse a key, or the lack of one, with which what follows this deployment cannot be saved."""
+        if key is not None:
+            check_signs(key)
+        if self.signature == "none" or (key is not None and self.signature == "checked"):
+            return
+        how = "--key-file FILE or --key NAME, key=… in Python"
+        if key is None:
+            raise ParameterError(
+                f"this deployment is signed, and what follows it must be. Give its key: {how}. To give up signing, "
+                "save deployment.unsigned()."
+            )
+        raise ParameterError(
+            "this deployment is signed, and was loaded without its key: what was not checked is not signed again. Load "
+            f"it with its key: {how}."
+        )
+
     def save(self, folder: str | Path, *, key: Key | None = None) -> None:
-        """Write a fresh folder, which appears whole or not at all; with a key, sign the policies."""
+        """Write a fresh folder, which appears whole or not at all.
+
+        With a key, the policies are signed, and so is the description: all settings and the hashes of all files. What
+        was signed is not saved without a key; another key than before may take over where the old one was checked.
+        """
         folder = Path(folder)
         check_fresh(folder)
+        self.check_key(key)
         state = state_to_bytes(self.state)
         described = {
             "schema": SCHEMA,
@@ -135,6 +172,7 @@ class Deployment:
             "state": _digest(state),
             "version": self.version,
         }
+        described["signature"] = None if key is None else sign(key, _signed_text(described))
         content = {LEARNER: canonical_json(described), STATE: state, POLICY: policy_to_bytes(self.policy, key=key)}
         for batch, entry in enumerate(self.history, 1):
             content |= {policy_file(batch): policy_to_bytes(entry.policy, key=key), summary_file(batch): entry.data}
@@ -144,13 +182,13 @@ class Deployment:
 
     @classmethod
     def load(cls, folder: str | Path, *, key: Key | None = None) -> Self:
-        """Read a folder; nothing is learned again. With a key, only if the policies were signed with it."""
+        """Read a folder; nothing is learned again. With a key, only if all of it was signed with that key."""
         folder = Path(folder)
         if not (folder / LEARNER).is_file():
             raise FileFormatError(
                 f"{folder}: not the folder of a deployment: it has no {LEARNER}. Make one with: rareswitch begin"
             )
-        described = _described(folder / LEARNER)
+        described = _described(folder / LEARNER, key)
         updates, ids = described["updates"], described["policies"]
         last = len(updates)
         for path in sorted(folder.glob("batch-*")):
@@ -168,7 +206,8 @@ class Deployment:
             )
             for batch, (entry, name) in enumerate(zip(updates, ids, strict=False), 1)
         )
-        _policy(folder / POLICY, ids[-1], key)
+        current = _policy(folder / POLICY, ids[-1], key)
+        signed = described["signature"] is not None or policy_to_bytes(current) != read_whole(folder / POLICY)
         path = folder / STATE
         state = state_from_bytes(_content(path, described["state"]))
         sizes = [stats.dim for stats in learner.parts.statistics.zero()]
@@ -177,7 +216,13 @@ class Deployment:
             raise FileFormatError(
                 f"{path}: not a state of the run that {LEARNER} tells of: it was changed or taken from elsewhere."
             )
-        return cls(learner=learner, state=state, history=history, version=described["version"])
+        return cls(
+            learner=learner,
+            state=state,
+            history=history,
+            version=described["version"],
+            signature="checked" if key is not None else "unchecked" if signed else "none",
+        )
 
 
 def policy_file(batch: int) -> str:
@@ -194,8 +239,8 @@ def summary_file(batch: int) -> str:
     return f"batch-{batch:04d}.summary"
 
 
-def check_fresh(folder: str | Path) -> None:
-    """Refuse a place where a deployment cannot be written."""
+def check_fresh(folder: str | Path, what: str = "a deployment") -> None:
+    """Refuse a place where a fresh folder cannot be written."""
     folder = Path(folder)
     if folder.is_dir() and folder.samefile(Path.cwd()):
         raise FileFormatError(f"{folder}: the folder you are in; a deployment is a folder of its own. Name one in it.")
@@ -203,7 +248,7 @@ def check_fresh(folder: str | Path) -> None:
         return
     if folder.exists():
         raise FileFormatError(
-            f"{folder}: exists already, and a deployment is never overwritten. Name another folder, or remove it."
+            f"{folder}: exists already, and {what} is never overwritten. Name another folder, or remove it."
         )
 
 
@@ -223,23 +268,43 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _described(path: Path) -> dict[str, Any]:
+def _described(path: Path, key: Key | None) -> dict[str, Any]:
     """What the description of a learner says, if nothing is wrong with it."""
     data = read_whole(path)
     try:
-        described: dict[str, Any] = json.loads(data)
-        if described["schema"] != SCHEMA:
+        described: dict[str, Any] = plain_json(data)
+        if described["schema"] not in (2, SCHEMA):
             found = described["schema"]
             raise FileFormatError(f"deployments have schema {SCHEMA}; this one has {found!r}. Use a matching version.")
         updates = [{"summary": str(entry["summary"]), "ahead": entry["ahead"]} for entry in described["updates"]]
-        names = {"schema", "learner", "settings", "policies", "updates", "state", "version"}
-        settings = dict(described["settings"]) if {*described} == names else None
+        settings = dict(described["settings"])
         again = canonical_json(described | {"updates": updates, "settings": settings})
-        if again != data or len(described["policies"]) != len(updates) + 1:
+        names = {"schema", "learner", "settings", "policies", "updates", "state", "version"}
+        names |= {"signature"} if described["schema"] == SCHEMA else set()
+        if again != data or {*described} != names or len(described["policies"]) != len(updates) + 1:
             raise FileFormatError("it was changed, or written by something else.")
+        described = {"signature": None} | described  # there was none in schema 2
+        if described["signature"] is not None:
+            check_signature(described["signature"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise FileFormatError(f"{path}: not the description of a deployment ({error})") from error
+    if key is not None and described["signature"] is None:
+        raise FileFormatError(
+            f"{path}: the deployment is not signed, and a key was given to check it with. If you trust the folder, "
+            "leave the key out, or sign a copy as docs/keys.md says; otherwise its signature may have been taken away."
+        )
+    if key is not None:
+        try:
+            verify_signature(key, _signed_text(described), described["signature"])
+        except FileFormatError as error:
+            raise FileFormatError(f"{path}: {error}") from error
     return described
+
+
+def _signed_text(described: dict[str, Any]) -> str:
+    """What is signed of a description; no policy's signature is over such a text."""
+    content = {name: value for name, value in described.items() if name != "signature"}
+    return f"deployment/{canonical_json(content).decode()}"
 
 
 def _content(path: Path, digest: str) -> bytes:

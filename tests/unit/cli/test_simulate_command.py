@@ -37,7 +37,7 @@ def test_compare_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.Capt
     out = capsys.readouterr().out
     assert "batch-linucb-kw plays as batch-linucb" in out
     out = out.split("\n\n", 1)[1]
-    assert out.splitlines()[0].split()[:6] == ["learner", "world", "horizon", "seeds", "updates", "regret"]
+    assert out.splitlines()[0].split()[:6] == ["learner", "world", "horizon", "updates", "regret", "worst"]
     assert len([line for line in out.splitlines() if line.startswith("batch-linucb")]) == 8
     assert is_png(tmp_path / "c.png")
 

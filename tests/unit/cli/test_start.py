@@ -1,5 +1,6 @@
 """How commands start: what they load, what they print where only ASCII can be shown, and Ctrl-C before they run."""
 
+import ast
 import importlib
 import io
 import json
@@ -7,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 
 from rareswitch.cli import main
 from rareswitch.cli.commands import COMMANDS
+from rareswitch.cli.plain_text import plain_character
 from rareswitch.cli.running import _parser
 
 FOLDER = Path(importlib.import_module("rareswitch.cli").__file__ or "").parent
@@ -80,6 +83,22 @@ def test_where_only_ascii_can_be_shown_texts_stay_readable(monkeypatch: pytest.M
     assert "there is no learner 'lambda*sqrt(T)'" in errors
 
 
+def printable(tree: ast.AST) -> Iterator[str]:
+    """The strings of a file that are no docstrings."""
+    for node in ast.walk(tree):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Constant) and isinstance(child.value, str) and not isinstance(node, ast.Expr):
+                yield child.value
+
+
+def test_every_character_that_may_be_printed_has_a_plain_form() -> None:
+    texts = [text for path in FOLDER.parent.rglob("*.py") for text in printable(ast.parse(path.read_text("utf-8")))]
+    characters = {character for text in texts for character in text if not character.isascii()} - {"√"}
+    assert {"λ", "σ", "±", "─", "…"} <= characters
+    assert not [character for character in characters if plain_character(character).startswith("\\")]
+    assert plain_character("\udcce") == "\\udcce"
+
+
 def test_the_list_of_learners_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["learners"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -87,7 +106,7 @@ def test_the_list_of_learners_fits_a_terminal(capsys: pytest.CaptureFixture[str]
     assert "foresight                  updates (8)          d^1.5·√(T/floor), stochastic, if" in lines
 
 
-@pytest.mark.parametrize("module", ["argparse", "rareswitch.learner", "numba"])
+@pytest.mark.parametrize("module", ["argparse", "datetime", "rareswitch.learner", "numba"])
 def test_ctrl_c_while_modules_are_loaded(module: str) -> None:
     script = f"""
 import os, signal, sys
@@ -103,5 +122,5 @@ from rareswitch.cli import main
 sys.exit(main(["simulate", "--learner", "linucb", "--horizon", "9", "--quiet"]))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=os.environ)
-    assert done.returncode == 130
+    assert done.returncode == 130, "NumPy turns the interruption of datetime into an ImportError"
     assert re.fullmatch(r"rareswitch: stopped( after 0 finished runs)?\.\n", done.stderr)

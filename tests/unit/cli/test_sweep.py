@@ -24,6 +24,8 @@ RUN = ["--horizon", "48", "--dim", "2", "--arms", "3"]
 COMMANDS: dict[str, list[str]] = {
     "demo": ["--horizon", "8"],
     "learners": [],
+    "recommend": ["--dim", "2", "--arms", "3", "--horizon", "48"],
+    "key": ["--scheme", "hmac", "--out", "fresh"],
     "simulate": ["--learner", "foresight", "--seeds", "1", "--quiet", *RUN],
     "compare": ["--learners", "foresight", "--seeds", "1", "--quiet", "--horizons", *RUN[1:]],
     "agents": ["--agents", "1", "--quiet", *RUN],
@@ -56,7 +58,7 @@ MAY_BE_TAKEN: list[tuple[str, set[str], set[str]]] = [
     ("a folder for files may be there already", {"play --out", "contest --out", "--plots"}, {"directory"}),
     ("any number keys randomness", {"--seed", "--first-seed"}, _LARGE),
     ("more than there can be is all", {"--show", "--threads", "--parts", "--cap", "--caps", "--updates"}, _LARGE),
-    ("more than there will be is no limit", {"begin --arms", "--design-sample", "--warm-batches", "--ahead"}, _LARGE),
+    ("more than there will be is no limit", {"begin --arms", "recommend --arms", "--design-sample", "--warm-batches", "--ahead"}, _LARGE),
     ("units are anyone's choice", {"--noise", "--norm", "--ridge", "--confidence", "--scale"}, _LARGE),
     ("so are weights", {"--ridge", "--regularization", "--tol", "--design-tol", "--growth"}, {*_LARGE, "1e308"}),
     ("any window may be waited for", {"--window"}, {*_LARGE, "1e308"}),

@@ -47,23 +47,23 @@ def test_begin_play_and_update_twice(here: Path, capsys: pytest.CaptureFixture[s
     out = done(capsys, "begin", "--dim", "3", "--horizon", "1e3", "--updates", "4", "--out", "one")
     first = Deployment.load("one")
     assert f"foresight begins. Policy 1, {first.policy.id[:12]}…, makes the decisions 0 to 11 of 1,000, as far" in out
-    out = done(capsys, "play", "--policy", "one", "--seed", "3", "--arms", "5", "--out", "logs")
-    assert "12 decisions in 4 parts written; learn from them with: --log 'logs/part-0001-*.parquet'" in out
-    out = done(capsys, "update", "--log", "logs/part-*.parquet", "--policy", "one", "--out", "two")
+    out = done(capsys, "play", "--policy", "one", "--seed", "3", "--arms", "5", "--out", "logs/1")
+    assert "12 decisions in 4 parts written; learn from them with: --log 'logs/1/part-*.parquet'" in out
+    out = done(capsys, "update", "--log", "logs/1/part-*.parquet", "--policy", "one", "--out", "two")
     second = Deployment.load("two")
     assert f"Policy 2, {second.policy.id[:12]}…, makes the decisions 12 to 51 of 1,000, as far as is planned.\n" in out
     assert "written to two" in out
-    assert second.policy.id == update(first, ["logs/part-*.parquet"]).deployment.policy.id
-    play = ("play", "--policy", "two", "--seed", "3", "--arms", "5", "--parts", "2", "--out", "logs")
+    assert second.policy.id == update(first, ["logs/1/part-*.parquet"]).deployment.policy.id
+    play = ("play", "--policy", "two", "--seed", "3", "--arms", "5", "--parts", "2", "--out", "logs/2")
     done(capsys, *play, "--count", "60", "--missing", "0.2")
-    out = done(capsys, "update", "--log", "logs/part-*.parquet", "--policy", "two", "--out", "three")
+    out = done(capsys, "update", "--log", "logs/*/part-*.parquet", "--policy", "two", "--out", "three")
     rows = {line.rsplit(maxsplit=1)[0].strip(): line.split()[-1] for line in out.splitlines() if line.strip()}
     assert (rows["rows"], rows["decisions of the batch, as planned"], rows["decisions that came"]) == ("72", "40", "60")
     assert int(rows["learned from"]) + int(rows["whose reward is not known"]) == 60
     assert rows["of earlier batches, used"] == "12"
     assert f"used: 12 rows of policy {first.policy.id[:12]}…, that of batch 1, with 0 new rewards" in out
     assert "The batches were not those planned (12, 60 decisions for 12, 40)" in out
-    log = ("--log", "logs/part-0002-*.parquet")
+    log = ("--log", "logs/2/part-*.parquet")
     out = done(capsys, "update", *log, "--policy", "two", "--out", "json", "--json", "--ahead", "300", "400")
     found = json.loads(out)
     assert found["next_policy"] == Deployment.load("json").policy.id
@@ -118,11 +118,11 @@ def test_late_rewards_windows_and_conflicts(here: Path, capsys: pytest.CaptureFi
 
 def test_rows_of_earlier_policies_can_be_left_out(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     done(capsys, "begin", "--dim", "3", "--horizon", "1e3", "--out", "one")
-    done(capsys, "play", "--policy", "one", "--out", "logs")
-    done(capsys, "update", "--log", "logs/*", "--policy", "one", "--out", "two")
-    done(capsys, "play", "--policy", "two", "--out", "logs")
-    Path("logs/part-0001-0002.parquet").unlink()
-    common = ("update", "--log", "logs/*", "--policy", "two", "--out", "three")
+    done(capsys, "play", "--policy", "one", "--out", "logs/1")
+    done(capsys, "update", "--log", "logs/1/*", "--policy", "one", "--out", "two")
+    done(capsys, "play", "--policy", "two", "--out", "logs/2")
+    Path("logs/1/part-0001-0002.parquet").unlink()
+    common = ("update", "--log", "logs/*/*", "--policy", "two", "--out", "three")
     line = refused(capsys, *common)
     assert "batch 1 was learned from with 12 decisions, 12 of them rewarded; the log has 9 and 9 of it" in line
     assert "part-0001-0001.parquet" in line
@@ -137,12 +137,11 @@ def test_a_run_comes_to_its_end(here: Path, capsys: pytest.CaptureFixture[str]) 
     assert isinstance(learner, BatchLinUCBKW)
     assert (learner.arms, learner.grid.ends, learner.noise, learner.confidence) == (3, (30, 60), 0.5, 1.0)
     for batch in range(2):
-        done(capsys, "play", "--policy", f"d{batch}", "--parts", "1", "--out", "logs")
-        log = f"logs/part-000{batch + 1}-*.parquet"
-        out = done(capsys, "update", "--log", log, "--policy", f"d{batch}", "--out", f"d{batch + 1}")
+        done(capsys, "play", "--policy", f"d{batch}", "--parts", "1", "--out", f"logs{batch}")
+        out = done(capsys, "update", "--log", f"logs{batch}/*", "--policy", f"d{batch}", "--out", f"d{batch + 1}")
     assert "The run is over: 60 decisions have been learned from." in out
-    assert "this run is over" in refused(capsys, "play", "--policy", "d2", "--out", "logs")
-    assert "this run is over" in refused(capsys, "update", "--log", "logs/*", "--policy", "d2", "--out", "d3")
+    assert "this run is over" in refused(capsys, "play", "--policy", "d2", "--out", "logs2")
+    assert "this run is over" in refused(capsys, "update", "--log", "logs1/*", "--policy", "d2", "--out", "d3")
 
 
 def test_settings_of_foresight(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,7 +195,7 @@ def test_bad_input_gives_one_line_and_status_2(here: Path, capsys: pytest.Captur
         (("play", *policy, "--env", "mars", "--out", "more"), "there is no world 'mars'"),
         (("play", *policy, "--env", "digits", "--out", "more"), "for any number of arms in 3 dimensions"),
         (("play", *policy, "--parts", "0", "--out", "more"), "parts must be at least 1"),
-        (("play", *policy, "--out", "logs"), "replace them: --again"),
+        (("play", *policy, "--out", "logs"), "logs: exists already, and a log is never overwritten. Name another"),
     ):
         assert words in refused(capsys, *arguments)
     assert sorted(os.listdir()) == ["logs", "one"]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rareswitch.design import GOptimal, frank_wolfe_design, staged_design, variation
+from rareswitch.design import GOptimal, frank_wolfe_design, information, staged_design, variation
 from rareswitch.distributions import Anisotropic, ContextDistribution, Counterexample, Gaussian, OneBig
 from rareswitch.errors import CertificateError, ParameterError
 
@@ -24,6 +24,11 @@ def test_the_certificate_holds(source: ContextDistribution, floor: float, tol: f
     assert found.variation <= found.bound
     assert found.bound == pytest.approx((1 + tol) * 6 / (1 - floor))
     assert found.policy.g_optimal_share >= floor
+    # what it stopped at, V ≤ (1 + tol)·tr(M⁻¹F), from the policy alone: (1 - floor)·F = I(π) - floor·I(π^G)
+    played = information(found.policy, sets.contexts, sets.alive)
+    learned = played - floor * information(GOptimal(), sets.contexts, sets.alive)
+    slope = np.trace(np.linalg.solve(1e-5 * np.eye(6) + played, learned)) / (1 - floor)
+    assert found.variation <= (1 + tol) * slope * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("source", SOURCES[1:4], ids=str)

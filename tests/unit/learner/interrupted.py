@@ -4,7 +4,6 @@ For each moment it says ``begin`` and then makes the next state again and again 
 after that, and says the id of its policy.
 """
 
-import signal
 import sys
 from types import TracebackType
 
@@ -33,7 +32,6 @@ def inside(traceback: TracebackType | None) -> bool:
 
 
 def main(moments: int) -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a runner in the background hands down that it is ignored
     state, rows = batch()
     summary = LEARNER.summarize(state, rows)
     before = state_to_bytes(state)

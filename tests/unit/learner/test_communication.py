@@ -1,5 +1,7 @@
 """Shares, reports and rounds: the same sums however a batch is shared."""
 
+import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -9,6 +11,7 @@ import pytest
 
 from rareswitch.env import make_world
 from rareswitch.errors import BatchError, FileFormatError, ParameterError, UnsuitableError
+from rareswitch.files import pack, unpack
 from rareswitch.ids import id_keys
 from rareswitch.learner import (
     OFUL,
@@ -28,8 +31,9 @@ from rareswitch.learner import (
     communication,
     make_learner,
 )
-from rareswitch.learner.communication import Node, Subtrees, cell_size
+from rareswitch.learner.communication import DIGEST, Cells, Node, Subtrees
 from rareswitch.stats import Stats
+from rareswitch.validation import FloatArray
 from reference.loop import rows_of
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
@@ -45,9 +49,8 @@ def rows(state: State, first: int, stop: int) -> Rows:
 
 def report(learner: Learner, state: State, agent: int, agents: int, step: int = 10**6) -> Report:
     share = Share(learner, state, agent, agents)
-    size = max(1, step // share.cell) * share.cell
-    for first in range(share.start, share.stop, size):
-        share.add(rows(state, first, min(share.stop, first + size)))
+    for first in range(share.start, share.stop, step):
+        share.add(rows(state, first, min(share.stop, first + step)))
     return share.report()
 
 
@@ -70,28 +73,28 @@ def begun(start: int, length: int) -> tuple[Learner, State]:
 
 
 @pytest.mark.parametrize("length", [1, 40, 4096, 8191, 8192, 67_298, 10**6])
-@pytest.mark.parametrize("agents", [1, 3, 64, 1000])
-def test_shares_cover_the_batch_in_cells(length: int, agents: int) -> None:
+@pytest.mark.parametrize("agents", [1, 3, 64, 1000, 10_000])
+def test_shares_cover_the_batch_evenly(length: int, agents: int) -> None:
+    """However many agents there are, the longest share has ⌈n/A⌉ decisions: a run takes at most T/A + M."""
     learner, state = begun(17, length)
     shares = [Share(learner, state, agent, agents) for agent in range(agents)]
     assert shares[0].start == 17
     assert shares[-1].stop == 17 + length
     assert all(a.stop == b.start for a, b in pairwise(shares))
-    cell = cell_size(17, 17 + length)
-    assert cell == 1 or length // cell >= 4096
-    cells = [-(-(share.stop - share.start) // cell) for share in shares]
-    assert max(cells) - min(cells) <= 1
+    assert {share.stop - share.start for share in shares} <= {length // agents, -(-length // agents)}
+    size = Cells(17, 17 + length).size
+    assert size == 1 or length // size >= 4096
 
 
 def test_policies_do_not_depend_on_the_agents_nor_on_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also with cells of several decisions, and with shares that are played in pieces."""
-    for cells in (4096, 100):
+    """Also with cells of several decisions, which several agents play, and with shares that are played in pieces."""
+    for cells in (4096, 100, 3):
         monkeypatch.setattr(communication, "CELLS", cells)
         one = learn(1, horizon=800)
         assert learn(2, [1, 0], horizon=800) == one
         assert learn(7, step=40, horizon=800) == one
         assert learn(5, [3, 0, 4, 1, 2], horizon=800) == one
-        assert learn(200, horizon=800) == one
+    assert learn(800, horizon=800) == one
 
 
 @pytest.mark.parametrize(
@@ -203,7 +206,6 @@ def test_reports_that_do_not_fit_are_refused() -> None:
         ([*others, changed(last, level=last.level + 1)], "is not about its share of this round"),
         ([*others, changed(last, index=last.index + 1)], "is not about its share of this round"),
         (others, "is not about its share of this round"),
-        ([*others, changed(last, stats=twice)], "its sums are not of the decisions"),
         ([*others, changed(last, decided=last.summary.decided + 1)], "its sums are not of the decisions"),
         ([changed(node, stats=(Stats.zero(4),)) for node in right.nodes], "its sums are not of the decisions"),
         ([*others, changed(last, sample=replace(shown, size=5))], "that are not sampled from"),
@@ -212,13 +214,16 @@ def test_reports_that_do_not_fit_are_refused() -> None:
     ):
         with pytest.raises(BatchError, match=words):
             meeting.add(Report(agent=0, nodes=tuple(nodes)))
+    with pytest.raises(FileFormatError, match="rows where 2 have rewards"):
+        meeting.add(Report(agent=0, nodes=(*others, changed(last, stats=twice))))
     with pytest.raises(BatchError, match="agent 1 of 2 is not about its share"):
         meeting.add(Report(agent=1, nodes=right.nodes))
     with pytest.raises(ParameterError, match="numbered from 0 to 1; got 2"):
         meeting.add(Report(agent=2, nodes=right.nodes))
     assert meeting.waiting == (0, 1)
     meeting.add(bytearray(right.to_bytes()))
-    louder = replace(last.summary.stats[0], square_sum=last.summary.stats[0].square_sum + 1.0)
+    (sums,) = last.summary.stats
+    louder = replace(sums, moment=2.0 * sums.moment, square_sum=4.0 * sums.square_sum)
     with pytest.raises(BatchError, match="two reports of the same round that differ"):
         meeting.add(Report(agent=0, nodes=(*others, changed(last, stats=(louder,)))))
     meeting.add(report(learner, state, 1, 2))
@@ -236,22 +241,30 @@ def test_no_flipped_bit_gets_through() -> None:
 
 
 def test_a_report_of_another_schema_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(communication, "SCHEMA", 3)
+    monkeypatch.setattr(communication, "SCHEMA", 4)
     data = report(fresh(), fresh().begin(), 0, 2).to_bytes()
     monkeypatch.undo()
-    with pytest.raises(FileFormatError, match="schema 2; this one has 3, which is newer"):
+    with pytest.raises(FileFormatError, match="schema 3; this one has 4, which is newer"):
         Report.from_bytes(data)
 
 
-@pytest.mark.parametrize(("agents", "length"), [(1, 7), (3, 100), (5, 64), (64, 1000), (7, 20_000)])
+@pytest.mark.parametrize(("agents", "length"), [(1, 7), (3, 100), (5, 64), (64, 1000), (7, 20_000), (9000, 20_000)])
 def test_shares_are_cut_as_they_are_sent(agents: int, length: int) -> None:
+    """Whole cells in the largest subtrees, and the rows of cells that others play too: all of the batch, once."""
     learner, state = begun(5, length)
-    nothing = Summary(policy_id="", decided=0, rewarded=0, stats=())
+    nothing, reached = Summary(policy_id="", decided=0, rewarded=0, stats=()), 5
     for agent in range(agents):
-        share, trees = Share(learner, state, agent, agents), Subtrees()
-        for first in range(share.start, share.stop, share.cell):
-            trees.add(Node(level=0, index=(first - 5) // share.cell, summary=nothing))
-        assert Subtrees.cut(share) == [(node.level, node.index) for node in trees.nodes]
+        share, trees, pieces = Share(learner, state, agent, agents), Subtrees(), []
+        while reached < share.stop:
+            end = min(share.stop, share.cells.after(reached))
+            if share.cells.ends(reached) and share.cells.ends(end):
+                trees.add(Node(level=0, index=(reached - 5) // share.cells.size, summary=nothing))
+            else:
+                pieces.append((reached, end))
+            reached = end
+        assert share.layout() == ([(node.level, node.index) for node in trees.nodes], pieces)
+        assert len(pieces) <= 2
+    assert reached == 5 + length
 
 
 def test_an_agent_plays_its_share_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,14 +272,64 @@ def test_an_agent_plays_its_share_in_order(monkeypatch: pytest.MonkeyPatch) -> N
     learner = BatchLinUCBKW(dim=3, arms=5, horizon=3000, noise=0.5)
     state = learner.begin()
     share = Share(learner, state, 0, 2)
-    assert share.cell > 1
-    for first, stop in ((1, share.cell), (0, share.cell + 1), (0, share.stop + share.cell)):
-        words = f"in multiples of {share.cell}; the next is 0, got {stop - first} rows, the first of id {first}"
+    for first, stop in ((1, 3), (0, share.stop + 1)):
+        words = f"in order; the next is 0, got {stop - first} rows, the first of id {first}"
         with pytest.raises(BatchError, match=words):
             share.add(rows(state, first, stop))
-    share.add(rows(state, 0, share.cell))
-    with pytest.raises(BatchError, match=f"it has played up to {share.cell - 1}"):
+    share.add(rows(state, 0, 7))
+    with pytest.raises(BatchError, match="it has played up to 6"):
         share.report()
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> tuple[Learner, State, Report]:
+    """A learner with cells of two decisions, its first state, and a report that ends in the middle of one."""
+    monkeypatch.setattr(communication, "CELLS", 5)
+    learner = fresh()
+    state = learner.begin()
+    found = report(learner, state, 0, 4)
+    assert (state.ahead[0], found.pieces[0].ids[0, 0], len(found.pieces), len(found.nodes)) == (12, 2, 1, 1)
+    return learner, state, found
+
+
+def test_rows_of_a_cell_survive_the_wire(shared: tuple[Learner, State, Report]) -> None:
+    """With the sampled sets among them, and rewards that are not known yet."""
+    sent = shared[2]
+    (piece,) = sent.pieces
+    assert piece.sets is not None
+    unknown = replace(piece, rewards=[np.nan] * len(piece))
+    found = Report.from_bytes(replace(sent, pieces=(unknown,)).to_bytes())
+    assert found.to_bytes() == replace(sent, pieces=(unknown,)).to_bytes()
+    assert np.isnan(found.pieces[0].rewards).all()
+    np.testing.assert_array_equal(found.pieces[0].ids, piece.ids)
+    np.testing.assert_array_equal(found.pieces[0].features, piece.features)
+    assert found.pieces[0].sets is not None
+    np.testing.assert_array_equal(found.pieces[0].sets.contexts, piece.sets.contexts)
+
+
+def test_rows_that_do_not_fit_are_refused(shared: tuple[Learner, State, Report]) -> None:
+    learner, state, right = shared
+    (piece,) = right.pieces
+    bare = replace(piece, sets=None, places=None)
+    wide = replace(bare, features=np.column_stack([piece.features, piece.features]))
+    for pieces, words in (
+        ((), "is not about its share of this round"),
+        ((rows(state, 3, 4),), "is not about its share of this round"),
+        ((piece, rows(state, 3, 4)), "is not about its share of this round"),
+        ((replace(piece, policy_id="f" * 64),), "is of policy ffffffffffff…; this round is of"),
+        ((wide,), "does not fit: this learner is for 3 features; got 6"),
+    ):
+        meeting = CommunicationRound(learner, state, 4)
+        with pytest.raises(BatchError, match=words):
+            meeting.add(replace(right, pieces=pieces))
+
+
+def test_a_report_of_no_rows_is_refused(shared: tuple[Learner, State, Report], monkeypatch: pytest.MonkeyPatch) -> None:
+    (piece,) = shared[2].pieces
+    none = replace(piece, ids=[], features=np.zeros((0, 3)), rewards=[], sets=None, places=None)
+    monkeypatch.setattr(communication, "first_of", lambda rows: 2)
+    with pytest.raises(FileFormatError, match="not an agent's report, or a damaged one"):
+        Report.from_bytes(replace(shared[2], pieces=(none,)).to_bytes())
 
 
 def test_who_cannot_share() -> None:
@@ -297,3 +360,47 @@ def test_agents_send_few_of_the_sets_and_all_that_are_needed() -> None:
     assert whole is not None
     assert {tuple(key) for key in whole.keys.tolist()} <= keys
     assert size < len(keys) < 4 * size
+
+
+def resent(change: Callable[[dict[str, Any], dict[str, FloatArray]], None]) -> bytes:
+    """A report that was edited on the way by someone who knows the format."""
+    learner = fresh()
+    meta, tensors = unpack(report(learner, learner.begin(), 0, 2).to_bytes()[DIGEST:])
+    change(meta, tensors)
+    content = pack(meta, tensors)
+    return hashlib.sha256(content).digest() + content
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda meta, _: meta.update(agent=-1),
+        lambda meta, _: meta.update(agent=True),
+        lambda meta, _: meta.update(agent="0"),
+        lambda meta, _: meta.update(agent=10**30),
+        lambda meta, _: meta.update(more=1),
+        lambda meta, _: meta["nodes"][0].__setitem__(0, 1.0),
+        lambda meta, _: meta["nodes"][0].__setitem__(1, -1),
+        lambda meta, _: meta["nodes"].pop(),
+        lambda meta, _: meta["summaries"][0].update(decided=-1),
+        lambda meta, _: meta["summaries"][0].update(rewarded=10**6),
+        lambda meta, _: meta["summaries"][0].update(sampled=1),
+        lambda meta, _: meta["summaries"][0].update(policy=7),
+        lambda meta, _: meta["summaries"][0].update(sums=[-1]),
+        lambda meta, _: meta["summaries"][0].update(sums=[]),
+        lambda _, tensors: tensors["0.alive"].__imul__(5.0),
+        lambda _, tensors: tensors["0.ids"].__iadd__(0.25),
+        lambda _, tensors: tensors["0.ids"].__imul__(-1.0),
+        lambda _, tensors: tensors["0.gram"].__imul__(-1.0),
+        lambda _, tensors: tensors["0.squares"].__imul__(1e-3),
+        lambda _, tensors: tensors["0.moment"].__setitem__(0, np.nan),
+        lambda _, tensors: tensors["0.gram"][0].__setitem__((0, 1), 9.0),
+        lambda _, tensors: tensors.update({"0.ids": tensors["0.ids"][::-1]}),
+        lambda _, tensors: tensors["0.ids"].__setitem__(slice(None), tensors["0.ids"][0]),
+        lambda _, tensors: tensors.update(more=np.ones(1)),
+    ],
+)
+def test_reports_that_no_agent_sends_are_refused(change: Callable[[Any, Any], None]) -> None:
+    Report.from_bytes(resent(lambda *_: None))
+    with pytest.raises(FileFormatError, match="not an agent's report"):
+        Report.from_bytes(resent(change))

@@ -1,6 +1,8 @@
 """States in files: kept for years, read without learning anything again."""
 
+import hashlib
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,15 @@ from golden.record_state import FILE, LEARNER, SEED, rows, world
 from rareswitch.env import make_world
 from rareswitch.errors import FileFormatError
 from rareswitch.files import pack, unpack
-from rareswitch.learner import Foresight, planning, state_from_bytes, state_to_bytes
+from rareswitch.learner import (
+    Foresight,
+    make_learner,
+    planning,
+    state_from_bytes,
+    state_to_bytes,
+    summary_from_bytes,
+    summary_to_bytes,
+)
 from rareswitch.learner import foresight as room
 from rareswitch.policy import policy_to_bytes
 from reference.loop import after, rows_of
@@ -129,5 +139,79 @@ def test_what_is_no_state_is_refused(junk: bytes) -> None:
 
 
 def test_a_policy_is_not_a_state() -> None:
-    with pytest.raises(FileFormatError, match="damaged"):
+    with pytest.raises(FileFormatError, match="states were expected, and this file is one of policies"):
         state_from_bytes(policy_to_bytes(after(SHORT, WORLD, 1).policy))
+
+
+def test_a_summary_is_not_a_state_nor_a_state_a_summary() -> None:
+    state = after(SHORT, WORLD, 1)
+    summary = summary_to_bytes(SHORT.summarize(state, rows_of(state, WORLD, 1)))
+    with pytest.raises(FileFormatError, match="states were expected, and this file is one of summaries"):
+        state_from_bytes(summary)
+    with pytest.raises(FileFormatError, match="summaries were expected, and this file is one of states"):
+        summary_from_bytes(FILE.read_bytes())
+
+
+def resealed(data: bytes, change: Callable[[Any, Any], None]) -> bytes:
+    """A file that was edited by someone who knows the format, with the hash of what it holds now."""
+    meta, tensors = unpack(data)
+    change(meta, tensors)
+    del meta["sha256"]
+    return pack(meta | {"sha256": hashlib.sha256(pack(meta, tensors)).hexdigest()}, tensors)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda meta, _: meta.update(updates=10**9),
+        lambda meta, _: meta.update(updates=0),
+        lambda meta, _: meta.update(updates=3.0),
+        lambda meta, _: meta.update(start=-1),
+        lambda meta, _: meta.update(start=10**18),
+        lambda meta, _: meta.update(start=10**30),
+        lambda meta, _: meta.update(ahead=[0]),
+        lambda meta, _: meta.update(ahead=[True]),
+        lambda meta, _: meta.update(ahead=[10**30]),
+        lambda meta, _: meta.update(learner=""),
+        lambda meta, _: meta.update(learner=7),
+        lambda meta, _: meta.update(notes=[{"plan": [[[]]]}]),
+        lambda meta, _: meta.update(sums=[10**6]),
+        lambda meta, _: meta.update(sums=[-1]),
+        lambda meta, _: meta.update(sums=[2]),
+        lambda meta, _: meta["past"][0].update(decided=5),
+        lambda meta, _: meta["past"][0].update(rewarded=3),
+        lambda meta, _: meta["past"][0].update(late=-1),
+        lambda meta, _: meta["past"][0].update(policy=None),
+        lambda meta, _: meta["past"].pop(),
+        lambda _, tensors: tensors["sums.gram"].__imul__(-1.0),
+        lambda _, tensors: tensors["sums.moment"].__imul__(1e6),
+        lambda _, tensors: tensors["sums.squares"].__setitem__(0, np.inf),
+        lambda _, tensors: tensors["past.0.gram"][0].__setitem__((0, 1), 0.5),
+        lambda _, tensors: tensors.update({"kept.extra": np.array([np.nan])}),
+    ],
+)
+def test_states_that_no_run_has_are_refused_although_their_hash_fits(change: Callable[[Any, Any], None]) -> None:
+    data = FILE.read_bytes()
+    assert resealed(data, lambda *_: None) == data
+    with pytest.raises(FileFormatError, match="not a state, or a damaged one"):
+        state_from_bytes(resealed(data, change))
+
+
+def test_a_layered_state_keeps_what_its_rule_needs() -> None:
+    learner = make_learner("suplinucb", dim=2, arms=3, horizon=50)
+    data = state_to_bytes(learner.begin())
+    assert state_to_bytes(state_from_bytes(data)) == data
+    for change in (
+        lambda _, tensors: tensors.pop("kept.frozen_gram"),
+        lambda _, tensors: tensors.update({"kept.frozen_count": np.zeros(1)}),
+    ):
+        with pytest.raises(FileFormatError, match="the rule remembers"):
+            state_from_bytes(resealed(data, change))
+
+
+def test_deep_plain_data_in_a_summary_are_refused() -> None:
+    text = "[" * 900 + "]" * 900
+    header = json.dumps({"__metadata__": {"rareswitch": f'{{"schema":2,"summaries":{text}}}'}}, separators=(",", ":"))
+    header += " " * (-len(header) % 8)
+    with pytest.raises(FileFormatError, match="not a summary, or a damaged one"):
+        summary_from_bytes(len(header).to_bytes(8, "little") + header.encode())

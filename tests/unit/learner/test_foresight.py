@@ -17,6 +17,7 @@ from rareswitch.learner import foresight as room
 from rareswitch.learner.foresight import centred
 from rareswitch.learner.planning import SCALES, Plan
 from rareswitch.learner.summary import sample_order
+from rareswitch.linalg import inverse_root
 from rareswitch.policy import Blend, PosteriorDraws
 from rareswitch.rng import uniforms
 from rareswitch.stats import Stats
@@ -107,6 +108,8 @@ def test_every_surviving_arm_keeps_its_floor() -> None:
         assert (probabilities >= floors - 1e-12)[survivors].all()
         assert not probabilities[~survivors].any()
         assert len(state.policy.eliminations) == state.updates - 1
+        assert isinstance(state.policy.sampler, Blend)
+        assert state.policy.sampler.share == pytest.approx(share, rel=1e-12)  # nothing will be learned from the last
     assert state.updates == 8
 
 
@@ -180,6 +183,19 @@ def test_draws_are_spread_as_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     away = state.policy.sampler.draws - belief.estimate
     squares = np.einsum("mi,ij,mj->m", away, belief.precision, away) / (0.7 * belief.noise) ** 2
     assert abs(squares.sum() - 384) <= 6 * math.sqrt(2 * 384)
+
+
+def test_each_batch_has_draws_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two batches, 384 independent normals each: their correlation is within six standard deviations (p < 1e-8)."""
+    monkeypatch.setattr(room, "plan", lambda *_, **__: Plan(scale=0.7, cost=0.0))
+    found = []
+    for updates in (1, 2):
+        state = after(Foresight(dim=3, horizon=3000, floor=0.0), WORLD, updates)
+        belief = posterior(state.sums[0])
+        assert isinstance(state.policy.sampler, PosteriorDraws)
+        away = state.policy.sampler.draws - belief.estimate
+        found.append(away @ np.linalg.inv(inverse_root(belief.precision)) / (0.7 * belief.noise))
+    assert abs((found[0] * found[1]).mean()) <= 6 / math.sqrt(384)
 
 
 def test_the_intervals_behind_the_floor() -> None:

@@ -83,6 +83,12 @@ def test_the_adaptive_grid_always_reaches_the_horizon(horizon: int, batches: int
     assert used <= grid.updates
 
 
+def test_an_adaptive_batch_costs_what_the_first_may_cost() -> None:
+    """√T = n·min(1, 4w): an arm that survives is at most two of its own widths and two of the best arm's behind."""
+    grid = AdaptiveGrid(horizon=10_000, updates=8)
+    assert [grid.ahead((), batch=2, start=100, width=width)[0] for width in (9.0, 0.25, 0.05)] == [100, 100, 500]
+
+
 def test_grids_of_ones_own() -> None:
     assert StaticGrid(ends=(3, 7, 100)).ends == (3, 7, 100)
     assert geometric_grid(10_000, 5, first=1).ends == (1, 10, 100, 1000, 10_000)
@@ -126,3 +132,19 @@ def test_a_growing_grid_follows_what_came() -> None:
     assert GrowingGrid(first=40, updates=2).begin() == (40, 60)
     assert GrowingGrid(first=40, updates=2).ahead((60,), batch=3, start=120, width=1.0) == ()
     assert GrowingGrid(first=40, factor=1.0001).ahead((), batch=2, start=1, width=1.0) == (1, 1, 1)
+
+
+def test_grids_of_a_number_are_made_at_once() -> None:
+    """A file that asks for 10⁹ updates is refused before they are planned; powers do not overflow on the way."""
+    for grid in (geometric_grid, paper_grid, paper_design_grid, growing_grid, doubling_grid):
+        with pytest.raises(ParameterError, match="updates must be between 1 and 10000; got 1000000000"):
+            grid(10**18, 10**9)
+    for updates in (100, 2000):
+        assert growing_grid(10_000, updates).updates == updates
+
+
+@pytest.mark.parametrize(("horizon", "updates"), [(10**5, 70), (10**12, 28), (10**12, 40)])
+def test_growing_batches_of_any_number_add_up(horizon: int, updates: int) -> None:
+    """The powers of q are tried below T^(1/M), where they cannot overflow."""
+    ends = growing_grid(horizon, updates).ends
+    assert (len(ends), ends[-1]) == (updates, horizon)

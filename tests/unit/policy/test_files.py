@@ -13,7 +13,7 @@ from rareswitch.design import GOptimal, MixedSoftmax, Softmax, Uniform
 from rareswitch.distributions import Gaussian
 from rareswitch.errors import FileFormatError, InputError, MissingExtraError, ParameterError, ShapeError
 from rareswitch.files import pack, unpack
-from rareswitch.policy import Ed25519Key, Elimination, HmacKey, Policy, load_policy, save_policy
+from rareswitch.policy import Blend, Ed25519Key, Elimination, HmacKey, Policy, PosteriorDraws, load_policy, save_policy
 from rareswitch.policy.encoding import KINDS
 from rareswitch.policy.files import from_bytes, to_bytes
 
@@ -122,11 +122,58 @@ def test_careful_edits_are_refused_signed_or_not(change: Callable[[dict[str, Any
 
 
 @pytest.mark.parametrize(
-    "signature", ["abc", 5, [], {"scheme": "hmac-sha256"}, {"scheme": "hmac-sha256", "value": "é"}]
+    "signature",
+    [
+        "abc",
+        5,
+        [],
+        {"scheme": "hmac-sha256"},
+        *(
+            {"scheme": "hmac-sha256", "value": value}
+            for value in ("é", "\ud800", "A" * 64, "a" * 63 + "\n", None, ["a"])
+        ),
+        *({"scheme": scheme, "value": "a" * 64} for scheme in ("ed25519", "rsa", None, ["hmac-sha256"])),
+        {"scheme": "hmac-sha256", "value": "a" * 64, "by": "nobody"},
+    ],
 )
-def test_odd_signatures_are_refused(signature: Any) -> None:
-    with pytest.raises(FileFormatError, match="signature"):
-        from_bytes(repacked(lambda meta: meta.update(signature=signature), SECRET), key=SECRET)
+def test_signatures_of_any_other_form_are_refused_with_a_key_or_without(signature: Any) -> None:
+    data = repacked(lambda meta: meta.update(signature=signature), SECRET)
+    for key in (None, SECRET):
+        with pytest.raises(FileFormatError, match="the signature is damaged"):
+            from_bytes(data, key=key)
+
+
+def test_a_signature_has_one_spelling() -> None:
+    """Ed25519 values in upper case or with spaces are the same bytes, and another file."""
+    key = Ed25519Key(private=bytes(range(32)))
+    meta, tensors = unpack(to_bytes(rich_policy(), key=key))
+    value = meta["signature"]["value"]
+    for other in (value.upper(), " ".join([value[:64], value[64:]]), f"{value} ", value[:-1]):
+        meta["signature"]["value"] = other
+        with pytest.raises(FileFormatError, match="the signature is damaged"):
+            from_bytes(pack(meta, tensors), key=key)
+
+
+def test_crafted_policies_with_fitting_ids_are_refused() -> None:
+    """Whoever knows the format can give any content its id: the content must make sense by itself."""
+    mad = Policy(dim=2, sampler=Uniform(), eliminations=(Elimination(estimate=np.ones(2), root=np.eye(2)),))
+    object.__setattr__(mad.eliminations[0], "estimate", np.full(2, 1e308))
+    with pytest.raises(FileFormatError, match=r"damaged \(estimate must lie between"):
+        from_bytes(to_bytes(mad))
+    blend = Policy(dim=3, sampler=Blend(main=PosteriorDraws(draws=np.ones((2, 3))), explorer=Uniform(), share=0.1))
+    object.__setattr__(blend, "dim", 2)
+    with pytest.raises(FileFormatError, match="a sampler of 3 dimensions in a policy of 2"):
+        from_bytes(to_bytes(blend))
+    meta, tensors = unpack(to_bytes(Policy(dim=2, sampler=Uniform())))
+    meta["policy"]["dim"] = 2.0
+    meta["id"] = Policy(dim=2, sampler=Uniform()).id
+    with pytest.raises(FileFormatError, match="canonical form"):
+        from_bytes(pack(meta, tensors))
+
+
+def test_what_is_no_policy_is_told_by_what_it_holds() -> None:
+    with pytest.raises(FileFormatError, match="not a policy file: it holds past, policy, schema"):
+        from_bytes(pack({"schema": 1, "past": [], "policy": {}}, {}))
 
 
 def test_mixtures_of_any_weights_come_back() -> None:

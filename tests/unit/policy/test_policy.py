@@ -1,7 +1,9 @@
 import dataclasses
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -123,7 +125,7 @@ def test_one_set_is_decided_as_all_arms_are_alive() -> None:
 @pytest.mark.parametrize("name", record_decisions.cases())
 def test_decisions_are_those_that_were_recorded(name: str) -> None:
     """Decisions that were logged must replay in years to come: with numbers as ids, to the last bit."""
-    recorded = json.loads(Path(record_decisions.__file__).with_name("decisions.json").read_text())
+    recorded = json.loads(Path(record_decisions.__file__).with_name("decisions.json").read_text(encoding="utf-8"))
     assert record_decisions.decided(name) == recorded[name]
 
 
@@ -217,9 +219,9 @@ def test_ids_must_fit_their_sets() -> None:
 
 
 def test_a_policy_that_leaves_no_arm_is_refused() -> None:
-    """Finite numbers whose intervals overflow: a file can be made of them."""
-    mad = Elimination(estimate=np.full(DIM, 1e308), root=1e308 * np.eye(DIM))
-    contexts = np.stack([np.zeros((3, DIM)), np.full((3, DIM), 10.0)])
+    """Finite numbers whose intervals overflow with contexts that are finite too."""
+    mad = Elimination(estimate=np.full(DIM, 1e150), root=1e150 * np.eye(DIM))
+    contexts = np.stack([np.zeros((3, DIM)), np.full((3, DIM), 1e160)])
     for sampler in SAMPLERS.values():
         policy = Policy(dim=DIM, sampler=sampler, eliminations=(mad,))
         with pytest.raises(EmptySetError, match="leaves no arm of set 1"):
@@ -235,3 +237,60 @@ def test_a_sampler_without_probabilities_is_refused() -> None:
 
     with pytest.raises(EmptySetError, match="leaves no arm of set 1"):
         Policy(dim=DIM, sampler=Mad()).decide(np.ones((2, 3, DIM)), ids=[1, 2], seed=1)
+
+
+MAD = np.full((DIM, DIM), 1e160) * np.eye(DIM)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Elimination(estimate=MAD[0], root=np.eye(DIM)),
+        lambda: Elimination(estimate=np.ones(DIM), root=MAD),
+        lambda: Optimistic(estimate=np.ones(DIM), root=-MAD),
+        lambda: PosteriorDraws(draws=MAD),
+        lambda: InverseGap(estimate=MAD[0], gamma=1.0),
+        lambda: InverseGap(estimate=np.ones(DIM), gamma=1e160),
+        lambda: Layered(estimates=MAD[:1], roots=np.eye(DIM)[None], thresholds=np.full(1, 0.5)),
+        lambda: Layered(estimates=np.ones((1, DIM)), roots=MAD[None], thresholds=np.full(1, 0.5)),
+        lambda: Layered(estimates=np.ones((1, DIM)), roots=np.eye(DIM)[None], thresholds=np.full(1, 1e160)),
+        lambda: Layered(estimates=np.ones((1, DIM)), roots=np.eye(DIM)[None], thresholds=np.full(1, -0.1)),
+    ],
+)
+def test_numbers_that_a_policy_cannot_compute_with_are_refused(make: Callable[[], Any]) -> None:
+    with pytest.raises(ParameterError, match="must"):
+        make()
+
+
+def test_parts_of_a_policy_must_agree() -> None:
+    """Also those within a blend, and those that have another kind than their place asks for."""
+    three = PosteriorDraws(draws=np.ones((2, 3)))
+    inner = Blend(main=Uniform(), explorer=three, share=0.5)
+    for sampler in (inner, Blend(main=inner, explorer=Uniform(), share=0.1)):
+        with pytest.raises(ShapeError, match="a sampler of 3 dimensions in a policy of 2"):
+            Policy(dim=2, sampler=sampler)
+        assert Policy(dim=3, sampler=sampler).decide(np.ones((2, 3)), ids=1, seed=1).policy_id
+    for empty in (Argmax(np.empty((0, 0))), InverseGap(estimate=np.empty(0), gamma=1.0)):
+        with pytest.raises(ShapeError, match="a sampler of 0 dimensions in a policy of 2"):
+            Policy(dim=2, sampler=empty)
+    with pytest.raises(ParameterError, match="must be of the type Elimination"):
+        Policy(dim=3, sampler=Uniform(), eliminations=(three,))  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="g_optimal must be a GOptimal"):
+        MixedArgmax(weights=[1.0], matrices=np.eye(2)[None], g_optimal=Uniform())  # type: ignore[arg-type]
+
+
+def test_whole_numbers_of_any_type_give_the_same_policy() -> None:
+    plain = Policy(dim=2, sampler=Uniform(), edition=1)
+    for two, one in ((np.int64(2), np.uint8(1)), (2.0, 1.0)):
+        same = Policy(dim=two, sampler=Uniform(), edition=one)  # type: ignore[arg-type]
+        assert same.id == plain.id
+        assert (type(same.dim), type(same.edition)) == (int, int)
+
+
+def test_ranges_beyond_all_ids_are_refused() -> None:
+    policy = Policy(dim=2, sampler=Uniform())
+    for ids in (range(10**30), range(2**63), range(10**30, 0, -1), range(-(10**30), 5)):
+        with pytest.raises(ShapeError, match=r"ids must be below 2\^63"):
+            policy.decide(np.ones((2, 3, 2)), ids=ids, seed=1)
+    with pytest.raises(ShapeError, match="2 sets take 2 ids"):
+        policy.decide(np.ones((2, 3, 2)), ids=range(2**63 - 1), seed=1)

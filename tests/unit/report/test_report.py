@@ -5,7 +5,7 @@ import pytest
 
 from rareswitch.design import g_optimal
 from rareswitch.report.design_plot import draw_design
-from rareswitch.report.figures import figure
+from rareswitch.report.figures import DARK_GREY, ORANGE, figure, name_points
 from rareswitch.report.run_plot import draw_runs
 from rareswitch.report.run_table import grouped, run_table
 from rareswitch.sim import Run
@@ -44,16 +44,76 @@ def test_the_table_shows_what_differs() -> None:
         "seeds",
         "updates",
         "regret",
+        "worst",
+        "5",
+        "%",
         "±",
         "s.e.",
-        "worst",
-        "seed",
         "regret/T",
         "seconds",
     ]
-    assert lines[2].split() == ["a", "2", "3", "12.0", "2.0", "14.0", "0.1200", "0.50"]
+    assert lines[2].split() == ["a", "2", "3", "12.0", "14.0", "2.0", "0.1200", "0.50"]
     assert "world" in run_table([*RUNS, run("a", "v", 100, 0, 1.0)])
     assert "horizon" in run_table([*RUNS, run("a", "w", 200, 0, 1.0)])
+
+
+def seeded(learner: str, mean: float, spread: float, horizon: int = 100, updates: int = 3) -> list[Run]:
+    return [run(learner, "w", horizon, s, mean + spread * (s - 3.5), updates) for s in range(8)]
+
+
+def test_learners_of_a_world_are_compared_with_its_best() -> None:
+    text = run_table([*seeded("a", 90.0, 2.0), *seeded("b", 40.0, 1.0), *seeded("c", 140.0, 39.0)])
+    rows = {line.split()[0]: line.split() for line in text.splitlines() if line}
+    assert rows["a"][:5] == ["a", "3", "90.0", "97.0", "2.00"]  # (90 + 10)/(40 + 10)
+    assert rows["b"][4:6] == ["1.00", "1.00"]  # itself: no interval
+    assert rows["c"][8] == "?"
+    assert "?" not in rows["a"]
+    assert "w, T = 100, 8 seeds" in text
+    assert "that of b, the best" in text
+    assert "? marks 1 of 2 ratios" in text
+
+
+def test_one_seed_has_no_interval_and_says_so() -> None:
+    text = run_table([run("a", "w", 100, 0, 90.0), run("b", "w", 100, 0, 40.0)])
+    assert "intervals need at least 5 seeds, and there is one." in text
+    assert " to " not in text
+
+
+def test_runs_that_lack_seeds_are_not_compared() -> None:
+    text = run_table([*seeded("a", 90.0, 2.0), *seeded("b", 40.0, 1.0), *seeded("c", 60.0, 1.0)[:-1]])
+    (row,) = (line.split() for line in text.splitlines() if line.startswith("c "))
+    assert row == ["c", "7", "3", "59.5", "62.5", "0.50"]
+
+
+def test_every_horizon_is_drawn() -> None:
+    made = draw_runs([*seeded("a", 90.0, 2.0), *seeded("a", 120.0, 2.0, horizon=400)])
+    titles = [panel.get_title(loc="left") for panel in made.axes]
+    assert "w, T = 100, 8 seeds" in titles
+    assert "w, T = 400, 8 seeds" in titles
+
+
+def test_every_panel_says_what_it_shows_and_names_its_series() -> None:
+    made = draw_runs([*seeded("foresight", 90.0, 2.0, updates=8), *seeded("b", 40.0, 1.0, updates=90)])
+    curves, trade, survivors = made.axes
+    assert curves.get_title(loc="left") == "w, T = 100, 8 seeds: b pays least"
+    assert trade.get_title(loc="left") == "foresight pays 2.00 times as much with 8 policies"
+    assert survivors.get_title(loc="left") == "arms that elimination leaves"
+    for panel in (curves, trade):
+        assert panel.get_legend() is None
+        assert {text.get_text(): text.get_color() for text in panel.texts} == {"foresight": ORANGE, "b": DARK_GREY}
+        assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
+        assert panel.get_ylim()[0] <= 40.0 * 0.8  # the best does not lie on the axis
+    assert [text.get_text() for text in survivors.texts] == ["foresight"]
+
+
+def test_names_do_not_cover_each_other() -> None:
+    made, (panel,) = figure()
+    panel.set(xlim=(0, 1), ylim=(0, 1))
+    points = {f"name {k}": (1.0, 0.5 + 0.001 * k) for k in range(6)}
+    name_points(panel, points, dict.fromkeys(points, "black"))
+    scale = made.dpi / 72.0
+    heights = sorted(panel.transData.transform(t.xy)[1] / scale + t.xyann[1] for t in panel.texts)
+    assert np.diff(heights).min() >= 10.0 - 1e-6
 
 
 def test_the_picture_has_three_panels_a_world() -> None:

@@ -22,6 +22,7 @@ from rareswitch.learner import (
     PureExploitation,
     RarelySwitchSupLinUCB,
     StaticGrid,
+    communication,
     make_learner,
 )
 from rareswitch.sim import Collaboration, collaborate, simulate
@@ -55,11 +56,15 @@ def test_agents_change_nothing_but_the_time(name: str) -> None:
         assert len(many.meetings) == one.run.updates
 
 
-def test_the_longest_share_is_counted_in_cells() -> None:
-    """A batch of 20,000 decisions has 5,000 cells of 4: of three agents one plays 1667 of them."""
-    learner = PureExploitation(dim=3, arms=5, horizon=20_001, grid=StaticGrid(ends=(20_000, 20_001)))
-    found = collaborate(learner, WORLD, agents=3, seed=1)
-    assert [meeting.longest for meeting in found.meetings] == [4 * 1667, 1]
+@pytest.mark.parametrize("agents", [3, 64, 1001])
+def test_many_agents_take_no_longer_than_their_share(agents: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where cells have several decisions they are shared too: T/A + M for any number of agents."""
+    monkeypatch.setattr(communication, "CELLS", 64)
+    learner = PureExploitation(dim=3, arms=5, horizon=1001, grid=StaticGrid(ends=(1000, 1001)))
+    found = collaborate(learner, WORLD, agents=agents, seed=1)
+    assert [meeting.longest for meeting in found.meetings] == [-(-1000 // agents), 1]
+    assert found.parallel_time <= 1001 / agents + len(found.meetings)
+    assert same(found, collaborate(learner, WORLD, agents=1, seed=1))
 
 
 def test_one_agent_is_a_simulated_run() -> None:

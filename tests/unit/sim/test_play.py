@@ -65,7 +65,7 @@ def test_parts_are_stretches_of_the_batch(tmp_path: Path) -> None:
 def test_there_are_no_more_parts_than_decisions(tmp_path: Path) -> None:
     here = Deployment.begin("foresight", dim=3, horizon=30, grid=[2, 30])
     world = make_world("gaussian", dim=3, arms=4, noise=0.5)
-    assert len(play(here, world, seed=1, folder=tmp_path, parts=9)) == 2
+    assert len(play(here, world, seed=1, folder=tmp_path / "logs", parts=9)) == 2
 
 
 def test_nothing_stays_of_a_play_that_is_stopped(tmp_path: Path) -> None:
@@ -77,39 +77,45 @@ def test_nothing_stays_of_a_play_that_is_stopped(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        play(here, world, seed=1, folder=tmp_path, parts=4, progress=stop)
+        play(here, world, seed=1, folder=tmp_path / "logs", parts=4, progress=stop)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_log_is_not_overwritten_unless_asked(tmp_path: Path) -> None:
+def test_a_log_is_not_overwritten(tmp_path: Path) -> None:
     here = Deployment.begin("foresight", dim=3, horizon=400, grid=[100, 400])
     world = make_world("gaussian", dim=3, arms=4, noise=0.5)
-    path = play(here, world, seed=1, folder=tmp_path, parts=2)[1]
-    before = path.read_bytes()
-    (tmp_path / "part-0001-0001.parquet").unlink()
-    words = (
-        r"part-0001-0002.parquet: exists already, .* Remove the files part-0001-\*.parquet of .*: --again, again=True"
-    )
+    paths = play(here, world, seed=1, folder=tmp_path / "logs", parts=2)
+    before = [path.read_bytes() for path in paths]
+    words = r"logs: exists already, and a log is never overwritten. Name another folder, or remove it."
     with pytest.raises(FileFormatError, match=words):
-        play(here, world, seed=2, folder=tmp_path, parts=2)
-    assert [p.name for p in tmp_path.iterdir()] == [path.name]
-    assert path.read_bytes() == before
-    (tmp_path / ".part-0001-0001.parquet.x1.tmp").touch()  # what kill -9 leaves
-    again = play(here, world, seed=1, folder=tmp_path, parts=1, again=True)
-    assert list(tmp_path.iterdir()) == again
+        play(here, world, seed=2, folder=tmp_path / "logs", parts=2)
+    assert sorted((tmp_path / "logs").iterdir()) == paths
+    assert [path.read_bytes() for path in paths] == before
 
 
-def test_play_goes_on_after_a_kill(tmp_path: Path) -> None:
+def test_a_log_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    """So one that was killed, at any time, leaves nothing under its name, and can be run again as it was."""
     here = Deployment.begin("foresight", dim=3, horizon=400, grid=[100, 400])
     world = make_world("gaussian", dim=3, arms=4, noise=0.5)
-    (tmp_path / ".part-0001-0001.parquet.x1.tmp").touch()
-    assert update(here, play(here, world, seed=1, folder=tmp_path, parts=2)).report.used == 100
+    there: list[bool] = []
+    paths = play(
+        here,
+        world,
+        seed=1,
+        folder=tmp_path / "logs",
+        parts=4,
+        progress=lambda _: there.append((tmp_path / "logs").exists()),
+    )
+    assert len(there) == 4
+    assert not any(there)
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "logs"]
+    assert update(here, paths).report.used == 100
 
 
 def test_some_rewards_are_missing(tmp_path: Path) -> None:
     here = Deployment.begin("foresight", dim=3)
     world = make_world("gaussian", dim=3, arms=4, noise=0.5)
-    done = update(here, play(here, world, seed=1, folder=tmp_path, count=2000, missing=0.25))
+    done = update(here, play(here, world, seed=1, folder=tmp_path / "logs", count=2000, missing=0.25))
     # Hoeffding, false alarm at most 1e-6
     assert abs(done.report.unrewarded / 2000 - 0.25) <= np.sqrt(np.log(2e6) / 4000)
     assert (done.report.planned, done.report.decided) == (30, 2000)
@@ -126,9 +132,9 @@ def test_worlds_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="must be at least"):
             play(here, world, seed=seed, folder=tmp_path, parts=parts)
     over = Deployment.begin("foresight", dim=3, horizon=20, grid=[20])
-    over = update(over, play(over, world, seed=1, folder=tmp_path)).deployment
+    over = update(over, play(over, world, seed=1, folder=tmp_path / "logs")).deployment
     with pytest.raises(BatchError, match="this run is over"):
         play(over, world, seed=1, folder=tmp_path)
     (tmp_path / "file").touch()
-    with pytest.raises(RareswitchError, match="no folder can be made there"):
+    with pytest.raises(RareswitchError, match="cannot be written"):
         play(here, world, seed=1, folder=tmp_path / "file" / "logs")

@@ -77,6 +77,19 @@ def test_a_loaded_deployment_goes_on_as_the_one_that_was_saved(
     assert {entry.verdict for entry in found.policies} == {"same"}
 
 
+def test_a_description_that_asks_for_too_much_is_refused(folder: Path) -> None:
+    path = folder / "learner.json"
+    described = json.loads(path.read_bytes())
+    for change in ({"updates": 10**9, "horizon": 10**18, "grid": None}, {"grid": [10**6] * 200_000}):
+        path.write_bytes(canonical_json(described | {"settings": described["settings"] | change}))
+        with pytest.raises(FileFormatError, match=r"learner\.json: .*(between 1 and 10000|at most 65536 values)"):
+            Deployment.load(folder)
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    with pytest.raises(FileFormatError):
+        Deployment.load(folder)
+
+
 def test_loading_learns_nothing(third: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object, **named: object) -> None:
         raise AssertionError("something was learned")
@@ -108,7 +121,7 @@ def test_a_changed_planner_changes_what_comes_and_not_what_is_there(
 def test_verifying_says_what_cannot_be_learned_at_all(third: Path) -> None:
     here = Deployment.load(third)
     batch = here.history[1].summaries[0]
-    nothing = replace(batch, rewarded=0)
+    nothing = replace(batch, rewarded=0, stats=tuple(Stats.zero(one.dim) for one in batch.stats))
     changed = replace(here.history[1], data=summaries_to_bytes([nothing]))
     found = replace(here, history=(here.history[0], changed)).verify()
     assert [entry.verdict for entry in found.policies] == ["same", "same", "otherwise"]
@@ -158,10 +171,11 @@ def test_the_folder_has_no_secrets(third: Path) -> None:
         "policy.safetensors",
         "state.safetensors",
     ]
-    described = json.loads((third / "learner.json").read_text())
+    described = json.loads((third / "learner.json").read_text(encoding="utf-8"))
     assert described["learner"] == "foresight"
     settings = {"dim": 3, "arms": None, "horizon": 300, "updates": 4, "intercept": False, "floor": 0.0003}
-    assert described["settings"] == settings | {"delta": 0.05, "seed": 0, "grid": None}
+    known = {"delta": 0.05, "seed": 0, "grid": None, "noise_bound": None, "norm_bound": 1.0}
+    assert described["settings"] == settings | known
 
 
 @pytest.mark.parametrize("name", sorted(set(LEARNERS) - set(DEPLOYABLE)))
@@ -201,7 +215,7 @@ def test_a_folder_is_never_overwritten(third: Path, tmp_path: Path) -> None:
     here.save(tmp_path / "empty")
     here.save(tmp_path / "deep" / "er")
     assert Deployment.load(tmp_path / "empty").policy.id == Deployment.load(tmp_path / "deep" / "er").policy.id
-    assert (tmp_path / "full" / "note").read_text() == "mine"
+    assert (tmp_path / "full" / "note").read_text(encoding="utf-8") == "mine"
 
 
 def test_a_folder_appears_whole_or_not_at_all(third: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +278,7 @@ def test_a_summary_from_elsewhere_is_refused(folder: Path) -> None:
     two.write_bytes(one.read_bytes())
     with pytest.raises(FileFormatError, match=r"batch-0002.summary: not the file that learner.json tells of"):
         Deployment.load(folder)
-    described = json.loads((folder / "learner.json").read_text())
+    described = json.loads((folder / "learner.json").read_text(encoding="utf-8"))
     described["updates"][1]["summary"] = described["updates"][0]["summary"]
     (folder / "learner.json").write_bytes(canonical_json(described))
     assert "this summary is of policy" in str(Deployment.load(folder).verify())
@@ -275,7 +289,7 @@ def test_a_summary_from_elsewhere_is_refused(folder: Path) -> None:
 
 
 def test_a_state_from_elsewhere_is_refused(folder: Path) -> None:
-    described = json.loads((folder / "learner.json").read_text())
+    described = json.loads((folder / "learner.json").read_text(encoding="utf-8"))
     for other in (
         advanced(Deployment.begin("foresight", dim=3, horizon=300, updates=4)),
         advanced(advanced(Deployment.begin("stale-linucb", dim=3, arms=5, horizon=300))),
@@ -293,7 +307,7 @@ def test_a_state_from_elsewhere_is_refused(folder: Path) -> None:
 
 def test_what_learning_again_does_not_give_is_told(folder: Path) -> None:
     """Even if all hashes are right."""
-    described = json.loads((folder / "learner.json").read_text())
+    described = json.loads((folder / "learner.json").read_text(encoding="utf-8"))
     (summary,) = Deployment.load(folder).history[0].summaries
     changed = replace(summary, stats=(summary.stats[0] + Stats.of([[1.0, 0.0, 0.0]], [1.0]),))
     data = summaries_to_bytes([changed])
@@ -309,7 +323,7 @@ def test_what_learning_again_does_not_give_is_told(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"schema": 1}, "deployments have schema 2; this one has 1"),
+        ({"schema": 1}, "deployments have schema 3; this one has 1"),
         ({"learner": "ucb"}, "no learner can be made of it .*no learner 'ucb'"),
         ({"learner": "linucb"}, "no learner can be made of it"),
         ({"settings": {"dim": "three"}}, "no learner can be made of it"),
@@ -320,11 +334,14 @@ def test_what_learning_again_does_not_give_is_told(folder: Path) -> None:
         ({"updates": "none"}, "not the description of a deployment"),
         ({"updates": [1, 2]}, "not the description of a deployment"),
         ({"more": 1}, "it was changed, or written by something else"),
+        ({"signature": "none"}, "the signature is damaged"),
+        ({"signature": {"scheme": "hmac-sha256", "value": "AB" * 32}}, "the signature is damaged"),
+        ({"schema": 2}, "it was changed, or written by something else"),
     ],
 )
 def test_a_description_that_was_changed_is_refused(folder: Path, change: dict[str, object], words: str) -> None:
     path = folder / "learner.json"
-    path.write_bytes(canonical_json(json.loads(path.read_text()) | change))
+    path.write_bytes(canonical_json(json.loads(path.read_text(encoding="utf-8")) | change))
     with pytest.raises(FileFormatError, match=words):
         Deployment.load(folder)
     path.write_text("[1]")

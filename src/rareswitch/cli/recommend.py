@@ -1,0 +1,42 @@
+"""``rareswitch recommend``: which learner, how many policies, and what is proved."""
+
+import argparse
+from typing import Any
+
+from rareswitch.cli.options import add_command, add_options, print_json
+from rareswitch.cli.settings import count_option
+from rareswitch.learner import CONTEXTS, recommend
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command and its options."""
+    parser = add_command(commands, "recommend", run)
+    parser.description = (
+        "Say which learner fits a problem of this size, what is proved for it and for the others, and how many "
+        "policies are needed for which rate."
+    )
+    add_options(parser, dim={"required": True, "help": "features of an arm"})
+    add_options(
+        parser, arms={"required": True, "help": "arms in a set"}, horizon={"help": "decisions (default 100000)"}
+    )
+    told = "policies that can be deployed, the first included (default: what each bound asks for)"
+    parser.add_argument("--updates", metavar="M", type=count_option, help=told)
+    kinds = (
+        "fixed: one set for ever; stochastic: sets drawn from one distribution; adversarial: any sets, such as those "
+        "of seasons and drifts (default stochastic)"
+    )
+    parser.add_argument("--contexts", choices=CONTEXTS, default="stochastic", help=kinds)
+    add_options(parser, json="print an object in place of the text")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the recommendation."""
+    from rareswitch.report import recommendation_text
+
+    asked = {name: getattr(options, name) for name in ("dim", "arms", "horizon", "updates", "contexts")}
+    found = recommend(**asked)
+    if options.json:
+        print_json(found.summary())
+    else:
+        print(recommendation_text(found))
+    return 0

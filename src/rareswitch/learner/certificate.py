@@ -1,0 +1,31 @@
+"""What a policy can cost at most, as far as its confidence intervals tell."""
+
+import numpy as np
+
+from rareswitch.contexts import ContextSets
+from rareswitch.policy import Policy
+
+
+def certified_cost(policy: Policy, sets: ContextSets) -> float:
+    """The most that a decision of the policy costs on average in these sets, if its intervals hold.
+
+    Where they hold the best arm survives, and is worth at most the highest upper end u of a survivor; an arm that is
+    played is worth at least its own lower end l. So a set costs at most Σ propensity·(u - l). An arm's ends are the
+    tightest that any elimination gives. In units of the rewards.
+
+    >>> from rareswitch.design import Uniform
+    >>> from rareswitch.policy import Elimination
+    >>> close = Elimination.of([1.0, 0.8], np.eye(2), 0.2)       # values 1 ± 0.2 and 0.8 ± 0.2
+    >>> both = Policy(dim=2, sampler=Uniform(), eliminations=(close,))
+    >>> round(certified_cost(both, ContextSets.from_ragged([np.eye(2)])), 6)
+    0.5
+    """
+    survivors = policy.survivors(sets)
+    upper, lower = np.full(survivors.shape, np.inf), np.full(survivors.shape, -np.inf)
+    for elimination in policy.eliminations:
+        values = sets.contexts @ elimination.estimate
+        widths = np.linalg.norm(sets.contexts @ elimination.root.T, axis=2)
+        upper, lower = np.minimum(upper, values + widths), np.maximum(lower, values - widths)
+    highest = np.where(survivors, upper, -np.inf).max(axis=1)
+    costs = np.where(survivors, highest[:, None] - lower, 0.0)
+    return float((policy.probabilities(sets) * costs).sum(axis=1).mean())

@@ -1,0 +1,137 @@
+"""Keys as text: a line ``hmac-sha256:HEX``, ``ed25519-private:HEX`` or ``ed25519-public:HEX``; Ed25519 also as PEM.
+
+No error repeats what a key file holds.
+"""
+
+import os
+import re
+import secrets
+import stat
+from pathlib import Path
+from typing import Any, Literal
+
+from rareswitch.errors import FileFormatError, MissingExtraError, ParameterError
+from rareswitch.policy.signing import Ed25519Key, HmacKey, Key, check_signs
+
+_LINE = re.compile(rb"(hmac-sha256|ed25519-private|ed25519-public):((?:[0-9a-fA-F]{2})+)\s*")
+_LARGEST = 1 << 14
+
+
+def new_key(scheme: Literal["hmac", "ed25519"]) -> Key:
+    """A fresh secret of 32 bytes to share, or a fresh key pair.
+
+    >>> new_key("hmac")
+    HmacKey()
+    """
+    if scheme == "hmac":
+        return HmacKey(secret=secrets.token_bytes(32))
+    if scheme != "ed25519":
+        raise ParameterError(f"keys have the scheme 'hmac' or 'ed25519'; got {scheme!r}.")
+    _, ed25519 = _cryptography()
+    made = ed25519.Ed25519PrivateKey.generate()
+    return Ed25519Key(private=made.private_bytes_raw(), public=made.public_key().public_bytes_raw())
+
+
+def save_key(key: Key, path: str | Path) -> list[Path]:
+    """Write a key that can sign to a fresh file that only its owner may read, and its public half to ``path.pub``.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "team.key"
+    >>> [written.name for written in save_key(new_key("ed25519"), path)]
+    ['team.key', 'team.key.pub']
+    >>> load_key(f"{path}.pub").private is None
+    True
+    """
+    check_signs(key)
+    if isinstance(key, HmacKey):
+        content = {Path(path): ("hmac-sha256", key.secret, 0o600)}
+    else:
+        content = {Path(path): ("ed25519-private", key.private or b"", 0o600)}
+        if key.public is not None:
+            content[Path(f"{path}.pub")] = ("ed25519-public", key.public, 0o644)
+    written: list[Path] = []
+    try:
+        for place, (kind, value, mode) in content.items():
+            handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            written.append(place)
+            with os.fdopen(handle, "w") as file:
+                file.write(f"{kind}:{value.hex()}\n")
+                file.flush()
+                os.fsync(handle)
+    except BaseException as error:
+        for place in written:
+            place.unlink()
+        if isinstance(error, FileExistsError):
+            rule = "exists already, and a key is never overwritten. Name another file"
+            raise FileFormatError(f"{error.filename}: {rule}, or remove it if nothing is signed with it.") from error
+        if isinstance(error, OSError):
+            raise FileFormatError(f"{path}: cannot be written ({error.strerror or error}).") from error
+        raise
+    return written
+
+
+def load_key(path: str | Path) -> Key:
+    """Read a key file; one with a secret only if nobody but its owner may read or change it."""
+    try:
+        with open(path, "rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            data = file.read(_LARGEST)
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    key = key_from_text(data, str(path))
+    secret = isinstance(key, HmacKey) or key.private is not None
+    if secret and os.name == "posix" and mode & 0o077:
+        raise FileFormatError(
+            f"{path}: holds a secret, and others than its owner may read or change it (mode {mode:04o}). Make a new "
+            f"key if they may have done so; otherwise close the file: chmod 600 {path}"
+        )
+    return key
+
+
+def key_from_text(data: bytes, where: str) -> Key:
+    """The key in the content of a key file; errors name ``where`` it is from."""
+    line = _LINE.fullmatch(data)
+    try:
+        if line is None and data.startswith(b"-----BEGIN "):
+            return _from_pem(data)
+        if line is None:
+            raise FileFormatError("it is something else")
+        kind, value = line[1], bytes.fromhex(line[2].decode())
+        if kind == b"hmac-sha256":
+            return HmacKey(secret=value)
+        return Ed25519Key(private=value) if kind == b"ed25519-private" else Ed25519Key(public=value)
+    except (FileFormatError, ParameterError) as error:
+        raise FileFormatError(
+            f"{where}: not a key ({str(error).removesuffix('.')}). A key is a line hmac-sha256:HEX, "
+            "ed25519-private:HEX or ed25519-public:HEX, or an Ed25519 key in PEM. Make one with: rareswitch key"
+        ) from None
+
+
+def _from_pem(data: bytes) -> Key:
+    serialization, ed25519 = _cryptography()
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    try:
+        if b"PRIVATE KEY" in data:
+            private = serialization.load_pem_private_key(data, password=None)
+            if isinstance(private, ed25519.Ed25519PrivateKey):
+                return Ed25519Key(private=private.private_bytes_raw())
+        else:
+            public = serialization.load_pem_public_key(data)
+            if isinstance(public, ed25519.Ed25519PublicKey):
+                return Ed25519Key(public=public.public_bytes_raw())
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise FileFormatError("a PEM that is damaged, or encrypted with a password") from error
+    raise FileFormatError("a PEM of another kind than Ed25519")
+
+
+def _cryptography() -> tuple[Any, Any]:
+    """Its modules ``serialization`` and ``ed25519``."""
+    try:
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError as error:
+        raise MissingExtraError(
+            "Ed25519 needs cryptography. Install it with: pip install 'rareswitch[sign]'"
+        ) from error
+    return serialization, ed25519

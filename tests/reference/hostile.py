@@ -1,0 +1,413 @@
+"""Files that claim more than they hold: crafted and mutated ones of every kind, and what may come of them.
+
+A mutation is raw (bytes), of the header (what a file says about its arrays), or sealed: content edited by someone who
+knows the format, with ids and hashes that fit.
+"""
+
+import hashlib
+import json
+import struct
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rareswitch.contexts import ContextSets
+from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
+from rareswitch.distributions import Gaussian
+from rareswitch.env import make_world
+from rareswitch.errors import RareswitchError
+from rareswitch.files import canonical_json, pack, unpack
+from rareswitch.learner import (
+    CommunicationRound,
+    Learner,
+    Report,
+    Share,
+    State,
+    make_learner,
+    state_from_bytes,
+    state_to_bytes,
+    summaries_from_bytes,
+    summaries_to_bytes,
+)
+from rareswitch.policy import (
+    Blend,
+    Elimination,
+    HmacKey,
+    InverseGap,
+    Layered,
+    Optimistic,
+    Policy,
+    PosteriorDraws,
+    policy_from_bytes,
+    policy_to_bytes,
+)
+from reference.loop import after, rows_of
+
+DIM, ARMS, DIGEST = 3, 5, 32
+WORLD = make_world("gaussian", dim=DIM, arms=ARMS, noise=0.5)
+KEY = HmacKey(secret=b"a secret of tests")
+KINDS = ("policy", "summary", "report", "state")
+LEARNERS: dict[str, dict[str, Any]] = {
+    "foresight": {"horizon": 400, "updates": 4, "intercept": True},
+    "batch-linucb-kw": {"arms": ARMS, "horizon": 400},
+    "oful": {"arms": ARMS, "horizon": 300},
+    "suplinucb": {"arms": ARMS, "horizon": 40},
+    "falcon": {"arms": ARMS, "horizon": 300},
+}
+#: What plain data are replaced by.
+JUNK: tuple[Any, ...] = (
+    *(None, True, False, -1, 0, 1, 2, 10**9, 10**18, 10**30, 1e308, -1.5, 0.5, "", "x", "é\ud800", "9" * 1000, [], {}),
+    *([[[]]], [0] * 1000, [-1], {"array": "nothing"}, {"kind": "uniform"}, {"kind": "blend"}, [{"kind": "optimistic"}]),
+)
+
+
+class File(NamedTuple):
+    """An intact file and what is needed to go on from it."""
+
+    kind: str
+    data: bytes
+    learner: Learner | None = None
+    state: State | None = None
+
+
+@cache
+def intact() -> dict[str, list[File]]:
+    """Files of each kind."""
+    files = {"policy": [File("policy", policy_to_bytes(policy, key=key)) for policy, key in policies()]}
+    states, summaries, reports = [], [], []
+    for name, settings in LEARNERS.items():
+        learner = make_learner(name, dim=DIM, **settings)
+        state = after(learner, WORLD, 3)
+        rows = rows_of(state, WORLD, 1, count=min(20, state.ahead[0]))
+        summary = learner.summarize(state, rows)
+        states.append(File("state", state_to_bytes(state), learner, state))
+        summaries.append(File("summary", summaries_to_bytes([summary]), learner, state))
+        if not learner.clock.looks and not learner.clock.steps:
+            share = Share(learner, state, 0, 2)
+            share.add(rows_of(state, WORLD, 1, first=share.start, count=share.stop - share.start))
+            reports.append(File("report", share.report().to_bytes(), learner, state))
+    return files | {"summary": summaries, "report": reports, "state": states}
+
+
+def policies() -> Iterator[tuple[Policy, HmacKey | None]]:
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((40, DIM))
+    draws = PosteriorDraws(draws=x[:6])
+    matrices = np.stack([np.eye(DIM), x.T @ x])
+    roots = np.tril(rng.standard_normal((2, DIM, DIM)))
+    past = (Elimination.of(x[0], x.T @ x, 1.3), Elimination.of(np.zeros(DIM), np.eye(DIM), 0.4))
+    for sampler in (
+        *(Uniform(), GOptimal(tol=0.1), Argmax(matrices[1]), Softmax(matrices[1], exponent=2.0), draws),
+        MixedSoftmax(weights=np.array([0.25, 0.75]), matrices=matrices),
+        MixedArgmax(weights=np.array([0.5, 0.5]), matrices=matrices, g_optimal_share=0.1),
+        Blend(main=draws, explorer=GOptimal(tol=1.0), share=0.01),
+        InverseGap(estimate=x[1], gamma=9.0),
+        Optimistic(estimate=x[1], root=roots[0]),
+        Layered(estimates=x[:2], roots=roots, thresholds=np.array([0.5, 0.25]), tails=roots),
+    ):
+        yield Policy(dim=DIM, sampler=sampler, eliminations=past), None
+    yield Policy(dim=DIM, sampler=draws, eliminations=past, edition=2), KEY
+
+
+def mutated(kind: str, number: int, seed: int = 0) -> tuple[str, File, bytes]:
+    """How a file was changed, the intact one, and its content now; any number gives another."""
+    rng = np.random.default_rng([seed, KINDS.index(kind), number])
+    files = intact()[kind]
+    file = files[int(rng.integers(len(files)))]
+    how, change = tuple(CHANGES.items())[number % len(CHANGES)]
+    return how, file, change(file, rng)
+
+
+def _raw(change: Callable[[bytearray, int, int, Any], None]) -> Callable[[File, Any], bytes]:
+    def changed(file: File, rng: Any) -> bytes:
+        data = bytearray(file.data)
+        at, count = int(rng.integers(len(data))), int(rng.integers(1, 65))
+        change(data, at, count, rng)
+        return bytes(data)
+
+    return changed
+
+
+def _flip(data: bytearray, at: int, count: int, rng: Any) -> None:
+    data[at] ^= 1 << count % 8
+
+
+def _truncate(data: bytearray, at: int, count: int, rng: Any) -> None:
+    del data[at:]
+
+
+def _delete(data: bytearray, at: int, count: int, rng: Any) -> None:
+    del data[at : at + count]
+
+
+def _insert(data: bytearray, at: int, count: int, rng: Any) -> None:
+    data[at:at] = rng.bytes(count)
+
+
+def _repeat(data: bytearray, at: int, count: int, rng: Any) -> None:
+    data[at:at] = data[at : at + 8 * count]
+
+
+def _number(data: bytearray, at: int, count: int, rng: Any) -> None:
+    value = rng.choice([np.nan, np.inf, -np.inf, 1e308, -1.0, 0.0, 5e-324])
+    data[at // 8 * 8 : at // 8 * 8 + 8] = struct.pack("<d", value)
+
+
+def _header(change: Callable[[dict[str, Any], Any], str | None]) -> Callable[[File, Any], bytes]:
+    def changed(file: File, rng: Any) -> bytes:
+        data = _content(file.data, file.kind)
+        length = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8 : 8 + length])
+        text = change(header, rng)
+        told = (canonical_json(header) if text is None else text.encode()) + b""
+        told += b" " * (-len(told) % 8)
+        return _sent(struct.pack("<Q", len(told)) + told + data[8 + length :], file.kind)
+
+    return changed
+
+
+def _arrays(header: dict[str, Any], rng: Any) -> list[Any]:
+    """The entries of a header, in random order."""
+    entries = [entry for name, entry in header.items() if name != "__metadata__"]
+    return [entries[k] for k in rng.permutation(len(entries))] or [{}]
+
+
+def _overlap(header: dict[str, Any], rng: Any) -> None:
+    entries = _arrays(header, rng)
+    for entry in entries:
+        entry |= {name: entries[0].get(name) for name in ("shape", "data_offsets")}
+
+
+def _many(header: dict[str, Any], rng: Any) -> None:
+    top = max((entry["data_offsets"][1] for entry in _arrays(header, rng) if entry), default=0)
+    for k in range(int(rng.choice([10, 1000, 20_000]))):
+        header[f"extra.{k}"] = {"dtype": "F64", "shape": [top // 8], "data_offsets": [0, top]}
+
+
+def _shape(header: dict[str, Any], rng: Any) -> None:
+    shapes: tuple[Any, ...] = (
+        [10**18],
+        [2**31, 2**31],
+        [-1, -8],
+        [0],
+        [1.0],
+        [True],
+        [1] * 70,
+        [10**400],
+        [],
+        None,
+        "3",
+        [0, 2**40],
+    )
+    _arrays(header, rng)[0]["shape"] = shapes[int(rng.integers(len(shapes)))]
+
+
+def _offsets(header: dict[str, Any], rng: Any) -> None:
+    offsets = ([0, 2**62], [-8, 0], [8, 0], [0, 8.0], [None, 8], [0], [0, 10**30], [True, 8], "08", [16, 24])
+    _arrays(header, rng)[0]["data_offsets"] = offsets[int(rng.integers(len(offsets)))]
+
+
+def _dtype(header: dict[str, Any], rng: Any) -> None:
+    _arrays(header, rng)[0]["dtype"] = ("F32", "I64", "BOOL", "", None, 8, "f64")[int(rng.integers(7))]
+
+
+def _plain(header: dict[str, Any], rng: Any) -> str:
+    """Plain data that are deep, many, long, or not plain."""
+    deep = int(rng.choice([50, 900, 100_000]))
+    many = int(rng.choice([1000, 100_000, 400_000]))
+    texts = (
+        "[" * deep + "]" * deep,
+        '{"a":' * deep + "0" + "}" * deep,
+        "[" + "[[]]," * many + "[]]",
+        "[" + '{"a":{}},' * many + "{}]",
+        '["' + "x" * (4 * many) + '\\ud83d\\ude00"]',
+        "[" + ",".join(["-9"] * many) + "]",
+        "{" + ",".join(f'"{k}":{k}' for k in range(many // 4)) + "}",
+        *("[NaN]", "[Infinity]", "9" * 10_000, "null", "[1e999]", '"\\ud800"', '{"a":1,"a":2}'),
+    )
+    text = texts[int(rng.integers(len(texts)))]
+    if rng.random() < 0.3:
+        return text
+    held = json.loads(header["__metadata__"]["rareswitch"])
+    name = sorted(held)[int(rng.integers(len(held)))]
+    held[name] = "@"
+    header["__metadata__"]["rareswitch"] = canonical_json(held).decode().replace('"@"', text)
+    return json.dumps(header, sort_keys=True, separators=(",", ":"))
+
+
+def _sealed(change: Callable[[Any, dict[str, Any], Any], Any]) -> Callable[[File, Any], bytes]:
+    def changed(file: File, rng: Any) -> bytes:
+        meta, tensors = unpack(_content(file.data, file.kind))
+        change(meta, tensors, rng)
+        return resealed(file.kind, meta, tensors)
+
+    return changed
+
+
+def resealed(kind: str, meta: Any, tensors: dict[str, Any]) -> bytes:
+    """A file of this content, with the ids and hashes that belong to it."""
+    if kind == "policy" and "id" in meta:
+        meta["id"] = _policy_id(meta.get("policy"), tensors)
+    if kind == "state" and "policy_id" in meta:
+        inner = {name.removeprefix("policy."): part for name, part in tensors.items() if name.startswith("policy.")}
+        meta["policy_id"] = _policy_id(meta.get("policy"), inner)
+    if kind in ("state", "summary") and "sha256" in meta:
+        del meta["sha256"]
+        meta["sha256"] = hashlib.sha256(pack(meta, tensors)).hexdigest()
+    return _sent(pack(meta, tensors), kind)
+
+
+def _policy_id(plain: Any, tensors: dict[str, Any]) -> str:
+    digest = hashlib.sha256(canonical_json(plain))
+    for name in sorted(tensors):
+        digest.update(f"\n{name} {tensors[name].shape}\n".encode() + tensors[name].astype("<f8").tobytes())
+    return digest.hexdigest()
+
+
+def _content(data: bytes, kind: str) -> bytes:
+    return data[DIGEST:] if kind == "report" else data
+
+
+def _sent(content: bytes, kind: str) -> bytes:
+    return hashlib.sha256(content).digest() + content if kind == "report" else content
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place in nested plain data, as a container and a key."""
+    for key in value if isinstance(value, dict) else range(len(value)):
+        yield value, key
+        if isinstance(value[key], (dict, list)):
+            yield from _places(value[key])
+
+
+def _place(meta: Any, rng: Any) -> tuple[Any, Any]:
+    places = list(_places(meta))
+    return places[int(rng.integers(len(places)))]
+
+
+def _replace(meta: Any, tensors: dict[str, Any], rng: Any) -> None:
+    held, key = _place(meta, rng)
+    held[key] = json.loads(json.dumps(JUNK[int(rng.integers(len(JUNK)))]))
+
+
+def _nudge(meta: Any, tensors: dict[str, Any], rng: Any) -> None:
+    """Another value of the same type, or the same of another."""
+    held, key = _place(meta, rng)
+    value = held[key]
+    if isinstance(value, (int, float)):
+        choices = [value + 1, value - 1, float(value), str(value), value * 1000, -value, bool(value)]
+        held[key] = choices[int(rng.integers(len(choices)))]
+    elif isinstance(value, str):
+        held[key] = [value.upper(), value[:-1], value + " ", value[::-1], [value]][int(rng.integers(5))]
+    elif isinstance(value, list):
+        held[key] = [value + value, value[:-1], value[::-1], [value]][int(rng.integers(4))]
+
+
+def _remove(meta: Any, tensors: dict[str, Any], rng: Any) -> None:
+    held, key = _place(meta, rng)
+    if rng.random() < 0.5:
+        del held[key]
+    elif isinstance(held, dict):
+        held[f"{key}2"] = held[key]
+
+
+def _values(meta: Any, tensors: dict[str, Any], rng: Any) -> None:
+    """Other numbers in one array."""
+    if tensors:
+        array = tensors[sorted(tensors)[int(rng.integers(len(tensors)))]]
+        factors = [-1.0, 0.0, 2.0, 1.0 + 1e-9, 1e-300, 1e100, 1e160, 1e300]
+        numbers = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -1.0, 0.0, 1e9, 0.5]
+        if rng.random() < 0.4 or not array.size:
+            with np.errstate(all="ignore"):
+                array *= factors[int(rng.integers(len(factors)))]
+        else:
+            array.flat[int(rng.integers(array.size))] = numbers[int(rng.integers(len(numbers)))]
+
+
+def _sizes(meta: Any, tensors: dict[str, Any], rng: Any) -> None:
+    """Another size of one array, or one more, or one less."""
+    if tensors:
+        name = sorted(tensors)[int(rng.integers(len(tensors)))]
+        array = tensors.pop(name)
+        made = [array.reshape(-1), array[None], array[:-1], array[..., :-1], array.T, array[:0], array[..., None]]
+        made += [np.concatenate([array, array]), np.concatenate([array, array], axis=-1), array[::-1]]
+        choice = int(rng.integers(len(made) + 2))
+        if choice < len(made):
+            tensors[name] = made[choice]
+        elif choice == len(made):
+            tensors[f"{name}2"] = array
+
+
+#: Every way to change a file.
+CHANGES: dict[str, Callable[[File, Any], bytes]] = {
+    **{f.__name__[1:]: _raw(f) for f in (_flip, _truncate, _delete, _insert, _repeat, _number)},
+    **{f.__name__[1:]: _header(f) for f in (_overlap, _many, _shape, _offsets, _dtype, _plain)},
+    **{f.__name__[1:]: _sealed(f) for f in (_replace, _nudge, _remove, _values, _sizes)},
+}
+
+
+def load(kind: str, data: bytes) -> Any:
+    """What the library makes of a content."""
+    readers: dict[str, Callable[[bytes], Any]] = {
+        "policy": policy_from_bytes,
+        "summary": summaries_from_bytes,
+        "report": Report.from_bytes,
+        "state": state_from_bytes,
+    }
+    return readers[kind](data)
+
+
+def fault(file: File, data: bytes, found: Any) -> str:
+    """What is wrong with what was loaded; nothing if it is what the file holds, and can be used."""
+    try:
+        return _fault(file, data, found)
+    except RareswitchError:
+        return ""  # refused where it is used
+    except Exception as error:
+        return f"used, it fails with {type(error).__name__}: {error}"
+
+
+def _fault(file: File, data: bytes, found: Any) -> str:
+    learner, state = file.learner, file.state
+    if file.kind == "policy":
+        if unpack(data)[0]["id"] != found.id or (b"signature" not in data and policy_to_bytes(found) != data):
+            return "it is not what the file holds"
+        if b"signature" in file.data and data != file.data:
+            try:
+                policy_from_bytes(data, key=KEY)
+            except RareswitchError:
+                return _odd(found)
+            return "its signature passes"
+        return _odd(found)
+    assert learner is not None
+    assert state is not None
+    if file.kind == "summary":
+        if summaries_to_bytes(found) != data:
+            return "it is not what the file holds"
+        learner.next(state, found[0])
+    elif file.kind == "report":
+        if found.to_bytes() != data:
+            return "it is not what the file holds"
+        CommunicationRound(learner, state, 2).add(found)
+    else:
+        if state_to_bytes(found) != data or not repr(found):
+            return "it is not what the file holds"
+        odd = _odd(found.policy)
+        if odd:
+            return odd
+        rows = rows_of(found, WORLD, 1, first=found.start, count=5)
+        learner.next(found, learner.summarize(found, rows))
+    return ""
+
+
+def _odd(policy: Policy) -> str:
+    """What is wrong with the decisions of a policy."""
+    sets = ContextSets(*vars(Gaussian(dim=DIM, arms=ARMS).draw(20, seed=3)).values())
+    probabilities = policy.probabilities(sets)
+    decisions = policy.decide(sets, ids=range(20), seed=1)
+    chosen = probabilities[np.arange(20), decisions.arms]
+    right = (probabilities >= 0.0).all() and np.abs(probabilities.sum(axis=1) - 1.0).max() <= 1e-9
+    right = right and (decisions.survivors > 0).all() and (chosen == decisions.propensities).all() and chosen.min() > 0
+    return "" if right else "its probabilities are none"

@@ -1,0 +1,125 @@
+"""Keys on the command line: never as text, checked before any work, carried over."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rareswitch.cli import main
+from rareswitch.distributions import OneBig
+from rareswitch.errors import FileFormatError
+from rareswitch.policy import load_key, load_policy
+from rareswitch.store import Deployment
+
+TEXT = "hmac-sha256:000102030405060708090a0b0c0d0e0f"
+BEGIN = ("begin", "--dim", "3", "--horizon", "1e3", "--updates", "4")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TEAM_KEY", TEXT)
+    return tmp_path
+
+
+def done(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
+    assert main(arguments) == 0
+    captured = capsys.readouterr()
+    return captured.out, "".join(line for line in captured.err.splitlines() if "compiling kernels" not in line)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("rareswitch: error: ")
+    return captured.err
+
+
+def test_a_signed_deployment_from_begin_to_verify(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = done(capsys, "key", "--scheme", "ed25519", "--out", "k")
+    assert out == ("k: signs and verifies; keep it secret\nk.pub: verifies; give it to all who take policies\n")
+    done(capsys, *BEGIN, "--out", "one", "--key-file", "k")
+    public = load_key("k.pub")
+    assert Deployment.load("one", key=public).signature == "checked"
+    _, err = done(capsys, "play", "--policy", "one", "--out", "logs", "--key-file", "k.pub")
+    assert err == ""
+    _, err = done(capsys, "play", "--policy", "one", "--out", "more")
+    assert err == "rareswitch: warning: one is signed, and its signatures were not checked. Give its key: --key-file."
+    update = ("update", "--log", "logs/*", "--policy", "one", "--out", "two")
+    assert "this deployment is signed, and what follows it must be" in refused(capsys, *update)
+    assert "one can verify only" in refused(capsys, *update, "--key-file", "k.pub")
+    assert "it is signed with 'ed25519'" in refused(capsys, *update, "--key", "TEAM_KEY")
+    done(capsys, *update, "--key-file", "k")
+    out, err = done(capsys, "verify", "two", "--key-file", "k.pub")
+    assert out.endswith("Everything is learned again from the summaries.\nAll signatures are of this key.\n")
+    out, err = done(capsys, "verify", "two", "--json")
+    assert json.loads(out)["signature"] == "unchecked"
+    assert "two is signed, and its signatures were not checked" in err
+
+
+def test_an_unsigned_deployment_does_not_begin_to_be_signed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done(capsys, *BEGIN, "--out", "one")
+    done(capsys, "play", "--policy", "one", "--out", "logs")
+    key = ("--key", "TEAM_KEY")
+    for command in (
+        ("update", "--log", "logs/*", "--policy", "one", "--out", "two"),
+        ("play", "--policy", "one", "--out", "more"),
+        ("verify", "one"),
+    ):
+        assert "the deployment is not signed, and a key was given to check it with" in refused(capsys, *command, *key)
+    assert sorted(path.name for path in here.iterdir()) == ["logs", "one"]
+
+
+def test_keys_are_not_taken_as_text(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for text in (TEXT, TEXT.partition(":")[2], "a" * 32, "c2VjcmV0+/==", ""):
+        line = refused(capsys, *BEGIN, "--out", "one", "--key", text)
+        assert "--key takes the name of an environment variable, never the key itself" in line
+        assert len(text) < 12 or text not in line
+    assert "there is no variable OTHER_KEY" in refused(capsys, *BEGIN, "--out", "one", "--key", "OTHER_KEY")
+    assert list(here.iterdir()) == []
+    done(capsys, *BEGIN, "--out", "one", "--key", "TEAM_KEY")
+    with pytest.raises(SystemExit):
+        main((*BEGIN, "--out", "two", "--key", "TEAM_KEY", "--key-file", "k"))
+    assert "not allowed with argument" in capsys.readouterr().err
+
+
+def test_what_is_wrong_with_a_key_is_said_and_not_shown(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEAM_KEY", TEXT[:-2])
+    line = refused(capsys, *BEGIN, "--out", "one", "--key", "TEAM_KEY")
+    assert "the environment variable TEAM_KEY: not a key (an HMAC secret must be at least 16 bytes" in line
+    assert TEXT[12:30] not in line
+    Path("open").write_text(TEXT)
+    Path("open").chmod(0o644)
+    assert "chmod 600 open" in refused(capsys, *BEGIN, "--out", "one", "--key-file", "open")
+    assert "cannot be read" in refused(capsys, *BEGIN, "--out", "one", "--key-file", "nowhere")
+    assert "exists already" in refused(capsys, "key", "--scheme", "hmac", "--out", "open")
+
+
+def test_designs_are_kept_and_signed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("sets.npy", OneBig(dim=3, arms=5).draw(60, seed=1).contexts)
+    design = ("design", "sets.npy", "--distributional")
+    out, _ = done(capsys, *design, "--out", "p", "--key", "TEAM_KEY")
+    Path("k").touch(0o600)
+    Path("k").write_text(TEXT)
+    policy = load_policy("p", key=load_key("k"))
+    assert f"policy {policy.id[:12]}… written to p and signed\n" in out
+    out, _ = done(capsys, *design, "--out", "q", "--json")
+    weights = json.loads(out)["policy"]["weights"]
+    kept = load_policy("q")
+    assert kept.id == policy.id
+    assert kept.sampler.weights.tolist() == weights  # type: ignore[attr-defined]
+    with pytest.raises(FileFormatError, match="not signed"):
+        load_policy("q", key=load_key("k"))
+    done(capsys, "key", "--scheme", "ed25519", "--out", "pair")
+    for options, words in (
+        (("--distributional", "--out", "p"), "p: exists already, and a policy is never overwritten"),
+        (("--distributional", "--key", "TEAM_KEY"), "say where it shall be, with --out FILE"),
+        (("--out", "r"), "--out keeps the policy that is learned with --distributional"),
+        (("--distributional", "--out", "r", "--key-file", "pair.pub"), "one can verify only"),
+    ):
+        assert words in refused(capsys, "design", "sets.npy", *options)
+    assert not Path("r").exists()

@@ -1,0 +1,54 @@
+import json
+
+import pytest
+
+from rareswitch.cli import main
+
+SIZES = ["--dim", "10", "--arms", "20"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [*SIZES, "--updates", "6"],
+        SIZES,
+        [*SIZES, "--contexts", "adversarial", "--updates", "6"],
+        ["--dim", "1000", "--arms", "50", "--contexts", "adversarial", "--horizon", "1e12"],
+        ["--dim", "40", "--arms", "50", "--horizon", "1e9", "--contexts", "fixed"],
+        ["--dim", "1", "--arms", "1", "--horizon", "2"],
+    ],
+)
+def test_a_recommendation_fits_80_columns(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recommend", *options]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "Take " in out
+    assert "Table 1" in out
+
+
+def test_with_updates_it_compares_bounds_and_without_it_says_how_many(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recommend", *SIZES, "--updates", "3"]) == 0
+    out = capsys.readouterr().out
+    assert "Take foresight with 3 policies" in out
+    assert "d·T^0.571 (Theorem 2)" in out
+    assert "times the best" not in out
+    assert main(["recommend", *SIZES]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["d·T^0.571", "3", "2.28"] in rows
+    assert ["d·√T", "5", "1.00"] in rows
+
+
+def test_a_recommendation_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recommend", *SIZES, "--contexts", "adversarial", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["learner"], found["proven"]) == ("oful", "rarely-switch-suplinucb")
+    assert [need["policies"] for need in found["needs"]] == [85, 170, 335, 665]
+    assert {bound["text"] for bound in found["adaptivity"]} >= {"Ω(√T)", "O(d log T)"}
+
+
+def test_bad_sizes_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recommend", "--dim", "0", "--arms", "5"]) == 2
+    assert "dim must be at least 1; got 0" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["recommend", "--arms", "5"])
+    assert "--dim" in capsys.readouterr().err
