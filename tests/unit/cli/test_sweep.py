@@ -58,7 +58,8 @@ MAY_BE_TAKEN: list[tuple[str, set[str], set[str]]] = [
     ("a folder for files may be there already", {"play --out", "contest --out", "--plots"}, {"directory"}),
     ("any number keys randomness", {"--seed", "--first-seed"}, _LARGE),
     ("more than there can be is all", {"--show", "--threads", "--parts", "--cap", "--caps", "--updates"}, _LARGE),
-    ("more than there will be is no limit", {"begin --arms", "recommend --arms", "--design-sample", "--warm-batches", "--ahead"}, _LARGE),
+    ("more than there will be is no limit", {"begin --arms", "--design-sample", "--warm-batches", "--ahead"}, _LARGE),
+    ("advice is for any size", {"recommend --dim", "recommend --arms"}, _LARGE),
     ("units are anyone's choice", {"--noise", "--norm", "--ridge", "--confidence", "--scale"}, _LARGE),
     ("so are weights", {"--ridge", "--regularization", "--tol", "--design-tol", "--growth"}, {*_LARGE, "1e308"}),
     ("any window may be waited for", {"--window"}, {*_LARGE, "1e308"}),
@@ -70,7 +71,7 @@ class Overdue(BaseException):
 
 
 @contextlib.contextmanager
-def bounded(seconds: float = 120.0, memory: int = 4 << 30) -> Iterator[None]:
+def bounded(seconds: float = 600.0, memory: int = 4 << 30) -> Iterator[None]:
     """Raise where a call hangs, or takes that much more memory; kernels may have to be compiled meanwhile."""
 
     def ring(*_: object) -> None:
