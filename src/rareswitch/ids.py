@@ -50,9 +50,8 @@ def id_keys(ids: Any, count: int | None = None) -> KeyArray:
     keyed = isinstance(ids, np.ndarray) and ids.dtype == np.uint64 and ids.ndim == 2 and ids.shape[1] == 2
     if isinstance(ids, np.ndarray) and ids.ndim != 1 and not keyed:
         raise ShapeError(f"ids must be one-dimensional; got shape {ids.shape}. Pass ids.ravel().")
-    found = _length(ids) if isinstance(ids, range) else len(ids)
-    if count is not None and found != count:
-        raise ShapeError(f"each set needs one id: {count} sets take {count} ids; got {_shown(found)}.")
+    if count is not None and len(ids) != count:
+        raise ShapeError(f"each set needs one id: {count} sets take {count} ids; got {len(ids)}.")
     if keyed:
         keys = _checked(np.asarray(ids))
     elif (numbers := _numbers(ids)) is not None:
@@ -125,11 +124,6 @@ def _numbers(ids: Any) -> NDArray[Any] | None:
     if isinstance(ids, range) and len(ids) > 1:
         return np.asarray(ids[0] + np.arange(len(ids)) * ids.step)
     return np.asarray(ids)
-
-
-def _length(numbers: range) -> int:
-    """How many there are, also where that is more than ``len`` can say."""
-    return max(0, (numbers.stop - numbers.start + numbers.step - (1 if numbers.step > 0 else -1)) // numbers.step)
 
 
 def _checked(keys: KeyArray) -> KeyArray:

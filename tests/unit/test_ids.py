@@ -133,7 +133,7 @@ def test_collections_of_another_form_are_refused() -> None:
             id_keys(np.zeros(shape, dtype=np.uint64))
     with pytest.raises(ShapeError, match="one-dimensional"):
         id_keys(np.zeros((3, 2), dtype=np.int64))  # keys are of uint64 alone
-    for ids in ([1, 2], range(10**15), range(10**30), range(5, -(10**30), -7), ["a"] * 4, id_keys(range(2))):
+    for ids in ([1, 2], range(10**15), ["a"] * 4, id_keys(range(2))):
         with pytest.raises(ShapeError, match="3 sets take 3 ids; got"):
             id_keys(ids, 3)
 

@@ -22,10 +22,11 @@ PATIENCE = 30.0
 class Dask(Engine):
     """Runs shards in a Dask cluster: one that is there, given by its address, or one started on this machine.
 
-    A cluster started here has processes of one thread each, listens on the loopback interface only and ends with
-    the engine. Every user of this machine can reach it, as any local cluster of Dask; and the script that was
-    started needs ``if __name__ == "__main__":``. A cluster that is there is left as it was found; its workers must
-    be able to import rareswitch and whatever the function and its shards come from.
+    A cluster started here has processes of one thread each, listens on the loopback interface only, talks TLS with a
+    certificate that only its own processes have, so that no other process can run anything in its workers, and ends
+    with the engine. The script that was started needs ``if __name__ == "__main__":``. A cluster that is there is left
+    as it was found, open to whoever can reach it unless it was started otherwise; its workers must be able to import
+    rareswitch and whatever the function and its shards come from.
 
     The shard of a lost worker runs again. After 3 lost workers, or one more than a cluster that is there says in its
     ``distributed.scheduler.allowed-failures``, an :class:`~rareswitch.errors.EngineError` is raised. So it is for a
@@ -91,7 +92,9 @@ class Dask(Engine):
         scheduler = {"allowed_failures": 0, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
         place = {"host": "127.0.0.1", "dashboard_address": None, "scheduler_kwargs": scheduler, "env": SINGLE_THREADED}
         size = {"n_workers": self.workers, "threads_per_worker": 1, "processes": True, "memory_limit": 0}
-        local = {**place, **size, "silence_logs": logging.CRITICAL} if self.address is None else {}
+        # TLS with a certificate of its own: who does not hold it cannot run anything in the workers
+        safety = {"security": True, "silence_logs": logging.CRITICAL}
+        local = {**place, **size, **safety} if self.address is None else {}
         client = self._distributed.Client.__new__(self._distributed.Client)
         try:
             # the threads of a local cluster, which start workers now and later, must not see Ctrl-C either

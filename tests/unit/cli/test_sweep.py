@@ -24,6 +24,8 @@ RUN = ["--horizon", "48", "--dim", "2", "--arms", "3"]
 COMMANDS: dict[str, list[str]] = {
     "demo": ["--horizon", "8"],
     "learners": [],
+    "recommend": ["--dim", "2", "--arms", "3", "--horizon", "48"],
+    "key": ["--scheme", "hmac", "--out", "fresh"],
     "simulate": ["--learner", "foresight", "--seeds", "1", "--quiet", *RUN],
     "compare": ["--learners", "foresight", "--seeds", "1", "--quiet", "--horizons", *RUN[1:]],
     "agents": ["--agents", "1", "--quiet", *RUN],
@@ -55,8 +57,9 @@ MAY_BE_TAKEN: list[tuple[str, set[str], set[str]]] = [
     ("a page is written anew", {"--markdown"}, {"empty", "binary", "truncated"}),
     ("a folder for files may be there already", {"play --out", "contest --out", "--plots"}, {"directory"}),
     ("any number keys randomness", {"--seed", "--first-seed"}, _LARGE),
-    ("more than there can be is all", {"--show", "--threads", "--parts", "--cap", "--caps"}, _LARGE),
+    ("more than there can be is all", {"--show", "--threads", "--parts", "--cap", "--caps", "--updates"}, _LARGE),
     ("more than there will be is no limit", {"begin --arms", "--design-sample", "--warm-batches", "--ahead"}, _LARGE),
+    ("advice is for any size", {"recommend --dim", "recommend --arms"}, _LARGE),
     ("units are anyone's choice", {"--noise", "--norm", "--ridge", "--confidence", "--scale"}, _LARGE),
     ("so are weights", {"--ridge", "--regularization", "--tol", "--design-tol", "--growth"}, {*_LARGE, "1e308"}),
     ("any window may be waited for", {"--window"}, {*_LARGE, "1e308"}),
@@ -68,8 +71,8 @@ class Overdue(BaseException):
 
 
 @contextlib.contextmanager
-def bounded(seconds: float = 10.0, memory: int = 4 << 30) -> Iterator[None]:
-    """Raise where a call takes that long, or that much more memory."""
+def bounded(seconds: float = 600.0, memory: int = 4 << 30) -> Iterator[None]:
+    """Raise where a call hangs, or takes that much more memory; kernels may have to be compiled meanwhile."""
 
     def ring(*_: object) -> None:
         raise Overdue

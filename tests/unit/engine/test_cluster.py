@@ -50,6 +50,21 @@ def test_nothing_listens_but_on_the_loopback(dask: Dask) -> None:
     assert set(heard) == {"127.0.0.1"}
 
 
+def test_strangers_cannot_run_anything_in_its_workers(dask: Dask) -> None:
+    from distributed import Client, Security
+
+    address = dask._client.scheduler.address
+    workers = list(dask._client.scheduler_info()["workers"])
+    assert address.startswith("tls://")
+    assert all(worker.startswith("tls://") for worker in workers)
+    for stranger in (
+        {"address": address.replace("tls", "tcp")},
+        {"address": address, "security": Security.temporary()},
+    ):
+        with pytest.raises(OSError, match=r"closed|certificate|Timed out"):
+            Client(**stranger, timeout=2.0, set_as_default=False)
+
+
 def test_messages_are_held_back_while_an_engine_is_open(idle: str) -> None:
     logger = logging.getLogger("distributed")
     told = io.StringIO()
