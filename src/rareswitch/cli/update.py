@@ -122,8 +122,18 @@ def _remarks(done: "Update") -> str:
         f"not used: {rows:,} rows of policy {f'{name[:12]}…' if name else '(all others)'}, foreign"
         for name, rows in report.foreign.items()
     ]
-    note = next(iter(done.deployment.state.notes[-1:]), {})
-    if "level" in note and note["update"] == done.deployment.state.updates - 1:
+    after = done.deployment.state
+    note = next((note for note in after.notes[-1:] if note.get("update") == after.updates - 1), {})
+    if "noise" in note:
+        lines.append(
+            f"learned: the noise is {note['noise']:.3g}; the next policy explores at {note['scale']:g} times the spread "
+            "of what is believed"
+        )
+    if "certificate" in note:
+        lines.append(
+            f"certificate: a decision of it costs at most {note['certificate']:.3g} on average, if its intervals hold"
+        )
+    if "level" in note:
         lines.append(
             f"noticed: rewards lie around {note['level']:.6g}, which the features do not explain, and there is no "
             "intercept. Subtract a constant from all rewards, or begin anew with --intercept where the learner has it."

@@ -55,6 +55,9 @@ def test_begin_play_and_update_twice(here: Path, capsys: pytest.CaptureFixture[s
     second = Deployment.load("two")
     assert f"Policy 2, {second.policy.id[:12]}…, makes the decisions 12 to 51 of 1,000, as far as is planned.\n" in out
     assert "written to two" in out
+    (note,) = second.state.notes
+    assert f"certificate: a decision of it costs at most {note['certificate']:.3g} on average, if its inter" in out
+    assert f"learned: the noise is {note['noise']:.3g}; the next policy explores at {note['scale']:g} times" in out
     assert second.policy.id == update(first, ["logs/1/part-*.parquet"]).deployment.policy.id
     play = ("play", "--policy", "two", "--seed", "3", "--arms", "5", "--parts", "2", "--out", "logs/2")
     done(capsys, *play, "--count", "60", "--missing", "0.2")
@@ -72,6 +75,7 @@ def test_begin_play_and_update_twice(here: Path, capsys: pytest.CaptureFixture[s
     assert (found["earlier"], found["updates"], found["done"], found["ahead"]) == ({}, 3, False, [300, 400])
     assert (found["parts"], found["out"], found["planned"], found["decided"]) == (2, "json", 40, 60)
     assert found["holds"].startswith("The batches were not those planned")
+    assert [note["certificate"] > 0.0 for note in found["notes"]] == [True]
     done(capsys, "update", *log, "--policy", "two", "--out", "over", "--ahead", "0")
     assert Deployment.load("over").state.done
 
