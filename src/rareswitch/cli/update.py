@@ -126,8 +126,8 @@ def _remarks(done: "Update") -> str:
     note = next((note for note in after.notes[-1:] if note.get("update") == after.updates - 1), {})
     if "noise" in note:
         lines.append(
-            f"learned: the noise is {note['noise']:.3g}; the next policy explores at {note['scale']:g} times the spread "
-            "of what is believed"
+            f"learned: the noise is {note['noise']:.3g}; the next policy explores at {note['scale']:g} times the "
+            "spread of what is believed"
         )
     if "certificate" in note:
         lines.append(
