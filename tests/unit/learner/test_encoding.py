@@ -227,12 +227,13 @@ def test_deep_plain_data_in_a_summary_are_refused() -> None:
 def test_sums_with_shifts_are_read_however_they_were_rounded(level: float, noise: float) -> None:
     """Rewards that are all but equal leave nothing but rounding when another shift is taken off."""
     rng = np.random.default_rng(3)
-    for trial in range(20):
+    for _ in range(20):
         parts = []
         for count in rng.integers(1, 40, 3):
             x = np.column_stack([rng.standard_normal((count, 2)), np.ones(count)])
             rewards = level + noise * rng.standard_normal(count)
-            parts.append(Stats.of(x, rewards, shift=rewards.mean() * (1.0 + trial % 3 * 1e-16)))
+            near = rewards.mean() * (1.0 + rng.uniform(-1.0, 1.0) * 10.0 ** -float(rng.integers(6, 17)))
+            parts.append(Stats.of(x, rewards, shift=near))
         total = parts[0] + parts[1] + parts[2]
         summary = Summary(policy_id="a", decided=total.count, rewarded=total.count, stats=(total,))
         assert summary_from_bytes(summary_to_bytes(summary)).stats[0].count == total.count
