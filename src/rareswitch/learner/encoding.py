@@ -26,6 +26,8 @@ BATCH = ("decided", "rewarded", "late")
 MARKS = {"nodes": "reports", "summaries": "summaries", "past": "states", "id": "policies"}
 #: By how much the scaled products of rows may leave the range that they have, by rounding.
 SLACK = 1e-6
+#: Of a shift: by so much rewards may be off that it was taken from.
+ROUNDING = 1e-12
 Tensors = dict[str, FloatArray]
 
 
@@ -286,13 +288,15 @@ def _check_sums(stats: Stats) -> None:
 
     Scaled to a diagonal of ones, its squares sum up to at least trace²/rank.
     """
-    products = np.block([[stats.gram, stats.moment[:, None]], [stats.moment, np.array([stats.square_sum])]])
+    # taking off another shift rounds moments in the digits of the shift
+    squares = stats.square_sum + stats.count * (ROUNDING * stats.shift) ** 2
+    products = np.block([[stats.gram, stats.moment[:, None]], [stats.moment, np.array([squares])]])
     scale = np.sqrt(np.maximum(np.diag(products), 0.0))
     with np.errstate(over="ignore"):
         unit = products / np.outer(scale, scale).clip(min=np.finfo(np.float64).tiny)
     fits = np.array_equal(products, products.T) and np.abs(unit).max() <= 1.0 + SLACK
     total = stats.reward_sum or 0.0
-    fits = fits and total**2 <= (1.0 + SLACK) * stats.count * stats.square_sum
+    fits = fits and total**2 <= (1.0 + SLACK) * stats.count * squares
     fits = fits and (stats.shift == 0.0 or stats.gram[-1, -1] == stats.count)  # which needs a last feature of 1
     if not fits or (unit**2).sum() * stats.count < (1.0 - SLACK) * np.trace(unit) ** 2 or not _semidefinite(unit):
         raise BatchError(f"these are not the sums of {stats.count} rows.")

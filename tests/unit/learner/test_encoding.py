@@ -14,6 +14,7 @@ from rareswitch.errors import FileFormatError
 from rareswitch.files import pack, unpack
 from rareswitch.learner import (
     Foresight,
+    Summary,
     make_learner,
     planning,
     state_from_bytes,
@@ -23,6 +24,7 @@ from rareswitch.learner import (
 )
 from rareswitch.learner import foresight as room
 from rareswitch.policy import policy_to_bytes
+from rareswitch.stats import Stats
 from reference.loop import after, rows_of
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
@@ -218,3 +220,20 @@ def test_deep_plain_data_in_a_summary_are_refused() -> None:
     header += " " * (-len(header) % 8)
     with pytest.raises(FileFormatError, match="not a summary, or a damaged one"):
         summary_from_bytes(len(header).to_bytes(8, "little") + header.encode())
+
+
+@pytest.mark.parametrize("level", [0.0, 0.1, -3.7, 1e9, 1e-12])
+@pytest.mark.parametrize("noise", [0.0, 1e-9, 1.0])
+def test_sums_with_shifts_are_read_however_they_were_rounded(level: float, noise: float) -> None:
+    """Rewards that are all but equal leave nothing but rounding when another shift is taken off."""
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        parts = []
+        for count in rng.integers(1, 40, 3):
+            x = np.column_stack([rng.standard_normal((count, 2)), np.ones(count)])
+            rewards = level + noise * rng.standard_normal(count)
+            near = rewards.mean() * (1.0 + rng.uniform(-1.0, 1.0) * 10.0 ** -float(rng.integers(6, 17)))
+            parts.append(Stats.of(x, rewards, shift=near))
+        total = parts[0] + parts[1] + parts[2]
+        summary = Summary(policy_id="a", decided=total.count, rewarded=total.count, stats=(total,))
+        assert summary_from_bytes(summary_to_bytes(summary)).stats[0].count == total.count
