@@ -48,7 +48,7 @@ def test_a_level_that_the_features_do_not_explain_is_said(here: Path, capsys: py
     done(capsys, "begin", "--dim", "2", "--horizon", "1e3", "--out", "one")
     contexts = np.random.default_rng(1).standard_normal((60, 3, 2))
     features, rewards = contexts[:, 0], 1000.0 + contexts[:, 0, 0]
-    told = {"policy_id": Deployment.load("one").policy.id, "propensities": np.full(60, 0.5)}
+    told: Any = {"policy_id": Deployment.load("one").policy.id, "propensities": np.full(60, 0.5)}
     write_part(
         "p.parquet", ids=range(60), features=features, rewards=rewards, contexts=dict(enumerate(contexts)), **told
     )
