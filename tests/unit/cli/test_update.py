@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rareswitch.cli import main
@@ -43,6 +44,20 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def said(errors: str) -> list[str]:
     """Lines besides the one that a fresh machine shows."""
     return [line for line in errors.splitlines() if "compiling kernels" not in line]
+
+
+def test_a_level_that_the_features_do_not_explain_is_said(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done(capsys, "begin", "--dim", "2", "--horizon", "1e3", "--out", "one")
+    contexts = np.random.default_rng(1).standard_normal((60, 3, 2))
+    features, rewards = contexts[:, 0], 1000.0 + contexts[:, 0, 0]
+    told: Any = {"policy_id": Deployment.load("one").policy.id, "propensities": np.full(60, 0.5)}
+    write_part(
+        "p.parquet", ids=range(60), features=features, rewards=rewards, contexts=dict(enumerate(contexts)), **told
+    )
+    given = ("update", "--log", "p.parquet", "--policy", "one", "--out")
+    assert "noticed: rewards lie around 999.9" in done(capsys, *given, "two")
+    (note,) = json.loads(done(capsys, *given, "three", "--json"))["notes"]
+    assert (note["update"], round(note["level"])) == (1, 1000)
 
 
 def test_begin_play_and_update_twice(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
