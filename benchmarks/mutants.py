@@ -251,7 +251,7 @@ MUTANTS = (
         "the sample of the second of two summaries is lost",
         "samples[0] + samples[1] if len(samples) == 2",
         "samples[0] if len(samples) == 2",
-        "property/test_summaries.py::test_any_split_gives_the_same_sample",
+        "property/test_summaries.py::test_any_split_gives_the_same_summary",
     ),
     Mutant(
         "learner/learner.py",
@@ -566,7 +566,7 @@ MUTANTS = (
         "of the rows of a decision the latest counts",
         "rows = rows[np.lexsort((rows.reward_times, rows.times))]",
         "rows = rows[np.lexsort((rows.reward_times, rows.times))[::-1]]",
-        "unit/log/test_update.py::test_a_window_lets_all_decisions_wait_equally_long",
+        "unit/log/test_update.py::test_of_the_copies_of_a_reward_the_earliest_counts",
     ),
     Mutant(
         "log/update.py",

@@ -408,6 +408,16 @@ def test_a_window_lets_all_decisions_wait_equally_long(
     assert update(here, log).report.used == later.report.used + later.report.expired
 
 
+def test_of_the_copies_of_a_reward_the_earliest_counts(tmp_path: Path) -> None:
+    """It came when it came first, and so within its window, whichever part is read first."""
+    here = begun("foresight")
+    rows = [replace(row, time=1000.0, reward_time=1010.0) for row in played(here)]
+    again = [replace(row, reward_time=1900.0) for row in rows]
+    for name, parts in (("early", [rows, again]), ("late", [again, rows])):
+        done = update(here, write_log(tmp_path / name, parts, 3), window=100.0, now=5000.0)
+        assert (done.report.used, done.report.expired, done.report.copies) == (len(rows), 0, len(rows))
+
+
 def test_a_window_needs_times(tmp_path: Path) -> None:
     here = begun("foresight")
     log = write_log(tmp_path / "none", [played(here)], 3)
