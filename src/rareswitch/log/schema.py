@@ -116,10 +116,8 @@ def blocks(file: Any, columns: list[str]) -> Iterator[tuple[int, Any]]:
     first, names = 0, file.schema_arrow.names
     columns = [name for name in columns if name in names]
     for group in range(file.metadata.num_row_groups):
-        held = file.metadata.row_group(group)
-        leaves = [held.column(c) for c in range(held.num_columns)]
-        size = sum(leaf.total_uncompressed_size for leaf in leaves if leaf.path_in_schema.split(".")[0] in columns)
-        count = max(64, min(ROWS, _BYTES * held.num_rows // max(1, size)))
+        held = file.metadata.row_group(group)  # not asked for its columns: malformed ones would end the process
+        count = max(64, min(ROWS, _BYTES * held.num_rows // max(1, held.total_byte_size)))
         stop = first + held.num_rows
         for block in file.iter_batches(count, row_groups=[group], columns=columns, use_threads=False):
             yield first, block

@@ -90,6 +90,7 @@ def _schema() -> Any:
 
 def _read(file: Any, size: int) -> Any:
     """The table of a file of so many bytes, unless its columns are others or cannot be in it."""
+    file.scan_contents()  # before any look at its columns, which malformed ones answer by ending the process
     held = [file.metadata.row_group(group) for group in range(file.metadata.num_row_groups)]
     columns = [group.column(column) for group in held for column in range(group.num_columns)]
     claimed = sum(max(8 * column.num_values, column.total_uncompressed_size) for column in columns)

@@ -104,6 +104,24 @@ def test_other_tables_are_refused(tmp_path: Path, change: Any, words: str, seal:
         load_runs(path)
 
 
+def test_crafted_files_are_read_or_refused(tmp_path: Path) -> None:
+    """Bits of the footer are flipped and the seal is made anew: Arrow must answer for them, and not die of them."""
+    path, draw = tmp_path / "runs.parquet", random.Random(4)
+    add_runs({f"k{seed}": run(seed) for seed in range(3)}, path)
+    data, mark, told = path.read_bytes(), ROOM[:-64], 0
+    footer = 8 * (len(data) - 8 - int.from_bytes(data[-8:-4], "little"))
+    start = data.rindex(mark) + len(mark)
+    data = data[:start] + ROOM[-64:] + data[start + 64 :]
+    for at in draw.sample(range(footer, 8 * len(data)), 300):
+        changed = data[: at // 8] + bytes([data[at // 8] ^ 1 << at % 8]) + data[at // 8 + 1 :]
+        path.write_bytes(sealed(changed) if ROOM in changed else changed)
+        try:
+            load_runs(path)
+        except FileFormatError:
+            told += 1
+    assert told > 100
+
+
 def test_writers_of_one_file_all_keep_their_runs(tmp_path: Path) -> None:
     path = tmp_path / "runs.parquet"
 
