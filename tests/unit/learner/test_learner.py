@@ -285,7 +285,7 @@ def test_policies_that_decide_alike_have_ids_of_their_own() -> None:
     policies = [state.policy]
     for batch in range(2):
         decisions = state.policy.decide(contexts, ids=range(10 * batch, 10 * batch + 10), seed=1)
-        state = learner.next(state, learner.summarize(state, Rows.of(contexts, decisions, np.ones(10))))
+        state = learner.next(state, learner.summarize(state, Rows.of(contexts, decisions, np.zeros(10))))
         policies.append(state.policy)
     assert [policy.edition for policy in policies] == [0, 1, 2]
     assert len({policy.id for policy in policies}) == 3

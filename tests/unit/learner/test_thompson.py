@@ -41,7 +41,7 @@ def test_thompson_with_many_draws_is_stepped_all_the_same() -> None:
 def test_draws_follow_the_posterior() -> None:
     """Mean and covariance of many frozen draws; bounds: each entry within 6 standard errors (p < 1e-7 over all)."""
     world = make_world("gaussian", dim=4, arms=6, noise=NOISE)
-    count = 20_000
+    count = 10_000
     learner = StaleThompsonSampling(
         dim=4, arms=6, horizon=HORIZON, noise=NOISE, scale=0.5, ridge=2.0, updates=2, draws=count, seed=4
     )

@@ -458,6 +458,7 @@ def test_parts_of_other_writers_are_read(tmp_path: Path) -> None:
     assert update(here, [tmp_path / "plain.parquet"]).deployment.policy.id == expected
 
 
+@pytest.mark.filterwarnings("ignore::rareswitch.errors.LevelWarning")  # counts have one
 @pytest.mark.parametrize("kind", [pa.int64(), pa.uint8(), pa.float32()])
 def test_rewards_of_other_kinds_lose_nothing(kind: Any, tmp_path: Path) -> None:
     here = begun("foresight")

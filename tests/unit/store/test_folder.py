@@ -195,7 +195,7 @@ def test_learners_whose_batches_end_where_features_say_are_refused(name: str) ->
         ("foresight", {"grid": [30, 20, 300]}, "strictly increasing"),
         ("foresight", {"grid": geometric_grid(200, 3)}, "the grid ends at 200"),
         ("stale-linucb", {"arms": 5, "grid": object()}, "grid must be batch ends"),
-        ("batch-linucb-kw", {"arms": 5, "g_optimal": object()}, "settings that are kept must be numbers"),
+        ("batch-linucb-kw", {"arms": 5, "g_optimal": object()}, "g_optimal must be a GOptimal"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(name: str, settings: dict[str, object], words: str) -> None:
