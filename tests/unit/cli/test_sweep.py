@@ -60,7 +60,11 @@ MAY_BE_TAKEN: list[tuple[str, set[str], set[str]]] = [
     ("more than there can be is all", {"--show", "--threads", "--parts", "--cap", "--caps", "--updates"}, _LARGE),
     ("more than there will be is no limit", {"begin --arms", "--design-sample", "--warm-batches", "--ahead"}, _LARGE),
     ("advice is for any size", {"recommend --dim", "recommend --arms"}, _LARGE),
-    ("units are anyone's choice", {"--noise", "--norm", "--ridge", "--confidence", "--scale"}, _LARGE),
+    (
+        "units are anyone's choice",
+        {"--noise", "--norm", "--ridge", "--confidence", "--scale", "--noise-bound", "--norm-bound"},
+        _LARGE,
+    ),
     ("so are weights", {"--ridge", "--regularization", "--tol", "--design-tol", "--growth"}, {*_LARGE, "1e308"}),
     ("any window may be waited for", {"--window"}, {*_LARGE, "1e308"}),
 ]
