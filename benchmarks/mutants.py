@@ -644,7 +644,7 @@ MUTANTS = (
         "one shard more runs than there are workers",
         "len(self.engine._running) < self.engine.workers:",
         "len(self.engine._running) <= self.engine.workers:",
-        "unit/engine/test_processes.py::test_workers_start_when_needed_stay_and_end",
+        "unit/engine/test_engines.py::test_no_more_shards_run_than_there_are_workers",
     ),
     Mutant(
         "engine/engine.py",
