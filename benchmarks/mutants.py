@@ -223,7 +223,7 @@ MUTANTS = (
         "layers are taught by arms that were eliminated",
         "kept = policy.survivors(sets) if policy.eliminations else sets.alive",
         "kept = sets.alive",
-        "unit/sim/test_compiled.py",
+        "unit/learner/test_layered.py::test_layers_are_taught_by_the_arms_that_survive",
     ),
     Mutant(
         "learner/summary.py",
@@ -279,7 +279,7 @@ MUTANTS = (
         "late rows of a batch are taken twice",
         "if past[position] is not state.past[position]:",
         "if past[position] is None:",
-        "unit/learner/test_learner.py::test_late_summaries_of_another_run_are_refused",
+        "unit/learner/test_learner.py::test_late_rewards_count_once_however_often_they_are_given",
     ),
     Mutant(
         "learner/learner.py",
@@ -511,6 +511,7 @@ MUTANTS = (
         "    if unused:\n",
         "    if unused is None:\n",
         "unit/policy/test_files.py::test_careful_edits_are_refused_signed_or_not",
+        "the file is then not in canonical form, and is refused all the same",
     ),
     Mutant(
         "policy/signing.py",
@@ -573,7 +574,7 @@ MUTANTS = (
         "late rows that lack decisions are taken for the whole batch",
         "new >= 0 and summary.decided >= batch.decided:",
         "new >= 0:",
-        "unit/log/test_update.py::test_late_rows_must_be_the_whole_batch",
+        "unit/log/test_update.py::test_where_batches_must_be_fresh_late_rewards_are_counted",
     ),
     Mutant(
         "log/update.py",
@@ -594,7 +595,7 @@ MUTANTS = (
         "rows in conflict are counted as copies too",
         "copies=read.rows[current] - summary.decided - read.conflicting_rows[current],",
         "copies=read.rows[current] - summary.decided,",
-        "unit/log/test_update.py::test_rows_that_contradict_each_other_are_not_passed_over",
+        "unit/log/test_update.py::test_everything_that_befalls_a_log_is_counted_and_handled",
     ),
     Mutant(
         "log/block.py",
@@ -643,7 +644,7 @@ MUTANTS = (
         "one shard more runs than there are workers",
         "len(self.engine._running) < self.engine.workers:",
         "len(self.engine._running) <= self.engine.workers:",
-        "unit/engine/test_processes.py::test_workers_start_when_needed_stay_and_end",
+        "unit/engine/test_engines.py::test_no_more_shards_run_than_there_are_workers",
     ),
     Mutant(
         "engine/engine.py",

@@ -1,6 +1,8 @@
 """What holds for every engine."""
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, wait
 from typing import Any
 
 import pytest
@@ -109,3 +111,31 @@ def test_engines_have_names(engine: Engine, request: pytest.FixtureRequest) -> N
     assert engine.name == request.node.callspec.params["engine"]
     assert repr(engine) == f"<engine {engine.name}>"
     assert engine.workers == int(engine.name.partition(":")[2] or 1)
+
+
+class Counting(Engine):
+    """Two workers that take a while, and how many shards ran at a time."""
+
+    _pack = staticmethod(lambda what, value: value)
+    _unpack = staticmethod(lambda where, future: future.result())
+
+    def __init__(self) -> None:
+        super().__init__("counting", 2)
+        self.open: list[Future[Any]] = []
+        self.most = 0
+
+    def _start(self, function: Any, shard: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.open = [*(one for one in self.open if not one.done()), future]
+        self.most = max(self.most, len(self.open))
+        threading.Timer(0.01, future.set_result, (function(shard),)).start()
+        return future
+
+    def _stop(self, closing: bool) -> None:
+        wait(self.open)
+
+
+def test_no_more_shards_run_than_there_are_workers() -> None:
+    engine = Counting()
+    assert list(engine.map(abs, range(6))) == list(range(6))
+    assert engine.most == 2

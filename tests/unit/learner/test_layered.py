@@ -11,8 +11,9 @@ from rareswitch import simulate
 from rareswitch.env import World, make_world
 from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.learner import RarelySwitchSupLinUCB, Rows, SupLinRel, SupLinUCB
-from rareswitch.policy import Layered
-from rareswitch.validation import FloatArray
+from rareswitch.learner.statistics import LayerModels
+from rareswitch.policy import Elimination, Layered, Policy
+from rareswitch.validation import FloatArray, context_sets
 from reference.loop import rows_of
 from reference.switching import Played, algorithm_6, ridge_intervals, sup_linear, truncated_intervals
 from reference.watch import Watched, problem, watched
@@ -181,3 +182,16 @@ def test_layers_need_the_arms_that_were_offered(kind: Any) -> None:
         )
         with pytest.raises(UnsuitableError, match="each row must have its context set"):
             learner.summarize(state, bare)
+
+
+def test_layers_are_taught_by_the_arms_that_survive() -> None:
+    """The second arm is eliminated; with it, the first layer would be unsure and learn."""
+    sampler = Layered(
+        estimates=np.zeros((2, 2)),
+        roots=np.array([np.diag([0.1, 2.0]), np.diag([0.1, 0.1])]),
+        thresholds=np.array([0.5, 0.05]),
+    )
+    verdict = Elimination(estimate=np.array([1.0, -1.0]), root=0.1 * np.eye(2))
+    policy, sets = Policy(dim=2, sampler=sampler, eliminations=(verdict,)), context_sets(np.eye(2)[None])
+    assert sampler.layers(sets).tolist() == [0]
+    assert LayerModels(dim=2, layers=2).taught(policy, sets).tolist() == [1]

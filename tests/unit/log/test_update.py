@@ -346,8 +346,9 @@ def test_where_batches_must_be_fresh_late_rewards_are_counted(tmp_path: Path) ->
     done = update(here, write_log(tmp_path / "all", [played(here), played(first)], 3))
     assert done.report.earlier[first.policy.id].new == done.deployment.state.past[0].late == -(-len(before) // 3)
     assert done.report.late_unused == len(before)
-    some = update(here, write_log(tmp_path / "some", [played(here), played(first)[:5]], 3))
-    assert (some.report.late_unused, some.deployment.policy.id) == (5, done.deployment.policy.id)
+    for few in (5, 40):  # the 40 have more rewards than were there, and are not all decisions
+        some = update(here, write_log(tmp_path / f"{few}", [played(here), played(first)[:few]], 3))
+        assert (some.report.late_unused, some.deployment.policy.id) == (few, done.deployment.policy.id)
 
 
 def test_two_batches_that_decide_alike_are_told_apart(tmp_path: Path) -> None:
