@@ -234,7 +234,7 @@ def test_counts_that_cannot_be_are_refused() -> None:
     wrong: Any
     for wrong in ({"decided": 2, "rewarded": 3}, {"decided": -1, "rewarded": 0}, {"decided": 2, "rewarded": True}):
         made = Summary(policy_id="p", stats=zero, **wrong)
-        with pytest.raises(FileFormatError, match="no decision is counted twice|decided must be|rewarded must be"):
+        with pytest.raises(FileFormatError, match=r"no decision is counted twice|decided must be|rewarded must be"):
             summary_from_bytes(summary_to_bytes(made))
 
 
