@@ -7,7 +7,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TextIO
 
@@ -86,7 +86,8 @@ def _say(text: str) -> None:
 
 def _give_up(stream: TextIO) -> None:
     """Write what is still to be written nowhere, or it would be tried again, and fail again, at the end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    with suppress(OSError):  # what stands for a stream may be no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

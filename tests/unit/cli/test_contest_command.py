@@ -96,7 +96,7 @@ def test_ctrl_c_shows_what_is_finished(capsys: pytest.CaptureFixture[str], monke
         (["--envs", "nowhere"], "there is no world 'nowhere'"),
         (["--envs", "movielens"], "needs a folder of ratings"),
         (["--seeds", "0"], "seeds must be at least 1; got 0"),
-        (["--horizons", "1"], "horizon must be at least 2; got 1"),
+        (["--horizons", "1"], "--horizons must be at least 2; got 1"),
         (["--data", "/nowhere"], "no such folder. Name one that holds"),
         (["--markdown", "/nowhere/c.md"], "there is no folder /nowhere"),
         (["--plots", "/dev/null/p"], "no folder can be made there"),

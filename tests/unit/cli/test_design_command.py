@@ -103,7 +103,7 @@ def test_degenerate_sets_can_be_drawn(tmp_path: Path, points: FloatArray) -> Non
         (["--distributional"], "at least two context sets"),
         (["--plot", "/nowhere/x.png"], "cannot be written"),
         (["--plot", "x.nonsense"], "must end in .png"),
-        (["--plot", ""], "must end in .png"),
+        (["--plot", ""], "--plot must not be empty"),
         (["--show", "-1"], "show must be at least 0"),
     ],
 )

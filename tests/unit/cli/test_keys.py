@@ -73,7 +73,7 @@ def test_an_unsigned_deployment_does_not_begin_to_be_signed(here: Path, capsys: 
 
 
 def test_keys_are_not_taken_as_text(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for text in (TEXT, TEXT.partition(":")[2], "a" * 32, "c2VjcmV0+/==", ""):
+    for text in (TEXT, TEXT.partition(":")[2], "a" * 32, "c2VjcmV0+/=="):
         line = refused(capsys, *BEGIN, "--out", "one", "--key", text)
         assert "--key takes the name of an environment variable, never the key itself" in line
         assert len(text) < 12 or text not in line

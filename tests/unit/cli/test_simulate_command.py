@@ -101,7 +101,7 @@ def test_updates_and_confidence_are_options(capsys: pytest.CaptureFixture[str]) 
         (["--learner", "batch-linucb", "--arms", "0"], "arms must be at least 1"),
         (["--learner", "batch-linucb", "--seeds", "0"], "seeds must be at least 1"),
         (["--learner", "batch-linucb", "--first-seed", "-1"], "seed must be at least 0"),
-        (["--learner", "batch-linucb", "--noise", "-1"], "scale must be"),
+        (["--learner", "batch-linucb", "--noise", "-1"], "--noise must be a finite number at least 0"),
         (["--learner", "batch-linucb", "--delta", "2"], "delta must be"),
         (["--learner", "batch-linucb", "--confidence", "bold"], "'paper', 'tight' or a number"),
         (["--learner", "batch-linucb", "--updates", "0"], "updates must be"),
