@@ -96,7 +96,8 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         prog="rareswitch", description="Contextual bandits that need only a handful of policy updates."
     )
     parser.add_argument("--version", action="version", version=f"rareswitch {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parser.set_defaults(run=lambda _: parser.error("a COMMAND is needed; see rareswitch --help"))
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     asked = next((argument for argument in arguments if not argument.startswith("-")), "")
     module = COMMANDS[asked].module if asked in COMMANDS else None
     for name, entry in COMMANDS.items():

@@ -72,3 +72,15 @@ def test_streams_that_are_full_or_closed(command: str, status: int, said: str) -
         ["bash", "-c", f"'{sys.executable}' -m rareswitch {command}"], capture_output=True, text=True, env=environment
     )
     assert (child.returncode, child.stderr.removeprefix("rareswitch: error: ").strip()) == (status, said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"), [(["--bogus"], "unrecognized arguments: --bogus"), ([], "a COMMAND is needed")]
+)
+def test_without_a_command_what_is_wrong_is_named(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
