@@ -64,6 +64,7 @@ def summaries_from_bytes(data: bytes) -> list[Summary]:
     with decoding("a summary"):
         meta, tensors = unpack(data)
         check_schema("summaries", meta, SUMMARY_SCHEMA, oldest=2)
+        _check_parts(meta["schema"] == SUMMARY_SCHEMA, tensors, meta["summaries"])
         found = decode(meta, tensors)
         if not found or _summaries_to_bytes(found, meta["schema"]) != data:
             raise FileFormatError("the summary does not have the hash that it was written with: it was changed.")
@@ -105,6 +106,7 @@ def state_from_bytes(data: bytes) -> State:
     with decoding("a state"):
         meta, tensors = unpack(data)
         check_schema("states", meta, STATE_SCHEMA, oldest=1)
+        _check_parts(meta["schema"] == STATE_SCHEMA, tensors)
         policy = policy_from_plain(meta["policy"], _under("policy.", tensors))
         past = tuple(
             Batch(
@@ -140,6 +142,13 @@ def check_schema(what: str, meta: Any, schema: int, *, oldest: int | None = None
         )
     if found < (schema if oldest is None else oldest):
         raise FileFormatError(f"{what} have schema {schema}; this one has {found}, and no migration is known.")
+
+
+def _check_parts(newest: bool, tensors: Tensors, entries: Sequence[Any] = ()) -> None:
+    """Refuse what has parts that its schema did not have yet."""
+    later = any(name.endswith((".rewards", ".shifts")) for name in tensors) or any("learner" in one for one in entries)
+    if later and not newest:
+        raise FileFormatError("it has parts of a later schema than its own: it was changed.")
 
 
 def encode(summaries: Sequence[Summary]) -> tuple[dict[str, Any], Tensors]:

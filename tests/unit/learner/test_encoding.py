@@ -237,3 +237,11 @@ def test_sums_with_shifts_are_read_however_they_were_rounded(level: float, noise
         total = parts[0] + parts[1] + parts[2]
         summary = Summary(policy_id="a", decided=total.count, rewarded=total.count, stats=(total,))
         assert summary_from_bytes(summary_to_bytes(summary)).stats[0].count == total.count
+
+
+def test_parts_of_a_later_schema_are_refused_in_an_earlier_one() -> None:
+    state = after(SHORT, WORLD, 1)
+    summary = summary_to_bytes(SHORT.summarize(state, rows_of(state, WORLD, 1)))
+    for read, data, schema in ((summary_from_bytes, summary, 2), (state_from_bytes, FILES[-1].read_bytes(), 1)):
+        with pytest.raises(FileFormatError, match="parts of a later schema than its own"):
+            read(resealed(data, lambda meta, _, schema=schema: meta.update(schema=schema)))  # type: ignore[misc]
