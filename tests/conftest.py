@@ -4,6 +4,7 @@ Hypothesis draws the same examples in every run, as all randomness is seeded; ch
 tests that take long are marked.
 """
 
+import os
 import signal
 
 import pytest
@@ -13,6 +14,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
     # a signal that is ignored stays so in children, one that is caught is theirs again; and this one does nothing here
     signal.signal(signal.SIGINT, lambda number, frame: None)
 signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+os.environ["PYTHONUTF8"] = "1"  # what is printed does not hang on the locale, but where a test is about that
 
 settings.register_profile("seeded", derandomize=True, deadline=None)
 settings.load_profile("seeded")

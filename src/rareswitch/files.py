@@ -4,7 +4,6 @@ Named arrays beside plain data make one file, safetensors with one canonical-JSO
 gives the same bytes. Tables are Parquet.
 """
 
-import fcntl
 import json
 import math
 import os
@@ -88,18 +87,27 @@ def _private_folder(parent: Path) -> Iterator[Path]:
     """
     for left in parent.glob(f"{_PREFIX}*{_SUFFIX}"):
         with suppress(OSError), _opened(left) as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(handle, wait=False)
             shutil.rmtree(left, ignore_errors=True)
     while True:
         private = Path(tempfile.mkdtemp(dir=parent, prefix=_PREFIX, suffix=_SUFFIX))
         with ExitStack() as held:
             held.callback(shutil.rmtree, private, ignore_errors=True)
             with suppress(OSError):  # where the file system has no locks, nobody can take it for a dead one either
-                fcntl.flock(held.enter_context(_opened(private)), fcntl.LOCK_EX)
+                lock(held.enter_context(_opened(private)))
             if not private.exists():  # another writer took it for a dead one before it was locked
                 continue
             yield private
             return
+
+
+def lock(handle: int, *, wait: bool = True) -> None:
+    """Hold an open file alone until it is closed; an OSError where others hold it, or where there are no locks."""
+    try:
+        import fcntl
+    except ImportError as error:
+        raise OSError("this system has no locks of files") from error
+    fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextmanager
@@ -158,16 +166,16 @@ def canonical_json(data: Any) -> bytes:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
 
 
-def plain_json(text: bytes | str) -> Any:
+def plain_json(text: bytes | str, *, most: int = _MOST_VALUES) -> Any:
     """What :func:`canonical_json` was given, or any error: nothing that takes much more memory than the text."""
-    return json.loads(_bounded(text.decode("ascii") if isinstance(text, bytes) else text))
+    return json.loads(bounded(text.decode("ascii") if isinstance(text, bytes) else text, most=most))
 
 
-def _bounded(text: str) -> str:
+def bounded(text: str, *, most: int = _MOST_VALUES) -> str:
     """Refuse plain data of more values than are kept in a file."""
     values = text.count(",") + text.count("[") + text.count("{")
-    if values > _MOST_VALUES or not text.isascii():
-        raise FileFormatError(f"a file holds at most {_MOST_VALUES} values beside its arrays, in ASCII; got {values}.")
+    if values > most or not text.isascii():
+        raise FileFormatError(f"a file holds at most {most} values beside its arrays, in ASCII; got {values}.")
     return text
 
 
@@ -187,7 +195,7 @@ def _header(meta: Any, shapes: Mapping[str, Sequence[int]]) -> tuple[bytes, dict
         header[name] = {"dtype": "F64", "shape": list(shapes[name]), "data_offsets": [start, stop]}
         places[name], start = slice(start, stop), stop
     text = canonical_json(header)
-    _bounded(text.decode())
+    bounded(text.decode())
     return text + b" " * (-len(text) % 8), places
 
 

@@ -19,6 +19,8 @@ BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 #: The largest whole number that is taken where no other bound is known.
 _LARGEST = (1 << 63) - 1
+#: Whole numbers up to here are floats too.
+EXACT = 2**53
 #: Of the numbers of a policy.
 LARGEST_PARAMETER = 1e150
 #: The largest reward, feature, σ, norm or width: squares of it, summed over any run, stay finite.

@@ -2,6 +2,7 @@
 
 import codecs
 import io
+import os
 import re
 import sys
 import unicodedata
@@ -11,11 +12,20 @@ _PLAIN |= {"⌈": "ceil(", "⌉": ")", "⌊": "floor(", "⌋": ")", "⁄": "/", 
 
 
 def print_plainly() -> None:
-    """Let both streams replace what they cannot encode."""
+    """Let both streams replace what they cannot encode, or what was not asked for."""
     codecs.register_error("plain", _replaced)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="plain")
+            stream.reconfigure(encoding="ascii" if _ascii_wanted() else None, errors="plain")
+
+
+def _ascii_wanted() -> bool:
+    """Whether the locale is C by name. Python prints UTF-8 there all the same, and sets LC_CTYPE to say so."""
+    told = os.environ.get
+    if told("PYTHONIOENCODING") or told("PYTHONUTF8") == "1":
+        return False
+    kind = told("LC_CTYPE")
+    return (told("LC_ALL") or (kind if kind != "C.UTF-8" else None) or told("LANG")) in ("C", "POSIX")
 
 
 def shown(text: str) -> str:

@@ -24,12 +24,13 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from rareswitch.lanes.kernel import Kernel, notices
 from rareswitch.lanes.operations import WIDTH, Operation
 
+_OPTIONS = {"nogil": True, "error_model": "numpy"}
 _VERSIONS = (numba.__version__, llvmlite.__version__, np.__version__)
 
 
 def make_dispatcher(kernel: Kernel) -> Any:
     """Numba's object for a kernel; not cached where no folder can be written to."""
-    made = numba.njit(nogil=True, error_model="numpy")(kernel.function)
+    made = numba.njit(**_OPTIONS)(kernel.function)
     with suppress(RuntimeError):
         made._cache = _Cache(kernel)
     return made
@@ -67,7 +68,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
 @functools.cache
 def digest(part: Kernel | Operation) -> str:
     """Of all that is compiled into a kernel: its code, the numbers it names and, likewise, the kernels it calls."""
-    hashed = hashlib.sha256(repr((_VERSIONS, WIDTH)).encode())
+    hashed = hashlib.sha256(repr((_VERSIONS, _OPTIONS, WIDTH)).encode())
     if isinstance(part, Operation):
         spec: Any = importlib.util.find_spec("rareswitch.lanes.instructions")
         hashed.update(_described(spec.loader.get_code(spec.name)))
@@ -77,9 +78,9 @@ def digest(part: Kernel | Operation) -> str:
     for name in sorted(set(_globals(code)) & known.keys()):
         value = known[name]
         if isinstance(value, (Kernel, Operation)):
-            hashed.update(digest(value).encode())
+            hashed.update(repr((name, digest(value))).encode())
         elif isinstance(value, (bool, int, float, str, tuple)):
-            hashed.update(repr(value).encode())
+            hashed.update(repr((name, value)).encode())
         elif not isinstance(value, ModuleType) or value.__name__.startswith("rareswitch"):
             raise TypeError(f"{part.function.__qualname__} uses {name}; kernels know numbers, kernels and modules only")
     return hashed.hexdigest()

@@ -10,6 +10,7 @@ import numpy as np
 from rareswitch.confidence import Intervals
 from rareswitch.contexts import ContextSets
 from rareswitch.design import Sampler
+from rareswitch.learner.bounds import GUARANTEES, Batched
 from rareswitch.learner.grids import StaticGrid
 from rareswitch.learner.interval_learner import GridLearner
 from rareswitch.learner.learner import Parts
@@ -85,12 +86,18 @@ class BatchedLearner(GridLearner):
         return self.independent(batches=updates, ridge_constant=self.ridge_constant)
 
     def rate(self) -> str:
-        """The rate of the paper's grid, which pays for √T in each batch; on another grid, times what that pays more."""
-        if not isinstance(self.clock, StaticGrid):
+        """That of the paper's grid with as many batches; on another grid, times what that pays more."""
+        proved = next((one for one in GUARANTEES if isinstance(one, Batched) and one.learner == self.name), None)
+        if proved is None or not isinstance(self.clock, StaticGrid):
             return self.regret
-        more = max(self.costs(self.clock.ends)) / math.sqrt(self.horizon)
+        dim, arms, horizon, batches = self.dim, self.arms, self.horizon, self.clock.updates
+        if not proved.holds(dim, horizon):
+            return f"{proved.scale}·√T, {proved.contexts}, if {proved.condition}, which does not hold here"
+        text, order = proved.regret(dim, arms, horizon, batches)
+        more = max(self.costs(self.clock.ends)) * proved.factor(dim, arms) / order
         # the paper's own grids come out at 1 or 2, rounded to whole decisions
-        return self.regret if more < 3.0 else f"{self.regret}, times {more:.2g} with these batches"
+        times = "" if more < 3.0 else f", times {more:.2g} with these batches"
+        return f"{text}, {proved.contexts}{times}"
 
     def costs(self, ends: tuple[int, ...]) -> list[float]:
         """What each batch costs at most: its length, or T_i/√T_(i-1) where the one before was learned from."""

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ from rareswitch.contexts import ContextSets
 from rareswitch.errors import BatchError, FileFormatError
 from rareswitch.files import decoding, pack, unpack
 from rareswitch.ids import LONGEST, id_keys
+from rareswitch.learner.levels import Extent
 from rareswitch.learner.state import Batch, State
-from rareswitch.learner.summary import COUNTS, Sample, Summary, sample_order
+from rareswitch.learner.summary import COUNTS, Sample, Summary, added, sample_order
 from rareswitch.policy import Layered, policy_from_plain, policy_to_plain
 from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray, count_of, finite_array
+from rareswitch.validation import LARGEST_SCALE, FloatArray, count_of, finite_array, number, summable
 
 #: With Σ r, shifts and the learner's name; those of the schema before, without these, are read as well.
 SUMMARY_SCHEMA = 3
@@ -146,8 +148,8 @@ def check_schema(what: str, meta: Any, schema: int, *, oldest: int | None = None
 
 def _check_parts(newest: bool, tensors: Tensors, entries: Sequence[Any] = ()) -> None:
     """Refuse what has parts that its schema did not have yet."""
-    later = any(name.endswith((".rewards", ".shifts")) for name in tensors) or any("learner" in one for one in entries)
-    if later and not newest:
+    later = any(name.endswith((".rewards", ".shifts")) for name in tensors)
+    if not newest and (later or any({"learner", "extent"} & {*entry} for entry in entries)):
         raise FileFormatError("it has parts of a later schema than its own: it was changed.")
 
 
@@ -159,6 +161,7 @@ def encode(summaries: Sequence[Summary]) -> tuple[dict[str, Any], Tensors]:
         sums = _put(f"{k}", summary.stats, tensors)
         entry = _plain(summary, COUNTS) | {"policy": summary.policy_id, "sums": sums, "sampled": None}
         entry |= {"learner": summary.learner} if summary.learner else {}
+        entry |= {"extent": list(summary.extent)} if summary.extent is not None else {}
         if summary.sample is not None:
             entry["sampled"] = summary.sample.size
             tensors[f"{k}.ids"] = summary.sample.keys.astype("<u8").view("<u4").astype(np.float64)
@@ -174,7 +177,8 @@ def decode(meta: Any, tensors: Tensors) -> list[Summary]:
     for k, entry in enumerate(meta["summaries"]):
         sample = None
         if entry["sampled"] is not None:
-            sets = ContextSets(tensors[f"{k}.contexts"], tensors[f"{k}.alive"] != 0.0)
+            contexts = summable("contexts", finite_array("contexts", tensors[f"{k}.contexts"]))
+            sets = ContextSets(contexts, tensors[f"{k}.alive"] != 0.0)
             words = finite_array("ids", tensors[f"{k}.ids"])
             if words.shape != (len(sets), 4) or not ((words >= 0.0) & (words < 2.0**32)).all():
                 raise BatchError("a sample has as many ids as context sets.")
@@ -191,7 +195,9 @@ def decode(meta: Any, tensors: Tensors) -> list[Summary]:
         if sample is not None and {s.dim for s in stats} - {sample.sets.dim, sample.sets.dim + 1}:
             raise BatchError(f"sampled contexts of {sample.sets.dim} features beside sums of others.")
         learner = _text(entry["learner"]) if "learner" in entry else ""
-        found.append(Summary(learner=learner, policy_id=_text(entry["policy"]), stats=stats, sample=sample, **counts))
+        extent = _extent(entry["extent"]) if "extent" in entry else None
+        policy = _text(entry["policy"])
+        found.append(Summary(learner=learner, policy_id=policy, stats=stats, extent=extent, sample=sample, **counts))
     if len({tuple(s.dim for s in summary.stats) for summary in found}) > 1:
         raise BatchError("the sums of these summaries are of different features.")
     return found
@@ -223,6 +229,9 @@ def _check_state(state: State) -> None:
         raise BatchError(f"the rule remembers {shapes!s:.200} where it needs {wanted}.")
     if isinstance(sampler, Layered) and len(sampler.thresholds) != models:
         raise BatchError(f"sums of {models} layers beside a policy of {len(sampler.thresholds)}.")
+    kept = [batch.stats for batch in state.past if batch.stats]
+    if kept and len(kept) == batches and not _same(reduce(added, kept), state.sums):
+        raise BatchError("the sums of all decisions are not those of the batches.")
     for note in state.notes:
         if not all(value is None or isinstance(value, (bool, int, float, str)) for value in note.values()):
             raise BatchError("a note holds numbers and texts by name.")
@@ -235,11 +244,31 @@ def plain_count(name: str, value: Any, *, low: int = 0) -> int:
     return count_of(name, value, low=low)
 
 
+def _same(sums: tuple[Stats, ...], others: tuple[Stats, ...]) -> bool:
+    """Whether sums are the same, up to rounding, whatever was taken off the rewards."""
+    for one, other in zip(sums, others, strict=True):
+        other = other.shifted(one.shift)
+        scale = np.sqrt(np.append(np.diag(one.gram), one.square_sum + one.count * (ROUNDING * one.shift) ** 2))
+        far = np.abs(one.gram - other.gram) > SLACK * np.outer(scale[:-1], scale[:-1])
+        off = np.abs(one.moment - other.moment) > SLACK * scale[:-1] * scale[-1]
+        if far.any() or off.any() or one.count != other.count:
+            return False
+    return True
+
+
 def _text(value: Any) -> str:
     """An id of a policy, or a name."""
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST:
         raise BatchError(f"names and ids are texts of at most {LONGEST} characters; got {value!r:.60}.")
     return value
+
+
+def _extent(value: Any) -> Extent:
+    """How far numbers reach: three floats."""
+    low, high, largest = (number("extent", part, low=-np.inf) for part in value)
+    if low > high or largest < 0.0 or not all(type(part) is float for part in value):
+        raise BatchError(f"rewards reach from a least to a largest one, as numbers; got {value!r:.60}.")
+    return Extent(low, high, largest)
 
 
 def _plain(value: Any, names: tuple[str, ...]) -> dict[str, Any]:
@@ -300,14 +329,17 @@ def _check_sums(stats: Stats) -> None:
     # taking off another shift rounds moments in the digits of the shift
     squares = stats.square_sum + stats.count * (ROUNDING * stats.shift) ** 2
     products = np.block([[stats.gram, stats.moment[:, None]], [stats.moment, np.array([squares])]])
-    scale = np.sqrt(np.maximum(np.diag(products), 0.0))
-    with np.errstate(over="ignore"):
-        unit = products / np.outer(scale, scale).clip(min=np.finfo(np.float64).tiny)
+    if np.abs(products).max() > stats.count * LARGEST_SCALE**2:
+        raise BatchError(f"these are not the sums of {stats.count} rows: they are too large.")
+    # squares of what is below this size vanish, where products with larger numbers do not
+    scale = np.sqrt(np.maximum(np.diag(products), 0.0)).clip(min=1e-150)
+    unit = products / scale / scale[:, None]
     fits = np.array_equal(products, products.T) and np.abs(unit).max() <= 1.0 + SLACK
     total = stats.reward_sum or 0.0
     fits = fits and total**2 <= (1.0 + SLACK) * stats.count * squares
     fits = fits and (stats.shift == 0.0 or stats.gram[-1, -1] == stats.count)  # which needs a last feature of 1
-    if not fits or (unit**2).sum() * stats.count < (1.0 - SLACK) * np.trace(unit) ** 2 or not _semidefinite(unit):
+    rank = stats.count + (stats.shift != 0.0)  # the room for rounding is one more direction
+    if not fits or (unit**2).sum() * rank < (1.0 - SLACK) * np.trace(unit) ** 2 or not _semidefinite(unit):
         raise BatchError(f"these are not the sums of {stats.count} rows.")
 
 

@@ -82,7 +82,7 @@ class Foresight(Learner):
     name: ClassVar[str] = "foresight"
     text: ClassVar[str] = "posterior draws, exploration planned at each update; nothing to tune"
     adaptivity: ClassVar[str] = "updates (8)"
-    regret: ClassVar[str] = "d·√(T/floor), stochastic, with a noise_bound"
+    regret: ClassVar[str] = "d·√(T/floor), stochastic, with many updates and a noise_bound"
     in_unit_ball: ClassVar[bool] = False
 
     def compose(self) -> Parts:
@@ -109,6 +109,13 @@ class Foresight(Learner):
             noise=self.noise_bound,
             norm=self.norm_bound,
         )
+
+    def rate(self) -> str:
+        """The theorem's, for the number of batches; none where intervals rest on estimates."""
+        batches = len(self.clock.begin())
+        if self.noise_bound is None or self.floor == 0.0 or batches < 2 or self.grid is not None:
+            return "none"
+        return f"d·T^{0.5 + 0.5 / (batches - 1):.3f}/√floor, stochastic"
 
     def schedule(self) -> Clock:
         """The grid that was given, a geometric one, or one that grows where the horizon is not known."""

@@ -12,7 +12,7 @@ import numpy as np
 from rareswitch.errors import BatchError, LevelWarning, ParameterError
 from rareswitch.learner.clocks import Clock
 from rareswitch.learner.forecast import Ahead, lengths
-from rareswitch.learner.levels import check_scales, unexplained_level
+from rareswitch.learner.levels import Extent, check_scales, unexplained_level
 from rareswitch.learner.rows import Rows, chosen_arms, in_seconds
 from rareswitch.learner.rule import Ended, Rule, SumsRule
 from rareswitch.learner.settings import about, check_settings, count, features, setting
@@ -167,13 +167,12 @@ class Learner(ABC):
             known &= ~waiting & ~expired
         statistics, policy = self.parts.statistics, state.policy
         counted, shown = statistics.halves(rows.ids, position + 1)
-        stats = statistics.zero()
+        stats, extent = statistics.zero(), None
         if current or statistics.pooled:
             used = known if counted is None else known & counted
             at: Any = slice(None) if used.all() else used
-            x, r, remedy = rows.features[at], rows.rewards[at], self._level_remedy()
-            ball = self.in_unit_ball
-            check_scales(x, r, intercept=statistics.intercept, in_unit_ball=ball, remedy=remedy)
+            x, r = rows.features[at], rows.rewards[at]
+            extent = Extent.of(x, r) if len(r) else None
             every = rows.sets if rows.sets is not None and len(rows.sets) == len(rows) else None
             sets = None if every is None else Sets(every.contexts[at], every.alive[at], False)
             stats = statistics.of(policy, x, r, sets)
@@ -182,7 +181,7 @@ class Learner(ABC):
         masks = {"rewarded": known, "waiting": waiting, "expired": expired}
         counts = {name: int(np.count_nonzero(mask)) for name, mask in masks.items()}
         counts["decided"] = len(rows)
-        return Summary(learner=self.name, policy_id=rows.policy_id, stats=stats, sample=sample, **counts)
+        return Summary(learner=self.name, policy_id=rows.policy_id, stats=stats, extent=extent, sample=sample, **counts)
 
     def next(
         self, state: State, summary: Summary, *, late: Sequence[Summary] = (), ahead: Ahead | None = None
@@ -227,6 +226,9 @@ class Learner(ABC):
                 f"none of the {summary.decided} decisions of this batch has a reward: there is nothing to learn from."
                 f"{open_ones} Wait until rewards are there; the current policy can go on."
             )
+        if summary.extent is not None:
+            kinds = {"intercept": self.parts.statistics.intercept, "in_unit_ball": self.in_unit_ball}
+            check_scales(summary.extent, summary.rewarded, **kinds, remedy=self._level_remedy())
         past, sums = self._with_late(state, late)
         moved = sum(new.decided - old.decided for new, old in zip(past, state.past, strict=True))
         start, updates = state.start + moved + summary.decided, state.updates
@@ -282,7 +284,7 @@ class Learner(ABC):
         return replace(state, policy=policy, updates=updates, start=start, ahead=ahead, sums=sums, kept=kept)
 
     def rate(self) -> str:
-        """The regret that is proved for the batches as planned."""
+        """The regret that is proved for the batches as planned, up to constants and logarithms, or "none"."""
         return self.regret
 
     def holds(self, state: State) -> str:
@@ -290,11 +292,13 @@ class Learner(ABC):
         came = tuple(batch.decided for batch in state.past)
         free = self.clock.looks or self.clock.needs_width or self.clock.horizon is None
         planned = came if free else self._planned(len(came))
+        known = self.rate()
         if came == planned:
-            return f"regret {self.rate()}" if self.regret != "none" else "no bound is known"
+            return f"regret {known}" if known != "none" else "no bound is known"
+        proved = f"the regret is {known}" if known != "none" else "no bound is known"
         return (
             f"The batches were not those planned ({', '.join(map(str, came))} decisions for "
-            f"{', '.join(map(str, planned))}), for which the regret is {self.rate()}. {self._off_plan(state)}"
+            f"{', '.join(map(str, planned))}), for which {proved}. {self._off_plan(state)}"
         )
 
     def _planned(self, count: int) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from functools import reduce
 from operator import add
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,8 +24,8 @@ SMALLEST = 1e-100
 SHORTEST = 1e-4
 
 
-def level_of(rewards: FloatArray, times: float = HIGH) -> float:
-    """The level of rewards (n,) where it is so many times their spread, else 0.
+def level_of(rewards: FloatArray) -> float:
+    """The level of rewards (n,) where it is many times their spread, else 0.
 
     Squares of rewards less this level keep the digits that tell their spread. Near the level the subtraction is exact.
 
@@ -35,34 +36,49 @@ def level_of(rewards: FloatArray, times: float = HIGH) -> float:
         return 0.0
     low, high = float(rewards.min()), float(rewards.max())
     middle = low + (high - low) / 2.0
-    return middle if abs(middle) > times * (high - low) else 0.0
+    return middle if abs(middle) > HIGH * (high - low) else 0.0
 
 
-def check_scales(
-    features: FloatArray, rewards: FloatArray, *, intercept: bool, in_unit_ball: bool, remedy: str
-) -> None:
-    """Refuse rows whose sums would lose what they tell: all too small, or with a level that fills all digits.
+class Extent(NamedTuple):
+    """How far the rewards of some rows reach, and the size of the largest feature."""
+
+    low: float
+    high: float
+    largest: float
+
+    @classmethod
+    def of(cls, features: FloatArray, rewards: FloatArray) -> "Extent":
+        """Of rows, at least one."""
+        largest = max(float(features.max()), -float(features.min()))
+        return cls(float(rewards.min()), float(rewards.max()), largest)
+
+    def joined(self, other: "Extent") -> "Extent":
+        """Of the rows of both."""
+        return Extent(min(self.low, other.low), max(self.high, other.high), max(self.largest, other.largest))
+
+
+def check_scales(extent: Extent, count: int, *, intercept: bool, in_unit_ball: bool, remedy: str) -> None:
+    """Refuse a batch of so many rows whose sums lose what they tell: all too small, or a level that fills all digits.
 
     Where there is an intercept the level is taken off, and rewards that are all the same have no spread to lose.
     """
-    if len(rewards) < FEW:
+    if count < FEW:
         return
-    for name, array in (("features", features), ("rewards", rewards)):
+    for name, largest in (("features", extent.largest), ("rewards", max(extent.high, -extent.low))):
         least, why = SMALLEST, "so that their squares can be summed"
         if name == "features" and in_unit_ball:
             least, why = SHORTEST, "as this learner is for vectors of lengths up to 1 and regularizes accordingly"
-        largest = max(float(array.max()), -float(array.min()))
         if 0.0 < largest < least:
             raise UnsuitableError(
                 f"{name} must not all be below {least:g} in size, {why}; the largest is {largest:g}. Multiply all "
                 f"{name} by a constant."
             )
-    level = 0.0 if intercept else level_of(rewards, TOO_HIGH)
-    if level != 0.0 and (rewards != rewards[0]).any():
-        spread = float(rewards.max() - rewards.min())
+    spread, level = extent.high - extent.low, max(abs(extent.low), abs(extent.high))
+    # what differs by rounding alone is the same
+    if not intercept and 8.0 * np.finfo(np.float64).eps * level < spread < level / TOO_HIGH:
         raise UnsuitableError(
-            f"rewards lie around {level:g}, within {spread:.3g} of each other: their level leaves no digits for what "
-            f"tells arms apart. {remedy}"
+            f"rewards lie around {extent.low + spread / 2.0:g}, within {spread:.3g} of each other: their level leaves "
+            f"no digits for what tells arms apart. {remedy}"
         )
 
 

@@ -12,6 +12,7 @@ from rareswitch.errors import BatchError, NonFiniteError, ShapeError
 from rareswitch.ids import KeyArray, id_keys
 from rareswitch.policy import Decisions
 from rareswitch.validation import (
+    EXACT,
     BoolArray,
     FloatArray,
     IntArray,
@@ -67,6 +68,7 @@ class Rows:
         count = len(features)
         places = self.places
         if self.sets is not None:
+            summable("contexts", self.sets.contexts)
             unmasked("places", places, "Give the places of the sets that are there.")
             places = np.arange(count) if places is None else np.array(places, dtype=np.int64)
             if len(places) != len(self.sets) or (len(places) and not 0 <= places.min() <= places.max() < count):
@@ -208,9 +210,10 @@ class Rows:
     def _by_decision(self) -> tuple[IntArray, IntArray]:
         """Rows in the order of their keys, and where in it each decision begins.
 
-        Of the rows of a decision the one with a reward comes first, then the one with its set.
+        Of the rows of a decision the one with a reward comes first, then the one with its set, then the earliest.
         """
-        order = np.lexsort((self._set_of() < 0, np.isnan(self.rewards), self.ids[:, 0], self.ids[:, 1]))
+        times = [one for one in (self.reward_times, self.times) if one is not None]
+        order = np.lexsort((*times, self._set_of() < 0, np.isnan(self.rewards), self.ids[:, 0], self.ids[:, 1]))
         keys = self.ids[order]
         return order, np.flatnonzero(np.concatenate([[True], (keys[1:] != keys[:-1]).any(axis=1)]))
 
@@ -286,7 +289,10 @@ def known_rewards(rewards: Any, count: int) -> FloatArray:
         if not all(kind is type(None) or issubclass(kind, (bool, int, float, np.generic)) for kind in kinds):
             names = ", ".join(sorted(kind.__name__ for kind in kinds))
             raise ShapeError(f"rewards must be numbers, booleans, or None where they are not known; got {names}.")
+        _check_digits([r for r in given.reshape(-1) if isinstance(r, (int, np.integer))])
         given = np.array([np.nan if reward is None else reward for reward in given.reshape(-1)]).reshape(given.shape)
+    if given.dtype.kind in "iu" and given.size:
+        _check_digits([given.min(), given.max()])
     if given.dtype.kind not in "fiub":
         raise ShapeError(f"rewards must be numbers or booleans, NaN or None where unknown; got dtype {given.dtype}.")
     if given.shape != (count,):
@@ -298,6 +304,16 @@ def known_rewards(rewards: Any, count: int) -> FloatArray:
             f"rewards must be finite, or NaN where they are not known; the one at index {at} is {found[at]}."
         )
     return summable("rewards", found)
+
+
+def _check_digits(numbers: list[Any]) -> None:
+    """Refuse whole numbers that are no floats."""
+    for one in numbers:
+        if abs(int(one)) > EXACT:
+            raise NonFiniteError(
+                f"rewards must keep their digits, and beyond 2^53 whole numbers lose some; got {one}. Subtract a "
+                "constant from all rewards, or use other units."
+            )
 
 
 def moments(name: str, given: Any, count: int) -> NDArray[Any]:

@@ -1,6 +1,7 @@
 """What a learner keeps of decisions: sums, a sample of context sets, and what they cover."""
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Self
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import BatchError
 from rareswitch.ids import KeyArray
+from rareswitch.learner.levels import Extent
 from rareswitch.rng import uniforms_at
 from rareswitch.stats import Stats
 from rareswitch.validation import BoolArray, FloatArray, IntArray, sealed
@@ -91,6 +93,8 @@ class Summary:
     expired: int = 0
     #: One for each linear model that the learner keeps: a single one, or one a layer.
     stats: tuple[Stats, ...]
+    #: How far the numbers that were summed reach, if any were.
+    extent: Extent | None = None
     sample: Sample | None = None
 
     @property
@@ -112,11 +116,14 @@ class Summary:
                 f"summaries of two policies cannot be added: {self.policy_id[:12]}… and {other.policy_id[:12]}…. Give "
                 "those of earlier policies as late=[…]."
             )
-        if other.learner != self.learner:
+        if self.learner and other.learner and other.learner != self.learner:
             raise BatchError(f"summaries of two learners cannot be added: {self.learner} and {other.learner}.")
+        extents = [one for one in (self.extent, other.extent) if one is not None]
         samples = [one for one in (self.sample, other.sample) if one is not None]
         return replace(
             self,
+            learner=self.learner or other.learner,
+            extent=reduce(Extent.joined, extents) if extents else None,
             stats=added(self.stats, other.stats),
             sample=samples[0] + samples[1] if len(samples) == 2 else samples[0] if samples else None,
             **{name: getattr(self, name) + getattr(other, name) for name in COUNTS},

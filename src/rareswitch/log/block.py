@@ -10,10 +10,7 @@ from rareswitch.errors import FileFormatError
 from rareswitch.files import pyarrow
 from rareswitch.ids import LONGEST, KeyArray, id_keys, text_keys
 from rareswitch.learner import Learner
-from rareswitch.validation import LARGEST_SCALE, FloatArray, IntArray, Sets, read_only, sealed
-
-#: Whole numbers up to here are floats too.
-EXACT = 2**53
+from rareswitch.validation import EXACT, LARGEST_SCALE, FloatArray, IntArray, Sets, read_only, sealed
 
 
 class Span(NamedTuple):

@@ -7,8 +7,10 @@ from typing import BinaryIO
 from rareswitch.errors import FileFormatError
 from rareswitch.seals import ROOM, seal_holds, sealed
 
-#: What a part's schema tells beside its columns: room for the seal.
-METADATA = {b"seal": ROOM}
+#: What a part tells beside its columns: room for the seal.
+METADATA = {"seal": ROOM.decode()}
+#: The longest footer that is looked at, in bytes.
+LONGEST = 1 << 26
 
 
 def seal_footer(path: str | Path) -> None:
@@ -30,6 +32,6 @@ def _footer(file: BinaryIO) -> bytes:
     """The end of a Parquet file: the footer, 4 bytes that say how long it is, and 4 that say that this is Parquet."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - 8))
-    length = int.from_bytes(file.read(4), "little") + 8
+    length = min(int.from_bytes(file.read(4), "little") + 8, LONGEST)
     file.seek(max(0, size - length))
-    return file.read()
+    return file.read(length)

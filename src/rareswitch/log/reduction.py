@@ -150,8 +150,6 @@ class Reduction:
             self.conflicting[name] += len(np.unique(keys, axis=0))
             self.conflicting_rows[name] += len(keys)
             rows = rows[np.flatnonzero(~wrong)]
-        if rows.times is not None and rows.reward_times is not None:  # of the rows of a decision, the earliest counts
-            rows = rows[np.lexsort((rows.reward_times, rows.times))]
         return self.learner.summarize(self.state, rows, window=self.task.window, now=self.task.now)
 
     def _map(self, function: Callable[..., R], task: Task, files: Sequence[str]) -> Iterator[R]:

@@ -66,6 +66,7 @@ class LogWriter:
                 if error is not None:
                     raise error
                 self._flush(everything=True)
+                self._writer.add_key_value_metadata(METADATA)  # not to the schema, which others copy with the rows
             finally:
                 if self._writer is not None:
                     self._writer.close()
@@ -162,8 +163,7 @@ class LogWriter:
             options = {"compression": "snappy", "use_dictionary": ["policy"], "write_page_checksum": True}
             numbers = pa.types.is_int64(table.schema.field("id").type)  # counters then take next to nothing
             options |= {"column_encoding": {"id": "DELTA_BINARY_PACKED"}} if numbers else {}
-            schema = table.schema.with_metadata(METADATA)
-            self._writer = parquet.ParquetWriter(self._temporary, schema, **options)
+            self._writer = parquet.ParquetWriter(self._temporary, table.schema, **options)
         if count:
             self._writer.write_table(table.slice(0, count), row_group_size=ROWS)
         self._waiting = [table.slice(count)]

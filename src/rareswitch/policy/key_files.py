@@ -8,10 +8,10 @@ import re
 import secrets
 import stat
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from rareswitch.errors import FileFormatError, MissingExtraError, ParameterError
-from rareswitch.policy.signing import Ed25519Key, HmacKey, Key, check_signs
+from rareswitch.errors import FileFormatError, ParameterError
+from rareswitch.policy.signing import Ed25519Key, HmacKey, Key, check_signs, ed25519
 
 _LINE = re.compile(rb"(hmac-sha256|ed25519-private|ed25519-public):((?:[0-9a-fA-F]{2})+)\s*")
 _LARGEST = 1 << 14
@@ -27,8 +27,7 @@ def new_key(scheme: Literal["hmac", "ed25519"]) -> Key:
         return HmacKey(secret=secrets.token_bytes(32))
     if scheme != "ed25519":
         raise ParameterError(f"keys have the scheme 'hmac' or 'ed25519'; got {scheme!r}.")
-    _, ed25519 = _cryptography()
-    made = ed25519.Ed25519PrivateKey.generate()
+    made = ed25519().Ed25519PrivateKey.generate()
     return Ed25519Key(private=made.private_bytes_raw(), public=made.public_key().public_bytes_raw())
 
 
@@ -46,9 +45,10 @@ def save_key(key: Key, path: str | Path) -> list[Path]:
     if isinstance(key, HmacKey):
         content = {Path(path): ("hmac-sha256", key.secret, 0o600)}
     else:
-        content = {Path(path): ("ed25519-private", key.private or b"", 0o600)}
-        if key.public is not None:
-            content[Path(f"{path}.pub")] = ("ed25519-public", key.public, 0o644)
+        assert key.private is not None  # as it signs
+        public = ed25519().Ed25519PrivateKey.from_private_bytes(key.private).public_key().public_bytes_raw()
+        content = {Path(path): ("ed25519-private", key.private, 0o600)}
+        content[Path(f"{path}.pub")] = ("ed25519-public", public, 0o644)
     written: list[Path] = []
     try:
         for place, (kind, value, mode) in content.items():
@@ -108,30 +108,19 @@ def key_from_text(data: bytes, where: str) -> Key:
 
 
 def _from_pem(data: bytes) -> Key:
-    serialization, ed25519 = _cryptography()
+    module = ed25519()
     from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
 
     try:
         if b"PRIVATE KEY" in data:
             private = serialization.load_pem_private_key(data, password=None)
-            if isinstance(private, ed25519.Ed25519PrivateKey):
+            if isinstance(private, module.Ed25519PrivateKey):
                 return Ed25519Key(private=private.private_bytes_raw())
         else:
             public = serialization.load_pem_public_key(data)
-            if isinstance(public, ed25519.Ed25519PublicKey):
+            if isinstance(public, module.Ed25519PublicKey):
                 return Ed25519Key(public=public.public_bytes_raw())
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise FileFormatError("a PEM that is damaged, or encrypted with a password") from error
     raise FileFormatError("a PEM of another kind than Ed25519")
-
-
-def _cryptography() -> tuple[Any, Any]:
-    """Its modules ``serialization`` and ``ed25519``."""
-    try:
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.asymmetric import ed25519
-    except ImportError as error:
-        raise MissingExtraError(
-            "Ed25519 needs cryptography. Install it with: pip install 'rareswitch[sign]'"
-        ) from error
-    return serialization, ed25519

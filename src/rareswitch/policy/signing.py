@@ -51,7 +51,7 @@ def sign(key: Key, content: str) -> dict[str, str]:
     check_signs(key)
     if isinstance(key, HmacKey):
         return {"scheme": "hmac-sha256", "value": _hmac(key, content)}
-    private = _ed25519().Ed25519PrivateKey.from_private_bytes(key.private)
+    private = ed25519().Ed25519PrivateKey.from_private_bytes(key.private)
     return {"scheme": "ed25519", "value": private.sign(content.encode()).hex()}
 
 
@@ -92,7 +92,7 @@ def check_signs(key: Key) -> None:
 
 
 def _ed25519_matches(key: Ed25519Key, content: str, value: str) -> bool:
-    module = _ed25519()
+    module = ed25519()
     from cryptography.exceptions import InvalidSignature
 
     if key.public is not None:
@@ -109,7 +109,8 @@ def _hmac(key: HmacKey, content: str) -> str:
     return hmac.new(key.secret, content.encode(), hashlib.sha256).hexdigest()
 
 
-def _ed25519() -> Any:
+def ed25519() -> Any:
+    """The module of that name of ``cryptography``."""
     try:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError as error:

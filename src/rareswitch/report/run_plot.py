@@ -70,7 +70,7 @@ def _draw_curves(panel: Any, groups: list[Group], colors: Mapping[str, str]) -> 
     one = groups[0]
     best = min(groups, key=lambda g: g.regret).learner
     seeds = f"{len(one.runs)} seeds" if len(one.runs) > 1 else "one seed"
-    least_paid = f": {best} pays least" if len(groups) > 1 else ""
+    least_paid = f": {best} paid least" if len(groups) > 1 else ""
     headline(panel, f"{one.world}, T = {one.horizon:,}, {seeds}{least_paid}")
 
 
@@ -103,8 +103,8 @@ def _trade_title(groups: list[Group], compared: Mapping[Group, Ratio]) -> str:
     rare = min(few, key=lambda g: g.regret)
     policies = f"{rare.updates:.3g} policies"
     if compared[rare].value == 1.0:
-        return f"{rare.learner} pays least, with {policies}"
-    return f"{rare.learner} pays {compared[rare].value:.2f} times as much with {policies}"
+        return f"{rare.learner} paid least, with {policies}"
+    return f"{rare.learner} paid {compared[rare].value:.2f} times as much with {policies}"
 
 
 def _eliminates(group: Group) -> bool:

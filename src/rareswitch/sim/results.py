@@ -1,6 +1,5 @@
 """Runs in one Parquet file, written whole or not at all; several writers of one file all keep their runs."""
 
-import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rareswitch.errors import FileFormatError
-from rareswitch.files import pyarrow, read_whole, replacing
+from rareswitch.files import lock, pyarrow, read_whole, replacing
 from rareswitch.seals import ROOM, seal_holds, sealed
 from rareswitch.sim.run import Run
 
@@ -117,8 +116,12 @@ def _from_table(table: Any) -> dict[str, Run]:
     keys = arrays.pop("key")
     runs = [Run(**dict(zip(arrays, row, strict=True))) for row in zip(*arrays.values(), strict=True)]
     for run in runs:
-        if len(run.times) != len(run.regrets) or not len(run.times):
-            raise FileFormatError(f"a run of a results file has a regret at each of its times; got {run}.")
+        if (
+            len(run.times) != len(run.regrets)
+            or not len(run.times)
+            or not np.isfinite([run.regret, *run.regrets]).all()
+        ):
+            raise FileFormatError(f"a run of a results file has a finite regret at each of its times; got {run}.")
     return dict(zip(keys, runs, strict=True))
 
 
@@ -133,7 +136,8 @@ def _locked(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        name.unlink(missing_ok=True)
+        with suppress(OSError):  # it is empty, and may stay
+            name.unlink()
         os.close(handle)
 
 
@@ -143,7 +147,7 @@ def _lock(name: Path) -> int:
         handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
             with suppress(OSError):  # some file systems have no locks: then writers only merge
-                fcntl.flock(handle, fcntl.LOCK_EX)
+                lock(handle)
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle), os.stat(name)):
                     return handle

@@ -12,10 +12,10 @@ import numpy as np
 
 from rareswitch.engine import Engine, Serial
 from rareswitch.env import World
-from rareswitch.errors import InputError, UnsuitableError
+from rareswitch.errors import FileFormatError, InputError, UnsuitableError
 from rareswitch.learner import Learner
 from rareswitch.sim.progress import Progress
-from rareswitch.sim.results import add_runs
+from rareswitch.sim.results import add_runs, load_runs
 from rareswitch.sim.rounds import check_length, check_rounds
 from rareswitch.sim.run import Run
 from rareswitch.sim.simulate import simulate
@@ -140,7 +140,7 @@ def sweep(
     if not cases:
         raise InputError("a sweep needs at least one learner, world, horizon and seed.")
     # an unwritable path is an error now, not after the first run; and what a killed sweep left beside it goes
-    kept = {} if path is None else add_runs({}, path)
+    kept = {} if path is None else _kept(cases, path)
     engine = Serial() if engine is None else engine
     #: By key, in the order of the cases; None while a run is under way.
     finished: dict[str, Run | None] = {}
@@ -190,6 +190,17 @@ def sweep(
             interrupted = True
     runs = [run for run in finished.values() if run is not None]
     return Sweep(runs=runs, interrupted=interrupted, resumed=resumed, skipped=skipped)
+
+
+def _kept(cases: list[Case], path: str | Path) -> dict[str, Run]:
+    """The runs of a file, which must be one that can be added to unless it has all of them."""
+    try:
+        return add_runs({}, path)
+    except FileFormatError:
+        found = load_runs(path) if Path(path).is_file() else {}
+        if not all(case.key in found for case in cases):
+            raise
+        return found
 
 
 def run_case(case: Case, progress: Callable[[int], None] | None = None) -> Run | str:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
-from rareswitch.files import canonical_json, making_folder, plain_json, read_whole, write_whole
+from rareswitch.files import bounded, canonical_json, making_folder, plain_json, read_whole, write_whole
 from rareswitch.learner import (
     Ahead,
     Learner,
@@ -42,6 +42,8 @@ SCHEMA = 3
 LEARNER = "learner.json"
 POLICY = "policy.safetensors"
 STATE = "state.safetensors"
+#: Of a description: all forecasts are in it, which are long where updates are many.
+MOST_VALUES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -173,7 +175,9 @@ class Deployment:
             "version": self.version,
         }
         described["signature"] = None if key is None else sign(key, _signed_text(described))
-        content = {LEARNER: canonical_json(described), STATE: state, POLICY: policy_to_bytes(self.policy, key=key)}
+        text = canonical_json(described)
+        bounded(text.decode(), most=MOST_VALUES)
+        content = {LEARNER: text, STATE: state, POLICY: policy_to_bytes(self.policy, key=key)}
         for batch, entry in enumerate(self.history, 1):
             content |= {policy_file(batch): policy_to_bytes(entry.policy, key=key), summary_file(batch): entry.data}
         with making_folder(folder) as temporary:
@@ -209,7 +213,10 @@ class Deployment:
         current = _policy(folder / POLICY, ids[-1], key)
         signed = described["signature"] is not None or policy_to_bytes(current) != read_whole(folder / POLICY)
         path = folder / STATE
-        state = state_from_bytes(_content(path, described["state"]))
+        try:
+            state = state_from_bytes(_content(path, described["state"]))
+        except FileFormatError as error:
+            raise FileFormatError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from error
         sizes = [stats.dim for stats in learner.parts.statistics.zero()]
         made = [batch.policy_id for batch in state.past] + [state.policy.id]
         if state.learner != learner.name or made != ids or [stats.dim for stats in state.sums] != sizes:
@@ -272,7 +279,7 @@ def _described(path: Path, key: Key | None) -> dict[str, Any]:
     """What the description of a learner says, if nothing is wrong with it."""
     data = read_whole(path)
     try:
-        described: dict[str, Any] = plain_json(data)
+        described: dict[str, Any] = plain_json(data, most=MOST_VALUES)
         if described["schema"] not in (2, SCHEMA):
             found = described["schema"]
             raise FileFormatError(f"deployments have schema {SCHEMA}; this one has {found!r}. Use a matching version.")

@@ -57,8 +57,9 @@ class Verification:
         if not self.sums:
             lines.append("The sums in the state are not those of the summaries.")
         return "\n".join(lines) + (
-            f"\nThe learner of rareswitch {self.version}, which wrote the deployment, is not that of {__version__}, or "
-            "a file was changed. The policies that are there stay as they are, and the run can go on."
+            f"\nThe learner of rareswitch {self.version}, which wrote the deployment, may not be that of "
+            f"{__version__}, or a file was changed. The policies that are there stay as they are, and the run can "
+            "go on."
         )
 
 

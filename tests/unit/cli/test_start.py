@@ -83,6 +83,31 @@ def test_where_only_ascii_can_be_shown_texts_stay_readable(monkeypatch: pytest.M
     assert "there is no learner 'lambda*sqrt(T)'" in errors
 
 
+@pytest.mark.parametrize(
+    ("told", "ascii_only"),
+    [
+        ({"LANG": "C"}, True),
+        ({"LANG": "C", "LC_CTYPE": "C.UTF-8"}, True),  # as Python itself sets it
+        ({"LC_ALL": "POSIX", "LANG": "en_GB.UTF-8"}, True),
+        ({"LC_ALL": "C.UTF-8", "LANG": "C"}, False),
+        ({"LANG": "en_GB.UTF-8", "LC_CTYPE": "C"}, True),
+        ({}, False),
+        ({"LANG": "C", "PYTHONUTF8": "1"}, False),
+        ({"LANG": "C", "PYTHONIOENCODING": "utf-8"}, False),
+    ],
+)
+def test_the_c_locale_asks_for_ascii(told: dict[str, str], ascii_only: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LC_ALL", "LC_CTYPE", "LANG", "PYTHONUTF8", "PYTHONIOENCODING"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    into = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(into, encoding="utf-8"))
+    assert main(["learners"]) == 0
+    sys.stdout.flush()
+    assert into.getvalue().isascii() is ascii_only
+
+
 def printable(tree: ast.AST) -> Iterator[str]:
     """The strings of a file that are no docstrings."""
     for node in ast.walk(tree):

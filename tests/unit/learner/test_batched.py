@@ -13,6 +13,7 @@ from rareswitch.learner import (
     AdaptiveGrid,
     BatchLinUCB,
     BatchLinUCBDG,
+    BatchLinUCBDGCertified,
     BatchLinUCBKW,
     CertifiedMixture,
     CoreLearning,
@@ -284,9 +285,14 @@ def test_the_rate_with_few_batches_is_said() -> None:
     assert ends[0] == pytest.approx(horizon ** (1 / (2 * (1 - 2**-2))), abs=1)
     learner = BatchLinUCBDG(dim=dim, arms=5, horizon=horizon, updates=3)
     assert max(learner.costs(ends)) == pytest.approx(horizon ** (2 / 3), rel=1e-3)
-    assert learner.holds(learner.begin()) == "regret √(dT), stochastic, times 10 with these batches"
+    condition = "if d^32 ≤ T ≤ exp(d), which does not hold here"
+    assert learner.holds(learner.begin()) == f"regret √(d log d)·√T, stochastic, {condition}"
     # the grid of (C2) has its exponent, and d in place of √d in the second batch
     assert max(learner.costs(paper_grid(horizon, 3).ends)) == pytest.approx(dim**0.5 * horizon ** (4 / 7), rel=1e-3)
-    assert BatchLinUCBDG(dim=dim, arms=5, horizon=horizon).rate() == BatchLinUCBDG.regret
-    few = BatchLinUCBKW(dim=dim, arms=5, horizon=horizon, updates=2)
-    assert few.rate() == "d√T, stochastic, times 10 with these batches"
+    few = BatchLinUCBDGCertified(dim=20, arms=5, horizon=horizon, updates=3)
+    assert few.rate() == "√(d log d)·T^0.667, stochastic"
+    enough = BatchLinUCBDGCertified(dim=20, arms=5, horizon=horizon)
+    assert enough.rate() == "√(d log d)·√T, stochastic"
+    assert BatchLinUCBKW(dim=dim, arms=5, horizon=horizon, updates=2).rate() == "d·T^0.667, stochastic"
+    uneven = BatchLinUCBKW(dim=dim, arms=5, horizon=horizon, grid=[100, horizon])
+    assert uneven.rate() == "d·T^0.667, stochastic, times 10 with these batches"

@@ -14,6 +14,7 @@ from rareswitch.errors import FileFormatError
 from rareswitch.files import pack, unpack
 from rareswitch.learner import (
     Foresight,
+    Rows,
     Summary,
     make_learner,
     planning,
@@ -245,3 +246,35 @@ def test_parts_of_a_later_schema_are_refused_in_an_earlier_one() -> None:
     for read, data, schema in ((summary_from_bytes, summary, 2), (state_from_bytes, FILES[-1].read_bytes(), 1)):
         with pytest.raises(FileFormatError, match="parts of a later schema than its own"):
             read(resealed(data, lambda meta, _, schema=schema: meta.update(schema=schema)))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("reward", [5.0, 1e9])
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_equal_rewards_whose_level_was_taken_off_come_back(count: int, reward: float) -> None:
+    """One row, or some alike: the room for rounding of the shift must not look like a row too many."""
+    learner = Foresight(dim=3, horizon=1000, intercept=True)
+    state = learner.begin()
+    contexts = np.repeat(np.eye(3)[None], count, axis=0)
+    decisions = state.policy.decide(contexts, ids=range(count), seed=1)
+    summary = learner.summarize(state, Rows.of(contexts, decisions, np.full(count, reward)))
+    after_it = learner.next(state, summary_from_bytes(summary_to_bytes(summary)), ahead=[10, 20])
+    assert state_from_bytes(state_to_bytes(after_it)).start == count
+
+
+def test_features_whose_squares_vanish_come_back() -> None:
+    state = SHORT.begin()
+    contexts = np.random.default_rng(1).standard_normal((14, 5, SHORT.dim)) / 4.0
+    contexts[:, :, 1] *= 1e-160
+    decisions = state.policy.decide(contexts, ids=range(14), seed=1)
+    summary = SHORT.summarize(state, Rows.of(contexts, decisions, np.sin(np.arange(14.0))))
+    found = summary_from_bytes(summary_to_bytes(summary))
+    assert found.extent == summary.extent
+    assert found.stats[0].gram.tolist() == summary.stats[0].gram.tolist()
+
+
+def test_sums_that_are_not_those_of_the_batches_are_refused() -> None:
+    def other(meta: Any, tensors: Any) -> None:
+        tensors["sums.moment"][0] = 0.0
+
+    with pytest.raises(FileFormatError, match="the sums of all decisions are not those of the batches"):
+        state_from_bytes(resealed(FILES[-1].read_bytes(), other))

@@ -295,9 +295,8 @@ def test_what_holds_is_said() -> None:
     """As planned; off the plan, within its horizon; past its horizon; for a learner without a bound."""
     learner = BatchLinUCB(dim=4, arms=4, horizon=600, updates=3, delta=0.1)
     first, second, third = learner.begin().ahead
-    assert learner.holds(learner.begin()) == "regret √(dKT), stochastic"
-    assert learner.holds(played(learner, first, second)) == "regret √(dKT), stochastic"
-    assert learner.holds(played(learner, first, second, third)) == "regret √(dKT), stochastic"
+    for state in (learner.begin(), played(learner, first, second), played(learner, first, second, third)):
+        assert learner.holds(state) == "regret √(dK)·T^0.571, stochastic"
     shorter = learner.holds(played(learner, first, second - 5))
     assert f"({first}, {second - 5} decisions for {first}, {second})" in shorter
     assert "all intervals hold together with probability 0.9" in shorter
@@ -324,8 +323,12 @@ def test_a_growing_plan_holds_as_long_as_it_is_followed() -> None:
     learner = Foresight(dim=4)
     followed = after(learner, world(), 5)
     assert [batch.decided for batch in followed.past] == [30, 45, 112, 280, 700]
-    assert learner.holds(followed) == f"regret {learner.regret}"
-    assert learner.holds(played(learner, 30, 44)) == f"regret {learner.regret}"  # nothing is promised of the lengths
+    assert learner.holds(followed) == "no bound is known"  # none is proved with estimated intervals
+    assert learner.holds(played(learner, 30, 44)) == "no bound is known"  # nothing is promised of the lengths
+    proved = Foresight(dim=4, arms=4, horizon=600, noise_bound=0.5)
+    assert proved.holds(proved.begin()) == "regret d·T^0.571/√floor, stochastic"
+    shorter = proved.holds(played(proved, proved.begin().ahead[0] - 1))
+    assert "for which the regret is d·T^0.571/√floor, stochastic. No rate is proved for other batches." in shorter
 
 
 def test_the_learner_of_a_state_is_checked() -> None:

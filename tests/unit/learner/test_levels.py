@@ -80,7 +80,7 @@ def rows(count: int = 40, **given: Any) -> tuple[Learner, Any]:
     learner = given.pop("learner", None) or Foresight(dim=3, grid=[count, 2 * count])
     state = learner.begin()
     contexts = np.random.default_rng(1).standard_normal((count, 5, 3)) / 4.0 * given.get("features", 1.0)
-    decisions = state.policy.decide(contexts, ids=range(count), seed=1)
+    decisions = state.policy.decide(contexts, ids=given.get("ids", range(count)), seed=1)
     paid = np.sin(np.arange(count)) * given.get("rewards", 1.0) + given.get("level", 0.0)
     return learner, learner.summarize(state, Rows.of(contexts, decisions, paid))
 
@@ -107,15 +107,40 @@ def rows(count: int = 40, **given: Any) -> tuple[Learner, Any]:
 )
 def test_numbers_whose_sums_would_lose_them_are_refused(given: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        rows(**given)
+        learned(*rows(**given))
+
+
+def learned(learner: Learner, summary: Any) -> None:
+    learner.next(learner.begin(), summary)
+
+
+def test_a_small_part_of_a_batch_may_be_alike() -> None:
+    """What a batch must not be is looked for in the whole of it, however it was cut."""
+    odd_ones: list[dict[str, Any]] = [{"features": 1e-120}, {"rewards": 1e-9, "level": 0.5}, {"rewards": 1e-120}]
+    for given in odd_ones:
+        learner, plain = rows()
+        _, odd = rows(ids=range(100, 140), **given)
+        learned(learner, plain + odd)
+        with pytest.raises(UnsuitableError, match=r"must not all be below|leaves no digits"):
+            learned(learner, odd)
+
+
+def test_rewards_that_differ_by_rounding_are_all_the_same() -> None:
+    learner = make_learner("stale-linucb", dim=3, arms=5, horizon=100, grid=[20, 100])
+    state = learner.begin()
+    contexts = np.random.default_rng(1).standard_normal((20, 5, 3)) / 4.0
+    decisions = state.policy.decide(contexts, ids=range(20), seed=1)
+    summary = learner.summarize(state, Rows.of(contexts, decisions, [0.3, 0.1 + 0.2] * 10))
+    with pytest.warns(LevelWarning):
+        assert learner.next(state, summary).updates == 2
 
 
 def test_learners_in_the_unit_ball_refuse_vectors_that_are_nothing_to_their_ridge() -> None:
     told = {"dim": 3, "arms": 5, "horizon": 100, "grid": [40, 100]}
     with pytest.raises(UnsuitableError, match=r"features must not all be below 0\.0001 .* as this learner is for"):
-        rows(learner=make_learner("batch-linucb", **told, norm=1e12), features=1e-12)
+        learned(*rows(learner=make_learner("batch-linucb", **told, norm=1e12), features=1e-12))
     with pytest.raises(UnsuitableError, match=r"arms apart\. Subtract a constant from all rewards, the same"):
-        rows(learner=make_learner("batch-linucb", **told), level=1e9)
+        learned(*rows(learner=make_learner("batch-linucb", **told), level=1e9))
 
 
 def test_rewards_that_are_all_the_same_are_no_level_to_refuse() -> None:

@@ -10,7 +10,7 @@ from rareswitch.contexts import ContextSets
 from rareswitch.design import Uniform
 from rareswitch.errors import BatchError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.ids import id_keys
-from rareswitch.learner import Rows, in_seconds
+from rareswitch.learner import Rows, in_seconds, make_learner
 from rareswitch.policy import Policy
 
 RNG = np.random.default_rng(3)
@@ -350,3 +350,33 @@ def test_seconds_and_dates_are_told_apart() -> None:
     assert np.isnat(unknown).all()
     with pytest.raises(ShapeError, match="some rows have times in seconds and some as datetime64"):
         Rows.concatenate([made(times=dates), made(times=np.arange(4.0))])
+
+
+def test_of_copies_with_other_times_the_earliest_counts_in_any_order() -> None:
+    learner = make_learner("stale-linucb", dim=2, arms=3, horizon=100)
+    state = learner.begin()
+    for late in ([5.0, 500.0], [500.0, 5.0]):
+        rows = Rows(
+            ids=[1, 1],
+            policy_id=state.policy.id,
+            features=[[1.0, 0.0]] * 2,
+            rewards=[1.0, 1.0],
+            times=[0.0, 0.0],
+            reward_times=late,
+        )
+        assert learner.summarize(state, rows, window=100.0, now=1000.0).rewarded == 1
+
+
+@pytest.mark.parametrize("rewards", [[10**18, 1], [None, -(10**17)], np.array([1, 2**60]), np.array([0, 2**63], "u8")])
+def test_whole_numbers_that_are_no_floats_are_refused(rewards: Any) -> None:
+    with pytest.raises(NonFiniteError, match=r"beyond 2\^53 whole numbers lose some; got"):
+        Rows(ids=[1, 2], policy_id="p", features=np.ones((2, 2)), rewards=rewards)
+    assert Rows(ids=[1], policy_id="p", features=np.ones((1, 2)), rewards=[2**53]).rewards.tolist() == [2.0**53]
+
+
+def test_offered_arms_that_cannot_be_squared_are_refused() -> None:
+    contexts = np.ones((2, 3, 2))
+    decisions = Policy(dim=2, sampler=Uniform()).decide(contexts, ids=range(2), seed=1)
+    contexts[1, (decisions.arms[1] + 1) % 3] = 1e200
+    with pytest.raises(NonFiniteError, match=r"contexts must be at most 1e\+100 in size"):
+        Rows.of(contexts, decisions, [1.0, 2.0])

@@ -11,6 +11,7 @@ import pytest
 
 from rareswitch.errors import FileFormatError
 from rareswitch.log import write_part
+from rareswitch.log.footer import check_footer
 from rareswitch.log.schema import blocks, opened
 
 
@@ -96,3 +97,15 @@ def test_what_looks_like_a_seal_in_an_id_is_none(tmp_path: Path) -> None:
     ids = ["rareswitch-sha256:" + 64 * "0", "rareswitch-sha256:"]
     write_part(path, policy_id="ab" * 32, ids=ids, features=[[1.0, 2.0]] * 2, propensities=[1, 1], rewards=[0, 1])
     assert [row["id"] for row in content(path)[0]] == ids
+
+
+def test_a_part_that_another_program_writes_again_is_one_of_another_writer(tmp_path: Path) -> None:
+    """Rows may be filled in with any tool: the seal is of the file, and is not copied with its rows."""
+    path = tmp_path / "part.parquet"
+    write_part(path, policy_id="p", features=[[1.0, 2.0]], ids=[1], propensities=[0.5], rewards=[None])
+    parquet.write_table(parquet.read_table(path), tmp_path / "again.parquet")
+    for part in (path, tmp_path / "again.parquet"):
+        check_footer(part)
+    data = bytearray(path.read_bytes())
+    assert b"rareswitch-sha256:" in data
+    assert b"rareswitch-sha256:" not in (tmp_path / "again.parquet").read_bytes()

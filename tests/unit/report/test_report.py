@@ -95,8 +95,8 @@ def test_every_horizon_is_drawn() -> None:
 def test_every_panel_says_what_it_shows_and_names_its_series() -> None:
     made = draw_runs([*seeded("foresight", 90.0, 2.0, updates=8), *seeded("b", 40.0, 1.0, updates=90)])
     curves, trade, survivors = made.axes
-    assert curves.get_title(loc="left") == "w, T = 100, 8 seeds: b pays least"
-    assert trade.get_title(loc="left") == "foresight pays 2.00 times as much with 8 policies"
+    assert curves.get_title(loc="left") == "w, T = 100, 8 seeds: b paid least"
+    assert trade.get_title(loc="left") == "foresight paid 2.00 times as much with 8 policies"
     assert survivors.get_title(loc="left") == "arms that elimination leaves"
     for panel in (curves, trade):
         assert panel.get_legend() is None

@@ -1,6 +1,7 @@
 """Files of runs: every change of them is noticed, and writers of one file all keep their runs."""
 
 import random
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -86,7 +87,7 @@ def test_files_without_a_checksum_are_read_and_get_one(tmp_path: Path) -> None:
         (lambda table: table.drop_columns(["regret"]), "has a column 'regret', and this one has none"),
         (lambda table: table.set_column(5, "regret", pa.array(["many"])), "not a readable results file"),
         (lambda table: table.set_column(5, "regret", pa.array([None], pa.float64())), "'regret' .* one is missing"),
-        (lambda table: table.set_column(8, "times", pa.array([[1, 2]])), "a regret at each of its times"),
+        (lambda table: table.set_column(8, "times", pa.array([[1, 2]])), "a finite regret at each of its times"),
         (lambda table: table.replace_schema_metadata({b"format": b"rareswitch-runs-3"}), "not one of runs"),
         (lambda table: table.set_column(8, "times", pa.array([np.zeros(5_000_000)])), "cannot hold"),
     ],
@@ -160,3 +161,23 @@ def test_a_file_that_another_sweep_fills_is_not_run_again(tmp_path: Path) -> Non
 
     found = sweep({"b": other}, {"w": WORLD}, horizons=[20], seeds=range(3), path=path)
     assert (len(found.runs), found.resumed) == (3, 2)
+
+
+def test_a_file_that_has_all_runs_need_not_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a folder that can only be read."""
+
+    def uniform(world: World, horizon: int, seed: int) -> BatchLinUCB:
+        return BatchLinUCB(dim=world.dim, arms=world.arms, horizon=horizon)
+
+    given: Any = {"learners": {"a": uniform}, "worlds": {"w": WORLD}, "horizons": [50], "quiet": True}
+    path = tmp_path / "runs"
+    first = sweep(**given, seeds=[1], path=path)
+
+    def refuse(*_: object) -> None:
+        raise FileFormatError("cannot be written (Permission denied).")
+
+    monkeypatch.setattr(sys.modules["rareswitch.sim.sweep"], "add_runs", refuse)
+    again = sweep(**given, seeds=[1], path=path)
+    assert (again.resumed, again.runs[0].regret) == (1, first.runs[0].regret)
+    with pytest.raises(FileFormatError, match="Permission denied"):
+        sweep(**given, seeds=[1, 2], path=path)
