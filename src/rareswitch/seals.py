@@ -11,10 +11,10 @@ _BLANK = 64 * b"0"
 ROOM = _MARK + _BLANK
 
 
-def sealed(data: bytes) -> bytes:
+def seal(data: bytes) -> bytes:
     """The bytes with their digest in the last room that was left for it.
 
-    >>> seal_holds(sealed(b"content, " + ROOM)), seal_holds(b"contend" + sealed(b"content, " + ROOM)[7:])
+    >>> seal_holds(seal(b"content, " + ROOM)), seal_holds(b"contend" + seal(b"content, " + ROOM)[7:])
     (True, False)
     """
     start = data.rindex(ROOM) + len(_MARK)
@@ -26,4 +26,4 @@ def seal_holds(data: bytes) -> bool | None:
     start = data.rfind(_MARK) + len(_MARK)
     if start < len(_MARK):
         return None
-    return data == sealed(data[:start] + _BLANK + data[start + len(_BLANK) :])
+    return data == seal(data[:start] + _BLANK + data[start + len(_BLANK) :])

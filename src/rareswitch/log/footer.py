@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rareswitch.errors import FileFormatError
-from rareswitch.seals import ROOM, seal_holds, sealed
+from rareswitch.seals import ROOM, seal, seal_holds
 
 #: What a part tells beside its columns: room for the seal.
 METADATA = {"seal": ROOM.decode()}
@@ -18,7 +18,7 @@ def seal_footer(path: str | Path) -> None:
     with open(path, "r+b") as file:
         data = _footer(file)
         file.seek(-len(data), os.SEEK_END)
-        file.write(sealed(data))
+        file.write(seal(data))
 
 
 def check_footer(path: str | Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from rareswitch.errors import FileFormatError
 from rareswitch.files import lock, pyarrow, read_whole, replacing
-from rareswitch.seals import ROOM, seal_holds, sealed
+from rareswitch.seals import ROOM, seal, seal_holds
 from rareswitch.sim.run import Run
 
 #: The fields of a run and their types, for Arrow; and those that are arrays.
@@ -38,7 +38,7 @@ def add_runs(runs: Mapping[str, Run], path: str | Path) -> dict[str, Run]:
     with _locked(path):
         kept = load_runs(path) if path.exists() else {}
         kept |= runs
-        data = sealed(_to_bytes(kept))
+        data = seal(_to_bytes(kept))
         with replacing(path) as temporary:
             temporary.write_bytes(data)
     return kept

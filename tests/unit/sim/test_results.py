@@ -15,7 +15,7 @@ import pytest
 from rareswitch.env import World, make_world
 from rareswitch.errors import FileFormatError
 from rareswitch.learner import BatchLinUCB
-from rareswitch.seals import ROOM, sealed
+from rareswitch.seals import ROOM, seal
 from rareswitch.sim import Run, add_runs, load_runs, sweep
 
 WORLD = make_world("gaussian", dim=2, arms=3, noise=0.5)
@@ -92,15 +92,15 @@ def test_files_without_a_checksum_are_read_and_get_one(tmp_path: Path) -> None:
         (lambda table: table.set_column(8, "times", pa.array([np.zeros(5_000_000)])), "cannot hold"),
     ],
 )
-@pytest.mark.parametrize("seal", [True, False])
-def test_other_tables_are_refused(tmp_path: Path, change: Any, words: str, seal: bool) -> None:
+@pytest.mark.parametrize("with_seal", [True, False])
+def test_other_tables_are_refused(tmp_path: Path, change: Any, words: str, with_seal: bool) -> None:
     path = tmp_path / "runs.parquet"
     add_runs({"k": run(1)}, path)
     table = parquet.read_table(path)
-    form = {b"format": b"rareswitch-runs-2", b"seal": ROOM} if seal else {b"format": b"rareswitch-runs-1"}
+    form = {b"format": b"rareswitch-runs-2", b"seal": ROOM} if with_seal else {b"format": b"rareswitch-runs-1"}
     table = change(table.replace_schema_metadata(form))
     parquet.write_table(table, path)
-    path.write_bytes(sealed(path.read_bytes()) if seal and ROOM in path.read_bytes() else path.read_bytes())
+    path.write_bytes(seal(path.read_bytes()) if with_seal and ROOM in path.read_bytes() else path.read_bytes())
     with pytest.raises(FileFormatError, match=words):
         load_runs(path)
 
@@ -115,7 +115,7 @@ def test_crafted_files_are_read_or_refused(tmp_path: Path) -> None:
     data = data[:start] + ROOM[-64:] + data[start + 64 :]
     for at in draw.sample(range(footer, 8 * len(data)), 300):
         changed = data[: at // 8] + bytes([data[at // 8] ^ 1 << at % 8]) + data[at // 8 + 1 :]
-        path.write_bytes(sealed(changed) if ROOM in changed else changed)
+        path.write_bytes(seal(changed) if ROOM in changed else changed)
         try:
             load_runs(path)
         except FileFormatError:
