@@ -64,6 +64,7 @@ def test_the_theorem_in_a_seeded_run() -> None:
     """Intervals hold, the best arm survives, the certificate is above the cost and the bound above the regret."""
     horizon = 100_000
     learner = Foresight(dim=2, arms=3, horizon=horizon, noise_bound=0.3, floor=0.5, delta=1 / horizon)
+    assert learner.noise_bound is not None
     world = make_world("gaussian", dim=2, arms=3, noise=0.3)
     assert isinstance(world, LinearWorld)
     fresh = world.draw(2000, seed=1, first=horizon)  # of the same θ, and in no batch
@@ -75,11 +76,14 @@ def test_the_theorem_in_a_seeded_run() -> None:
         rounds = world.draw(state.ahead[0], seed=1, first=state.start)
         arms = state.policy.decide(rounds.contexts, ids=range(state.start, state.stop), seed=1).arms
         regret += float((rounds.means.max(axis=1) - rounds.means[np.arange(len(arms)), arms]).sum())
-        state = learner.next(state, learner.summarize(state, rows))
+        summary = learner.summarize(state, rows)
+        state = learner.next(state, summary)
         if state.done:
             break
         policy = state.policy
         newest = policy.eliminations[-1]
+        alone = summary.stats[0].estimate(ridge=(learner.noise_bound / learner.norm_bound) ** 2)
+        assert newest.estimate.tolist() == alone.tolist()  # of this batch: independence needs no data of others
         assert len(policy.eliminations) == state.updates - 1
         error = np.abs(fresh.contexts @ newest.estimate - fresh.means)
         assert (error <= np.linalg.norm(fresh.contexts @ newest.root.T, axis=2)).all()
