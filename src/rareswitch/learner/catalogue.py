@@ -51,5 +51,6 @@ def make_learner(name: str, **settings: Any) -> Learner:
         raise ParameterError(f"{name} does not take {', '.join(foreign)}; it takes {', '.join(sorted(takes(name)))}.")
     missing = [key for key in needed(kind) if key not in settings]
     if missing:
-        raise ParameterError(f"{name} needs {', '.join(missing)}; got {', '.join(settings) or 'no settings'}.")
+        given = ", ".join(settings) or "no settings"
+        raise ParameterError(f"{missing[0]} must be given: {name} needs {', '.join(missing)}; got {given}.")
     return kind(**{key: from_plain(key, value) for key, value in settings.items()})
