@@ -107,6 +107,8 @@ class Dask(Engine):
             how = "started here" if local else f"reached at {self.address!r} within {self.timeout:g} s"
             remedy = "Give the address that `dask scheduler` prints, or use the engine 'processes'."
             raise EngineError(f"no Dask scheduler could be {how} ({summary(error)}). {remedy}") from error
+        if local:
+            _forgive_unlisted(client.cluster)
         return client
 
     def _start(self, function: bytes, shard: bytes) -> Future[Outcome]:
@@ -146,3 +148,14 @@ class Dask(Engine):
                     os.kill(pid, signal.SIGKILL)
         if closing:
             self._opened.close()
+
+
+def _forgive_unlisted(cluster: Any) -> None:
+    """Let a cluster end in order although a worker was lost before it was listed: Dask looks up all that leave."""
+    look_up = cluster._update_worker_status
+
+    def forgiving(op: str, worker: Any) -> None:
+        with suppress(KeyError):
+            look_up(op, worker)
+
+    cluster._update_worker_status = forgiving

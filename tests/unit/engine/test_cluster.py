@@ -188,3 +188,19 @@ def test_dask_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MissingEngineError, match=r"pip install 'rareswitch\[dask\]'") as caught:
         Dask()
     assert isinstance(caught.value, MissingExtraError)
+
+
+def test_a_worker_that_was_lost_before_it_was_listed_does_not_spoil_the_end() -> None:
+    with Dask(workers=1) as engine:
+        pids = engine.worker_pids
+        cluster_there = engine._client.cluster
+        known = cluster_there._update_worker_status
+
+        def forgetful(op: str, msg: Any) -> None:
+            if op == "remove":
+                cluster_there.scheduler_info["workers"].clear()
+            known(op, msg)
+
+        cluster_there._update_worker_status = forgetful
+        assert list(engine.map(work.square, range(2))) == SQUARES[:2]
+    assert not any(work.alive(pid) for pid in pids)
