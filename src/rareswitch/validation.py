@@ -235,7 +235,7 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = None) -> in
     >>> whole("arms", 3)
     3
     """
-    if isinstance(value, (float, np.floating)) and abs(float(value)) <= 2.0**53 and value == math.floor(value):
+    if isinstance(value, (float, np.floating)) and abs(float(value)) <= EXACT and value == math.floor(value):
         value = int(value)  # 1e4 is how people write ten thousand
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise ParameterError(f"{name} must be a whole number; got {value!r:.60}.")

@@ -7,7 +7,7 @@ from unittest import mock
 
 import numpy as np
 
-from rareswitch.env import World
+from rareswitch.env import World, make_world
 from rareswitch.learner import Learner, State
 from rareswitch.sim import Run, simulate
 from rareswitch.validation import FloatArray
@@ -15,6 +15,20 @@ from reference.switching import Problem
 
 simulation = importlib.import_module("rareswitch.sim.simulate")
 rounds = importlib.import_module("rareswitch.sim.rounds")
+
+
+NOISE = 0.4
+PLACES = ("gaussian", "segments", "varying", "zipf", "plain")
+
+
+def place(name: str) -> World:
+    """A small world, in which learners are watched."""
+    return make_world(name, dim=4, arms=6, noise=NOISE)
+
+
+def sized(make: Any, world: World, horizon: int = 1000, **settings: Any) -> Any:
+    """A learner for it."""
+    return make(dim=world.dim, arms=world.arms, horizon=horizon, noise=NOISE, **settings)
 
 
 class Watched(NamedTuple):

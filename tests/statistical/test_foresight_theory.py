@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.confidence import self_normalized_intervals
 from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal
 from rareswitch.env import LinearWorld, make_world
 from rareswitch.errors import ParameterError
-from rareswitch.learner import Foresight, certified_cost
+from rareswitch.learner import Foresight, certified_cost, geometric_grid
 from rareswitch.policy import Blend, Policy, PosteriorDraws, widest_intervals
 from reference.loop import rows_of
 
@@ -98,7 +99,19 @@ def test_the_theorem_in_a_seeded_run() -> None:
         size = min(200, rounds.contexts.shape[0])
         assert abs(state.notes[-1]["certificate"] - measured) <= hoeffding(size, known) + hoeffding(2000, known)
     lengths = [batch.decided for batch in state.past]
-    assert regret <= theorem(learner, lengths) < 2 * horizon * learner.norm_bound
+    bound = theorem(learner, lengths)
+    assert regret <= bound
+    assert bound == pytest.approx(0.63 * 2 * horizon * learner.norm_bound, rel=0.01)  # as the page says
+
+
+def test_the_multipliers_of_the_page() -> None:
+    """Of intervals from a batch alone, and of pooled ones, at d = 10, K = 20, T = 10⁵, M = 8, σ = 0.5, S = L = 1."""
+    dim, horizon, noise = 10, 100_000, 0.5
+    alone = Foresight(dim=dim, arms=20, horizon=horizon, noise_bound=noise).proved_intervals(geometric_grid(horizon, 8))
+    pooled = self_normalized_intervals("tight", dim=dim, horizon=horizon, noise=noise)
+    assert alone is not None
+    assert alone.multiplier / noise == pytest.approx(7.35, abs=0.01)
+    assert pooled.multiplier(dim * math.log1p(horizon / (dim * pooled.ridge))) / noise == pytest.approx(11.58, abs=0.01)
 
 
 def test_arms_fall_by_estimated_intervals_only_where_no_bound_on_the_noise_is_known() -> None:

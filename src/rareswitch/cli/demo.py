@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     horizon = options.horizon
     print(
         f"{horizon:,} decisions between {ARMS} arms with {DIM} features, in a world with one long vector among short "
-        f"ones.\nforesight plans its exploration, with 8 policies and nothing told; the paper's batched learners "
+        f"ones.\nforesight plans its exploration, with 8 policies and no tuning; the paper's batched learners "
         f"change theirs a\nhandful of times; oful and linucb show what more changes would buy ({SEEDS} seeds, "
         f"σ = {NOISE}):\n"
     )

@@ -57,11 +57,6 @@ def add_options(parser: argparse.ArgumentParser, **options: Any) -> None:
         parser.add_argument(f"--{name.replace('_', '-')}", **USUAL[name] | own)
 
 
-def add_engine(parser: argparse.ArgumentParser) -> None:
-    """Add the option that says where the work runs."""
-    add_options(parser, engine={})
-
-
 def listing(title: str, texts: Mapping[str, str], width: int = 26) -> str:
     """Names and what they stand for, a line for each."""
     return "\n".join([f"{title}:", *(f"  {name:{width}} {text}" for name, text in texts.items())])

@@ -10,7 +10,6 @@ from typing import Any
 from rareswitch.cli import INTERRUPTED
 from rareswitch.cli.commands import COMMANDS
 from rareswitch.cli.options import SEEDS_HELP, add_command, add_options, listing, of_runs, print_json, save_picture
-from rareswitch.cli.options import add_engine as add_engine
 from rareswitch.cli.settings import add_settings, check_heeded, given_settings, settings_for
 from rareswitch.design import GOptimal
 from rareswitch.engine import make_engine

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rareswitch.cli.begin import described
-from rareswitch.cli.options import add_command, add_engine, report_written
+from rareswitch.cli.options import add_command, add_options, report_written
 from rareswitch.cli.settings import count_option
 from rareswitch.cli.signing import add_key, given_key
 from rareswitch.errors import LevelWarning
@@ -49,7 +49,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--no-late", action="store_true", help="leave rows of earlier policies out")
     add_key(parser, "check the deployment and sign the next one with the key in this file")
-    add_engine(parser)
+    add_options(parser, engine={})
     parser.add_argument("--json", action="store_true", help="print an object in place of the table")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 

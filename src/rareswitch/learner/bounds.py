@@ -134,8 +134,8 @@ def design_exponent(updates: int) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Batched:
-    """A regret of the order scale·T^exponent with M batches."""
+class Proved:
+    """What a theorem says of a learner."""
 
     learner: str
     #: The hardest for which it is proved.
@@ -144,12 +144,18 @@ class Batched:
     #: Of d and K, what the scale says.
     factor: Callable[[int, int], float]
     source: str
-    exponent: Callable[[int], float] = batch_exponent
-    #: Of T, the batches with which it comes down to √T but for a constant.
-    enough: Callable[[int], int] = loglog_batches
     #: For which d and T it is proved, in words and as far as it can be checked.
     condition: str = ""
     holds: Callable[[int, int], bool] = lambda dim, horizon: True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batched(Proved):
+    """A regret of the order scale·T^exponent with M batches."""
+
+    exponent: Callable[[int], float] = batch_exponent
+    #: Of T, the batches with which it comes down to √T but for a constant.
+    enough: Callable[[int], int] = loglog_batches
 
     def policies(self, dim: int, horizon: int) -> int:
         """Those with which the bound is best."""
@@ -163,19 +169,12 @@ class Batched:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Switching:
+class Switching(Proved):
     """A regret of the order scale·√T·C^loss, where a determinant grows by C between policies."""
 
-    learner: str
-    contexts: Contexts
-    scale: str
-    factor: Callable[[int, int], float]
-    source: str
     #: Models whose determinants grow, for d.
     layers: Callable[[int], int]
     loss: float
-    condition: str = ""
-    holds: Callable[[int, int], bool] = lambda dim, horizon: True
 
     def policies(self, dim: int, horizon: int, growth: float = 2.0) -> int:
         """The most that a run deploys, with a ridge of 1."""

@@ -213,10 +213,11 @@ class Deployment:
         current = _policy(folder / POLICY, ids[-1], key)
         signed = described["signature"] is not None or policy_to_bytes(current) != read_whole(folder / POLICY)
         path = folder / STATE
+        data = _content(path, described["state"])
         try:
-            state = state_from_bytes(_content(path, described["state"]))
+            state = state_from_bytes(data)
         except FileFormatError as error:
-            raise FileFormatError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from error
+            raise FileFormatError(f"{path}: {error}") from error
         sizes = [stats.dim for stats in learner.parts.statistics.zero()]
         made = [batch.policy_id for batch in state.past] + [state.policy.id]
         if state.learner != learner.name or made != ids or [stats.dim for stats in state.sums] != sizes:
@@ -250,7 +251,7 @@ def check_fresh(folder: str | Path, what: str = "a deployment") -> None:
     """Refuse a place where a fresh folder cannot be written."""
     folder = Path(folder)
     if folder.is_dir() and folder.samefile(Path.cwd()):
-        raise FileFormatError(f"{folder}: the folder you are in; a deployment is a folder of its own. Name one in it.")
+        raise FileFormatError(f"{folder}: the folder you are in; {what} is a folder of its own. Name one in it.")
     if folder.is_dir() and not any(folder.iterdir()):
         return
     if folder.exists():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
-from rareswitch.env import World, make_world
+from rareswitch.env import make_world
 from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.learner import RarelySwitchSupLinUCB, Rows, SupLinRel, SupLinUCB
 from rareswitch.learner.statistics import LayerModels
@@ -16,18 +16,9 @@ from rareswitch.policy import Elimination, Layered, Policy
 from rareswitch.validation import FloatArray, context_sets
 from reference.loop import rows_of
 from reference.switching import Played, algorithm_6, ridge_intervals, sup_linear, truncated_intervals
-from reference.watch import Watched, problem, watched
+from reference.watch import NOISE, PLACES, Watched, place, problem, sized, watched
 
-NOISE, HORIZON = 0.4, 1000
-PLACES = ("gaussian", "segments", "varying", "zipf", "plain")
-
-
-def place(name: str) -> World:
-    return make_world(name, dim=4, arms=6, noise=NOISE)
-
-
-def sized(make: Any, world: World, horizon: int = HORIZON, **settings: Any) -> Any:
-    return make(dim=world.dim, arms=world.arms, horizon=horizon, noise=NOISE, **settings)
+HORIZON = 1000
 
 
 def compare(found: Watched, expected: Played, horizon: int = HORIZON) -> None:

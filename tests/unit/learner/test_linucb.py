@@ -2,13 +2,11 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 
 from rareswitch import simulate
-from rareswitch.env import World, make_world
 from rareswitch.errors import ParameterError
 from rareswitch.learner import (
     OFUL,
@@ -23,18 +21,9 @@ from rareswitch.policy import Optimistic
 from rareswitch.validation import FloatArray
 from reference.loop import after, rows_of
 from reference.switching import optimist
-from reference.watch import problem, watched
+from reference.watch import NOISE, PLACES, place, problem, sized, watched
 
-NOISE, HORIZON = 0.4, 800
-PLACES = ("gaussian", "segments", "varying", "zipf", "plain")
-
-
-def place(name: str) -> World:
-    return make_world(name, dim=4, arms=6, noise=NOISE)
-
-
-def sized(make: Any, world: World, horizon: int = HORIZON, **settings: Any) -> Any:
-    return make(dim=world.dim, arms=world.arms, horizon=horizon, noise=NOISE, **settings)
+HORIZON = 1000
 
 
 def tight(ridge: float, delta: float) -> Callable[[FloatArray], float]:
@@ -86,7 +75,7 @@ def test_stale_learners_change_on_their_grid() -> None:
     assert simulate(sized(StaleLinUCB, world, grid=grid), world, seed=1).batch_ends.tolist() == list(grid.ends)
     assert sized(StaleLinUCB, world, updates=5).clock == grid
     assert sized(StaleLinUCB, world).clock.updates == 8
-    with pytest.raises(ParameterError, match="the grid ends at 10 where the horizon is 800"):
+    with pytest.raises(ParameterError, match="the grid ends at 10 where the horizon is 1000"):
         sized(StaleLinUCB, world, grid=[5, 10])
     with pytest.raises(TypeError, match="unexpected keyword argument 'grid'"):
         sized(LinUCB, world, grid=grid)
