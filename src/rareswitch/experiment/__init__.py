@@ -1,0 +1,1 @@
+"""Durable experiments: records and ids in, decisions out, late rewards, and updates when they are due."""

@@ -1,0 +1,1 @@
+"""Records to vectors: a frozen description that travels with a policy."""
