@@ -82,7 +82,7 @@ def save_picture(made: Any, options: argparse.Namespace, gap: str = "\n") -> Non
     """Write the picture and, where text is printed, say so."""
     from rareswitch.report import save
 
-    save(made, options.plot)
+    save(made, options.plot, options.command)
     if not getattr(options, "json", False):
         print(f"{gap}picture written to {options.plot}")
 

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -31,6 +32,7 @@ def run_command(arguments: Sequence[str]) -> int:
         finally:
             sys.stdout.flush()  # of --help
         check_texts(options)
+        options.command = shlex.join(["rareswitch", *arguments])  # for the captions of pictures
         from rareswitch.lanes import announced
 
         with warnings.catch_warnings(), announced(_say_compiling):
