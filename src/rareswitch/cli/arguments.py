@@ -5,7 +5,7 @@ import argparse
 from rareswitch.errors import ParameterError, RareswitchError
 
 #: What has no dashes.
-_POSITIONAL = {"file": "FILE", "folder": "FOLDER"}
+_POSITIONAL = {"file": "FILE", "url": "STORE", "name": "NAME", "ids": "ID"}
 
 
 def option_name(name: str) -> str:
