@@ -169,7 +169,7 @@ class Store(Protocol):
         Otherwise nothing is changed, and the version that has this number is returned.
         """
 
-    def slices(self, version: int, upto: Marks, *, sums: bool) -> list[Slice]:
+    def slices(self, version: int, upto: Marks, *, sums: bool) -> Sequence[Slice]:
         """The decisions of a version up to the marks, at most 65,536 a slice."""
 
     def sample(self, version: int, upto: Marks) -> Iterator[tuple[bytes, bytes]]:
