@@ -3,7 +3,8 @@
 from rareswitch.experiment.advance import Advance
 from rareswitch.experiment.audit import Audit
 from rareswitch.experiment.choice import Choice
-from rareswitch.experiment.experiment import Experiment, create, open_experiment
+from rareswitch.experiment.experiment import Experiment
+from rareswitch.experiment.opening import create, open_experiment
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.status import Status
 

@@ -27,7 +27,7 @@ class Audit:
     time: float
     #: Event and value of each that is in force.
     rewards: dict[str, float]
-    #: What the policy says: the place of the arm among those available, and its propensity; None where it was not asked.
+    #: What the policy says now: the place of the arm among those available, and its propensity.
     recomputed: tuple[int, float] | None = None
 
     @property
@@ -49,7 +49,7 @@ class Audit:
             "matches": "The frozen policy decides the same, with the same propensity.",
             "contexts needed": "Its context set was not kept. Give the request again, and it is checked by its hash.",
             "other contexts": "This is not the request that was decided: its hash is another.",
-            "differs": f"THE POLICY DECIDES OTHERWISE: {self._said()}. The store was changed, or the arithmetic differs.",
+            "differs": f"THE POLICY DECIDES OTHERWISE: {self._said()}. The store was changed.",
         }
         return "\n".join([*lines, texts[self.verdict]])
 

@@ -176,9 +176,10 @@ def deployable(name: str, settings: dict[str, Any]) -> Learner:
 def _learner(given: Any, features: Features | None, dim: int | None, settings: dict[str, Any]) -> Learner:
     if isinstance(given, Learner):
         if settings or dim not in (None, given.dim):
+            more = [*settings, *(["dim"] if dim is not None else [])]
             raise ParameterError(
-                f"learner is {given.name} with its settings, and more were given: "
-                f"{', '.join([*settings, *(['dim'] if dim is not None else [])])}. Give its name and all settings, or it alone."
+                f"learner is {given.name} with its settings, and more were given: {', '.join(more)}. Give its name and "
+                "all settings, or it alone."
             )
         name, settings = given.name, to_plain(given)
     else:

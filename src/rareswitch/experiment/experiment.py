@@ -12,148 +12,29 @@ import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.engine import Engine
-from rareswitch.errors import ConflictError, FileFormatError, ParameterError, RareswitchError, ShapeError
+from rareswitch.errors import ParameterError, RareswitchError, ShapeError
 from rareswitch.experiment.advance import Advance
 from rareswitch.experiment.audit import Audit, audit_decision
 from rareswitch.experiment.choice import Choice
 from rareswitch.experiment.clock import seconds_of
-from rareswitch.experiment.description import Description, describe
+from rareswitch.experiment.description import Description
+from rareswitch.experiment.kept import decision_rows, refuse_other_requests, refuse_other_values, reward_rows
 from rareswitch.experiment.learning import Learned, learn
 from rareswitch.experiment.novelty import novelty
 from rareswitch.experiment.requests import Requests, read_requests
-from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.schedule import Due, Progress
 from rareswitch.experiment.status import Batch, Status
 from rareswitch.experiment.versions import Version, digest, version_row
-from rareswitch.features import Features
-from rareswitch.files import canonical_json, plain_json
+from rareswitch.files import canonical_json
 from rareswitch.ids import id_keys
-from rareswitch.learner import Ahead, sample_order
-from rareswitch.policy import Key, Policy, check_signature, check_signs, sign, verify_signature
-from rareswitch.store import Counts, DecisionRow, Marks, RewardRow, Store, open_store
-from rareswitch.validation import LARGEST_SCALE
+from rareswitch.learner import Ahead
+from rareswitch.policy import Key, Policy, check_signs
+from rareswitch.store import Counts, Marks, Store
 
 #: Seconds for which a process goes on without looking whether another one published a policy.
 REFRESH = 1.0
 #: Context sets by which novelty is measured.
 LOOKED_AT = 200
-#: Bytes of an event's name.
-LONGEST_EVENT = 128
-
-
-def create(
-    url: str,
-    name: str,
-    *,
-    learner: Any = "foresight",
-    features: Features | None = None,
-    dim: int | None = None,
-    schedule: Any = None,
-    rewards: Rewards | None = None,
-    baseline: bool | str | None = None,
-    keep: float = 1.0,
-    seed: int | None = None,
-    key: Key | None = None,
-    now: Any = None,
-    **settings: Any,
-) -> "Experiment":
-    """Begin an experiment: its description and its first policy are kept, and from then on everything else.
-
-    Parameters
-    ----------
-    url
-        Where it is kept: ``sqlite:///spring.db``, ``postgresql://…``, ``folder:spring``, or ``memory:``.
-    name
-        Letters, digits, '-', '_' and '.'.
-    learner, settings
-        The name of a learner and its settings, such as ``updates=8``; or a learner.
-    features
-        How records become vectors; without them, requests are vectors of ``dim`` features.
-    schedule
-        When updates are due: see :func:`~rareswitch.experiment.schedule_of`; by default the learner's own plan.
-    rewards
-        What counts as a reward.
-    baseline
-        For a start that is not blind: True, if each request names the arm that would have been shown, or the field of
-        the context record that does. The first policy plays it, but for a planned share of exploration.
-    keep
-        The share of decisions whose whole context sets are kept: 1, all, lets every decision be audited, and every
-        policy be evaluated.
-    seed
-        Keys the decisions; drawn by default. Keep it to yourself: who knows it can foretell decisions.
-    key
-        Signs all policies.
-    now
-        When it begins: a datetime, or seconds since 1970.
-
-    Examples
-    --------
-    >>> trial = create("memory:", "spring", dim=2, updates=3, horizon=100, seed=1)
-    >>> trial.decide([[1.0, 0.0], [0.0, 1.0]], arms=["red", "blue"], id="request-1").arm
-    'blue'
-    >>> trial.reward("request-1", True)
-    >>> print(trial.audit("request-1"))
-    decision 'request-1' of ...: arm blue, propensity 0.5
-    policy 1, ...; reward 1
-    The frozen policy decides the same, with the same propensity.
-    """
-    created = seconds_of(now)
-    if key is not None:
-        check_signs(key)
-    description = describe(
-        name,
-        learner=learner,
-        features=features,
-        dim=dim,
-        schedule=schedule,
-        rewards=rewards,
-        baseline=baseline,
-        keep=keep,
-        seed=seed,
-        created=created,
-        settings=settings,
-    )
-    store = open_store(url, name)
-    state = description.learner.begin(baseline=description.baseline_share)
-    text = description.to_text()
-    whole = {"description": json.loads(text), "signature": None if key is None else sign(key, f"experiment/{text}")}
-    first = version_row(
-        1, state, experiment=digest(text), summaries=b"", report={"batches": [], "learned": []}, time=created, key=key
-    )
-    store.create(canonical_json(whole).decode(), first)
-    return Experiment(store, description, key)
-
-
-def open_experiment(url: str, name: str, *, key: Key | None = None) -> "Experiment":
-    """The experiment that was created there; with a key, only if it was signed with it."""
-    store = open_store(url, name)
-    try:
-        description, signed = _described(store.description(), key)
-    except FileFormatError as error:
-        raise FileFormatError(f"experiment '{name}' in {store.url}: {error}") from error
-    return Experiment(store, description, key, signed=signed)
-
-
-def _described(text: str, key: Key | None) -> tuple[Description, bool]:
-    """The description in what a store holds, and whether it is signed."""
-    try:
-        whole = plain_json(text.encode(), most=1 << 21)
-        if {*whole} != {"description", "signature"}:
-            raise FileFormatError("it is not the description of an experiment.")
-        content = canonical_json(whole["description"]).decode()
-    except (ValueError, TypeError, RecursionError) as error:
-        raise FileFormatError(f"its description is damaged ({error!s:.200})") from error
-    signature = whole["signature"]
-    if signature is not None:
-        check_signature(signature)
-    if key is not None and signature is None:
-        raise FileFormatError(
-            "it is not signed, and a key was given to check it with. If you trust the store, leave the key out; "
-            "otherwise its signature may have been taken away."
-        )
-    if key is not None:
-        verify_signature(key, f"experiment/{content}", signature)
-    return Description.from_text(content), signature is not None
 
 
 class Experiment:
@@ -242,12 +123,20 @@ class Experiment:
         policy = version.policy
         baselines = {} if request.baselines is None or version.number > 1 else {"baseline": request.baselines}
         decided = policy.decide(request.sets, ids=request.keys, seed=self.description.seed, **baselines)
-        rows = self._rows(request, version.number, decided.arms, decided.propensities, seconds_of(now))
+        rows = decision_rows(request, decided, version=version.number, keep=self.description.keep, time=seconds_of(now))
         kept = self.store.add_decisions(rows)
+        refuse_other_requests(request, rows, kept)
         with self._lock:
             self._records += request.counts
         return [
-            self._choice(request, at, row, repeated=row is not made)
+            Choice(
+                id=request.ids[at],
+                arm=request.arm(at, row.place),
+                propensity=row.propensity,
+                policy_id=self._version(row.version).policy.id,
+                version=row.version,
+                repeated=row is not made,
+            )
             for at, (row, made) in enumerate(zip(kept, rows, strict=True))
         ]
 
@@ -263,52 +152,9 @@ class Experiment:
             raise ShapeError(f"ids must be a list, one id for each request; got {ids!r:.60}.")
         return read_requests(told.features, told.learner.dim, contexts, arms, ids=list(ids), baseline=baseline)
 
-    def _rows(self, request: Requests, version: int, places: Any, propensities: Any, now: float) -> list[DecisionRow]:
-        ranks, keys = sample_order(request.keys).tolist(), request.keys.astype("<u8")
-        rows = []
-        for at, (place, propensity) in enumerate(zip(places.tolist(), propensities.tolist(), strict=True)):
-            vectors = request.vectors(at)
-            data = vectors.tobytes()
-            kept = ranks[at] < self.description.keep
-            rows.append(
-                DecisionRow(
-                    key=keys[at].tobytes(),
-                    id=id_text(request.ids[at]),
-                    version=version,
-                    arm=str(request.arm(at, place)),
-                    place=place,
-                    propensity=propensity,
-                    features=vectors[place].tobytes(),
-                    digest=request.digest(at, data),
-                    time=now,
-                    rank=ranks[at],
-                    baseline=None if request.baselines is None else int(request.baselines[at]),
-                    contexts=data if kept else None,
-                    names=request.names_text(at) if kept else None,
-                )
-            )
-        return rows
-
-    def _choice(self, request: Requests, at: int, row: DecisionRow, *, repeated: bool) -> Choice:
-        if repeated:
-            vectors = request.vectors(at).tobytes()
-            if request.digest(at, vectors) != row.digest:
-                raise ConflictError(
-                    f"id {request.ids[at]!r:.100} was used before, for another request: other arms, other features or "
-                    "another baseline. Give each decision an id of its own."
-                )
-        return Choice(
-            id=request.ids[at],
-            arm=request.arm(at, row.place),
-            propensity=row.propensity,
-            policy_id=self._version(row.version).policy.id,
-            version=row.version,
-            repeated=repeated,
-        )
-
     def reward(
         self,
-        id: int | str,
+        id: int | str,  # noqa: A002
         value: Any,
         *,
         event: str | None = None,
@@ -340,44 +186,10 @@ class Experiment:
         now: Any = None,
     ) -> None:
         """:meth:`reward` for many decisions at once."""
-        if isinstance(ids, (str, bytes)) or not isinstance(ids, (list, tuple, range, np.ndarray)):
-            raise ShapeError(f"ids must be a list; got {ids!r:.60}. For one reward call reward.")
-        if len(values) != len(ids) or (events is not None and len(events) != len(ids)):
-            raise ShapeError(
-                f"each of the {len(ids)} ids needs one value"
-                f"{'' if events is None else f' and one event; got {len(events)} events and'}; got {len(values)} values."
-            )
-        sums = self.description.rewards.sums
-        if sums and events is None:
-            raise ParameterError(
-                "event must be given: rewards of this experiment are summed, and each is told apart by its event, such "
-                "as an order number."
-            )
-        if not sums and events is not None:
-            raise ParameterError("event was given, and a decision of this experiment has one reward. Leave it out.")
-        came, keys = seconds_of(now), id_keys(list(ids)).astype("<u8")
-        rows = [
-            RewardRow(
-                key=keys[at].tobytes(),
-                id=id_text(one),
-                event="" if events is None else _event(events[at]),
-                value=_value(one, values[at]),
-                time=came,
-            )
-            for at, one in enumerate(ids)
-        ]
+        rows = reward_rows(self.description.rewards, ids, values, events, seconds_of(now))
         before = self.store.add_rewards(rows, overwrite=overwrite)
-        clashes = [
-            (row, old) for row, old in zip(rows, before, strict=True) if old is not None and old.value != row.value
-        ]
-        if clashes and not overwrite:
-            row, old = clashes[0]
-            rest = f" {len(rows) - len(clashes)} others of this call were kept." if len(rows) > 1 else ""
-            raise ConflictError(
-                f"decision {row.id} has the reward {old.value:g}{f' for {row.event}' if row.event else ''} already, and "
-                f"{row.value:g} was given; {len(clashes)} of {len(rows)} rewards differ so.{rest} Give overwrite=True "
-                "to replace them."
-            )
+        if not overwrite:
+            refuse_other_values(rows, before)
 
     def advance(
         self,
@@ -600,31 +412,6 @@ class Experiment:
             )
         if self._key is not None:
             check_signs(self._key)
-
-
-def id_text(id: int | str) -> str:  # noqa: A002
-    """An id as it is kept.
-
-    >>> id_text("r1"), id_text(7)
-    ('"r1"', '7')
-    """
-    return json.dumps(id, ensure_ascii=False) if isinstance(id, str) else str(int(id))
-
-
-def _value(id: Any, given: Any) -> float:  # noqa: A002
-    kinds = (bool, int, float, np.bool_, np.integer, np.floating)
-    if not isinstance(given, kinds) or not abs(float(given)) <= LARGEST_SCALE:
-        raise ParameterError(
-            f"value must be a number up to {LARGEST_SCALE:g}, or True or False; got {given!r:.60} for decision {id!r:.60}. "
-            "A reward that is not known is simply not given."
-        )
-    return float(given)
-
-
-def _event(given: Any) -> str:
-    if not isinstance(given, str) or not 0 < len(given.encode(errors="replace")) <= LONGEST_EVENT:
-        raise ParameterError(f"event must be a text of 1 to {LONGEST_EVENT} bytes; got {given!r:.60}.")
-    return given
 
 
 def _field(context: Any, name: str) -> Any:

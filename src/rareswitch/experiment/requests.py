@@ -18,7 +18,7 @@ from rareswitch.validation import IntArray, Sets, context_sets
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Requests:
-    """Some requests, in canonical form: the available arms of each come first, in the order in which they were given."""
+    """Some requests in canonical form: the available arms of each come first, in the order in which they were given."""
 
     #: As they were given.
     ids: Sequence[Any]

@@ -22,7 +22,7 @@ class Rewards:
     """
 
     #: An attribution window: seconds, or a timedelta. A decision younger than that waits, even if its reward is known,
-    #: and a reward that comes later does not count: so fast rewards are not over-represented. None: what is known counts.
+    #: and a reward that comes later does not count, so that fast rewards are not over-represented. None: all count.
     window: Any = None
     #: What a decision earned whose reward did not come within the window; None: such decisions are not learned from.
     default: Any = None

@@ -169,7 +169,7 @@ def test_a_reward_is_kept_once_and_another_value_is_refused_unless_it_may_overwr
 def test_of_many_rewards_the_right_ones_are_kept_and_the_others_named() -> None:
     trial = begun()
     trial.reward("a", 1.0)
-    with pytest.raises(ConflictError, match="1 of 3 rewards differ so. 2 others of this call were kept"):
+    with pytest.raises(ConflictError, match=r"1 of 3 rewards differ so\. 2 others of this call were kept"):
         trial.reward_many(["b", "a", "c"], [1.0, 2.0, 3.0])
     assert trial.status().unmatched == 3
 
