@@ -7,5 +7,7 @@ from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.opening import create, open_experiment
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.status import Status
+from rareswitch.experiment.traffic import Played, Traffic, play
 
-__all__ = ["Advance", "Audit", "Choice", "Experiment", "Rewards", "Status", "create", "open_experiment"]
+__all__ = ["Advance", "Audit", "Choice", "Experiment", "Played", "Rewards", "Status", "Traffic", "create"]
+__all__ += ["open_experiment", "play"]
