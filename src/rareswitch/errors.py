@@ -54,6 +54,14 @@ class BatchError(RareswitchError, ValueError):
     """A batch was fed twice, out of order, short, or to a learner it does not belong to."""
 
 
+class StoreError(RareswitchError):
+    """A store cannot be reached, is full, is damaged, or does not hold what was asked for."""
+
+
+class ConflictError(RareswitchError, ValueError):
+    """An id was used before, for another request or with another reward."""
+
+
 class CertificateError(RareswitchError, ArithmeticError):
     """A design could not be brought to the accuracy asked for."""
 

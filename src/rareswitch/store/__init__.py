@@ -1,6 +1,20 @@
 """Where deployments are kept."""
 
 from rareswitch.store.folder import Deployment, Learned, check_fresh
+from rareswitch.store.opening import open_store
+from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Slice, Store, Totals, VersionRow
 from rareswitch.store.verification import Relearned, Verification
 
-__all__ = ["Deployment", "Learned", "Relearned", "Verification", "check_fresh"]
+__all__ = [
+    "Counts",
+    "DecisionRow",
+    "Deployment",
+    "Learned",
+    "Marks",
+    "Relearned",
+    "RewardRow",
+    "Slice",
+    "Store",
+    "Totals",
+]
+__all__ += ["Verification", "VersionRow", "check_fresh", "open_store"]

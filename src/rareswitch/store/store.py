@@ -154,6 +154,15 @@ class Store(Protocol):
     def totals(self) -> Totals:
         """What has been seen besides."""
 
+    def younger(self, moment: float) -> int:
+        """Decisions that were made after a moment, in seconds since 1970."""
+
+    def marks(self) -> Marks:
+        """Those of now."""
+
+    def started(self, parent: int) -> bool:
+        """Whether an update of this version was begun, and has not ended."""
+
     def start_update(self, parent: int, plan: str) -> tuple[str, Marks] | None:
         """Freeze what the update of a version looks at: the plan, JSON, and the marks of now.
 
@@ -169,7 +178,7 @@ class Store(Protocol):
         Otherwise nothing is changed, and the version that has this number is returned.
         """
 
-    def slices(self, version: int, upto: Marks, *, sums: bool) -> list[Slice]:
+    def slices(self, version: int, upto: Marks, *, sums: bool) -> Sequence[Slice]:
         """The decisions of a version up to the marks, at most 65,536 a slice."""
 
     def sample(self, version: int, upto: Marks) -> Iterator[tuple[bytes, bytes]]:
