@@ -6,7 +6,7 @@ import time as clock
 from collections import Counter
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -24,17 +24,29 @@ from rareswitch.experiment.novelty import novelty
 from rareswitch.experiment.requests import Requests, read_requests
 from rareswitch.experiment.schedule import Due, Progress
 from rareswitch.experiment.status import Batch, Status
+from rareswitch.experiment.together import Together
 from rareswitch.experiment.versions import Version, digest, version_row
 from rareswitch.files import canonical_json
 from rareswitch.ids import id_keys
 from rareswitch.learner import Ahead
 from rareswitch.policy import Key, Policy, check_signs
 from rareswitch.store import Counts, Marks, Store
+from rareswitch.validation import finite_array
 
 #: Seconds for which a process goes on without looking whether another one published a policy.
 REFRESH = 1.0
 #: Context sets by which novelty is measured.
 LOOKED_AT = 200
+
+
+class _Asked(NamedTuple):
+    """A single request."""
+
+    context: Any
+    arms: Any
+    id: int | str
+    baseline: Any
+    time: float
 
 
 class Experiment:
@@ -52,6 +64,7 @@ class Experiment:
         self._looked = -np.inf
         self._lock = threading.RLock()
         self._records = Counter[str]()
+        self._together = Together[_Asked, Choice](self._decide_singly)
         self._refresh(force=True)
 
     def __repr__(self) -> str:
@@ -103,10 +116,7 @@ class Experiment:
         now
             When it is made: a datetime, or seconds since 1970.
         """
-        given = [context] if self.description.features is not None else np.asarray(context)[None]
-        named = arms if arms is None or self.description.features is None else [arms]
-        shown = None if baseline is None else [baseline]
-        return self.decide_many(given, named, ids=[id], baseline=shown, now=now)[0]
+        return self._together(_Asked(context, arms, id, baseline, seconds_of(now)))
 
     def decide_many(
         self,
@@ -118,16 +128,44 @@ class Experiment:
         now: Any = None,
     ) -> list[Choice]:
         """:meth:`decide` for many requests at once, which is much faster: ``arms`` once for all, or one for each."""
+        return self._decide(contexts, arms, ids, baseline, seconds_of(now))
+
+    def _decide_singly(self, asked: Sequence[_Asked]) -> list[Choice]:
+        """Requests of several callers, decided and kept together."""
+        found: dict[int, Choice] = {}
+        for named, shown in {(one.arms is None, one.baseline is None) for one in asked}:
+            at = [k for k, one in enumerate(asked) if (one.arms is None, one.baseline is None) == (named, shown)]
+            some = [asked[k] for k in at]
+            made = self._decide(
+                self._contexts([one.context for one in some]),
+                None if named else [one.arms for one in some],
+                [one.id for one in some],
+                None if shown else [one.baseline for one in some],
+                [one.time for one in some],
+            )
+            found |= zip(at, made, strict=True)
+        return [found[k] for k in range(len(asked))]
+
+    def _contexts(self, contexts: list[Any]) -> Any:
+        """Those of single requests as those of many: vectors are put into one array."""
+        if self.description.features is not None:
+            return contexts
+        if len(contexts) == 1:
+            return finite_array("contexts", contexts[0])[None]
+        return ContextSets.from_ragged(contexts)
+
+    def _decide(self, contexts: Any, arms: Any, ids: Any, baseline: Any, times: float | list[float]) -> list[Choice]:
         request = self._request(contexts, arms, ids, baseline)
         version = self._refresh()
-        policy = version.policy
+        # later policies know better than the baseline, and do not ask for it
         baselines = {} if request.baselines is None or version.number > 1 else {"baseline": request.baselines}
-        decided = policy.decide(request.sets, ids=request.keys, seed=self.description.seed, **baselines)
-        rows = decision_rows(request, decided, version=version.number, keep=self.description.keep, time=seconds_of(now))
+        decided = version.policy.decide(request.sets, ids=request.keys, seed=self.description.seed, **baselines)
+        rows = decision_rows(request, decided, version=version.number, keep=self.description.keep, times=times)
         kept = self.store.add_decisions(rows)
         refuse_other_requests(request, rows, kept)
-        with self._lock:
-            self._records += request.counts
+        if request.counts:
+            with self._lock:
+                self._records += request.counts
         return [
             Choice(
                 id=request.ids[at],
