@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from rareswitch.cli.experiment import add_verb, opened
 from rareswitch.cli.options import print_json, report_done
-from rareswitch.cli.record_files import ENDINGS, given_arms, read_records
+from rareswitch.cli.record_files import ENDINGS, arm_count, given_arms, read_records
 from rareswitch.cli.times import duration_option, moment_option
 from rareswitch.errors import ParameterError
 
@@ -38,11 +38,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, help="keys the world and the delays (default 0)")
     users = parser.add_argument_group("users of an experiment with features")
     users.add_argument("--sample", metavar="FILE", help=f"records of contexts, from which users are drawn: {ENDINGS}")
-    users.add_argument("--arms", nargs="+", metavar="ID", help="the arms on offer, or a file with their records")
+    text = "ids of the arms on offer, or a file with their records; where requests are vectors, their number"
+    users.add_argument("--arms", nargs="+", metavar="ID", help=text)
     users.add_argument("--click-rate", type=float, default=0.1, help="of an average arm (default 0.1)")
     plain = parser.add_argument_group("users of an experiment with vectors")
     plain.add_argument("--env", default="gaussian", metavar="WORLD", help="see rareswitch simulate (default gaussian)")
-    plain.add_argument("--count", type=int, metavar="K", help=f"arms of a set (default: the learner's, or {ARMS})")
     plain.add_argument("--noise", type=float, default=0.5, help="σ of the rewards (default 0.5)")
     parser.add_argument("--json", action="store_true", help="print an object in place of text")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -100,10 +100,9 @@ def _world(trial: "Experiment", options: argparse.Namespace) -> "World":
 
     learner, features = trial.description.learner, trial.description.features
     if features is None:
-        for name in ("sample", "arms"):
-            if getattr(options, name) is not None:
-                raise ParameterError(f"{name} is for experiments with features; this one takes vectors: see --env.")
-        count = (learner.arms or ARMS) if options.count is None else options.count
+        if options.sample is not None:
+            raise ParameterError("sample is for experiments with features; this one takes vectors: see --env.")
+        count = (learner.arms or ARMS) if options.arms is None else arm_count(options.arms)
         horizon = int(options.days * options.rate) + trial.status().decisions
         sizes: Any = {"dim": learner.dim, "arms": count, "noise": options.noise, "horizon": max(2, horizon)}
         return make_world(options.env, **sizes)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rareswitch.errors import FileFormatError
+from rareswitch.errors import FileFormatError, ParameterError
 
 ENDINGS = ".csv, .parquet, .json or .jsonl"
 
@@ -48,3 +48,10 @@ def given_arms(given: list[str] | None) -> Any:
     if given is None or len(given) > 1 or Path(given[0]).suffix.lower() not in (".csv", ".parquet", ".json", ".jsonl"):
         return given
     return read_records(given[0])
+
+
+def arm_count(given: list[str]) -> int:
+    """The number of arms, where they are vectors and have no records."""
+    if len(given) == 1 and given[0].isdecimal():
+        return int(given[0])
+    raise ParameterError(f"arms must be a number where requests are vectors; got {' '.join(given)!r:.60}.")

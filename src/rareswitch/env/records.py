@@ -29,7 +29,7 @@ class RecordWorld:
     #: Arms that come later: the number of the round from which they are offered.
     since: Mapping[str, int] = field(default_factory=dict)
     click_rate: float = 0.1
-    gain: float = 1.5
+    gain: float = 1.0
 
     #: σ of the rewards: that of any variable in [0, 1].
     noise_scale: ClassVar[float] = 0.5

@@ -5,14 +5,14 @@ from typing import Any
 
 from rareswitch.cli.experiment import add_now, add_verb
 from rareswitch.cli.options import add_options, print_json, report_done
-from rareswitch.cli.record_files import ENDINGS, given_arms, read_records
-from rareswitch.cli.settings import add_settings, given_settings
+from rareswitch.cli.record_files import ENDINGS, arm_count, given_arms, read_records
+from rareswitch.cli.settings import add_settings, check_heeded, given_settings
 from rareswitch.cli.signing import given_key
 from rareswitch.cli.times import duration_option
 from rareswitch.errors import ParameterError
 
 #: Settings of learners for which there are options of another meaning.
-OWN = ("dim", "seed")
+OWN = ("arms", "dim", "seed")
 
 
 def add_parser(commands: Any) -> None:
@@ -33,9 +33,14 @@ def add_parser(commands: Any) -> None:
     records.add_argument("--fit", metavar="SAMPLE", help=f"propose features from a sample of contexts: {ENDINGS}")
     records.add_argument("--dim", type=int, metavar="D", help="none: requests are vectors of so many numbers")
     told = parser.add_argument_group("for --fit")
-    told.add_argument("--arms", nargs="+", metavar="ID", help="the arms of today, or a file with their records")
     told.add_argument("--room", type=int, metavar="N", help="arms that may come later, with parameters of their own")
     told.add_argument("--save-features", metavar="FILE", help="write the proposal there too, to be edited")
+    parser.add_argument(
+        "--arms",
+        nargs="+",
+        metavar="ID",
+        help="for --fit, ids of today's arms, or a file with their records; otherwise the most arms of a set, a number",
+    )
     parser.add_argument("--schedule", help="when updates are due: docs/schedules.md (default: as the learner plans)")
     parser.add_argument("--window", type=duration_option, metavar="TIME", help="how long rewards count, such as 2d")
     parser.add_argument("--default", type=float, metavar="X", help="the reward of decisions whose reward never comes")
@@ -62,6 +67,9 @@ def run(options: argparse.Namespace) -> int:
     find_learner(options.learner)
     settings = given_settings(options, [options.learner])
     features = _features(options)
+    if options.arms is not None and features is None:
+        check_heeded("--arms", "arms", [options.learner])
+        settings["arms"] = arm_count(options.arms)
     told: dict[str, Any] = {name: getattr(options, name) for name in ("dim", "schedule", "keep", "seed", "now")}
     several = "sum" if options.sum else "one"
     with create(
@@ -88,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
 def _features(options: argparse.Namespace) -> Any:
     """Features of a file, or proposed from a sample."""
     if options.fit is None:
-        for name in ("arms", "room", "save_features"):
+        for name in ("room", "save_features"):
             if getattr(options, name) is not None:
                 raise ParameterError(f"{name} is for features that are proposed from a sample: give it with --fit.")
     if options.fit is None and options.features is None:
