@@ -22,7 +22,7 @@ from rareswitch.experiment.kept import decision_rows, refuse_other_requests, ref
 from rareswitch.experiment.learning import Learned, learn
 from rareswitch.experiment.novelty import novelty
 from rareswitch.experiment.requests import Requests, read_requests
-from rareswitch.experiment.schedule import Due, Progress
+from rareswitch.experiment.schedule import ByHand, Progress
 from rareswitch.experiment.status import Batch, Status
 from rareswitch.experiment.together import Together
 from rareswitch.experiment.versions import Version, digest, version_row
@@ -261,10 +261,11 @@ class Experiment:
         self._check_key()
         moment = seconds_of(now)
         if self.store.head() == current.number:
-            due, foreseen = self._due(moment)
-            if not due.now and not anyway:
+            progressed, schedule = self._progress(moment), self.description.schedule
+            due = schedule.due(progressed)
+            if not due.now and not anyway and not isinstance(schedule, ByHand):
                 return self._not_made(current, due.waits)
-            plan = {"now": moment, "ahead": _plain_ahead(ahead if ahead is not None else foreseen)}
+            plan = {"now": moment, "ahead": _plain(schedule.ahead(progressed) if ahead is None else ahead)}
             started = self.store.start_update(current.number, canonical_json(plan).decode())
             if started is not None:
                 return self._advance(current, *started, engine=engine, progress=progress)
@@ -298,8 +299,8 @@ class Experiment:
     def preview(self, *, now: Any = None, ahead: Ahead | None = None, engine: Engine | None = None) -> Advance:
         """What an update made now would do; nothing is changed."""
         current, moment = self._refresh(force=True), seconds_of(now)
-        _, foreseen = self._due(moment)
-        frozen = {"now": moment, "ahead": _plain_ahead(ahead if ahead is not None else foreseen)}
+        foreseen = self.description.schedule.ahead(self._progress(moment))
+        frozen = {"now": moment, "ahead": _plain(foreseen if ahead is None else ahead)}
         learned = self._learn(current, self.store.marks(), frozen, engine=engine)
         if learned.state.done:
             return self._not_made(current, ("nothing: its last planned batch is over. To go on, give ahead=…",))
@@ -344,39 +345,33 @@ class Experiment:
     def _not_made(self, current: Version, waits: tuple[str, ...]) -> Advance:
         return Advance(made=False, version=current.number, policy_id=current.policy.id, waits=waits)
 
-    def _due(self, now: float) -> tuple[Due, Ahead | None]:
-        """Whether the next update is due, and what is foreseen for the planner."""
-        state, counts = self._versions[-1].state, {one.version: one for one in self.store.counts()}
-        progress = self._progress(counts, now)
-        if self.description.schedule is None:
-            planned, came = (state.ahead or (0,))[0], progress.versions[-1].decisions
-            waits = (f"{planned - came:,} more decisions, of {planned:,} that are planned",) if came < planned else ()
-            return Due(now=not waits, waits=waits, decisions=max(0, planned - came)), None
-        return self.description.schedule.due(progress), self.description.schedule.ahead(progress)
-
-    def _progress(self, counts: dict[int, Counts], now: float) -> Progress:
+    def _progress(self, now: float) -> Progress:
+        """What schedules look at."""
+        told = {one.version: one for one in self.store.counts()}
+        counts = [told.get(one.number, Counts(one.number, 0, 0, one.row.time, one.row.time)) for one in self._versions]
+        rewards = self.description.rewards
+        if rewards.default is not None:
+            counts = [one._replace(rewarded=one.decisions) for one in counts]
         return Progress(
             created=self.description.created,
             now=now,
-            versions=tuple(
-                counts.get(version.number, Counts(version.number, 0, 0, version.row.time, version.row.time))
-                for version in self._versions
-            ),
-            published=tuple(version.row.time for version in self._versions),
-            window=self.description.rewards.window,
+            versions=tuple(counts),
+            published=tuple(one.row.time for one in self._versions),
+            window=rewards.window,
+            planned=self._versions[-1].state.ahead,
         )
 
     def status(self, *, now: Any = None) -> Status:
         """Where the experiment stands, and what its next update waits for."""
         current, moment, told = self._refresh(force=True), seconds_of(now), self.description
         counts = {one.version: one for one in self.store.counts()}
-        due, _ = self._due(moment)
+        due = told.schedule.due(self._progress(moment))
         totals = self.store.totals()
         return Status(
             name=self.name,
             url=self.store.url,
             learner=told.learner.name,
-            schedule="updates as the learner plans them" if told.schedule is None else str(told.schedule),
+            schedule=str(told.schedule),
             rewards=str(told.rewards),
             batches=tuple(
                 Batch(
@@ -460,5 +455,5 @@ def _field(context: Any, name: str) -> Any:
     return context[name]
 
 
-def _plain_ahead(ahead: Ahead | None) -> Any:
+def _plain(ahead: Ahead | None) -> Any:
     return None if ahead is None else np.asarray(ahead).astype(np.int64).tolist()

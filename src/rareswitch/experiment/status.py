@@ -65,7 +65,7 @@ class Status:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.name}: {self.learner}, {self.schedule}",
+            f"{self.name}: {self.learner}, updated {self.schedule}",
             f"rewards: {self.rewards}",
             "",
             "policy  published (UTC)   decisions  rewarded",

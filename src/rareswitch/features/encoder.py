@@ -76,7 +76,9 @@ class Side:
         starts = np.cumsum([0, *(layout.entries for layout in layouts)]).tolist()
         self.first = dict(zip(self.names, starts[:-1], strict=True))
         self.entries = starts[-1]
-        specs = [[a.form, first, a.entries, a.unknown, a.missing] for a, first in zip(layouts, starts[:-1], strict=True)]
+        specs = [
+            [a.form, first, a.entries, a.unknown, a.missing] for a, first in zip(layouts, starts[:-1], strict=True)
+        ]
         self.specs = np.array(specs, dtype=np.int64).reshape(-1, 5)
         self.scales = np.array([[a.center, a.divisor] for a in layouts]).reshape(-1, 2)
 
@@ -109,7 +111,9 @@ class Side:
             )
         for f, k in np.argwhere(events).tolist():
             if k == 1 and self.specs[f, 4] < 0:
-                at = int(np.flatnonzero(np.isnan(raw[self.specs[f, 1] : self.specs[f, 1] + self.specs[f, 2]]).any(0))[0])
+                at = int(
+                    np.flatnonzero(np.isnan(raw[self.specs[f, 1] : self.specs[f, 1] + self.specs[f, 2]]).any(0))[0]
+                )
                 raise RecordError(
                     f"the field {self.names[f]!r} must not be missing; it is in record {at}. Give its value, or "
                     "describe features in which a missing one has a column: missing = 'own'."

@@ -53,11 +53,15 @@ def _field(entry: Any) -> Field:
         raise ParameterError(f"kind of a field must be one of {', '.join(KINDS)}; got {kind!r:.60} in {entry!r:.100}.")
     made = KINDS[kind]
     needed = tuple(name for name in ("name", "levels", "columns", "length") if name in made.__dataclass_fields__)
-    told = _table(f"the {kind} {entry.get('name')!r:.60}", entry, ("kind", *(f.name for f in fields(made))), needed=needed)
+    told = _table(
+        f"the {kind} {entry.get('name')!r:.60}", entry, ("kind", *(f.name for f in fields(made))), needed=needed
+    )
     del told["kind"]
     for name, value in told.items():
         if isinstance(value, list) and name != "levels":
-            raise ParameterError(f"{name} of the field {entry.get('name')!r:.60} must not be a list; got {value!r:.60}.")
+            raise ParameterError(
+                f"{name} of the field {entry.get('name')!r:.60} must not be a list; got {value!r:.60}."
+            )
     return made(**told)
 
 

@@ -126,7 +126,7 @@ def _each(first: Any, key: str) -> bool:
     """Whether the first of a list is itself the offer of a request, and no arm."""
     if isinstance(first, Mapping):
         return all(record is None or isinstance(record, Mapping) for record in first.values()) and bool(first)
-    return isinstance(first, (list, tuple)) or is_table(first) and not isinstance(first, (int, np.integer))
+    return isinstance(first, (list, tuple)) or (is_table(first) and not isinstance(first, (int, np.integer)))
 
 
 def _names(records: Records, key: str) -> tuple[Any, ...]:

@@ -61,7 +61,7 @@ def test_an_update_before_its_time_is_not_made_and_says_what_it_waits_for() -> N
     play(trial, 0, 5)
     outcome = trial.advance(now=5.0)
     assert (outcome.made, outcome.version) == (False, 1)
-    assert outcome.waits == ("7 more decisions, of 12 that are planned",)
+    assert outcome.waits == ("7 more decisions (5 of 12 came)",)
     assert "No update: policy 1" in str(outcome)
     assert trial.advance(now=5.0, anyway=True).made
 
@@ -253,8 +253,9 @@ def test_nothing_is_learned_twice_when_nothing_is_new() -> None:
 def test_an_update_that_is_refused_looks_again_the_next_time() -> None:
     trial = begun()
     play(trial, 0, 12, pay=lambda _: False)
+    assert trial.advance(now=1.0).waits == ("a reward: none of the 12 decisions has one",)
     with pytest.raises(BatchError, match="none of the 12 decisions"):
-        trial.advance(now=1.0)
+        trial.advance(now=1.0, anyway=True)
     assert not trial.status().started
     trial.reward(3, 1.0)
     trial.reward(4, 0.0)
@@ -297,9 +298,10 @@ def test_a_run_whose_batches_are_over_goes_on_with_its_last_policy() -> None:
     play(trial, 6, 34)
     outcome = trial.advance(now=2.0)
     assert not outcome.made
-    assert "its last planned batch is over" in str(outcome)
+    assert "policy 2 is the last of the schedule" in str(outcome)
+    assert "its last planned batch is over" in str(trial.advance(now=2.0, anyway=True))
     assert trial.decide(np.eye(3), id="more").version == 2
-    assert trial.advance(now=2.0, ahead=[100, 200]).made
+    assert trial.advance(now=2.0, ahead=[100, 200], anyway=True).made
 
 
 def test_a_preview_changes_nothing() -> None:
