@@ -20,23 +20,20 @@ from rareswitch.experiment.clock import seconds_of
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.kept import decision_rows, refuse_other_requests, refuse_other_values, reward_rows
 from rareswitch.experiment.learning import Learned, learn
-from rareswitch.experiment.novelty import novelty
 from rareswitch.experiment.requests import Requests, read_requests
-from rareswitch.experiment.schedule import ByHand, Progress
-from rareswitch.experiment.status import Batch, Status
+from rareswitch.experiment.schedule import ByHand
+from rareswitch.experiment.status import Status, progress_of, status_of
 from rareswitch.experiment.together import Together
 from rareswitch.experiment.versions import Version, digest, version_row
 from rareswitch.files import canonical_json
 from rareswitch.ids import id_keys
 from rareswitch.learner import Ahead
 from rareswitch.policy import Key, Policy, check_signs
-from rareswitch.store import Counts, Marks, Store
+from rareswitch.store import Marks, Store
 from rareswitch.validation import finite_array
 
 #: Seconds for which a process goes on without looking whether another one published a policy.
 REFRESH = 1.0
-#: Context sets by which novelty is measured.
-LOOKED_AT = 200
 
 
 class _Asked(NamedTuple):
@@ -261,7 +258,8 @@ class Experiment:
         self._check_key()
         moment = seconds_of(now)
         if self.store.head() == current.number:
-            progressed, schedule = self._progress(moment), self.description.schedule
+            schedule = self.description.schedule
+            progressed = progress_of(self.description, self.store, self._versions, moment)
             due = schedule.due(progressed)
             if not due.now and not anyway and not isinstance(schedule, ByHand):
                 return self._not_made(current, due.waits)
@@ -299,7 +297,7 @@ class Experiment:
     def preview(self, *, now: Any = None, ahead: Ahead | None = None, engine: Engine | None = None) -> Advance:
         """What an update made now would do; nothing is changed."""
         current, moment = self._refresh(force=True), seconds_of(now)
-        foreseen = self.description.schedule.ahead(self._progress(moment))
+        foreseen = self.description.schedule.ahead(progress_of(self.description, self.store, self._versions, moment))
         frozen = {"now": moment, "ahead": _plain(foreseen if ahead is None else ahead)}
         learned = self._learn(current, self.store.marks(), frozen, engine=engine)
         if learned.state.done:
@@ -345,63 +343,10 @@ class Experiment:
     def _not_made(self, current: Version, waits: tuple[str, ...]) -> Advance:
         return Advance(made=False, version=current.number, policy_id=current.policy.id, waits=waits)
 
-    def _progress(self, now: float) -> Progress:
-        """What schedules look at."""
-        told = {one.version: one for one in self.store.counts()}
-        counts = [told.get(one.number, Counts(one.number, 0, 0, one.row.time, one.row.time)) for one in self._versions]
-        rewards = self.description.rewards
-        if rewards.default is not None:
-            counts = [one._replace(rewarded=one.decisions) for one in counts]
-        return Progress(
-            created=self.description.created,
-            now=now,
-            versions=tuple(counts),
-            published=tuple(one.row.time for one in self._versions),
-            window=rewards.window,
-            planned=self._versions[-1].state.ahead,
-        )
-
     def status(self, *, now: Any = None) -> Status:
         """Where the experiment stands, and what its next update waits for."""
-        current, moment, told = self._refresh(force=True), seconds_of(now), self.description
-        counts = {one.version: one for one in self.store.counts()}
-        due = told.schedule.due(self._progress(moment))
-        totals = self.store.totals()
-        return Status(
-            name=self.name,
-            url=self.store.url,
-            learner=told.learner.name,
-            schedule=str(told.schedule),
-            rewards=str(told.rewards),
-            batches=tuple(
-                Batch(
-                    version=one.number,
-                    policy_id=one.policy.id,
-                    published=one.row.time,
-                    decisions=counts[one.number].decisions if one.number in counts else 0,
-                    rewarded=counts[one.number].rewarded if one.number in counts else 0,
-                )
-                for one in self._versions
-            ),
-            waits=() if due.now else due.waits,
-            started=self.store.started(current.number),
-            waiting=0 if told.rewards.window is None else self.store.younger(moment - told.rewards.window),
-            unmatched=totals.unmatched,
-            repeated_rewards=totals.repeated_rewards,
-            overwritten=totals.overwritten,
-            repeated_decisions=totals.repeated_decisions,
-            novelty=self._novelty(current),
-            records=dict(self._records),
-        )
-
-    def _novelty(self, current: Version) -> str:
-        """Whether contexts are unlike those that the policy was learned from, in words."""
-        if current.number == 1:
-            return ""
-        vectors = []
-        for _, (_, data) in zip(range(LOOKED_AT), self.store.sample(current.number, self.store.marks()), strict=False):
-            vectors.append(np.frombuffer(data, dtype="<f8").reshape(-1, self.description.learner.dim))
-        return str(novelty(current.state, ContextSets.from_ragged(vectors))) if vectors else ""
+        self._refresh(force=True)
+        return status_of(self.description, self.store, self._versions, now=seconds_of(now), records=self._records)
 
     def audit(self, id: int | str, context: Any = None, arms: Any = None) -> Audit:  # noqa: A002
         """Recompute a decision from its frozen policy, and say whether arm and propensity match.
