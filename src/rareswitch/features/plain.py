@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from rareswitch.errors import FileFormatError, InputError, ParameterError
 from rareswitch.features.arms import Arms
-from rareswitch.features.fields import KINDS, Field
+from rareswitch.features.categories import Category, Hashed
+from rareswitch.features.field import Field
+from rareswitch.features.quantities import Flag, Number, Vector
 from rareswitch.files import decoding, read_whole, write_whole
 
 if TYPE_CHECKING:
     from rareswitch.features.features import Features
 
 SCHEMA = 1
+KINDS: dict[str, type[Field]] = {kind.kind: kind for kind in (Number, Category, Hashed, Flag, Vector)}
 #: Bytes of a file that a person wrote, at most.
 _LONGEST_FILE = 1 << 22
 _PARTS = ("schema", "constant", "key", "absent", "extra", "crossings", "arms", "fields")

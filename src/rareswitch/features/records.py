@@ -83,9 +83,10 @@ def is_table(given: Any) -> bool:
 
 def offer_of(arms: Any, key: str, named: tuple[str, ...]) -> Offer:
     """The arms of one request: ids, records by id, records that hold their id under ``key``; or all that are named."""
+    records: Records | None
     keyed = False
     if isinstance(arms, Mapping):
-        names, records = tuple(arms), list(arms.values())
+        names, records = tuple(arms), [*arms.values()]
         if {*map(type, records)} != {dict}:
             records = [_record(name, record) for name, record in arms.items()]
     elif isinstance(arms, (list, tuple)):
