@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError, LevelWarning, ParameterError
 from rareswitch.learner.clocks import Clock
 from rareswitch.learner.forecast import Ahead, lengths
@@ -19,7 +20,7 @@ from rareswitch.learner.settings import about, check_settings, count, features, 
 from rareswitch.learner.state import Batch, State
 from rareswitch.learner.statistics import OneModel
 from rareswitch.learner.summary import Sample, Summary, added
-from rareswitch.policy import Decisions
+from rareswitch.policy import Baseline, Blend, Decisions
 from rareswitch.stats import Stats
 from rareswitch.validation import LARGEST_SCALE, BoolArray, FloatArray, Sets, context_sets, number, unit_ball
 
@@ -76,10 +77,36 @@ class Learner(ABC):
         """When the next policy is due."""
         return self.parts.clock
 
-    def begin(self) -> State:
-        """The state before the first decision."""
+    def begin(self, *, baseline: float | None = None) -> State:
+        """The state before the first decision.
+
+        Parameters
+        ----------
+        baseline
+            The first policy then plays the arm that the caller names with each request, but for this share of the
+            decisions, which explore by the G-optimal design. The policies after it do not need it. By default the
+            first policy is the learner's own, which knows nothing.
+
+        Examples
+        --------
+        >>> from rareswitch.learner import Foresight
+        >>> first = Foresight(dim=2).begin(baseline=0.2).policy
+        >>> first.probabilities([[1.0, 0.0], [0.0, 1.0]], baseline=1).round(6).tolist()
+        [0.1, 0.9]
+        """
         made, sums = self.parts.rule.first(), self.parts.statistics.zero()
-        return State(learner=self.name, policy=made.policy, ahead=self.clock.begin(), sums=sums, kept=made.kept)
+        policy = made.policy
+        if baseline is not None:
+            share = number(
+                "baseline, the share of the first policy's decisions that explore,", baseline, low=0.0, high=1.0
+            )
+            if not self.parts.rule.any_first or self.clock.steps:
+                raise ParameterError(
+                    f"baseline: the first policy of {self.name} cannot be another one, because what follows rests on "
+                    "it or comes after a single decision. Use foresight, or begin without a baseline."
+                )
+            policy = replace(policy, sampler=Blend(main=Baseline(), explorer=GOptimal(tol=1.0), share=share))
+        return State(learner=self.name, policy=policy, ahead=self.clock.begin(), sums=sums, kept=made.kept)
 
     def check(self, sets: Sets) -> None:
         """Refuse sets that this learner is not made for."""

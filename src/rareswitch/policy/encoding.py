@@ -9,6 +9,7 @@ import numpy as np
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
 from rareswitch.errors import FileFormatError, InputError
 from rareswitch.files import canonical_json
+from rareswitch.policy.baseline import Baseline
 from rareswitch.policy.blend import Blend
 from rareswitch.policy.elimination import Elimination
 from rareswitch.policy.inverse_gap import InverseGap
@@ -33,6 +34,7 @@ KINDS: dict[str, type[Any]] = {
     "layered": Layered,
     "inverse-gap": InverseGap,
     "blend": Blend,
+    "baseline": Baseline,
 }
 _NAMES = {kind: name for name, kind in KINDS.items()}
 

@@ -9,6 +9,7 @@ import numpy as np
 from rareswitch.design import Sampler
 from rareswitch.errors import EmptySetError, ParameterError, ShapeError
 from rareswitch.ids import KeyArray, id_keys, one_key
+from rareswitch.policy.baseline import Baseline, with_baseline
 from rareswitch.policy.blend import Blend
 from rareswitch.policy.elimination import Elimination
 from rareswitch.policy.encoding import content_id
@@ -72,6 +73,11 @@ class Policy:
             sampler = samplers.pop()
             if isinstance(sampler, Blend):
                 samplers += [sampler.main, sampler.explorer]
+            if isinstance(sampler, Baseline) and self.eliminations:
+                raise ParameterError(
+                    "a policy that plays what the caller names is the first one, before any elimination: an arm that "
+                    "is named could be eliminated. Use another sampler, or no eliminations."
+                )
             for part in ("matrix", "matrices", "estimate", "estimates", "draws"):
                 held = getattr(sampler, part, None)
                 none = part == "matrices" and held is not None and not len(held)
@@ -102,13 +108,13 @@ class Policy:
         kept, _ = self._kept(sets)
         return kept[0] if sets.single else kept
 
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        """Probability of each arm, (n, K), or (K,) for one set."""
-        sets = sets_of(self.dim, contexts, alive)
-        probabilities = self.sampler.probabilities(Sets(sets.contexts, self._kept(sets)[0], False))
+    def probabilities(self, contexts: Any, alive: Any = None, *, baseline: Any = None) -> FloatArray:
+        """Probability of each arm, (n, K), or (K,) for one set; ``baseline`` as in :meth:`decide`."""
+        sets = with_baseline(sets_of(self.dim, contexts, alive), baseline)
+        probabilities = self.sampler.probabilities(Sets(sets.contexts, self._kept(sets)[0], False, sets.baseline))
         return probabilities[0] if sets.single else probabilities
 
-    def decide(self, contexts: Any, alive: Any = None, *, ids: Any, seed: int) -> Decisions:
+    def decide(self, contexts: Any, alive: Any = None, *, ids: Any, seed: int, baseline: Any = None) -> Decisions:
         """Choose an arm of each set.
 
         An id that is used twice gets the same random number twice. With the same contexts that is the same decision,
@@ -126,12 +132,15 @@ class Policy:
             a string of 1 to 128 bytes; see :func:`rareswitch.ids.id_keys`.
         seed
             The randomness of a decision hangs on seed and id alone, however the sets are split or ordered.
+        baseline
+            The place of the arm that the caller would show in each set, (n,), or one number for one set. Needed by a
+            first policy that was begun with a baseline; others do not look at it.
         """
-        sets = sets_of(self.dim, contexts, alive)
+        sets = with_baseline(sets_of(self.dim, contexts, alive), baseline)
         keys = np.array([one_key(ids)], np.uint64) if sets.single else id_keys(ids, len(sets.contexts))
         keys.setflags(write=False)
         kept, survivors = self._kept(sets)
-        probabilities = self.sampler.probabilities(Sets(sets.contexts, kept, False))
+        probabilities = self.sampler.probabilities(Sets(sets.contexts, kept, False, sets.baseline))
         arms = np.empty(len(kept), dtype=np.int64)
         propensities = np.empty(len(kept))
         _refuse(draw_arms(probabilities, *stream_key(seed, "decide"), keys, arms, propensities))
