@@ -2,12 +2,19 @@
 
 from rareswitch.experiment.advance import Advance
 from rareswitch.experiment.audit import Audit
+from rareswitch.experiment.best import Best
 from rareswitch.experiment.choice import Choice
+from rareswitch.experiment.every import Every
 from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.opening import create, open_experiment
+from rareswitch.experiment.regret_model import adaptive_cost, best_ends
 from rareswitch.experiment.rewards import Rewards
+from rareswitch.experiment.schedule import After, ByHand, Due, End, Planned, Price, Progress, Schedule
+from rareswitch.experiment.short_forms import schedule_from_plain, schedule_of
+from rareswitch.experiment.start import baseline_share
 from rareswitch.experiment.status import Status
 from rareswitch.experiment.traffic import Played, Traffic, play
 
-__all__ = ["Advance", "Audit", "Choice", "Experiment", "Played", "Rewards", "Status", "Traffic", "create"]
-__all__ += ["open_experiment", "play"]
+__all__ = ["Advance", "After", "Audit", "Best", "ByHand", "Choice", "Due", "End", "Every", "Experiment", "Planned"]
+__all__ += ["Played", "Price", "Progress", "Rewards", "Schedule", "Status", "Traffic", "adaptive_cost"]
+__all__ += ["baseline_share", "best_ends", "create", "open_experiment", "play", "schedule_from_plain", "schedule_of"]

@@ -228,7 +228,7 @@ def test_a_folder_appears_whole_or_not_at_all(third: Path, tmp_path: Path, monke
             raise KeyboardInterrupt
         path.write_bytes(data)
 
-    monkeypatch.setattr("rareswitch.store.folder.write_whole", interrupt)
+    monkeypatch.setattr("rareswitch.store.deployment.write_whole", interrupt)
     with pytest.raises(KeyboardInterrupt):
         here.save(tmp_path / "next")
     assert list(tmp_path.iterdir()) == []
