@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, BinaryIO, NamedTuple
 
-from rareswitch.errors import FileFormatError, InputError
+from rareswitch.errors import ConflictError, FileFormatError, InputError
 
 #: Bytes that are read at once, and the longest line.
 BLOCK = 1 << 20
@@ -92,7 +92,7 @@ def _answered(answer: Answer, block: Sequence[Line]) -> Iterator[Mapping[str, An
     good = [line for line in block if not line.error]
     try:
         found = dict(zip((line.number for line in good), answer([line.data for line in good]), strict=True))
-    except (InputError, KeyError) as error:
+    except (InputError, ConflictError, KeyError) as error:
         if isinstance(error, FileFormatError):  # the store's, not that of a line
             raise
         found = {line.number: _alone(answer, line) for line in good}
@@ -105,7 +105,7 @@ def _alone(answer: Answer, line: Line) -> Mapping[str, Any]:
         return answer([line.data])[0]
     except FileFormatError:
         raise
-    except InputError as error:
+    except (InputError, ConflictError) as error:
         return _refusal(line, str(error))
     except KeyError as error:
         return _refusal(line, f"the field {error.args[0]!r} is missing")
