@@ -1,1 +1,4 @@
 """Records to vectors: a frozen description that travels with a policy."""
+
+
+class Features: ...

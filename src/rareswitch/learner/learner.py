@@ -22,7 +22,7 @@ from rareswitch.learner.statistics import OneModel
 from rareswitch.learner.summary import Sample, Summary, added
 from rareswitch.policy import Baseline, Blend, Decisions
 from rareswitch.stats import Stats
-from rareswitch.validation import BoolArray, FloatArray, Sets, context_sets, number, unit_ball
+from rareswitch.validation import LARGEST_SCALE, BoolArray, FloatArray, Sets, context_sets, number, unit_ball
 
 
 class Parts(NamedTuple):
@@ -156,7 +156,13 @@ class Learner(ABC):
         return self.clock.overdue(self.parts.statistics.progress(state.sums, state.kept, summary.stats))
 
     def summarize(
-        self, state: State, rows: Rows, *, window: float | None = None, now: float | np.datetime64 | None = None
+        self,
+        state: State,
+        rows: Rows,
+        *,
+        window: float | None = None,
+        now: float | np.datetime64 | None = None,
+        default: float | None = None,
     ) -> Summary:
         """What this learner needs of some decisions of one policy of the run. Changes nothing.
 
@@ -171,6 +177,9 @@ class Learner(ABC):
             all decisions wait equally long, and fast rewards are not over-represented.
         now
             When the update is made, in seconds or as a datetime64; the latest time of the rows by default.
+        default
+            The reward of decisions whose own is not known, or came after the window, once their window has passed;
+            at once where there is none. By default they do not count.
         """
         self._check_state(state)
         if not isinstance(rows, Rows):
@@ -192,13 +201,18 @@ class Learner(ABC):
             waiting, expired = _outside(rows, number("window", window, low=0.0), now)
             expired &= known & ~waiting
             known &= ~waiting & ~expired
+        rewards = rows.rewards
+        if default is not None:
+            absent = ~known if window is None else ~known & ~waiting
+            rewards = np.where(absent, number("default", default, low=-LARGEST_SCALE, high=LARGEST_SCALE), rewards)
+            known, expired = known | absent, expired & False
         statistics, policy = self.parts.statistics, state.policy
         counted, shown = statistics.halves(rows.ids, position + 1)
         stats, extent = statistics.zero(), None
         if current or statistics.pooled:
             used = known if counted is None else known & counted
             at: Any = slice(None) if used.all() else used
-            x, r = rows.features[at], rows.rewards[at]
+            x, r = rows.features[at], rewards[at]
             extent = Extent.of(x, r) if len(r) else None
             every = rows.sets if rows.sets is not None and len(rows.sets) == len(rows) else None
             sets = None if every is None else Sets(every.contexts[at], every.alive[at], False)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rareswitch.engine import Engine, Serial
+from rareswitch.engine import Engine
 from rareswitch.errors import BatchError, FileFormatError
 from rareswitch.learner import Ahead, Summary
 from rareswitch.log.reading import MOST_POLICIES
@@ -113,7 +113,7 @@ def update(
     if state.done:
         raise BatchError("this run is over: its last batch has been learned from. Begin a new one.")
     files = find_parts(paths)
-    read = Reduction(deployment, files, Serial() if engine is None else engine, late, window, now)
+    read = Reduction(learner, state, files, engine=engine, late=late, window=window, now=now)
     read.progress = progress
     read.count()
     _check_policy(read)
