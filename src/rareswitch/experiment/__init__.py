@@ -6,6 +6,7 @@ from rareswitch.experiment.best import Best
 from rareswitch.experiment.choice import Choice
 from rareswitch.experiment.every import Every
 from rareswitch.experiment.experiment import Experiment
+from rareswitch.experiment.novelty import Novelty, novelty
 from rareswitch.experiment.opening import create, open_experiment
 from rareswitch.experiment.regret_model import adaptive_cost, best_ends
 from rareswitch.experiment.rewards import Rewards
@@ -15,6 +16,7 @@ from rareswitch.experiment.start import baseline_share
 from rareswitch.experiment.status import Status
 from rareswitch.experiment.traffic import Played, Traffic, play
 
-__all__ = ["Advance", "After", "Audit", "Best", "ByHand", "Choice", "Due", "End", "Every", "Experiment", "Planned"]
-__all__ += ["Played", "Price", "Progress", "Rewards", "Schedule", "Status", "Traffic", "adaptive_cost"]
-__all__ += ["baseline_share", "best_ends", "create", "open_experiment", "play", "schedule_from_plain", "schedule_of"]
+__all__ = ["Advance", "After", "Audit", "Best", "ByHand", "Choice", "Due", "End", "Every", "Experiment", "Novelty"]
+__all__ += ["Planned", "Price", "Progress", "Rewards", "Schedule", "Status", "adaptive_cost", "baseline_share"]
+__all__ += ["best_ends", "create", "novelty", "open_experiment", "schedule_from_plain", "schedule_of"]
+__all__ += ["Played", "Traffic", "play"]

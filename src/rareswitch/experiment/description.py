@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
 from rareswitch.experiment.rewards import Rewards
-from rareswitch.experiment.schedule import Schedule
+from rareswitch.experiment.schedule import Planned, Schedule
 from rareswitch.experiment.short_forms import schedule_from_plain, schedule_of
 from rareswitch.experiment.start import baseline_share
 from rareswitch.features import Features
@@ -135,7 +135,7 @@ def describe(
         raise ParameterError(f"baseline names a field of context records, and there are no features; got {baseline!r}.")
     share = None
     if baseline:
-        share = baseline_share(made.dim, when.lengths(created) or made.begin().ahead)
+        share = baseline_share(made.dim, _lengths(made, when, created))
     return Description(
         name=check_name(name),
         learner=made,
@@ -199,3 +199,8 @@ def _learner(given: Any, features: Features | None, dim: int | None, settings: d
     made = deployable(name, settings)
     to_plain(made)  # refuses what no file can keep
     return made
+
+
+def _lengths(learner: Learner, schedule: Schedule, created: float) -> tuple[int, ...] | None:
+    """How long the batches will be, as far as is known at the start; None where nothing is."""
+    return learner.begin().ahead if isinstance(schedule, Planned) else schedule.lengths(created)

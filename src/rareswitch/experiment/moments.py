@@ -1,43 +1,12 @@
-"""Moments and durations as people write and read them."""
+"""Dates and durations as people read and write them."""
 
 import math
-import re
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from rareswitch.errors import ParameterError
 from rareswitch.validation import number
-
-_UNITS = {"s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
-_UNITS |= {"d": 86_400.0, "day": 86_400.0, "w": 604_800.0, "week": 604_800.0}
-_PART = re.compile(r"\s*(?:and\s+)?(an?\b|\d+(?:\.\d+)?)?\s*([a-z]+)\s*,?")
-
-
-def seconds_of(name: str, given: Any) -> float:
-    """A duration in seconds: a timedelta, a number of seconds, or a text.
-
-    >>> seconds_of("gap", "1 day 6 hours"), seconds_of("gap", "30min"), seconds_of("gap", timedelta(hours=1))
-    (108000.0, 1800.0, 3600.0)
-    """
-    if isinstance(given, timedelta):
-        given = given.total_seconds()
-    if not isinstance(given, str):
-        return number(name, given, low=0.0)
-    found, at = 0.0, 0
-    text = given.strip().lower()
-    while at < len(text):
-        part = _PART.match(text, at)
-        unit = None if part is None else _UNITS.get(part[2], _UNITS.get(part[2].removesuffix("s")))
-        if part is None or unit is None:
-            break
-        found += unit * (1.0 if part[1] is None or part[1].startswith("a") else float(part[1]))
-        at = part.end()
-    if at < len(text) or not text:
-        raise ParameterError(
-            f"{name} must be a duration such as '12h', '1 day 6 hours' or timedelta(days=1); got {given!r:.60}."
-        )
-    return found
 
 
 def zone_of(name: str) -> tzinfo:
@@ -77,7 +46,8 @@ def moment_of(name: str, given: Any, zone: str = "UTC") -> float:
 
 
 def date_text(moment: float, zone: str) -> str:
-    """
+    """A moment with its weekday and time zone.
+
     >>> date_text(0.0, "UTC")
     'Thu 1 January 1970, 00:00 UTC'
     """

@@ -122,10 +122,12 @@ class Schedule(ABC):
     """
 
     kind: ClassVar[str]
+    #: Whether the last of its ends is no update.
+    last_is_end: ClassVar[bool] = True
 
     @abstractmethod
     def ends(self, progress: Progress) -> tuple[End, ...]:
-        """Where the current batch and those after it end, as far as is known; the last is no update but the end."""
+        """Where the current batch and those after it end, as far as is known."""
 
     @abstractmethod
     def __str__(self) -> str:
@@ -139,9 +141,10 @@ class Schedule(ABC):
     def due(self, progress: Progress) -> Due:
         """Whether the next update is due, and what it waits for."""
         ends = self.ends(progress)
-        if len(ends) < 2:
-            until = f" until {self._text(ends[0])}" if ends else ""
-            return Due(False, (f"nobody: policy {progress.updates} is the last of the schedule{until}",))
+        if len(ends) <= self.last_is_end:
+            until = f", until {self._text(ends[0])}" if ends else ""
+            last = f"nothing: policy {progress.updates} is the last of the schedule{until}"
+            return Due(False, (f"{last}. To make another all the same, advance with anyway=True",))
         end, waits = ends[0], list[str]()
         at = None if end.at is None else datetime.fromtimestamp(end.at, zone_of(self.in_zone))
         if end.at is not None:
@@ -224,6 +227,7 @@ class Planned(Schedule):
     """
 
     kind: ClassVar[str] = "planned"
+    last_is_end: ClassVar[bool] = False  # whether anything follows, the learner knows
 
     def ends(self, progress: Progress) -> tuple[End, ...]:
         return _counted(progress.before, progress.planned)
