@@ -107,7 +107,8 @@ def _world() -> "RecordWorld":
     rng = random.Random(SEED)
     devices, countries = ("android", "ios", "web"), ("de", "fr", "it")
     sample: list[dict[str, Any]] = [
-        {"age": rng.randint(18, 80), "device": rng.choice(devices), "country": rng.choice(countries)} for _ in range(2000)
+        {"age": rng.randint(18, 80), "device": rng.choice(devices), "country": rng.choice(countries)}
+        for _ in range(2000)
     ]
     features = Features.fit(sample, list(CAMPAIGNS))
     return RecordWorld(features=features, sample=sample, offers=dict.fromkeys(CAMPAIGNS))
@@ -134,7 +135,13 @@ def _experiment(world: "RecordWorld", schedule: str, name: str, options: argpars
         Progress(total, name, quiet=options.quiet) as bar,
     ):
         found = play(
-            trial, world, traffic, days=options.days, seed=SEED, step=6 * 3600.0, progress=lambda done, _: bar.update(done)
+            trial,
+            world,
+            traffic,
+            days=options.days,
+            seed=SEED,
+            step=6 * 3600.0,
+            progress=lambda done, _: bar.update(done),
         )
         if name == "updates at the best times":
             print(f"{trial.status(now=found.stop)}\n", flush=True)

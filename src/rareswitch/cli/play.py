@@ -88,7 +88,9 @@ def run(options: argparse.Namespace) -> int:
             f"{found.missing:,} never come and {found.pending:,} not yet."
         )
         updates = ", ".join(f"after {count:,} decisions" for count, _ in found.updates) or "none was due"
-        lost = f"Earned {found.earned:,.1f} in expectation, {facts['regret']:,.1f} less than the best arm of each request."
+        lost = (
+            f"Earned {found.earned:,.1f} in expectation, {facts['regret']:,.1f} less than the best arm of each request."
+        )
         text = f"{counts}\nUpdates: {updates}.\n{lost}\n\n{trial.status(now=found.stop)}"
     report_done(text, f"{found.decisions:,} decisions were made")
     return 0
@@ -107,7 +109,9 @@ def _world(trial: "Experiment", options: argparse.Namespace) -> "World":
         sizes: Any = {"dim": learner.dim, "arms": count, "noise": options.noise, "horizon": max(2, horizon)}
         return make_world(options.env, **sizes)
     if options.sample is None:
-        raise ParameterError("sample must be given: records from which users are drawn, as this experiment has features.")
+        raise ParameterError(
+            "sample must be given: records from which users are drawn, as this experiment has features."
+        )
     arms = given_arms(options.arms)
     if arms is None:
         if features.arms is None:

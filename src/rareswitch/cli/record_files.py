@@ -11,33 +11,38 @@ ENDINGS = ".csv, .parquet, .json or .jsonl"
 
 def read_records(path: str) -> list[dict[str, Any]]:
     """Records of a table (CSV, Parquet), of a JSON list, or of lines of JSON."""
+    from rareswitch.files import read_whole
+
     kind = Path(path).suffix.lower()
-    if kind in (".json", ".jsonl"):
-        return _read_json(path, lines=kind == ".jsonl")
-    if kind not in (".csv", ".parquet"):
+    if kind not in (".csv", ".parquet", ".json", ".jsonl"):
         raise FileFormatError(f"{path}: records are read from files that end in {ENDINGS}.")
+    data = read_whole(path)
+    found = _from_table(path, data, kind) if kind in (".csv", ".parquet") else _from_json(path, data, kind)
+    if not found:
+        raise FileFormatError(f"{path}: it holds no records.")
+    return found
+
+
+def _from_table(path: str, data: bytes, kind: str) -> list[dict[str, Any]]:
     from rareswitch.files import pyarrow
 
     pa, parquet = pyarrow()
-    try:
-        if kind == ".parquet":
-            return list(parquet.read_table(path).to_pylist())
-        from pyarrow import csv
+    from pyarrow import csv
 
-        return list(csv.read_csv(path).to_pylist())
-    except (OSError, pa.ArrowException) as error:
-        raise FileFormatError(f"{path}: cannot be read ({error}).") from error
+    source = pa.BufferReader(data)
+    try:
+        return list((parquet.read_table(source) if kind == ".parquet" else csv.read_csv(source)).to_pylist())
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise FileFormatError(f"{path}: not a table ({error!s:.200}).") from error
 
 
-def _read_json(path: str, *, lines: bool) -> list[dict[str, Any]]:
+def _from_json(path: str, data: bytes, kind: str) -> list[dict[str, Any]]:
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"{path}: cannot be read ({error}).") from error
-    try:
-        found = [json.loads(line) for line in text.splitlines() if line.strip()] if lines else json.loads(text)
+        found = (
+            [json.loads(line) for line in data.splitlines() if line.strip()] if kind == ".jsonl" else json.loads(data)
+        )
     except (ValueError, RecursionError) as error:
-        raise FileFormatError(f"{path}: not JSON ({error}).") from error
+        raise FileFormatError(f"{path}: not JSON ({error!s:.200}).") from error
     if not isinstance(found, list) or not all(isinstance(record, dict) for record in found):
         raise FileFormatError(f"{path}: it must hold records, a list of objects.")
     return found

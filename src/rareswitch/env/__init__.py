@@ -22,5 +22,14 @@ from rareswitch.env.world import Rounds, World
 
 __all__ = ["WORLDS", "ClassificationWorld", "ClickWorld", "CoinNoise", "DriftingWorld", "EndOfOptimismWorld"]
 __all__ += ["GaussianNoise", "LinearWorld", "LowerBoundWorld", "MovieLensWorld", "NamedWorld", "Noise", "Regime"]
-__all__ += ["RecordWorld", "Rounds", "SequenceWorld", "StarvingWorld", "UniformNoise", "World", "every_instance", "every_sign"]
+__all__ += [
+    "RecordWorld",
+    "Rounds",
+    "SequenceWorld",
+    "StarvingWorld",
+    "UniformNoise",
+    "World",
+    "every_instance",
+    "every_sign",
+]
 __all__ += ["make_world", "most_stages", "switch_lower_bound", "theorem_range"]

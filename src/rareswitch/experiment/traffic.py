@@ -148,7 +148,9 @@ def check_world(experiment: Experiment, world: World) -> None:
     if features is not None and not isinstance(world, RecordWorld):
         raise InputError("this experiment has features: its users come from a sample of records, with arms.")
     if features is None and isinstance(world, RecordWorld):
-        raise InputError("this experiment is for vectors, and was created without features: records mean nothing to it.")
+        raise InputError(
+            "this experiment is for vectors, and was created without features: records mean nothing to it."
+        )
     if world.dim != dim:
         raise InputError(f"this experiment is for vectors of {dim} features; the world has {world.dim}.")
 

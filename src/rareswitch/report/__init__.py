@@ -17,7 +17,15 @@ from rareswitch.report.tradeoff import draw_tradeoff, tradeoff_table
 from rareswitch.report.verdict import Verdict, judge
 
 __all__ = ["Exploration", "Ratio", "Verdict", "check_target", "collaborative_table", "concurrent_table"]
-__all__ += ["contest_markdown", "contest_text", "design_data", "design_text", "draw_design", "draw_experiment", "draw_exploration"]
+__all__ += [
+    "contest_markdown",
+    "contest_text",
+    "design_data",
+    "design_text",
+    "draw_design",
+    "draw_experiment",
+    "draw_exploration",
+]
 __all__ += ["draw_runs", "draw_standings", "draw_tradeoff", "draw_world", "exploration_table", "explore", "figure"]
 __all__ += ["judge", "meetings_table", "recommendation_text", "regret_ratio", "run_table", "save", "table"]
 __all__ += ["tradeoff_table"]

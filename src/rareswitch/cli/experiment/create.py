@@ -52,7 +52,9 @@ def add_parser(commands: Any) -> None:
         metavar="FIELD",
         help="the first policy plays the arm that requests name, or a field of their records, but for exploration",
     )
-    parser.add_argument("--keep", type=float, default=1.0, metavar="SHARE", help="of context sets kept (default 1: all)")
+    parser.add_argument(
+        "--keep", type=float, default=1.0, metavar="SHARE", help="of context sets kept (default 1: all)"
+    )
     parser.add_argument("--seed", type=int, help="keys the decisions (default: drawn, and kept in the store)")
     add_now(parser, "when it begins (default: now)")
     parser.add_argument("--json", action="store_true", help="print an object in place of text")

@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         with opened(options) as trial:
             return answer_lines(lambda lines: _answers(trial, lines, options.now), FIELDS, options.input)
     if options.context is None:
-        raise ParameterError('context must be given with --id: a record such as \'{"age": 31}\', or vectors.')
+        raise ParameterError("context must be given with --id: a record such as '{\"age\": 31}', or vectors.")
     with opened(options) as trial:
         told: Any = {"id": options.id, "baseline": options.baseline, "now": options.now}
         choice = trial.decide(options.context, _arms(options.arms), **told)
@@ -55,7 +55,9 @@ def run(options: argparse.Namespace) -> int:
         print_json(choice.as_dict())
         return 0
     again = "; it was asked for before" if choice.repeated else ""
-    text = f"{choice.arm} (probability {choice.propensity:.6g}, policy {choice.version}, {choice.policy_id[:12]}…{again})"
+    text = (
+        f"{choice.arm} (probability {choice.propensity:.6g}, policy {choice.version}, {choice.policy_id[:12]}…{again})"
+    )
     report_done(text, f"the decision {choice.id!r} is kept")
     return 0
 

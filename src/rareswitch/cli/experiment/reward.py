@@ -58,9 +58,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _kept(
-    trial: "Experiment", lines: Sequence[Mapping[str, Any]], options: argparse.Namespace
-) -> list[dict[str, Any]]:
+def _kept(trial: "Experiment", lines: Sequence[Mapping[str, Any]], options: argparse.Namespace) -> list[dict[str, Any]]:
     """Answers to lines; those of one time that follow each other are kept together."""
     for (moment, named), group in groupby(lines, lambda line: (line.get("time"), "event" in line)):
         some = list(group)
