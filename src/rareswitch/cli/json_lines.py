@@ -45,10 +45,10 @@ def answer_lines(answer: Answer, fields: Sequence[str], path: str | None) -> int
 
 
 def blocks(stream: BinaryIO, fields: Sequence[str]) -> Iterator[list[Line]]:
-    """Lines as they come: all that are there, never waiting for more.
+    r"""Lines as they come: all that are there, never waiting for more.
 
     >>> import io
-    >>> [line.data for block in blocks(io.BytesIO(b'{"id": 1}\\n\\n{"id": 2}'), ["id"]) for line in block]
+    >>> [line.data for block in blocks(io.BytesIO(b'{"id": 1}\n\n{"id": 2}'), ["id"]) for line in block]
     [{'id': 1}, {'id': 2}]
     """
     rest, number = b"", 0
@@ -71,7 +71,7 @@ def read_line(number: int, text: bytes, fields: Sequence[str]) -> Line:
     except (ValueError, RecursionError) as error:
         return Line(number, {}, f"not JSON ({error})")
     if not isinstance(data, dict):
-        return Line(number, {}, f"a line must be an object with {', '.join(fields)}; got {str(data):.60}")
+        return Line(number, {}, f"a line must be an object with {', '.join(fields)}; got {data!s:.60}")
     if unknown := [name for name in data if name not in fields]:
         return Line(number, data, f"unknown field {unknown[0]!r:.60}; a line has {', '.join(fields)}")
     return Line(number, data)

@@ -17,8 +17,18 @@ from rareswitch.validation import FloatArray, number
 class RecordWorld:
     """Users from a sample, arms with ids, and clicks whose log-odds are linear in the features.
 
-    A reward is 1 with probability 1/(1 + exp(−a − gain·xᵀθ)), where θ is drawn by the seed, and otherwise 0; ``click_rate``
-    is that probability where xᵀθ is 0.
+    A reward is 1 with probability 1/(1 + exp(−a − gain·xᵀθ)), where θ is drawn by the seed, and otherwise 0;
+    ``click_rate`` is that probability where xᵀθ is 0.
+
+    Examples
+    --------
+    >>> from rareswitch.features import Arms, Category, Features
+    >>> features = Features(fields=[Category("device", levels=["ios", "web"])], arms=Arms(ids=["a", "b"], own=["device"]))
+    >>> sample = [{"device": "ios"}, {"device": "web"}]
+    >>> world = RecordWorld(features=features, sample=sample, offers={"a": None, "b": None}, since={"b": 5})
+    >>> rounds = world.draw(10, seed=1)
+    >>> rounds.means.shape, rounds.alive.sum(axis=1).tolist()
+    ((10, 2), [1, 1, 1, 1, 1, 2, 2, 2, 2, 2])
     """
 
     features: Features

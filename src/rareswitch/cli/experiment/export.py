@@ -17,8 +17,8 @@ def add_parser(commands: Any) -> None:
         run,
         key="check the experiment with the key in this file",
         description=(
-            "Write the decisions of an experiment, with their rewards so far, as parts of a log in Parquet (docs/logs.md); "
-            "and the policy that decides now as a file, from which any machine decides the same."
+            "Write the decisions of an experiment, with their rewards so far, as parts of a log in Parquet "
+            "(docs/logs.md); and the policy that decides now as a file, from which any machine decides the same."
         ),
     )
     parser.add_argument("--out", metavar="FOLDER", help="for the parts: a folder, or a URL such as s3://bucket/folder")
