@@ -100,14 +100,18 @@ class Side:
         if not self.vectors and count * len(columns) <= _PACKED:
             flat: list[Any] = []
             for quick, values in zip(self.quick, columns, strict=True):
-                flat += values if quick is None else quick(values)
+                flat.extend(values if quick is None else quick(values))
             with suppress(struct.error, TypeError, OverflowError):  # some number is missing, or none
-                struct.pack_into(f"{len(flat)}d", raw, 0, *flat)
+                struct.pack_into(f"{len(flat)}d", raw.data, 0, *flat)
                 return raw
-        for first, coder, values in zip(self.first.values(), self.coders, columns, strict=True):
-            codes = np.asarray(coder(values), dtype=np.float64).reshape(-1, count)
-            raw[first : first + len(codes)] = codes
+        for name, values in zip(self.names, columns, strict=True):
+            self.code(raw, name, values)
         return raw
+
+    def code(self, raw: FloatArray, name: str, values: Sequence[Any]) -> None:
+        """Put the codes of one field into their place."""
+        codes = np.asarray(self.coders[self.names.index(name)](values), dtype=np.float64).reshape(-1, raw.shape[1])
+        raw[self.first[name] : self.first[name] + len(codes)] = codes
 
     def refuse_number(self, f: int, raw: FloatArray) -> None:
         """A number of field f is infinite or too large."""
@@ -193,19 +197,25 @@ class Encoder:
         context_raw = self.context.raw(self._context_columns(table, details), count)
         offers = offers_of(arms, count, self.key, self.named)
         names = [offer.names for offer in offers] * (count if len(offers) < count else 1)
-        if self.wide:
-            offers = offers * (count // len(offers))  # each request has values of its own
+        joined, own, repeat = _joined(offers), Counter[tuple[str, str]](), count // len(offers)
+        columns = self._arm_columns(joined, own)
+        for key, times in own.items():
+            details[key] += times * repeat
+        if self.wide:  # each request has values of its own
+            arm_raw = np.empty((self.arm.entries, len(joined.names)))
+            for field, values in zip(self.arm_fields, columns, strict=True):
+                self.arm.code(arm_raw, field.name, values)
+            if self.features.arms is not None:
+                self.arm.code(arm_raw, ARMS, joined.names)
+            arm_raw, offers = np.tile(arm_raw, repeat), offers * repeat
+            records = table.records(self._wide_names(table)) if isinstance(table, Frame) else table
+            for wide in self.wide:
+                self.arm.code(arm_raw, wide[0].name, self._wide_column(wide, records, offers, details))
+        else:
+            arm_raw = self._arm_raw(columns, joined.names)
         sizes = np.array([len(offer.names) for offer in offers])
         rows = (np.cumsum(sizes) - sizes)[:, None] + np.arange(sizes.max())
         rows[np.arange(sizes.max()) >= sizes[:, None]] = -1
-        joined, own = _joined(offers), Counter[tuple[str, str]]()
-        columns = self._arm_columns(joined, own)
-        if self.wide:
-            records = table.records(self._wide_names(table)) if isinstance(table, Frame) else table
-            columns += [self._wide_column(wide, records, offers, own) for wide in self.wide]
-        arm_raw = self._arm_raw(columns, joined.names)
-        for key, times in own.items():
-            details[key] += times * (count // len(offers))
         return self._encoded(names, context_raw, arm_raw, rows, details, single=False)
 
     def _encoded(
