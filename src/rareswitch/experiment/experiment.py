@@ -20,23 +20,20 @@ from rareswitch.experiment.clock import seconds_of
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.kept import decision_rows, refuse_other_requests, refuse_other_values, reward_rows
 from rareswitch.experiment.learning import Learned, learn
-from rareswitch.experiment.novelty import novelty
 from rareswitch.experiment.requests import Requests, read_requests
-from rareswitch.experiment.schedule import Due, Progress
-from rareswitch.experiment.status import Batch, Status
+from rareswitch.experiment.schedule import ByHand
+from rareswitch.experiment.status import Status, progress_of, status_of
 from rareswitch.experiment.together import Together
 from rareswitch.experiment.versions import Version, digest, version_row
 from rareswitch.files import canonical_json
 from rareswitch.ids import id_keys
 from rareswitch.learner import Ahead
 from rareswitch.policy import Key, Policy, check_signs
-from rareswitch.store import Counts, Marks, Store
+from rareswitch.store import Marks, Store
 from rareswitch.validation import finite_array
 
 #: Seconds for which a process goes on without looking whether another one published a policy.
 REFRESH = 1.0
-#: Context sets by which novelty is measured.
-LOOKED_AT = 200
 
 
 class _Asked(NamedTuple):
@@ -261,10 +258,12 @@ class Experiment:
         self._check_key()
         moment = seconds_of(now)
         if self.store.head() == current.number:
-            due, foreseen = self._due(moment)
-            if not due.now and not anyway:
+            schedule = self.description.schedule
+            progressed = progress_of(self.description, self.store, self._versions, moment)
+            due = schedule.due(progressed)
+            if not due.now and not anyway and not isinstance(schedule, ByHand):
                 return self._not_made(current, due.waits)
-            plan = {"now": moment, "ahead": _plain_ahead(ahead if ahead is not None else foreseen)}
+            plan = {"now": moment, "ahead": _plain(schedule.ahead(progressed) if ahead is None else ahead)}
             started = self.store.start_update(current.number, canonical_json(plan).decode())
             if started is not None:
                 return self._advance(current, *started, engine=engine, progress=progress)
@@ -298,8 +297,8 @@ class Experiment:
     def preview(self, *, now: Any = None, ahead: Ahead | None = None, engine: Engine | None = None) -> Advance:
         """What an update made now would do; nothing is changed."""
         current, moment = self._refresh(force=True), seconds_of(now)
-        _, foreseen = self._due(moment)
-        frozen = {"now": moment, "ahead": _plain_ahead(ahead if ahead is not None else foreseen)}
+        foreseen = self.description.schedule.ahead(progress_of(self.description, self.store, self._versions, moment))
+        frozen = {"now": moment, "ahead": _plain(foreseen if ahead is None else ahead)}
         learned = self._learn(current, self.store.marks(), frozen, engine=engine)
         if learned.state.done:
             return self._not_made(current, ("nothing: its last planned batch is over. To go on, give ahead=…",))
@@ -344,69 +343,10 @@ class Experiment:
     def _not_made(self, current: Version, waits: tuple[str, ...]) -> Advance:
         return Advance(made=False, version=current.number, policy_id=current.policy.id, waits=waits)
 
-    def _due(self, now: float) -> tuple[Due, Ahead | None]:
-        """Whether the next update is due, and what is foreseen for the planner."""
-        state, counts = self._versions[-1].state, {one.version: one for one in self.store.counts()}
-        progress = self._progress(counts, now)
-        if self.description.schedule is None:
-            planned, came = (state.ahead or (0,))[0], progress.versions[-1].decisions
-            waits = (f"{planned - came:,} more decisions, of {planned:,} that are planned",) if came < planned else ()
-            return Due(now=not waits, waits=waits, decisions=max(0, planned - came)), None
-        return self.description.schedule.due(progress), self.description.schedule.ahead(progress)
-
-    def _progress(self, counts: dict[int, Counts], now: float) -> Progress:
-        return Progress(
-            created=self.description.created,
-            now=now,
-            versions=tuple(
-                counts.get(version.number, Counts(version.number, 0, 0, version.row.time, version.row.time))
-                for version in self._versions
-            ),
-            published=tuple(version.row.time for version in self._versions),
-            window=self.description.rewards.window,
-        )
-
     def status(self, *, now: Any = None) -> Status:
         """Where the experiment stands, and what its next update waits for."""
-        current, moment, told = self._refresh(force=True), seconds_of(now), self.description
-        counts = {one.version: one for one in self.store.counts()}
-        due, _ = self._due(moment)
-        totals = self.store.totals()
-        return Status(
-            name=self.name,
-            url=self.store.url,
-            learner=told.learner.name,
-            schedule="updates as the learner plans them" if told.schedule is None else str(told.schedule),
-            rewards=str(told.rewards),
-            batches=tuple(
-                Batch(
-                    version=one.number,
-                    policy_id=one.policy.id,
-                    published=one.row.time,
-                    decisions=counts[one.number].decisions if one.number in counts else 0,
-                    rewarded=counts[one.number].rewarded if one.number in counts else 0,
-                )
-                for one in self._versions
-            ),
-            waits=() if due.now else due.waits,
-            started=self.store.started(current.number),
-            waiting=0 if told.rewards.window is None else self.store.younger(moment - told.rewards.window),
-            unmatched=totals.unmatched,
-            repeated_rewards=totals.repeated_rewards,
-            overwritten=totals.overwritten,
-            repeated_decisions=totals.repeated_decisions,
-            novelty=self._novelty(current),
-            records=dict(self._records),
-        )
-
-    def _novelty(self, current: Version) -> str:
-        """Whether contexts are unlike those that the policy was learned from, in words."""
-        if current.number == 1:
-            return ""
-        vectors = []
-        for _, (_, data) in zip(range(LOOKED_AT), self.store.sample(current.number, self.store.marks()), strict=False):
-            vectors.append(np.frombuffer(data, dtype="<f8").reshape(-1, self.description.learner.dim))
-        return str(novelty(current.state, ContextSets.from_ragged(vectors))) if vectors else ""
+        self._refresh(force=True)
+        return status_of(self.description, self.store, self._versions, now=seconds_of(now), records=self._records)
 
     def audit(self, id: int | str, context: Any = None, arms: Any = None) -> Audit:  # noqa: A002
         """Recompute a decision from its frozen policy, and say whether arm and propensity match.
@@ -460,5 +400,5 @@ def _field(context: Any, name: str) -> Any:
     return context[name]
 
 
-def _plain_ahead(ahead: Ahead | None) -> Any:
+def _plain(ahead: Ahead | None) -> Any:
     return None if ahead is None else np.asarray(ahead).astype(np.int64).tolist()

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rareswitch.errors import ParameterError, RecordError
-from rareswitch.features.fields import MOST_COLUMNS, Coder, Layout, checked_levels, level_text, text_hash
+from rareswitch.features.categories import checked_levels, level_text, text_hash
+from rareswitch.features.field import MOST_COLUMNS, Coder, Layout
 from rareswitch.validation import count_of
 
 

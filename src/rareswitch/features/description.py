@@ -21,7 +21,7 @@ def described(features: "Features") -> str:
         )
         for part in features.fields
     ]
-    table = [_HEADER, *rows]
+    table: list[tuple[str, ...]] = [_HEADER, *rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     table.insert(1, tuple("─" * width for width in widths))
     if not any(row[-1] for row in rows):

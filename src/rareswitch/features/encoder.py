@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import EmptySetError, RecordError
-from rareswitch.features.fields import ARM, Coder, Field, Layout
+from rareswitch.features.field import ARM, Coder, Field, Layout
 from rareswitch.features.kernels import assemble, place_values
 from rareswitch.features.records import Frame, Offer, Records, offer_of, offers_of, table_of
 from rareswitch.validation import LARGEST_SCALE, FloatArray, Sets, context_sets, sealed
@@ -76,7 +76,9 @@ class Side:
         starts = np.cumsum([0, *(layout.entries for layout in layouts)]).tolist()
         self.first = dict(zip(self.names, starts[:-1], strict=True))
         self.entries = starts[-1]
-        specs = [[a.form, first, a.entries, a.unknown, a.missing] for a, first in zip(layouts, starts[:-1], strict=True)]
+        specs = [
+            [a.form, first, a.entries, a.unknown, a.missing] for a, first in zip(layouts, starts[:-1], strict=True)
+        ]
         self.specs = np.array(specs, dtype=np.int64).reshape(-1, 5)
         self.scales = np.array([[a.center, a.divisor] for a in layouts]).reshape(-1, 2)
 
@@ -109,7 +111,9 @@ class Side:
             )
         for f, k in np.argwhere(events).tolist():
             if k == 1 and self.specs[f, 4] < 0:
-                at = int(np.flatnonzero(np.isnan(raw[self.specs[f, 1] : self.specs[f, 1] + self.specs[f, 2]]).any(0))[0])
+                at = int(
+                    np.flatnonzero(np.isnan(raw[self.specs[f, 1] : self.specs[f, 1] + self.specs[f, 2]]).any(0))[0]
+                )
                 raise RecordError(
                     f"the field {self.names[f]!r} must not be missing; it is in record {at}. Give its value, or "
                     "describe features in which a missing one has a column: missing = 'own'."
@@ -219,7 +223,7 @@ class Encoder:
             self._extra("context", extra, count, details)
             return columns
         columns = [self._column(field, table, details) for field in self.context_fields]
-        if any([len(record) != len(self.context_keys) for record in table]):
+        if any(len(record) != len(self.context_keys) for record in table):
             for record in table:
                 self._extra("context", [name for name in record if not self._known(name)], 1, details)
         return columns
@@ -231,7 +235,7 @@ class Encoder:
             return [self._absent(field, len(offer.names), details) for field in self.arm_fields]
         columns = [self._column(field, records, details) for field in self.arm_fields]
         known = len(self.arm_keys | {self.key} if offer.keyed else self.arm_keys)
-        if any([len(record) != known for record in records]):
+        if any(len(record) != known for record in records):
             for record in records:
                 self._extra("arm", sorted(record.keys() - self.arm_keys - {self.key}), 1, details)
         return columns

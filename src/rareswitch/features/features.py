@@ -11,7 +11,7 @@ from typing import Any, Self
 from rareswitch.errors import ParameterError
 from rareswitch.features.arms import Arms
 from rareswitch.features.encoder import Encoded, Encoder
-from rareswitch.features.fields import MOST_COLUMNS, Field, Layout, checked_text, one_of
+from rareswitch.features.field import MOST_COLUMNS, Field, Layout, checked_text, one_of
 from rareswitch.files import canonical_json
 
 #: A product of the columns of up to two parts; of none, a constant. A part has a name, which is empty for the arms.
@@ -105,8 +105,8 @@ class Features:
         for part in self.fields:
             if not part.alone and part.name not in used:
                 raise ParameterError(
-                    f"fields must be used: {part.name!r} is not alone, in no crossing, and not own to arms. Set alone = "
-                    "true, cross it, or leave it out."
+                    f"fields must be used: {part.name!r} is not alone, in no crossing, and not own to arms. Set "
+                    "alone = true, cross it, or leave it out."
                 )
         if self.arms is None and all(part.of == "context" for part in self.fields):
             raise ParameterError(

@@ -77,7 +77,10 @@ def assemble(  # type: ignore[no-untyped-def]
                 for e in range(max(terms[t, 3], 1)):
                     column, number = 0, scale
                     if terms[t, 3] > 0 and terms[t, 1] == 0:
-                        column, number = context_columns[terms[t, 2] + e, s], scale * context_numbers[terms[t, 2] + e, s]
+                        column, number = (
+                            context_columns[terms[t, 2] + e, s],
+                            scale * context_numbers[terms[t, 2] + e, s],
+                        )
                     elif terms[t, 3] > 0:
                         column, number = arm_columns[terms[t, 2] + e, row], scale * arm_numbers[terms[t, 2] + e, row]
                     if terms[t, 6] == 0:

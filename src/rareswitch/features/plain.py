@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from rareswitch.errors import FileFormatError, InputError, ParameterError
 from rareswitch.features.arms import Arms
-from rareswitch.features.fields import KINDS, Field
+from rareswitch.features.categories import Category, Hashed
+from rareswitch.features.field import Field
+from rareswitch.features.quantities import Flag, Number, Vector
 from rareswitch.files import decoding, read_whole, write_whole
 
 if TYPE_CHECKING:
     from rareswitch.features.features import Features
 
 SCHEMA = 1
+KINDS: dict[str, type[Field]] = {kind.kind: kind for kind in (Number, Category, Hashed, Flag, Vector)}
 #: Bytes of a file that a person wrote, at most.
 _LONGEST_FILE = 1 << 22
 _PARTS = ("schema", "constant", "key", "absent", "extra", "crossings", "arms", "fields")
@@ -53,11 +56,15 @@ def _field(entry: Any) -> Field:
         raise ParameterError(f"kind of a field must be one of {', '.join(KINDS)}; got {kind!r:.60} in {entry!r:.100}.")
     made = KINDS[kind]
     needed = tuple(name for name in ("name", "levels", "columns", "length") if name in made.__dataclass_fields__)
-    told = _table(f"the {kind} {entry.get('name')!r:.60}", entry, ("kind", *(f.name for f in fields(made))), needed=needed)
+    told = _table(
+        f"the {kind} {entry.get('name')!r:.60}", entry, ("kind", *(f.name for f in fields(made))), needed=needed
+    )
     del told["kind"]
     for name, value in told.items():
         if isinstance(value, list) and name != "levels":
-            raise ParameterError(f"{name} of the field {entry.get('name')!r:.60} must not be a list; got {value!r:.60}.")
+            raise ParameterError(
+                f"{name} of the field {entry.get('name')!r:.60} must not be a list; got {value!r:.60}."
+            )
     return made(**told)
 
 

@@ -83,9 +83,10 @@ def is_table(given: Any) -> bool:
 
 def offer_of(arms: Any, key: str, named: tuple[str, ...]) -> Offer:
     """The arms of one request: ids, records by id, records that hold their id under ``key``; or all that are named."""
+    records: Records | None
     keyed = False
     if isinstance(arms, Mapping):
-        names, records = tuple(arms), list(arms.values())
+        names, records = tuple(arms), [*arms.values()]
         if {*map(type, records)} != {dict}:
             records = [_record(name, record) for name, record in arms.items()]
     elif isinstance(arms, (list, tuple)):
@@ -126,7 +127,7 @@ def _each(first: Any, key: str) -> bool:
     """Whether the first of a list is itself the offer of a request, and no arm."""
     if isinstance(first, Mapping):
         return all(record is None or isinstance(record, Mapping) for record in first.values()) and bool(first)
-    return isinstance(first, (list, tuple)) or is_table(first) and not isinstance(first, (int, np.integer))
+    return isinstance(first, (list, tuple)) or (is_table(first) and not isinstance(first, (int, np.integer)))
 
 
 def _names(records: Records, key: str) -> tuple[Any, ...]:

@@ -21,6 +21,8 @@ from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Slice,
 T = TypeVar("T")
 #: Context sets that are read at a time, and keys that one query names.
 SETS, KEYS = 200, 500
+#: Of the pool of connections for reading.
+CONNECTIONS: dict[str, Any] = {"pool_size": 8, "max_overflow": 0}
 #: Beyond all sequence numbers.
 ALL = Marks(1 << 62, 1 << 62)
 
@@ -38,6 +40,7 @@ class SqlStore(ABC):
         self.url, self.name = url, name
         self._lock = threading.RLock()
         self._engine: Any = None
+        self._reading: Any = None
         self._writer: Writer | None = None
         self._writing: Any = None  # the writer's connection, used by its thread alone
         self._process = os.getpid()
@@ -46,8 +49,8 @@ class SqlStore(ABC):
     # what the two databases differ in
 
     @abstractmethod
-    def _connect(self, create: bool) -> Any:
-        """An SQLAlchemy engine; the database is made if it may be."""
+    def _connect(self, create: bool) -> tuple[Any, Any]:
+        """Two SQLAlchemy engines, for writing and for reading, over one pool; the database is made if it may be."""
 
     @abstractmethod
     def _judged(self, error: Exception) -> tuple[bool, str]:
@@ -73,7 +76,7 @@ class SqlStore(ABC):
 
     def _attempt(self, call: Callable[[], T]) -> T:
         """Carry something out, again and again while it is worth it."""
-        end = time.monotonic() + PATIENCE
+        end, pause = time.monotonic() + PATIENCE, 0.001
         while True:
             try:
                 return call()
@@ -86,7 +89,8 @@ class SqlStore(ABC):
                 if not again or time.monotonic() > end:
                     waited = f" It was tried for {PATIENCE:.0f} s." if again else ""
                     raise StoreError(f"{told}{waited}") from error
-            time.sleep(random.uniform(0.0005, 0.003) if self._engine is not None else 0.1)
+            time.sleep(random.uniform(0.5, 1.5) * pause)
+            pause = min(1.5 * pause, 0.02)
 
     def _open(self, create: bool = False) -> Any:
         """The engine, connected and at the newest revision."""
@@ -99,7 +103,7 @@ class SqlStore(ABC):
         return self._engine
 
     def _start(self, create: bool) -> None:
-        engine = self._connect(create)
+        engine, reading = self._connect(create)
         try:
             with engine.connect() as connection:
                 found = found_revision(connection)
@@ -115,13 +119,13 @@ class SqlStore(ABC):
             engine.dispose()
             raise
         self._writer = Writer(self._commit, self._end)
-        self._engine = engine
+        self._engine, self._reading = engine, reading
 
     def _read(self, call: Callable[[Any], T]) -> T:
-        engine = self._open()
+        self._open()
 
         def attempt() -> T:
-            with engine.connect() as connection:
+            with self._reading.connect() as connection:
                 return call(connection)
 
         return self._attempt(attempt)
@@ -314,7 +318,7 @@ class SqlStore(ABC):
         )
 
         def call(connection: Any) -> list[Counts]:
-            rewarded = {version: count for version, count in connection.execute(paid.group_by(rewards.version))}
+            rewarded = dict(map(tuple, connection.execute(paid.group_by(rewards.version))))
             rows = connection.execute(made.group_by(decisions.version).order_by(decisions.version))
             return [Counts(row[0], row[1], rewarded.get(row[0], 0), row[2], row[3]) for row in rows]
 
@@ -343,7 +347,8 @@ class SqlStore(ABC):
         mine = (decisions.experiment == number, decisions.version == version, decisions.seq <= upto.decisions)
 
         def call(connection: Any) -> list[Slice]:
-            found, after = [], 0
+            found: list[Slice] = []
+            after = 0
             while True:
                 rest = sa.select(decisions.seq).where(*mine, decisions.seq > after).order_by(decisions.seq)
                 first = connection.execute(rest.limit(1)).scalar()

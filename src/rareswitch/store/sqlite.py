@@ -10,7 +10,8 @@ from rareswitch.errors import StoreError
 from rareswitch.files import pyarrow
 from rareswitch.store.sql_recording import Recording
 from rareswitch.store.sql_slices import slice_queries, slice_table
-from rareswitch.store.sql_store import SqlStore
+from rareswitch.store.sql_store import CONNECTIONS, SqlStore
+from rareswitch.store.sql_writer import PATIENCE
 from rareswitch.store.store import DecisionRow, Marks, RewardRow
 
 #: Files that this process has opened as stores.
@@ -31,7 +32,7 @@ class SqliteStore(SqlStore):
         super().__init__(f"sqlite:///{path}", name)
         self.path = Path(path).absolute()
 
-    def _connect(self, create: bool) -> Any:
+    def _connect(self, create: bool) -> tuple[Any, Any]:
         import sqlalchemy as sa
 
         if create:
@@ -42,14 +43,15 @@ class SqliteStore(SqlStore):
         elif not self.path.is_file():
             raise StoreError(f"there is no file {self.path}. Create an experiment there, or correct the address.")
         OPEN.add(str(self.path))
-        return sa.create_engine(
+        engine = sa.create_engine(
             "sqlite://",
             creator=self._driver_connection,
             poolclass=sa.pool.QueuePool,
-            pool_size=4,
-            max_overflow=-1,
+            pool_timeout=PATIENCE,
             pool_reset_on_return=None,  # reading happens outside of transactions
+            **CONNECTIONS,
         )
+        return engine, engine
 
     def _driver_connection(self) -> sqlite3.Connection:
         connection = _connection(str(self.path))

@@ -14,7 +14,8 @@ def upgrade() -> None:
     from alembic import op
 
     sequence = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-    number, real, data, text = sa.Integer(), sa.Double(), sa.LargeBinary(), sa.Text()
+    number, data, text = sa.Integer(), sa.LargeBinary(), sa.Text()
+    real: Any = sa.Double()
 
     def table(name: str, columns: dict[str, Any], key: tuple[str, ...], empty: tuple[str, ...] = ()) -> None:
         counted = len(key) == 1 and name != "contexts"  # whose numbers are those of their decisions
@@ -26,7 +27,7 @@ def upgrade() -> None:
 
     def index(name: str, columns: tuple[str, ...], unique: bool = False, where: str = "") -> None:
         only = sa.text(where) if where else None
-        settings = {"unique": unique, "sqlite_where": only, "postgresql_where": only}
+        settings: Any = {"unique": unique, "sqlite_where": only, "postgresql_where": only}
         op.create_index(f"rareswitch_{name}", f"rareswitch_{name.partition('_')[0]}", list(columns), **settings)
 
     table("experiments", {"number": number, "name": text, "description": text}, ("number",))
