@@ -23,7 +23,8 @@ class RecordWorld:
     Examples
     --------
     >>> from rareswitch.features import Arms, Category, Features
-    >>> features = Features(fields=[Category("device", levels=["ios", "web"])], arms=Arms(ids=["a", "b"], own=["device"]))
+    >>> device = Category("device", levels=["ios", "web"])
+    >>> features = Features(fields=[device], arms=Arms(ids=["a", "b"], own=["device"]))
     >>> sample = [{"device": "ios"}, {"device": "web"}]
     >>> world = RecordWorld(features=features, sample=sample, offers={"a": None, "b": None}, since={"b": 5})
     >>> rounds = world.draw(10, seed=1)

@@ -27,7 +27,7 @@ RUN = ["--horizon", "60", "--dim", "2", "--arms", "3", "--seeds", "1"]
         ([*CREATE, "--dim", "1000000"], "--dim must be at most 10000, as a learner sums up d × d numbers"),
         ([*CREATE, "--dim", "2", "--horizon", "9", "--grid", "4", "2"], "--grid: batch ends must be"),
         ([*CREATE, "--dim", "2", "--schedule", ""], "--schedule must not be empty; got ''."),
-        ([*CREATE, "--dim", "2", "--features", "\udc80"], r"--features must be valid Unicode; got '\udc80'."),
+        ([*CREATE, "--features", "\udc80"], r"--features must be valid Unicode; got '\udc80'."),
         ([*CREATE, "--learner", "oful", "--dim", "2"], "oful decides by looking at each decision when its next policy"),
         (["experiment", "status", "", "x"], "STORE must not be empty; got ''."),
         (["compare", "--learners", "oful", ""], "--learners must not be empty; got ''."),
@@ -60,7 +60,7 @@ def test_memory_that_is_not_there_is_no_traceback(
         ("learners <&- > /dev/null", 0, ""),
         ("learners --nothing >&- 2>&-", 2, ""),
         ("learners | true; exit ${PIPESTATUS[0]}", 0, ""),
-        ("begin --out x > /dev/full 2> /dev/full", 2, ""),
+        ("experiment create x.db x > /dev/full 2> /dev/full", 2, ""),
     ],
 )
 def test_streams_that_are_full_or_closed(command: str, status: int, said: str) -> None:
