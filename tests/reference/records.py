@@ -51,7 +51,7 @@ def drawn(rng: np.random.Generator) -> tuple[dict[str, Any], dict[Any, dict[str,
     }
     ids = list(rng.permutation(np.array(["x", "y", 7, "later", "even later", "last"], dtype=object)))
     arms = {
-        id: {  # noqa: A001
+        id: {
             "price": one(rng.normal(2, 1), 2, None),
             "brand": one("a", "b", "c", None),
             "taste": one([0.5, 1], np.array([3.0, 4.0]), (0.0, -1.0), None, [math.nan, 1.0]),

@@ -87,7 +87,7 @@ def test_tables_are_encoded_as_their_rows(table: Any) -> None:
 
 def test_whole_numbers_of_a_table_are_the_same_levels_as_in_records() -> None:
     features = Features(
-        fields=[Category("hour", levels=[1, 2], missing="own", alone=False)], arms=Arms(ids="a b".split(), own=["hour"])
+        fields=[Category("hour", levels=[1, 2], missing="own", alone=False)], arms=Arms(ids=["a", "b"], own=["hour"])
     )
     rows = [{"hour": 1}, {"hour": None}, {"hour": 2}]
     wanted = features.encode_many(rows).vectors
@@ -107,10 +107,10 @@ def test_affinities_in_the_context_are_found_by_the_arms_id() -> None:
     likes = AFFINITIES.columns.index("likes")
     np.testing.assert_allclose(one.vectors[:, likes] * math.sqrt(len(AFFINITIES.terms)), [1 / 4, -0.5 / 4])
     assert not one.counts  # that of z, which is not offered, is no extra field
-    for given in (contexts, pd.DataFrame(contexts).drop(columns="likes_7_now")):
-        many = AFFINITIES.encode_many(given, arms)
+    for table in (contexts, pd.DataFrame(contexts).drop(columns="likes_7_now")):
+        many = AFFINITIES.encode_many(table, arms)
         for s, context in enumerate(contexts):
-            if not isinstance(given, list):
+            if not isinstance(table, list):
                 context = {name: value for name, value in context.items() if name != "likes_7_now"}
             np.testing.assert_array_equal(many.vectors[s], AFFINITIES.encode(context, arms).vectors)
     assert AFFINITIES.encode(contexts[1], arms).counts == {"absent": 1, "missing": 1}
@@ -176,9 +176,9 @@ def test_missing_unknown_absent_and_extra_are_errors_where_one_says_so() -> None
             strict.encode(context | wrong, arms)
         with pytest.raises(RecordError, match=word):
             strict.encode_many([context, context | wrong], arms)
-    for given in ({"age": 1}, {"device": "ios"}):
+    for less in ({"age": 1}, {"device": "ios"}):
         with pytest.raises(RecordError, match="lacks the field"):
-            strict.encode(given, arms)
+            strict.encode(less, arms)
     with pytest.raises(RecordError, match="lacks the field 'new' of the arm"):
         strict.encode(context, ["a"])
     with pytest.raises(RecordError, match="'hue', which these features"):

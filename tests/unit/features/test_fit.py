@@ -1,6 +1,6 @@
 """What is proposed from a sample, and what is said about it."""
 
-import datetime
+import datetime as dt
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,8 @@ def sample(count: int = 200, seed: int = 0) -> list[dict[str, Any]]:
         {
             "row": k,
             "session": f"{rng.integers(1 << 60):x}",
-            "at": datetime.datetime(2026, 1, 1) + datetime.timedelta(hours=k),
-            "age": float(rng.normal(40, 12).round(1)),
+            "at": dt.datetime(2026, 1, 1) + dt.timedelta(hours=k),
+            "age": round(float(rng.normal(40, 12)), 1),
             "device": str(rng.choice(["ios", "web", "tv"], p=[0.6, 0.3, 0.1])),
             "city": f"city {rng.integers(60)}",
             "member": bool(rng.integers(2)),
@@ -38,7 +38,7 @@ def items(count: int = 12, seed: int = 1) -> list[dict[str, Any]]:
     rng = np.random.default_rng(seed)
     kinds = ["shirt", "shoe", "hat"]
     return [
-        {"id": f"item {k}", "price": float(rng.normal(20, 5).round(2)), "kind": kinds[k % 3], "title": f"title {k}"}
+        {"id": f"item {k}", "price": round(float(rng.normal(20, 5)), 2), "kind": kinds[k % 3], "title": f"title {k}"}
         for k in range(count)
     ]
 
