@@ -6,7 +6,9 @@ from typing import Any, Self
 
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
 from rareswitch.experiment.rewards import Rewards
-from rareswitch.experiment.schedule import Schedule, schedule_from_plain, schedule_of
+from rareswitch.experiment.schedule import Planned, Schedule
+from rareswitch.experiment.short_forms import schedule_from_plain, schedule_of
+from rareswitch.experiment.start import baseline_share
 from rareswitch.features import Features
 from rareswitch.files import bounded, canonical_json, plain_json
 from rareswitch.learner import Learner, find_learner, make_learner, needed, to_plain
@@ -27,8 +29,7 @@ class Description:
     name: str
     learner: Learner
     features: Features | None
-    #: None: the learner's own plan.
-    schedule: Schedule | None
+    schedule: Schedule
     rewards: Rewards
     #: Share of exploration of the first policy, which otherwise plays the arm the caller names; None: it does not.
     baseline_share: float | None
@@ -51,7 +52,7 @@ class Description:
             "learner": self.learner.name,
             "settings": to_plain(self.learner),
             "features": None if self.features is None else self.features.to_plain(),
-            "schedule": None if self.schedule is None else self.schedule.to_plain(),
+            "schedule": self.schedule.to_plain(),
             "rewards": self.rewards.to_plain(),
             "baseline_share": self.baseline_share,
             "baseline_field": self.baseline_field,
@@ -73,7 +74,7 @@ class Description:
                 name=check_name(data["name"]),
                 learner=deployable(data["learner"], data["settings"]),
                 features=None if data["features"] is None else Features.from_plain(data["features"]),
-                schedule=None if data["schedule"] is None else schedule_from_plain(data["schedule"]),
+                schedule=schedule_from_plain(data["schedule"]),
                 rewards=Rewards.from_plain(data["rewards"]),
                 baseline_share=data["baseline_share"],
                 baseline_field=data["baseline_field"],
@@ -122,7 +123,7 @@ def describe(
 ) -> Description:
     """The description of a new experiment, of what its creator says."""
     made = _learner(learner, features, dim, settings)
-    when = None if schedule is None else schedule_of(schedule)
+    when = schedule_of(schedule, learner=made)
     if rewards is not None and not isinstance(rewards, Rewards):
         raise ParameterError(f"rewards must be Rewards(window=…, default=…, several=…); got {rewards!r:.60}.")
     if baseline is not None and not isinstance(baseline, (bool, str)):
@@ -134,8 +135,6 @@ def describe(
         raise ParameterError(f"baseline names a field of context records, and there are no features; got {baseline!r}.")
     share = None
     if baseline:
-        from rareswitch.experiment.start import baseline_share
-
         share = baseline_share(made.dim, _lengths(made, when, created))
     return Description(
         name=check_name(name),
@@ -202,7 +201,6 @@ def _learner(given: Any, features: Features | None, dim: int | None, settings: d
     return made
 
 
-def _lengths(learner: Learner, schedule: Schedule | None, created: float) -> tuple[int, ...]:
-    """How long the batches will be, as far as is known at the start."""
-    planned = None if schedule is None else schedule.lengths(created)
-    return learner.begin().ahead if planned is None else planned
+def _lengths(learner: Learner, schedule: Schedule, created: float) -> tuple[int, ...] | None:
+    """How long the batches will be, as far as is known at the start; None where nothing is."""
+    return learner.begin().ahead if isinstance(schedule, Planned) else schedule.lengths(created)
