@@ -32,7 +32,7 @@ class Encoder:
         self.arm_fields = [field for field in features.fields if field.of != "context" and ARM not in field.key]
         self.wide_fields = [field for field in features.fields if ARM in field.key]
         self.key = features.key
-        self.named = () if features.arms is None else features.arms.ids
+        self.named = () if features.arms is None else tuple(features.arms.ids)
         self.context = Side(self.context_fields)
         self.arm = Side([*self.arm_fields, *self.wide_fields], features.arms)
         self.context_keys = frozenset(field.key for field in self.context_fields)

@@ -185,19 +185,17 @@ def test_missing_unknown_absent_and_extra_are_errors_where_one_says_so() -> None
         strict.encode(context, {"a": {"new": True, "hue": 3}})
 
 
+WRONG: dict[Any, list[Any]] = {
+    Number("f", of="arm"): ["3", [1.0], math.inf, -math.inf, 10**400, 1e101, {}, b"1"],
+    Flag("f", of="arm"): ["true", 2, 0.5, [], -1],
+    Category("f", of="arm", levels=["a"]): [[1], {}, b"a", 1j, ("a",)],
+    Hashed("f", of="arm", columns=3): [[1], {}, b"a"],
+    Vector("f", of="arm", length=2): [[1.0], "ab", [1.0, math.inf], [[1.0, 2.0]], 3, ["a", "b"]],
+}
+
+
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        *((Number("f", of="arm"), value) for value in ("3", [1.0], math.inf, -math.inf, 10**400, 1e101, {}, b"1")),
-        *((Flag("f", of="arm"), value) for value in ("true", 2, 0.5, [], -1)),
-        *((Category("f", of="arm", levels=["a"]), value) for value in ([1], {}, b"a", 1j, ("a",))),
-        *((Hashed("f", of="arm", columns=3), value) for value in ([1], {}, b"a")),
-        *(
-            (Vector("f", of="arm", length=2), value)
-            for value in ([1.0], "ab", [1.0, math.inf], [[1.0, 2.0]], 3, ["a", "b"])
-        ),
-    ],
-    ids=str,
+    ("field", "value"), [(field, value) for field, held in WRONG.items() for value in held], ids=str
 )
 def test_what_is_no_value_of_a_kind_is_refused_by_name(field: Any, value: Any) -> None:
     features = Features(fields=[field])
@@ -355,7 +353,10 @@ def test_descriptions_that_make_no_sense_are_refused(settings: dict[str, Any], e
         (lambda: Hashed("a", columns=0), "columns of the field 'a'"),
         (lambda: Vector("a", length=10**9), "length of the field 'a'"),
         (lambda: Vector("a", length=2, longest=0), "longest of the field 'a'"),
-        (lambda: Flag("a", alone=1), "alone of the field 'a'"),
+        (
+            lambda: Flag("a", alone=1),  # type: ignore[arg-type]
+            "alone of the field 'a'",
+        ),
         (lambda: Arms(ids=["a"], level=False), "own of the arms"),
         (lambda: Arms(ids=["a"], room=-1), "room of the arms"),
         (lambda: Arms(ids="ab"), "ids of the arms must be a list"),
