@@ -5,13 +5,18 @@ from rareswitch.env import make_world
 from rareswitch.errors import (
     BatchError,
     CertificateError,
+    ConflictError,
     FileFormatError,
     InputError,
     ParameterError,
     RareswitchError,
     ShapeError,
+    StoreError,
     UnsuitableError,
 )
+from rareswitch.experiment import Experiment, Rewards, create
+from rareswitch.experiment import open_experiment as open  # noqa: A004
+from rareswitch.features import Features
 from rareswitch.learner import (
     OFUL,
     BatchLinUCB,
@@ -34,9 +39,18 @@ from rareswitch.sim import collaborate, simulate, sweep, tradeoff
 from rareswitch.stats import Stats
 from rareswitch.version import __version__
 
-__all__ = ["OFUL", "BatchError", "BatchLinUCB", "BatchLinUCBDG", "BatchLinUCBKW", "CertificateError", "ContextSets"]
-__all__ += ["Decisions", "Ed25519Key", "FileFormatError", "Foresight", "HmacKey", "InputError", "Learner"]
-__all__ += ["ParameterError", "Policy", "RarelySwitchSupLinUCB", "RareswitchError", "Rows", "ShapeError", "State"]
-__all__ += ["Stats", "Summary", "UnsuitableError", "__version__", "collaborate", "forecast", "load_policy"]
-__all__ += ["make_learner", "make_world", "recommend", "save_policy", "simulate", "state_from_bytes", "state_to_bytes"]
-__all__ += ["sweep", "tradeoff"]
+__all__ = ["OFUL", "BatchError", "BatchLinUCB", "BatchLinUCBDG", "BatchLinUCBKW", "CertificateError", "ConflictError"]
+__all__ += [
+    "ContextSets",
+    "Decisions",
+    "Ed25519Key",
+    "Experiment",
+    "Features",
+    "FileFormatError",
+    "Foresight",
+    "HmacKey",
+]
+__all__ += ["InputError", "Learner", "ParameterError", "Policy", "RarelySwitchSupLinUCB", "RareswitchError", "Rewards"]
+__all__ += ["Rows", "ShapeError", "State", "Stats", "StoreError", "Summary", "UnsuitableError", "__version__"]
+__all__ += ["collaborate", "create", "forecast", "load_policy", "make_learner", "make_world", "open", "recommend"]
+__all__ += ["save_policy", "simulate", "state_from_bytes", "state_to_bytes", "sweep", "tradeoff"]

@@ -40,10 +40,13 @@ class Sets(NamedTuple):
     alive: BoolArray
     #: Whether one set (K, d) was given.
     single: bool
+    #: (n,) the place of the arm that the caller would show; None where it was not said.
+    baseline: IntArray | None = None
 
     def part(self, which: Any) -> "Sets":
         """Some of the sets, by a slice or an array."""
-        return Sets(self.contexts[which], self.alive[which], False)
+        named = None if self.baseline is None else self.baseline[which]
+        return Sets(self.contexts[which], self.alive[which], False, named)
 
 
 def sets_of(dim: int, contexts: Any, alive: Any = None) -> Sets:

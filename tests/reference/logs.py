@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +14,16 @@ import pyarrow.parquet as parquet
 from rareswitch.contexts import ContextSets
 from rareswitch.env import make_world
 from rareswitch.ids import id_keys
-from rareswitch.learner import Rows, Summary, sample_order
+from rareswitch.learner import Learner, Rows, State, Summary, sample_order
 from rareswitch.log import log_schema
 from rareswitch.store import Deployment
+
+
+class Run(NamedTuple):
+    """A learner and where it stands."""
+
+    learner: Learner
+    state: State
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,7 @@ def write_log(folder: Path, parts: Sequence[Sequence[Row]], dim: int, schema: An
 
 
 def played(
-    deployment: Deployment,
+    deployment: Deployment | Run,
     *,
     env: str = "gaussian",
     arms: int = 5,

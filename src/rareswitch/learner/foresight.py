@@ -134,6 +134,7 @@ class Foresight(Learner):
 class PlannedExploration(Rule):
     """Draws around the estimate, as far apart as the look-ahead finds best, with a floor of designed exploration."""
 
+    any_first: ClassVar[bool] = True
     settings: Foresight
     #: Of each batch alone; None where intervals rest on estimates of scale.
     proved: Intervals | None

@@ -9,7 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError, LevelWarning, ParameterError
+from rareswitch.features import Features
 from rareswitch.learner.clocks import Clock
 from rareswitch.learner.forecast import Ahead, lengths
 from rareswitch.learner.levels import Extent, check_scales, unexplained_level
@@ -19,9 +21,9 @@ from rareswitch.learner.settings import about, check_settings, count, features, 
 from rareswitch.learner.state import Batch, State
 from rareswitch.learner.statistics import OneModel
 from rareswitch.learner.summary import Sample, Summary, added
-from rareswitch.policy import Decisions
+from rareswitch.policy import Baseline, Blend, Decisions, Policy
 from rareswitch.stats import Stats
-from rareswitch.validation import BoolArray, FloatArray, Sets, context_sets, number, unit_ball
+from rareswitch.validation import LARGEST_SCALE, BoolArray, FloatArray, Sets, context_sets, number, unit_ball
 
 
 class Parts(NamedTuple):
@@ -76,10 +78,40 @@ class Learner(ABC):
         """When the next policy is due."""
         return self.parts.clock
 
-    def begin(self) -> State:
-        """The state before the first decision."""
+    def begin(self, *, features: Features | None = None, baseline: float | None = None) -> State:
+        """The state before the first decision.
+
+        Parameters
+        ----------
+        features
+            How records become contexts: every policy of the run carries them, and decides about records.
+        baseline
+            The first policy then plays the arm that the caller names with each request, but for this share of the
+            decisions, which explore by the G-optimal design. The policies after it do not need it. By default the
+            first policy is the learner's own, which knows nothing.
+
+        Examples
+        --------
+        >>> from rareswitch.learner import Foresight
+        >>> first = Foresight(dim=2).begin(baseline=0.2).policy
+        >>> first.probabilities([[1.0, 0.0], [0.0, 1.0]], baseline=1).round(6).tolist()
+        [0.1, 0.9]
+        """
         made, sums = self.parts.rule.first(), self.parts.statistics.zero()
-        return State(learner=self.name, policy=made.policy, ahead=self.clock.begin(), sums=sums, kept=made.kept)
+        policy = made.policy
+        if baseline is not None:
+            share = number(
+                "baseline, the share of the first policy's decisions that explore,", baseline, low=0.0, high=1.0
+            )
+            if not self.parts.rule.any_first or self.clock.steps:
+                raise ParameterError(
+                    f"baseline: the first policy of {self.name} cannot be another one, because what follows rests on "
+                    "it or comes after a single decision. Use foresight, or begin without a baseline."
+                )
+            policy = replace(policy, sampler=Blend(main=Baseline(), explorer=GOptimal(tol=1.0), share=share))
+        if features is not None:
+            policy = replace(policy, features=features)
+        return State(learner=self.name, policy=policy, ahead=self.clock.begin(), sums=sums, kept=made.kept)
 
     def check(self, sets: Sets) -> None:
         """Refuse sets that this learner is not made for."""
@@ -129,7 +161,13 @@ class Learner(ABC):
         return self.clock.overdue(self.parts.statistics.progress(state.sums, state.kept, summary.stats))
 
     def summarize(
-        self, state: State, rows: Rows, *, window: float | None = None, now: float | np.datetime64 | None = None
+        self,
+        state: State,
+        rows: Rows,
+        *,
+        window: float | None = None,
+        now: float | np.datetime64 | None = None,
+        default: float | None = None,
     ) -> Summary:
         """What this learner needs of some decisions of one policy of the run. Changes nothing.
 
@@ -144,6 +182,9 @@ class Learner(ABC):
             all decisions wait equally long, and fast rewards are not over-represented.
         now
             When the update is made, in seconds or as a datetime64; the latest time of the rows by default.
+        default
+            The reward of decisions whose own is not known, or came after the window, once their window has passed;
+            at once where there is none. By default they do not count.
         """
         self._check_state(state)
         if not isinstance(rows, Rows):
@@ -165,13 +206,18 @@ class Learner(ABC):
             waiting, expired = _outside(rows, number("window", window, low=0.0), now)
             expired &= known & ~waiting
             known &= ~waiting & ~expired
+        rewards = rows.rewards
+        if default is not None:
+            absent = ~known if window is None else ~known & ~waiting
+            rewards = np.where(absent, number("default", default, low=-LARGEST_SCALE, high=LARGEST_SCALE), rewards)
+            known, expired = known | absent, expired & False
         statistics, policy = self.parts.statistics, state.policy
         counted, shown = statistics.halves(rows.ids, position + 1)
         stats, extent = statistics.zero(), None
         if current or statistics.pooled:
             used = known if counted is None else known & counted
             at: Any = slice(None) if used.all() else used
-            x, r = rows.features[at], rows.rewards[at]
+            x, r = rows.features[at], rewards[at]
             extent = Extent.of(x, r) if len(r) else None
             every = rows.sets if rows.sets is not None and len(rows.sets) == len(rows) else None
             sets = None if every is None else Sets(every.contexts[at], every.alive[at], False)
@@ -246,7 +292,7 @@ class Learner(ABC):
         made = self.parts.rule.next(Ended(state=state, start=start, batch=summary, sums=sums, ahead=coming))
         if self.clock.needs_width and ahead is None:
             coming = self.clock.ahead(planned, batch=updates + 1, start=start, width=made.width)
-        policy = made.policy
+        policy = _carrying(made.policy, state)
         if policy.id in {state.policy.id, *(batch.policy_id for batch in past)}:
             policy = replace(policy, edition=updates)  # so that the rows of the two batches can be told apart
         note = dict(made.note) | self._level_note(state, sums)
@@ -281,6 +327,7 @@ class Learner(ABC):
             return replace(state, updates=updates - 1, start=start, ahead=ahead, sums=sums)
         assert isinstance(self.parts.rule, SumsRule)
         policy, _, kept, _ = self.parts.rule.resumed(sums, start)
+        policy = _carrying(policy, state)
         return replace(state, policy=policy, updates=updates, start=start, ahead=ahead, sums=sums, kept=kept)
 
     def rate(self) -> str:
@@ -359,6 +406,11 @@ class Learner(ABC):
         """What is remembered of a batch: its own sums only where they may be replaced."""
         stats = summary.stats if self.parts.statistics.pooled else ()
         return Batch(policy_id=summary.policy_id, decided=summary.decided, rewarded=summary.rewarded, stats=stats)
+
+
+def _carrying(policy: Policy, state: State) -> Policy:
+    """A new policy with the features of the run."""
+    return policy if state.policy.features is None else replace(policy, features=state.policy.features)
 
 
 def _sample(rows: Rows, size: int, shown: BoolArray | None) -> Sample | None:

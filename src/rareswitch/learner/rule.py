@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from rareswitch.confidence import SelfNormalized
 from rareswitch.learner.state import State
@@ -44,6 +44,9 @@ class Made(NamedTuple):
 class Rule(ABC):
     """Makes policies of sums. It is frozen, and remembers nothing by itself."""
 
+    #: Whether another policy may take the place of its first one: later ones rest on sums, whoever chose the arms.
+    any_first: ClassVar[bool] = False
+
     @abstractmethod
     def first(self) -> Made:
         """The policy that knows nothing."""
@@ -77,5 +80,6 @@ class SumsRule(Rule):
 class OneModelRule(SumsRule):
     """A rule with one model of all decisions and its intervals."""
 
+    any_first: ClassVar[bool] = True
     statistics: OneModel
     level: SelfNormalized

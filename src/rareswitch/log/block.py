@@ -1,4 +1,4 @@
-"""Some rows of a part as arrays, checked; what is wrong with them is raised with file and row."""
+"""Some rows as arrays, checked; what is wrong with them is raised with the name of their source and the row."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.errors import FileFormatError
+from rareswitch.errors import FileFormatError, InputError
 from rareswitch.files import pyarrow
 from rareswitch.ids import LONGEST, KeyArray, id_keys, text_keys
 from rareswitch.learner import Learner
@@ -28,24 +28,24 @@ class Span(NamedTuple):
 
 
 class Block:
-    """Rows of a part.
+    """Rows of a part of a log, or of a slice of a store.
 
     Parameters
     ----------
-    path
-        Of the part.
+    source
+        What they are from, as errors say it: the path of the part.
     numbers
         (n,) which of its rows they are.
     batch
         Their columns, an Arrow record batch.
     """
 
-    def __init__(self, path: str, numbers: IntArray, batch: Any) -> None:
-        self.path, self.numbers, self.batch = path, numbers, batch
+    def __init__(self, source: str, numbers: IntArray, batch: Any) -> None:
+        self.source, self.numbers, self.batch = source, numbers, batch
 
     def wrong(self, at: int, what: str, rule: str) -> FileFormatError:
         """The error that one of these rows deserves."""
-        return FileFormatError(f"{self.path}: row {int(self.numbers[at])} (the first is 0) {what}. {rule}")
+        return FileFormatError(f"{self.source}: row {int(self.numbers[at])} (the first is 0) {what}. {rule}")
 
     def refuse(self, bad: Any, what: Callable[[int], str] | str, rule: str) -> None:
         """Raise it for the first of the rows that are bad (n,), if any are."""
@@ -79,7 +79,7 @@ class Block:
             if len(at) == len(codes):  # as most are
                 yield name, self
             elif len(at):
-                yield name, Block(self.path, self.numbers[at], self.batch.take(at))
+                yield name, Block(self.source, self.numbers[at], self.batch.take(at))
 
     def span(self) -> Span:
         """Where the ids, which must be numbers, lie."""
@@ -88,8 +88,13 @@ class Block:
         return Span(int(ids.min()), int(ids.max()), bool((ids[1:] > ids[:-1]).all()))
 
     def keys(self) -> KeyArray:
-        """(n, 2) the keys of the ids."""
+        """(n, 2) the keys of the ids; stores keep these themselves."""
         pa, _ = pyarrow()
+        if "key" in self.batch.schema.names:
+            try:
+                return id_keys(_words(self.batch.column("key"), "<u8").astype(np.uint64, copy=False))
+            except InputError as error:
+                raise FileFormatError(f"{self.source}: {error}") from error
         column = self.batch.column("id")
         if pa.types.is_int64(column.type):
             ids = column.to_numpy()
@@ -104,7 +109,12 @@ class Block:
 
     def features(self, dim: int) -> FloatArray:
         """(n, d) the chosen vectors, without a copy; NaN where there is a null."""
+        pa, _ = pyarrow()
         column = self.batch.column("features")
+        if pa.types.is_fixed_size_binary(column.type):  # as stores keep them
+            width, every = column.type.byte_width, np.ones(len(column), dtype=np.bool_)
+            self.refuse(every & (width != 8 * dim), f"has features of {width} bytes", f"The learner is for {dim}.")
+            return np.asarray(_words(column, "<f8").astype(np.float64, copy=False))
         if hasattr(column, "offsets"):  # else they have a fixed size, which the schema says
             sizes = np.diff(_bounds(column))
             self.refuse(sizes != dim, lambda at: f"has {sizes[at]} features", f"The learner is for {dim}.")
@@ -162,7 +172,7 @@ class Block:
             return np.zeros(0, dtype=np.int64)
         column = self.batch.column("contexts")
         places, bounds = np.flatnonzero(column.is_valid()), _bounds(column)
-        sizes, here = bounds[places + 1] - bounds[places], Block(self.path, self.numbers[places], None)
+        sizes, here = bounds[places + 1] - bounds[places], Block(self.source, self.numbers[places], None)
         odd = (sizes == 0) | (sizes % dim != 0)
         rule = "Write the available arms one after the other, and null where they were not kept."
         here.refuse(odd, lambda at: f"has contexts of {sizes[at]} numbers, for arms of {dim} features", rule)
@@ -173,11 +183,11 @@ class Block:
         column = self.batch.column("contexts").take(places)
         arms = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, learner.dim)
         sizes = np.diff(_bounds(column)) // learner.dim
-        here = Block(self.path, np.repeat(self.numbers[places], sizes), None)
+        here = Block(self.source, np.repeat(self.numbers[places], sizes), None)
         odd = ~np.isfinite(arms).all(axis=1)
         here.refuse(odd, "has contexts that are not finite", "Clean or impute the data first.")
         many, rule = sizes > (learner.arms or np.inf), f"The learner is for at most {learner.arms}."
-        Block(self.path, self.numbers[places], None).refuse(many, lambda at: f"offers {sizes[at]} arms", rule)
+        Block(self.source, self.numbers[places], None).refuse(many, lambda at: f"offers {sizes[at]} arms", rule)
         here.check_lengths(arms, learner)
         alive = np.arange(sizes.max()) < sizes[:, None]
         contexts = np.zeros((*alive.shape, learner.dim))
@@ -190,3 +200,10 @@ def _bounds(column: Any) -> IntArray:
     if hasattr(column, "offsets"):
         return np.asarray(column.offsets.to_numpy(zero_copy_only=False))
     return np.asarray((column.offset + np.arange(len(column) + 1)) * column.type.list_size)
+
+
+def _words(column: Any, kind: str) -> Any:
+    """(n, …) the numbers of 8 bytes of which the values of a column of bytes consist, without a copy."""
+    width = column.type.byte_width // 8
+    words = np.frombuffer(column.buffers()[1] or b"", dtype=kind)
+    return words[column.offset * width : (column.offset + len(column)) * width].reshape(-1, width)

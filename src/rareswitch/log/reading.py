@@ -1,6 +1,5 @@
 """What is read of one part: the two functions that engines map over the parts."""
 
-import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from rareswitch.errors import FileFormatError, InputError
 from rareswitch.ids import KeyArray
 from rareswitch.learner import Learner, Rows, State, Summary, sample_order
 from rareswitch.log.block import Block, Span
+from rareswitch.log.places import size_of
 from rareswitch.log.schema import NEEDED, blocks, opened
 from rareswitch.validation import BoolArray, FloatArray, IntArray
 
@@ -59,13 +59,20 @@ class Task:
     high: float = 1.0
     window: float | None = None
     now: Any = None
+    #: What counts for decisions whose reward did not come, once their window has passed.
+    default: float | None = None
+
+    @property
+    def counting(self) -> dict[str, Any]:
+        """What :meth:`~rareswitch.learner.Learner.summarize` is told of rewards."""
+        return {"window": self.window, "now": self.now, "default": self.default}
 
 
 class Gathered(NamedTuple):
     """Rows that came back as they are."""
 
-    path: str
-    #: (n,) where in the file they are.
+    source: str
+    #: (n,) where in it they are.
     numbers: IntArray
     rows: Rows
 
@@ -106,22 +113,22 @@ def count_part(path: str, *, task: Task) -> Counted:
                     found.append(hashes[(hashes >= task.low) & (hashes < task.high)])
                 elif numbers and not task.summed:
                     spans[name] = spans[name].then(mine.span()) if name in spans else mine.span()
-        return Counted(rows, os.stat(path).st_size, counts, spans, latest, np.concatenate(found))
+        return Counted(rows, size_of(path), counts, spans, latest, np.concatenate(found))
 
 
 def read_part(path: str, *, task: Task) -> Read:
     """Sum and gather the rows of a part."""
     with opened(path, task.learner.dim) as file:
-        reader = _Reader(task)
+        reader = Reader(task)
         wanted = [*NEEDED] + ["contexts"] * bool(reader.size) + ["time", "reward_time"] * (task.window is not None)
         for first, batch in blocks(file, wanted):
             reader.take(Block(path, np.arange(first, first + batch.num_rows), batch))
-        rows, size = file.metadata.num_rows, os.stat(path).st_size
+        rows, size = file.metadata.num_rows, size_of(path)
         return Read(rows, size, reader.summaries, reader.gathered, reader.repeats, reader.cut)
 
 
-class _Reader:
-    """Takes a part block by block."""
+class Reader:
+    """Takes a part of a log, or a slice of a store, block by block."""
 
     def __init__(self, task: Task) -> None:
         self.task, self.learner, self.state = task, task.learner, task.state
@@ -142,9 +149,9 @@ class _Reader:
         block.check_present(*NEEDED[:4])
         for name, mine in block.by_policy(self.task.known):
             if name in self.task.summed or (name in self.task.gathered and self.task.low == 0.0):
-                self._take(name, mine)
+                self.take_rows(name, mine)
 
-    def _take(self, name: str, block: Block) -> None:
+    def take_rows(self, name: str, block: Block) -> None:
         """Rows of one policy."""
         block.check_propensities()
         keys, features, rewards = block.keys(), block.features(self.learner.dim), block.rewards()
@@ -168,17 +175,17 @@ class _Reader:
             block.check_lengths(features, self.learner)
             if here.any():
                 part = rows if here.all() else rows[np.flatnonzero(here)]
-                more = self.learner.summarize(self.state, part, window=self.task.window, now=self.task.now)
+                more = self.learner.summarize(self.state, part, **self.task.counting)
                 self.summaries[name] = self.summaries[name] + more if name in self.summaries else more
             if back.any():
                 block.check_numbers(features, rewards)
                 at = np.flatnonzero(back)
-                self.gathered.setdefault(name, []).append(Gathered(block.path, block.numbers[at], rows[at]))
+                self.gathered.setdefault(name, []).append(Gathered(block.source, block.numbers[at], rows[at]))
         except FileFormatError:
             raise
         except InputError as error:
             block.check_numbers(features, rewards)
-            raise FileFormatError(f"{block.path}: {error}") from error
+            raise FileFormatError(f"{block.source}: {error}") from error
 
     def _sorted_out(self, name: str, keys: KeyArray) -> tuple[BoolArray, BoolArray]:
         """(n,) which rows are summed here, and which come back."""

@@ -9,12 +9,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.engine import Engine
+from rareswitch.engine import Engine, Serial
 from rareswitch.errors import FileFormatError
-from rareswitch.learner import Rows, Sample, Summary, in_seconds, sample_order
+from rareswitch.learner import Learner, Rows, Sample, State, Summary, in_seconds, sample_order
 from rareswitch.log.reading import SPARE, Counted, Gathered, Task, count_part, mark, read_part
 from rareswitch.log.schema import ROWS
-from rareswitch.store import Deployment
 
 R = TypeVar("R")
 #: About how many hashes of ids are compared at a time.
@@ -29,16 +28,25 @@ class Reduction:
     progress: Callable[[int, int], None] | None = None
 
     def __init__(
-        self, deployment: Deployment, files: list[str], engine: Engine, late: bool, window: float | None, now: Any
+        self,
+        learner: Learner,
+        state: State,
+        files: list[str],
+        *,
+        engine: Engine | None = None,
+        late: bool = False,
+        window: float | None = None,
+        now: Any = None,
+        default: float | None = None,
     ) -> None:
-        self.deployment, self.files, self.engine = deployment, files, engine
-        self.learner, self.state = deployment.learner, deployment.state
+        self.learner, self.state, self.files = learner, state, files
+        self.engine = Serial() if engine is None else engine
         past = [batch.policy_id for batch in self.state.past]
         self.known = {name: k for k, name in enumerate(dict.fromkeys([*past, self.state.policy.id]))}
         # rows of two batches with one policy cannot be told apart
         self.usable = {name for name in past if late and past.count(name) == 1} | {self.state.policy.id}
         now = float(in_seconds(now)) if isinstance(now, np.datetime64) else now  # those of a log are since 1970
-        self.task = Task(learner=self.learner, state=self.state, known=self.known, window=window, now=now)
+        self.task = Task(learner=learner, state=state, known=self.known, window=window, now=now, default=default)
         self.parts: list[Counted] = []
         #: By policy.
         self.rows: Counter[str] = Counter()
@@ -144,13 +152,13 @@ class Reduction:
         wrong = rows.contradicting()
         if wrong.any():
             keys = rows.ids[wrong]
-            places = [f"{part.path}, row {row}" for part in gathered for row in part.numbers.tolist()]
+            places = [f"{part.source}, row {row}" for part in gathered for row in part.numbers.tolist()]
             first = np.flatnonzero((rows.ids == keys[0]).all(axis=1))[:2]
             self.contradiction = self.contradiction or " and ".join(places[at] for at in first)
             self.conflicting[name] += len(np.unique(keys, axis=0))
             self.conflicting_rows[name] += len(keys)
             rows = rows[np.flatnonzero(~wrong)]
-        return self.learner.summarize(self.state, rows, window=self.task.window, now=self.task.now)
+        return self.learner.summarize(self.state, rows, **self.task.counting)
 
     def _map(self, function: Callable[..., R], task: Task, files: Sequence[str]) -> Iterator[R]:
         for result in self.engine.map(partial(function, task=task), files, label="part"):

@@ -8,7 +8,7 @@ import numpy as np
 from rareswitch.design import Sampler
 from rareswitch.errors import ParameterError
 from rareswitch.policy.kernels import blend
-from rareswitch.validation import FloatArray, Sets, context_sets, number
+from rareswitch.validation import FloatArray, context_sets, number
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -34,7 +34,7 @@ class Blend:
 
     def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
         sets = context_sets(contexts, alive)
-        many = Sets(sets.contexts, sets.alive, False) if sets.single else sets
+        many = sets._replace(single=False) if sets.single else sets
         mixed = self.main.probabilities(many)
         if self.share > 0.0:
             main, mixed = mixed, np.empty(sets.alive.shape)

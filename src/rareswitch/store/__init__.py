@@ -1,6 +1,6 @@
 """Where deployments are kept."""
 
-from rareswitch.store.folder import Deployment, Learned, check_fresh
+from rareswitch.store.deployment import Deployment, Learned, check_fresh
 from rareswitch.store.opening import experiment_names, open_store
 from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Slice, Store, Totals, VersionRow
 from rareswitch.store.verification import Relearned, Verification

@@ -135,12 +135,22 @@ class MemoryStore:
             unmatched = sum(one.row.key not in self._places for one in held)
             return Totals(rewards=len(held), unmatched=unmatched, **self._seen)
 
+    def younger(self, moment: float) -> int:
+        with self._lock:
+            return sum(row.time > moment for row in self._decisions)
+
+    def marks(self) -> Marks:
+        with self._lock:
+            return Marks(len(self._decisions), len(self._rewards))
+
+    def started(self, parent: int) -> bool:
+        return parent == self.head() and parent in self._updates
+
     def start_update(self, parent: int, plan: str) -> tuple[str, Marks] | None:
         with self._lock:
             if parent != self.head():
                 return None
-            marks = Marks(len(self._decisions), len(self._rewards))
-            return self._updates.setdefault(parent, (plan, marks))
+            return self._updates.setdefault(parent, (plan, self.marks()))
 
     def abandon_update(self, parent: int) -> None:
         with self._lock:

@@ -154,6 +154,15 @@ class Store(Protocol):
     def totals(self) -> Totals:
         """What has been seen besides."""
 
+    def younger(self, moment: float) -> int:
+        """Decisions that were made after a moment, in seconds since 1970."""
+
+    def marks(self) -> Marks:
+        """Those of now."""
+
+    def started(self, parent: int) -> bool:
+        """Whether an update of this version was begun, and has not ended."""
+
     def start_update(self, parent: int, plan: str) -> tuple[str, Marks] | None:
         """Freeze what the update of a version looks at: the plan, JSON, and the marks of now.
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from rareswitch.engine import Serial, make_engine
+from rareswitch.engine import make_engine
 from rareswitch.errors import BatchError, FileFormatError, MissingExtraError
 from rareswitch.ids import id_keys
 from rareswitch.learner import Summary, summaries_to_bytes
@@ -185,7 +185,7 @@ def test_ids_are_compared_where_they_may_occur_twice(
     here = begun("foresight")
     row = played(here, count=1)[0]
     parts = [numbered([row] * 30, part) for part in ids]
-    read = Reduction(here, find_parts(write_log(tmp_path, parts, 3)), Serial(), True, None, None)
+    read = Reduction(here.learner, here.state, find_parts(write_log(tmp_path, parts, 3)), late=True)
     read.count()
     assert sorted(read._unsure(here.policy.id)) == swept
     done = update(here, [tmp_path / "*.parquet"])
@@ -212,7 +212,7 @@ def test_ids_rise_from_block_to_block_and_policy_by_policy(tmp_path: Path, monke
     mixed = [row for k, row in enumerate(new) for row in (new[k], *old[k : k + 1])]
     for rows, swept, copies in ((mixed, [], 0), ([*mixed, new[7]], [0], 1), ([new[199], *mixed], [0], 1)):
         log = write_log(tmp_path, [rows], 3)
-        read = Reduction(here, find_parts(log), Serial(), True, None, None)
+        read = Reduction(here.learner, here.state, find_parts(log), late=True)
         read.count()
         assert (sorted(read._unsure(here.policy.id)), read._unsure(first.policy.id)) == (swept, set())
         done = update(here, log)

@@ -1,0 +1,86 @@
+"""What an update did, or why there was none."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advance:
+    """The outcome of :meth:`Experiment.advance`: what was seen, believed and concluded.
+
+    Prints as text.
+    """
+
+    #: Whether the policy changed.
+    made: bool
+    #: Number of the policy that decides now.
+    version: int
+    policy_id: str
+    #: What the update waits for, where none was made.
+    waits: tuple[str, ...] = ()
+    #: Whether another process made the update meanwhile.
+    elsewhere: bool = False
+    #: Decisions of the batch that ended.
+    decided: int = 0
+    #: Those whose rewards were learned from.
+    rewarded: int = 0
+    #: Those whose attribution window was still open.
+    waiting: int = 0
+    #: Those whose reward came after the window.
+    expired: int = 0
+    #: Earlier batches of which more was known than before, by the number of their policy: rewards learned from.
+    late: dict[int, int] = field(default_factory=dict)
+    #: Context sets that the plan was made with.
+    sets: int = 0
+    #: What the learner believed and planned, by name.
+    note: dict[str, Any] = field(default_factory=dict)
+    #: Decisions that are planned for the new policy, and for those after it.
+    ahead: tuple[int, ...] = ()
+    #: What is proved of the regret, or not.
+    holds: str = ""
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        name = f"policy {self.version} ({self.policy_id[:12]}…)"
+        if not self.made and not self.elsewhere:
+            return "\n".join([f"No update: {name} goes on.", *(f"  waits for {what}" for what in self.waits)])
+        lines = [
+            f"saw       {self.decided:,} decisions of policy {self.version - 1}, {self.rewarded:,} with a reward to "
+            "learn from"
+        ]
+        for count, what in (
+            (self.waiting, "whose attribution window is still open"),
+            (self.expired, "whose reward came after the window"),
+            (self.decided - self.rewarded - self.waiting - self.expired, "without a reward"),
+        ):
+            if count:
+                lines.append(f"          {count:,} {what}")
+        lines += [f"          policy {number}: now {known:,} rewards known" for number, known in self.late.items()]
+        if believed := _believed(self.note):
+            lines.append(f"believed  {believed}")
+        planned = f", planned for {self.ahead[0]:,} decisions" if self.ahead else ""
+        more = f", then {len(self.ahead) - 1} more for {sum(self.ahead[1:]):,}" if len(self.ahead) > 1 else ""
+        lines.append(f"now       {name}{planned}{more}")
+        if self.holds:
+            lines.append(f"          {self.holds}")
+        who = "Another process made the update." if self.elsewhere else f"Updated in {self.seconds:.1f} s."
+        return "\n".join([who, *lines])
+
+
+def _believed(note: dict[str, Any]) -> str:
+    """A learner's note in a line."""
+    texts = []
+    if "noise" in note:
+        texts.append(f"rewards vary by σ = {note['noise']:.3g}")
+    if "scale" in note:
+        scale = note["scale"]
+        texts.append(f"explores at {scale:g} times its uncertainty" if scale else "plays the best arm it knows")
+    if "cost" in note:
+        texts.append(f"expects to lose {note['cost']:.3g} on the decisions to come")
+    if "level" in note:
+        texts.append(f"rewards lie around {note['level']:.3g}, which the features do not explain")
+    return "; ".join(texts)

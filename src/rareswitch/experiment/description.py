@@ -1,0 +1,206 @@
+"""What an experiment was created with: learner, features, schedule, rewards. It never changes."""
+
+import secrets
+from dataclasses import dataclass
+from typing import Any, Self
+
+from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
+from rareswitch.experiment.rewards import Rewards
+from rareswitch.experiment.schedule import Planned, Schedule
+from rareswitch.experiment.short_forms import schedule_from_plain, schedule_of
+from rareswitch.experiment.start import baseline_share
+from rareswitch.features import Features
+from rareswitch.files import bounded, canonical_json, plain_json
+from rareswitch.learner import Learner, find_learner, make_learner, needed, to_plain
+from rareswitch.validation import number, whole
+from rareswitch.version import __version__
+
+SCHEMA = 1
+#: Of a description: categories of features are in it.
+MOST_VALUES = 1 << 20
+#: Characters of a name.
+LONGEST_NAME = 64
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Description:
+    """All choices that are made at creation."""
+
+    name: str
+    learner: Learner
+    features: Features | None
+    schedule: Schedule
+    rewards: Rewards
+    #: Share of exploration of the first policy, which otherwise plays the arm the caller names; None: it does not.
+    baseline_share: float | None
+    #: The field of the context record that names this arm; None: it is given with each request.
+    baseline_field: str | None
+    #: Share of the decisions whose whole context sets are kept.
+    keep: float
+    #: Keys the randomness of all decisions. Who knows it can foretell them.
+    seed: int
+    #: Seconds since 1970.
+    created: float
+    #: Of rareswitch.
+    version: str = __version__
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON keeps it."""
+        return {
+            "schema": SCHEMA,
+            "name": self.name,
+            "learner": self.learner.name,
+            "settings": to_plain(self.learner),
+            "features": None if self.features is None else self.features.to_plain(),
+            "schedule": self.schedule.to_plain(),
+            "rewards": self.rewards.to_plain(),
+            "baseline_share": self.baseline_share,
+            "baseline_field": self.baseline_field,
+            "keep": self.keep,
+            "seed": self.seed,
+            "created": self.created,
+            "version": self.version,
+        }
+
+    @classmethod
+    def from_plain(cls, data: Any) -> Self:
+        """What :meth:`to_plain` was given; an error if it is anything else."""
+        try:
+            if data["schema"] != SCHEMA:
+                raise FileFormatError(
+                    f"experiments have schema {SCHEMA}; this one has {data['schema']!r:.60}. Use a matching version."
+                )
+            made = cls(
+                name=check_name(data["name"]),
+                learner=deployable(data["learner"], data["settings"]),
+                features=None if data["features"] is None else Features.from_plain(data["features"]),
+                schedule=schedule_from_plain(data["schedule"]),
+                rewards=Rewards.from_plain(data["rewards"]),
+                baseline_share=data["baseline_share"],
+                baseline_field=data["baseline_field"],
+                keep=number("keep", data["keep"], low=0.0, high=1.0),
+                seed=whole("seed", data["seed"], low=0),
+                created=number("created", data["created"], low=-1e12),
+                version=str(data["version"]),
+            )
+        except FileFormatError:
+            raise
+        except (KeyError, TypeError, AttributeError, RareswitchError) as error:
+            raise FileFormatError(f"the description of the experiment is damaged ({error!s:.200}).") from error
+        if made.to_plain() != data:
+            raise FileFormatError("the description of the experiment was changed, or written by something else.")
+        return made
+
+    def to_text(self) -> str:
+        """Canonical JSON."""
+        text = canonical_json(self.to_plain()).decode()
+        bounded(text, most=MOST_VALUES)
+        return text
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """What :meth:`to_text` gave."""
+        try:
+            data = plain_json(text.encode(), most=MOST_VALUES)
+        except (ValueError, RecursionError) as error:
+            raise FileFormatError(f"not the description of an experiment ({error!s:.200})") from error
+        return cls.from_plain(data)
+
+
+def describe(
+    name: str,
+    *,
+    learner: Any,
+    features: Features | None,
+    dim: int | None,
+    schedule: Any,
+    rewards: Rewards | None,
+    baseline: bool | str | None,
+    keep: float,
+    seed: int | None,
+    created: float,
+    settings: dict[str, Any],
+) -> Description:
+    """The description of a new experiment, of what its creator says."""
+    made = _learner(learner, features, dim, settings)
+    when = schedule_of(schedule, learner=made)
+    if rewards is not None and not isinstance(rewards, Rewards):
+        raise ParameterError(f"rewards must be Rewards(window=…, default=…, several=…); got {rewards!r:.60}.")
+    if baseline is not None and not isinstance(baseline, (bool, str)):
+        raise ParameterError(
+            f"baseline must be True, where each request names the arm that would be shown, or the field of the context "
+            f"record that does; got {baseline!r:.60}."
+        )
+    if isinstance(baseline, str) and features is None:
+        raise ParameterError(f"baseline names a field of context records, and there are no features; got {baseline!r}.")
+    share = None
+    if baseline:
+        share = baseline_share(made.dim, _lengths(made, when, created))
+    return Description(
+        name=check_name(name),
+        learner=made,
+        features=features,
+        schedule=when,
+        rewards=Rewards() if rewards is None else rewards,
+        baseline_share=share,
+        baseline_field=baseline if isinstance(baseline, str) else None,
+        keep=number("keep", keep, low=0.0, high=1.0),
+        seed=secrets.randbits(62) if seed is None else whole("seed", seed, low=0),
+        created=created,
+    )
+
+
+def check_name(name: Any) -> str:
+    """Refuse a name that is none."""
+    rule = f"name must be a text of 1 to {LONGEST_NAME} letters, digits, '-', '_' and '.'"
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
+        raise ParameterError(f"{rule}; got {name!r:.80}.")
+    if not all(letter.isalnum() or letter in "-_." for letter in name) or name.startswith("."):
+        raise ParameterError(f"{rule}, and not begin with '.'; got {name!r:.80}.")
+    return name
+
+
+def deployable(name: str, settings: dict[str, Any]) -> Learner:
+    """The learner, if its batches may end at any decision and its statistics can be had from rows."""
+    sizes = dict.fromkeys(needed(find_learner(name)), 16)  # of an example: what it is does not depend on them
+    clock, statistics = (example := make_learner(name, **sizes)).clock, example.parts.statistics
+    if clock.looks or clock.steps or statistics.needs_offered:
+        raise UnsuitableError(
+            f"{name} decides by looking at each decision when its next policy is due, so its batches do not end when "
+            "one likes. For experiments use foresight, or a batched learner such as batch-linucb-kw."
+        )
+    return make_learner(name, **settings)
+
+
+def _learner(given: Any, features: Features | None, dim: int | None, settings: dict[str, Any]) -> Learner:
+    if isinstance(given, Learner):
+        if settings or dim not in (None, given.dim):
+            more = [*settings, *(["dim"] if dim is not None else [])]
+            raise ParameterError(
+                f"learner is {given.name} with its settings, and more were given: {', '.join(more)}. Give its name and "
+                "all settings, or it alone."
+            )
+        name, settings = given.name, to_plain(given)
+    else:
+        name, settings = given, dict(settings)
+        if dim is not None:
+            settings["dim"] = dim
+        if features is not None:
+            settings.setdefault("dim", features.dim)
+        if "dim" not in settings:
+            raise ParameterError(
+                "dim must be given, the number of features of an arm; or features, which turn records into vectors: "
+                "features=Features.fit(…)."
+            )
+    if features is not None and settings["dim"] != features.dim:
+        raise ParameterError(
+            f"dim is {settings['dim']}, and the features make vectors of {features.dim}. Leave dim out."
+        )
+    made = deployable(name, settings)
+    to_plain(made)  # refuses what no file can keep
+    return made
+
+
+def _lengths(learner: Learner, schedule: Schedule, created: float) -> tuple[int, ...] | None:
+    """How long the batches will be, as far as is known at the start; None where nothing is."""
+    return learner.begin().ahead if isinstance(schedule, Planned) else schedule.lengths(created)

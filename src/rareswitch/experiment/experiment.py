@@ -1,0 +1,404 @@
+"""The experiment: records and ids in, decisions out, late rewards, updates when they are due; durable."""
+
+import json
+import threading
+import time as clock
+from collections import Counter
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from rareswitch.contexts import ContextSets
+from rareswitch.engine import Engine
+from rareswitch.errors import ParameterError, RareswitchError, ShapeError
+from rareswitch.experiment.advance import Advance
+from rareswitch.experiment.audit import Audit, audit_decision
+from rareswitch.experiment.choice import Choice
+from rareswitch.experiment.clock import seconds_of
+from rareswitch.experiment.description import Description
+from rareswitch.experiment.kept import decision_rows, refuse_other_requests, refuse_other_values, reward_rows
+from rareswitch.experiment.learning import Learned, learn
+from rareswitch.experiment.requests import Requests, read_requests
+from rareswitch.experiment.schedule import ByHand
+from rareswitch.experiment.status import Status, progress_of, status_of
+from rareswitch.experiment.together import Together
+from rareswitch.experiment.versions import Version, digest, version_row
+from rareswitch.files import canonical_json
+from rareswitch.ids import id_keys
+from rareswitch.learner import Ahead
+from rareswitch.policy import Key, Policy, check_signs
+from rareswitch.store import Marks, Store
+from rareswitch.validation import finite_array
+
+#: Seconds for which a process goes on without looking whether another one published a policy.
+REFRESH = 1.0
+
+
+class _Asked(NamedTuple):
+    """A single request."""
+
+    context: Any
+    arms: Any
+    id: int | str
+    baseline: Any
+    time: float
+
+
+class Experiment:
+    """A durable experiment; :func:`rareswitch.create` and :func:`rareswitch.open` make one.
+
+    All methods may be called from several threads, and several processes may have it open. What a method was given is
+    kept when it returns.
+    """
+
+    def __init__(self, store: Store, description: Description, key: Key | None, *, signed: bool = False) -> None:
+        self.store, self.description = store, description
+        self._key, self._signed = key, signed or key is not None
+        self._experiment = digest(description.to_text())
+        self._versions: list[Version] = []
+        self._looked = -np.inf
+        self._lock = threading.RLock()
+        self._records = Counter[str]()
+        self._together = Together[_Asked, Choice](self._decide_singly)
+        self._refresh(force=True)
+
+    def __repr__(self) -> str:
+        return (
+            f"<experiment {self.name}: {self.description.learner.name}, policy {len(self._versions)}, {self.store.url}>"
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of files and connections; what was acknowledged stays."""
+        self.store.close()
+
+    @property
+    def name(self) -> str:
+        """As it was created."""
+        return self.description.name
+
+    @property
+    def policy(self) -> Policy:
+        """The frozen policy that decides now."""
+        return self._refresh().policy
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """All that were published, the first first."""
+        self._refresh(force=True)
+        return tuple(version.policy for version in self._versions)
+
+    def decide(self, context: Any, arms: Any = None, *, id: int | str, baseline: Any = None, now: Any = None) -> Choice:  # noqa: A002
+        """Choose an arm; the same id again gives the same answer, and with another request it is an error.
+
+        Parameters
+        ----------
+        context
+            The record of the request, a dict; without features the vectors of the arms, (K, d).
+        arms
+            What may be chosen: ids, or a dict of ids and their records. Without features the ids of the vectors.
+        id
+            The name of the decision: a whole number or a string.
+        baseline
+            The arm that would have been shown, for an experiment that was created with a baseline.
+        now
+            When it is made: a datetime, or seconds since 1970.
+        """
+        return self._together(_Asked(context, arms, id, baseline, seconds_of(now)))
+
+    def decide_many(
+        self,
+        contexts: Any,
+        arms: Any = None,
+        *,
+        ids: Sequence[Any],
+        baseline: Sequence[Any] | None = None,
+        now: Any = None,
+    ) -> list[Choice]:
+        """:meth:`decide` for many requests at once, which is much faster: ``arms`` once for all, or one for each."""
+        return self._decide(contexts, arms, ids, baseline, seconds_of(now))
+
+    def _decide_singly(self, asked: Sequence[_Asked]) -> list[Choice]:
+        """Requests of several callers, decided and kept together."""
+        found: dict[int, Choice] = {}
+        for named, shown in {(one.arms is None, one.baseline is None) for one in asked}:
+            at = [k for k, one in enumerate(asked) if (one.arms is None, one.baseline is None) == (named, shown)]
+            some = [asked[k] for k in at]
+            made = self._decide(
+                self._contexts([one.context for one in some]),
+                None if named else [one.arms for one in some],
+                [one.id for one in some],
+                None if shown else [one.baseline for one in some],
+                [one.time for one in some],
+            )
+            found |= zip(at, made, strict=True)
+        return [found[k] for k in range(len(asked))]
+
+    def _contexts(self, contexts: list[Any]) -> Any:
+        """Those of single requests as those of many: vectors are put into one array."""
+        if self.description.features is not None:
+            return contexts
+        if len(contexts) == 1:
+            return finite_array("contexts", contexts[0])[None]
+        return ContextSets.from_ragged(contexts)
+
+    def _decide(self, contexts: Any, arms: Any, ids: Any, baseline: Any, times: float | list[float]) -> list[Choice]:
+        request = self._request(contexts, arms, ids, baseline)
+        version = self._refresh()
+        # later policies know better than the baseline, and do not ask for it
+        baselines = {} if request.baselines is None or version.number > 1 else {"baseline": request.baselines}
+        decided = version.policy.decide(request.sets, ids=request.keys, seed=self.description.seed, **baselines)
+        rows = decision_rows(request, decided, version=version.number, keep=self.description.keep, times=times)
+        kept = self.store.add_decisions(rows)
+        refuse_other_requests(request, rows, kept)
+        if request.counts:
+            with self._lock:
+                self._records += request.counts
+        return [
+            Choice(
+                id=request.ids[at],
+                arm=request.arm(at, row.place),
+                propensity=row.propensity,
+                policy_id=self._version(row.version).policy.id,
+                version=row.version,
+                repeated=row is not made,
+            )
+            for at, (row, made) in enumerate(zip(kept, rows, strict=True))
+        ]
+
+    def _request(self, contexts: Any, arms: Any, ids: Any, baseline: Any) -> Requests:
+        told = self.description
+        if told.baseline_field is not None and baseline is None:
+            baseline = [_field(context, told.baseline_field) for context in contexts]
+        if baseline is not None and told.baseline_share is None:
+            raise ParameterError(
+                "baseline was given, and this experiment was created without one. Create it with baseline=True."
+            )
+        if isinstance(ids, (str, bytes)) or not isinstance(ids, (list, tuple, range, np.ndarray)):
+            raise ShapeError(f"ids must be a list, one id for each request; got {ids!r:.60}.")
+        return read_requests(told.features, told.learner.dim, contexts, arms, ids=list(ids), baseline=baseline)
+
+    def reward(
+        self,
+        id: int | str,  # noqa: A002
+        value: Any,
+        *,
+        event: str | None = None,
+        overwrite: bool = False,
+        now: Any = None,
+    ) -> None:
+        """Say what a decision earned: a number or a boolean. Twice the same is as good as once.
+
+        Parameters
+        ----------
+        id
+            Of the decision, which may also come later.
+        event
+            The name of this reward, where several are summed: each counts once.
+        overwrite
+            Whether another value may take the place of one that is there; else that is an error.
+        now
+            When it came.
+        """
+        self.reward_many([id], [value], events=None if event is None else [event], overwrite=overwrite, now=now)
+
+    def reward_many(
+        self,
+        ids: Sequence[Any],
+        values: Sequence[Any],
+        *,
+        events: Sequence[str] | None = None,
+        overwrite: bool = False,
+        now: Any = None,
+    ) -> None:
+        """:meth:`reward` for many decisions at once."""
+        rows = reward_rows(self.description.rewards, ids, values, events, seconds_of(now))
+        before = self.store.add_rewards(rows, overwrite=overwrite)
+        if not overwrite:
+            refuse_other_values(rows, before)
+
+    def advance(
+        self,
+        *,
+        now: Any = None,
+        ahead: Ahead | None = None,
+        anyway: bool = False,
+        engine: Engine | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Advance:
+        """Learn the next policy, if it is due; the only place where the policy changes.
+
+        Of several processes that advance at once, one makes the new policy, and the others are told of it. What an
+        update looks at is frozen when it starts: after a crash, the next call learns the very same policy.
+
+        Parameters
+        ----------
+        now
+            When it is made.
+        ahead
+            How many decisions are to come, in all or in each batch; by default what the schedule foresees.
+        anyway
+            Whether to make it although it is not due.
+        engine
+            Where decisions are read; here by default.
+        progress
+            Called with what was read, and how much there is.
+        """
+        with self._lock:
+            current = self._versions[-1] if self._versions else self._refresh(force=True)
+        self._check_key()
+        moment = seconds_of(now)
+        if self.store.head() == current.number:
+            schedule = self.description.schedule
+            progressed = progress_of(self.description, self.store, self._versions, moment)
+            due = schedule.due(progressed)
+            if not due.now and not anyway and not isinstance(schedule, ByHand):
+                return self._not_made(current, due.waits)
+            plan = {"now": moment, "ahead": _plain(schedule.ahead(progressed) if ahead is None else ahead)}
+            started = self.store.start_update(current.number, canonical_json(plan).decode())
+            if started is not None:
+                return self._advance(current, *started, engine=engine, progress=progress)
+        self._refresh(force=True)
+        return self._advanced(self._version(current.number + 1), elsewhere=True)
+
+    def _advance(self, current: Version, plan: str, marks: Marks, **how: Any) -> Advance:
+        frozen = json.loads(plan)
+        try:
+            learned = self._learn(current, marks, frozen, **how)
+        except RareswitchError:
+            self.store.abandon_update(current.number)  # so that the next call looks at what has come since
+            raise
+        if learned.state.done:
+            self.store.abandon_update(current.number)
+            return self._not_made(current, ("nothing: its last planned batch is over. To go on, give ahead=…",))
+        report = learned.report | {"marks": list(marks), "plan": frozen, "seconds": round(learned.seconds, 3)}
+        row = version_row(
+            current.number + 1,
+            learned.state,
+            experiment=self._experiment,
+            summaries=learned.data,
+            report=report,
+            time=frozen["now"],
+            key=self._key,
+        )
+        published = self.store.publish(row)
+        self._refresh(force=True)
+        return self._advanced(self._version(row.number), elsewhere=published != row)
+
+    def preview(self, *, now: Any = None, ahead: Ahead | None = None, engine: Engine | None = None) -> Advance:
+        """What an update made now would do; nothing is changed."""
+        current, moment = self._refresh(force=True), seconds_of(now)
+        foreseen = self.description.schedule.ahead(progress_of(self.description, self.store, self._versions, moment))
+        frozen = {"now": moment, "ahead": _plain(foreseen if ahead is None else ahead)}
+        learned = self._learn(current, self.store.marks(), frozen, engine=engine)
+        if learned.state.done:
+            return self._not_made(current, ("nothing: its last planned batch is over. To go on, give ahead=…",))
+        row = version_row(
+            current.number + 1,
+            learned.state,
+            experiment=self._experiment,
+            summaries=learned.data,
+            report=learned.report | {"seconds": learned.seconds},
+            time=moment,
+            key=None,
+        )
+        return self._advanced(Version(row, self._experiment, None), elsewhere=False)
+
+    def _learn(self, current: Version, marks: Marks, frozen: dict[str, Any], **how: Any) -> Learned:
+        versions = self._versions[: current.number]
+        told = {"now": frozen["now"], "ahead": frozen["ahead"]}
+        return learn(self.description, versions, self.store, marks, **told, **how)
+
+    def _advanced(self, version: Version, *, elsewhere: bool) -> Advance:
+        report, state = version.report, version.state
+        batch, *late = report["learned"]
+        numbers = {one.policy.id: one.number for one in self._versions}
+        holds = self.description.learner.holds(state)
+        return Advance(
+            made=not elsewhere,
+            elsewhere=elsewhere,
+            version=version.number,
+            policy_id=state.policy.id,
+            decided=batch["decided"],
+            rewarded=batch["rewarded"],
+            waiting=batch["waiting"],
+            expired=batch["expired"],
+            late={numbers[one["policy"]]: one["rewarded"] for one in late},
+            sets=report["sets"],
+            note=report["note"],
+            ahead=state.ahead,
+            holds=holds if holds.startswith("The batches were not") else "",
+            seconds=report.get("seconds", 0.0),
+        )
+
+    def _not_made(self, current: Version, waits: tuple[str, ...]) -> Advance:
+        return Advance(made=False, version=current.number, policy_id=current.policy.id, waits=waits)
+
+    def status(self, *, now: Any = None) -> Status:
+        """Where the experiment stands, and what its next update waits for."""
+        self._refresh(force=True)
+        return status_of(self.description, self.store, self._versions, now=seconds_of(now), records=self._records)
+
+    def audit(self, id: int | str, context: Any = None, arms: Any = None) -> Audit:  # noqa: A002
+        """Recompute a decision from its frozen policy, and say whether arm and propensity match.
+
+        Where its context set was not kept, give the request again: it is known by its hash.
+        """
+        key = id_keys([id]).astype("<u8")[0].tobytes()
+        (kept,) = self.store.find([key])
+        if kept is None:
+            raise ParameterError(f"id must be that of a decision; there is none of {id!r:.100} in this experiment.")
+        request = None
+        if context is not None:
+            given = [context] if self.description.features is not None else np.asarray(context)[None]
+            named = arms if arms is None or self.description.features is None else [arms]
+            request = read_requests(self.description.features, self.description.learner.dim, given, named, ids=[id])
+        told = {"seed": self.description.seed, "dim": self.description.learner.dim}
+        return audit_decision(id, kept, self._version(kept[0].version), request=request, **told)
+
+    def _version(self, number: int) -> Version:
+        if number > len(self._versions):
+            self._refresh(force=True)
+        return self._versions[number - 1]
+
+    def _refresh(self, *, force: bool = False) -> Version:
+        """The current version; whether there is a newer one is looked up now and then."""
+        moment = clock.monotonic()
+        if force or moment - self._looked > REFRESH:
+            with self._lock:
+                if self.store.head() > len(self._versions):
+                    rows = self.store.versions(len(self._versions))
+                    self._versions += [Version(row, self._experiment, self._key) for row in rows]
+                self._looked = moment
+        return self._versions[-1]
+
+    def _check_key(self) -> None:
+        """Refuse an update that could not be signed as those before it."""
+        how = "--key-file FILE or --key NAME, key=… in Python"
+        if self._signed and self._key is None:
+            raise ParameterError(
+                f"this experiment is signed, and its next policy must be. Open it with its key: {how}."
+            )
+        if self._key is not None:
+            check_signs(self._key)
+
+
+def _field(context: Any, name: str) -> Any:
+    if not isinstance(context, dict) or context.get(name) is None:
+        raise ParameterError(
+            f"baseline is the field '{name}' of each context record; it is missing in {context!r:.100}."
+        )
+    return context[name]
+
+
+def _plain(ahead: Ahead | None) -> Any:
+    return None if ahead is None else np.asarray(ahead).astype(np.int64).tolist()

@@ -1,0 +1,127 @@
+"""Decisions and rewards as stores keep them, and what is refused of those that were there before."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rareswitch.errors import ConflictError, ParameterError, ShapeError
+from rareswitch.experiment.requests import Requests
+from rareswitch.experiment.rewards import Rewards
+from rareswitch.ids import id_keys
+from rareswitch.learner import sample_order
+from rareswitch.policy import Decisions
+from rareswitch.store import DecisionRow, RewardRow
+from rareswitch.validation import LARGEST_SCALE
+
+#: Bytes of an event's name.
+LONGEST_EVENT = 128
+
+
+def decision_rows(
+    request: Requests, decided: Decisions, *, version: int, keep: float, times: float | Sequence[float]
+) -> list[DecisionRow]:
+    """What is kept of decisions; of a share ``keep`` of them, told by their ids, the whole context sets."""
+    ranks, keys = sample_order(request.keys).tolist(), request.keys.astype("<u8")
+    pairs = zip(decided.arms.tolist(), decided.propensities.tolist(), strict=True)
+    moments = [times] * len(request) if isinstance(times, float) else times
+    rows = []
+    for at, (place, propensity) in enumerate(pairs):
+        vectors = request.vectors(at)
+        data, kept = vectors.tobytes(), ranks[at] < keep
+        rows.append(
+            DecisionRow(
+                key=keys[at].tobytes(),
+                id=id_text(request.ids[at]),
+                version=version,
+                arm=str(request.arm(at, place)),
+                place=place,
+                propensity=propensity,
+                features=vectors[place].tobytes(),
+                digest=request.digest(at, data),
+                time=moments[at],
+                rank=ranks[at],
+                baseline=None if request.baselines is None else int(request.baselines[at]),
+                contexts=data if kept else None,
+                names=request.names_text(at) if kept else None,
+            )
+        )
+    return rows
+
+
+def refuse_other_requests(request: Requests, made: Sequence[DecisionRow], kept: Sequence[DecisionRow]) -> None:
+    """Raise if an id was used before, for another request."""
+    wrong = [at for at, (new, old) in enumerate(zip(made, kept, strict=True)) if new.digest != old.digest]
+    if wrong:
+        rest = f" The other {len(made) - len(wrong)} of this call were decided." if len(made) > len(wrong) else ""
+        raise ConflictError(
+            f"id {request.ids[wrong[0]]!r:.100} was used before, for another request: other arms, other features or "
+            f"another baseline.{rest} Give each decision an id of its own."
+        )
+
+
+def reward_rows(told: Rewards, ids: Any, values: Any, events: Sequence[str] | None, time: float) -> list[RewardRow]:
+    """What is kept of rewards, checked."""
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, (list, tuple, range, np.ndarray)):
+        raise ShapeError(f"ids must be a list; got {ids!r:.60}. For one reward call reward.")
+    for name, given in (("values", values), ("events", events)):
+        if given is not None and len(given) != len(ids):
+            raise ShapeError(f"{name} must be one for each of the {len(ids)} ids; got {len(given)}.")
+    if told.sums and events is None:
+        raise ParameterError(
+            "event must be given: rewards of this experiment are summed, and each is told apart by its event, such as "
+            "an order number."
+        )
+    if not told.sums and events is not None:
+        raise ParameterError("event was given, and a decision of this experiment has one reward. Leave it out.")
+    keys = id_keys(list(ids)).astype("<u8")
+    return [
+        RewardRow(
+            key=keys[at].tobytes(),
+            id=id_text(one),
+            event="" if events is None else _event(events[at]),
+            value=_value(one, values[at]),
+            time=time,
+        )
+        for at, one in enumerate(ids)
+    ]
+
+
+def refuse_other_values(rows: Sequence[RewardRow], before: Sequence[RewardRow | None]) -> None:
+    """Raise if a decision had another reward before."""
+    pairs = zip(rows, before, strict=True)
+    clashes = [(row, old) for row, old in pairs if old is not None and old.value != row.value]
+    if clashes:
+        row, old = clashes[0]
+        event = f" for {row.event}" if row.event else ""
+        rest = f" {len(rows) - len(clashes)} others of this call were kept." if len(rows) > 1 else ""
+        raise ConflictError(
+            f"decision {row.id} has the reward {old.value:g}{event} already, and {row.value:g} was given; "
+            f"{len(clashes)} of {len(rows)} rewards differ so.{rest} Give overwrite=True to replace them."
+        )
+
+
+def id_text(id: int | str) -> str:  # noqa: A002
+    """An id as it is kept.
+
+    >>> id_text("r1"), id_text(7)
+    ('"r1"', '7')
+    """
+    return json.dumps(id, ensure_ascii=False) if isinstance(id, str) else str(int(id))
+
+
+def _value(id: Any, given: Any) -> float:  # noqa: A002
+    kinds = (bool, int, float, np.bool_, np.integer, np.floating)
+    if not isinstance(given, kinds) or not abs(float(given)) <= LARGEST_SCALE:
+        raise ParameterError(
+            f"value must be a number up to {LARGEST_SCALE:g}, or True or False; got {given!r:.60} for decision "
+            f"{id!r:.60}. A reward that is not known is simply not given."
+        )
+    return float(given)
+
+
+def _event(given: Any) -> str:
+    if not isinstance(given, str) or not 0 < len(given.encode(errors="replace")) <= LONGEST_EVENT:
+        raise ParameterError(f"event must be a text of 1 to {LONGEST_EVENT} bytes; got {given!r:.60}.")
+    return given

@@ -1,0 +1,123 @@
+"""The update of an experiment: what is read up to the frozen marks, and what is learned from it."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rareswitch.engine import Engine
+from rareswitch.errors import BatchError
+from rareswitch.experiment.description import Description
+from rareswitch.experiment.versions import Version
+from rareswitch.learner import Ahead, State, Summary, summaries_to_bytes
+from rareswitch.log import summarize_version
+from rareswitch.store import Counts, Marks, Store
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Learned:
+    """What an update comes to."""
+
+    state: State
+    #: Of the batch that ended, then of earlier ones with rewards that came late.
+    summaries: tuple[Summary, ...]
+    #: For the report that is kept.
+    report: dict[str, Any]
+    seconds: float
+
+    @property
+    def data(self) -> bytes:
+        """The summaries as they are kept."""
+        return summaries_to_bytes(list(self.summaries))
+
+
+def learn(
+    description: Description,
+    versions: Sequence[Version],
+    store: Store,
+    marks: Marks,
+    *,
+    now: float,
+    ahead: Ahead | None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Learned:
+    """The state after the current batch, of the decisions and rewards up to the marks."""
+    began = time.perf_counter()
+    learner, rewards, current = description.learner, description.rewards, versions[-1]
+    counts = {one.version: one for one in store.counts(marks)}
+
+    def summary(version: Version) -> Summary:
+        return summarize_version(
+            learner,
+            current.state,
+            store,
+            version=version.number,
+            policy_id=version.policy.id,
+            upto=marks,
+            engine=engine,
+            window=rewards.window,
+            now=now if rewards.window is not None else None,
+            default=rewards.default,
+            sums=rewards.sums,
+            progress=progress,
+        )
+
+    if current.number not in counts:
+        raise BatchError(
+            f"policy {current.number} has not decided anything yet: there is nothing to learn from. It can go on."
+        )
+    batch = summary(current)
+    wanted = learner.sample_size(current.state)
+    if wanted and batch.sample is None and ahead != 0:
+        raise BatchError(
+            f"{learner.name} plans with the context sets of {min(wanted, batch.decided)} of these decisions, and none "
+            f"were kept: keep={description.keep:g}. Let the policy go on until some are, or create the experiment with "
+            "a larger share."
+        )
+    totals = store.totals()
+    seen = {"rewards": totals.rewards if rewards.sums else 0, "overwritten": totals.overwritten}
+    late = [summary(version) for version in _changed(versions, counts, seen)]
+    state = learner.next(current.state, batch, late=late, ahead=ahead)
+    summaries = (batch, *late)
+    report = {
+        "batches": [
+            {"version": number, "decisions": one.decisions, "rewarded": one.rewarded} for number, one in counts.items()
+        ],
+        "seen": seen,
+        "learned": [
+            {
+                "policy": one.policy_id,
+                "decided": one.decided,
+                "rewarded": one.rewarded,
+                "waiting": one.waiting,
+                "expired": one.expired,
+            }
+            for one in summaries
+        ],
+        "sets": 0 if batch.sample is None else len(batch.sample),
+        "note": dict(state.notes[-1]) if len(state.notes) > len(current.state.notes) else {},
+    }
+    return Learned(state=state, summaries=summaries, report=report, seconds=time.perf_counter() - began)
+
+
+def _changed(versions: Sequence[Version], counts: dict[int, Counts], seen: dict[str, int]) -> list[Version]:
+    """Earlier versions of which more is known than when they were learned from last."""
+    if len(versions) < 2:
+        return []
+    last = versions[-1].report
+    before = {entry["version"]: entry for entry in last["batches"]}
+    waiting = {
+        entry["policy"]: entry["waiting"] for version in versions[1:] for entry in version.report["learned"]
+    }  # as of the last time that each was learned from
+    found = []
+    for version in versions[:-1]:
+        now, then = counts.get(version.number), before.get(version.number)
+        if now is None or then is None:
+            continue
+        same = (now.decisions, now.rewarded) == (then["decisions"], then["rewarded"]) and seen == last["seen"]
+        if not same or waiting.get(version.policy.id):
+            found.append(version)
+    return found

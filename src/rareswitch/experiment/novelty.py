@@ -1,0 +1,84 @@
+"""Whether contexts look unlike those that a policy was learned from, by their features alone."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rareswitch.learner import State
+from rareswitch.linalg import inverse_root
+from rareswitch.stats import Stats
+from rareswitch.validation import Sets, context_sets
+
+#: A value beyond this is unlike: in worlds where nothing changes it stays below, and groups of users that were never
+#: seen before exceed it many times over (benchmarks/schedules.md).
+THRESHOLD = 2.0
+#: Standard errors by which the value must exceed it: a few odd sets are no change.
+ERRORS = 3.0
+
+
+class Novelty(NamedTuple):
+    """How far contexts are from what was learned from."""
+
+    #: 1 where they are as they were; many times that where features come that were hardly seen.
+    value: float
+    unlike: bool
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def novelty(state: State, contexts: Any, alive: Any = None) -> Novelty:
+    """How uncertain the current policy's choices are on these sets, beside those that it was learned from.
+
+    It is the mean of xᵀΛ⁻¹x over the arms that the policy plays, times n/d: with n decisions behind the Gram matrix Λ
+    it is 1 for decisions like those, whatever the features. Rewards play no part.
+
+    Parameters
+    ----------
+    state
+        With the policy that decides now, and the sums that it was learned from.
+    contexts, alive
+        Context sets (n, K, d) that it meets now, and their mask.
+
+    Examples
+    --------
+    >>> from rareswitch.learner import Foresight, Rows
+    >>> learner = Foresight(dim=2)
+    >>> state = learner.begin()
+    >>> x = np.random.default_rng(1).standard_normal((400, 3, 2)) * [1.0, 0.01]      # the second hardly varies
+    >>> made = state.policy.decide(x, ids=range(400), seed=1)
+    >>> rows = Rows.of(x, made, x[np.arange(400), made.arms, 0])
+    >>> state = learner.next(state, learner.summarize(state, rows))
+    >>> novelty(state, x).unlike, novelty(state, x[:, :, ::-1]).unlike               # and then it does
+    (False, True)
+    """
+    sets = context_sets(contexts, alive)
+    count = sum(sums.count for sums in state.sums)
+    if not count:
+        return Novelty(1.0, False, "nothing has been learned yet that contexts could be unlike")
+    shares = np.atleast_2d(state.policy.probabilities(Sets(sets.contexts, sets.alive, False)))
+    values = (shares * _leverages(sets, state.sums)).sum(axis=1) * count / state.policy.dim
+    value, error = float(values.mean()), float(values.std()) / math.sqrt(len(values))
+    unlike = value - ERRORS * error > THRESHOLD
+    if unlike:
+        text = (
+            f"contexts are unlike those that the policy was learned from: its choices are {value:.1f} times as "
+            f"uncertain (more than {THRESHOLD:g} is unusual). An update would learn from them"
+        )
+    else:
+        text = f"contexts are like those that the policy was learned from ({value:.1f}; 1 is as before)"
+    return Novelty(value, unlike, text)
+
+
+def _leverages(sets: Sets, sums: tuple[Stats, ...]) -> Any:
+    """(n, K) xᵀΛ⁻¹x, where Λ has the weight of one decision more in every direction."""
+    gram = np.sum([one.gram for one in sums], axis=0)
+    x = sets.contexts
+    if len(gram) > x.shape[2]:  # a level besides the features
+        x = np.concatenate([x, np.ones((*x.shape[:2], 1))], axis=2)
+    count = sum(one.count for one in sums)
+    ridge = max(float(np.trace(gram)) / (count * len(gram)), np.finfo(float).tiny)
+    root = inverse_root(gram + ridge * np.eye(len(gram)))
+    return np.square(x @ root.T).sum(axis=2)

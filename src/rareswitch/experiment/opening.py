@@ -1,0 +1,130 @@
+"""Experiments are created once, and opened by their URL and name."""
+
+import json
+from typing import Any
+
+from rareswitch.errors import FileFormatError
+from rareswitch.experiment.clock import seconds_of
+from rareswitch.experiment.description import Description, describe
+from rareswitch.experiment.experiment import Experiment
+from rareswitch.experiment.rewards import Rewards
+from rareswitch.experiment.versions import digest, version_row
+from rareswitch.features import Features
+from rareswitch.files import canonical_json, plain_json
+from rareswitch.policy import Key, check_signature, check_signs, sign, verify_signature
+from rareswitch.store import open_store
+
+
+def create(
+    url: str,
+    name: str,
+    *,
+    learner: Any = "foresight",
+    features: Features | None = None,
+    dim: int | None = None,
+    schedule: Any = None,
+    rewards: Rewards | None = None,
+    baseline: bool | str | None = None,
+    keep: float = 1.0,
+    seed: int | None = None,
+    key: Key | None = None,
+    now: Any = None,
+    **settings: Any,
+) -> Experiment:
+    """Begin an experiment: its description and its first policy are kept, and from then on everything else.
+
+    Parameters
+    ----------
+    url
+        Where it is kept: ``sqlite:///spring.db``, ``postgresql://…``, ``folder:spring``, or ``memory:``.
+    name
+        Letters, digits, '-', '_' and '.'.
+    learner, settings
+        The name of a learner and its settings, such as ``updates=8``; or a learner.
+    features
+        How records become vectors; without them, requests are vectors of ``dim`` features.
+    schedule
+        When updates are due: see :func:`~rareswitch.experiment.schedule_of`; by default the learner's own plan.
+    rewards
+        What counts as a reward.
+    baseline
+        For a start that is not blind: True, if each request names the arm that would have been shown, or the field of
+        the context record that does. The first policy plays it, but for a planned share of exploration.
+    keep
+        The share of decisions whose whole context sets are kept: 1, all, lets every decision be audited, and every
+        policy be evaluated.
+    seed
+        Keys the decisions; drawn by default. Keep it to yourself: who knows it can foretell decisions.
+    key
+        Signs all policies.
+    now
+        When it begins: a datetime, or seconds since 1970.
+
+    Examples
+    --------
+    >>> trial = create("memory:", "spring", dim=2, updates=3, horizon=100, seed=1)
+    >>> trial.decide([[1.0, 0.0], [0.0, 1.0]], arms=["red", "blue"], id="request-1").arm
+    'blue'
+    >>> trial.reward("request-1", True)
+    >>> print(trial.audit("request-1"))
+    decision 'request-1' of ...: arm blue, propensity 0.5
+    policy 1, ...; reward 1
+    The frozen policy decides the same, with the same propensity.
+    """
+    created = seconds_of(now)
+    if key is not None:
+        check_signs(key)
+    description = describe(
+        name,
+        learner=learner,
+        features=features,
+        dim=dim,
+        schedule=schedule,
+        rewards=rewards,
+        baseline=baseline,
+        keep=keep,
+        seed=seed,
+        created=created,
+        settings=settings,
+    )
+    store = open_store(url, name)
+    state = description.learner.begin(features=features, baseline=description.baseline_share)
+    text = description.to_text()
+    whole = {"description": json.loads(text), "signature": None if key is None else sign(key, f"experiment/{text}")}
+    first = version_row(
+        1, state, experiment=digest(text), summaries=b"", report={"batches": [], "learned": []}, time=created, key=key
+    )
+    store.create(canonical_json(whole).decode(), first)
+    return Experiment(store, description, key)
+
+
+def open_experiment(url: str, name: str, *, key: Key | None = None) -> Experiment:
+    """The experiment that was created there; with a key, only if it was signed with it."""
+    store = open_store(url, name)
+    try:
+        description, signed = _described(store.description(), key)
+    except FileFormatError as error:
+        raise FileFormatError(f"experiment '{name}' in {store.url}: {error}") from error
+    return Experiment(store, description, key, signed=signed)
+
+
+def _described(text: str, key: Key | None) -> tuple[Description, bool]:
+    """The description in what a store holds, and whether it is signed."""
+    try:
+        whole = plain_json(text.encode(), most=1 << 21)
+        if {*whole} != {"description", "signature"}:
+            raise FileFormatError("it is not the description of an experiment.")
+        content = canonical_json(whole["description"]).decode()
+    except (ValueError, TypeError, RecursionError) as error:
+        raise FileFormatError(f"its description is damaged ({error!s:.200})") from error
+    signature = whole["signature"]
+    if signature is not None:
+        check_signature(signature)
+    if key is not None and signature is None:
+        raise FileFormatError(
+            "it is not signed, and a key was given to check it with. If you trust the store, leave the key out; "
+            "otherwise its signature may have been taken away."
+        )
+    if key is not None:
+        verify_signature(key, f"experiment/{content}", signature)
+    return Description.from_text(content), signature is not None

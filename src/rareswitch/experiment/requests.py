@@ -1,0 +1,131 @@
+"""Requests: what callers ask, as context sets with names, and how two of them are told apart."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from rareswitch.contexts import ContextSets
+from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.features import Features
+from rareswitch.ids import KeyArray, id_keys
+from rareswitch.validation import FloatArray, IntArray, Sets, context_sets
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Requests:
+    """Some requests in canonical form: the available arms of each come first, in the order in which they were given."""
+
+    #: As they were given.
+    ids: Sequence[Any]
+    #: (n, 2)
+    keys: KeyArray
+    sets: ContextSets
+    #: The ids of the available arms of each; None where arms have none.
+    names: Sequence[tuple[str, ...]] | None
+    #: (n, K) where each arm stood among those that were given; None: where it stands now.
+    given: IntArray | None
+    #: (n,) the place of the arm that the caller would have shown; None where it was not said.
+    baselines: IntArray | None
+    #: What was clipped, missing or unknown.
+    counts: Counter[str]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def vectors(self, at: int) -> FloatArray:
+        """(K, d) of the available arms of one request."""
+        return self.sets.contexts[at, : self.sizes[at]]
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """(n,) how many arms are available."""
+        found: list[int] = self.sets.alive.sum(axis=1).tolist()
+        return found
+
+    def arm(self, at: int, place: int) -> Any:
+        """What the caller calls an arm."""
+        if self.names is not None:
+            return self.names[at][place]
+        return place if self.given is None else int(self.given[at, place])
+
+    def names_text(self, at: int) -> str | None:
+        """The ids of the arms of one request, as they are kept."""
+        return None if self.names is None else json.dumps(self.names[at], ensure_ascii=False, separators=(",", ":"))
+
+    def digest(self, at: int, vectors: bytes) -> bytes:
+        """16 bytes by which it is known whether a request comes again: over arm ids, vectors and baseline."""
+        baseline = -1 if self.baselines is None else int(self.baselines[at])
+        found = hashlib.blake2b(f"{baseline} {self.names_text(at)}\n".encode(), digest_size=16)
+        found.update(vectors)
+        return found.digest()
+
+
+def read_requests(
+    features: Features | None, dim: int, contexts: Any, arms: Any, *, ids: Any, baseline: Any = None
+) -> Requests:
+    """Check and encode requests: records where there are features, else vectors (n, K, d)."""
+    names: Sequence[tuple[str, ...]] | None
+    if features is not None:
+        encoded = features.encode_many(contexts, arms)
+        sets, names, counts = encoded.sets, list(encoded.names), encoded.counts
+    else:
+        sets, counts = ContextSets.checked(_vectors(dim, contexts)), Counter[str]()
+        names = None if arms is None else _named(arms, sets)
+    keys = id_keys(ids, len(sets))
+    given = None if sets.alive.all() else np.argsort(~sets.alive, axis=1, kind="stable")
+    packed = sets.packed()
+    places = None if baseline is None else _places(baseline, names, packed, given)
+    return Requests(ids=ids, keys=keys, sets=packed, names=names, given=given, baselines=places, counts=counts)
+
+
+def _vectors(dim: int, contexts: Any) -> Sets:
+    sets = context_sets(contexts)
+    if sets.contexts.shape[2] != dim:
+        raise ShapeError(f"this experiment is for vectors of {dim} features; got {sets.contexts.shape[2]}.")
+    return sets
+
+
+def _named(arms: Any, sets: ContextSets) -> list[tuple[str, ...]]:
+    """Ids of the available arms of each set, given once for all or one list each."""
+    if isinstance(arms, (str, bytes)) or not isinstance(arms, Sequence):
+        raise ShapeError(f"arms must be a list of ids, one for each vector; got {arms!r:.60}.")
+    each = arms if arms and not isinstance(arms[0], (str, int)) else [arms] * len(sets)
+    if len(each) != len(sets):
+        raise ShapeError(f"arms must be one list of ids, or one for each of the {len(sets)} sets; got {len(each)}.")
+    found = []
+    for at, ids in enumerate(each):
+        if len(ids) != sets.alive.shape[1]:
+            raise ShapeError(f"set {at} has {sets.alive.shape[1]} vectors, and {len(ids)} arm ids were given.")
+        names = tuple(str(name) for name, alive in zip(ids, sets.alive[at].tolist(), strict=True) if alive)
+        if len(set(names)) < len(names):
+            raise ParameterError(f"arms must have different ids; set {at} has one twice: {', '.join(names):.100}.")
+        found.append(names)
+    return found
+
+
+def _places(
+    baseline: Sequence[Any], names: Sequence[tuple[str, ...]] | None, sets: ContextSets, given: IntArray | None
+) -> IntArray:
+    """(n,) where the baseline arms stand among those that are available."""
+    if len(baseline) != len(sets):
+        raise ShapeError(f"baseline must name an arm for each of the {len(sets)} requests; got {len(baseline)}.")
+    found = np.empty(len(sets), dtype=np.int64)
+    for at, arm in enumerate(baseline):
+        count = int(sets.alive[at].sum())
+        offered: Sequence[Any] = (
+            names[at] if names is not None else list(range(count)) if given is None else given[at, :count].tolist()
+        )
+        wanted = str(arm) if names is not None else arm
+        if wanted not in offered:
+            raise ParameterError(
+                f"baseline must be one of the arms that are offered; got {arm!r:.60} where there are "
+                f"{', '.join(map(str, offered)):.200}."
+            )
+        found[at] = offered.index(wanted)
+    return found

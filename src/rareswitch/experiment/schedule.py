@@ -1,0 +1,358 @@
+"""When a policy should change: what every schedule answers, and those that count decisions."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple, Self
+
+from rareswitch.errors import ParameterError
+from rareswitch.experiment.moments import date_text, duration_text, zone_of
+from rareswitch.experiment.regret_model import adaptive_cost, best_ends, cost
+from rareswitch.learner import Ahead
+from rareswitch.store import Counts
+from rareswitch.validation import count_of, number
+
+#: Batches to come that are forecast where a schedule does not end.
+OUTLOOK = 3
+DAY = 86_400.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Where an experiment stands: all that schedules look at. Times are seconds since 1970."""
+
+    created: float
+    now: float
+    #: What came of each policy, the current one last; rewarded are those too that have a default in place of a reward.
+    versions: tuple[Counts, ...]
+    #: When each policy was published.
+    published: tuple[float, ...]
+    #: Seconds after which a decision's reward counts, and is known; None where there is no attribution window.
+    window: float | None = None
+    #: The learner's own plan: decisions of the current batch and of those after it.
+    planned: tuple[int, ...] = ()
+
+    @classmethod
+    def beginning(cls, created: float, **told: Any) -> Self:
+        """That of an experiment without decisions."""
+        none = Counts(1, 0, 0, created, created)
+        return cls(created=created, now=created, versions=(none,), published=(created,), **told)
+
+    @property
+    def updates(self) -> int:
+        """Policies so far, the first included."""
+        return len(self.versions)
+
+    @property
+    def total(self) -> int:
+        """Decisions so far."""
+        return sum(version.decisions for version in self.versions)
+
+    @property
+    def before(self) -> int:
+        """Decisions of the policies before the current one."""
+        return self.total - self.versions[-1].decisions
+
+    @property
+    def rate(self) -> float | None:
+        """Decisions a second since the first of them; None before there is anything to tell it by."""
+        begun = next((version.first_time for version in self.versions if version.decisions), self.now)
+        return self.total / (self.now - begun) if self.total > 1 and self.now > begun else None
+
+    def updated(self) -> Self:
+        """As it will be when an update has been made now."""
+        return replace(
+            self,
+            versions=(*self.versions, Counts(self.updates + 1, 0, 0, self.now, self.now)),
+            published=(*self.published, self.now),
+            planned=self.planned[1:],
+        )
+
+
+class End(NamedTuple):
+    """Where a batch ends."""
+
+    #: Decisions in all by then; a forecast where there is a date; None where the rate is not known.
+    decisions: int | None
+    #: Seconds since 1970; None where decisions alone are counted.
+    at: float | None = None
+
+
+class Due(NamedTuple):
+    """Whether the next update is due, and what it waits for."""
+
+    now: bool
+    #: In people's words.
+    waits: tuple[str, ...] = ()
+    #: When it is due, where there is a date.
+    at: datetime | None = None
+    #: After how many decisions in all, as far as is known.
+    decisions: int | None = None
+
+    def __str__(self) -> str:
+        return "due now" if self.now else f"waits for {'; and '.join(self.waits)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """What a schedule costs by the model of :mod:`rareswitch.experiment.regret_model`, in units of full adaptivity."""
+
+    #: Policies, the first included.
+    updates: int
+    times: float
+    #: What equally many cost at the best times.
+    best: float
+
+    def __str__(self) -> str:
+        text = f"about {self.times:.1f} times the regret of full adaptivity"
+        if self.times < 1.1 * self.best:
+            return f"{text}, which is the best that {self.updates} policies can do"
+        return f"{text}; the best schedule with the same {self.updates} policies {self.best:.1f}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule(ABC):
+    """When updates are due. A value: it is kept with the experiment and asked with its progress.
+
+    Policies are counted with the first: eight weeks have eight policies and seven updates between them, and after the
+    eighth week the last policy goes on until someone advances by hand.
+    """
+
+    kind: ClassVar[str]
+    #: Whether the last of its ends is no update.
+    last_is_end: ClassVar[bool] = True
+
+    @abstractmethod
+    def ends(self, progress: Progress) -> tuple[End, ...]:
+        """Where the current batch and those after it end, as far as is known."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """In a few words."""
+
+    @property
+    def in_zone(self) -> str:
+        """The time zone in which its dates are shown."""
+        return getattr(self, "zone", "UTC")
+
+    def due(self, progress: Progress) -> Due:
+        """Whether the next update is due, and what it waits for."""
+        ends = self.ends(progress)
+        if len(ends) <= self.last_is_end:
+            until = f", until {self._text(ends[0])}" if ends else ""
+            last = f"nothing: policy {progress.updates} is the last of the schedule{until}"
+            return Due(False, (f"{last}. To make another all the same, advance with anyway=True",))
+        end, waits = ends[0], list[str]()
+        at = None if end.at is None else datetime.fromtimestamp(end.at, zone_of(self.in_zone))
+        if end.at is not None:
+            if progress.now < end.at:
+                waits.append(f"{date_text(end.at, self.in_zone)}, in {duration_text(end.at - progress.now)}")
+        elif end.decisions is not None and progress.total < end.decisions:
+            current, batch = progress.versions[-1].decisions, end.decisions - progress.before
+            waits.append(f"{end.decisions - progress.total:,} more decisions ({current:,} of {batch:,} came)")
+        waits += _unlearnable(progress, self.in_zone)
+        return Due(not waits, tuple(waits), at, end.decisions)
+
+    def lengths(self, created: float) -> tuple[int, ...] | None:
+        """Decisions of each batch, as far as is known at the beginning; None where nothing is."""
+        return _lengths(0, self.ends(Progress.beginning(created)))
+
+    def ahead(self, progress: Progress) -> Ahead | None:
+        """Decisions of each batch to come if the update is made now; None where the learner's own plan stands."""
+        ends = self.ends(progress.updated())
+        if not ends:  # past the end: as long again as the batch that ends now
+            return (max(1, progress.versions[-1].decisions),)
+        return _lengths(progress.total, ends)
+
+    def table(self, progress: Progress) -> str:
+        """The batches to come, with dates and counts, for people."""
+        ends, lines = self.ends(progress), [("policy", "until", "decisions in all")]
+        for number_, end in enumerate(ends, start=progress.updates):
+            when = "" if end.at is None else date_text(end.at, self.in_zone)
+            lines.append((str(number_), when, "?" if end.decisions is None else f"{end.decisions:,}"))
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(f"{a:>{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}" for a, b, c in lines)
+
+    def price(
+        self, *, dim: int, rate: float | None = None, total: float | None = None, delay: float = 0.0
+    ) -> Price | None:
+        """What it costs by the model, beside the best schedule with the same updates; None where that is not known.
+
+        Parameters
+        ----------
+        dim
+            Features of an arm.
+        rate
+            Decisions a day, which schedules by dates need.
+        total
+            Decisions in all, which schedules without an end need.
+        delay
+            Seconds after which rewards are known; needs a rate.
+        """
+        ends = self.totals(rate=rate, total=total)
+        if not ends or (delay and rate is None):
+            return None
+        unit = adaptive_cost(ends[-1], dim=dim)
+        late = delay * (rate or 0.0) / DAY
+        best = best_ends(ends[-1], len(ends), dim=dim, delay=late)
+        paid, least = (cost(these, dim=dim, delay=late) / unit for these in (ends, best))
+        return Price(updates=len(ends), times=paid, best=min(paid, least))
+
+    @abstractmethod
+    def totals(self, *, rate: float | None, total: float | None) -> tuple[float, ...]:
+        """Decisions in all at which its batches end, expected at the beginning; none where that is not known."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON-able data, from which :func:`~rareswitch.experiment.schedule_from_plain` makes it again."""
+        told = {field.name: getattr(self, field.name) for field in fields(self)}
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in told.items()}
+        return {"kind": self.kind} | {name: value for name, value in plain.items() if value is not None}
+
+    def _text(self, end: End) -> str:
+        if end.at is not None:
+            return date_text(end.at, self.in_zone)
+        return "the end" if end.decisions is None else f"{end.decisions:,} decisions in all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned(Schedule):
+    """As the learner plans by itself, which is what simulations do.
+
+    >>> progress = Progress.beginning(0.0, planned=(40, 60, 150))
+    >>> str(Planned().due(progress))
+    'waits for 40 more decisions (0 of 40 came); and a decision: none has come yet'
+    """
+
+    kind: ClassVar[str] = "planned"
+    last_is_end: ClassVar[bool] = False  # whether anything follows, the learner knows
+
+    def ends(self, progress: Progress) -> tuple[End, ...]:
+        return _counted(progress.before, progress.planned)
+
+    def ahead(self, progress: Progress) -> Ahead | None:
+        return None
+
+    def totals(self, *, rate: float | None, total: float | None) -> tuple[float, ...]:
+        return ()
+
+    def __str__(self) -> str:
+        return "as the learner plans"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByHand(Schedule):
+    """Whenever someone calls ``advance``."""
+
+    kind: ClassVar[str] = "by-hand"
+
+    def ends(self, progress: Progress) -> tuple[End, ...]:
+        return ()
+
+    def due(self, progress: Progress) -> Due:
+        return Due(False, ("you: updates are made by hand",))
+
+    def ahead(self, progress: Progress) -> Ahead | None:
+        return None
+
+    def totals(self, *, rate: float | None, total: float | None) -> tuple[float, ...]:
+        return ()
+
+    def __str__(self) -> str:
+        return "by hand"
+
+
+@dataclass(frozen=True, kw_only=True)
+class After(Schedule):
+    """After so many decisions, again and again; or where batches end, counted from the beginning.
+
+    >>> After(decisions=1000).ends(Progress.beginning(0.0))
+    (End(decisions=1000, at=None), End(decisions=2000, at=None), End(decisions=3000, at=None))
+    >>> print(After(decisions=[100, 500, 2000]).table(Progress.beginning(0.0)))
+    policy  until  decisions in all
+         1                      100
+         2                      500
+         3                    2,000
+    """
+
+    kind: ClassVar[str] = "after"
+    decisions: int | Sequence[int]
+    #: Batches, where each has the same number of decisions; no end by default.
+    times: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.decisions, (str, bytes)):
+            raise ParameterError(f"decisions must be a number or a list of them; got {self.decisions!r:.60}.")
+        times = self.times
+        found: int | tuple[int, ...]
+        if isinstance(self.decisions, Sequence):
+            found = tuple(count_of("decisions, where batches end,", end) for end in self.decisions)
+            if not found or any(a >= b for a, b in pairwise(found)):
+                raise ParameterError(
+                    "decisions, where batches end, must be at least one and increasing, counted from the beginning; "
+                    f"got {list(found)}."
+                )
+            if times is not None:
+                raise ParameterError("times is for batches of equal length; a list of ends says how many there are.")
+        else:
+            found = count_of("decisions, after which an update is due,", self.decisions)
+            times = None if times is None else count_of("times, the number of batches,", times, low=2)
+        vars(self).update(decisions=found, times=times)
+
+    def ends(self, progress: Progress) -> tuple[End, ...]:
+        if not isinstance(self.decisions, int):
+            return tuple(End(end) for end in self.decisions[progress.updates - 1 :] if end > progress.before)
+        left = OUTLOOK if self.times is None else max(0, self.times - progress.updates + 1)
+        return _counted(progress.before, (self.decisions,) * left)
+
+    def totals(self, *, rate: float | None, total: float | None) -> tuple[float, ...]:
+        if not isinstance(self.decisions, int):
+            return tuple(map(float, self.decisions))
+        return equal_ends(float(self.decisions), self.times, total)
+
+    def __str__(self) -> str:
+        if not isinstance(self.decisions, int):
+            return f"after {', '.join(f'{end:,}' for end in self.decisions)} decisions"
+        return f"every {self.decisions:,} decisions" + (f", {self.times} policies" if self.times else "")
+
+
+def equal_ends(batch: float, times: int | None, total: float | None) -> tuple[float, ...]:
+    """The ends of batches of equal length, up to a total where it is given; none where nothing says how many."""
+    if times is None and total is None:
+        return ()
+    count = math.inf if times is None else times
+    if total is not None:
+        count = min(count, max(1, math.ceil(total / batch)))
+    ends = [batch * k for k in range(1, int(count))]
+    return (*ends, batch * count if total is None else number("total", total, low=1.0))
+
+
+def _counted(before: int, lengths: Sequence[int]) -> tuple[End, ...]:
+    """The ends of batches of these lengths."""
+    return tuple(End(before + sum(lengths[: k + 1])) for k in range(len(lengths)))
+
+
+def _lengths(before: int, ends: Sequence[End]) -> tuple[int, ...] | None:
+    """Decisions of each batch; None where they are not known."""
+    totals = [end.decisions for end in ends if end.decisions is not None]
+    if not ends or len(totals) < len(ends):
+        return None
+    return tuple(max(1, b - a) for a, b in pairwise((before, *totals)))
+
+
+def _unlearnable(progress: Progress, zone: str) -> list[str]:
+    """Why there would be nothing to learn from."""
+    current = progress.versions[-1]
+    if not current.decisions:
+        return ["a decision: none has come yet"]
+    if progress.window is not None and progress.now < current.first_time + progress.window:
+        closes = current.first_time + progress.window
+        return [
+            f"the first rewards: decisions count {duration_text(progress.window)} after they were made, the first of "
+            f"these on {date_text(closes, zone)}"
+        ]
+    if not current.rewarded:
+        return [f"a reward: none of the {current.decisions:,} decisions has one"]
+    return []

@@ -1,0 +1,116 @@
+"""Schedules as people write them: texts and numbers, in Python and on the command line."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rareswitch.errors import FileFormatError, ParameterError
+from rareswitch.experiment.best import Best
+from rareswitch.experiment.every import Every
+from rareswitch.experiment.schedule import After, ByHand, Planned, Schedule
+from rareswitch.learner import Learner
+
+KINDS: dict[str, type[Schedule]] = {kind.kind: kind for kind in (Planned, ByHand, After, Every, Best)}
+EXAMPLES = (
+    "'best', 'best:updates=8,rate=2000,end=2026-06-01,delay=1d,gap=1d', 'monday*8', 'monday 09:00*8', 'week*8', "
+    "'6 hours', 10000, '10000*8', [500, 2000, 10000], or 'by hand'"
+)
+_NUMBERS = {"updates", "decisions", "rate"}
+
+
+def schedule_of(given: Any, *, learner: Learner | None = None) -> Schedule:
+    """A schedule from what people write; None is the learner's own plan.
+
+    Parameters
+    ----------
+    given
+        A schedule, a text, a number of decisions, or a list of the counts at which batches end.
+    learner
+        Tells the best schedule the features, policies and decisions that it is for.
+
+    Examples
+    --------
+    >>> schedule_of("monday 09:00*8")
+    Every(period='monday', times=8, start=None, at='09:00', zone='UTC')
+    >>> print(schedule_of(10_000), schedule_of([500, 2000]), schedule_of("by hand"), sep="; ")
+    every 10,000 decisions; after 500, 2,000 decisions; by hand
+    >>> from rareswitch.learner import Foresight
+    >>> print(schedule_of("best", learner=Foresight(dim=10, horizon=10_000)))
+    best times for 8 policies over 10,000 decisions
+    """
+    made = _parsed(given)
+    if isinstance(made, Best) and learner is not None:
+        return made.made_for(learner)
+    return made
+
+
+def schedule_from_plain(data: Any) -> Schedule:
+    """What :meth:`Schedule.to_plain` was called on.
+
+    >>> schedule_from_plain(After(decisions=[10, 20]).to_plain())
+    After(decisions=(10, 20), times=None)
+    """
+    if not isinstance(data, Mapping) or data.get("kind") not in KINDS:
+        raise FileFormatError(f"a schedule is one of the kinds {', '.join(KINDS)}; got {data!r:.60}.")
+    try:
+        return KINDS[data["kind"]](**{name: value for name, value in data.items() if name != "kind"})
+    except TypeError as error:
+        raise FileFormatError(f"the description of the schedule is damaged ({error!s:.200}).") from error
+
+
+def _parsed(given: Any) -> Schedule:
+    if given is None:
+        return Planned()
+    if isinstance(given, Schedule):
+        return given
+    if isinstance(given, (int, float, np.number)) and not isinstance(given, bool):
+        return After(decisions=given)  # type: ignore[arg-type]
+    if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
+        return After(decisions=[*given])
+    if not isinstance(given, str):
+        raise _unknown(given)
+    text = " ".join(given.lower().split())
+    if text in ("by hand", "hand", "by-hand"):
+        return ByHand()
+    if text in ("planned", "plan"):
+        return Planned()
+    if text == "best" or text.startswith("best:"):
+        return Best(**_settings(given.partition(":")[2]))
+    text, star, many = (part.strip() for part in text.partition("*"))
+    if star and not many.isdecimal():
+        raise _unknown(given)
+    times = int(many) if star else None
+    if re.fullmatch(r"[\d_,]+", text):
+        return After(decisions=int(re.sub("[_,]", "", text)), times=times)
+    period, _, at = (
+        text.removeprefix("every ").removesuffix("s").partition(" ") if text[:1].isalpha() else (text, "", "")
+    )
+    try:
+        return Every(period=period, times=times, at=at or "00:00")
+    except ParameterError as error:
+        raise _unknown(given, error) from error
+
+
+def _settings(text: str) -> dict[str, Any]:
+    """The settings in ``updates=8,rate=2000``."""
+    found: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or name not in Best.__dataclass_fields__ or name in found:
+            known = ", ".join(Best.__dataclass_fields__)
+            raise ParameterError(
+                f"schedule: 'best:…' takes each of {known} once, as in 'best:updates=8,rate=2000,end=2026-06-01'; got "
+                f"{part!r:.60}."
+            )
+        try:
+            found[name] = float(value) if name in _NUMBERS else value
+        except ValueError:
+            raise ParameterError(f"schedule: {name} must be a number; got {value!r:.60}.") from None
+    return found
+
+
+def _unknown(given: Any, cause: Exception | None = None) -> ParameterError:
+    why = "" if cause is None else f" ({cause})"
+    return ParameterError(f"schedule must be one of the kinds {EXAMPLES}; got {given!r:.60}{why}.")

@@ -1,0 +1,106 @@
+"""The policies of an experiment: how each is kept, signed and checked."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from rareswitch.errors import FileFormatError
+from rareswitch.files import canonical_json
+from rareswitch.learner import State, Summary, state_from_bytes, state_to_bytes, summaries_from_bytes
+from rareswitch.policy import Key, Policy, policy_from_bytes, policy_to_bytes, sign, verify_signature
+from rareswitch.store import VersionRow
+
+
+@dataclass(frozen=True, eq=False)
+class Version:
+    """A policy that was published, read when it is asked for, and checked then."""
+
+    row: VersionRow
+    #: Digest of the description of its experiment.
+    experiment: str
+    #: To check it with; None: only its content is checked.
+    key: Key | None
+
+    @property
+    def number(self) -> int:
+        """From 1."""
+        return self.row.number
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The frozen policy; an error where it is not what was published."""
+        try:
+            policy = policy_from_bytes(self.row.policy, key=self.key)
+            if self.key is not None:
+                given = json.loads(self.row.signature) if self.row.signature else None
+                verify_signature(self.key, signed_text(self.experiment, self.row), given)
+        except (FileFormatError, ValueError) as error:
+            raise FileFormatError(
+                f"policy {self.number} of this experiment is not what was published: {error} It was damaged or edited; "
+                "restore the store from a copy."
+            ) from error
+        return policy
+
+    @cached_property
+    def state(self) -> State:
+        """What the learner knew when it made the policy."""
+        try:
+            state = state_from_bytes(self.row.state)
+        except FileFormatError as error:
+            raise FileFormatError(f"the state of policy {self.number} cannot be read: {error}") from error
+        if not state.done and state.policy.id != self.policy.id:
+            raise FileFormatError(
+                f"the state kept with policy {self.number} is that of another policy: it was changed or taken from "
+                "elsewhere; restore the store from a copy."
+            )
+        return state
+
+    @property
+    def summaries(self) -> tuple[Summary, ...]:
+        """What it was learned from: the batch before it, then earlier batches that were given again."""
+        return tuple(summaries_from_bytes(self.row.summaries)) if self.row.summaries else ()
+
+    @cached_property
+    def report(self) -> dict[str, Any]:
+        """What was frozen when its update started, and what came of it."""
+        found: dict[str, Any] = json.loads(self.row.report)
+        return found
+
+
+def version_row(
+    number: int,
+    state: State,
+    *,
+    experiment: str,
+    summaries: bytes,
+    report: dict[str, Any],
+    time: float,
+    key: Key | None,
+) -> VersionRow:
+    """A version as it is kept, signed where there is a key."""
+    row = VersionRow(
+        number=number,
+        policy=policy_to_bytes(state.policy, key=key),
+        state=state_to_bytes(state),
+        summaries=summaries,
+        report=canonical_json(report).decode(),
+        signature="",
+        time=time,
+    )
+    if key is None:
+        return row
+    return row._replace(signature=canonical_json(sign(key, signed_text(experiment, row))).decode())
+
+
+def signed_text(experiment: str, row: VersionRow) -> str:
+    """What is signed of a version; no policy's signature is over such a text."""
+    parts = {name: digest(getattr(row, name)) for name in ("policy", "state", "summaries")}
+    content = {"experiment": experiment, "number": row.number, "report": row.report, **parts}
+    return f"version/{canonical_json(content).decode()}"
+
+
+def digest(data: bytes | str) -> str:
+    """SHA-256 in hexadecimal digits."""
+    return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()

@@ -1,0 +1,149 @@
+"""What a learner needs of the decisions of one version of an experiment, from any store."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from rareswitch.contexts import ContextSets
+from rareswitch.engine import Engine, Serial
+from rareswitch.errors import StoreError
+from rareswitch.ids import KeyArray
+from rareswitch.learner import Learner, Rows, Sample, State, Summary
+from rareswitch.log.block import Block
+from rareswitch.log.reading import Reader, Task
+from rareswitch.log.schema import ROWS
+from rareswitch.store import Marks, Slice, Store
+from rareswitch.validation import FloatArray, Sets
+
+
+def summarize_version(
+    learner: Learner,
+    state: State,
+    store: Store,
+    *,
+    version: int,
+    policy_id: str,
+    upto: Marks,
+    engine: Engine | None = None,
+    window: float | None = None,
+    now: float | None = None,
+    default: float | None = None,
+    sums: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Summary:
+    """Reduce the decisions of a version, with the rewards that were there at a mark, to what is learned from.
+
+    Slices of the store are read where the engine runs. At most 65,536 decisions are gathered and summed at once, so
+    that it does not matter in which order they came; more are summed slice by slice, in their order.
+
+    Parameters
+    ----------
+    version, policy_id
+        Number and id of the policy that decided: the current one of the state, or an earlier one, whose rewards may
+        have come late.
+    upto
+        What is looked at, of decisions and of rewards.
+    engine
+        Where slices are read; here by default.
+    window, now, default
+        As :meth:`~rareswitch.learner.Learner.summarize` takes them, in seconds since 1970; ``now`` is by default the
+        time of the latest of these decisions, and is not looked at without a window.
+    sums
+        Whether several rewards of a decision are summed.
+    progress
+        Called with the number of slices that were read, and how many there are.
+
+    Examples
+    --------
+    >>> from rareswitch.learner import make_learner
+    >>> from rareswitch.store import DecisionRow, RewardRow, open_store
+    >>> learner = make_learner("foresight", dim=1)
+    >>> state, store = learner.begin(), open_store("memory:", "spring")
+    >>> from rareswitch.ids import id_keys
+    >>> key, one = id_keys([7]).tobytes(), np.ones(1).tobytes()
+    >>> row = DecisionRow(key, "7", 1, "banner", 0, 1.0, one, bytes(16), time=0.0, rank=0.5, contexts=one)
+    >>> _ = store.add_decisions([row]), store.add_rewards([RewardRow(key, "7", "", 0.25, time=60.0)])
+    >>> summarize_version(learner, state, store, version=1, policy_id=state.policy.id, upto=Marks(1, 1))
+    <summary of policy ...: 1 decisions, 1 rewarded, 0 missing>
+    """
+    slices = store.slices(version, upto, sums=sums)
+    unknown = len(slices) > 1 or (window is not None and now is None)
+    counted = [one for one in store.counts(upto) if one.version == version] if unknown else []
+    now = None if window is None else max((one.last_time for one in counted), default=0.0) if now is None else now
+    few = sum(one.decisions for one in counted) <= ROWS  # a single slice is never longer
+    names, task = frozenset([policy_id]), Task(learner=learner, state=state, known={policy_id: 0})
+    task = replace(task, gathered=names if few else frozenset(), window=window, now=now, default=default)
+    parts = [
+        _Part(part, f"{store.name}, version {version}, slice {number} of {len(slices)}")
+        for number, part in enumerate(slices, 1)
+    ]
+    rows, summary = [_no_rows(learner, policy_id, timed=window is not None)], None
+    found = (Serial() if engine is None else engine).map(partial(_read, task=task), parts, label="slice")
+    for done, read in enumerate(found, 1):
+        if isinstance(read, Rows):
+            rows.append(read)
+        else:
+            summary = read if summary is None else summary + read
+        if progress is not None:
+            progress(done, len(parts))
+    if summary is None:
+        summary = learner.summarize(state, Rows.concatenate(rows), **task.counting)
+    if policy_id != state.policy.id or state.done:
+        return summary
+    return replace(summary, sample=_sample(learner, state, store.sample(version, upto)))
+
+
+class _Part(NamedTuple):
+    """A slice of a store."""
+
+    slice: Slice
+    #: What it is called in errors.
+    source: str
+
+
+def _read(part: _Part, *, task: Task) -> Rows | Summary:
+    """The rows of a slice, or what they sum up to."""
+    (policy_id,) = task.known
+    reader, table = Reader(task), part.slice.read().combine_chunks()
+    for batch in table.to_batches():  # one, or none where there are no rows
+        block = Block(part.source, np.arange(batch.num_rows), batch)
+        block.check_present("key", "features", "propensity", "time")
+        reader.take_rows(policy_id, block)
+    if reader.summaries:
+        return reader.summaries[policy_id]
+    if reader.gathered:
+        return reader.gathered[policy_id][0].rows
+    return _no_rows(task.learner, policy_id, timed=task.window is not None)
+
+
+def _no_rows(learner: Learner, policy_id: str, *, timed: bool) -> Rows:
+    none = np.zeros(0)
+    times, features = none if timed else None, np.zeros((0, learner.dim))
+    return Rows(ids=[], policy_id=policy_id, features=features, rewards=none, times=times, reward_times=times)
+
+
+def _sample(learner: Learner, state: State, kept: Iterator[tuple[bytes, bytes]]) -> Sample | None:
+    """The sample of those decisions whose context sets were kept, which come in the order of their ranks."""
+    size, keys = learner.sample_size(state), list[KeyArray]()
+    sets = list[FloatArray]()
+    while len(sets) < size and (some := list(islice(kept, size - len(sets)))):
+        words = np.frombuffer(b"".join(key for key, _ in some), dtype="<u8").reshape(-1, 2)
+        _, shown = learner.parts.statistics.halves(words, state.updates)
+        for at in range(len(some)) if shown is None else np.flatnonzero(shown).tolist():
+            key, arms = some[at]
+            if not arms or len(arms) % (8 * learner.dim):
+                raise StoreError(
+                    f"the decision with the key {key.hex()} has contexts of {len(arms)} bytes, and arms of "
+                    f"{learner.dim} features take {8 * learner.dim} each: the store was changed by something else."
+                )
+            keys.append(words[at])
+            sets.append(np.frombuffer(arms, dtype="<f8").reshape(-1, learner.dim))
+    if not sets:
+        return None
+    found = ContextSets.from_ragged(sets)
+    learner.check(Sets(found.contexts, found.alive, False))
+    return Sample.of(size, np.array(keys), found)

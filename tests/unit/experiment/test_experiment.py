@@ -1,0 +1,391 @@
+"""The experiment's loop over a store in memory: what holds for every store is in the conformance suite of stores."""
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch import Ed25519Key, HmacKey, simulate
+from rareswitch.env import make_world
+from rareswitch.errors import BatchError, ConflictError, FileFormatError, ParameterError, ShapeError, StoreError
+from rareswitch.experiment import Experiment, Rewards, create
+from rareswitch.learner import Foresight, State
+from rareswitch.store import VersionRow
+
+HORIZON, WORLD = 400, make_world("gaussian", dim=3, arms=4, noise=0.5)
+
+
+def begun(**more: Any) -> Experiment:
+    told: dict[str, Any] = {"dim": 3, "horizon": HORIZON, "updates": 4, "seed": 7, "now": 0.0}
+    return create("memory:", "spring", **told | more)
+
+
+def play(trial: Experiment, first: int, count: int, *, pay: Callable[[int], bool] = lambda _: True) -> None:
+    """Decisions number ``first`` and following; rewards of those that are paid, in the order of their numbers."""
+    rounds, ids = WORLD.draw(count, seed=7, first=first), list(range(first, first + count))
+    choices = trial.decide_many(rounds.contexts, ids=ids, now=float(first))
+    means = rounds.means[np.arange(count), [choice.arm for choice in choices]]
+    rewards = WORLD.rewards(means, seed=7, first=first)
+    for number, reward in zip(ids, rewards.tolist(), strict=True):
+        if pay(number):
+            trial.reward(number, reward, now=float(number))
+
+
+def earned(trial: Experiment) -> float:
+    """The rewards that the first update learned from, summed."""
+    stats = trial._versions[1].summaries[0].stats[0]
+    assert stats.reward_sum is not None
+    return stats.reward_sum + stats.shift * stats.count
+
+
+def test_the_loop_learns_exactly_what_the_simulator_learns(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, made = Foresight(dim=3, horizon=HORIZON, updates=4), list[str]()
+    learn = Foresight.next
+
+    def recorded(self: Foresight, *given: Any, **more: Any) -> State:
+        state = learn(self, *given, **more)
+        made.append(state.policy.id)
+        return state
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Foresight, "next", recorded)
+        simulate(learner, WORLD, seed=7)
+    trial, first = begun(), 0
+    for length in (12, 26, 86):
+        play(trial, first, length)
+        assert trial.advance(now=float(first)).made
+        first += length
+    assert [policy.id for policy in trial.policies][1:] == made[:3]
+
+
+def test_an_update_before_its_time_is_not_made_and_says_what_it_waits_for() -> None:
+    trial = begun()
+    play(trial, 0, 5)
+    outcome = trial.advance(now=5.0)
+    assert (outcome.made, outcome.version) == (False, 1)
+    assert outcome.waits == ("7 more decisions (5 of 12 came)",)
+    assert "No update: policy 1" in str(outcome)
+    assert trial.advance(now=5.0, anyway=True).made
+
+
+def test_one_id_has_one_answer() -> None:
+    trial, contexts = begun(), np.eye(3)
+    first = trial.decide(contexts, id="r", now=1.0)
+    again = trial.decide(contexts, id="r", now=9.0)
+    assert (first.repeated, again.repeated) == (False, True)
+    assert replace(again, repeated=False) == first
+    with pytest.raises(ConflictError, match="id 'r' was used before, for another request"):
+        trial.decide(contexts[::-1], id="r")
+    with pytest.raises(ConflictError, match="another request"):
+        trial.decide(contexts, ["a", "b", "c"], id="r")
+    assert trial.status(now=2.0).repeated_decisions == 3
+
+
+def test_the_answer_of_an_id_stays_when_the_policy_changes() -> None:
+    trial = begun()
+    before = trial.decide(np.eye(3), id="r")
+    trial.reward("r", 0.5)
+    play(trial, 0, 12)
+    trial.advance(now=1.0)
+    again = trial.decide(np.eye(3), id="r")
+    assert (again.arm, again.version, again.policy_id) == (before.arm, 1, before.policy_id)
+    assert trial.decide(np.eye(3), id="s").version == 2
+
+
+def test_arms_are_named_and_may_be_missing() -> None:
+    trial = begun()
+    choice = trial.decide(np.eye(3), ["red", "green", "blue"], id=1)
+    assert choice.arm in {"red", "green", "blue"}
+    assert trial.decide(np.eye(3)[:1], ["green"], id=2).arm == "green"
+    with pytest.raises(ParameterError, match="different ids"):
+        trial.decide(np.eye(3), ["red", "green", "red"], id=3)
+    with pytest.raises(ShapeError, match="set 0 has 3 vectors, and 2 arm ids"):
+        trial.decide(np.eye(3), ["red", "green"], id=3)
+    with pytest.raises(ShapeError, match="vectors of 3 features; got 2"):
+        trial.decide(np.eye(2), id=3)
+
+
+def test_every_decision_can_be_audited() -> None:
+    trial = begun()
+    play(trial, 0, 12)
+    trial.advance(now=1.0)
+    play(trial, 12, 5)
+    for number in range(17):
+        assert trial.audit(number).matches
+    with pytest.raises(ParameterError, match="there is none of 99"):
+        trial.audit(99)
+
+
+def test_a_decision_whose_set_was_not_kept_is_audited_by_its_hash() -> None:
+    trial = begun(keep=0.0)
+    trial.decide(np.eye(3), id="r")
+    assert trial.audit("r").verdict == "contexts needed"
+    assert trial.audit("r", np.eye(3)).matches
+    assert trial.audit("r", 0.5 * np.eye(3)).verdict == "other contexts"
+
+
+@pytest.mark.parametrize("change", [{"propensity": 0.9}, {"place": 2}, {"features": np.zeros(3).tobytes()}])
+def test_an_audit_finds_what_was_changed(change: dict[str, Any]) -> None:
+    trial = begun()
+    trial.decide(np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]]), id="r")
+    row = trial.store._decisions[0]  # type: ignore[attr-defined]
+    changed = row._replace(**change) if change != {"place": row.place} else row._replace(place=0)
+    trial.store._decisions[0] = changed  # type: ignore[attr-defined]
+    found = trial.audit("r")
+    assert found.verdict == "differs"
+    assert "THE POLICY DECIDES OTHERWISE" in str(found)
+
+
+def test_rewards_come_in_any_order_and_several_times() -> None:
+    policies = []
+    for order in range(3):
+        trial, rounds = begun(), WORLD.draw(12, seed=7)
+        ids = list(range(12))
+        paid = WORLD.rewards(rounds.means[:, 0], seed=7).tolist()
+        events = [(number, paid[number]) for number in ids] * (3 if order else 1)
+        random.Random(order).shuffle(events)
+        before = events[:10] if order == 2 else []  # rewards before their decisions
+        for number, value in before:
+            trial.reward(number, value, now=1e6)
+        trial.decide_many(rounds.contexts, ids=ids, now=3.0)
+        for number, value in events:
+            trial.reward(number, value, now=-50.0 if order == 1 else 50.0)
+        policies.append(trial.advance(now=100.0).policy_id)
+    assert len(set(policies)) == 1
+
+
+def test_a_reward_is_kept_once_and_another_value_is_refused_unless_it_may_overwrite() -> None:
+    trial = begun()
+    trial.decide(np.eye(3), id="r")
+    trial.reward("r", True)
+    trial.reward("r", 1)
+    with pytest.raises(ConflictError, match='decision "r" has the reward 1 already, and 0 was given'):
+        trial.reward("r", False)
+    assert trial.audit("r").rewards == {"": 1.0}
+    trial.reward("r", 0.25, overwrite=True)
+    assert trial.audit("r").rewards == {"": 0.25}
+    status = trial.status()
+    assert (status.repeated_rewards, status.overwritten) == (1, 1)
+
+
+def test_of_many_rewards_the_right_ones_are_kept_and_the_others_named() -> None:
+    trial = begun()
+    trial.reward("a", 1.0)
+    with pytest.raises(ConflictError, match=r"1 of 3 rewards differ so\. 2 others of this call were kept"):
+        trial.reward_many(["b", "a", "c"], [1.0, 2.0, 3.0])
+    assert trial.status().unmatched == 3
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, "1", None, 1e101, [1.0]])
+def test_what_is_no_reward_is_refused(value: Any) -> None:
+    trial = begun()
+    with pytest.raises(ParameterError, match="value must be a number"):
+        trial.reward("r", value)
+    assert trial.store.totals().rewards == 0
+
+
+def test_rewards_are_summed_by_their_events() -> None:
+    trial = begun(rewards=Rewards(several="sum"))
+    play_ids = list(range(12))
+    trial.decide_many(WORLD.draw(12, seed=7).contexts, ids=play_ids, now=0.0)
+    with pytest.raises(ParameterError, match="event must be given"):
+        trial.reward(0, 1.0)
+    for number in play_ids:
+        for event, value in (("order-1", 0.1), ("order-2", 0.2), ("order-1", 0.1)):
+            trial.reward(number, value * (1 + number), event=event)
+    assert trial.audit(3).rewards == pytest.approx({"order-1": 0.4, "order-2": 0.8})
+    trial.advance(now=1.0)
+    assert earned(trial) == pytest.approx(0.3 * sum(1 + number for number in play_ids))
+
+
+def test_a_window_makes_decisions_wait_and_late_rewards_expire() -> None:
+    trial = begun(rewards=Rewards(window=timedelta(seconds=100)))
+    rounds = WORLD.draw(20, seed=7)
+    trial.decide_many(rounds.contexts[:12], ids=list(range(12)), now=0.0)
+    trial.decide_many(rounds.contexts[12:], ids=list(range(12, 20)), now=950.0)
+    for number in range(20):
+        trial.reward(number, 0.1 * number, now=500.0 if number == 0 else 960.0 if number > 11 else 50.0)
+    assert trial.status(now=1000.0).waiting == 8
+    outcome = trial.advance(now=1000.0)
+    assert (outcome.decided, outcome.rewarded, outcome.waiting, outcome.expired) == (20, 11, 8, 1)
+
+
+def test_a_default_stands_for_rewards_that_never_come() -> None:
+    trial = begun(rewards=Rewards(window=100.0, default=0))
+    rounds = WORLD.draw(20, seed=7)
+    trial.decide_many(rounds.contexts[:12], ids=list(range(12)), now=0.0)
+    trial.decide_many(rounds.contexts[12:], ids=list(range(12, 20)), now=950.0)
+    trial.reward_many([0, 1, 2], [1.0, 1.0, 1.0], now=50.0)
+    trial.reward(3, 1.0, now=200.0)  # too late
+    outcome = trial.advance(now=1000.0)
+    assert (outcome.decided, outcome.rewarded, outcome.waiting, outcome.expired) == (20, 12, 8, 0)
+    assert earned(trial) == pytest.approx(3.0)
+
+
+def test_late_rewards_are_learned_from_at_the_next_update() -> None:
+    late, prompt = begun(), begun()
+    for trial in (late, prompt):
+        play(trial, 0, 12, pay=(lambda number: number < 6) if trial is late else (lambda _: True))
+        trial.advance(now=12.0)
+    rounds = WORLD.draw(12, seed=7)
+    arms = [late.audit(number).arm for number in range(12)]
+    means = rounds.means[np.arange(12), [int(arm) for arm in arms]]
+    for number, value in enumerate(WORLD.rewards(means, seed=7).tolist()):
+        late.reward(number, value, now=20.0)
+    play(late, 12, 26)
+    outcome = late.advance(now=40.0, anyway=True)
+    assert outcome.late == {1: 12}
+    assert sum(batch.rewarded for batch in late._versions[-1].state.past) == 12 + 26
+    assert late._versions[-1].state.past[0].stats[0].count == prompt._versions[-1].state.past[0].stats[0].count
+
+
+def test_nothing_is_learned_twice_when_nothing_is_new() -> None:
+    trial = begun()
+    play(trial, 0, 12)
+    trial.advance(now=1.0)
+    play(trial, 12, 30)
+    assert trial.advance(now=2.0, anyway=True).late == {}
+
+
+def test_an_update_that_is_refused_looks_again_the_next_time() -> None:
+    trial = begun()
+    play(trial, 0, 12, pay=lambda _: False)
+    assert trial.advance(now=1.0).waits == ("a reward: none of the 12 decisions has one",)
+    with pytest.raises(BatchError, match="none of the 12 decisions"):
+        trial.advance(now=1.0, anyway=True)
+    assert not trial.status().started
+    trial.reward(3, 1.0)
+    trial.reward(4, 0.0)
+    assert trial.advance(now=2.0).rewarded == 2
+
+
+def test_an_update_that_was_broken_off_goes_on_with_what_it_had_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted, whole = begun(), begun()
+    for trial in (interrupted, whole):
+        play(trial, 0, 12)
+
+    def broken(version: VersionRow) -> VersionRow:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(interrupted.store, "publish", broken)
+        with pytest.raises(KeyboardInterrupt):
+            interrupted.advance(now=12.0)
+    assert interrupted.status(now=12.0).started
+    interrupted.reward(1000, 5.0)
+    interrupted.reward(3, 77.0, overwrite=True)
+    play(interrupted, 12, 3)
+    assert interrupted.advance(now=99.0).policy_id == whole.advance(now=12.0).policy_id
+
+
+def test_who_comes_second_is_told_of_the_policy_that_was_made() -> None:
+    trial = begun()
+    play(trial, 0, 12)
+    other = Experiment(trial.store, trial.description, None)
+    made = trial.advance(now=1.0)
+    told = other.advance(now=1.0)
+    assert (told.made, told.elsewhere, told.policy_id) == (False, True, made.policy_id)
+    assert trial.store.head() == 2
+
+
+def test_a_run_whose_batches_are_over_goes_on_with_its_last_policy() -> None:
+    trial = begun(updates=2, horizon=40)
+    play(trial, 0, 6)
+    trial.advance(now=1.0)
+    play(trial, 6, 34)
+    outcome = trial.advance(now=2.0)
+    assert not outcome.made
+    assert "its last planned batch is over" in str(outcome)
+    assert trial.decide(np.eye(3), id="more").version == 2
+    assert trial.advance(now=2.0, ahead=[100, 200], anyway=True).made
+
+
+def test_a_preview_changes_nothing() -> None:
+    trial = begun()
+    play(trial, 0, 12)
+    before = trial.preview(now=1.0)
+    assert trial.store.head() == 1
+    assert not trial.status().started
+    assert trial.advance(now=1.0).policy_id == before.policy_id
+
+
+def test_signed_experiments_are_opened_and_advanced_with_their_key_alone() -> None:
+    key, other = HmacKey(secret=b"k" * 32), HmacKey(secret=b"o" * 32)
+    trial = begun(key=key)
+    play(trial, 0, 12)
+    unchecked = Experiment(trial.store, trial.description, None, signed=True)
+    with pytest.raises(ParameterError, match="this experiment is signed, and its next policy must be"):
+        unchecked.advance(now=1.0)
+    trial.advance(now=1.0)
+    strange = Experiment(trial.store, trial.description, other)
+    with pytest.raises(FileFormatError, match="policy 2 of this experiment is not what was published"):
+        strange.policy.id  # noqa: B018
+    with pytest.raises(ParameterError, match="signing needs the private half"):
+        begun(key=Ed25519Key(public=b"p" * 32))
+
+
+@pytest.mark.parametrize("part", ["policy", "state", "summaries", "report", "signature"])
+def test_a_version_that_was_edited_is_refused(part: str) -> None:
+    trial = begun(key=HmacKey(secret=b"k" * 32))
+    play(trial, 0, 12)
+    trial.advance(now=1.0)
+    row = trial.store._versions[1]  # type: ignore[attr-defined]
+    given = getattr(row, part)
+    edited = given[:-1] + (b"\0" if isinstance(given, bytes) else " ")
+    trial.store._versions[1] = row._replace(**{part: edited})  # type: ignore[attr-defined]
+    again = Experiment(trial.store, trial.description, HmacKey(secret=b"k" * 32))
+    with pytest.raises(FileFormatError, match="policy 2 of this experiment is not what was published"):
+        again.policy.id  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"dim": None}, "dim must be given"),
+        ({"learner": "oful"}, "its batches do not end when one likes"),
+        ({"keep": 1.5}, "keep"),
+        ({"seed": -1}, "seed"),
+        ({"rewards": "clicks"}, "rewards must be Rewards"),
+        ({"baseline": 3}, "baseline must be True"),
+        ({"nonsense": 1}, "foresight does not take nonsense"),
+        ({"now": "monday"}, "now must be a datetime"),
+    ],
+)
+def test_a_wrong_setting_is_named(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        begun(**wrong)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", ".hidden", "x" * 65, None, "a b"])
+def test_a_wrong_name_is_refused(name: Any) -> None:
+    with pytest.raises(ParameterError, match="name must be a text"):
+        create("memory:", name, dim=3)
+
+
+def test_an_experiment_is_created_once() -> None:
+    trial = begun()
+    with pytest.raises(StoreError, match="there is an experiment 'spring' already"):
+        trial.store.create("{}", trial.store.versions()[0])
+
+
+def test_status_tells_all_of_it() -> None:
+    trial = begun(rewards=Rewards(window=timedelta(days=1), default=0))
+    play(trial, 0, 5)
+    status = trial.status(now=10.0)
+    assert status.decisions == 5
+    assert not status.due
+    text = str(status)
+    assert "5 decisions whose attribution window is open" in text
+    assert "counted as 0" in text
+    json.dumps(status.as_dict())
+
+
+def test_moments_are_datetimes_or_seconds() -> None:
+    trial = begun(now=datetime(2026, 3, 2, tzinfo=UTC))
+    trial.decide(np.eye(3), id="r", now=datetime(2026, 3, 3, 12, 30))
+    assert "2026-03-03 12:30" in str(trial.audit("r"))

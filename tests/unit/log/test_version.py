@@ -1,0 +1,265 @@
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from rareswitch.engine import make_engine
+from rareswitch.errors import BatchError, FileFormatError, StoreError
+from rareswitch.ids import id_keys
+from rareswitch.learner import Learner, State, Summary, make_learner, sample_order, summaries_to_bytes
+from rareswitch.log import summarize_version
+from rareswitch.store import DecisionRow, Marks, RewardRow, Store, open_store
+from reference.logs import Row, Run, as_rows, played
+
+LEARNERS: dict[str, dict[str, Any]] = {
+    "foresight": {"dim": 3, "horizon": 2000, "grid": [60, 400, 1000, 2000]},
+    "stale-linucb": {"dim": 3, "arms": 5, "horizon": 2000, "updates": 5},
+    "batch-linucb-kw": {"dim": 3, "arms": 5, "horizon": 2000, "noise": 0.5},
+    "batch-linucb-dg-certified": {"dim": 3, "arms": 5, "horizon": 2000, "noise": 0.1, "confidence": 0.3},
+}
+
+#: Behind everything that a store has.
+MARKS = Marks(1 << 40, 1 << 40)
+
+
+def begun(name: str) -> tuple[Learner, State]:
+    learner = make_learner(name, **LEARNERS[name])
+    return learner, learner.begin()
+
+
+def timed(rows: Sequence[Row]) -> list[Row]:
+    """Rows a second apart; a reward in four is not there, one in four comes after 100 seconds, the others at once."""
+    return [
+        replace(
+            row, time=float(k), reward_time=k + (100.0 if k % 4 == 1 else 1.0), reward=row.reward if k % 4 else None
+        )
+        for k, row in enumerate(rows)
+    ]
+
+
+def kept(rows: Sequence[Row], version: int = 1, store: Store | None = None) -> Store:
+    """A store with these decisions, and rewards that come in another order."""
+    store = open_store("memory:", "spring") if store is None else store
+    keys = id_keys([row.id for row in rows])
+    decisions = [
+        DecisionRow(
+            key=key.tobytes(),
+            id=str(row.id),
+            version=version,
+            arm="0",
+            place=0,
+            propensity=row.propensity,
+            features=np.array(row.features).tobytes(),
+            digest=bytes(16),
+            time=row.time or 0.0,
+            rank=float(rank),
+            contexts=np.array(row.contexts).tobytes() if row.contexts else None,
+        )
+        for row, key, rank in zip(rows, keys, sample_order(keys), strict=True)
+    ]
+    rewards = [
+        RewardRow(one.key, one.id, "", row.reward, row.reward_time or 0.0)
+        for one, row in zip(decisions, rows, strict=True)
+        if row.reward is not None
+    ]
+    store.add_decisions(decisions)
+    store.add_rewards(random.Random(1).sample(rewards, len(rewards)))
+    return store
+
+
+def of_store(learner: Learner, state: State, store: Store, **given: Any) -> Summary:
+    named: dict[str, Any] = {"version": state.updates, "policy_id": state.policy.id, "upto": MARKS, **given}
+    return summarize_version(learner, state, store, **named)
+
+
+def in_memory(learner: Learner, state: State, rows: Sequence[Row], **given: Any) -> Summary:
+    return learner.summarize(state, as_rows(rows, state.policy.id, learner.dim), **given)
+
+
+def close(one: Summary, other: Summary) -> None:
+    for a, b in zip(one.stats, other.stats, strict=True):
+        np.testing.assert_allclose(a.gram, b.gram, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(a.moment, b.moment, rtol=1e-12, atol=1e-12)
+        assert a.count == b.count
+    counts = [(s.decided, s.rewarded, s.waiting, s.expired) for s in (one, other)]
+    assert counts[0] == counts[1]
+    assert (one.sample is None) == (other.sample is None)
+    if one.sample is not None and other.sample is not None:
+        np.testing.assert_array_equal(one.sample.keys, other.sample.keys)
+        np.testing.assert_array_equal(one.sample.sets.contexts, other.sample.sets.contexts)
+
+
+@pytest.mark.parametrize("names", [None, "visit-"])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_version_in_a_store_is_summed_as_its_rows_in_memory(name: str, names: str | None) -> None:
+    learner, state = begun(name)
+    for _ in range(3):
+        rows = played(Run(learner, state), names=names)
+        shuffled = random.Random(2).sample(rows, len(rows))
+        found = of_store(learner, state, kept(shuffled, state.updates))
+        expected = in_memory(learner, state, rows)
+        assert summaries_to_bytes([found]) == summaries_to_bytes([expected])
+        state = learner.next(state, found)
+
+
+@pytest.mark.parametrize("engine", ["serial:1", "processes:2"])
+def test_many_decisions_are_summed_slice_by_slice_on_every_engine(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rareswitch.log.version.ROWS", 50)
+    monkeypatch.setattr("rareswitch.store.memory.ROWS", 16)
+    learner, state = begun("foresight")
+    rows = timed(played(Run(learner, state)))
+    seen: list[tuple[int, int]] = []
+    given: dict[str, Any] = {"window": 10.0, "now": 55.0, "default": 0.5}
+    with make_engine(engine) as there:
+        found = of_store(
+            learner, state, kept(rows), engine=there, progress=lambda done, of: seen.append((done, of)), **given
+        )
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    close(found, in_memory(learner, state, rows, **given))
+    parts = [in_memory(learner, state, rows[at : at + 16], **given) for at in range(0, 60, 16)]
+    assert summaries_to_bytes([replace(found, sample=None)]) == summaries_to_bytes(
+        [replace(sum(parts[1:], parts[0]), sample=None)]
+    )
+
+
+def test_decisions_and_rewards_after_the_marks_are_not_seen() -> None:
+    learner, state = begun("foresight")
+    rows = played(Run(learner, state))
+    store = kept(rows[:40])
+    marks = Marks(40, 40)
+    store.add_rewards([RewardRow(id_keys([rows[3].id]).tobytes(), "3", "", -9.0, 0.0)], overwrite=True)
+    kept(rows[40:], store=store)
+    expected = in_memory(learner, state, rows[:40])
+    assert summaries_to_bytes([of_store(learner, state, store, upto=marks)]) == summaries_to_bytes([expected])
+    assert of_store(learner, state, store).decided == 60
+
+
+@pytest.mark.parametrize("now", [None, 40.0, 1e9])
+def test_windows_and_defaults_count_as_in_memory(now: float | None) -> None:
+    learner, state = begun("foresight")
+    rows = timed(played(Run(learner, state)))
+    store, moment = kept(rows), 59.0 if now is None else now
+    for given in ({}, {"window": 20.0}, {"default": 0.25}, {"window": 20.0, "default": -1.0}):
+        expected = in_memory(learner, state, rows, **given, **({"now": moment} if "window" in given else {}))
+        found = of_store(learner, state, store, now=now, **given)
+        assert summaries_to_bytes([found]) == summaries_to_bytes([expected])
+    decided = [row for row in rows if moment - row.time >= 20.0]  # type: ignore[operator]
+    assert (found.rewarded, found.waiting, found.expired) == (len(decided), 60 - len(decided), 0)
+    values = [-1.0 if k % 4 < 2 else row.reward for k, row in enumerate(rows[: len(decided)])]
+    np.testing.assert_allclose(
+        found.stats[0].moment, np.array(values, dtype=float) @ np.array([row.features for row in decided])
+    )
+
+
+def test_rewards_are_summed_where_that_is_asked_for() -> None:
+    learner, state = begun("foresight")
+    rows = [replace(row, reward=None) for row in played(Run(learner, state))]
+    store = kept(rows)
+    keys = id_keys([row.id for row in rows])
+    store.add_rewards(
+        [RewardRow(key.tobytes(), "", f"sale {k}", value, 0.0) for key in keys for k, value in enumerate((0.5, 0.25))]
+    )
+    found = of_store(learner, state, store, sums=True)
+    assert summaries_to_bytes([found]) == summaries_to_bytes(
+        [in_memory(learner, state, [replace(row, reward=0.75) for row in rows])]
+    )
+
+
+def test_an_earlier_version_gives_what_late_rewards_change() -> None:
+    learner, first = begun("foresight")
+    rows = timed(played(Run(learner, first)))
+    state = learner.next(first, in_memory(learner, first, rows))
+    whole = [replace(row, reward=1.0) if row.reward is None else row for row in rows]
+    found = of_store(learner, state, kept(whole), version=1, policy_id=first.policy.id)
+    assert found.sample is None
+    assert (found.decided, found.rewarded) == (60, 60)
+    expected = learner.summarize(state, as_rows(whole, first.policy.id, learner.dim))
+    assert summaries_to_bytes([found]) == summaries_to_bytes([expected])
+
+
+def test_a_version_without_decisions_is_an_empty_summary() -> None:
+    learner, state = begun("foresight")
+    for given in ({}, {"window": 5.0}):
+        found = of_store(learner, state, kept([]), **given)
+        assert (found.decided, found.rewarded, found.sample) == (0, 0, None)
+    with pytest.raises(BatchError, match="of policy ffffffffffff…, which this run never had"):
+        of_store(learner, state, kept([]), policy_id="f" * 64)
+
+
+def test_no_more_sets_are_read_than_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, state = begun("batch-linucb-kw")
+    monkeypatch.setattr(type(learner), "sample_size", lambda self, state: 10)
+    store, read = kept(played(Run(learner, state))), [0]
+    every = store.sample
+
+    def counted(version: int, upto: Marks) -> Any:
+        for one in every(version, upto):
+            read[0] += 1
+            yield one
+
+    monkeypatch.setattr(store, "sample", counted)
+    found = of_store(learner, state, store)
+    assert found.sample is not None
+    assert len(found.sample) == 10
+    assert 10 <= read[0] <= 100
+
+
+class Damaged:
+    """A slice in which something is wrong."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+
+    def read(self) -> Any:
+        return self.table
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "words"),
+    [
+        ("propensity", pa.array([0.5, 1.5]), "row 1 .* has the propensity 1.5"),
+        ("propensity", pa.array([0.5, None]), "row 1 .* has no propensity"),
+        ("features", pa.array([bytes(24), b"\xff" * 24], pa.binary(24)), "row 1 .* features that are not finite"),
+        ("features", pa.array([bytes(16)] * 2, pa.binary(16)), "row 0 .* has features of 16 bytes"),
+        ("features", pa.array([np.full(3, 3.0).tobytes()] * 2, pa.binary(24)), "row 0 .* a vector of length 5.19"),
+        ("reward", pa.array([np.inf, 1.0]), "row 0 .* has the reward inf"),
+        ("key", pa.array([b"\xff" * 8 + b"\x01" * 8] * 2, pa.binary(16)), "must hold keys"),
+    ],
+)
+def test_what_is_wrong_in_a_store_is_named_with_slice_and_row(
+    column: str, values: Any, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner, state = begun("stale-linucb")
+    store = kept(played(Run(learner, state), count=2))
+    (part,) = store.slices(1, MARKS, sums=False)
+    table = part.read()
+    table = table.set_column(table.schema.get_field_index(column), column, values)
+    monkeypatch.setattr(store, "slices", lambda *given, **named: [Damaged(table)])
+    with pytest.raises(FileFormatError, match=rf"spring, version 1, slice 1 of 1: .*{words}"):
+        of_store(learner, state, store)
+
+
+def test_context_sets_that_cannot_be_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, state = begun("foresight")
+    store = kept(played(Run(learner, state)))
+    monkeypatch.setattr(store, "sample", lambda *given: iter([(bytes(16), bytes(20))]))
+    with pytest.raises(StoreError, match=r"has contexts of 20 bytes, and arms of 3 features take 24 each"):
+        of_store(learner, state, store)
+
+
+def test_slices_in_pieces_are_summed_as_one() -> None:
+    """Databases hand rows back in chunks, with offsets."""
+    learner, state = begun("foresight")
+    rows = played(Run(learner, state))
+    store = kept(rows)
+    (part,) = store.slices(1, MARKS, sums=False)
+    whole = part.read()
+    pieces = pa.concat_tables([whole.slice(0, 7), whole.slice(7, 1), whole.slice(8)])
+    for table in (pieces, pa.concat_tables([whole, whole]).slice(0, 60)):
+        store.slices = lambda *given, table=table, **named: [Damaged(table)]  # type: ignore[method-assign]
+        found = of_store(learner, state, store)
+        assert summaries_to_bytes([found]) == summaries_to_bytes([in_memory(learner, state, rows)])

@@ -1,0 +1,131 @@
+"""A start that is not blind: the arm that the caller names, but for a share of exploration."""
+
+import math
+
+import numpy as np
+import pytest
+
+from rareswitch.contexts import ContextSets
+from rareswitch.design import GOptimal, Uniform
+from rareswitch.distributions import Gaussian, VaryingArms
+from rareswitch.errors import ParameterError, RareswitchError, ShapeError
+from rareswitch.learner import LEARNERS, Foresight, Rows, StaleThompsonSampling, make_learner
+from rareswitch.policy import Baseline, Blend, Elimination, Policy, policy_from_bytes, policy_to_bytes
+from rareswitch.validation import IntArray
+
+DIM, ARMS, SHARE = 3, 5, 0.3
+
+
+def first() -> Policy:
+    return Foresight(dim=DIM).begin(baseline=SHARE).policy
+
+
+def sets_and_named(count: int) -> tuple[ContextSets, IntArray]:
+    """Sets in which some arms are missing, and an available arm of each."""
+    drawn = VaryingArms(source=Gaussian(dim=DIM, arms=ARMS)).draw(count, seed=3)
+    sets = ContextSets(drawn.contexts, drawn.alive)
+    return sets, np.array([np.flatnonzero(row)[s % row.sum()] for s, row in enumerate(sets.alive)])
+
+
+def test_the_named_arm_is_played_but_for_the_share_that_the_design_has() -> None:
+    sets, named = sets_and_named(40)
+    wanted = SHARE * GOptimal(tol=1.0).probabilities(sets)
+    wanted[np.arange(40), named] += 1.0 - SHARE
+    assert np.abs(first().probabilities(sets, baseline=named) - wanted).max() < 1e-15
+    assert np.abs(first().probabilities(sets.contexts[0], sets.alive[0], baseline=named[0]) - wanted[0]).max() < 1e-15
+
+
+def test_arms_come_as_often_as_their_propensities_say() -> None:
+    sets, named = sets_and_named(1)
+    count = 40_000
+    many = ContextSets(np.repeat(sets.contexts, count, axis=0), np.repeat(sets.alive, count, axis=0))
+    decisions = first().decide(many, ids=range(count), seed=5, baseline=np.repeat(named, count))
+    probabilities = first().probabilities(sets, baseline=named)[0]
+    frequencies = np.bincount(decisions.arms, minlength=ARMS) / count
+    bound = math.sqrt(math.log(2 * ARMS / 1e-6) / (2 * count))  # Hoeffding, false alarm at most 1e-6
+    assert np.abs(frequencies - probabilities).max() <= bound
+    assert (decisions.propensities == probabilities[decisions.arms]).all()
+
+
+def test_one_decision_is_that_of_many() -> None:
+    sets, named = sets_and_named(20)
+    many = first().decide(sets, ids=range(20), seed=5, baseline=named)
+    for s in range(20):
+        one = first().decide(sets.contexts[s], sets.alive[s], ids=s, seed=5, baseline=int(named[s]))
+        assert (one.arms, one.propensities) == (many.arms[s], many.propensities[s])
+
+
+def test_a_request_that_names_no_arm_is_refused_with_the_remedy() -> None:
+    with pytest.raises(ParameterError, match=r"baseline must be named .* pass baseline=…"):
+        first().decide(np.eye(DIM), ids=1, seed=5)
+
+
+@pytest.mark.parametrize("named", [0.5, "b", [0, 1], None])
+def test_what_is_no_place_of_an_arm_is_refused(named: object) -> None:
+    with pytest.raises(ShapeError, match="place of the arm"):
+        first().decide(np.eye(DIM)[None], ids=[1], seed=5, baseline=[named])
+
+
+@pytest.mark.parametrize("named", [-1, 1, 3])
+def test_an_arm_that_is_not_available_is_refused(named: int) -> None:
+    with pytest.raises(ParameterError, match=rf"available arm; .* 0 to 2, and {named} was named"):
+        first().decide(np.eye(DIM), np.array([True, False, True]), ids=1, seed=5, baseline=named)
+
+
+def test_policies_without_a_baseline_do_not_look_at_one() -> None:
+    sets, named = sets_and_named(9)
+    policy = Policy(dim=DIM, sampler=Uniform())
+    assert (policy.probabilities(sets, baseline=named) == policy.probabilities(sets)).all()
+
+
+def test_a_first_policy_with_a_baseline_goes_through_its_file() -> None:
+    policy = first()
+    again = policy_from_bytes(policy_to_bytes(policy))
+    assert again.id == policy.id != Foresight(dim=DIM).begin().policy.id
+    sets, named = sets_and_named(9)
+    assert (again.probabilities(sets, baseline=named) == policy.probabilities(sets, baseline=named)).all()
+
+
+def test_a_named_arm_cannot_have_been_eliminated() -> None:
+    elimination = Elimination.of(np.zeros(DIM), np.eye(DIM), 1.0)
+    blend = Blend(main=Baseline(), explorer=Uniform(), share=0.5)
+    with pytest.raises(ParameterError, match="before any elimination"):
+        Policy(dim=DIM, sampler=blend, eliminations=(elimination,))
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS.keys() - {"base", "fixed-set-elimination"}))  # two for plain arms
+def test_learners_begin_with_a_baseline_and_go_on_without_it_or_refuse(name: str) -> None:
+    told = {"dim": DIM, "arms": ARMS, "horizon": 600, "noise": 0.3}
+    learner = make_learner(name, **{key: value for key, value in told.items() if key in _settings(name)})
+    try:
+        state = learner.begin(baseline=SHARE)
+    except ParameterError as error:
+        assert "Use foresight, or begin without a baseline" in str(error)
+        return
+    sets, named = sets_and_named(300)
+    theta = np.array([0.8, -0.5, 0.2])
+    decisions = state.policy.decide(sets, ids=range(300), seed=1, baseline=named)
+    rewards = sets.contexts[np.arange(300), decisions.arms] @ theta
+    later = learner.next(state, learner.summarize(state, Rows.of(sets, decisions, rewards)))
+    fresh, _ = sets_and_named(50)
+    chosen = later.policy.decide(fresh, ids=range(50), seed=1).arms
+    values = np.where(fresh.alive, fresh.contexts @ theta, -np.inf)
+    assert (values[np.arange(50), chosen]).mean() > np.where(fresh.alive, values, 0.0).sum() / fresh.alive.sum() + 0.1
+
+
+def _settings(name: str) -> set[str]:
+    return set(LEARNERS[name].__dataclass_fields__)
+
+
+def test_the_flagship_and_stale_sampling_take_a_baseline_and_the_paper_s_algorithms_do_not() -> None:
+    assert Foresight(dim=2).begin(baseline=0.1).policy.sampler.share == 0.1  # type: ignore[attr-defined]
+    stale = StaleThompsonSampling(dim=2, arms=2, horizon=100)
+    assert isinstance(stale.begin(baseline=0.1).policy.sampler, Blend)
+    with pytest.raises(RareswitchError, match="batch-linucb"):
+        make_learner("batch-linucb", dim=2, arms=2, horizon=100).begin(baseline=0.1)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5, True, "much"])
+def test_a_share_lies_between_none_and_all(share: object) -> None:
+    with pytest.raises(ParameterError, match="share of the first policy's decisions"):
+        Foresight(dim=2).begin(baseline=share)  # type: ignore[arg-type]
