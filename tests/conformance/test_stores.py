@@ -262,12 +262,12 @@ def test_a_long_history_reads_as_it_does_in_memory(kind: str, place: Place) -> N
     for mark, other in zip(*marks, strict=True):
         assert stores[0].counts(mark) == stores[1].counts(other)
         assert [row for _, page in stores[0].rows(0, mark) for row in page] == [
-            row for _, page in stores[1].rows(0, tmark) for row in page
+            row for _, page in stores[1].rows(0, other) for row in page
         ]
         for of in (1, 2, 3):
             for sums in (False, True):
-                assert table_of(stores[0], mark, of, sums) == table_of(stores[1], tmark, of, sums)
-            assert list(stores[0].sample(of, mark)) == list(stores[1].sample(of, tmark))
+                assert table_of(stores[0], mark, of, sums) == table_of(stores[1], other, of, sums)
+            assert list(stores[0].sample(of, mark)) == list(stores[1].sample(of, other))
     stores[1].close()
 
 
