@@ -1,5 +1,8 @@
 """What is learned from: logs in Parquet and stores, reduced to summaries on any engine."""
 
+from rareswitch.log.exporting import export_parts
+from rareswitch.log.import_report import ImportReport
+from rareswitch.log.importing import import_parts
 from rareswitch.log.places import find_parts
 from rareswitch.log.schema import log_schema
 from rareswitch.log.update import Update, update
@@ -8,4 +11,4 @@ from rareswitch.log.version import summarize_version
 from rareswitch.log.writer import LogWriter, write_part
 
 __all__ = ["Earlier", "LogWriter", "Update", "UpdateReport", "find_parts", "log_schema", "summarize_version", "update"]
-__all__ += ["write_part"]
+__all__ += ["ImportReport", "export_parts", "import_parts", "write_part"]
