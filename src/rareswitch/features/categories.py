@@ -96,7 +96,7 @@ class Category(Levelled):
     @property
     def treatment(self) -> str:
         unknown = "own column" if self.unknown == "own" else "error"
-        return f"one column each for {_some(self.levels)}; unknown: {unknown}; {missing_text(self)}"
+        return f"a column for each of {len(self.levels)} levels; unknown: {unknown}; {missing_text(self)}"
 
 
 @dataclass(frozen=True)

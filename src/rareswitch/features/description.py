@@ -1,11 +1,13 @@
 """Features as a table for people."""
 
+import textwrap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rareswitch.features.features import Features
 
 _HEADER = ("field", "of", "kind", "columns", "treatment", "in the sample")
+_WIDTH = 120
 
 
 def described(features: "Features") -> str:
@@ -38,8 +40,9 @@ def _terms(features: "Features") -> list[str]:
         for _, layout in term:
             columns *= layout.columns
         parts.append((" × ".join(name or "arm" for name, _ in term) or "constant", columns))
-    summands = " + ".join(f"{name} {columns}" for name, columns in parts)
-    lines = [f"{features.dim} columns = {summands}; divided by √{len(parts)}, so that no vector is longer than 1"]
+    summands = " + ".join(f"{name}\u00a0{columns}" for name, columns in parts).replace(" × ", "\u00a0×\u00a0")
+    text = f"{features.dim} columns = {summands}; divided by √{len(parts)}, so that no vector is longer than 1"
+    lines = [line.replace("\u00a0", " ") for line in _wrapped(text)]
     if features.arms is not None:
         arms = features.arms
         lines.append(
@@ -54,7 +57,12 @@ def _terms(features: "Features") -> list[str]:
 def _left_out(features: "Features") -> list[str]:
     """What the sample had that is not used."""
     used = {part.name for part in features.fields}
-    return [f"left out: {name}: {why}" for name, why in features.seen.items() if name not in used]
+    texts = [f"left out: {name}: {why}" for name, why in features.seen.items() if name not in used]
+    return [line for text in texts for line in _wrapped(text)]
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, break_long_words=False, subsequent_indent="  ")
 
 
 def _some(names: tuple[str, ...]) -> str:

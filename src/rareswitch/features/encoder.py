@@ -1,20 +1,24 @@
 """A description, compiled: records in, vectors out, and a count of all that was not as described."""
 
+import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import EmptySetError, RecordError
-from rareswitch.features.field import ARM, Coder, Field, Layout
-from rareswitch.features.kernels import assemble, place_values
+from rareswitch.features.arms import Arms
+from rareswitch.features.field import ARM, Field
+from rareswitch.features.kernels import fill
+from rareswitch.features.quantities import Number
 from rareswitch.features.records import Frame, Offer, Records, offer_of, offers_of, table_of
-from rareswitch.validation import LARGEST_SCALE, FloatArray, Sets, context_sets, sealed
+from rareswitch.validation import LARGEST_SCALE, FloatArray, IntArray, Sets, sealed
 
 if TYPE_CHECKING:
     from rareswitch.features.features import Features
@@ -23,8 +27,10 @@ if TYPE_CHECKING:
 EVENTS = ("clipped", "missing", "unknown")
 #: Under this name, which no field has, the arms' blocks are counted.
 ARMS = ""
+#: Numbers that are made to an array at once, where they are of Python's own types.
+_PACKED = 1 << 14
 Details = Counter[tuple[str, str]]
-Entries = tuple[NDArray[np.int64], FloatArray]
+Getter = Callable[[Mapping[str, Any]], tuple[Any, ...]]
 #: A field that the context holds for each arm, and what is before and after the arm's id in its key.
 Wide = tuple[Field, str, str]
 
@@ -68,9 +74,15 @@ class Encoded:
 class Side:
     """The fields that are read from one kind of record, and how they are coded."""
 
-    def __init__(self, parts: Sequence[tuple[str, Layout, Coder]]) -> None:
+    def __init__(self, fields: Sequence[Field], arms: Arms | None = None) -> None:
+        parts = [(field.name, field.layout, field.coder()) for field in fields]
+        plain_numbers = {field.name for field in fields if isinstance(field, Number)}
+        if arms is not None:
+            parts.append((ARMS, arms.layout, arms.coder()))
         self.names = [name for name, _, _ in parts]
         self.coders = [coder for _, _, coder in parts]
+        # a number that is one is its own code
+        self.quick = [None if name in plain_numbers else coder for name, _, coder in parts]
         layouts = [layout for _, layout, _ in parts]
         self.vectors = any(layout.entries > 1 or layout.form == 2 for layout in layouts)
         starts = np.cumsum([0, *(layout.entries for layout in layouts)]).tolist()
@@ -82,44 +94,46 @@ class Side:
         self.specs = np.array(specs, dtype=np.int64).reshape(-1, 5)
         self.scales = np.array([[a.center, a.divisor] for a in layouts]).reshape(-1, 2)
 
-    def raw(self, columns: Iterable[Sequence[Any]], count: int) -> FloatArray:
+    def raw(self, columns: Sequence[Sequence[Any]], count: int) -> FloatArray:
         """The codes (entries, count) of values, a column for each field."""
-        coded = [coder(values) for coder, values in zip(self.coders, columns, strict=True)]
-        if not coded:
-            return np.empty((0, count))
-        if not self.vectors:
-            return np.array(coded, dtype=np.float64)
-        return np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1, count) for part in coded])
+        raw = np.empty((self.entries, count))
+        if not self.vectors and count * len(columns) <= _PACKED:
+            flat: list[Any] = []
+            for quick, values in zip(self.quick, columns, strict=True):
+                flat.extend(values if quick is None else quick(values))
+            with suppress(struct.error, TypeError, OverflowError):  # some number is missing, or none
+                struct.pack_into(f"{len(flat)}d", raw.data, 0, *flat)
+                return raw
+        for name, values in zip(self.names, columns, strict=True):
+            self.code(raw, name, values)
+        return raw
 
-    def placed(self, raw: FloatArray, details: Details) -> Entries:
-        """Column and number of each code; events are counted, and refused where the description says so."""
-        columns, numbers = np.empty(raw.shape, dtype=np.int64), np.empty(raw.shape)
-        events = np.zeros((len(self.specs), len(EVENTS)), dtype=np.int64)
-        total = place_values(raw, self.specs, self.scales, LARGEST_SCALE, columns, numbers, events)
-        if total:
-            self._account(total, raw, events, details)
-        return columns, numbers
+    def code(self, raw: FloatArray, name: str, values: Sequence[Any]) -> None:
+        """Put the codes of one field into their place."""
+        codes = np.asarray(self.coders[self.names.index(name)](values), dtype=np.float64).reshape(-1, raw.shape[1])
+        raw[self.first[name] : self.first[name] + len(codes)] = codes
 
-    def _account(self, total: int, raw: FloatArray, events: Any, details: Details) -> None:
-        if total < 0:
-            f = -1 - total
-            values = raw[self.specs[f, 1] : self.specs[f, 1] + self.specs[f, 2]]
-            given = values[~(np.abs(values) <= LARGEST_SCALE) & ~np.isnan(values)][0]
-            raise RecordError(
-                f"the field {self.names[f]!r} must be finite and at most {LARGEST_SCALE:g} in size; got {given:g}. "
-                "Give None where it is not known."
-            )
+    def refuse_number(self, f: int, raw: FloatArray) -> None:
+        """A number of field f is infinite or too large."""
+        values = raw[self.specs[f, 1] : self.specs[f, 1] + self.specs[f, 2]]
+        given = values[~(np.abs(values) <= LARGEST_SCALE) & ~np.isnan(values)][0]
+        raise RecordError(
+            f"the field {self.names[f]!r} must be finite and at most {LARGEST_SCALE:g} in size; got {given:g}. Give "
+            "None where it is not known."
+        )
+
+    def account(self, events: IntArray, raw: FloatArray, details: Details, times: int) -> None:
+        """Count events of values that each stand for ``times``; missing values may be an error."""
         for f, k in np.argwhere(events).tolist():
             if k == 1 and self.specs[f, 4] < 0:
-                at = int(
-                    np.flatnonzero(np.isnan(raw[self.specs[f, 1] : self.specs[f, 1] + self.specs[f, 2]]).any(0))[0]
-                )
+                part = raw[self.specs[f, 1] : self.specs[f, 1] + self.specs[f, 2]]
                 raise RecordError(
-                    f"the field {self.names[f]!r} must not be missing; it is in record {at}. Give its value, or "
-                    "describe features in which a missing one has a column: missing = 'own'."
+                    f"the field {self.names[f]!r} must not be missing; it is in record "
+                    f"{int(np.isnan(part).any(axis=0).argmax())}. Give its value, or describe features in which a "
+                    "missing one has a column: missing = 'own'."
                 )
             what = "spare" if k == 2 and self.names[f] == ARMS else EVENTS[k]
-            details[what, self.names[f]] += int(events[f, k])
+            details[what, self.names[f]] += times * int(events[f, k])
 
 
 class Encoder:
@@ -130,18 +144,18 @@ class Encoder:
         self.context_fields = [field for field in features.fields if field.of == "context"]
         self.arm_fields = [field for field in features.fields if field.of != "context" and ARM not in field.key]
         self.wide_fields = [field for field in features.fields if ARM in field.key]
-        own = [] if features.arms is None else [(ARMS, features.arms.layout, features.arms.coder())]
         self.key = features.key
         self.named = () if features.arms is None else features.arms.ids
-        self.context = Side([_part(field) for field in self.context_fields])
-        self.arm = Side([*map(_part, self.arm_fields), *map(_part, self.wide_fields), *own])
+        self.context = Side(self.context_fields)
+        self.arm = Side([*self.arm_fields, *self.wide_fields], features.arms)
         self.context_keys = frozenset(field.key for field in self.context_fields)
         self.arm_keys = frozenset(field.key for field in self.arm_fields)
+        self.context_getter, self.arm_getter = _getter(self.context_fields), _getter(self.arm_fields)
         self.wide: list[Wide] = [(f, *f.key.partition(ARM)[::2]) for f in self.wide_fields]
         self.terms = self._terms()
         self.scale = 1.0 / np.sqrt(len(self.terms))
 
-    def _terms(self) -> NDArray[np.int64]:
+    def _terms(self) -> IntArray:
         start, rows = 0, []
         for term in self.features.terms:
             parts: list[int] = []
@@ -171,10 +185,7 @@ class Encoder:
         columns += [self._wide_column(wide, [context], [offer], details) for wide in self.wide]
         arm_raw = self._arm_raw(columns, offer.names)
         rows = np.arange(len(offer.names))[None]
-        vectors = self._vectors(self.context.placed(context_raw, details), self.arm.placed(arm_raw, details), rows)
-        if details:
-            self._count_shared(arm_raw, rows, details)
-        return Encoded(names=offer.names, checked=context_sets(vectors[0]), details=details)
+        return self._encoded(offer.names, context_raw, arm_raw, rows, details, single=True)
 
     def many(self, contexts: Any, arms: Any) -> Encoded:
         """Many requests, with the same arms or each with its own."""
@@ -186,30 +197,49 @@ class Encoder:
         context_raw = self.context.raw(self._context_columns(table, details), count)
         offers = offers_of(arms, count, self.key, self.named)
         names = [offer.names for offer in offers] * (count if len(offers) < count else 1)
-        if self.wide:
-            offers = offers * (count // len(offers))  # each request has values of its own
+        joined, own, repeat = _joined(offers), Counter[tuple[str, str]](), count // len(offers)
+        columns = self._arm_columns(joined, own)
+        for key, times in own.items():
+            details[key] += times * repeat
+        if self.wide:  # each request has values of its own
+            arm_raw = np.empty((self.arm.entries, len(joined.names)))
+            for field, values in zip(self.arm_fields, columns, strict=True):
+                self.arm.code(arm_raw, field.name, values)
+            if self.features.arms is not None:
+                self.arm.code(arm_raw, ARMS, joined.names)
+            arm_raw, offers = np.tile(arm_raw, repeat), offers * repeat
+            records = table.records(self._wide_names(table)) if isinstance(table, Frame) else table
+            for wide in self.wide:
+                self.arm.code(arm_raw, wide[0].name, self._wide_column(wide, records, offers, details))
+        else:
+            arm_raw = self._arm_raw(columns, joined.names)
         sizes = np.array([len(offer.names) for offer in offers])
         rows = (np.cumsum(sizes) - sizes)[:, None] + np.arange(sizes.max())
         rows[np.arange(sizes.max()) >= sizes[:, None]] = -1
-        joined, own = _joined(offers), Counter[tuple[str, str]]()
-        columns = self._arm_columns(joined, own)
-        if self.wide:
-            records = table.records(self._wide_names(table)) if isinstance(table, Frame) else table
-            columns += [self._wide_column(wide, records, offers, own) for wide in self.wide]
-        arm_raw = self._arm_raw(columns, joined.names)
-        placed = self.arm.placed(arm_raw, own)
-        if own:
-            self._count_shared(arm_raw, rows, own)
-        for key, times in own.items():
-            details[key] += times * (count // len(offers))
-        rows = np.tile(rows, (count // len(offers), 1))
-        vectors = self._vectors(self.context.placed(context_raw, details), placed, rows)
-        return Encoded(names=names, checked=Sets(sealed(vectors), sealed(rows >= 0), False), details=details)
+        return self._encoded(names, context_raw, arm_raw, rows, details, single=False)
 
-    def _vectors(self, context: Entries, arm: Entries, rows: NDArray[np.int64]) -> FloatArray:
+    def _encoded(
+        self, names: Any, context: FloatArray, arm: FloatArray, rows: IntArray, details: Details, *, single: bool
+    ) -> Encoded:
+        """Vectors of codes; ``rows`` (n, K) are places of arms, or (1, K) the same ones for all."""
+        count, requests = context.shape[1], len(rows)
+        events = np.zeros((len(self.context.specs) + len(self.arm.specs), len(EVENTS)), dtype=np.int64)
+        if requests < count:
+            rows = np.tile(rows, (count, 1))
         vectors = np.zeros((*rows.shape, self.features.dim))
-        assemble(*context, *arm, rows, self.terms, self.scale, vectors)
-        return vectors
+        sides = self.context.specs, self.context.scales, arm, self.arm.specs, self.arm.scales
+        total = fill(context, *sides, rows, self.terms, self.scale, LARGEST_SCALE, vectors, events)
+        if total:
+            fields = len(self.context.specs)
+            if -1 - total >= fields:
+                self.arm.refuse_number(-1 - total - fields, arm)
+            elif total < 0:
+                self.context.refuse_number(-1 - total, context)
+            self.context.account(events[:fields], context, details, 1)
+            self.arm.account(events[fields:], arm, details, count // requests)
+            self._count_shared(arm, rows, details)
+        alive = np.ones(rows.shape, dtype=np.bool_) if single else rows >= 0
+        return Encoded(names=names, checked=Sets(sealed(vectors), sealed(alive), single), details=details)
 
     def _context_columns(self, table: Frame | Records, details: Details) -> list[Any]:
         """The values of the context's fields; what else the records hold is counted."""
@@ -222,8 +252,8 @@ class Encoder:
             extra = [name for name in table.names if not self._known(name)]
             self._extra("context", extra, count, details)
             return columns
-        columns = [self._column(field, table, details) for field in self.context_fields]
-        if any(len(record) != len(self.context_keys) for record in table):
+        columns = self._columns(self.context_fields, self.context_getter, table, details)
+        if details or sum(map(len, table)) != len(table) * len(self.context_keys):
             for record in table:
                 self._extra("context", [name for name in record if not self._known(name)], 1, details)
         return columns
@@ -233,9 +263,9 @@ class Encoder:
         records = offer.records
         if records is None:
             return [self._absent(field, len(offer.names), details) for field in self.arm_fields]
-        columns = [self._column(field, records, details) for field in self.arm_fields]
+        columns = self._columns(self.arm_fields, self.arm_getter, records, details)
         known = len(self.arm_keys | {self.key} if offer.keyed else self.arm_keys)
-        if any(len(record) != known for record in records):
+        if details or sum(map(len, records)) != len(records) * known:
             for record in records:
                 self._extra("arm", sorted(record.keys() - self.arm_keys - {self.key}), 1, details)
         return columns
@@ -244,13 +274,16 @@ class Encoder:
         """The codes of arms, their blocks last."""
         return self.arm.raw([*columns, names] if self.features.arms is not None else columns, len(names))
 
-    def _column(self, field: Field, records: Records, details: Details) -> list[Any]:
-        key = field.key
+    def _columns(self, fields: Sequence[Field], getter: Getter, records: Records, details: Details) -> list[Any]:
+        """The values of fields, a column for each."""
+        if not fields:
+            return []
         try:
-            return [record[key] for record in records]
+            return list(zip(*map(getter, records), strict=True))
         except KeyError:
-            self._absent(field, sum(key not in record for record in records), details)
-            return [record.get(key) for record in records]
+            for field in fields:
+                self._absent(field, sum(field.key not in record for record in records), details)
+            return [[record.get(field.key) for record in records] for field in fields]
 
     def _wide_column(self, wide: Wide, records: Records, offers: Sequence[Offer], details: Details) -> list[Any]:
         """The values that contexts hold of each of their arms."""
@@ -292,7 +325,7 @@ class Encoder:
         for name in names:
             details["extra", name] += count
 
-    def _count_shared(self, arm_raw: FloatArray, rows: NDArray[np.int64], details: Details) -> None:
+    def _count_shared(self, arm_raw: FloatArray, rows: IntArray, details: Details) -> None:
         """How many arms met another one of the same request in a spare block."""
         arms = self.features.arms
         if arms is None or not details["spare", ARMS]:
@@ -304,8 +337,12 @@ class Encoder:
                 details["shared", ARMS] += int(times[times > 1].sum())
 
 
-def _part(field: Field) -> tuple[str, Layout, Coder]:
-    return field.name, field.layout, field.coder()
+def _getter(fields: Sequence[Field]) -> Getter:
+    """A function from a record to the values of fields; it raises KeyError where one is absent."""
+    keys = [field.key for field in fields]
+    if len(keys) == 1:
+        return lambda record: (record[keys[0]],)
+    return itemgetter(*keys) if keys else lambda record: ()
 
 
 def _joined(offers: Sequence[Offer]) -> Offer:

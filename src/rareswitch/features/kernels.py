@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from rareswitch.lanes import compiled
 
 
@@ -91,3 +93,27 @@ def assemble(  # type: ignore[no-untyped-def]
                         else:
                             inner, other = arm_columns[terms[t, 5] + k, row], arm_numbers[terms[t, 5] + k, row]
                         vectors[s, i, start + column * terms[t, 7] + inner] += number * other
+
+
+@compiled
+def fill(  # type: ignore[no-untyped-def]
+    context, context_specs, context_scales, arm, arm_specs, arm_scales, rows, terms, scale, largest, vectors, events
+):
+    """Fill vectors (n, K, d) from the codes of contexts (entries, n) and of arms (entries, m).
+
+    ``events`` counts for the fields of the context, then for those of the arms. Returns the number of events, or
+    -1 - f where field f, so counted, holds a number that is infinite or too large.
+    """
+    own = context_specs.shape[0]
+    context_columns, context_numbers = np.empty(context.shape, np.int64), np.empty(context.shape)
+    total = place_values(
+        context, context_specs, context_scales, largest, context_columns, context_numbers, events[:own]
+    )
+    if total < 0:
+        return total
+    arm_columns, arm_numbers = np.empty(arm.shape, np.int64), np.empty(arm.shape)
+    more = place_values(arm, arm_specs, arm_scales, largest, arm_columns, arm_numbers, events[own:])
+    if more < 0:
+        return more - own
+    assemble(context_columns, context_numbers, arm_columns, arm_numbers, rows, terms, scale, vectors)
+    return total + more

@@ -13,7 +13,7 @@ from rareswitch.validation import LARGEST_SCALE, count_of, number
 
 @dataclass(frozen=True)
 class Number(Field):
-    """A number, standardised: (value − mean) / scale, clipped to ±clip, and divided by it.
+    """A number, standardised: (value − mean) / scale, clipped to ±clip, and divided by it. True is 1, False is 0.
 
     >>> Number("age", mean=40, scale=12).treatment
     '(x − 40) / 12, within ±4; missing: own column'
@@ -47,7 +47,7 @@ class Number(Field):
 
     def coder(self) -> Coder:
         def codes(values: Sequence[Any]) -> Any:
-            if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
+            if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
                 return values.astype(np.float64)
             return [v if v.__class__ is float else self._code(v) for v in values]
 
@@ -57,7 +57,7 @@ class Number(Field):
         value = plain(value)
         if value is None:
             return MISSING
-        if isinstance(value, (float, int, Decimal)) and not isinstance(value, bool):
+        if isinstance(value, (float, int, Decimal)):
             try:
                 return float(value)
             except OverflowError:

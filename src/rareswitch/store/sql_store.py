@@ -279,6 +279,26 @@ class SqlStore(ABC):
 
         return version if self._submit(Job(call=call)) else self.versions(version.number - 1)[0]
 
+    def marks(self) -> Marks:
+        import sqlalchemy as sa
+
+        newest = [sa.select(sa.func.max(table.c.seq)) for table in (tables().decisions, tables().rewards)]
+        return self._read(lambda connection: Marks(*(int(connection.execute(query).scalar() or 0) for query in newest)))
+
+    def started(self, parent: int) -> bool:
+        import sqlalchemy as sa
+
+        updates, number = tables().updates, self.number
+        known = sa.select(updates.c.plan).where(updates.c.experiment == number, updates.c.parent == parent)
+        return parent == self.head() and self._read(lambda connection: connection.execute(known).first()) is not None
+
+    def younger(self, moment: float) -> int:
+        import sqlalchemy as sa
+
+        decisions = tables().decisions.c
+        known = sa.select(sa.func.count()).where(decisions.experiment == self.number, decisions.time > moment)
+        return int(self._read(lambda connection: connection.execute(known).scalar()))
+
     # rows
 
     def add_decisions(self, rows: Sequence[DecisionRow]) -> list[DecisionRow]:
