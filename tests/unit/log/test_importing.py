@@ -69,7 +69,7 @@ def test_a_log_is_learned_from_as_if_its_decisions_had_been_made_here(
     learner, state = begun()
     rows = [
         replace(row, time=100.0 + k, reward_time=200.0 + k)
-        for k, row in enumerate(played(Run(learner, state), names=names))
+        for k, row in enumerate(played(Run.of(learner, state), names=names))
     ]
     rows = [replace(row, reward=None) if k % 5 == 0 else row for k, row in enumerate(rows)]
     parts = messy(rows, seed=1)
@@ -108,7 +108,7 @@ def test_what_is_written_is_read_into_another_store_as_it_was(made: Callable[[st
     learner, state = begun()
     one, other = made("one"), made("other")
     told: dict[str, Any] = {"learner": learner, "policies": [state.policy.id, "e" * 64]}
-    rows = [replace(row, time=float(k), reward_time=k + 0.5) for k, row in enumerate(played(Run(learner, state)))]
+    rows = [replace(row, time=float(k), reward_time=k + 0.5) for k, row in enumerate(played(Run.of(learner, state)))]
     later = [replace(row, id=f"é{row.id}", policy="e" * 64, contexts=None) for row in rows[:20]]
     import_parts(one, write_log(tmp_path / "log", [rows[:40], later, rows[40:]], 3), **told)
     kept = [row._replace(arm="red", baseline=1, names='["a"]') for row, _ in content(one)]
@@ -132,7 +132,7 @@ def test_what_is_written_is_read_into_another_store_as_it_was(made: Callable[[st
 def test_rewards_that_came_before_and_several_of_a_decision_are_written_as_their_sum(tmp_path: Path) -> None:
     learner, state = begun()
     store = store_at("memory:")
-    rows = [replace(row, reward=None) for row in played(Run(learner, state), count=2)]
+    rows = [replace(row, reward=None) for row in played(Run.of(learner, state), count=2)]
     import_parts(store, write_log(tmp_path / "log", [rows], 3), learner=learner, policies=[state.policy.id])
     key = id_keys([rows[1].id]).tobytes()
     store.add_rewards([RewardRow(key, "1", f"sale {k}", 0.5 + k, 10.0 + k) for k in range(2)])
@@ -155,7 +155,7 @@ def test_what_contradicts_is_named_or_left_out_on_purpose(
     change: dict[str, Any], words: str, made: Callable[[str], Store], tmp_path: Path
 ) -> None:
     learner, state = begun()
-    rows = played(Run(learner, state), count=12)
+    rows = played(Run.of(learner, state), count=12)
     wrong = [*rows[:5], replace(rows[5], **change)]
     log = write_log(tmp_path, [rows[:10], wrong, rows[10:]], 3)
     told: dict[str, Any] = {"learner": learner, "policies": [state.policy.id, "e" * 64]}
@@ -187,7 +187,7 @@ def test_what_contradicts_is_named_or_left_out_on_purpose(
 def test_a_bad_row_is_named_with_file_and_row(change: dict[str, Any], words: str, tmp_path: Path) -> None:
     learner = make_learner("stale-linucb", dim=3, arms=5, horizon=2000, updates=5)
     state = learner.begin()
-    rows = [replace(row, time=1.0) for row in played(Run(learner, state), count=8)]
+    rows = [replace(row, time=1.0) for row in played(Run.of(learner, state), count=8)]
     rows[6] = replace(rows[6], **change)
     store = store_at("memory:")
     with pytest.raises(FileFormatError, match=rf"part-000.parquet: row 6 \(the first is 0\) {words}"):
@@ -197,7 +197,7 @@ def test_a_bad_row_is_named_with_file_and_row(change: dict[str, Any], words: str
 
 def test_columns_of_other_kinds_are_named(tmp_path: Path) -> None:
     learner, state = begun()
-    write_rows(tmp_path / "part.parquet", played(Run(learner, state), count=4), 3)
+    write_rows(tmp_path / "part.parquet", played(Run.of(learner, state), count=4), 3)
     table = parquet.read_table(tmp_path / "part.parquet")
     parquet.write_table(table.append_column("arm", pa.array([1, 2, 3, 4])), tmp_path / "part.parquet")
     with pytest.raises(FileFormatError, match=r"part.parquet: column 'arm' must be string; it is int64. Cast"):
@@ -206,14 +206,14 @@ def test_columns_of_other_kinds_are_named(tmp_path: Path) -> None:
 
 def test_a_log_without_times_is_of_now_and_its_rewards_came_at_once(tmp_path: Path) -> None:
     learner, state = begun()
-    store, log = store_at("memory:"), write_log(tmp_path, [played(Run(learner, state), count=4)], 3)
+    store, log = store_at("memory:"), write_log(tmp_path, [played(Run.of(learner, state), count=4)], 3)
     import_parts(store, log, learner=learner, policies=[state.policy.id], now=77.0)
     assert [(row.time, rewards[0].time) for row, rewards in content(store)] == [(77.0, 77.0)] * 4
 
 
 def test_many_foreign_policies_are_counted_together(tmp_path: Path) -> None:
     learner, state = begun()
-    (row,) = played(Run(learner, state), count=1)
+    (row,) = played(Run.of(learner, state), count=1)
     log = write_log(tmp_path, [[replace(row, policy=f"{k:064d}") for k in range(130)] + [row]], 3)
     report = import_parts(store_at("memory:"), log, learner=learner, policies=[state.policy.id])
     assert (len(report.foreign), report.foreign[""], report.new, report.rows) == (101, 30, 1, 131)
