@@ -14,9 +14,9 @@ from rareswitch.errors import StoreError
 from rareswitch.store import Marks, Store, Totals, open_store
 from reference.rows import decision, decisions, reward, version
 
-STORES = ("memory", "sqlite", "postgres")
+STORES = ("memory", "sqlite", "postgres", "folder")
 #: Those that other processes can open too.
-SHARED = ("sqlite", "postgres")
+SHARED = ("sqlite", "postgres", "folder")
 Place = Callable[[str], str]
 
 
@@ -27,7 +27,8 @@ def place(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
     def url(kind: str) -> str:
         if kind == "postgres":
             return str(request.getfixturevalue("postgres"))
-        return {"memory": "memory:", "sqlite": f"sqlite:///{tmp_path}/trial.db"}[kind]
+        files = {"sqlite": f"sqlite:///{tmp_path}/trial.db", "folder": f"folder:{tmp_path}/trials"}
+        return files.get(kind, "memory:")
 
     return url
 
