@@ -13,7 +13,7 @@ import numpy as np
 from rareswitch.validation import FloatArray, IntArray
 
 #: c, the decisions for each feature up to which a policy is about as bad as a blind one.
-PER_FEATURE = 4.0
+PER_FEATURE = 2.0
 #: Times at which an update may be made grow by this factor from one to the next.
 STEP = 1.02
 
