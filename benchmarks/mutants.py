@@ -605,11 +605,11 @@ MUTANTS = (
         "statistical/test_foresight_theory.py",
     ),
     Mutant(
-        "log/footer.py",
+        "footers.py",
         "the seal of a part is not compared",
         "if seal_holds(_footer(file)) is False:",
         "if seal_holds(_footer(file)) is None:",
-        "unit/log/test_footer.py",
+        "unit/test_footers.py",
     ),
     Mutant(
         "policy/signing.py",
@@ -738,7 +738,7 @@ MUTANTS = (
         "unit/engine/test_processes.py::test_what_cannot_be_sent",
     ),
     Mutant(
-        "store/folder.py",
+        "store/deployment.py",
         "a file that was changed is taken",
         "if _digest(data) != digest:",
         'if _digest(data) == "":',

@@ -6,9 +6,13 @@ tests that take long are marked.
 
 import os
 import signal
+import uuid
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+from reference.postgres import database, server
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script, and in some CI systems
     # a signal that is ignored stays so in children, one that is caught is theirs again; and this one does nothing here
@@ -33,3 +37,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(part in item.nodeid for part in SLOW):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The URL of a PostgreSQL server, the same for all workers of a run; where none starts, tests fail."""
+    with server(os.environ.get("PYTEST_XDIST_TESTRUNUID", uuid.uuid4().hex)) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def postgres(postgres_server: str) -> Iterator[str]:
+    """The URL of a database, one for each worker: experiments in it need names of their own."""
+    with database(postgres_server, f"rareswitch-{os.getpid()}") as url:
+        yield url

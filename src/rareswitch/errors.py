@@ -38,6 +38,10 @@ class ParameterError(InputError):
         return str(self).partition(" ")[0].rstrip(",:")
 
 
+class RecordError(InputError):
+    """A record does not fit the description by which it shall become a vector."""
+
+
 class UnsuitableError(InputError):
     """A learner was put into a world it is not made for, such as one for plain arms among changing contexts."""
 

@@ -1,6 +1,6 @@
 """Whether a decision is what its frozen policy decides."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -76,6 +76,8 @@ def audit_decision(
     recomputed = None
     vectors = None
     if request is not None:
+        if row.baseline is not None:
+            request = replace(request, baselines=np.array([row.baseline]))
         vectors = np.ascontiguousarray(request.vectors(0))
         if request.digest(0, vectors.tobytes()) != row.digest:
             verdict, vectors = "other contexts", None

@@ -6,7 +6,7 @@ import time as clock
 from collections import Counter
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -20,21 +20,30 @@ from rareswitch.experiment.clock import seconds_of
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.kept import decision_rows, refuse_other_requests, refuse_other_values, reward_rows
 from rareswitch.experiment.learning import Learned, learn
-from rareswitch.experiment.novelty import novelty
 from rareswitch.experiment.requests import Requests, read_requests
-from rareswitch.experiment.schedule import Due, Progress
-from rareswitch.experiment.status import Batch, Status
+from rareswitch.experiment.schedule import ByHand
+from rareswitch.experiment.status import Status, progress_of, status_of
+from rareswitch.experiment.together import Together
 from rareswitch.experiment.versions import Version, digest, version_row
 from rareswitch.files import canonical_json
 from rareswitch.ids import id_keys
 from rareswitch.learner import Ahead
 from rareswitch.policy import Key, Policy, check_signs
-from rareswitch.store import Counts, Marks, Store
+from rareswitch.store import Marks, Store
+from rareswitch.validation import finite_array
 
 #: Seconds for which a process goes on without looking whether another one published a policy.
 REFRESH = 1.0
-#: Context sets by which novelty is measured.
-LOOKED_AT = 200
+
+
+class _Asked(NamedTuple):
+    """A single request."""
+
+    context: Any
+    arms: Any
+    id: int | str
+    baseline: Any
+    time: float
 
 
 class Experiment:
@@ -52,6 +61,7 @@ class Experiment:
         self._looked = -np.inf
         self._lock = threading.RLock()
         self._records = Counter[str]()
+        self._together = Together[_Asked, Choice](self._decide_singly)
         self._refresh(force=True)
 
     def __repr__(self) -> str:
@@ -103,10 +113,7 @@ class Experiment:
         now
             When it is made: a datetime, or seconds since 1970.
         """
-        given = [context] if self.description.features is not None else np.asarray(context)[None]
-        named = arms if arms is None or self.description.features is None else [arms]
-        shown = None if baseline is None else [baseline]
-        return self.decide_many(given, named, ids=[id], baseline=shown, now=now)[0]
+        return self._together(_Asked(context, arms, id, baseline, seconds_of(now)))
 
     def decide_many(
         self,
@@ -118,16 +125,44 @@ class Experiment:
         now: Any = None,
     ) -> list[Choice]:
         """:meth:`decide` for many requests at once, which is much faster: ``arms`` once for all, or one for each."""
+        return self._decide(contexts, arms, ids, baseline, seconds_of(now))
+
+    def _decide_singly(self, asked: Sequence[_Asked]) -> list[Choice]:
+        """Requests of several callers, decided and kept together."""
+        found: dict[int, Choice] = {}
+        for named, shown in {(one.arms is None, one.baseline is None) for one in asked}:
+            at = [k for k, one in enumerate(asked) if (one.arms is None, one.baseline is None) == (named, shown)]
+            some = [asked[k] for k in at]
+            made = self._decide(
+                self._contexts([one.context for one in some]),
+                None if named else [one.arms for one in some],
+                [one.id for one in some],
+                None if shown else [one.baseline for one in some],
+                [one.time for one in some],
+            )
+            found |= zip(at, made, strict=True)
+        return [found[k] for k in range(len(asked))]
+
+    def _contexts(self, contexts: list[Any]) -> Any:
+        """Those of single requests as those of many: vectors are put into one array."""
+        if self.description.features is not None:
+            return contexts
+        if len(contexts) == 1:
+            return finite_array("contexts", contexts[0])[None]
+        return ContextSets.from_ragged(contexts)
+
+    def _decide(self, contexts: Any, arms: Any, ids: Any, baseline: Any, times: float | list[float]) -> list[Choice]:
         request = self._request(contexts, arms, ids, baseline)
         version = self._refresh()
-        policy = version.policy
+        # later policies know better than the baseline, and do not ask for it
         baselines = {} if request.baselines is None or version.number > 1 else {"baseline": request.baselines}
-        decided = policy.decide(request.sets, ids=request.keys, seed=self.description.seed, **baselines)
-        rows = decision_rows(request, decided, version=version.number, keep=self.description.keep, time=seconds_of(now))
+        decided = version.policy.decide(request.sets, ids=request.keys, seed=self.description.seed, **baselines)
+        rows = decision_rows(request, decided, version=version.number, keep=self.description.keep, times=times)
         kept = self.store.add_decisions(rows)
         refuse_other_requests(request, rows, kept)
-        with self._lock:
-            self._records += request.counts
+        if request.counts:
+            with self._lock:
+                self._records += request.counts
         return [
             Choice(
                 id=request.ids[at],
@@ -223,10 +258,12 @@ class Experiment:
         self._check_key()
         moment = seconds_of(now)
         if self.store.head() == current.number:
-            due, foreseen = self._due(moment)
-            if not due.now and not anyway:
+            schedule = self.description.schedule
+            progressed = progress_of(self.description, self.store, self._versions, moment)
+            due = schedule.due(progressed)
+            if not due.now and not anyway and not isinstance(schedule, ByHand):
                 return self._not_made(current, due.waits)
-            plan = {"now": moment, "ahead": _plain_ahead(ahead if ahead is not None else foreseen)}
+            plan = {"now": moment, "ahead": _plain(schedule.ahead(progressed) if ahead is None else ahead)}
             started = self.store.start_update(current.number, canonical_json(plan).decode())
             if started is not None:
                 return self._advance(current, *started, engine=engine, progress=progress)
@@ -260,8 +297,8 @@ class Experiment:
     def preview(self, *, now: Any = None, ahead: Ahead | None = None, engine: Engine | None = None) -> Advance:
         """What an update made now would do; nothing is changed."""
         current, moment = self._refresh(force=True), seconds_of(now)
-        _, foreseen = self._due(moment)
-        frozen = {"now": moment, "ahead": _plain_ahead(ahead if ahead is not None else foreseen)}
+        foreseen = self.description.schedule.ahead(progress_of(self.description, self.store, self._versions, moment))
+        frozen = {"now": moment, "ahead": _plain(foreseen if ahead is None else ahead)}
         learned = self._learn(current, self.store.marks(), frozen, engine=engine)
         if learned.state.done:
             return self._not_made(current, ("nothing: its last planned batch is over. To go on, give ahead=…",))
@@ -306,65 +343,10 @@ class Experiment:
     def _not_made(self, current: Version, waits: tuple[str, ...]) -> Advance:
         return Advance(made=False, version=current.number, policy_id=current.policy.id, waits=waits)
 
-    def _due(self, now: float) -> tuple[Due, Ahead | None]:
-        """Whether the next update is due, and what is foreseen for the planner."""
-        progress = self._progress({one.version: one for one in self.store.counts()}, now)
-        return self.description.schedule.due(progress), self.description.schedule.ahead(progress)
-
-    def _progress(self, counts: dict[int, Counts], now: float) -> Progress:
-        return Progress(
-            created=self.description.created,
-            now=now,
-            versions=tuple(
-                counts.get(version.number, Counts(version.number, 0, 0, version.row.time, version.row.time))
-                for version in self._versions
-            ),
-            published=tuple(version.row.time for version in self._versions),
-            window=self.description.rewards.window,
-            planned=self._versions[-1].state.ahead,
-        )
-
     def status(self, *, now: Any = None) -> Status:
         """Where the experiment stands, and what its next update waits for."""
-        current, moment, told = self._refresh(force=True), seconds_of(now), self.description
-        counts = {one.version: one for one in self.store.counts()}
-        due, _ = self._due(moment)
-        totals = self.store.totals()
-        return Status(
-            name=self.name,
-            url=self.store.url,
-            learner=told.learner.name,
-            schedule=f"updates {told.schedule}",
-            rewards=str(told.rewards),
-            batches=tuple(
-                Batch(
-                    version=one.number,
-                    policy_id=one.policy.id,
-                    published=one.row.time,
-                    decisions=counts[one.number].decisions if one.number in counts else 0,
-                    rewarded=counts[one.number].rewarded if one.number in counts else 0,
-                )
-                for one in self._versions
-            ),
-            waits=() if due.now else due.waits,
-            started=self.store.started(current.number),
-            waiting=0 if told.rewards.window is None else self.store.younger(moment - told.rewards.window),
-            unmatched=totals.unmatched,
-            repeated_rewards=totals.repeated_rewards,
-            overwritten=totals.overwritten,
-            repeated_decisions=totals.repeated_decisions,
-            novelty=self._novelty(current),
-            records=dict(self._records),
-        )
-
-    def _novelty(self, current: Version) -> str:
-        """Whether contexts are unlike those that the policy was learned from, in words."""
-        if current.number == 1:
-            return ""
-        vectors = []
-        for _, (_, data) in zip(range(LOOKED_AT), self.store.sample(current.number, self.store.marks()), strict=False):
-            vectors.append(np.frombuffer(data, dtype="<f8").reshape(-1, self.description.learner.dim))
-        return str(novelty(current.state, ContextSets.from_ragged(vectors))) if vectors else ""
+        self._refresh(force=True)
+        return status_of(self.description, self.store, self._versions, now=seconds_of(now), records=self._records)
 
     def audit(self, id: int | str, context: Any = None, arms: Any = None) -> Audit:  # noqa: A002
         """Recompute a decision from its frozen policy, and say whether arm and propensity match.
@@ -418,5 +400,5 @@ def _field(context: Any, name: str) -> Any:
     return context[name]
 
 
-def _plain_ahead(ahead: Ahead | None) -> Any:
+def _plain(ahead: Ahead | None) -> Any:
     return None if ahead is None else np.asarray(ahead).astype(np.int64).tolist()

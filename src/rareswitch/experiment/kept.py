@@ -20,11 +20,12 @@ LONGEST_EVENT = 128
 
 
 def decision_rows(
-    request: Requests, decided: Decisions, *, version: int, keep: float, time: float
+    request: Requests, decided: Decisions, *, version: int, keep: float, times: float | Sequence[float]
 ) -> list[DecisionRow]:
     """What is kept of decisions; of a share ``keep`` of them, told by their ids, the whole context sets."""
     ranks, keys = sample_order(request.keys).tolist(), request.keys.astype("<u8")
     pairs = zip(decided.arms.tolist(), decided.propensities.tolist(), strict=True)
+    moments = [times] * len(request) if isinstance(times, float) else times
     rows = []
     for at, (place, propensity) in enumerate(pairs):
         vectors = request.vectors(at)
@@ -39,7 +40,7 @@ def decision_rows(
                 propensity=propensity,
                 features=vectors[place].tobytes(),
                 digest=request.digest(at, data),
-                time=time,
+                time=moments[at],
                 rank=ranks[at],
                 baseline=None if request.baselines is None else int(request.baselines[at]),
                 contexts=data if kept else None,

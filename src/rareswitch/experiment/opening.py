@@ -88,7 +88,7 @@ def create(
         settings=settings,
     )
     store = open_store(url, name)
-    state = description.learner.begin(baseline=description.baseline_share)
+    state = description.learner.begin(features=features, baseline=description.baseline_share)
     text = description.to_text()
     whole = {"description": json.loads(text), "signature": None if key is None else sign(key, f"experiment/{text}")}
     first = version_row(

@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from rareswitch.contexts import ContextSets
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.features import Features
 from rareswitch.ids import KeyArray, id_keys
-from rareswitch.validation import IntArray, Sets, context_sets
+from rareswitch.validation import FloatArray, IntArray, Sets, context_sets
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,9 +38,15 @@ class Requests:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def vectors(self, at: int) -> Any:
+    def vectors(self, at: int) -> FloatArray:
         """(K, d) of the available arms of one request."""
-        return self.sets.contexts[at][self.sets.alive[at]]
+        return self.sets.contexts[at, : self.sizes[at]]
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """(n,) how many arms are available."""
+        found: list[int] = self.sets.alive.sum(axis=1).tolist()
+        return found
 
     def arm(self, at: int, place: int) -> Any:
         """What the caller calls an arm."""
@@ -54,8 +61,9 @@ class Requests:
     def digest(self, at: int, vectors: bytes) -> bytes:
         """16 bytes by which it is known whether a request comes again: over arm ids, vectors and baseline."""
         baseline = -1 if self.baselines is None else int(self.baselines[at])
-        head = f"{baseline} {self.names_text(at) or len(self.sets.contexts[at])}\n"
-        return hashlib.blake2b(head.encode() + vectors, digest_size=16).digest()
+        found = hashlib.blake2b(f"{baseline} {self.names_text(at)}\n".encode(), digest_size=16)
+        found.update(vectors)
+        return found.digest()
 
 
 def read_requests(

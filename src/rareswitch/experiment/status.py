@@ -1,9 +1,22 @@
 """Where an experiment stands."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import Any
 
+import numpy as np
+
+from rareswitch.contexts import ContextSets
 from rareswitch.experiment.clock import shown
+from rareswitch.experiment.description import Description
+from rareswitch.experiment.novelty import novelty
+from rareswitch.experiment.schedule import DAY, Progress
+from rareswitch.experiment.versions import Version
+from rareswitch.store import Counts, Store
+
+#: Context sets by which novelty is measured.
+LOOKED_AT = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +43,8 @@ class Status:
     rewards: str
     #: By policy, the current one last.
     batches: tuple[Batch, ...]
+    #: What the schedule costs by the model of the regret, in words; '' where the model cannot tell.
+    price: str
     #: What the next update waits for; none: it is due.
     waits: tuple[str, ...]
     #: Whether an update was begun and not finished; it goes on where it was.
@@ -65,7 +80,8 @@ class Status:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.name}: {self.learner}, {self.schedule}",
+            f"{self.name}: {self.learner}, updated {self.schedule}",
+            *([f"These times cost {self.price}."] if self.price else []),
             f"rewards: {self.rewards}",
             "",
             "policy  published (UTC)   decisions  rewarded",
@@ -93,3 +109,69 @@ class Status:
         if self.due:
             return "\n".join([*lines, "The next update is due."])
         return "\n".join([*lines, *(f"The next update waits for {what}." for what in self.waits)])
+
+
+def progress_of(told: Description, store: Store, versions: Sequence[Version], now: float) -> Progress:
+    """What schedules look at."""
+    counts = _counts(store, versions)
+    if told.rewards.default is not None:
+        counts = [one._replace(rewarded=one.decisions) for one in counts]
+    return Progress(
+        created=told.created,
+        now=now,
+        versions=tuple(counts),
+        published=tuple(one.row.time for one in versions),
+        window=told.rewards.window,
+        planned=versions[-1].state.ahead,
+    )
+
+
+def status_of(
+    told: Description, store: Store, versions: Sequence[Version], *, now: float, records: Mapping[str, int]
+) -> Status:
+    """Where an experiment stands."""
+    progress, totals, window = progress_of(told, store, versions, now), store.totals(), told.rewards.window
+    due, daily = told.schedule.due(progress), None if progress.rate is None else DAY * progress.rate
+    price = told.schedule.price(dim=told.learner.dim, rate=daily, delay=(window or 0.0) if daily is not None else 0.0)
+    return Status(
+        name=told.name,
+        url=store.url,
+        learner=told.learner.name,
+        schedule=str(told.schedule),
+        price="" if price is None else str(price),
+        rewards=str(told.rewards),
+        batches=tuple(
+            Batch(
+                version=one.number,
+                policy_id=one.policy.id,
+                published=one.row.time,
+                decisions=count.decisions,
+                rewarded=count.rewarded,
+            )
+            for one, count in zip(versions, _counts(store, versions), strict=True)
+        ),
+        waits=() if due.now else due.waits,
+        started=store.started(versions[-1].number),
+        waiting=0 if window is None else store.younger(now - window),
+        unmatched=totals.unmatched,
+        repeated_rewards=totals.repeated_rewards,
+        overwritten=totals.overwritten,
+        repeated_decisions=totals.repeated_decisions,
+        novelty=_novelty(told, store, versions[-1]),
+        records=dict(records),
+    )
+
+
+def _counts(store: Store, versions: Sequence[Version]) -> list[Counts]:
+    """Of each version, also of those that have not decided anything."""
+    told = {one.version: one for one in store.counts()}
+    return [told.get(one.number, Counts(one.number, 0, 0, one.row.time, one.row.time)) for one in versions]
+
+
+def _novelty(told: Description, store: Store, current: Version) -> str:
+    """Whether contexts are unlike those that the policy was learned from, in words."""
+    if current.number == 1:
+        return ""
+    kept = islice(store.sample(current.number, store.marks()), LOOKED_AT)
+    vectors = [np.frombuffer(data, dtype="<f8").reshape(-1, told.learner.dim) for _, data in kept]
+    return str(novelty(current.state, ContextSets.from_ragged(vectors))) if vectors else ""

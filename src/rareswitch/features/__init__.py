@@ -1,4 +1,9 @@
 """Records to vectors: a frozen description that travels with a policy."""
 
+from rareswitch.features.arms import Arms
+from rareswitch.features.categories import Category, Hashed
+from rareswitch.features.encoder import Encoded
+from rareswitch.features.features import Features
+from rareswitch.features.quantities import Flag, Number, Vector
 
-class Features: ...
+__all__ = ["Arms", "Category", "Encoded", "Features", "Flag", "Hashed", "Number", "Vector"]

@@ -11,6 +11,7 @@ import numpy as np
 
 from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError, LevelWarning, ParameterError
+from rareswitch.features import Features
 from rareswitch.learner.clocks import Clock
 from rareswitch.learner.forecast import Ahead, lengths
 from rareswitch.learner.levels import Extent, check_scales, unexplained_level
@@ -20,7 +21,7 @@ from rareswitch.learner.settings import about, check_settings, count, features, 
 from rareswitch.learner.state import Batch, State
 from rareswitch.learner.statistics import OneModel
 from rareswitch.learner.summary import Sample, Summary, added
-from rareswitch.policy import Baseline, Blend, Decisions
+from rareswitch.policy import Baseline, Blend, Decisions, Policy
 from rareswitch.stats import Stats
 from rareswitch.validation import LARGEST_SCALE, BoolArray, FloatArray, Sets, context_sets, number, unit_ball
 
@@ -77,11 +78,13 @@ class Learner(ABC):
         """When the next policy is due."""
         return self.parts.clock
 
-    def begin(self, *, baseline: float | None = None) -> State:
+    def begin(self, *, features: Features | None = None, baseline: float | None = None) -> State:
         """The state before the first decision.
 
         Parameters
         ----------
+        features
+            How records become contexts: every policy of the run carries them, and decides about records.
         baseline
             The first policy then plays the arm that the caller names with each request, but for this share of the
             decisions, which explore by the G-optimal design. The policies after it do not need it. By default the
@@ -106,6 +109,8 @@ class Learner(ABC):
                     "it or comes after a single decision. Use foresight, or begin without a baseline."
                 )
             policy = replace(policy, sampler=Blend(main=Baseline(), explorer=GOptimal(tol=1.0), share=share))
+        if features is not None:
+            policy = replace(policy, features=features)
         return State(learner=self.name, policy=policy, ahead=self.clock.begin(), sums=sums, kept=made.kept)
 
     def check(self, sets: Sets) -> None:
@@ -287,7 +292,7 @@ class Learner(ABC):
         made = self.parts.rule.next(Ended(state=state, start=start, batch=summary, sums=sums, ahead=coming))
         if self.clock.needs_width and ahead is None:
             coming = self.clock.ahead(planned, batch=updates + 1, start=start, width=made.width)
-        policy = made.policy
+        policy = _carrying(made.policy, state)
         if policy.id in {state.policy.id, *(batch.policy_id for batch in past)}:
             policy = replace(policy, edition=updates)  # so that the rows of the two batches can be told apart
         note = dict(made.note) | self._level_note(state, sums)
@@ -322,6 +327,7 @@ class Learner(ABC):
             return replace(state, updates=updates - 1, start=start, ahead=ahead, sums=sums)
         assert isinstance(self.parts.rule, SumsRule)
         policy, _, kept, _ = self.parts.rule.resumed(sums, start)
+        policy = _carrying(policy, state)
         return replace(state, policy=policy, updates=updates, start=start, ahead=ahead, sums=sums, kept=kept)
 
     def rate(self) -> str:
@@ -400,6 +406,11 @@ class Learner(ABC):
         """What is remembered of a batch: its own sums only where they may be replaced."""
         stats = summary.stats if self.parts.statistics.pooled else ()
         return Batch(policy_id=summary.policy_id, decided=summary.decided, rewarded=summary.rewarded, stats=stats)
+
+
+def _carrying(policy: Policy, state: State) -> Policy:
+    """A new policy with the features of the run."""
+    return policy if state.policy.features is None else replace(policy, features=state.policy.features)
 
 
 def _sample(rows: Rows, size: int, shown: BoolArray | None) -> Sample | None:

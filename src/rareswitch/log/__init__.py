@@ -1,7 +1,8 @@
 """What is learned from: logs in Parquet and stores, reduced to summaries on any engine."""
 
+from rareswitch.log.places import find_parts
 from rareswitch.log.schema import log_schema
-from rareswitch.log.update import Update, find_parts, update
+from rareswitch.log.update import Update, update
 from rareswitch.log.update_report import Earlier, UpdateReport
 from rareswitch.log.version import summarize_version
 from rareswitch.log.writer import LogWriter, write_part

@@ -1,6 +1,5 @@
 """What is read of one part: the two functions that engines map over the parts."""
 
-import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from rareswitch.errors import FileFormatError, InputError
 from rareswitch.ids import KeyArray
 from rareswitch.learner import Learner, Rows, State, Summary, sample_order
 from rareswitch.log.block import Block, Span
+from rareswitch.log.places import size_of
 from rareswitch.log.schema import NEEDED, blocks, opened
 from rareswitch.validation import BoolArray, FloatArray, IntArray
 
@@ -113,7 +113,7 @@ def count_part(path: str, *, task: Task) -> Counted:
                     found.append(hashes[(hashes >= task.low) & (hashes < task.high)])
                 elif numbers and not task.summed:
                     spans[name] = spans[name].then(mine.span()) if name in spans else mine.span()
-        return Counted(rows, os.stat(path).st_size, counts, spans, latest, np.concatenate(found))
+        return Counted(rows, size_of(path), counts, spans, latest, np.concatenate(found))
 
 
 def read_part(path: str, *, task: Task) -> Read:
@@ -123,7 +123,7 @@ def read_part(path: str, *, task: Task) -> Read:
         wanted = [*NEEDED] + ["contexts"] * bool(reader.size) + ["time", "reward_time"] * (task.window is not None)
         for first, batch in blocks(file, wanted):
             reader.take(Block(path, np.arange(first, first + batch.num_rows), batch))
-        rows, size = file.metadata.num_rows, os.stat(path).st_size
+        rows, size = file.metadata.num_rows, size_of(path)
         return Read(rows, size, reader.summaries, reader.gathered, reader.repeats, reader.cut)
 
 

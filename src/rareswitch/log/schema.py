@@ -1,6 +1,5 @@
 """What a log looks like: Parquet files, the parts, with one row a decision."""
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +7,8 @@ from typing import Any
 
 from rareswitch.errors import FileFormatError
 from rareswitch.files import pyarrow
-from rareswitch.log.footer import check_footer
+from rareswitch.footers import check_footer
+from rareswitch.log.places import opened_file
 from rareswitch.validation import whole
 
 #: Rows of a row group that is written, and rows that are read at a time.
@@ -89,18 +89,21 @@ def opened(path: str, dim: int) -> Iterator[Any]:
     """A part, checked to be one; what is wrong with the file is raised with its name."""
     pa, parquet = pyarrow()
     try:
-        if os.stat(path).st_size == 0:
-            raise FileFormatError(f"{path}: the file is empty (0 bytes), not even a Parquet file. Write the part anew.")
-        check_footer(path)
-        # read a megabyte at a time however long its row groups are, and with its checksums
-        options = {"buffer_size": _BUFFER, "pre_buffer": False, "page_checksum_verification": True}
-        try:
-            file = parquet.ParquetFile(path, read_dictionary=["policy"], **options)
-        except KeyError:  # there is no such column, or one of lists
-            file = parquet.ParquetFile(path, **options)
-        with file:
-            check_schema(path, file.schema_arrow, dim)
-            yield file
+        with opened_file(path) as source:
+            if source.size() == 0:
+                raise FileFormatError(
+                    f"{path}: the file is empty (0 bytes), not even a Parquet file. Write the part anew."
+                )
+            check_footer(source, path)
+            # read a megabyte at a time however long its row groups are, and with its checksums
+            options = {"buffer_size": _BUFFER, "pre_buffer": False, "page_checksum_verification": True}
+            try:
+                file = parquet.ParquetFile(source, read_dictionary=["policy"], **options)
+            except KeyError:  # there is no such column, or one of lists
+                file = parquet.ParquetFile(source, **options)
+            with file:
+                check_schema(path, file.schema_arrow, dim)
+                yield file
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         text = (str(error).splitlines() or [type(error).__name__])[0]
         raise FileFormatError(

@@ -1,7 +1,5 @@
 """The update at a batch's end: parts of a log, mapped to sums on any engine, added in their order, learned from."""
 
-import glob
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -10,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rareswitch.engine import Engine
-from rareswitch.errors import BatchError, FileFormatError
+from rareswitch.errors import BatchError
 from rareswitch.learner import Ahead, Summary
+from rareswitch.log.places import find_parts
 from rareswitch.log.reading import MOST_POLICIES
 from rareswitch.log.reduction import Reduction
 from rareswitch.log.update_report import Earlier, UpdateReport
@@ -27,28 +26,6 @@ class Update:
     #: With the next policy.
     deployment: Deployment
     report: UpdateReport
-
-
-def find_parts(patterns: Iterable[str | Path]) -> list[str]:
-    """The files that the patterns name, as absolute paths, each once, in the order of these as strings.
-
-    >>> find_parts(["/nowhere/part-*.parquet"])
-    Traceback (most recent call last):
-    rareswitch.errors.FileFormatError: /nowhere/part-*.parquet: no file matches this pattern. Put it in quotes, ...
-    """
-    found: dict[str, str] = {}
-    for pattern in map(str, patterns):
-        paths = [pattern] if os.path.lexists(pattern) else glob.glob(pattern, recursive=True)
-        files = [path for path in paths if not os.path.isdir(path)]
-        if paths and not files:
-            raise FileFormatError(f"{pattern}: a folder; name the files in it, as {os.path.join(pattern, '*.parquet')}")
-        if not files:
-            raise FileFormatError(
-                f"{pattern}: no file matches this pattern. Put it in quotes, and look where the log is."
-            )
-        for path in files:
-            found.setdefault(os.path.realpath(path), os.path.abspath(path))
-    return sorted(found.values())
 
 
 def update(

@@ -8,9 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from rareswitch.errors import FileFormatError, ParameterError, ShapeError
-from rareswitch.files import pyarrow, replacing
+from rareswitch.files import pyarrow
+from rareswitch.footers import METADATA, seal_footer
 from rareswitch.learner import Rows, in_seconds
-from rareswitch.log.footer import METADATA, seal_footer
+from rareswitch.log.places import exists, is_url, making_file
 from rareswitch.log.schema import ROWS, log_schema
 from rareswitch.validation import finite_array, vector, whole
 
@@ -39,25 +40,28 @@ class LogWriter:
     Parameters
     ----------
     path
-        Where the part shall be; a file that is there is not replaced.
+        Where the part shall be, a path or a URL such as s3://…; a file that is there is not replaced.
     dim
         d, features of an arm.
     policy_id
         Of the policy that made the decisions.
     """
 
+    path: str | Path
+
     def __init__(self, path: str | Path, *, dim: int, policy_id: str) -> None:
-        self.path, self.dim, self.policy_id = Path(path), whole("dim", dim), policy_id
+        self.path = str(path) if is_url(path) else Path(path)
+        self.dim, self.policy_id = whole("dim", dim), policy_id
         self._stack = ExitStack()
-        self._temporary = self.path
+        self._temporary = Path()
         self._waiting: list[Any] = []
         self._writer: Any = None
 
     def __enter__(self) -> Self:
-        if self.path.exists():
-            raise FileFormatError(f"{self.path}: exists already, and a log is never overwritten. Name another file.")
         pyarrow()
-        self._temporary = self._stack.enter_context(replacing(self.path))
+        if exists(self.path):
+            raise FileFormatError(f"{self.path}: exists already, and a log is never overwritten. Name another file.")
+        self._temporary = self._stack.enter_context(making_file(self.path))
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:

@@ -12,21 +12,12 @@ from rareswitch.policy.inverse_gap import InverseGap
 from rareswitch.policy.key_files import key_from_text, load_key, new_key, save_key
 from rareswitch.policy.layered import Layered
 from rareswitch.policy.optimism import Optimistic
-from rareswitch.policy.policy import Decisions, Policy
+from rareswitch.policy.policy import Chosen, Decisions, Policy
 from rareswitch.policy.posterior import PosteriorDraws
 from rareswitch.policy.signing import Ed25519Key, HmacKey, Key, check_signature, check_signs, sign
 from rareswitch.policy.signing import verify as verify_signature
 
-__all__ = ["Baseline", "Blend", "Decisions", "Ed25519Key", "Elimination", "HmacKey", "InverseGap", "Key", "Layered"]
-__all__ += [
-    "Optimistic",
-    "Policy",
-    "PosteriorDraws",
-    "check_signature",
-    "check_signs",
-    "key_from_text",
-    "load_key",
-    "load_policy",
-]
-__all__ += ["new_key", "policy_from_bytes", "policy_from_plain", "policy_to_bytes", "policy_to_plain", "save_key"]
-__all__ += ["save_policy", "sign", "verify_signature", "widest_intervals"]
+__all__ = ["Baseline", "Blend", "Chosen", "Decisions", "Ed25519Key", "Elimination", "HmacKey", "InverseGap", "Key"]
+__all__ += ["Layered", "Optimistic", "Policy", "PosteriorDraws", "check_signature", "check_signs", "key_from_text"]
+__all__ += ["load_key", "load_policy", "new_key", "policy_from_bytes", "policy_from_plain", "policy_to_bytes"]
+__all__ += ["policy_to_plain", "save_key", "save_policy", "sign", "verify_signature", "widest_intervals"]

@@ -8,6 +8,7 @@ import numpy as np
 
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
 from rareswitch.errors import FileFormatError, InputError
+from rareswitch.features import Features
 from rareswitch.files import canonical_json
 from rareswitch.policy.baseline import Baseline
 from rareswitch.policy.blend import Blend
@@ -44,8 +45,12 @@ def encode(policy: "Policy") -> tuple[dict[str, Any], dict[str, FloatArray]]:
     tensors: dict[str, FloatArray] = {}
     parts = [_encode(part, f"eliminations.{k}", tensors) for k, part in enumerate(policy.eliminations)]
     sampler = _encode(policy.sampler, "sampler", tensors)
-    edition = {"edition": policy.edition} if policy.edition else {}
-    return {"dim": policy.dim, "eliminations": parts, "sampler": sampler, **edition}, tensors
+    data = {"dim": policy.dim, "eliminations": parts, "sampler": sampler}
+    if policy.edition:
+        data["edition"] = policy.edition
+    if policy.features is not None:
+        data["features"] = policy.features.to_plain()
+    return data, tensors
 
 
 def decode(data: Any, tensors: dict[str, FloatArray]) -> "Policy":
@@ -56,7 +61,9 @@ def decode(data: Any, tensors: dict[str, FloatArray]) -> "Policy":
     try:
         parts = tuple(_decode(part, unused) for part in data["eliminations"])
         sampler = _decode(data["sampler"], unused)
-        policy = Policy(dim=data["dim"], sampler=sampler, eliminations=parts, edition=data.get("edition", 0))
+        features = Features.from_plain(data["features"]) if "features" in data else None
+        edition = data.get("edition", 0)
+        policy = Policy(dim=data["dim"], sampler=sampler, eliminations=parts, edition=edition, features=features)
     except (KeyError, TypeError, AttributeError, InputError) as error:
         raise FileFormatError(f"the description of the policy is damaged ({error!s:.200}).") from error
     if unused:

@@ -1,5 +1,6 @@
 """The frozen policy: past eliminations, then a sampler on the arms they leave."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -8,6 +9,7 @@ import numpy as np
 
 from rareswitch.design import Sampler
 from rareswitch.errors import EmptySetError, ParameterError, ShapeError
+from rareswitch.features import Features
 from rareswitch.ids import KeyArray, id_keys, one_key
 from rareswitch.policy.baseline import Baseline, with_baseline
 from rareswitch.policy.blend import Blend
@@ -39,6 +41,21 @@ class Decisions:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Chosen:
+    """What a policy decided for one request of records."""
+
+    #: The id of the chosen arm, as the caller gave it.
+    arm: Any
+    #: Where that arm stands among those that were offered.
+    place: int
+    #: The exact probability with which the policy chooses that arm.
+    propensity: float
+    policy_id: str
+    #: What was clipped, missing, unknown …; see :attr:`rareswitch.features.Encoded.counts`.
+    counts: Counter[str]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Policy:
     """A frozen function from a context set to probabilities over its arms. It never learns.
 
@@ -62,6 +79,8 @@ class Policy:
     eliminations: tuple[Elimination, ...] = ()
     #: Tells policies apart that decide alike: each batch of a run has a policy of its own.
     edition: int = 0
+    #: How records become its contexts, where it decides about records.
+    features: Features | None = None
 
     def __post_init__(self) -> None:
         dim, edition = whole("dim", self.dim), whole("edition", self.edition, low=0)
@@ -83,6 +102,10 @@ class Policy:
                 none = part == "matrices" and held is not None and not len(held)
                 if held is not None and not none and held.shape[-1] != dim:
                     raise ShapeError(f"a sampler of {held.shape[-1]} dimensions in a policy of {dim}.")
+        if self.features is not None and not isinstance(self.features, Features):
+            raise ParameterError(f"features must be of the type Features; got {self.features!r:.60}.")
+        if self.features is not None and self.features.dim != dim:
+            raise ShapeError(f"features of {self.features.dim} columns in a policy of {dim} dimensions.")
         for elimination in self.eliminations:
             if not isinstance(elimination, Elimination):
                 raise ParameterError(f"eliminations must be of the type Elimination; got {elimination!r:.60}.")
@@ -150,6 +173,55 @@ class Policy:
         made = object.__new__(Decisions)  # the initializer of a frozen class takes twice as long
         vars(made).update(
             arms=arms[one], propensities=propensities[one], survivors=survivors[one], policy_id=self.id, ids=keys[one]
+        )
+        return made
+
+    def decide_records(self, context: Any, arms: Any = None, *, id: Any, seed: int, baseline: Any = None) -> Chosen:  # noqa: A002
+        """Choose an arm for one request of records: what :meth:`decide` chooses given their vectors.
+
+        Parameters
+        ----------
+        context
+            The record of the request, fields by name.
+        arms
+            What is offered: ids, records by id, or records that hold their ids; see
+            :meth:`rareswitch.features.Features.encode`.
+        id
+            The name of the decision.
+        seed
+            As in :meth:`decide`.
+        baseline
+            The id of the arm that the caller would show, where the policy needs it.
+
+        Examples
+        --------
+        >>> from rareswitch.design import Uniform
+        >>> from rareswitch.features import Arms, Features, Number
+        >>> age = Number("age", mean=40, scale=10, alone=False)
+        >>> features = Features(fields=[age], arms=Arms(ids=["a", "b"], own=["age"]))
+        >>> policy = Policy(dim=features.dim, sampler=Uniform(), features=features)
+        >>> chosen = policy.decide_records({"age": 31}, ["a", "b"], id="request-41c9", seed=7)
+        >>> chosen.arm, chosen.propensity
+        ('a', 0.5)
+        """
+        if self.features is None:
+            raise ParameterError(
+                "features: this policy has none, so it decides about vectors: use decide, or begin the learner with "
+                "features=…."
+            )
+        encoded = self.features.encode(context, arms)
+        names = encoded.names
+        if baseline is not None and baseline not in names:
+            raise ParameterError(f"baseline must be the id of an arm that is offered; got {baseline!r:.60}.")
+        shown = None if baseline is None else names.index(baseline)
+        decided = self.decide(encoded.checked, ids=id, seed=seed, baseline=shown)
+        made, place = object.__new__(Chosen), int(decided.arms)
+        vars(made).update(
+            arm=names[place],
+            place=place,
+            propensity=float(decided.propensities),
+            policy_id=decided.policy_id,
+            counts=encoded.counts,
         )
         return made
 

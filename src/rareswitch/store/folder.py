@@ -1,333 +1,307 @@
-"""A deployment: a folder with the frozen policy that servers run, and all that is needed to learn the next one."""
+"""An experiment in a folder of plain files: policies that servers can be given, and Parquet parts, one a call."""
 
-import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, Self
+from threading import RLock
+from typing import Any
 
-import numpy as np
-
-from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
-from rareswitch.files import bounded, canonical_json, making_folder, plain_json, read_whole, write_whole
-from rareswitch.learner import (
-    Ahead,
-    Learner,
-    State,
-    Summary,
-    find_learner,
-    make_learner,
-    needed,
-    state_from_bytes,
-    state_to_bytes,
-    summaries_from_bytes,
-    summaries_to_bytes,
-    to_plain,
+from rareswitch.errors import FileFormatError, StoreError
+from rareswitch.files import lock, making_folder, pyarrow
+from rareswitch.store.folder_files import (
+    GROUP,
+    last_number,
+    place_of,
+    read_decisions,
+    read_json,
+    read_long,
+    read_rewards,
+    read_version,
+    where_is,
+    write_decisions,
+    write_json,
+    write_rewards,
+    write_version,
 )
-from rareswitch.policy import (
-    Key,
-    Policy,
-    check_signature,
-    check_signs,
-    load_policy,
-    policy_to_bytes,
-    sign,
-    verify_signature,
-)
-from rareswitch.store.verification import Relearned, Verification, alike, compared
-from rareswitch.version import __version__
+from rareswitch.store.memory import MemorySlice, MemoryStore
+from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Totals, VersionRow
 
-#: 3: the description is signed with the policies. 2 had no signature, and is read as one that was never signed.
-SCHEMA = 3
-LEARNER = "learner.json"
-POLICY = "policy.safetensors"
-STATE = "state.safetensors"
-#: Of a description: all forecasts are in it, which are long where updates are many.
-MOST_VALUES = 1 << 20
+SCHEMA = 1
+EXPERIMENT, LOCK, REPEATS = "experiment.json", "lock", "repeats.json"
+FOLDERS = ("versions", "updates", "decisions", "rewards")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Learned:
-    """An update that was made: whose decisions were learned from, and what was known then."""
+class FolderStore:
+    """An experiment in the folder ``path/name``.
 
-    #: The policy that retired.
-    policy: Policy
-    #: The content of its summary file.
-    data: bytes
-    #: The forecast that was given.
-    ahead: int | list[int] | None
+    Every call that adds something writes one file, whole and on the disk when it returns: a folder is for callers with
+    many decisions at a time. One process writes at a time, under a lock; what others wrote is noticed. While it is open
+    all but context sets is held in memory too, about a kilobyte a decision.
 
-    @property
-    def summaries(self) -> tuple[Summary, ...]:
-        """Of its batch, then of the earlier batches that were given again."""
-        return tuple(summaries_from_bytes(self.data))
+    ::
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Deployment:
-    """A learner and where it stands, with its whole history; kept in a folder, without pickle.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp()) / "current"
-    >>> Deployment.begin("foresight", dim=3, horizon=1000).save(folder)
-    >>> Deployment.load(folder).state
-    <state of foresight: policy 1, planned for decisions 0 to 11, then 7 more for 988>
-    >>> sorted(path.name for path in folder.iterdir())
-    ['learner.json', 'policy.safetensors', 'state.safetensors']
+        experiment.json            what it was created with
+        versions/0001/             policy, state, summaries and report; a folder for every version
+        updates/0001.json          what the update of a version looks at
+        decisions/00000001.parquet
+        rewards/00000001.parquet
     """
 
-    learner: Learner
-    state: State
-    #: The updates so far.
-    history: tuple[Learned, ...] = ()
-    #: Of rareswitch, that wrote it.
-    version: str = __version__
-    #: Of the folder it was read from: none, or whether a key was given to check it with.
-    signature: Literal["none", "checked", "unchecked"] = "none"
+    def __init__(self, path: str | Path, name: str) -> None:
+        self.url, self.name = f"folder:{path}", name
+        self.path = Path(path).absolute() / name
+        self._lock = RLock()
+        self._image: MemoryStore | None = None
+        self._parts = {"decisions": 0, "rewards": 0}
 
-    @classmethod
-    def begin(cls, name: str, **settings: Any) -> Self:
-        """A deployment whose first policy has not decided anything yet.
+    def create(self, description: str, first: VersionRow) -> None:
+        pyarrow()
+        self._refuse_experiment()
+        try:
+            with making_folder(self.path) as temporary:
+                for folder in FOLDERS:
+                    (temporary / folder).mkdir()
+                (temporary / LOCK).touch()
+                write_version(_version_folder(temporary, 1), first)
+                told = {"schema": SCHEMA, "name": self.name, "description": description}
+                write_json(temporary / EXPERIMENT, told)
+        except FileFormatError:
+            self._refuse_experiment()  # it was made meanwhile
+            raise
 
-        Parameters
-        ----------
-        name
-            Of a learner whose batches end when one likes: foresight, or one of the batched and stale ones.
-        settings
-            As :func:`~rareswitch.learner.make_learner` takes them.
-        """
-        learner = _made(name, settings)
-        to_plain(learner)  # refuses what no file can keep
-        return cls(learner=learner, state=learner.begin())
+    def _refuse_experiment(self) -> None:
+        if (self.path / EXPERIMENT).exists():
+            raise StoreError(
+                f"there is an experiment '{self.name}' in {self.url} already. Open it, or choose another name."
+            )
 
-    @property
-    def policy(self) -> Policy:
-        """The frozen policy that decides now."""
-        return self.state.policy
+    def description(self) -> str:
+        with self._lock:
+            return self._current().description()
 
-    @property
-    def policies(self) -> tuple[Policy, ...]:
-        """Those that retired, the first first, and the current one."""
-        return (*(entry.policy for entry in self.history), self.policy)
+    def head(self) -> int:
+        with self._lock:
+            return self._current().head()
 
-    def advance(self, summary: Summary, *, late: Sequence[Summary] = (), ahead: Ahead | None = None) -> Self:
-        """The deployment after the current batch; see :meth:`~rareswitch.learner.Learner.next`. This one stays."""
-        state = self.learner.next(self.state, summary, late=late, ahead=ahead)
-        forecast = None if ahead is None else np.asarray(ahead).astype(np.int64).tolist()
-        entry = Learned(policy=self.policy, data=summaries_to_bytes([summary, *late]), ahead=forecast)
-        return replace(self, state=state, history=(*self.history, entry), version=__version__)
+    def versions(self, after: int = 0) -> list[VersionRow]:
+        with self._lock:
+            return self._current().versions(after)
 
-    def verify(self) -> Verification:
-        """Learn everything again from the summaries, and say which policies come out."""
-        state = self.learner.begin()
-        found, policies = [compared(self.policies[0], state.policy)], self.policies
-        for entry, policy in zip(self.history, policies[1:], strict=True):
+    def add_decisions(self, rows: Sequence[DecisionRow]) -> list[DecisionRow]:
+        with self._writing() as image:
+            before = image.find([row.key for row in rows])
+            new: dict[bytes, DecisionRow] = {}
+            for row, found in zip(rows, before, strict=True):
+                if found is None:
+                    new.setdefault(row.key, row)
+            if new:
+                part = self._parts["decisions"] + 1
+                write_decisions(self._part("decisions", part), [*new.values()])
+                self._take_decisions(image, part, [*new.values()])
+            self._count_repeats("decisions", len(rows) - len(new))
+            kept = iter(self._whole([found[0] for found in before if found is not None]))
+            return [new[row.key] if found is None else next(kept) for row, found in zip(rows, before, strict=True)]
+
+    def add_rewards(self, rows: Sequence[RewardRow], *, overwrite: bool = False) -> list[RewardRow | None]:
+        with self._writing() as image:
+            before = image.add_rewards(rows, overwrite=overwrite)
+            pairs = list(zip(rows, before, strict=True))
+            new = [row for row, old in pairs if old is None or (overwrite and old.value != row.value)]
             try:
-                batch, *late = entry.summaries
-                state = self.learner.next(replace(state, policy=entry.policy), batch, late=late, ahead=entry.ahead)
-                found.append(compared(policy, state.policy))
-            except (RareswitchError, ArithmeticError, ValueError) as error:
-                found.append(Relearned(policy_id=policy.id, verdict="otherwise", reason=str(error)))
-                break
-        sums = alike(*([(s.gram, s.moment, s.count, s.square_sum) for s in of.sums] for of in (self.state, state)))
-        return Verification(policies=tuple(found), sums=sums, version=self.version)
+                if new:
+                    write_rewards(self._part("rewards", self._parts["rewards"] + 1), new)
+                    self._parts["rewards"] += 1
+                self._count_repeats("rewards", sum(old is not None and old.value == row.value for row, old in pairs))
+            except BaseException:
+                self._image = None  # it has rewards that the folder may not have
+                raise
+            return before
 
-    def unsigned(self) -> Self:
-        """The same, as if it had never been signed: to give up signing, or to sign what you trust without a check."""
-        return replace(self, signature="none")
+    def find(self, keys: Sequence[bytes]) -> list[tuple[DecisionRow, list[RewardRow]] | None]:
+        with self._lock:
+            found = self._current().find(keys)
+            whole = iter(self._whole([one[0] for one in found if one is not None]))
+            return [None if one is None else (next(whole), one[1]) for one in found]
 
-    def check_key(self, key: Key | None) -> None:
-        """Refuse a key, or the lack of one, with which what follows this deployment cannot be saved."""
-        if key is not None:
-            check_signs(key)
-        if self.signature == "none" or (key is not None and self.signature == "checked"):
-            return
-        how = "--key-file FILE or --key NAME, key=… in Python"
-        if key is None:
-            raise ParameterError(
-                f"this deployment is signed, and what follows it must be. Give its key: {how}. To give up signing, "
-                "save deployment.unsigned()."
+    def counts(self, upto: Marks | None = None) -> list[Counts]:
+        with self._lock:
+            return self._current().counts(upto)
+
+    def totals(self) -> Totals:
+        with self._lock:
+            repeats = self._repeats()
+            return (
+                self._current()
+                .totals()
+                ._replace(repeated_decisions=repeats["decisions"], repeated_rewards=repeats["rewards"])
             )
-        raise ParameterError(
-            "this deployment is signed, and was loaded without its key: what was not checked is not signed again. Load "
-            f"it with its key: {how}."
-        )
 
-    def save(self, folder: str | Path, *, key: Key | None = None) -> None:
-        """Write a fresh folder, which appears whole or not at all.
+    def younger(self, moment: float) -> int:
+        with self._lock:
+            return self._current().younger(moment)
 
-        With a key, the policies are signed, and so is the description: all settings and the hashes of all files. What
-        was signed is not saved without a key; another key than before may take over where the old one was checked.
-        """
-        folder = Path(folder)
-        check_fresh(folder)
-        self.check_key(key)
-        state = state_to_bytes(self.state)
-        described = {
-            "schema": SCHEMA,
-            "learner": self.learner.name,
-            "settings": to_plain(self.learner),
-            "policies": [policy.id for policy in self.policies],
-            "updates": [{"summary": _digest(entry.data), "ahead": entry.ahead} for entry in self.history],
-            "state": _digest(state),
-            "version": self.version,
-        }
-        described["signature"] = None if key is None else sign(key, _signed_text(described))
-        text = canonical_json(described)
-        bounded(text.decode(), most=MOST_VALUES)
-        content = {LEARNER: text, STATE: state, POLICY: policy_to_bytes(self.policy, key=key)}
-        for batch, entry in enumerate(self.history, 1):
-            content |= {policy_file(batch): policy_to_bytes(entry.policy, key=key), summary_file(batch): entry.data}
-        with making_folder(folder) as temporary:
-            for name, data in content.items():
-                write_whole(data, temporary / name)
+    def marks(self) -> Marks:
+        with self._lock:
+            return self._current().marks()
 
-    @classmethod
-    def load(cls, folder: str | Path, *, key: Key | None = None) -> Self:
-        """Read a folder; nothing is learned again. With a key, only if all of it was signed with that key."""
-        folder = Path(folder)
-        if not (folder / LEARNER).is_file():
-            raise FileFormatError(
-                f"{folder}: not the folder of a deployment: it has no {LEARNER}. Make one with: rareswitch begin"
+    def started(self, parent: int) -> bool:
+        with self._lock:
+            return parent == self._current().head() and self._update(parent).exists()
+
+    def start_update(self, parent: int, plan: str) -> tuple[str, Marks] | None:
+        with self._writing() as image:
+            if parent != image.head():
+                return None
+            path = self._update(parent)
+            if not path.exists():
+                write_json(path, {"plan": plan, "marks": list(image.marks())})
+            frozen = read_json(path)
+            return frozen["plan"], Marks(*frozen["marks"])
+
+    def abandon_update(self, parent: int) -> None:
+        with self._writing() as image:
+            if parent == image.head():
+                self._update(parent).unlink(missing_ok=True)
+
+    def publish(self, version: VersionRow) -> VersionRow:
+        with self._writing() as image:
+            if version.number == image.head() + 1:
+                write_version(_version_folder(self.path, version.number), version)
+            return self._current().versions(version.number - 1)[0]
+
+    def slices(self, version: int, upto: Marks, *, sums: bool) -> list[MemorySlice]:
+        with self._lock:
+            return self._current().slices(version, upto, sums=sums)
+
+    def sample(self, version: int, upto: Marks) -> Iterator[tuple[bytes, bytes]]:
+        with self._lock:
+            ranked = self._current().sample(version, upto)
+        while some := list(islice(ranked, GROUP // 4)):
+            with self._lock:
+                long = self._long([place for _, place in some])
+            yield from ((key, contexts) for (key, _), (contexts, _) in zip(some, long, strict=True))
+
+    def rows(self, after: int, upto: Marks) -> Iterator[tuple[int, list[tuple[DecisionRow, list[RewardRow]]]]]:
+        with self._lock:
+            image = self._current()
+        for last, some in image.rows(after, upto):
+            for at in range(0, len(some), GROUP):
+                piece = some[at : at + GROUP]
+                with self._lock:
+                    whole = self._whole([row for row, _ in piece])
+                held = [rewards for _, rewards in piece]
+                yield last - len(some) + at + len(piece), list(zip(whole, held, strict=True))
+
+    def close(self) -> None:
+        with self._lock:
+            self._image = None
+
+    # what is in memory
+
+    def _current(self) -> MemoryStore:
+        """All that the folder holds by now; only what is new is read."""
+        fresh = self._image is None
+        image = self._begun() if self._image is None else self._image
+        last = {name: last_number(self.path / name) for name in ("versions", *self._parts)} if fresh else {}
+        while (folder := _version_folder(self.path, image.head() + 1)).is_dir():
+            image.publish(read_version(folder))
+        while (path := self._part("decisions", self._parts["decisions"] + 1)).is_file():
+            self._take_decisions(image, self._parts["decisions"] + 1, read_decisions(path))
+        while (path := self._part("rewards", self._parts["rewards"] + 1)).is_file():
+            image.add_rewards(read_rewards(path), overwrite=True)
+            self._parts["rewards"] += 1
+        for name, number in last.items():
+            found = image.head() if name == "versions" else self._parts[name]
+            if found < number:
+                raise StoreError(
+                    f"{self.path / name}: number {found + 1} is missing, and there is a number {number}. Restore it "
+                    "from a copy."
+                )
+        self._image = image
+        return image
+
+    def _begun(self) -> MemoryStore:
+        if not (self.path / EXPERIMENT).is_file():
+            raise StoreError(f"there is no experiment '{self.name}' in {self.url}. Create it, or correct the address.")
+        told = read_json(self.path / EXPERIMENT)
+        if told.get("schema") != SCHEMA or told.get("name") != self.name:
+            raise StoreError(
+                f"{self.path / EXPERIMENT}: experiments in folders have schema {SCHEMA}; this one has "
+                f"{told.get('schema')!r:.60} and the name {told.get('name')!r:.100}. Use a matching version of "
+                "rareswitch, and the name it was created with."
             )
-        described = _described(folder / LEARNER, key)
-        updates, ids = described["updates"], described["policies"]
-        last = len(updates)
-        for path in sorted(folder.glob("batch-*")):
-            if path.name not in {file(k) for k in range(1, last + 1) for file in (policy_file, summary_file)}:
-                raise FileFormatError(f"{path}: belongs to no batch; {LEARNER} tells of {last}. Remove it.")
-        try:
-            learner = _made(described["learner"], described["settings"])
-        except (RareswitchError, TypeError) as error:
-            raise FileFormatError(f"{folder / LEARNER}: no learner can be made of it ({error}).") from error
-        history = tuple(
-            Learned(
-                policy=_policy(folder / policy_file(batch), name, key),
-                data=_content(folder / summary_file(batch), entry["summary"]),
-                ahead=entry["ahead"],
-            )
-            for batch, (entry, name) in enumerate(zip(updates, ids, strict=False), 1)
+        self._parts = dict.fromkeys(self._parts, 0)
+        image = MemoryStore(self.name)
+        image.create(told["description"], read_version(_version_folder(self.path, 1)))
+        return image
+
+    def _take_decisions(self, image: MemoryStore, part: int, rows: Sequence[DecisionRow]) -> None:
+        image.add_decisions(
+            [
+                row._replace(contexts=None if row.contexts is None else place_of(part, at), names=None)
+                for at, row in enumerate(rows)
+            ]
         )
-        current = _policy(folder / POLICY, ids[-1], key)
-        signed = described["signature"] is not None or policy_to_bytes(current) != read_whole(folder / POLICY)
-        path = folder / STATE
-        data = _content(path, described["state"])
-        try:
-            state = state_from_bytes(data)
-        except FileFormatError as error:
-            raise FileFormatError(f"{path}: {error}") from error
-        sizes = [stats.dim for stats in learner.parts.statistics.zero()]
-        made = [batch.policy_id for batch in state.past] + [state.policy.id]
-        if state.learner != learner.name or made != ids or [stats.dim for stats in state.sums] != sizes:
-            raise FileFormatError(
-                f"{path}: not a state of the run that {LEARNER} tells of: it was changed or taken from elsewhere."
-            )
-        return cls(
-            learner=learner,
-            state=state,
-            history=history,
-            version=described["version"],
-            signature="checked" if key is not None else "unchecked" if signed else "none",
-        )
+        self._parts["decisions"] = part
+
+    def _whole(self, rows: Sequence[DecisionRow]) -> list[DecisionRow]:
+        """Decisions with their contexts and the names of their arms, as far as they were kept."""
+        long = iter(self._long([row.contexts for row in rows if row.contexts is not None]))
+        found = []
+        for row in rows:
+            contexts, names = (None, None) if row.contexts is None else next(long)
+            found.append(row._replace(contexts=contexts, names=names))
+        return found
+
+    def _long(self, places: Sequence[bytes]) -> list[tuple[bytes, str | None]]:
+        """Contexts and names of arms at these places."""
+        wanted: dict[int, list[int]] = {}
+        for part, row in map(where_is, places):
+            wanted.setdefault(part, []).append(row)
+        found = {part: iter(read_long(self._part("decisions", part), rows)) for part, rows in sorted(wanted.items())}
+        return [next(found[where_is(place)[0]]) for place in places]
+
+    # files
+
+    @contextmanager
+    def _writing(self) -> Iterator[MemoryStore]:
+        """All that the folder holds, while nobody else adds to it."""
+        with self._lock:
+            self._current()
+            with ExitStack() as held:
+                try:
+                    handle = os.open(self.path / LOCK, os.O_RDWR)
+                    held.callback(os.close, handle)
+                    lock(handle)
+                except OSError as error:
+                    raise StoreError(
+                        f"{self.path / LOCK}: cannot be locked ({error.strerror or error}). Nothing was kept; look at "
+                        "the rights of the folder."
+                    ) from error
+                yield self._current()
+
+    def _part(self, kind: str, number: int) -> Path:
+        return self.path / kind / f"{number:08d}.parquet"
+
+    def _update(self, parent: int) -> Path:
+        return self.path / "updates" / f"{parent:04d}.json"
+
+    def _repeats(self) -> dict[str, Any]:
+        path = self.path / REPEATS
+        return read_json(path) if path.exists() else dict.fromkeys(self._parts, 0)
+
+    def _count_repeats(self, kind: str, count: int) -> None:
+        if count:
+            repeats = self._repeats()
+            write_json(self.path / REPEATS, repeats | {kind: repeats[kind] + count})
 
 
-def policy_file(batch: int) -> str:
-    """Where the policy of a batch that was learned from is kept.
-
-    >>> policy_file(1)
-    'batch-0001.policy.safetensors'
-    """
-    return f"batch-{batch:04d}.{POLICY}"
+def folder_names(path: str | Path) -> list[str]:
+    """The experiments in a folder."""
+    return sorted(found.parent.name for found in Path(path).glob(f"*/{EXPERIMENT}"))
 
 
-def summary_file(batch: int) -> str:
-    """Where its summary is, with those of the earlier batches that were given again."""
-    return f"batch-{batch:04d}.summary"
-
-
-def check_fresh(folder: str | Path, what: str = "a deployment") -> None:
-    """Refuse a place where a fresh folder cannot be written."""
-    folder = Path(folder)
-    if folder.is_dir() and folder.samefile(Path.cwd()):
-        raise FileFormatError(f"{folder}: the folder you are in; {what} is a folder of its own. Name one in it.")
-    if folder.is_dir() and not any(folder.iterdir()):
-        return
-    if folder.exists():
-        raise FileFormatError(
-            f"{folder}: exists already, and {what} is never overwritten. Name another folder, or remove it."
-        )
-
-
-def _made(name: str, settings: dict[str, Any]) -> Learner:
-    """The learner, if its batches may end at any decision and its statistics can be had from rows."""
-    sizes = dict.fromkeys(needed(find_learner(name)), 16)  # of an example: what it is does not depend on them
-    clock, statistics = (example := make_learner(name, **sizes)).clock, example.parts.statistics
-    if clock.looks or clock.steps or statistics.needs_offered:
-        raise UnsuitableError(
-            f"{name} decides by looking at each decision when its next policy is due, so its batches do not end at "
-            "known decisions. For updates from logs use foresight, or a batched learner such as batch-linucb-kw."
-        )
-    return make_learner(name, **settings)
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def _described(path: Path, key: Key | None) -> dict[str, Any]:
-    """What the description of a learner says, if nothing is wrong with it."""
-    data = read_whole(path)
-    try:
-        described: dict[str, Any] = plain_json(data, most=MOST_VALUES)
-        if described["schema"] not in (2, SCHEMA):
-            found = described["schema"]
-            raise FileFormatError(f"deployments have schema {SCHEMA}; this one has {found!r}. Use a matching version.")
-        updates = [{"summary": str(entry["summary"]), "ahead": entry["ahead"]} for entry in described["updates"]]
-        settings = dict(described["settings"])
-        again = canonical_json(described | {"updates": updates, "settings": settings})
-        names = {"schema", "learner", "settings", "policies", "updates", "state", "version"}
-        names |= {"signature"} if described["schema"] == SCHEMA else set()
-        if again != data or {*described} != names or len(described["policies"]) != len(updates) + 1:
-            raise FileFormatError("it was changed, or written by something else.")
-        described = {"signature": None} | described  # there was none in schema 2
-        if described["signature"] is not None:
-            check_signature(described["signature"])
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise FileFormatError(f"{path}: not the description of a deployment ({error})") from error
-    if key is not None and described["signature"] is None:
-        raise FileFormatError(
-            f"{path}: the deployment is not signed, and a key was given to check it with. If you trust the folder, "
-            "leave the key out, or sign a copy as docs/keys.md says; otherwise its signature may have been taken away."
-        )
-    if key is not None:
-        try:
-            verify_signature(key, _signed_text(described), described["signature"])
-        except FileFormatError as error:
-            raise FileFormatError(f"{path}: {error}") from error
-    return described
-
-
-def _signed_text(described: dict[str, Any]) -> str:
-    """What is signed of a description; no policy's signature is over such a text."""
-    content = {name: value for name, value in described.items() if name != "signature"}
-    return f"deployment/{canonical_json(content).decode()}"
-
-
-def _content(path: Path, digest: str) -> bytes:
-    """A file, if it is the one that was written."""
-    data = read_whole(path)
-    if _digest(data) != digest:
-        raise FileFormatError(f"{path}: not the file that {LEARNER} tells of: it was changed or taken from elsewhere.")
-    return data
-
-
-def _policy(path: Path, name: str, key: Key | None) -> Policy:
-    """A policy, if it is the one that was written."""
-    policy = load_policy(path, key=key)
-    if policy.id != name:
-        raise FileFormatError(
-            f"{path}: holds policy {policy.id[:12]}… where {LEARNER} tells of {name!s:.12}…: it is from elsewhere."
-        )
-    return policy
+def _version_folder(path: Path, number: int) -> Path:
+    return path / "versions" / f"{number:04d}"

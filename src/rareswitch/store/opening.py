@@ -1,12 +1,76 @@
 """Stores by their URLs."""
 
+import os
+
 from rareswitch.errors import ParameterError
+from rareswitch.store.folder import FolderStore, folder_names
 from rareswitch.store.memory import MemoryStore
+from rareswitch.store.sql_store import SqlStore
+from rareswitch.store.sqlite import SqliteStore
 from rareswitch.store.store import Store
+
+SQLITE, POSTGRES, FOLDER = "sqlite:///", ("postgresql://", "postgres://"), "folder:"
+FILES = (".db", ".sqlite", ".sqlite3")
 
 
 def open_store(url: str, name: str) -> Store:
-    """The store of one experiment; nothing is made before :meth:`Store.create`."""
+    """The store of one experiment; nothing is made or looked at before the first call.
+
+    Parameters
+    ----------
+    url
+        ``memory:``; ``sqlite:///spring.db`` (four slashes before an absolute path) or a path that ends in ``.db``,
+        ``.sqlite`` or ``.sqlite3``; ``postgresql://user:password@host/database``; ``folder:trials``, or a path that
+        ends in ``/`` or is a folder.
+    name
+        Of the experiment: a database or a folder holds as many as one likes.
+
+    Examples
+    --------
+    >>> open_store("sqlite:///spring.db", "campaign").url
+    'sqlite:///spring.db'
+    >>> open_store("postgresql://ann:secret@localhost/trials", "campaign").url
+    'postgresql://ann:***@localhost/trials'
+    """
+    if not isinstance(name, str) or not name or len(name) > 200 or not name.isprintable():
+        raise ParameterError(f"name must be 1 to 200 printable characters; got {name!r:.100}.")
     if url == "memory:":
         return MemoryStore(name)
-    raise ParameterError(f"url must be memory:, …; got {url!r:.100}.")
+    folder = _folder(str(url))
+    return _database(str(url), name) if folder is None else FolderStore(folder, name)
+
+
+def experiment_names(url: str) -> list[str]:
+    """The experiments that a database holds, the oldest first; or a folder, by name."""
+    if url == "memory:":
+        return []
+    if (folder := _folder(str(url))) is not None:
+        return folder_names(folder)
+    store = _database(str(url), "")
+    try:
+        return store.names()
+    finally:
+        store.close()
+
+
+def _folder(url: str) -> str | None:
+    """The folder that a URL names, if it names one."""
+    if url.startswith(FOLDER) and url != FOLDER:
+        return url.removeprefix(FOLDER)
+    return url if "://" not in url and (url.endswith("/") or os.path.isdir(url)) else None
+
+
+def _database(url: str, name: str) -> SqlStore:
+    if url.startswith(POSTGRES):
+        from rareswitch.store.postgres import PostgresStore
+
+        return PostgresStore(url, name)
+    path = url.removeprefix(SQLITE)
+    bare = "://" not in url and not url.startswith("sqlite:") and path.endswith(FILES)
+    if path and path != ":memory:" and "\0" not in path and (bare or url.startswith(SQLITE)):
+        return SqliteStore(path, name)
+    scheme = url.partition("://")[0] + "://…" if "://" in url else url  # what comes after may hold a password
+    raise ParameterError(
+        f"url must be memory:, sqlite:///FILE, folder:PATH or postgresql://USER:PASSWORD@HOST/DATABASE; got "
+        f"{scheme!r:.100}."
+    )

@@ -1,4 +1,4 @@
-"""The footer of a part, sealed: it says what the columns are and where, and no checksum of Parquet's covers it."""
+"""Footers of Parquet files, sealed: they say what the columns are, and no checksum of Parquet's covers them."""
 
 import os
 from pathlib import Path
@@ -7,25 +7,24 @@ from typing import BinaryIO
 from rareswitch.errors import FileFormatError
 from rareswitch.seals import ROOM, seal, seal_holds
 
-#: What a part tells beside its columns: room for the seal.
+#: What a file tells beside its columns: room for the seal.
 METADATA = {"seal": ROOM.decode()}
 #: The longest footer that is looked at, in bytes.
 LONGEST = 1 << 26
 
 
 def seal_footer(path: str | Path) -> None:
-    """Fill in the seal of a part that was written with room for it."""
+    """Fill in the seal of a file that was written with room for it."""
     with open(path, "r+b") as file:
         data = _footer(file)
         file.seek(-len(data), os.SEEK_END)
         file.write(seal(data))
 
 
-def check_footer(path: str | Path) -> None:
-    """Refuse a part whose footer was changed; one of another writer has no seal, and is let be."""
-    with open(path, "rb") as file:
-        if seal_holds(_footer(file)) is False:
-            raise FileFormatError(f"{path}: its footer is not that of its checksum: damaged. Write the part anew.")
+def check_footer(file: BinaryIO, name: str | Path) -> None:
+    """Refuse a file whose footer was changed; one of another writer has no seal, and is let be."""
+    if seal_holds(_footer(file)) is False:
+        raise FileFormatError(f"{name}: its footer is not that of its checksum: damaged. Write the part anew.")
 
 
 def _footer(file: BinaryIO) -> bytes:

@@ -10,8 +10,8 @@ import pyarrow.parquet as parquet
 import pytest
 
 from rareswitch.errors import FileFormatError
+from rareswitch.footers import check_footer
 from rareswitch.log import write_part
-from rareswitch.log.footer import check_footer
 from rareswitch.log.schema import blocks, opened
 
 
@@ -105,7 +105,8 @@ def test_a_part_that_another_program_writes_again_is_one_of_another_writer(tmp_p
     write_part(path, policy_id="p", features=[[1.0, 2.0]], ids=[1], propensities=[0.5], rewards=[None])
     parquet.write_table(parquet.read_table(path), tmp_path / "again.parquet")
     for part in (path, tmp_path / "again.parquet"):
-        check_footer(part)
+        with part.open("rb") as file:
+            check_footer(file, part)
     data = bytearray(path.read_bytes())
     assert b"rareswitch-sha256:" in data
     assert b"rareswitch-sha256:" not in (tmp_path / "again.parquet").read_bytes()

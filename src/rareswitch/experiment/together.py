@@ -1,0 +1,104 @@
+"""Calls that come while one is under way are made together: one commit serves all who wait."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class _Call(Generic[T, R]):
+    """One call, and what came of it."""
+
+    __slots__ = ("done", "error", "given", "result", "woken")
+
+    def __init__(self, given: T) -> None:
+        self.given = given
+        self.done = False
+        self.result: R | None = None
+        self.error: BaseException | None = None
+        #: Held until the call was made, or is its caller's turn to make.
+        self.woken = threading.Lock()
+        self.woken.acquire()
+
+
+class Together(Generic[T, R]):
+    """A function of many, called by many threads for one each.
+
+    Whoever finds it free makes all calls that wait by then, and then hands over to one who came meanwhile. Where calls
+    fail together each is made alone, so that a wrong one fails alone: the function must bear to be called again with
+    what it was given before.
+
+    >>> doubled = Together(lambda many: [2 * one for one in many])
+    >>> doubled(4)
+    8
+    """
+
+    def __init__(self, function: Callable[[Sequence[T]], Sequence[R]]) -> None:
+        self._function = function
+        self._lock = threading.Lock()
+        self._waiting: list[_Call[T, R]] = []
+        self._busy = False
+
+    def __call__(self, given: T) -> R:
+        call = _Call[T, R](given)
+        with self._lock:
+            self._waiting.append(call)
+            busy, self._busy = self._busy, True
+        if busy:
+            self._wait(call)
+        if not call.done:
+            self._lead(call)
+        if call.error is not None:
+            raise call.error
+        return call.result  # type: ignore[return-value]
+
+    def _wait(self, call: _Call[T, R]) -> None:
+        try:
+            call.woken.acquire()
+        except BaseException:  # Ctrl-C: nobody waits for it any more, and it must not be chosen to lead
+            with self._lock:
+                if call in self._waiting:
+                    self._waiting.remove(call)
+                    chosen = call.woken.acquire(blocking=False)
+                else:
+                    chosen = False
+            if chosen:
+                self._hand_over()
+            raise
+
+    def _lead(self, call: _Call[T, R]) -> None:
+        with self._lock:
+            calls, self._waiting = self._waiting, []
+        try:
+            self._make(calls)
+        except BaseException:  # Ctrl-C is meant for the thread that it comes to; the others call for themselves
+            with self._lock:
+                self._waiting = [one for one in calls if one is not call and not one.done] + self._waiting
+            raise
+        finally:
+            for one in calls:
+                if one is not call and one.done:
+                    one.woken.release()
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Let the next one lead, if there is one."""
+        with self._lock:
+            self._busy = bool(self._waiting)
+            if self._waiting:
+                self._waiting[0].woken.release()
+
+    def _make(self, calls: list[_Call[T, R]]) -> None:
+        try:
+            results = self._function([call.given for call in calls])
+        except Exception as error:
+            if len(calls) > 1:
+                for call in calls:
+                    self._make([call])
+            else:
+                calls[0].error, calls[0].done = error, True
+        else:
+            for call, result in zip(calls, results, strict=True):
+                call.result, call.done = result, True

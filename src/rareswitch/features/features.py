@@ -1,0 +1,245 @@
+"""The frozen description of how records become vectors."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Self
+
+from rareswitch.errors import ParameterError
+from rareswitch.features.arms import Arms
+from rareswitch.features.encoder import Encoded, Encoder
+from rareswitch.features.field import MOST_COLUMNS, Field, Layout, checked_text, one_of
+from rareswitch.files import canonical_json
+
+#: A product of the columns of up to two parts; of none, a constant. A part has a name, which is empty for the arms.
+Term = tuple[tuple[str, Layout], ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Features:
+    """How a context and an arm become a vector of length at most 1; frozen, and known by the hash of its content.
+
+    A vector is made of terms: a constant, fields alone, crossings of two fields (every column of one times every column
+    of the other), a level for each arm, and fields crossed with the arms, which gives each arm parameters of its own.
+    Each term has length at most 1 whatever the records hold, and all are divided by the square root of their number: no
+    vector is longer than 1.
+
+    Examples
+    --------
+    >>> from rareswitch.features import Arms, Category, Number
+    >>> features = Features(
+    ...     fields=[Number("age", mean=40, scale=10, alone=False), Category("device", levels=["ios", "web"])],
+    ...     arms=Arms(ids=["spring", "summer"], room=1, own=["age"]),
+    ... )
+    >>> features.dim, features.columns[4:7]
+    (13, ('arm spring', 'arm summer', 'spare 0'))
+    >>> encoded = features.encode({"age": 95, "device": "android"}, ["spring", "autumn"])
+    >>> encoded.names, encoded.vectors.shape, dict(encoded.counts)
+    (('spring', 'autumn'), (2, 13), {'clipped': 1, 'unknown': 1, 'spare': 1})
+    """
+
+    fields: Sequence[Field] = ()
+    #: Whether there is a column that is always the same.
+    constant: bool = False
+    #: Pairs of names of fields whose columns are multiplied.
+    crossings: Sequence[tuple[str, str]] = ()
+    #: Parameters of their own for each arm.
+    arms: Arms | None = None
+    #: Under which name a record of an arm holds its id, where arms are given as a list of records.
+    key: str = "id"
+    #: What becomes of fields that a record lacks: they are ``"missing"``, or an ``"error"``.
+    absent: str = "missing"
+    #: What becomes of fields that are not described: ``"ignore"``, which is counted, or ``"error"``.
+    extra: str = "ignore"
+    #: What was seen in the sample, by field, where there was one; no part of the content.
+    seen: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("fields", "crossings"):
+            if isinstance(getattr(self, name), str) or not isinstance(getattr(self, name), Sequence):
+                raise ParameterError(f"{name} must be a list; got {getattr(self, name)!r:.60}.")
+        for part in self.fields:
+            if not isinstance(part, Field):
+                raise ParameterError(f"fields must be of Number, Category, Hashed, Flag or Vector; got {part!r:.60}.")
+        if self.arms is not None and not isinstance(self.arms, Arms):
+            raise ParameterError(f"arms must be of the type Arms; got {self.arms!r:.60}.")
+        if type(self.constant) is not bool:
+            raise ParameterError(f"constant must be true or false; got {self.constant!r:.60}.")
+        checked_text("key", self.key)
+        one_of("absent", self.absent, ("missing", "error"))
+        one_of("extra", self.extra, ("ignore", "error"))
+        crossings = tuple(tuple(pair) if isinstance(pair, (list, tuple)) else pair for pair in self.crossings)
+        vars(self).update(fields=tuple(self.fields), crossings=crossings, seen=MappingProxyType(dict(self.seen)))
+        self._check_names()
+        if self.dim > MOST_COLUMNS:
+            raise ParameterError(
+                f"dim must be at most {MOST_COLUMNS}; these features have {self.dim} columns. Hash categories into "
+                "fewer columns, or leave out crossings."
+            )
+
+    def _check_names(self) -> None:
+        names = [part.name for part in self.fields]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ParameterError(
+                f"fields must have different names; {twice!r:.60} is there twice. Give one another name, and say with "
+                "key=… where it is found in the record."
+            )
+        own = () if self.arms is None else self.arms.own
+        for pair in self.crossings:
+            if not isinstance(pair, tuple) or len(pair) != 2 or pair[0] == pair[1]:
+                raise ParameterError(f"crossings must be pairs of names of two fields; got {pair!r:.60}.")
+        for name in (*own, *(name for pair in self.crossings for name in pair)):
+            if name not in names:
+                raise ParameterError(
+                    f"fields must have {name!r:.60}, which is crossed or own to arms; there are "
+                    f"{', '.join(names) or 'none'!s:.200}."
+                )
+        pairs = [frozenset(pair) for pair in self.crossings]
+        if len(set(pairs)) < len(pairs) or len(set(own)) < len(own):
+            raise ParameterError("crossings and own fields of arms must differ; one is there twice.")
+        used = {*own, *(name for pair in self.crossings for name in pair)}
+        for part in self.fields:
+            if not part.alone and part.name not in used:
+                raise ParameterError(
+                    f"fields must be used: {part.name!r} is not alone, in no crossing, and not own to arms. Set "
+                    "alone = true, cross it, or leave it out."
+                )
+        if self.arms is None and all(part.of == "context" for part in self.fields):
+            raise ParameterError(
+                "fields must tell arms apart: give a field of the arm or of both, or arms with parameters of their own "
+                "(arms=Arms(ids=…))."
+            )
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """What a vector is made of, in order."""
+        layouts = {part.name: (part.name, part.layout) for part in self.fields}
+        terms: list[Term] = [()] if self.constant else []
+        terms += [(layouts[part.name],) for part in self.fields if part.alone]
+        terms += [(layouts[one], layouts[other]) for one, other in self.crossings]
+        if self.arms is not None:
+            block = ("", self.arms.layout)
+            terms += [(block,)] if self.arms.level else []
+            terms += [(block, layouts[name]) for name in self.arms.own]
+        return tuple(terms)
+
+    @cached_property
+    def dim(self) -> int:
+        """Length of the vectors, d."""
+        total = 0
+        for term in self.terms:
+            columns = 1
+            for _, layout in term:
+                columns *= layout.columns
+            total += columns
+        return total
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """What each column of the vectors is."""
+        parts = {part.name: part.column_names for part in self.fields}
+        if self.arms is not None:
+            parts[""] = self.arms.column_names
+        found: list[str] = []
+        for term in self.terms:
+            if not term:
+                found.append("constant")
+            elif len(term) == 1:
+                found += parts[term[0][0]]
+            else:
+                found += [f"{one} × {other}" for one in parts[term[0][0]] for other in parts[term[1][0]]]
+        return tuple(found)
+
+    @cached_property
+    def id(self) -> str:
+        """SHA-256 of the content: equal descriptions have equal ids, on every machine."""
+        return hashlib.sha256(canonical_json(self.to_plain())).hexdigest()
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return Encoder(self)
+
+    def encode(self, context: Mapping[str, Any] | None, arms: Any = None) -> Encoded:
+        """The vectors of one request.
+
+        Parameters
+        ----------
+        context
+            A record: fields by name.
+        arms
+            What is offered: a list of ids; records by id; a list of records that hold their ids; or a table of them. By
+            default all arms that have parameters of their own.
+        """
+        return self._encoder.one(context, arms)
+
+    def encode_many(self, contexts: Any, arms: Any = None) -> Encoded:
+        """The vectors of many requests: what :meth:`encode` gives for each, in one array.
+
+        Parameters
+        ----------
+        contexts
+            A list of records, or a table of pandas, polars or Arrow.
+        arms
+            As for one request, the same for all; or a list of such, one for each.
+        """
+        return self._encoder.many(contexts, arms)
+
+    @classmethod
+    def fit(cls, contexts: Any, arms: Any = None, **settings: Any) -> Self:
+        """Propose features from a sample; see :func:`rareswitch.features.fit.propose` for the settings."""
+        from rareswitch.features.fit import propose
+
+        return cls(**propose(contexts, arms, **settings))
+
+    def to_plain(self) -> dict[str, Any]:
+        """The content as plain data, for JSON and TOML."""
+        from rareswitch.features.plain import to_plain
+
+        return to_plain(self)
+
+    @classmethod
+    def from_plain(cls, data: Any) -> Self:
+        """The features of plain data; what may be left out has its default."""
+        from rareswitch.features.plain import from_plain
+
+        return cls(**from_plain(data))
+
+    def save(self, path: str | Path) -> None:
+        """Write them to a file, TOML or JSON by its ending."""
+        from rareswitch.features.plain import save
+
+        save(self.to_plain(), path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read them from a file, TOML or JSON by its ending."""
+        from rareswitch.features.plain import load
+
+        return cls(**load(path))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For engines, which pickle it: what is compiled is made again."""
+        return {name: vars(self)[name] for name in self.__dataclass_fields__} | {"seen": dict(self.seen)}
+
+    def __setstate__(self, told: dict[str, Any]) -> None:
+        vars(self).update(told)
+        self.__post_init__()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Features) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        arms = "" if self.arms is None else f", {len(self.arms.ids)} arms and room for {self.arms.room}"
+        return f"<features {self.id[:12]}: {len(self.fields)} fields, {self.dim} columns{arms}>"
+
+    def __str__(self) -> str:
+        from rareswitch.features.description import described
+
+        return described(self)

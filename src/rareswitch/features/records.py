@@ -1,0 +1,154 @@
+"""What callers hand in: contexts as records or tables, arms as ids, records or tables."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rareswitch.errors import EmptySetError, MissingExtraError, RecordError
+
+#: Records, of contexts or of arms.
+Records = Sequence[Mapping[str, Any]]
+
+
+class Offer(NamedTuple):
+    """The arms of one request."""
+
+    #: Their ids, as the caller gave them.
+    names: tuple[Any, ...]
+    #: Their records; None where only ids were given.
+    records: Records | None
+    #: Whether the records hold the ids too.
+    keyed: bool = False
+
+
+class Frame:
+    """A table of pandas, polars, Arrow or another library that narwhals knows; columns are taken as they are asked."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+        self.names: list[str] = [str(name) for name in frame.columns]
+
+    def __len__(self) -> int:
+        return int(self.frame.shape[0])
+
+    def column(self, name: str) -> Any:
+        """The values of a column: a NumPy array of numbers where it is one (NaN where missing), else a list."""
+        column = self.frame[name]
+        if column.dtype.is_numeric() and not column.dtype.is_decimal():
+            array = column.to_numpy()
+            if array.dtype.kind in "iuf":
+                return array
+        return column.to_list()
+
+    def records(self, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """The rows as records, of some columns or of all."""
+        names = self.names if names is None else names
+        columns = [column.tolist() if isinstance(column := self.column(n), np.ndarray) else column for n in names]
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def table_of(name: str, given: Any) -> Frame | Records:
+    """Records as they are, anything else as a table."""
+    if isinstance(given, (list, tuple)):
+        for k, record in enumerate(given):
+            if not isinstance(record, Mapping):
+                raise RecordError(
+                    f"{name} must be records, dicts of fields by name, or a table; number {k} is a "
+                    f"{type(record).__name__}, {record!r:.60}."
+                )
+        return given
+    if isinstance(given, Mapping):
+        raise RecordError(f"{name} must be many records or a table; got one record. Pass [record].")
+    try:
+        import narwhals
+    except ImportError as error:
+        raise MissingExtraError(
+            "tables are read through narwhals. Install it with: pip install 'rareswitch[experiment]', or pass a list of"
+            " dicts."
+        ) from error
+    try:
+        frame = narwhals.from_native(given, eager_only=True)
+    except TypeError:
+        raise RecordError(
+            f"{name} must be a list of records or a table of pandas, polars or Arrow; got {type(given).__name__}."
+        ) from None
+    return Frame(frame)
+
+
+def is_table(given: Any) -> bool:
+    """Whether this is neither a list nor a dict: what narwhals may know."""
+    return given is not None and not isinstance(given, (list, tuple, Mapping, str, bytes))
+
+
+def offer_of(arms: Any, key: str, named: tuple[str, ...]) -> Offer:
+    """The arms of one request: ids, records by id, records that hold their id under ``key``; or all that are named."""
+    records: Records | None
+    keyed = False
+    if isinstance(arms, Mapping):
+        names, records = tuple(arms), [*arms.values()]
+        if {*map(type, records)} != {dict}:
+            records = [_record(name, record) for name, record in arms.items()]
+    elif isinstance(arms, (list, tuple)):
+        names, records = tuple(arms), None
+        if arms and isinstance(arms[0], Mapping):
+            names, records, keyed = _names(arms, key), arms, True
+    elif arms is None and named:
+        names, records = named, None
+    elif is_table(arms):
+        table = table_of("arms", arms)
+        assert isinstance(table, Frame)
+        records = table.records()
+        names, keyed = _names(records, key), True
+    else:
+        raise RecordError(
+            f"arms must be a list of ids, records by id, or a list of records that hold {key!r}; got {arms!r:.60}."
+        )
+    if not names:
+        raise EmptySetError("a request needs at least one arm; got none.")
+    if not {*map(type, names)} <= {str, int}:
+        names = tuple(map(_arm_id, names))
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise RecordError(f"each arm is offered once; {twice!r:.60} is there twice.")
+    return Offer(names, records, keyed)
+
+
+def offers_of(arms: Any, count: int, key: str, named: tuple[str, ...]) -> list[Offer]:
+    """The arms of many requests: one offer for all of them, or one each."""
+    if not isinstance(arms, (list, tuple)) or not arms or not _each(arms[0], key):
+        return [offer_of(arms, key, named)]
+    if len(arms) != count:
+        raise RecordError(f"arms must be one list for all, or one for each of {count} contexts; got {len(arms)}.")
+    return [offer_of(one, key, named) for one in arms]
+
+
+def _each(first: Any, key: str) -> bool:
+    """Whether the first of a list is itself the offer of a request, and no arm."""
+    if isinstance(first, Mapping):
+        return all(record is None or isinstance(record, Mapping) for record in first.values()) and bool(first)
+    return isinstance(first, (list, tuple)) or (is_table(first) and not isinstance(first, (int, np.integer)))
+
+
+def _names(records: Records, key: str) -> tuple[Any, ...]:
+    try:
+        return tuple([record[key] for record in records])
+    except (KeyError, TypeError, IndexError):
+        raise RecordError(
+            f"each arm needs an id: give records by id, or records that hold {key!r}; got {records[0]!r:.100}."
+        ) from None
+
+
+def _record(name: Any, record: Any) -> Mapping[str, Any]:
+    if record is not None and not isinstance(record, Mapping):
+        raise RecordError(f"the arm {name!r:.60} must have a record, a dict of fields by name; got {record!r:.60}.")
+    return {} if record is None else record
+
+
+def _arm_id(name: Any) -> str | int:
+    """The id of an arm as a text or a whole number."""
+    if isinstance(name, str):
+        return str(name)
+    if isinstance(name, (int, np.integer)) and not isinstance(name, bool):
+        return int(name)
+    raise RecordError(f"the id of an arm must be a text or a whole number; got {type(name).__name__} {name!r:.60}.")

@@ -1,0 +1,83 @@
+"""Decisions and rewards, read apart in ranges of sequence numbers, as one Arrow table."""
+
+from typing import Any
+
+import numpy as np
+
+from rareswitch.files import pyarrow
+from rareswitch.store.store import Marks
+
+#: Decisions of a slice at the most.
+ROWS = 1 << 16
+
+
+def slice_queries(experiment: int, version: int, first: int, last: int, upto: Marks) -> tuple[str, str]:
+    """The queries for decisions and for rewards in force at the marks; whole numbers only, so nothing to escape."""
+    part = f"experiment = {int(experiment)} AND version = {int(version)}"
+    mark = int(upto.rewards)
+    return (
+        f"SELECT seq, key, features, propensity, time FROM rareswitch_decisions WHERE {part} "
+        f"AND seq BETWEEN {int(first)} AND {int(last)} ORDER BY seq",
+        f"SELECT decision, value, time FROM rareswitch_rewards WHERE {part} "
+        f"AND decision BETWEEN {int(first)} AND {int(last)} AND seq <= {mark} "
+        f"AND (superseded IS NULL OR superseded > {mark})",
+    )
+
+
+def slice_table(decisions: Any, rewards: Any, *, sums: bool) -> Any:
+    """What :meth:`Slice.read` gives, of two Arrow tables as the queries of a slice give them."""
+    pa, _ = pyarrow()
+    decisions, rewards = decisions.combine_chunks(), rewards.combine_chunks()
+    values, times, missing = joined(
+        _numbers(decisions["seq"]), *(_numbers(rewards[name]) for name in ("decision", "value", "time")), sums=sums
+    )
+    return pa.table(
+        {
+            "key": fixed_size(decisions["key"]),
+            "features": fixed_size(decisions["features"]),
+            "propensity": decisions["propensity"],
+            "reward": pa.array(values, mask=missing),
+            "time": decisions["time"],
+            "reward_time": pa.array(times, mask=missing),
+        }
+    )
+
+
+def joined(seq: Any, decision: Any, value: Any, time: Any, *, sums: bool) -> tuple[Any, Any, Any]:
+    """Rewards in the order of their decisions: values, times, and where there are none.
+
+    Several of one decision are sorted before they are added: the sum does not depend on the order in which they came.
+
+    >>> joined(np.array([3, 4, 9]), np.array([9, 3, 9]), np.array([1.0, 5.0, 2.0]), np.zeros(3), sums=True)[0]
+    array([5., 0., 3.])
+    """
+    order = np.lexsort((value, decision)) if sums else np.argsort(decision, kind="stable")
+    decision, value, time = decision[order], value[order], time[order]
+    first = np.flatnonzero(np.diff(decision, prepend=-1))
+    place = np.searchsorted(seq, decision[first])
+    values, times, missing = np.zeros(len(seq)), np.zeros(len(seq)), np.ones(len(seq), dtype=bool)
+    if len(first):
+        values[place] = np.add.reduceat(value, first) if sums else value[first]
+        times[place] = np.maximum.reduceat(time, first)
+        missing[place] = False
+    return values, times, missing
+
+
+def fixed_size(column: Any) -> Any:
+    """Binary values of one length as such a column, without a copy."""
+    pa, _ = pyarrow()
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
+    wide = np.int64 if array.type in (pa.large_binary(), pa.large_string()) else np.int32
+    _, ends, data = array.buffers()
+    ends = np.frombuffer(ends, dtype=wide)[array.offset : array.offset + len(array) + 1]
+    width = int(ends[1] - ends[0])
+    if (np.diff(ends) != width).any():
+        raise ValueError("vectors of different lengths in one slice")
+    return pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(width), len(array), [None, data.slice(int(ends[0]), width * len(array))]
+    )
+
+
+def _numbers(column: Any) -> Any:
+    return column.to_numpy(zero_copy_only=False)

@@ -1,0 +1,217 @@
+"""An experiment in an SQLite file: one machine, one file, several processes."""
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rareswitch.errors import StoreError
+from rareswitch.files import pyarrow
+from rareswitch.store.sql_recording import Recording
+from rareswitch.store.sql_slices import slice_queries, slice_table
+from rareswitch.store.sql_store import CONNECTIONS, SqlStore
+from rareswitch.store.sql_writer import PATIENCE
+from rareswitch.store.store import DecisionRow, Marks, RewardRow
+
+#: Files that this process has opened as stores.
+OPEN: set[str] = set()
+#: Pages in the log before they are moved into the file, and KiB of pages that the writer keeps in memory.
+LOG_PAGES, CACHE_KIB = 4000, 65536
+
+
+class SqliteStore(SqlStore):
+    """An experiment in an SQLite file.
+
+    Every commit is on the disk when a call returns (write-ahead log, ``synchronous=FULL``). The file may be used by
+    several processes of one machine at the same time, not over a network file system. A new file can be read and
+    written by its owner alone.
+    """
+
+    def __init__(self, path: str | Path, name: str) -> None:
+        super().__init__(f"sqlite:///{path}", name)
+        self.path = Path(path).absolute()
+
+    def _connect(self, create: bool) -> tuple[Any, Any]:
+        import sqlalchemy as sa
+
+        if create:
+            try:
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            except OSError as error:
+                raise StoreError(f"{self.url} cannot be written: {error.strerror}.") from error
+        elif not self.path.is_file():
+            raise StoreError(f"there is no file {self.path}. Create an experiment there, or correct the address.")
+        OPEN.add(str(self.path))
+        engine = sa.create_engine(
+            "sqlite://",
+            creator=self._driver_connection,
+            poolclass=sa.pool.QueuePool,
+            pool_timeout=PATIENCE,
+            pool_reset_on_return=None,  # reading happens outside of transactions
+            **CONNECTIONS,
+        )
+        return engine, engine
+
+    def _driver_connection(self) -> sqlite3.Connection:
+        connection = _connection(str(self.path))
+        try:
+            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+            connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _begin(self, connection: Any) -> None:
+        # as a writer from the start: one that becomes it later fails if another was faster
+        self._attempt(lambda: connection.connection.driver_connection.execute("BEGIN IMMEDIATE"))
+
+    def _alone(self, connection: Any) -> None:
+        pass  # as every transaction here is
+
+    def _judged(self, error: Exception) -> tuple[bool, str]:
+        cause = getattr(error, "orig", error)
+        if not isinstance(cause, sqlite3.OperationalError | sqlite3.DatabaseError) or isinstance(cause, _GIVEN):
+            return False, ""
+        name = getattr(cause, "sqlite_errorname", "SQLITE_ERROR")
+        for start, (again, told) in _FAULTS.items():
+            if name.startswith(start):
+                return again, f"{self.url} {told} ({name}: {cause})."
+        return False, f"{self.url} cannot be used ({name}: {cause})."
+
+    def _recording(self, connection: Any) -> Recording:
+        return SqliteRecording(connection, self.number)
+
+    def _slice(self, version: int, first: int, last: int, upto: Marks, sums: bool) -> "SqliteSlice":
+        return SqliteSlice(str(self.path), self.number, version, first, last, upto, sums)
+
+
+#: What callers may cause by what they give.
+_GIVEN = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
+_FAULTS = {
+    "SQLITE_BUSY": (True, "is locked by another process"),
+    "SQLITE_LOCKED": (True, "is locked by another process"),
+    "SQLITE_FULL": (False, "has no room: the disk is full. Nothing of this call was kept; free some and call again"),
+    "SQLITE_READONLY": (False, "is read-only. Nothing was kept; make the file and its folder writable"),
+    "SQLITE_CANTOPEN": (False, "cannot be opened: look at the rights of the file and of its folder"),
+    "SQLITE_CORRUPT": (False, "is damaged. Nothing of this call was kept; restore the file from a copy"),
+    "SQLITE_NOTADB": (False, "is not an SQLite database. Correct the address"),
+    "SQLITE_IOERR": (False, "cannot be read or written: the disk fails or is full. Nothing of this call was kept"),
+}
+
+
+def _connection(path: str) -> sqlite3.Connection:
+    # transactions begin where they are asked for; whoever finds the file locked tries again by itself
+    return sqlite3.connect(path, timeout=0.01, isolation_level=None, check_same_thread=False)
+
+
+class SqliteRecording(Recording):
+    """Rows by single inserts, prepared once: the fastest way into SQLite."""
+
+    def insert_decisions(self, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
+        before, changes = self._newest("decisions"), self.raw.total_changes
+        columns = ", ".join(DecisionRow._fields[:11])
+        self.raw.executemany(
+            f"INSERT INTO rareswitch_decisions (experiment, {columns}) VALUES ({self.number}{', ?' * 11}) "
+            "ON CONFLICT (experiment, key) DO NOTHING",
+            [row[:11] for row in rows],
+        )
+        if self.raw.total_changes - changes == len(rows):
+            new = {row.key: seq for seq, row in enumerate(rows, before + 1)}
+        else:
+            new = dict(self.raw.execute("SELECT key, seq FROM rareswitch_decisions WHERE seq > ?", (before,)))
+        kept = {row.key: row for row in reversed(rows) if row.contexts is not None and row.key in new}
+        self.raw.executemany(
+            f"INSERT INTO rareswitch_contexts (seq, experiment, version, rank, data, names) "
+            f"VALUES (?, {self.number}, ?, ?, ?, ?)",
+            [(new[key], row.version, row.rank, row.contexts, row.names) for key, row in kept.items()],
+        )
+        if self._unmatched():
+            self.raw.executemany(self._matching("= ?1"), [(key,) for key in new])
+        return new
+
+    def insert_rewards(self, rows: Sequence[RewardRow]) -> int | set[tuple[bytes, str]]:
+        before, changes = self._newest("rewards"), self.raw.total_changes
+        self.raw.executemany(
+            f"{self._adding()} ON CONFLICT (experiment, key, event) WHERE superseded IS NULL DO NOTHING", rows
+        )
+        if self.raw.total_changes - changes == len(rows):
+            return len(rows)
+        return set(self.raw.execute("SELECT key, event FROM rareswitch_rewards WHERE seq > ?", (before,)))
+
+    def replace_reward(self, row: RewardRow, before: int) -> int:
+        seq = self._newest("rewards") + 1
+        self.raw.execute("UPDATE rareswitch_rewards SET superseded = ? WHERE seq = ?", (seq, before))
+        self.raw.execute(self._adding(), row)
+        return seq
+
+    def match_all(self) -> None:
+        self.raw.execute(self._matching("IS NOT NULL"))
+
+    def _adding(self) -> str:
+        return (
+            f"INSERT INTO rareswitch_rewards (experiment, key, id, event, value, time, decision, version) "
+            f"VALUES ({self.number}, ?1, ?2, ?3, ?4, ?5, "
+            f"(SELECT seq FROM rareswitch_decisions WHERE experiment = {self.number} AND key = ?1), "
+            f"(SELECT version FROM rareswitch_decisions WHERE experiment = {self.number} AND key = ?1))"
+        )
+
+    def _matching(self, keys: str) -> str:
+        return (
+            f"UPDATE rareswitch_rewards SET decision = d.seq, version = d.version FROM rareswitch_decisions AS d "
+            f"WHERE d.experiment = {self.number} AND d.key = rareswitch_rewards.key "
+            f"AND rareswitch_rewards.experiment = {self.number} AND rareswitch_rewards.key {keys} "
+            "AND rareswitch_rewards.decision IS NULL"
+        )
+
+    def _unmatched(self) -> bool:
+        query = f"SELECT 1 FROM rareswitch_rewards WHERE experiment = {self.number} AND decision IS NULL LIMIT 1"
+        return self.raw.execute(query).fetchone() is not None
+
+    def _newest(self, table: str) -> int:
+        return self.raw.execute(f"SELECT max(seq) FROM rareswitch_{table}").fetchone()[0] or 0
+
+
+class SqliteSlice(NamedTuple):
+    """Decisions of a version between two sequence numbers."""
+
+    path: str
+    experiment: int
+    version: int
+    first: int
+    last: int
+    upto: Marks
+    sums: bool
+
+    def read(self) -> Any:
+        """Through ADBC in processes that do not use the file otherwise, as the workers of an engine.
+
+        ADBC brings its own copy of the SQLite library, and two copies on one file in one process undo each other's
+        locks: where the store is open, the standard cursor reads.
+        """
+        queries = slice_queries(self.experiment, self.version, self.first, self.last, self.upto)
+        decisions, rewards = map(self._by_cursor if self.path in OPEN else self._by_adbc, queries)
+        return slice_table(decisions, rewards, sums=self.sums)
+
+    def _by_cursor(self, query: str) -> Any:
+        pa, _ = pyarrow()
+        connection = _connection(self.path)
+        try:
+            cursor = connection.execute(query)
+            names = [column[0] for column in cursor.description]
+            columns = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(names)
+        finally:
+            connection.close()
+        return pa.table(dict(zip(names, map(pa.array, columns), strict=True)))
+
+    def _by_adbc(self, query: str) -> Any:
+        import adbc_driver_sqlite.dbapi as adbc
+
+        with adbc.connect(f"file:{self.path}?mode=ro") as connection, connection.cursor() as cursor:
+            cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": 65536})
+            cursor.execute(query)
+            return cursor.fetch_arrow_table()

@@ -1,0 +1,355 @@
+"""What holds for every store."""
+
+import threading
+from collections.abc import Callable, Iterator
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+
+from rareswitch.errors import StoreError
+from rareswitch.store import Marks, Store, Totals, open_store
+from reference.rows import decision, decisions, reward, version
+
+STORES = ("memory", "sqlite", "postgres")
+#: Those that other processes can open too.
+SHARED = ("sqlite", "postgres")
+Place = Callable[[str], str]
+
+
+@pytest.fixture
+def place(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+    """The URL of a kind of store."""
+
+    def url(kind: str) -> str:
+        if kind == "postgres":
+            return str(request.getfixturevalue("postgres"))
+        return {"memory": "memory:", "sqlite": f"sqlite:///{tmp_path}/trial.db"}[kind]
+
+    return url
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, place: Place) -> Iterator[Store]:
+    """A store with a first version and nothing else."""
+    opened = open_store(place(request.param), uuid4().hex)
+    opened.create("{}", version(1))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(params=SHARED)
+def shared(request: pytest.FixtureRequest, place: Place) -> tuple[str, str]:
+    """The URL of a new experiment and its name."""
+    url, name = place(request.param), uuid4().hex
+    opened = open_store(url, name)
+    opened.create("{}", version(1))
+    opened.close()
+    return url, name
+
+
+def marks_of(store: Store) -> Marks:
+    started = store.start_update(store.head(), "{}")
+    assert started is not None
+    return started[1]
+
+
+def table_of(store: Store, upto: Marks, of: int = 1, sums: bool = False) -> dict[str, list[Any]]:
+    """All slices of a version, one after the other."""
+    columns: dict[str, list[Any]] = {}
+    for part in store.slices(of, upto, sums=sums):
+        for name, values in part.read().to_pydict().items():
+            columns.setdefault(name, []).extend(values)
+    return columns
+
+
+def numbers_of(columns: dict[str, list[Any]]) -> list[int]:
+    return [int(np.frombuffer(features)[0]) for features in columns.get("features", [])]
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_an_experiment_is_created_once(kind: str, place: Place) -> None:
+    store = open_store(place(kind), uuid4().hex)
+    with pytest.raises(StoreError, match=r"Create|no experiment"):
+        store.description()
+    store.create('{"learner": "≤ ☃"}', version(1))
+    assert store.description() == '{"learner": "≤ ☃"}'
+    assert store.versions() == [version(1)]
+    assert store.head() == 1
+    with pytest.raises(StoreError, match="already"):
+        store.create("another", version(1))
+    assert store.description() == '{"learner": "≤ ☃"}'
+    store.close()
+
+
+def test_a_decision_is_kept_as_it_came(store: Store) -> None:
+    rows = [decision(0), decision(1, kept=True), decision(2, kept=True)]
+    assert store.add_decisions(rows) == rows
+    assert store.find([rows[1].key, b"-" * 16, rows[2].key, rows[0].key]) == [
+        (rows[1], []),
+        None,
+        (rows[2], []),
+        (rows[0], []),
+    ]
+    assert store.add_decisions([]) == store.find([]) == []
+
+
+def test_the_first_decision_of_an_id_stays(store: Store) -> None:
+    first, second = decision(5, kept=True), decision(5, arm="b")
+    store.add_decisions([first])
+    assert store.add_decisions([decision(6), second, decision(6, arm="c")]) == [decision(6), first, decision(6)]
+    assert store.find([first.key, decision(6).key]) == [(first, []), (decision(6), [])]
+    assert store.totals().repeated_decisions == 2
+    assert numbers_of(table_of(store, marks_of(store))) == [5, 6]
+
+
+def test_a_reward_may_come_before_its_decision(store: Store) -> None:
+    assert store.add_rewards([reward(1, 0.5), reward(2, 1.0)]) == [None, None]
+    assert store.totals() == Totals(2, 2, 0, 0, 0)
+    assert store.find([decision(1).key]) == [None]
+    store.add_decisions(decisions([3, 1]))
+    assert store.totals() == Totals(2, 1, 0, 0, 0)
+    assert store.find([decision(1).key]) == [(decision(1), [reward(1, 0.5)])]
+    assert [one.rewarded for one in store.counts()] == [1]
+    assert table_of(store, marks_of(store))["reward"] == [None, 0.5]
+
+
+def test_a_reward_that_is_there_stays_unless_it_is_overwritten(store: Store) -> None:
+    store.add_decisions([decision(1)])
+    assert store.add_rewards([reward(1, 1.0)]) == [None]
+    assert store.add_rewards([reward(1, 1.0, time=3e9)]) == [reward(1, 1.0)]
+    assert store.add_rewards([reward(1, 2.0)]) == [reward(1, 1.0)]
+    assert store.find([decision(1).key]) == [(decision(1), [reward(1, 1.0)])]
+    assert store.add_rewards([reward(1, 1.0)], overwrite=True) == [reward(1, 1.0)]
+    assert store.add_rewards([reward(1, 2.0)], overwrite=True) == [reward(1, 1.0)]
+    assert store.find([decision(1).key]) == [(decision(1), [reward(1, 2.0)])]
+    assert store.totals() == Totals(rewards=1, unmatched=0, repeated_rewards=2, overwritten=1, repeated_decisions=0)
+
+
+def test_rewards_of_one_call_come_one_after_the_other(store: Store) -> None:
+    given = [reward(1, 1.0), reward(1, 2.0), reward(2, 5.0), reward(1, 3.0)]
+    assert store.add_rewards(given, overwrite=True) == [None, reward(1, 1.0), None, reward(1, 2.0)]
+    store.add_decisions(decisions([1, 2]))
+    assert table_of(store, marks_of(store))["reward"] == [3.0, 5.0]
+
+
+def test_rewards_with_events_are_summed_in_any_order(store: Store) -> None:
+    values = [0.1, 0.7, 1e16, -1e16, 0.2, 3.3, 1e-9, 5.5, 7.7, 2.2]
+    store.add_decisions(decisions([1, 2, 3]))
+    store.add_rewards([reward(1, value, event=str(k), time=k) for k, value in enumerate(values)])
+    store.add_rewards([reward(2, value, event=str(-k), time=-k) for k, value in enumerate(values[::-1])])
+    columns = table_of(store, marks_of(store), sums=True)
+    assert columns["reward"][0] == columns["reward"][1] == float(np.sum(np.sort(values)))
+    assert columns["reward"][2] is None
+    assert columns["reward_time"] == [9, 0, None]
+
+
+def test_what_was_frozen_can_be_read_later(store: Store) -> None:
+    store.add_decisions(decisions(range(5)))
+    store.add_rewards([reward(0, 1.0), reward(1, 1.0)])
+    marks = marks_of(store)
+    before = table_of(store, marks), store.counts(marks), list(store.rows(0, marks))
+    store.add_decisions(decisions(range(5, 9)))
+    store.add_rewards([reward(0, 2.0), reward(1, 3.0), reward(2, 4.0), reward(6, 1.0)], overwrite=True)
+    store.add_rewards([reward(0, 5.0)], overwrite=True)
+    assert (table_of(store, marks), store.counts(marks), list(store.rows(0, marks))) == before
+    assert before[0]["reward"] == [1.0, 1.0, None, None, None]
+    assert [(one.decisions, one.rewarded) for one in store.counts()] == [(9, 4)]
+
+
+def test_the_first_to_start_an_update_decides(store: Store) -> None:
+    store.add_decisions(decisions(range(3)))
+    first = store.start_update(1, '{"now": 1}')
+    store.add_decisions([decision(3)])
+    assert store.start_update(1, '{"now": 2}') == first
+    assert first is not None
+    assert first[0] == '{"now": 1}'
+    assert store.start_update(2, "{}") is None
+    store.abandon_update(2)
+    assert store.start_update(1, "{}") == first
+    store.abandon_update(1)
+    again = store.start_update(1, '{"now": 3}')
+    assert again is not None
+    assert again[0] == '{"now": 3}'
+    assert len(table_of(store, again[1])["key"]) == 4
+    store.publish(version(2))
+    assert store.start_update(1, "{}") is None
+    store.abandon_update(1)
+    assert store.start_update(2, "{}") is not None
+
+
+def test_the_first_to_publish_makes_the_version(store: Store) -> None:
+    other = version(2)._replace(policy=b"another")
+    assert store.publish(version(2)) == version(2)
+    assert store.publish(other) == version(2)
+    assert store.head() == 2
+    assert store.versions(1) == [version(2)]
+    assert store.versions() == [version(1), version(2)]
+
+
+def test_samples_come_by_rank(store: Store) -> None:
+    rows = [decision(number, kept=number % 2 == 0, of=1 + number % 3 // 2) for number in range(900)]
+    store.add_decisions(rows[:800])
+    marks = marks_of(store)
+    store.add_decisions(rows[800:])
+    wanted = sorted((row for row in rows[:800] if row.contexts and row.version == 1), key=lambda row: row.rank)
+    assert list(store.sample(1, marks)) == [(row.key, row.contexts) for row in wanted]
+    assert next(store.sample(1, marks)) == (wanted[0].key, wanted[0].contexts)
+    assert list(store.sample(9, marks)) == []
+
+
+def test_slices_have_a_largest_size_and_leave_nothing_out(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rareswitch.store.memory.ROWS", 10)
+    monkeypatch.setattr("rareswitch.store.sql_store.ROWS", 10)
+    store.add_decisions([decision(number, of=1 + number % 2) for number in range(47)])
+    slices = store.slices(2, marks_of(store), sums=False)
+    assert [part.read().num_rows for part in slices] == [10, 10, 3]
+    assert numbers_of(table_of(store, marks_of(store), of=2)) == list(range(1, 47, 2))
+    assert store.slices(3, marks_of(store), sums=False) == []
+
+
+def test_slices_are_arrow_tables_of_stated_types(store: Store) -> None:
+    store.add_decisions(decisions(range(3)))
+    kinds = {"key": "fixed_size_binary[16]", "features": "fixed_size_binary[24]"}
+    kinds |= dict.fromkeys(("propensity", "reward", "time", "reward_time"), "double")
+    (part,) = store.slices(1, marks_of(store), sums=False)
+    assert {field.name: str(field.type) for field in part.read().schema} == kinds
+    assert part.read()["reward"].null_count == part.read()["reward_time"].null_count == 3
+    assert part.read()["propensity"].to_pylist() == [row.propensity for row in decisions(range(3))]
+
+
+def test_exports_go_on_where_they_stopped(store: Store) -> None:
+    rows = [decision(number, kept=number < 5) for number in range(2100)]
+    store.add_decisions(rows)
+    store.add_rewards([reward(7, 1.0), reward(7, 2.0, event="b"), reward(2050, 3.0)])
+    marks = marks_of(store)
+    pages = list(store.rows(0, marks))
+    together = [row for _, page in pages for row in page]
+    assert [row for row, _ in together] == rows
+    assert together[7][1] == [reward(7, 1.0), reward(7, 2.0, event="b")]
+    assert together[2050][1] == [reward(2050, 3.0)]
+    assert pages[-1][0] == marks.decisions
+    assert list(store.rows(pages[0][0], marks)) == pages[1:]
+
+
+@pytest.mark.parametrize("kind", SHARED)
+def test_a_long_history_reads_as_it_does_in_memory(kind: str, place: Place) -> None:
+    rng = np.random.default_rng(7)
+    stores = [open_store(url, uuid4().hex) for url in ("memory:", place(kind))]
+    for store in stores:
+        store.create("{}", version(1))
+    marks: list[list[Marks]] = [[], []]
+    for step in range(60):
+        many = [int(number) for number in rng.integers(0, 150, rng.integers(1, 12))]
+        rows = [decision(number, of=1 + step // 20, kept=number % 4 == 0) for number in many]
+        given = [reward(number, float(rng.integers(3)), event="ab"[number % 2]) for number in many[::-1]]
+        overwrite = bool(rng.random() < 0.3)
+        verbs: list[Callable[[Store], Any]] = [
+            lambda store, rows=rows: store.add_decisions(rows),
+            lambda store, given=given, overwrite=overwrite: store.add_rewards(given, overwrite=overwrite),
+        ]
+        verb = verbs[int(rng.integers(2))]
+        assert verb(stores[0]) == verb(stores[1])
+        if step % 20 == 19:
+            for found, store in zip(marks, stores, strict=True):
+                found.append(marks_of(store))
+                store.publish(version(2 + step // 20))
+    assert stores[0].totals() == stores[1].totals()
+    assert stores[0].counts() == stores[1].counts()
+    for here, there in zip(*marks, strict=True):
+        assert stores[0].counts(here) == stores[1].counts(there)
+        assert [row for _, page in stores[0].rows(0, here) for row in page] == [
+            row for _, page in stores[1].rows(0, there) for row in page
+        ]
+        for of in (1, 2, 3):
+            for sums in (False, True):
+                assert table_of(stores[0], here, of, sums) == table_of(stores[1], there, of, sums)
+            assert list(stores[0].sample(of, here)) == list(stores[1].sample(of, there))
+    stores[1].close()
+
+
+def test_threads_that_ask_at_once_get_one_answer(store: Store) -> None:
+    answers: list[list[str]] = []
+    start = threading.Barrier(8)
+
+    def ask(arm: str) -> None:
+        start.wait()
+        rows = [decision(number, arm=arm) for number in range(40)]
+        answers.append([kept.arm for row in rows for kept in store.add_decisions([row])])
+
+    threads = [threading.Thread(target=ask, args=(f"arm {k}",)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 8
+    assert all(answer == answers[0] for answer in answers)
+    assert store.totals().repeated_decisions == 7 * 40
+    assert [one.decisions for one in store.counts()] == [40]
+
+
+def test_experiments_of_one_database_do_not_meet(shared: tuple[str, str]) -> None:
+    url, name = shared
+    one, two = open_store(url, name), open_store(url, name + " 2")
+    two.create("{}", version(1))
+    one.add_decisions(decisions(range(3)))
+    one.add_rewards([reward(0, 1.0), reward(9, 1.0)])
+    two.add_decisions(decisions(range(1, 5)))
+    two.add_rewards([reward(0, 2.0)])
+    assert numbers_of(table_of(one, marks_of(one))) == [0, 1, 2]
+    assert numbers_of(table_of(two, marks_of(two))) == [1, 2, 3, 4]
+    assert one.totals().unmatched == two.totals().unmatched == 1
+    assert table_of(two, marks_of(two))["reward"] == [None] * 4
+    one.publish(version(2))
+    assert (one.head(), two.head()) == (2, 1)
+    one.close()
+    two.close()
+
+
+def work(url: str, name: str, mine: int, rounds: int, answers: Any) -> None:
+    """Add rows, some of which others add too, and advance again and again; report what was seen at each mark."""
+    store = open_store(url, name)
+    seen: list[tuple[int, Marks, int, bool]] = []
+    for step in range(rounds):
+        numbers = [step * 100 + k for k in range(20)] + [10_000 * mine + step * 100 + k for k in range(20)]
+        store.add_rewards([reward(number, float(number)) for number in numbers[::2]])
+        store.add_decisions([decision(number, arm=str(mine), of=store.head()) for number in numbers])
+        store.add_rewards([reward(number, float(number)) for number in numbers])
+        parent = store.head()
+        started = store.start_update(parent, str(mine))
+        if started is not None:
+            count = sum(one.decisions for one in store.counts(started[1]))
+            made = store.publish(version(parent + 1)._replace(report=str(mine)))
+            seen.append((parent, started[1], count, made.report == str(mine)))
+    store.close()
+    answers.put(seen)
+
+
+def test_processes_share_one_experiment(shared: tuple[str, str]) -> None:
+    context, rounds = get_context("spawn"), 6
+    answers: Any = context.Queue()
+    workers = [context.Process(target=work, args=(*shared, mine, rounds, answers)) for mine in (1, 2, 3)]
+    for worker in workers:
+        worker.start()
+    seen = [row for _ in workers for row in answers.get(timeout=60)]
+    for worker in workers:
+        worker.join()
+    store = open_store(*shared)
+    numbers = [step * 100 + k for step in range(rounds) for k in range(20)]
+    numbers += [10_000 * mine + number for mine in (1, 2, 3) for number in numbers[: 20 * rounds]]
+    found = store.find([decision(number).key for number in numbers])
+    assert all(row is not None and [one.value for one in row[1]] == [n] for n, row in zip(numbers, found, strict=True))
+    assert sum(one.decisions for one in store.counts()) == sum(one.rewarded for one in store.counts()) == len(numbers)
+    assert store.totals().unmatched == 0
+    parents = {parent for parent, _, _, _ in seen}
+    assert len(store.versions()) == len(parents) + 1 == store.head()
+    for parent in parents:
+        group = [row for row in seen if row[0] == parent]
+        assert len({marks for _, marks, _, _ in group}) == 1
+        assert sum(mine for _, _, _, mine in group) <= 1
+        # and no row below a mark appears later
+        assert {count for _, _, count, _ in group} == {sum(one.decisions for one in store.counts(group[0][1]))}
+    store.close()
