@@ -19,7 +19,17 @@ import numpy as np
 
 from measure import FloatArray, Row, arguments, available_cores, report
 from rareswitch.env import World
-from rareswitch.experiment import Best, Every, Progress, Schedule, baseline_share, novelty, schedule_of
+from rareswitch.experiment import (
+    Best,
+    Every,
+    Progress,
+    Schedule,
+    adaptive_cost,
+    baseline_share,
+    cost,
+    novelty,
+    schedule_of,
+)
 from rareswitch.learner import Foresight, Rows, ThompsonSampling
 from rareswitch.report import Ratio, regret_ratio
 from rareswitch.rng import uniforms
@@ -150,8 +160,6 @@ def regrets(runs: dict[tuple[str, str], list[Played]], trial: str) -> FloatArray
 
 def modelled(trial: Trial) -> float:
     """What the model says of its batches: the geometric mean over the worlds of the ratio to full adaptivity."""
-    from rareswitch.experiment import adaptive_cost, cost
-
     ratios = []
     for world in WORLDS.values():
         paid = cost(trial.ends(world.dim), dim=world.dim, delay=trial.late)
@@ -170,17 +178,15 @@ def rows(runs: dict[tuple[str, str], list[Played]], late: list[Played]) -> Itera
     }
     for name, trial in TRIALS.items():
         bar, needed = bars.get(name, (None, ""))
-        means = ", ".join(f"{world} {mean:.0f}" for world, mean in zip(WORLDS, regrets(runs, name).mean(0), strict=True))
         model = "" if trial.baseline else f"; the model says {modelled(trial):.2f}"
         yield Row(
             what=f"{name} (ends for d = 10: {', '.join(map(str, trial.ends(10)))})",
-            measured=means,
+            measured=_means(regrets(runs, name)),
             ratio=f"{_shown(ratios[name])}{model}",
             needed=needed,
             holds=None if bar is None else ratios[name].value <= bar,
         )
-    means = ", ".join(f"{world} {mean:.0f}" for world, mean in zip(WORLDS, yardstick.mean(0), strict=True))
-    yield Row(what="Thompson 0.5, every step", measured=means, ratio="1")
+    yield Row(what="Thompson 0.5, every step", measured=_means(yardstick), ratio="1")
     still = [look for (trial, _), found in runs.items() if trial != STEPS for run in found for look in run.looks]
     values = np.array([value for value, _ in still])
     yield Row(
@@ -198,6 +204,10 @@ def rows(runs: dict[tuple[str, str], list[Played]], late: list[Played]) -> Itera
         needed="at least 95 %",
         holds=sum(unlike for _, unlike in new) >= 0.95 * len(new),
     )
+
+
+def _means(found: FloatArray) -> str:
+    return ", ".join(f"{world} {mean:.0f}" for world, mean in zip(WORLDS, found.mean(axis=0), strict=True))
 
 
 def _shown(ratio: Ratio) -> str:

@@ -45,10 +45,10 @@ class Best(Schedule):
     --------
     >>> print(Best(decisions=10_000, updates=5, dim=10).table(Progress.beginning(0.0)))
     policy  until  decisions in all
-         1                       59
-         2                      204
-         3                      680
-         4                    2,232
+         1                       69
+         2                      241
+         3                      840
+         4                    2,923
          5                   10,000
     """
 

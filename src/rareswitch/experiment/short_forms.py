@@ -33,7 +33,7 @@ def schedule_of(given: Any, *, learner: Learner | None = None) -> Schedule:
     Examples
     --------
     >>> schedule_of("monday 09:00*8")
-    Every(period='monday', times=8, start=None, at='09:00', zone='UTC')
+    Every(period='monday', times=8, start=None, at='09:00', zone='UTC', rate=None)
     >>> print(schedule_of(10_000), schedule_of([500, 2000]), schedule_of("by hand"), sep="; ")
     every 10,000 decisions; after 500, 2,000 decisions; by hand
     >>> from rareswitch.learner import Foresight
