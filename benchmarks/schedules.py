@@ -158,6 +158,15 @@ def regrets(runs: dict[tuple[str, str], list[Played]], trial: str) -> FloatArray
     return np.array([[run.curve[-1] for run in runs[trial, world]] for world in WORLDS]).T
 
 
+def blind_decisions(runs: dict[tuple[str, str], list[Played]]) -> dict[str, FloatArray]:
+    """Regret so far by trial, in units of what a blind decision costs in its world; mean over worlds and seeds."""
+    curves = {key: np.mean([run.curve for run in found], axis=0) for key, found in runs.items()}
+    return {
+        name: np.mean([curves[name, world] * TOTAL / curves["never", world][-1] for world in WORLDS], axis=0)
+        for name in (*TRIALS, STEPS)
+    }
+
+
 def modelled(trial: Trial) -> float:
     """What the model says of its batches: the geometric mean over the worlds of the ratio to full adaptivity."""
     ratios = []
@@ -226,7 +235,7 @@ def main() -> int:
     if options.picture:
         from schedule_picture import draw
 
-        draw(options.picture, {name: [runs[name, world] for world in WORLDS] for name in (*TRIALS, STEPS)})
+        draw(options.picture, MARKS, blind_decisions(runs), {name: trial.ends(10) for name, trial in TRIALS.items()})
     return report("When to update", rows(runs, late), options.out)
 
 
