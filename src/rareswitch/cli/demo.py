@@ -70,8 +70,9 @@ def run(options: argparse.Namespace) -> int:
         f"One run of each; other seeds give other ratios. {time.monotonic() - began:.0f} s"
     )
     if options.plot is not None:
-        ratio = f"{lost[BEST].sum() / unit:.1f} times what full adaptivity loses"
-        told = {"adaptive": ADAPTIVE, "never": NEVER, "title": f"{POLICIES} policies at the best times lose {ratio}"}
+        few, none = (f"{lost[name].sum() / unit:.2g} times" for name in (BEST, NEVER))
+        title = f"{POLICIES} policies lose {few} what full adaptivity loses, a single one {none}"
+        told = {"adaptive": ADAPTIVE, "never": NEVER, "title": title}
         save_picture(draw_experiment(lost, updates, **told), options)
     return 0
 
