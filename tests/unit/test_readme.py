@@ -29,6 +29,7 @@ def test_the_readme_is_an_experiment_in_twenty_lines(tmp_path: Path, monkeypatch
     with contextlib.redirect_stdout(io.StringIO()) as out:
         exec(compile(f"import random\nrandom.seed(1)\n{code}", "README.md", "exec"), {})
     assert "spring: foresight, updated best times for 8 policies" in out.getvalue()
+    assert f"{21 * 24} values in records: spare" in out.getvalue()  # the ninth campaign has its own place
     with rareswitch.open("sqlite:///spring.db", "spring") as trial:
         status = trial.status()
         assert status.decisions == 42 * 24
@@ -36,7 +37,6 @@ def test_the_readme_is_an_experiment_in_twenty_lines(tmp_path: Path, monkeypatch
         assert status.repeated_rewards > 0
         assert trial.audit("request-1000").matches
         week_6 = [trial.audit(f"request-{hour}").arm for hour in range(35 * 24, 42 * 24)]
-        assert "I" in week_6
         week_1 = [trial.audit(f"request-{hour}").arm for hour in range(7 * 24)]
         assert week_6.count("C") > week_1.count("C")
 
