@@ -62,7 +62,7 @@ class Encoder:
         details: Details = Counter()
         offer = offer_of(arms, self.key, self.named)
         context = {} if context is None else context
-        if not isinstance(context, Mapping):
+        if not isinstance(context, (dict, Mapping)):  # dicts are known at once
             raise RecordError(
                 f"a context must be a record, a dict of fields by name; got {type(context).__name__}. For many at once "
                 "use encode_many."
@@ -125,8 +125,9 @@ class Encoder:
             self.context.account(events[:fields], context, details, 1)
             self.arm.account(events[fields:], arm, details, count // requests)
             self._count_shared(arm, rows, details)
-        alive = np.ones(rows.shape, dtype=np.bool_) if single else rows >= 0
-        return Encoded(names=names, checked=Sets(sealed(vectors), sealed(alive), single), details=details)
+        made = object.__new__(Encoded)  # the initializer of a frozen class takes twice as long
+        vars(made).update(names=names, checked=Sets(sealed(vectors), sealed(rows >= 0), single), details=details)
+        return made
 
     def _context_columns(self, table: Frame | Records, details: Details) -> list[Any]:
         """The values of the context's fields; what else the records hold is counted."""

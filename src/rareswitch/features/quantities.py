@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rareswitch.features.field import MISSING, MOST_COLUMNS, Coder, Field, Layout, missing_text, plain
+from rareswitch.features.field import MISSING, MOST_COLUMNS, Coder, Codes, Field, Layout, missing_text, plain
 from rareswitch.validation import LARGEST_SCALE, count_of, number
 
 
@@ -85,10 +85,7 @@ class Flag(Field):
         return self.with_missing([self.name])
 
     def coder(self) -> Coder:
-        def codes(values: Sequence[Any]) -> Any:
-            return [1.0 if v is True else -1.0 if v is False else self._code(v) for v in values]
-
-        return codes
+        return Codes({True: 1.0, False: -1.0}, self._code).of  # 1 and 0 are found there too
 
     def _code(self, value: Any) -> float:
         value = plain(value)
