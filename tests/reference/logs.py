@@ -14,16 +14,52 @@ import pyarrow.parquet as parquet
 from rareswitch.contexts import ContextSets
 from rareswitch.env import make_world
 from rareswitch.ids import id_keys
-from rareswitch.learner import Learner, Rows, State, Summary, sample_order
-from rareswitch.log import log_schema
-from rareswitch.store import Deployment
+from rareswitch.learner import Learner, Rows, State, Summary, make_learner, sample_order
+from rareswitch.log import LogReport, log_schema, summarize_log
+from rareswitch.policy import Policy
 
 
-class Run(NamedTuple):
-    """A learner and where it stands."""
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A learner and where it stands, with what it learned from."""
 
     learner: Learner
     state: State
+    #: Those that retired, and the current one.
+    policies: tuple[Policy, ...]
+    #: Of each update, the summary of its batch and those of earlier ones.
+    learned: tuple[tuple[Summary, ...], ...] = ()
+
+    @classmethod
+    def of(cls, learner: Learner, state: State) -> "Run":
+        return cls(learner=learner, state=state, policies=(state.policy,))
+
+    @classmethod
+    def begin(cls, name: str, **settings: Any) -> "Run":
+        learner = make_learner(name, **settings)
+        return cls.of(learner, learner.begin())
+
+    @property
+    def policy(self) -> Policy:
+        return self.state.policy
+
+    def advance(self, summary: Summary, *, late: Sequence[Summary] = (), ahead: Any = None) -> "Run":
+        state = self.learner.next(self.state, summary, late=late, ahead=ahead)
+        policies, learned = (*self.policies, state.policy), (*self.learned, (summary, *late))
+        return replace(self, state=state, policies=policies, learned=learned)
+
+
+class Updated(NamedTuple):
+    """A run after a log was learned from."""
+
+    run: Run
+    report: LogReport
+
+
+def update(run: Run, paths: Sequence[str | Path], *, ahead: Any = None, **how: Any) -> Updated:
+    """Learn from a log."""
+    found = summarize_log(run.learner, run.state, paths, **how)
+    return Updated(run.advance(found.summary, late=found.late, ahead=ahead), found.report)
 
 
 @dataclass(frozen=True)
@@ -58,7 +94,7 @@ def write_log(folder: Path, parts: Sequence[Sequence[Row]], dim: int, schema: An
 
 
 def played(
-    deployment: Deployment | Run,
+    run: Run,
     *,
     env: str = "gaussian",
     arms: int = 5,
@@ -68,15 +104,15 @@ def played(
     everywhere: bool = True,
 ) -> list[Row]:
     """Rows of the current batch in a world, with the offered arms; ids are numbers, or strings that begin so."""
-    state = deployment.state
-    world = make_world(env, dim=deployment.learner.dim, arms=arms, noise=0.5)
+    state = run.state
+    world = make_world(env, dim=run.learner.dim, arms=arms, noise=0.5)
     count = state.ahead[0] if count is None else count
     rounds = world.draw(count, seed=seed, first=state.start)
     numbers = range(state.start, state.start + count)
     ids: list[Any] = [k if names is None else f"{names}{k}" for k in numbers]
     decided = state.policy.decide(rounds.contexts, ids=ids, seed=seed)
     rewards = world.rewards(rounds.means[range(count), decided.arms], seed=seed, first=state.start)
-    size = deployment.learner.sample_size(state)
+    size = run.learner.sample_size(state)
     kept = (sample_order(id_keys(ids)) < 2 * size / count) | (everywhere and size > 0)
     return [
         Row(
@@ -146,9 +182,9 @@ class Recount:
     late: list[Summary]
 
 
-def recount(parts: Sequence[Sequence[Row]], deployment: Deployment, *, late: bool = True, **window: Any) -> Recount:
+def recount(parts: Sequence[Sequence[Row]], run: Run, *, late: bool = True, **window: Any) -> Recount:
     """Everything anew, row by row."""
-    learner, state = deployment.learner, deployment.state
+    learner, state = run.learner, run.state
     past = [batch.policy_id for batch in state.past]
     rows = [row for part in parts for row in part]
     foreign = Counter(row.policy for row in rows if row.policy not in [*past, state.policy.id])
@@ -158,7 +194,7 @@ def recount(parts: Sequence[Sequence[Row]], deployment: Deployment, *, late: boo
         mine = [row for row in rows if row.policy == name]
         if not mine or (name in past and not late):
             continue
-        seen = _looked_at(deployment, mine) if name == state.policy.id else set()
+        seen = _looked_at(run, mine) if name == state.policy.id else set()
         groups: dict[Any, list[Row]] = {}
         for row in mine:
             groups.setdefault(row.id, []).append(row if row.id in seen else replace(row, contexts=None))
@@ -225,9 +261,9 @@ def _distinct(rows: list[Row], field: str) -> set[Any]:
     return {getattr(row, field) for row in rows} - {None}
 
 
-def _looked_at(deployment: Deployment, rows: list[Row]) -> set[Any]:
+def _looked_at(run: Run, rows: list[Row]) -> set[Any]:
     """Ids of the decisions whose context sets are read: twice as many as are sampled, the smallest hashes."""
-    learner, state = deployment.learner, deployment.state
+    learner, state = run.learner, run.state
     ids = list({row.id for row in rows if row.contexts})
     if not ids:
         return set()

@@ -1,11 +1,15 @@
 """What is learned from: logs in Parquet and stores, reduced to summaries on any engine."""
 
+from rareswitch.log.exporting import export_parts
+from rareswitch.log.import_report import ImportReport
+from rareswitch.log.importing import import_parts
+from rareswitch.log.log_report import Earlier, LogReport
+from rareswitch.log.log_summary import LogSummary, summarize_log
 from rareswitch.log.places import find_parts
 from rareswitch.log.schema import log_schema
 from rareswitch.log.update import Update, update
-from rareswitch.log.update_report import Earlier, UpdateReport
 from rareswitch.log.version import summarize_version
 from rareswitch.log.writer import LogWriter, write_part
 
-__all__ = ["Earlier", "LogWriter", "Update", "UpdateReport", "find_parts", "log_schema", "summarize_version", "update"]
-__all__ += ["write_part"]
+__all__ = ["Earlier", "ImportReport", "LogReport", "LogSummary", "LogWriter", "Update", "export_parts", "find_parts"]
+__all__ += ["import_parts", "log_schema", "summarize_log", "summarize_version", "update", "write_part"]

@@ -146,6 +146,12 @@ class Block:
             return np.asarray(whole.to_numpy(zero_copy_only=False) / 1e6)
         return np.asarray(column.to_numpy(zero_copy_only=False))
 
+    def more(self, name: str) -> list[Any]:
+        """(n,) a column that experiments add; None where it is null or missing."""
+        if name not in self.batch.schema.names:
+            return [None] * len(self.numbers)
+        return list(self.batch.column(name).to_pylist())
+
     def check_propensities(self) -> None:
         """Refuse propensities that are none."""
         values = self.batch.column("propensity").to_numpy()

@@ -15,6 +15,8 @@ from rareswitch.validation import whole
 ROWS = 1 << 16
 #: Columns that every part has.
 NEEDED = ("id", "policy", "features", "propensity", "reward")
+#: Columns that an experiment adds, and their types: who reads a log need not know them.
+MORE = {"arm": "string", "place": "int64", "digest": "binary", "baseline": "int64", "names": "string"}
 #: Bytes of a column that are read at a time.
 _BUFFER = 1 << 20
 #: About how many bytes of all columns are held at a time.
@@ -82,6 +84,14 @@ def check_schema(path: str, schema: Any, dim: int) -> None:
     size = getattr(schema.field("features").type, "list_size", dim)
     if size != dim:
         raise FileFormatError(f"{path}: the learner is for {dim} features, and column 'features' has {size}.")
+
+
+def check_more(path: str, schema: Any) -> None:
+    """Refuse a file whose columns have the names of those that experiments add, and other types."""
+    for name, wanted in MORE.items():
+        if name in schema.names and not re.fullmatch(f"(large_)?{wanted}", str(schema.field(name).type)):
+            kind = schema.field(name).type
+            raise FileFormatError(f"{path}: column '{name}' must be {wanted}; it is {kind}. Cast or rename it.")
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """The update at a batch's end: parts of a log, mapped to sums on any engine, added in their order, learned from."""
 
-import time
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +7,10 @@ from typing import Any
 
 from rareswitch.engine import Engine
 from rareswitch.errors import BatchError
-from rareswitch.learner import Ahead, Summary
-from rareswitch.log.places import find_parts
-from rareswitch.log.reading import MOST_POLICIES
-from rareswitch.log.reduction import Reduction
-from rareswitch.log.update_report import Earlier, UpdateReport
+from rareswitch.learner import Ahead
+from rareswitch.log.log_report import LogReport
+from rareswitch.log.log_summary import summarize_log
 from rareswitch.store import Deployment
-
-_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -25,7 +19,7 @@ class Update:
 
     #: With the next policy.
     deployment: Deployment
-    report: UpdateReport
+    report: LogReport
 
 
 def update(
@@ -85,101 +79,14 @@ def update(
     >>> done.report.planned, done.report.decided, done.report.used, done.deployment.state.updates
     (8, 5, 4, 2)
     """
-    began = time.perf_counter()
     learner, state = deployment.learner, deployment.state
-    if state.done:
-        raise BatchError("this run is over: its last batch has been learned from. Begin a new one.")
-    files = find_parts(paths)
-    read = Reduction(learner, state, files, engine=engine, late=late, window=window, now=now)
-    read.progress = progress
-    read.count()
-    _check_policy(read)
-    read.find_repeats()
-    read.sum()
-    if read.conflicting and not conflicts:
+    told: dict[str, Any] = {"engine": engine, "conflicts": conflicts, "late": late, "window": window, "now": now}
+    found = summarize_log(learner, state, paths, progress=progress, **told)
+    wanted = learner.sample_size(state)
+    if wanted and found.summary.sample is None and ahead != 0:
         raise BatchError(
-            f"{read.conflicting.total()} decisions have rows that contradict each other; the first are "
-            f"{read.contradiction}. Keep the right ones, or learn without these decisions: --leave-out-conflicts, "
-            "conflicts=True."
+            f"{learner.name} plans with the context sets of {min(wanted, found.summary.decided)} of these decisions, "
+            f"and the log has none of them. Write the available arms of about {2 * wanted} of them into the column "
+            "contexts: those that rareswitch.learner.sampled names."
         )
-    current, wanted = state.policy.id, learner.sample_size(state)
-    summary = read.summaries[current]
-    if wanted and summary.sample is None and ahead != 0:
-        raise BatchError(
-            f"{learner.name} plans with the context sets of {min(wanted, summary.decided)} of these decisions, and the "
-            f"log has none of them. Write the available arms of about {2 * wanted} of them into the column contexts: "
-            "those that rareswitch.learner.sampled names."
-        )
-    earlier, given = _late(read)
-    after = deployment.advance(summary, late=given, ahead=ahead)
-    foreign = Counter({name: rows for name, rows in read.rows.items() if name and name not in read.known})
-    named = dict(foreign.most_common(MOST_POLICIES))
-    rest = {"": foreign.total() + read.rows[""] - sum(named.values())}
-    report = UpdateReport(
-        policy=current,
-        planned=state.ahead[0],
-        decided=summary.decided,
-        parts=len(files),
-        empty_parts=sum(part.rows == 0 for part in read.parts),
-        rows=read.rows.total(),
-        size=sum(part.size for part in read.parts),
-        used=summary.rewarded,
-        unrewarded=summary.missing - summary.waiting - summary.expired,
-        waiting=summary.waiting,
-        expired=summary.expired,
-        copies=read.rows[current] - summary.decided - read.conflicting_rows[current],
-        conflicting=read.conflicting[current],
-        conflicting_rows=read.conflicting_rows[current],
-        late_used=sum(entry.rows for entry in earlier.values() if entry.used),
-        late_unused=sum(entry.rows for entry in earlier.values() if not entry.used),
-        earlier=earlier,
-        foreign=named | (rest if rest[""] else {}),
-        wanted_sets=wanted,
-        sets=0 if summary.sample is None else len(summary.sample),
-        seconds=time.perf_counter() - began,
-    )
-    return Update(deployment=after, report=report)
-
-
-def _late(read: Reduction) -> tuple[dict[str, Earlier], list[Summary]]:
-    """What came of earlier batches, and what the learner is given of them.
-
-    Where its proof needs fresh batches, late rewards are only counted.
-    """
-    found, given, pooled = {}, [], read.learner.parts.statistics.pooled
-    for number, batch in enumerate(read.state.past, 1):
-        name, rows = batch.policy_id, read.rows[batch.policy_id]
-        if not rows or name == read.state.policy.id:
-            continue
-        summary = read.summaries.get(name)
-        new = 0 if summary is None else summary.rewarded - batch.rewarded
-        used, conflicting = summary is not None and pooled, read.conflicting[name]
-        found[name] = Earlier(batch=number, rows=rows, new=new, conflicting=conflicting, used=used)
-        if summary is not None and new >= 0 and summary.decided >= batch.decided:
-            given.append(summary)
-        elif summary is not None and used:
-            files = [path for path, part in zip(read.files, read.parts, strict=True) if part.policies[name]]
-            more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
-            raise BatchError(
-                f"batch {number} was learned from with {batch.decided} decisions, {batch.rewarded} of them rewarded; "
-                f"the log has {summary.decided} and {summary.rewarded} of it, in {', '.join(files[:_SHOWN])}{more}. "
-                "Rows that are given again replace what was counted: name all parts of that batch, or leave late rows "
-                "out with --no-late, late=False."
-            )
-    return found, given
-
-
-def _check_policy(read: Reduction) -> None:
-    """Refuse a log in which nothing is of the current policy."""
-    rows = read.rows.total()
-    if not rows:
-        raise BatchError(f"the log has no rows, in {len(read.parts)} parts.")
-    if read.rows[read.state.policy.id]:
-        return
-    past = {batch.policy_id: f" (policy {k} of this deployment)" for k, batch in enumerate(read.state.past, 1)}
-    shown = [f"{name[:12]}…{past.get(name, '')}" for name in sorted(filter(None, read.rows))]
-    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-    raise BatchError(
-        f"none of the {rows} rows is of the current policy {read.state.policy.id[:12]}…; they are of "
-        f"{', '.join(shown[:_SHOWN])}{more}. Name the log of the current policy, or the deployment that made this log."
-    )
+    return Update(deployment=deployment.advance(found.summary, late=found.late, ahead=ahead), report=found.report)

@@ -157,20 +157,35 @@ class LogWriter:
 
     def _flush(self, *, everything: bool) -> None:
         """Write whole row groups, and at the end the rest."""
-        pa, parquet = pyarrow()
+        pa, _ = pyarrow()
         waiting = sum(len(table) for table in self._waiting)
         if waiting < ROWS and not everything:
             return
         table = pa.concat_tables(self._waiting) if self._waiting else log_schema(self.dim).empty_table()
         count = waiting if everything else waiting - waiting % ROWS
-        if self._writer is None:  # chosen vectors are as good as random: stronger compression gains little
-            options = {"compression": "snappy", "use_dictionary": ["policy"], "write_page_checksum": True}
-            numbers = pa.types.is_int64(table.schema.field("id").type)  # counters then take next to nothing
-            options |= {"column_encoding": {"id": "DELTA_BINARY_PACKED"}} if numbers else {}
-            self._writer = parquet.ParquetWriter(self._temporary, table.schema, **options)
+        if self._writer is None:
+            self._writer = _writer(self._temporary, table.schema)
         if count:
             self._writer.write_table(table.slice(0, count), row_group_size=ROWS)
         self._waiting = [table.slice(count)]
+
+
+def write_table(path: str | Path, table: Any) -> None:
+    """Write a part that is an Arrow table already, with the columns of a log and perhaps others."""
+    with making_file(path) as temporary:
+        with _writer(temporary, table.schema) as writer:
+            writer.write_table(table, row_group_size=ROWS)
+            writer.add_key_value_metadata(METADATA)
+        seal_footer(temporary)
+
+
+def _writer(path: Path, schema: Any) -> Any:
+    """Chosen vectors are as good as random: stronger compression gains little."""
+    pa, parquet = pyarrow()
+    options = {"compression": "snappy", "use_dictionary": ["policy"], "write_page_checksum": True}
+    numbers = pa.types.is_int64(schema.field("id").type)  # counters then take next to nothing
+    options |= {"column_encoding": {"id": "DELTA_BINARY_PACKED"}} if numbers else {}
+    return parquet.ParquetWriter(path, schema, **options)
 
 
 def write_part(path: str | Path, *, policy_id: str, features: Any, **columns: Any) -> None:

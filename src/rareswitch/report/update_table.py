@@ -1,10 +1,10 @@
 """What an update read and used, as a readable table."""
 
-from rareswitch.log import UpdateReport
+from rareswitch.log import LogReport
 from rareswitch.report.tables import table
 
 
-def update_table(report: UpdateReport) -> str:
+def update_table(report: LogReport) -> str:
     """One line for each thing that is counted."""
     rows = [
         ("decisions of the batch, as planned", report.planned),

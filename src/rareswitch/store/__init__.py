@@ -1,6 +1,7 @@
 """Where deployments are kept."""
 
 from rareswitch.store.deployment import Deployment, Learned, check_fresh
+from rareswitch.store.memory import reward_value
 from rareswitch.store.opening import experiment_names, open_store
 from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Slice, Store, Totals, VersionRow
 from rareswitch.store.verification import Relearned, Verification
@@ -17,4 +18,4 @@ __all__ = [
     "Store",
     "Totals",
 ]
-__all__ += ["Verification", "VersionRow", "check_fresh", "experiment_names", "open_store"]
+__all__ += ["Verification", "VersionRow", "check_fresh", "experiment_names", "open_store", "reward_value"]

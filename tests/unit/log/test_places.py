@@ -11,10 +11,8 @@ from pyarrow.fs import FileSystem
 
 from rareswitch.engine import make_engine
 from rareswitch.errors import FileFormatError
-from rareswitch.learner import make_learner
-from rareswitch.log import LogWriter, find_parts, update, write_part
-from rareswitch.store import Deployment
-from reference.logs import Row, played
+from rareswitch.log import LogWriter, find_parts, write_part
+from reference.logs import Row, Run, played, update
 
 COLUMNS: dict[str, Any] = {"policy_id": "p", "features": [[1.0, 2.0]], "ids": [1], "propensities": [0.5]}
 
@@ -49,7 +47,7 @@ def write(path: str | Path, rows: list[Row]) -> None:
 
 @pytest.mark.parametrize("engine", ["serial:1", "processes:2"])
 def test_a_log_in_a_bucket_gives_the_policy_of_one_on_the_disk(bucket: str, engine: str, tmp_path: Path) -> None:
-    here = Deployment.begin("foresight", dim=3, horizon=2000)
+    here = Run.begin("foresight", dim=3, horizon=2000)
     rows = played(here, count=60)
     where = f"{bucket}/{engine}"
     for number, part in enumerate((rows[:20], rows[20:])):
@@ -58,7 +56,7 @@ def test_a_log_in_a_bucket_gives_the_policy_of_one_on_the_disk(bucket: str, engi
     with make_engine(engine) as there:
         far = update(here, [f"{where}/part-*.parquet"], engine=there)
     near = update(here, [tmp_path / "part-*.parquet"])
-    assert far.deployment.policy.id == near.deployment.policy.id
+    assert far.run.policy.id == near.run.policy.id
     assert (far.report.parts, far.report.used, far.report.size) == (2, 60, near.report.size)
 
 
@@ -113,8 +111,8 @@ def test_an_object_appears_whole_or_not_at_all_and_is_never_replaced(bucket: str
 
 
 def test_a_damaged_object_is_named(bucket: str) -> None:
-    (files, _), learner = FileSystem.from_uri(bucket), make_learner("foresight", dim=3)
-    here = Deployment(learner=learner, state=learner.begin())
+    files, _ = FileSystem.from_uri(bucket)
+    here = Run.begin("foresight", dim=3)
     write(f"{bucket}/damaged.parquet", played(here, count=8))
     with files.open_input_file("logs/damaged.parquet") as part:
         data = part.read()

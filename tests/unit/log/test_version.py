@@ -98,7 +98,7 @@ def close(one: Summary, other: Summary) -> None:
 def test_a_version_in_a_store_is_summed_as_its_rows_in_memory(name: str, names: str | None) -> None:
     learner, state = begun(name)
     for _ in range(3):
-        rows = played(Run(learner, state), names=names)
+        rows = played(Run.of(learner, state), names=names)
         shuffled = random.Random(2).sample(rows, len(rows))
         found = of_store(learner, state, kept(shuffled, state.updates))
         expected = in_memory(learner, state, rows)
@@ -111,7 +111,7 @@ def test_many_decisions_are_summed_slice_by_slice_on_every_engine(engine: str, m
     monkeypatch.setattr("rareswitch.log.version.ROWS", 50)
     monkeypatch.setattr("rareswitch.store.memory.ROWS", 16)
     learner, state = begun("foresight")
-    rows = timed(played(Run(learner, state)))
+    rows = timed(played(Run.of(learner, state)))
     seen: list[tuple[int, int]] = []
     given: dict[str, Any] = {"window": 10.0, "now": 55.0, "default": 0.5}
     with make_engine(engine) as there:
@@ -128,7 +128,7 @@ def test_many_decisions_are_summed_slice_by_slice_on_every_engine(engine: str, m
 
 def test_decisions_and_rewards_after_the_marks_are_not_seen() -> None:
     learner, state = begun("foresight")
-    rows = played(Run(learner, state))
+    rows = played(Run.of(learner, state))
     store = kept(rows[:40])
     marks = Marks(40, 40)
     store.add_rewards([RewardRow(id_keys([rows[3].id]).tobytes(), "3", "", -9.0, 0.0)], overwrite=True)
@@ -141,7 +141,7 @@ def test_decisions_and_rewards_after_the_marks_are_not_seen() -> None:
 @pytest.mark.parametrize("now", [None, 40.0, 1e9])
 def test_windows_and_defaults_count_as_in_memory(now: float | None) -> None:
     learner, state = begun("foresight")
-    rows = timed(played(Run(learner, state)))
+    rows = timed(played(Run.of(learner, state)))
     store, moment = kept(rows), 59.0 if now is None else now
     for given in ({}, {"window": 20.0}, {"default": 0.25}, {"window": 20.0, "default": -1.0}):
         expected = in_memory(learner, state, rows, **given, **({"now": moment} if "window" in given else {}))
@@ -157,7 +157,7 @@ def test_windows_and_defaults_count_as_in_memory(now: float | None) -> None:
 
 def test_rewards_are_summed_where_that_is_asked_for() -> None:
     learner, state = begun("foresight")
-    rows = [replace(row, reward=None) for row in played(Run(learner, state))]
+    rows = [replace(row, reward=None) for row in played(Run.of(learner, state))]
     store = kept(rows)
     keys = id_keys([row.id for row in rows])
     store.add_rewards(
@@ -171,7 +171,7 @@ def test_rewards_are_summed_where_that_is_asked_for() -> None:
 
 def test_an_earlier_version_gives_what_late_rewards_change() -> None:
     learner, first = begun("foresight")
-    rows = timed(played(Run(learner, first)))
+    rows = timed(played(Run.of(learner, first)))
     state = learner.next(first, in_memory(learner, first, rows))
     whole = [replace(row, reward=1.0) if row.reward is None else row for row in rows]
     found = of_store(learner, state, kept(whole), version=1, policy_id=first.policy.id)
@@ -193,7 +193,7 @@ def test_a_version_without_decisions_is_an_empty_summary() -> None:
 def test_no_more_sets_are_read_than_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     learner, state = begun("batch-linucb-kw")
     monkeypatch.setattr(type(learner), "sample_size", lambda self, state: 10)
-    store, read = kept(played(Run(learner, state))), [0]
+    store, read = kept(played(Run.of(learner, state))), [0]
     every = store.sample
 
     def counted(version: int, upto: Marks) -> Any:
@@ -234,7 +234,7 @@ def test_what_is_wrong_in_a_store_is_named_with_slice_and_row(
     column: str, values: Any, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learner, state = begun("stale-linucb")
-    store = kept(played(Run(learner, state), count=2))
+    store = kept(played(Run.of(learner, state), count=2))
     (part,) = store.slices(1, MARKS, sums=False)
     table = part.read()
     table = table.set_column(table.schema.get_field_index(column), column, values)
@@ -245,7 +245,7 @@ def test_what_is_wrong_in_a_store_is_named_with_slice_and_row(
 
 def test_context_sets_that_cannot_be_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     learner, state = begun("foresight")
-    store = kept(played(Run(learner, state)))
+    store = kept(played(Run.of(learner, state)))
     monkeypatch.setattr(store, "sample", lambda *given: iter([(bytes(16), bytes(20))]))
     with pytest.raises(StoreError, match=r"has contexts of 20 bytes, and arms of 3 features take 24 each"):
         of_store(learner, state, store)
@@ -254,7 +254,7 @@ def test_context_sets_that_cannot_be_are_named(monkeypatch: pytest.MonkeyPatch) 
 def test_slices_in_pieces_are_summed_as_one() -> None:
     """Databases hand rows back in chunks, with offsets."""
     learner, state = begun("foresight")
-    rows = played(Run(learner, state))
+    rows = played(Run.of(learner, state))
     store = kept(rows)
     (part,) = store.slices(1, MARKS, sums=False)
     whole = part.read()

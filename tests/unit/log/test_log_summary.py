@@ -14,11 +14,10 @@ from rareswitch.engine import make_engine
 from rareswitch.errors import BatchError, FileFormatError, MissingExtraError
 from rareswitch.ids import id_keys
 from rareswitch.learner import Summary, summaries_to_bytes
-from rareswitch.log import find_parts, log_schema, update, write_part
+from rareswitch.log import find_parts, log_schema, write_part
 from rareswitch.log.block import Block
 from rareswitch.log.reduction import Reduction
-from rareswitch.store import Deployment
-from reference.logs import Row, as_rows, dealt, messy, played, recount, write_log, write_rows
+from reference.logs import Row, Run, as_rows, dealt, messy, played, recount, update, write_log, write_rows
 
 OTHERS = ["f" * 64, "e" * 64]
 LEARNERS: dict[str, dict[str, Any]] = {
@@ -31,12 +30,12 @@ LEARNERS: dict[str, dict[str, Any]] = {
 }
 
 
-def begun(name: str) -> Deployment:
-    return Deployment.begin(name.removesuffix("-intercept").removesuffix("-open"), **LEARNERS[name])
+def begun(name: str) -> Run:
+    return Run.begin(name.removesuffix("-intercept").removesuffix("-open"), **LEARNERS[name])
 
 
-def second(name: str, rows: list[Row] | None = None) -> Deployment:
-    """A deployment in its second batch, so that it has an earlier policy."""
+def second(name: str, rows: list[Row] | None = None) -> Run:
+    """A run in its second batch, so that it has an earlier policy."""
     first = begun(name)
     return first.advance(recount([played(first) if rows is None else rows], first).summary)
 
@@ -50,8 +49,8 @@ def counts(report: Any) -> dict[str, Any]:
     return found
 
 
-def summed(deployment: Deployment) -> bytes:
-    return deployment.history[-1].data
+def summed(run: Run) -> bytes:
+    return summaries_to_bytes(list(run.learned[-1]))
 
 
 def in_thirds(rows: list[Row]) -> list[list[Row]]:
@@ -80,11 +79,11 @@ def test_a_clean_log_gives_the_policy_that_is_learned_in_process(name: str, name
         parts = in_thirds(rows)
         done = update(here, write_log(tmp_path / str(batch), parts, here.learner.dim))
         summary = here.learner.summarize(here.state, as_rows(rows, here.policy.id, here.learner.dim))
-        assert done.deployment.policy.id == here.advance(summary).policy.id
-        assert summed(done.deployment) == summaries_to_bytes([summary])
+        assert done.run.policy.id == here.advance(summary).policy.id
+        assert summed(done.run) == summaries_to_bytes([summary])
         assert counts(done.report) == recount(parts, here).counts
-        assert done.report.used == done.report.rows == done.deployment.state.past[-1].decided == len(rows)
-        here = done.deployment
+        assert done.report.used == done.report.rows == done.run.state.past[-1].decided == len(rows)
+        here = done.run
     assert here.state.updates == 4
 
 
@@ -104,8 +103,8 @@ def test_everything_that_befalls_a_log_is_counted_and_handled(name: str, seed: i
         done.report.as_dict()[what] for what in ("unrewarded", "copies", "conflicting", "foreign", "empty_parts")
     )
     assert (done.report.late_used + done.report.late_unused > 0) == (seed < 2)
-    assert summed(done.deployment) == summaries_to_bytes([expected.summary, *expected.late])
-    assert done.deployment.policy.id == here.advance(expected.summary, late=expected.late).policy.id
+    assert summed(done.run) == summaries_to_bytes([expected.summary, *expected.late])
+    assert done.run.policy.id == here.advance(expected.summary, late=expected.late).policy.id
     if seed < 2:
         late = done.report.earlier[first.policy.id]
         assert (late.batch, late.new, late.rows) == (1, -(-len(before) // 5), 2 * len(before))
@@ -130,7 +129,7 @@ def test_many_rows_are_summed_where_they_are_read(name: str, tmp_path: Path, mon
     assert counts(done.report) == expected.counts == counts(whole.report)
     assert len(steps) > 5 * len(parts)
     assert steps[-1][0] == steps[-1][1]
-    for one, other in zip(done.deployment.history[-1].summaries, [expected.summary, *expected.late], strict=True):
+    for one, other in zip(done.run.learned[-1], [expected.summary, *expected.late], strict=True):
         close(one, other)
 
 
@@ -147,7 +146,7 @@ def test_rows_are_summed_in_blocks_in_their_order(tmp_path: Path, monkeypatch: p
         part = next(k for k, rows in enumerate(parts) if block[0] in rows)
         by_part[part] = by_part[part] + more if part in by_part else more
     total = by_part[0] + by_part[1] + by_part[2]
-    assert summed(done.deployment) == summaries_to_bytes([total])
+    assert summed(done.run) == summaries_to_bytes([total])
 
 
 def numbered(rows: list[Row], ids: list[Any]) -> list[Row]:
@@ -223,12 +222,12 @@ def test_ids_rise_from_block_to_block_and_policy_by_policy(tmp_path: Path, monke
 def test_order_split_and_copies_do_not_matter(tmp_path: Path) -> None:
     here = second("foresight")
     rows = played(here)
-    expected = update(here, write_log(tmp_path / "whole", [rows], 3)).deployment.policy.id
+    expected = update(here, write_log(tmp_path / "whole", [rows], 3)).run.policy.id
     for seed in range(4):
         draw = random.Random(seed)
         more = rows + draw.choices(rows, k=50) + [replace(row, reward=None) for row in draw.choices(rows, k=50)]
         done = update(here, write_log(tmp_path / str(seed), dealt(more, seed=seed, parts=seed + 1), 3))
-        assert done.deployment.policy.id == expected
+        assert done.run.policy.id == expected
         assert (done.report.used, done.report.copies) == (len(rows), 100)
 
 
@@ -250,7 +249,7 @@ def test_every_engine_learns_the_same_policy(
         write_rows(tmp_path / "part-000.parquet", [replace(parts[0][0], propensity=2.0, policy=here.policy.id)], 3)
         with pytest.raises(FileFormatError, match=r"part-000.parquet: row 0 .* has the propensity 2.0"):
             update(here, log, engine=there)
-    assert done.deployment.policy.id == serial.deployment.policy.id
+    assert done.run.policy.id == serial.run.policy.id
     assert counts(done.report) == counts(serial.report)
 
 
@@ -279,12 +278,12 @@ def test_a_part_that_is_there_twice_counts_once(tmp_path: Path) -> None:
     done = update(here, log)
     assert (done.report.copies, done.report.used) == (len(parts[1]), clean.report.used)
     assert (done.report.conflicting, done.report.sets) == (0, clean.report.sets)
-    assert done.deployment.policy.id == clean.deployment.policy.id
+    assert done.run.policy.id == clean.run.policy.id
 
 
 def test_eight_weeks_of_life(tmp_path: Path) -> None:
     """Long and short weeks, rewards that never come or a week late, shuffled rows, copies: as in order in memory."""
-    here = Deployment.begin("foresight", dim=4, horizon=8000, grid=[1000 * k for k in range(1, 9)])
+    here = Run.begin("foresight", dim=4, horizon=8000, grid=[1000 * k for k in range(1, 9)])
     lengths = [500, 1700, 1000, 640, 1337, 900, 1210, 713]
     log: list[Row] = []
     batches: list[tuple[str, list[Row], list[float]]] = []
@@ -310,11 +309,11 @@ def test_eight_weeks_of_life(tmp_path: Path) -> None:
             here.learner.summarize(here.state, as_rows(rows, batches[k][0], 4)) for k, rows in enumerate(known)
         ]
         expected = here.advance(summaries[-1], late=summaries[:-1])
-        assert done.deployment.policy.id == expected.policy.id
+        assert done.run.policy.id == expected.policy.id
         assert (done.report.planned, done.report.decided) == (1000, count)
         assert counts(done.report)["rows"] == len(log)
         assert done.report.late_used == sum(row.policy != here.policy.id for row in log)
-        here = done.deployment
+        here = done.run
     assert here.state.done
     assert here.state.start == sum(lengths)
     assert "The batches were not those planned (500, 1700" in here.learner.holds(here.state)
@@ -336,7 +335,7 @@ def test_late_rows_must_be_the_whole_batch(tmp_path: Path) -> None:
     assert done.report.earlier[first.policy.id].rows == 7
     more = [*old, replace(old[0], id=10**6, features=(0.1, 0.2, 0.3), contexts=None)]  # a row that had been lost
     done = update(here, write_log(tmp_path, [played(here), more], 3))
-    assert done.deployment.state.past[0].decided == 61
+    assert done.run.state.past[0].decided == 61
 
 
 def test_where_batches_must_be_fresh_late_rewards_are_counted(tmp_path: Path) -> None:
@@ -344,11 +343,11 @@ def test_where_batches_must_be_fresh_late_rewards_are_counted(tmp_path: Path) ->
     before = [replace(row, reward=None) if k % 3 == 0 else row for k, row in enumerate(played(first))]
     here = second("batch-linucb-kw", before)
     done = update(here, write_log(tmp_path / "all", [played(here), played(first)], 3))
-    assert done.report.earlier[first.policy.id].new == done.deployment.state.past[0].late == -(-len(before) // 3)
+    assert done.report.earlier[first.policy.id].new == done.run.state.past[0].late == -(-len(before) // 3)
     assert done.report.late_unused == len(before)
     for few in (5, 40):  # the 40 have more rewards than were there, and are not all decisions
         some = update(here, write_log(tmp_path / f"{few}", [played(here), played(first)[:few]], 3))
-        assert (some.report.late_unused, some.deployment.policy.id) == (few, done.deployment.policy.id)
+        assert (some.report.late_unused, some.run.policy.id) == (few, done.run.policy.id)
 
 
 def test_two_batches_that_decide_alike_are_told_apart(tmp_path: Path) -> None:
@@ -360,7 +359,7 @@ def test_two_batches_that_decide_alike_are_told_apart(tmp_path: Path) -> None:
     assert (here.policy.edition, here.policy.sampler) == (1, first.policy.sampler)
     done = update(here, write_log(tmp_path, [played(here), flat], 3))
     assert (done.report.late_used, done.report.decided) == (len(flat), len(played(here)))
-    assert done.deployment.state.sums[0].count == len(flat) + len(played(here))
+    assert done.run.state.sums[0].count == len(flat) + len(played(here))
 
 
 @pytest.mark.parametrize("kind", ["double", "timestamp"])
@@ -403,7 +402,7 @@ def test_a_window_lets_all_decisions_wait_equally_long(
     assert done.report.waiting
     assert done.report.expired
     if few:
-        assert done.deployment.policy.id == here.advance(expected.summary).policy.id
+        assert done.run.policy.id == here.advance(expected.summary).policy.id
     later = update(here, log, window=0.15 * day, now=np.datetime64("2030-01-01"))
     assert (later.report.waiting, later.report.expired > done.report.expired) == (0, True)
     assert update(here, log).report.used == later.report.used + later.report.expired
@@ -437,7 +436,7 @@ def test_parts_of_other_writers_are_read(tmp_path: Path) -> None:
     """Lists of any kind, plain strings, truth values, more columns, other orders and row groups."""
     here = begun("foresight")
     rows = [replace(row, id=f"{row.id}", reward=float((row.reward or 0.0) > 0.1)) for row in played(here)]
-    expected = update(here, write_log(tmp_path / "own", [rows], 3)).deployment.policy.id
+    expected = update(here, write_log(tmp_path / "own", [rows], 3)).run.policy.id
     fields = {
         "note": pa.string(),
         "contexts": pa.large_list(pa.float64()),
@@ -454,9 +453,9 @@ def test_parts_of_other_writers_are_read(tmp_path: Path) -> None:
     for k, kinds in enumerate((fields, fields | others, fields | coded)):
         path = tmp_path / f"{k}.parquet"
         parquet.write_table(pa.table(columns, schema=pa.schema(kinds)), path, compression="zstd", row_group_size=17)
-        assert update(here, [path]).deployment.policy.id == expected
+        assert update(here, [path]).run.policy.id == expected
     parquet.write_table(pa.table(columns, schema=pa.schema(fields)), tmp_path / "plain.parquet", store_schema=False)
-    assert update(here, [tmp_path / "plain.parquet"]).deployment.policy.id == expected
+    assert update(here, [tmp_path / "plain.parquet"]).run.policy.id == expected
 
 
 @pytest.mark.filterwarnings("ignore::rareswitch.errors.LevelWarning")  # counts have one
@@ -464,10 +463,10 @@ def test_parts_of_other_writers_are_read(tmp_path: Path) -> None:
 def test_rewards_of_other_kinds_lose_nothing(kind: Any, tmp_path: Path) -> None:
     here = begun("foresight")
     rows = [replace(row, reward=None if k % 7 == 0 else float(k % 2)) for k, row in enumerate(played(here))]
-    expected = update(here, write_log(tmp_path / "own", [rows], 3)).deployment.policy.id
+    expected = update(here, write_log(tmp_path / "own", [rows], 3)).run.policy.id
     schema = pa.schema([pa.field(f.name, kind if f.name == "reward" else f.type) for f in log_schema(3)])
     given: Any = [replace(row, reward=None if row.reward is None else int(row.reward)) for row in rows]
-    assert update(here, write_log(tmp_path / "other", [given], 3, schema)).deployment.policy.id == expected
+    assert update(here, write_log(tmp_path / "other", [given], 3, schema)).run.policy.id == expected
 
 
 @pytest.mark.parametrize(("reward", "kind"), [(2**53 + 1, pa.int64()), (-(2**62), pa.int64()), (2**63, pa.uint64())])
@@ -480,7 +479,7 @@ def test_whole_numbers_that_would_lose_digits_are_named(reward: int, kind: Any, 
 
 
 def test_the_numbers_of_sets_that_are_not_looked_at_do_not_matter(tmp_path: Path) -> None:
-    here = Deployment.begin("foresight", dim=3, horizon=9000, grid=[1500, 4000, 9000])
+    here = Run.begin("foresight", dim=3, horizon=9000, grid=[1500, 4000, 9000])
     rows = played(here)
     near = set(
         sorted((row.id for row in rows), key=lambda name: _rank(name))[: 2 * here.learner.sample_size(here.state)]
@@ -488,7 +487,7 @@ def test_the_numbers_of_sets_that_are_not_looked_at_do_not_matter(tmp_path: Path
     odd = [row if row.id in near else replace(row, contexts=(float("nan"), 2.0, 3.0)) for row in rows]
     assert near
     learned = [
-        update(here, write_log(tmp_path / name, [part], 3)).deployment.policy.id
+        update(here, write_log(tmp_path / name, [part], 3)).run.policy.id
         for name, part in (("rows", rows), ("odd", dealt(odd, seed=1, parts=1)[0]))
     ]
     assert learned[0] == learned[1]
@@ -508,10 +507,10 @@ def test_a_learner_without_a_sample_needs_no_contexts(tmp_path: Path) -> None:
 
 
 def test_the_last_batch_ends_the_run(tmp_path: Path) -> None:
-    here = Deployment.begin("foresight", dim=2, horizon=60, grid=[20, 60])
+    here = Run.begin("foresight", dim=2, horizon=60, grid=[20, 60])
     for batch in range(2):
         assert not here.state.done
-        here = update(here, write_log(tmp_path / str(batch), [played(here)], 2)).deployment
+        here = update(here, write_log(tmp_path / str(batch), [played(here)], 2)).run
     assert here.state.done
     assert here.policy.id == here.policies[-2].id
     with pytest.raises(BatchError, match="this run is over"):
@@ -522,9 +521,8 @@ def test_a_forecast_moves_what_comes(tmp_path: Path) -> None:
     here = begun("foresight")
     log = write_log(tmp_path, [played(here)], 3)
     done = update(here, log, ahead=[500, 500])
-    assert done.deployment.state.ahead == (500, 500)
-    assert done.deployment.history[0].ahead == [500, 500]
-    assert update(here, log, ahead=0).deployment.state.done
+    assert done.run.state.ahead == (500, 500)
+    assert update(here, log, ahead=0).run.state.done
 
 
 def test_many_other_policies_are_counted_together(tmp_path: Path) -> None:
@@ -543,7 +541,7 @@ def test_many_other_policies_are_counted_together(tmp_path: Path) -> None:
     [
         ({"policy": "f" * 64}, r"none of the 60 rows is of the current policy .*; they are of ffffffffffff…\. Name"),
         ({"reward": None}, "none of the 60 decisions of this batch has a reward"),
-        ({"contexts": None}, "foresight plans with the context sets of 60 of these decisions, and the log has none"),
+        ({"contexts": None}, "foresight plans with a sample of the context sets of the batch, and there are none"),
     ],
 )
 def test_a_log_that_cannot_be_learned_from_is_refused(change: dict[str, Any], words: str, tmp_path: Path) -> None:
@@ -556,7 +554,7 @@ def test_a_log_that_cannot_be_learned_from_is_refused(change: dict[str, Any], wo
 def test_rows_of_earlier_policies_alone_are_named_as_such(tmp_path: Path) -> None:
     here = second("foresight")
     log = write_log(tmp_path, [played(begun("foresight"))], 3)
-    with pytest.raises(BatchError, match=rf"of {here.policies[0].id[:12]}… \(policy 1 of this deployment\)\. Name"):
+    with pytest.raises(BatchError, match=rf"of {here.policies[0].id[:12]}… \(policy 1 of this run\)\. Name"):
         update(here, log)
     write_rows(tmp_path / "part-000.parquet", [], 3)
     with pytest.raises(BatchError, match="the log has no rows, in 1 parts"):

@@ -1,4 +1,4 @@
-"""What an update read, what it used and what not: every row under exactly one name."""
+"""What was read of a log, what is learned from and what not: every row under exactly one name."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Earlier:
-    """Rows of an earlier batch of the deployment."""
+    """Rows of an earlier batch of the run."""
 
     #: Its number.
     batch: int
@@ -20,7 +20,7 @@ class Earlier:
 
 
 @dataclass(frozen=True, kw_only=True)
-class UpdateReport:
+class LogReport:
     """What was read, what was used and what was not.
 
     ``rows`` is the sum of ``used``, ``unrewarded``, ``waiting``, ``expired``, ``copies``, ``conflicting_rows``,
@@ -58,9 +58,9 @@ class UpdateReport:
     late_used: int
     #: Other rows of earlier batches.
     late_unused: int
-    #: By the id of an earlier policy of the deployment, what came of its batch.
+    #: By the id of an earlier policy of the run, what came of its batch.
     earlier: dict[str, Earlier]
-    #: Rows by policy, of those that this deployment never had. All beyond the 100th are under ''.
+    #: Rows by policy, of those that this run never had. All beyond the 100th are under ''.
     foreign: dict[str, int]
     #: Context sets that the learner asks for.
     wanted_sets: int

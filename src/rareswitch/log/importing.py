@@ -1,0 +1,215 @@
+"""Logs that servers wrote with the frozen policy, taken into the store of an experiment."""
+
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from rareswitch.errors import ConflictError, FileFormatError, InputError
+from rareswitch.learner import Learner, sample_order
+from rareswitch.log.block import Block
+from rareswitch.log.import_report import ImportReport
+from rareswitch.log.places import find_parts
+from rareswitch.log.reading import MOST_POLICIES
+from rareswitch.log.schema import MORE, NEEDED, blocks, check_more, opened
+from rareswitch.store import DecisionRow, RewardRow, Store
+
+_READ = [*NEEDED, "contexts", "time", "reward_time", *MORE]
+
+
+def import_parts(
+    store: Store,
+    paths: Iterable[str | Path],
+    *,
+    learner: Learner,
+    policies: Sequence[str],
+    conflicts: bool = False,
+    now: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> ImportReport:
+    """Take decisions and rewards of a log into an experiment, some at a time; again is as good as once.
+
+    Of several rows of a decision the first is kept, and a reward that it lacks is taken from the others. A row that
+    contradicts what is there is an error that names file and row; what was read before it stays.
+
+    Parameters
+    ----------
+    paths
+        Files or patterns, also at URLs such as s3://…: see :func:`find_parts`.
+    learner
+        Of the experiment: what it is not made for is refused.
+    policies
+        The ids of the experiment's policies, the first first; rows of others are counted and left out.
+    conflicts
+        Whether to leave out rows that contradict what is there, and go on.
+    now
+        The time of decisions for which the log has none, in seconds since 1970; by default the clock's. Rewards
+        without a time of their own are taken to have come at once.
+    progress
+        Called with the number of parts that were read, and how many there are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rareswitch.learner import make_learner
+    >>> from rareswitch.log import write_part
+    >>> from rareswitch.store import open_store
+    >>> learner, store = make_learner("foresight", dim=2), open_store("memory:", "spring")
+    >>> path = Path(tempfile.mkdtemp()) / "part-1.parquet"
+    >>> columns = {"ids": ["a", "b"], "features": [[1.0, 0.0], [0.0, 1.0]], "propensities": [0.5, 0.5]}
+    >>> write_part(path, policy_id="0" * 64, rewards=[1.0, None], **columns)
+    >>> print(import_parts(store, [path], learner=learner, policies=["0" * 64]))
+    2 rows in 1 parts:
+                 2 of decisions that are new
+    """
+    files, taking = find_parts(paths), _Taking(store, learner, policies, conflicts, time.time() if now is None else now)
+    for done, path in enumerate(files, 1):
+        with opened(path, learner.dim) as file:
+            check_more(path, file.schema_arrow)
+            for first, batch in blocks(file, _READ):
+                taking.take(Block(path, np.arange(first, first + batch.num_rows), batch))
+        if progress is not None:
+            progress(done, len(files))
+    counts = {name: taking.counts[name] for name in ("rows", "new", "rewarded", "copies", "conflicting", "rewards")}
+    return ImportReport(parts=len(files), foreign=dict(taking.foreign), **counts)
+
+
+class _Taking:
+    """Takes a log block by block."""
+
+    def __init__(self, store: Store, learner: Learner, policies: Sequence[str], conflicts: bool, now: float) -> None:
+        self.store, self.learner, self.conflicts, self.now = store, learner, conflicts, now
+        self.known = {name: number for number, name in enumerate(policies, 1)}
+        self.counts: Counter[str] = Counter()
+        self.foreign: Counter[str] = Counter()
+
+    def take(self, block: Block) -> None:
+        """The next rows."""
+        block.check_present(*NEEDED[:4])
+        for name, count in block.policies().items():
+            self.counts["rows"] += count
+            if name not in self.known:
+                told = name in self.foreign or len(self.foreign) < MOST_POLICIES
+                self.foreign[name if told else ""] += count
+        for name, mine in block.by_policy(self.known):
+            self._take(mine, self.known[name])
+
+    def _take(self, block: Block, version: int) -> None:
+        """Rows of one version."""
+        rows, rewards = self._rows(block, version)
+        kept = self.store.add_decisions(rows)
+        other = [at for at, (row, old) in enumerate(zip(rows, kept, strict=True)) if not _same(row, old)]
+        wrong = set(other)
+        self._refuse(block, other, "was decided otherwise: another version, arm or propensity, or other features")
+        paid = [at for at, reward in enumerate(rewards) if reward is not None and at not in wrong]
+        before = self.store.add_rewards([reward for at in paid if (reward := rewards[at]) is not None])
+        earned: set[int] = set()
+        clashing = []
+        for at, old in zip(paid, before, strict=True):
+            if old is None:
+                earned.add(at)
+            elif old.value != rewards[at].value:  # type: ignore[union-attr]
+                clashing.append(at)
+        self._refuse(block, clashing, "has another reward")
+        wrong |= set(clashing)
+        new = {at for at, (row, old) in enumerate(zip(rows, kept, strict=True)) if row is old} - wrong
+        self.counts["new"] += len(new)
+        self.counts["rewarded"] += len(earned - new)
+        self.counts["rewards"] += len(earned)
+        self.counts["conflicting"] += len(wrong)
+        self.counts["copies"] += len(rows) - len(new | earned | wrong)
+
+    def _refuse(self, block: Block, wrong: Sequence[int], what: str) -> None:
+        if wrong and not self.conflicts:
+            name = block.batch.column("id")[wrong[0]].as_py()
+            row, many = int(block.numbers[wrong[0]]), f"{len(wrong)} of {len(block.numbers)} rows"
+            raise ConflictError(
+                f"{block.source}: row {row} (the first is 0) contradicts what is there: decision {name!r:.100} {what}. "
+                f"So do {many} that were read with it. Keep the right ones, or leave these out: --leave-out-conflicts, "
+                "conflicts=True."
+            )
+
+    def _rows(self, block: Block, version: int) -> tuple[list[DecisionRow], list[RewardRow | None]]:
+        """What stores keep of these rows."""
+        block.check_propensities()
+        keys, features, rewards = block.keys(), block.features(self.learner.dim), block.rewards()
+        block.check_numbers(features, rewards)
+        block.check_lengths(features, self.learner)
+        names = [json.dumps(name, ensure_ascii=False) for name in block.batch.column("id").to_pylist()]
+        times, late = (_moments(block, name) for name in ("time", "reward_time"))
+        more = {name: block.more(name) for name in MORE}
+        arms = self._arms(block)
+        words, ranks = np.ascontiguousarray(keys, dtype="<u8"), sample_order(keys).tolist()
+        chosen = np.ascontiguousarray(features, dtype="<f8")
+        propensities = block.batch.column("propensity").to_pylist()
+        rows = []
+        for at, name in enumerate(names):
+            data, place = chosen[at].tobytes(), more["place"][at]
+            if place is None:
+                place = self._place(block, at, data, arms[at])
+            rows.append(
+                DecisionRow(
+                    key=words[at].tobytes(),
+                    id=name,
+                    version=version,
+                    arm=str(place) if more["arm"][at] is None else more["arm"][at],
+                    place=place,
+                    propensity=propensities[at],
+                    features=data,
+                    digest=more["digest"][at] or hashlib.blake2b(data, digest_size=16).digest(),
+                    time=self.now if (moment := times[at]) is None else moment,
+                    rank=ranks[at],
+                    baseline=more["baseline"][at],
+                    contexts=arms[at],
+                    names=more["names"][at],
+                )
+            )
+        values = [
+            None if np.isnan(value) else RewardRow(row.key, row.id, "", value, row.time if moment is None else moment)
+            for row, value, moment in zip(rows, rewards.tolist(), late, strict=True)
+        ]
+        return rows, values
+
+    def _arms(self, block: Block) -> list[bytes | None]:
+        """(n) the vectors of all available arms, where they were kept."""
+        found: list[bytes | None] = [None] * len(block.numbers)
+        places = block.with_sets(self.learner.dim)
+        if len(places):
+            try:
+                sets = block.sets(places, self.learner)
+            except FileFormatError:
+                raise
+            except InputError as error:
+                raise FileFormatError(f"{block.source}: {error}") from error
+            for at, arms, alive in zip(places.tolist(), sets.contexts, sets.alive, strict=True):
+                found[at] = arms[alive].astype("<f8").tobytes()
+        return found
+
+    def _place(self, block: Block, at: int, chosen: bytes, arms: bytes | None) -> int:
+        """Which of the arms was chosen; -1 where they are not known."""
+        if arms is None:
+            return -1
+        size = len(chosen)
+        for place in range(len(arms) // size):
+            if arms[place * size : (place + 1) * size] == chosen:
+                return place
+        raise block.wrong(at, "has features that are none of its contexts", "Write those of the arm that was chosen.")
+
+
+def _moments(block: Block, name: str) -> list[float | None]:
+    """(n,) the column ``time`` or ``reward_time``; None where it is null or missing."""
+    times = block.times(name)
+    block.refuse(np.isinf(times), f"has a {name} that is not finite", "Write null where it is not known.")
+    return [None if np.isnan(moment) else moment for moment in times.tolist()]
+
+
+def _same(row: DecisionRow, old: DecisionRow) -> bool:
+    """Whether two rows tell of one decision; context sets may be missing in one of them."""
+    return row is old or (
+        (row.version, row.propensity, row.features) == (old.version, old.propensity, old.features)
+        and (row.digest == old.digest or row.contexts is None or old.contexts is None or row.contexts == old.contexts)
+    )
