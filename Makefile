@@ -56,6 +56,7 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run
 	$(BENCH)/bin/python benchmarks/foresight.py --out benchmarks/foresight.md || status=1; \
 	$(BENCH)/bin/python benchmarks/update.py --out benchmarks/update.md || status=1; \
 	$(BENCH)/bin/python benchmarks/decide.py --out benchmarks/decide.md || status=1; \
+	$(BENCH)/bin/python benchmarks/records.py --out benchmarks/records.md || status=1; \
 	$(BENCH)/bin/python benchmarks/start.py --out benchmarks/start.md || status=1; \
 	$(BENCH)/bin/python benchmarks/weeks.py --out benchmarks/weeks.md || status=1; \
 	$(BENCH)/bin/python benchmarks/scales.py --out benchmarks/scales.md || status=1; \
