@@ -286,6 +286,19 @@ class SqlStore(ABC):
         _ = self.number  # which raises where there is no such experiment
         return self._submit(Job(decisions=rows)) if rows else []
 
+    def post_decisions(
+        self, rows: Sequence[DecisionRow], then: Callable[[list[DecisionRow] | StoreError], None]
+    ) -> None:
+        """As :meth:`add_decisions`, without waiting: for event loops, where thousands wait in one thread.
+
+        What it would have returned, or raised, goes to ``then``, which is called in the thread of the writer and must
+        not take long. Where the store is busy the call itself raises.
+        """
+        _ = self.number
+        self._open()
+        assert self._writer is not None  # since it is open
+        self._writer.post(Job(decisions=rows, then=lambda job: then(job.error or job.result)))
+
     def add_rewards(self, rows: Sequence[RewardRow], *, overwrite: bool = False) -> list[RewardRow | None]:
         _ = self.number
         return self._submit(Job(rewards=rows, overwrite=overwrite)) if rows else []

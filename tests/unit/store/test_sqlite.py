@@ -41,8 +41,8 @@ def test_a_reader_says_what_is_wrong_and_goes_on(tmp_path: Path) -> None:
     with closing(open_store(f"sqlite:///{tmp_path}/trial.db", "trial")) as store:
         store.create("{}", version(1))
     reader = SqliteReader()
-    with pytest.raises(StoreError, match=r"trial\.db.*no such table: nothing"):
-        reader.table(str(tmp_path / "trial.db"), "SELECT * FROM nothing")
+    with pytest.raises(StoreError, match=r"trial\.db.*no such table: absent"):
+        reader.table(str(tmp_path / "trial.db"), "SELECT * FROM absent")
     names = reader.table(str(tmp_path / "trial.db"), "SELECT name FROM rareswitch_experiments")
     assert names.to_pydict() == {"name": ["trial"]}
     reader.close()
