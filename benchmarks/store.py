@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from measure import Row, arguments, in_turn, report
 from rareswitch.errors import StoreError
+from rareswitch.ids import id_keys
 from rareswitch.learner import sample_order
 from rareswitch.log import find_parts, summarize_version, update
 from rareswitch.store import DecisionRow, Marks, RewardRow, Store, VersionRow, open_store
@@ -155,39 +156,39 @@ def callers(what: str, store: SqlStore, raw: Raw, rounds: int, asked: bool) -> I
 def fill(store: Store, paths: list[str]) -> None:
     """The rows of a log, in a store."""
     for path in paths:
-        rows, rewards = [], []
         table = parquet.read_table(path)
-        keys = [bytes(key) for key in table["key"].to_pylist()]
-        order = sample_order(np.frombuffer(b"".join(keys), dtype="<u8").reshape(-1, 2).astype(np.uint64))
-        features = np.array(table["features"].to_pylist())
-        columns = zip(
-            table["propensity"].to_pylist(), table["reward"].to_pylist(), table["contexts"].to_pylist(), strict=True
-        )
-        for at, (propensity, reward, contexts) in enumerate(columns):
-            data = None if contexts is None else np.array(contexts, dtype="<f8").tobytes()
-            vector, rank, name = features[at].astype("<f8").tobytes(), float(order[at]), f'"{keys[at].hex()}"'
-            rows.append(DecisionRow(keys[at], name, 1, "a", 0, propensity, vector, keys[at], 0.0, rank, None, data))
-            rewards.append(RewardRow(keys[at], name, "", reward, 0.0))
+        keys = id_keys(table["id"].to_numpy())
+        vectors = table["features"].combine_chunks().flatten().to_numpy().reshape(-1, DIM)
+        columns = (table[name].to_pylist() for name in ("id", "propensity", "reward", "contexts"))
+        rows, rewards = [], []
+        for key, rank, vector, name, chance, reward, sets in zip(
+            keys, sample_order(keys).tolist(), vectors, *columns, strict=True
+        ):
+            data = None if sets is None else np.array(sets).tobytes()
+            shown = key.tobytes(), str(name)
+            rows.append(DecisionRow(*shown, 1, "a", 0, chance, vector.tobytes(), shown[0], 0.0, rank, None, data))
+            rewards.append(RewardRow(*shown, "", reward, 0.0))
         for begin in range(0, len(rows), 10_000):
             store.add_decisions(rows[begin : begin + 10_000])
             store.add_rewards(rewards[begin : begin + 10_000])
 
 
-def learned(store: Store, marks: Marks, rows: int) -> str:
-    """The id of the policy that is learned from a store."""
-    here = deployed(rows)
+def learned(url: str, name: str, marks: Marks, rows: int) -> str:
+    """The id of the policy that is learned from a store, which is opened for it."""
+    here, store = deployed(rows), open_store(url, name)
     policy_id = here.policy.id
     summary = summarize_version(here.learner, here.state, store, version=1, policy_id=policy_id, upto=marks)
+    store.close()
     return here.learner.next(here.state, summary).policy.id
 
 
-def reading(what: str, store: Store, paths: list[str], rounds: int, needed: float) -> Row:
+def reading(what: str, store: Store, url: str, paths: list[str], rounds: int, needed: float) -> Row:
     rows = len(paths) * ROWS
     fill(store, paths)
     started = store.start_update(1, "{}")
     assert started is not None
     here = deployed(rows)
-    seconds = in_turn(rounds, lambda: learned(store, started[1], rows), lambda: update(here, paths))
+    seconds = in_turn(rounds, lambda: learned(url, store.name, started[1], rows), lambda: update(here, paths))
     ratio = float(np.median(seconds[:, 0] / seconds[:, 1]))
     ours, theirs = np.median(seconds, axis=0)
     return Row(
@@ -202,10 +203,9 @@ def reading(what: str, store: Store, paths: list[str], rounds: int, needed: floa
 PEAK = """
 import re, sys
 sys.path[:0] = sys.argv[4:]
-from rareswitch.store import Marks, open_store
+from rareswitch.store import Marks
 from store import learned
-store = open_store(sys.argv[1], sys.argv[2])
-learned(store, Marks(int(sys.argv[3]), 1 << 60), int(sys.argv[3]))
+learned(*sys.argv[1:3], Marks(int(sys.argv[3]), 1 << 60), int(sys.argv[3]))
 print(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1])
 """
 
@@ -234,7 +234,7 @@ def memory(what: str, store: SqlStore, url: str, rows: int) -> Row:
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    rounds, parts, largest = (3, 4, 20) if quick else (9, 20, 200)
+    rounds, parts, largest = (3, 4, 10) if quick else (9, 20, 200)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         postgres = stack.enter_context(database(stack.enter_context(server(uuid4().hex)), "stores"))
@@ -252,7 +252,7 @@ def rows(quick: bool) -> Iterator[Row]:
         paths = find_parts([folder / "*.parquet"])
         for what, url, needed in (("SQLite", f"sqlite:///{folder}/rows.db", 2.0), ("PostgreSQL", postgres, 3.0)):
             store = made(url)
-            yield reading(what, store, paths[:parts], rounds, needed)
+            yield reading(what, store, url, paths[:parts], rounds, needed)
             if what == "SQLite":
                 fill(store, paths[parts:])
                 yield memory(what, store, url, largest * ROWS)

@@ -13,8 +13,8 @@ from rareswitch.store.sql_attempts import PATIENCE, attempt
 from rareswitch.store.sql_recording import Recording
 from rareswitch.store.sql_slices import ROWS, slice_fault, slice_queries, slice_table
 from rareswitch.store.sql_store import CONNECTIONS, SqlStore
-from rareswitch.store.sqlite_reader import SqliteReader
-from rareswitch.store.store import DecisionRow, Marks, RewardRow
+from rareswitch.store.sqlite_reader import SqliteReader, read_only
+from rareswitch.store.store import DecisionRow, Marks, RewardRow, Slice
 
 #: Files that this process has opened as stores.
 OPEN: set[str] = set()
@@ -32,7 +32,7 @@ class SqliteStore(SqlStore):
 
     def __init__(self, path: str | Path, name: str) -> None:
         super().__init__(f"sqlite:///{path}", name)
-        self.path = Path(path).absolute()
+        self.path = Path(path).resolve()  # one name for one file: see OPEN
 
     def _connect(self, create: bool) -> tuple[Any, Any]:
         import sqlalchemy as sa
@@ -81,6 +81,12 @@ class SqliteStore(SqlStore):
 
     def _recording(self, connection: Any) -> Recording:
         return SqliteRecording(connection, self.number)
+
+    def slices(self, version: int, upto: Marks, *, sums: bool) -> Sequence[Slice]:
+        found = super().slices(version, upto, sums=sums)
+        if len(found) > 1:
+            _READER.start()
+        return found
 
     def close(self) -> None:
         super().close()
@@ -227,7 +233,7 @@ class SqliteSlice(NamedTuple):
     def _by_adbc(self, query: str) -> Any:
         import adbc_driver_sqlite.dbapi as adbc
 
-        with adbc.connect(f"file:{self.path}?mode=ro") as connection, connection.cursor() as cursor:
+        with adbc.connect(read_only(self.path)) as connection, connection.cursor() as cursor:
             cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": ROWS})
             cursor.execute(query)
             return cursor.fetch_arrow_table()

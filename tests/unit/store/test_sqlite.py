@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import queue
 from contextlib import closing
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 from rareswitch.engine import Processes
 from rareswitch.errors import StoreError
 from rareswitch.store import Marks, Slice, open_store
+from rareswitch.store.sqlite import SqliteStore
 from rareswitch.store.sqlite_reader import SqliteReader
-from reference.rows import decisions, reward, version
+from reference.rows import decision, decisions, reward, version
 
 
 def read(part: Slice) -> list[object]:
@@ -21,7 +23,7 @@ def read(part: Slice) -> list[object]:
 def test_a_slice_reads_the_same_by_cursor_by_a_reader_and_in_a_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with closing(open_store(f"sqlite:///{tmp_path}/trial.db", "trial")) as store:
+    with closing(open_store(f"sqlite:///{tmp_path}/100% ?#.db", "trial")) as store:
         store.create("{}", version(1))
         store.add_decisions(decisions(range(50)))
         store.add_rewards([reward(number, 0.5 * number) for number in range(0, 50, 3)])
@@ -46,6 +48,19 @@ def test_a_reader_says_what_is_wrong_and_goes_on(tmp_path: Path) -> None:
     names = reader.table(str(tmp_path / "trial.db"), "SELECT name FROM rareswitch_experiments")
     assert names.to_pydict() == {"name": ["trial"]}
     reader.close()
+
+
+def test_decisions_are_kept_without_waiting(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "50% of it?.db", "trial")) as store:
+        store.create("{}", version(1))
+        answers: queue.SimpleQueue[object] = queue.SimpleQueue()
+        store.add_decisions([decision(1)])
+        store.post_decisions([decision(1, arm="b"), decision(2)], answers.put)
+        assert answers.get(timeout=20) == [decision(1), decision(2)]
+        store.post_decisions([decision(3)._replace(place=1 << 70)], answers.put)
+        refused = answers.get(timeout=20)
+        assert isinstance(refused, StoreError)
+        assert [one.decisions for one in store.counts()] == [2]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
