@@ -132,8 +132,8 @@ def right_half_of_the_time(means: FloatArray, seed: int) -> Any:
 def every_step(name: str, seed: int) -> Played:
     """The yardstick."""
     world = WORLDS[name]
-    told = {"noise": NOISE.get(name, 0.5), "norm": NORM.get(name, 1.0)}
-    learner = ThompsonSampling(dim=world.dim, arms=world.arms, horizon=TOTAL, scale=0.5, **told)
+    noise, norm = NOISE.get(name, 0.5), NORM.get(name, 1.0)
+    learner = ThompsonSampling(dim=world.dim, arms=world.arms, horizon=TOTAL, scale=0.5, noise=noise, norm=norm)
     return Played(simulate(learner, world, seed=seed).regrets, [])
 
 
@@ -235,7 +235,9 @@ def main() -> int:
     if options.picture:
         from schedule_picture import draw
 
-        draw(options.picture, MARKS, blind_decisions(runs), {name: trial.ends(10) for name, trial in TRIALS.items()})
+        ends = {name: trial.ends(10) for name, trial in TRIALS.items()}
+        times = {name: regret_ratio(regrets(runs, name), regrets(runs, STEPS)).value for name in TRIALS}
+        draw(options.picture, MARKS, blind_decisions(runs), ends=ends, times=times)
     return report("When to update", rows(runs, late), options.out)
 
 

@@ -104,7 +104,7 @@ class Every(Schedule):
                 left.append(End(by_then, date))
         return tuple(left)
 
-    def totals(self, *, rate: float | None, total: float | None) -> tuple[float, ...]:
+    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
         rate = self.rate if rate is None else rate
         if rate is None:
             return ()

@@ -107,10 +107,14 @@ class Price:
     best: float
 
     def __str__(self) -> str:
-        text = f"about {self.times:.1f} times the regret of full adaptivity"
+        text = f"about {_times(self.times)} times the regret of full adaptivity"
         if self.times < 1.1 * self.best:
             return f"{text}, which is the best that {self.updates} policies can do"
-        return f"{text}; the best schedule with the same {self.updates} policies {self.best:.1f}"
+        return f"{text}; the best schedule with the same {self.updates} policies {_times(self.best)}"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:,.0f}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +181,13 @@ class Schedule(ABC):
         return "\n".join(f"{a:>{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}" for a, b, c in lines)
 
     def price(
-        self, *, dim: int, rate: float | None = None, total: float | None = None, delay: float = 0.0
+        self,
+        *,
+        dim: int,
+        rate: float | None = None,
+        total: float | None = None,
+        delay: float = 0.0,
+        created: float | None = None,
     ) -> Price | None:
         """What it costs by the model, beside the best schedule with the same updates; None where that is not known.
 
@@ -191,8 +201,10 @@ class Schedule(ABC):
             Decisions in all, which schedules without an end need.
         delay
             Seconds after which rewards are known; needs a rate.
+        created
+            When the experiment begins, in seconds since 1970, which schedules that end at a date need.
         """
-        ends = self.totals(rate=rate, total=total)
+        ends = self.totals(rate=rate, total=total, created=created)
         if not ends or (delay and rate is None):
             return None
         unit = adaptive_cost(ends[-1], dim=dim)
@@ -202,7 +214,7 @@ class Schedule(ABC):
         return Price(updates=len(ends), times=paid, best=min(paid, least))
 
     @abstractmethod
-    def totals(self, *, rate: float | None, total: float | None) -> tuple[float, ...]:
+    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
         """Decisions in all at which its batches end, expected at the beginning; none where that is not known."""
 
     def to_plain(self) -> dict[str, Any]:
@@ -235,7 +247,7 @@ class Planned(Schedule):
     def ahead(self, progress: Progress) -> Ahead | None:
         return None
 
-    def totals(self, *, rate: float | None, total: float | None) -> tuple[float, ...]:
+    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
         return ()
 
     def __str__(self) -> str:
@@ -257,7 +269,7 @@ class ByHand(Schedule):
     def ahead(self, progress: Progress) -> Ahead | None:
         return None
 
-    def totals(self, *, rate: float | None, total: float | None) -> tuple[float, ...]:
+    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
         return ()
 
     def __str__(self) -> str:
@@ -307,7 +319,7 @@ class After(Schedule):
         left = OUTLOOK if self.times is None else max(0, self.times - progress.updates + 1)
         return _counted(progress.before, (self.decisions,) * left)
 
-    def totals(self, *, rate: float | None, total: float | None) -> tuple[float, ...]:
+    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
         if not isinstance(self.decisions, int):
             return tuple(map(float, self.decisions))
         return equal_ends(float(self.decisions), self.times, total)

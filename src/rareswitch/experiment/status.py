@@ -132,7 +132,8 @@ def status_of(
     """Where an experiment stands."""
     progress, totals, window = progress_of(told, store, versions, now), store.totals(), told.rewards.window
     due, daily = told.schedule.due(progress), None if progress.rate is None else DAY * progress.rate
-    price = told.schedule.price(dim=told.learner.dim, rate=daily, delay=(window or 0.0) if daily is not None else 0.0)
+    delay = (window or 0.0) if daily is not None else 0.0
+    price = told.schedule.price(dim=told.learner.dim, rate=daily, delay=delay, created=told.created)
     return Status(
         name=told.name,
         url=store.url,
