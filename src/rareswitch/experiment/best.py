@@ -6,8 +6,9 @@ from typing import Any, ClassVar, Self
 from rareswitch.errors import ParameterError
 from rareswitch.experiment.clock import duration_of
 from rareswitch.experiment.moments import date_text, duration_text, moment_of, zone_of
+from rareswitch.experiment.progress import Progress
 from rareswitch.experiment.regret_model import PER_FEATURE, best_ends
-from rareswitch.experiment.schedule import DAY, End, Price, Progress, Schedule
+from rareswitch.experiment.schedule import DAY, End, Price, Schedule
 from rareswitch.learner import Learner
 from rareswitch.validation import count_of, number, whole
 

@@ -11,7 +11,8 @@ from rareswitch.contexts import ContextSets
 from rareswitch.experiment.clock import shown
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.novelty import novelty
-from rareswitch.experiment.schedule import DAY, Progress
+from rareswitch.experiment.progress import Progress
+from rareswitch.experiment.schedule import DAY
 from rareswitch.experiment.versions import Version
 from rareswitch.store import Counts, Store
 
