@@ -52,7 +52,7 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run
 	@status=0; \
 	$(BENCH)/bin/python benchmarks/design.py --out benchmarks/design.md || status=1; \
 	$(BENCH)/bin/python benchmarks/batched.py --out benchmarks/batched.md || status=1; \
-	$(BENCH)/bin/python benchmarks/switching.py --out benchmarks/switching.md --picture docs/tradeoff.png || status=1; \
+	$(BENCH)/bin/python benchmarks/switching.py --out benchmarks/switching.md || status=1; \
 	$(BENCH)/bin/python benchmarks/foresight.py --out benchmarks/foresight.md || status=1; \
 	$(BENCH)/bin/python benchmarks/update.py --out benchmarks/update.md || status=1; \
 	$(BENCH)/bin/python benchmarks/decide.py --out benchmarks/decide.md || status=1; \

@@ -6,7 +6,7 @@ import time as clock
 from collections import Counter
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -85,6 +85,11 @@ class Experiment:
     def name(self) -> str:
         """As it was created."""
         return self.description.name
+
+    @property
+    def signature(self) -> Literal["none", "checked", "unchecked"]:
+        """Whether its description and policies are signed, and were checked with a key."""
+        return "none" if not self._signed else "unchecked" if self._key is None else "checked"
 
     @property
     def policy(self) -> Policy:
