@@ -15,8 +15,9 @@ from rareswitch.experiment.short_forms import schedule_from_plain, schedule_of
 from rareswitch.experiment.start import baseline_share
 from rareswitch.experiment.status import Status
 from rareswitch.experiment.traffic import Played, Traffic, play
+from rareswitch.experiment.verification import Relearned, Verification
 
 __all__ = ["Advance", "After", "Audit", "Best", "ByHand", "Choice", "Due", "End", "Every", "Experiment", "Novelty"]
 __all__ += ["Planned", "Price", "Progress", "Rewards", "Schedule", "Status", "adaptive_cost", "baseline_share"]
 __all__ += ["best_ends", "create", "novelty", "open_experiment", "schedule_from_plain", "schedule_of"]
-__all__ += ["Played", "Traffic", "play"]
+__all__ += ["Played", "Relearned", "Traffic", "Verification", "play"]

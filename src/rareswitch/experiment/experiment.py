@@ -24,6 +24,7 @@ from rareswitch.experiment.requests import Requests, read_requests
 from rareswitch.experiment.schedule import ByHand
 from rareswitch.experiment.status import Status, progress_of, status_of
 from rareswitch.experiment.together import Together
+from rareswitch.experiment.verification import Verification, verify_versions
 from rareswitch.experiment.versions import Version, digest, version_row
 from rareswitch.files import canonical_json
 from rareswitch.ids import id_keys
@@ -369,6 +370,11 @@ class Experiment:
             request = read_requests(self.description.features, self.description.learner.dim, given, named, ids=[id])
         told = {"seed": self.description.seed, "dim": self.description.learner.dim}
         return audit_decision(id, kept, self._version(kept[0].version), request=request, **told)
+
+    def verify(self) -> Verification:
+        """Learn everything again from the summaries, and say which policies come out."""
+        self._refresh(force=True)
+        return verify_versions(self.description, self._versions)
 
     def _version(self, number: int) -> Version:
         if number > len(self._versions):
