@@ -106,3 +106,7 @@ WORLDS: dict[str, World] = {
     "clicks": Clicks(),
     "heavy tails": HeavyTails(),
 }
+#: σ as the yardstick is told it, where it is not 0.5.
+NOISE = {"clicks": 0.2, "heavy tails": 0.6}
+#: The length of θ, as it is told, where it is not 1.
+NORM = {"disjoint": math.sqrt(30.0)}

@@ -18,6 +18,7 @@ from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softm
 from rareswitch.distributions import Gaussian
 from rareswitch.env import make_world
 from rareswitch.errors import RareswitchError
+from rareswitch.features import Arms, Features, Flag, Number
 from rareswitch.files import canonical_json, pack, unpack
 from rareswitch.learner import (
     CommunicationRound,
@@ -109,6 +110,9 @@ def policies() -> Iterator[tuple[Policy, HmacKey | None]]:
     ):
         yield Policy(dim=DIM, sampler=sampler, eliminations=past), None
     yield Policy(dim=DIM, sampler=draws, eliminations=past, edition=2), KEY
+    price, new = Number("price", of="arm", mean=2.0, missing="error"), Flag("new", alone=False, missing="error")
+    features = Features(fields=[price, new], arms=Arms(ids=["x"], own=["new"]))
+    yield Policy(dim=DIM, sampler=draws, features=features), KEY
 
 
 def mutated(kind: str, number: int, seed: int = 0) -> tuple[str, File, bytes]:
@@ -408,6 +412,8 @@ def _odd(policy: Policy) -> str:
     probabilities = policy.probabilities(sets)
     decisions = policy.decide(sets, ids=range(20), seed=1)
     chosen = probabilities[np.arange(20), decisions.arms]
+    if policy.features is not None:
+        policy.decide_records({"new": True}, {"x": {"price": 1.5}}, id=1, seed=1)
     right = (probabilities >= 0.0).all() and np.abs(probabilities.sum(axis=1) - 1.0).max() <= 1e-9
     right = right and (decisions.survivors > 0).all() and (chosen == decisions.propensities).all() and chosen.min() > 0
     return "" if right else "its probabilities are none"

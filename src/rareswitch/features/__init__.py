@@ -2,7 +2,7 @@
 
 from rareswitch.features.arms import Arms
 from rareswitch.features.categories import Category, Hashed
-from rareswitch.features.encoder import Encoded
+from rareswitch.features.encoded import Encoded
 from rareswitch.features.features import Features
 from rareswitch.features.quantities import Flag, Number, Vector
 

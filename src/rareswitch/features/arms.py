@@ -21,11 +21,11 @@ class Arms:
     not named is an error.
     """
 
-    ids: tuple[str, ...]
+    ids: Sequence[Any]
     #: Spare blocks.
     room: int = 0
     #: Fields for which each arm has parameters of its own.
-    own: tuple[str, ...] = ()
+    own: Sequence[str] = ()
     #: Whether each arm has a level of its own.
     level: bool = True
 

@@ -55,7 +55,7 @@ class Category(Levelled):
     treatments: ClassVar[tuple[str, ...]] = ("own", "unknown", "error")
 
     _: KW_ONLY
-    levels: tuple[str, ...]
+    levels: Sequence[Any]
     #: What becomes of values that are none of the levels: ``"own"``, a column for all of them; or ``"error"``.
     unknown: str = "own"
 

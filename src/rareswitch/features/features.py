@@ -10,7 +10,8 @@ from typing import Any, Self
 
 from rareswitch.errors import ParameterError
 from rareswitch.features.arms import Arms
-from rareswitch.features.encoder import Encoded, Encoder
+from rareswitch.features.encoded import Encoded
+from rareswitch.features.encoder import Encoder
 from rareswitch.features.field import MOST_COLUMNS, Field, Layout, checked_text, one_of
 from rareswitch.files import canonical_json
 

@@ -56,9 +56,9 @@ def propose(
 
     Numbers are standardised, texts become categories or, with many levels, are hashed; what is the same in every row,
     or different in each as an id, is left out. Where arms have fields, those of the context are crossed with them, each
-    once and then the smallest crossings first, as long as there are at most ``most`` columns. Where few arms have none, each arm has
-    parameters of its own for the fields of the context. Everything that was found and left out is in the table that
-    ``print(features)`` shows.
+    once and then the smallest crossings first, as long as there are at most ``most`` columns. Where few arms have none,
+    each arm has parameters of its own for the fields of the context. Everything that was found and left out is in the
+    table that ``print(features)`` shows.
 
     Parameters
     ----------

@@ -1,13 +1,15 @@
 """An experiment in PostgreSQL: for several processes and machines."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from rareswitch.errors import MissingExtraError, ParameterError
+from rareswitch.store.sql_attempts import PATIENCE, attempt
 from rareswitch.store.sql_recording import Recording
-from rareswitch.store.sql_slices import slice_queries, slice_table
+from rareswitch.store.sql_slices import slice_fault, slice_queries, slice_table
 from rareswitch.store.sql_store import CONNECTIONS, SqlStore
-from rareswitch.store.sql_writer import PATIENCE, Job
+from rareswitch.store.sql_writer import Job
 from rareswitch.store.store import DecisionRow, Marks, RewardRow
 
 #: By which our advisory locks are told from those of others.
@@ -211,6 +213,12 @@ class PostgresSlice(NamedTuple):
         return f"PostgresSlice(version={self.version}, first={self.first}, last={self.last}, upto={self.upto})"
 
     def read(self) -> Any:
+        from sqlalchemy.engine import make_url
+
+        shown = make_url(self.address).render_as_string(hide_password=True)
+        return attempt(self._read, partial(slice_fault, shown))
+
+    def _read(self) -> Any:
         import adbc_driver_postgresql.dbapi as adbc
 
         tables = []

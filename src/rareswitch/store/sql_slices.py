@@ -24,6 +24,18 @@ def slice_queries(experiment: int, version: int, first: int, last: int, upto: Ma
     )
 
 
+def slice_fault(shown: str, error: Exception) -> tuple[bool, str]:
+    """Whether a slice may be read again by ADBC, which tells no more than a sentence, and what to say."""
+    from adbc_driver_manager import Error
+
+    if not isinstance(error, Error):
+        return False, ""
+    said = str(error).splitlines()[0]
+    again = any(part in said for part in ("locked", "busy", "onnection", "onnect to", "starting up", "shutting down"))
+    damaged = "restore it from a copy" if "malformed" in said else "look whether the database is there"
+    return again, f"decisions cannot be read from {shown}: {damaged} ({said})."
+
+
 def slice_table(decisions: Any, rewards: Any, *, sums: bool) -> Any:
     """What :meth:`Slice.read` gives, of two Arrow tables as the queries of a slice give them."""
     pa, _ = pyarrow()

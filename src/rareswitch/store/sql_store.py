@@ -1,21 +1,20 @@
 """An experiment in a database: what is the same in SQLite and PostgreSQL."""
 
 import os
-import random
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 from rareswitch.errors import StoreError
+from rareswitch.store.sql_attempts import attempt
 from rareswitch.store.sql_recording import Recording
 from rareswitch.store.sql_rows import kept_decisions, kept_page, kept_rewards
 from rareswitch.store.sql_schema import check_revision, found_revision, migrate
 from rareswitch.store.sql_slices import ROWS
 from rareswitch.store.sql_tables import tables
-from rareswitch.store.sql_writer import PATIENCE, Job, Writer
+from rareswitch.store.sql_writer import Job, Writer
 from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Slice, Totals, VersionRow
 
 T = TypeVar("T")
@@ -74,24 +73,6 @@ class SqlStore(ABC):
 
     # connections
 
-    def _attempt(self, call: Callable[[], T]) -> T:
-        """Carry something out, again and again while it is worth it."""
-        end, pause = time.monotonic() + PATIENCE, 0.001
-        while True:
-            try:
-                return call()
-            except StoreError:
-                raise
-            except Exception as error:
-                again, told = self._judged(error)
-                if not told:
-                    raise
-                if not again or time.monotonic() > end:
-                    waited = f" It was tried for {PATIENCE:.0f} s." if again else ""
-                    raise StoreError(f"{told}{waited}") from error
-            time.sleep(random.uniform(0.5, 1.5) * pause)
-            pause = min(1.5 * pause, 0.02)
-
     def _open(self, create: bool = False) -> Any:
         """The engine, connected and at the newest revision."""
         if os.getpid() != self._process:
@@ -99,7 +80,7 @@ class SqlStore(ABC):
         if self._engine is None:
             with self._lock:
                 if self._engine is None:
-                    self._attempt(partial(self._start, create))
+                    attempt(partial(self._start, create), self._judged)
         return self._engine
 
     def _start(self, create: bool) -> None:
@@ -124,11 +105,11 @@ class SqlStore(ABC):
     def _read(self, call: Callable[[Any], T]) -> T:
         self._open()
 
-        def attempt() -> T:
+        def one() -> T:
             with self._reading.connect() as connection:
                 return call(connection)
 
-        return self._attempt(attempt)
+        return attempt(one, self._judged)
 
     def _submit(self, job: Job) -> Any:
         self._open()
@@ -137,7 +118,7 @@ class SqlStore(ABC):
 
     def _commit(self, jobs: list[Job]) -> None:
         """In the thread of the writer: carry out jobs in one transaction."""
-        self._attempt(partial(self._try_commit, jobs))
+        attempt(partial(self._try_commit, jobs), self._judged)
 
     def _try_commit(self, jobs: list[Job]) -> None:
         if self._writing is None:

@@ -11,7 +11,7 @@ from rareswitch.store.store import DecisionRow, RewardRow
 
 #: Rows that are committed together at the most, and calls that may wait for their turn.
 MOST_ROWS, MOST_WAITING = 20_000, 10_000
-#: Seconds that a caller waits for a place in the queue, and that a database may be gone or locked by others.
+#: Seconds that a caller waits for a place in the queue.
 PATIENCE = 10.0
 
 

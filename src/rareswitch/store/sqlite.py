@@ -2,16 +2,17 @@
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rareswitch.errors import StoreError
 from rareswitch.files import pyarrow
+from rareswitch.store.sql_attempts import PATIENCE, attempt
 from rareswitch.store.sql_recording import Recording
-from rareswitch.store.sql_slices import slice_queries, slice_table
+from rareswitch.store.sql_slices import slice_fault, slice_queries, slice_table
 from rareswitch.store.sql_store import CONNECTIONS, SqlStore
-from rareswitch.store.sql_writer import PATIENCE
 from rareswitch.store.store import DecisionRow, Marks, RewardRow
 
 #: Files that this process has opened as stores.
@@ -68,20 +69,14 @@ class SqliteStore(SqlStore):
 
     def _begin(self, connection: Any) -> None:
         # as a writer from the start: one that becomes it later fails if another was faster
-        self._attempt(lambda: connection.connection.driver_connection.execute("BEGIN IMMEDIATE"))
+        raw = connection.connection.driver_connection
+        attempt(lambda: raw.execute("BEGIN IMMEDIATE"), self._judged)
 
     def _alone(self, connection: Any) -> None:
         pass  # as every transaction here is
 
     def _judged(self, error: Exception) -> tuple[bool, str]:
-        cause = getattr(error, "orig", error)
-        if not isinstance(cause, sqlite3.OperationalError | sqlite3.DatabaseError) or isinstance(cause, _GIVEN):
-            return False, ""
-        name = getattr(cause, "sqlite_errorname", "SQLITE_ERROR")
-        for start, (again, told) in _FAULTS.items():
-            if name.startswith(start):
-                return again, f"{self.url} {told} ({name}: {cause})."
-        return False, f"{self.url} cannot be used ({name}: {cause})."
+        return _judged(self.url, error)
 
     def _recording(self, connection: Any) -> Recording:
         return SqliteRecording(connection, self.number)
@@ -102,6 +97,17 @@ _FAULTS = {
     "SQLITE_NOTADB": (False, "is not an SQLite database. Correct the address"),
     "SQLITE_IOERR": (False, "cannot be read or written: the disk fails or is full. Nothing of this call was kept"),
 }
+
+
+def _judged(shown: str, error: Exception) -> tuple[bool, str]:
+    cause = getattr(error, "orig", error)
+    if not isinstance(cause, sqlite3.OperationalError | sqlite3.DatabaseError) or isinstance(cause, _GIVEN):
+        return False, ""
+    name = getattr(cause, "sqlite_errorname", "SQLITE_ERROR")
+    for start, (again, told) in _FAULTS.items():
+        if name.startswith(start):
+            return again, f"{shown} {told} ({name}: {cause})."
+    return False, f"{shown} cannot be used ({name}: {cause})."
 
 
 def _connection(path: str) -> sqlite3.Connection:
@@ -193,9 +199,13 @@ class SqliteSlice(NamedTuple):
         ADBC brings its own copy of the SQLite library, and two copies on one file in one process undo each other's
         locks: where the store is open, the standard cursor reads.
         """
+        if self.path in OPEN:
+            return attempt(lambda: self._read(self._by_cursor), partial(_judged, self.path))
+        return attempt(lambda: self._read(self._by_adbc), partial(slice_fault, self.path))
+
+    def _read(self, table: Callable[[str], Any]) -> Any:
         queries = slice_queries(self.experiment, self.version, self.first, self.last, self.upto)
-        decisions, rewards = map(self._by_cursor if self.path in OPEN else self._by_adbc, queries)
-        return slice_table(decisions, rewards, sums=self.sums)
+        return slice_table(*map(table, queries), sums=self.sums)
 
     def _by_cursor(self, query: str) -> Any:
         pa, _ = pyarrow()

@@ -1,0 +1,150 @@
+"""The schedule that costs least, and the model behind it."""
+
+from datetime import UTC, datetime
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch.errors import ParameterError
+from rareswitch.experiment import Best, Progress, adaptive_cost, baseline_share, best_ends, cost, schedule_of
+from rareswitch.experiment.regret_model import STEP
+from rareswitch.learner import Foresight
+from rareswitch.store import Counts
+
+DAY = 86_400.0
+CREATED = datetime(2026, 3, 2, tzinfo=UTC).timestamp()
+DATED: dict[str, Any] = {"updates": 6, "rate": 1000.0, "end": CREATED + 50 * DAY, "dim": 10}
+
+
+def test_no_other_ends_cost_less() -> None:
+    """All choices of three ends among the times that the search looks at, against what it found."""
+    total, dim, delay, gap = 60.0, 2, 3.0, 6.0
+    times = np.unique(np.round(STEP ** np.arange(300)))
+    times = times[times < total]
+    found = best_ends(total, 4, dim=dim, delay=delay, gap=gap, earliest=5.0)
+    others = [
+        cost((*ends, total), dim=dim, delay=delay)
+        for ends in combinations(times[times >= 5.0], 3)
+        if all(b - a >= gap for a, b in pairwise(ends))
+    ]
+    assert cost(found, dim=dim, delay=delay) == pytest.approx(min(others))
+    assert all(b - a >= gap for a, b in pairwise(found[:-1]))
+    assert found[0] >= 5.0
+
+
+def test_full_adaptivity_is_the_limit_of_many_updates() -> None:
+    every = tuple(range(1, 2001))
+    assert cost(every, dim=5) == pytest.approx(adaptive_cost(2000, dim=5), rel=0.02)
+    assert cost(best_ends(2000, 60, dim=5), dim=5) < 1.1 * adaptive_cost(2000, dim=5)
+
+
+def test_more_updates_never_cost_more() -> None:
+    costs = [cost(best_ends(10_000, updates, dim=10), dim=10) for updates in range(2, 12)]
+    assert all(after < before for before, after in pairwise(costs))
+
+
+def test_where_updates_cannot_help_fewer_are_planned() -> None:
+    assert best_ends(20, 8, dim=10) == (20,)
+
+
+def counted(*batches: int) -> Progress:
+    versions = tuple(Counts(k + 1, count, count, CREATED, CREATED + DAY) for k, count in enumerate(batches))
+    return Progress(
+        created=CREATED, now=CREATED + DAY, versions=versions, published=tuple(CREATED + k for k in range(len(batches)))
+    )
+
+
+def test_counts_are_planned_early_and_often_at_first_and_kept_to() -> None:
+    schedule = Best(decisions=10_000, updates=8, dim=10)
+    ends = [end.decisions for end in schedule.ends(Progress.beginning(0.0))]
+    assert ends == [44, 95, 206, 454, 984, 2129, 4610, 10_000]
+    assert not schedule.due(counted(43)).now
+    assert schedule.due(counted(44)).now
+    assert schedule.ahead(counted(44)) == (51, 111, 248, 530, 1145, 2481, 5390)
+    assert [end.decisions for end in schedule.ends(counted(44, 51, 3))] == ends[2:], "as it was planned"
+
+
+def test_a_batch_that_came_out_longer_moves_those_after_it() -> None:
+    schedule = Best(decisions=10_000, updates=4, dim=10)
+    first = schedule.ends(Progress.beginning(0.0))[0].decisions
+    assert first is not None
+    moved = schedule.ends(counted(5 * first, 1))
+    assert moved[0].decisions is not None
+    assert moved[0].decisions > (schedule.ends(counted(first, 1))[0].decisions or 0)
+
+
+def seen(days: float, decided: int, **told: Any) -> Progress:
+    now = CREATED + days * DAY
+    versions = (Counts(1, decided, decided, CREATED, now),)
+    return Progress(created=CREATED, now=now, versions=versions, published=(CREATED,), **told)
+
+
+def test_dates_keep_the_gap_the_delay_and_the_earliest_first_update() -> None:
+    schedule = Best(**DATED, gap="1 day", delay="2 days", first="3 days")
+    ends = schedule.ends(Progress.beginning(CREATED))
+    dates = [end.at for end in ends if end.at is not None]
+    assert len(dates) == len(ends) == 6
+    assert dates[0] >= CREATED + 3 * DAY
+    assert all(b - a > 2 * DAY for a, b in pairwise([CREATED, *dates[:-1]])), "each batch has rewards to learn from"
+    assert dates[-1] == pytest.approx(CREATED + 50 * DAY)
+    close = [end.at for end in Best(**DATED).ends(Progress.beginning(CREATED))]
+    assert close[0] is not None
+    assert close[0] < CREATED + 0.1 * DAY, "hours, where nothing stands against it"
+
+
+def test_an_attribution_window_is_a_delay() -> None:
+    ends = Best(**DATED).ends(Progress.beginning(CREATED, window=2 * DAY))
+    assert ends[0].at is not None
+    assert ends[0].at > CREATED + 2 * DAY
+
+
+def test_dates_move_with_the_rate_that_is_seen() -> None:
+    schedule = Best(**DATED)
+    expected, slow = schedule.ends(Progress.beginning(CREATED))[0], schedule.ends(seen(1.0, 10))[0]
+    assert expected.at is not None
+    assert slow.at is not None
+    assert slow.at > expected.at + DAY
+    assert schedule.due(seen(1.0, 10)).now is False
+    assert schedule.due(seen(1.0, 1000)).now
+
+
+def test_the_forecast_adds_up_to_the_end_at_the_rate_seen() -> None:
+    ahead = Best(**DATED).ahead(seen(10.0, 10_000))
+    assert isinstance(ahead, tuple)
+    assert len(ahead) == 5
+    assert 10_000 + sum(ahead) == pytest.approx(50_000, rel=0.01)
+
+
+def test_what_the_learner_says_need_not_be_said_again() -> None:
+    made = schedule_of("best", learner=Foresight(dim=7, horizon=5000, updates=5))
+    assert made == Best(dim=7, decisions=5000, updates=5)
+    assert schedule_of("best", learner=Foresight(dim=7, horizon=5000)) == Best(dim=7, decisions=5000, updates=8)
+    with pytest.raises(ParameterError, match=r"how long the experiment runs.*horizon.*Best\(updates=8, rate=2000"):
+        schedule_of("best", learner=Foresight(dim=7))
+
+
+@pytest.mark.parametrize(
+    ("told", "rule"),
+    [
+        ({"decisions": 100, "rate": 5}, "give one or the other"),
+        ({"rate": 5}, "rate and end belong together"),
+        ({"end": "2026-06-01"}, "rate and end belong together"),
+        ({"decisions": 100, "gap": "1 day"}, "gap, delay and first are durations"),
+        ({"decisions": 100, "updates": 1}, "updates must be between 2"),
+        ({"rate": 5, "end": "2026-06-01", "gap": "soon"}, "gap must be a duration such as"),
+        ({"rate": -5, "end": "2026-06-01"}, "rate, the decisions a day"),
+        ({"rate": 5, "end": "next year"}, "end must be a date"),
+    ],
+)
+def test_settings_are_checked(told: dict[str, Any], rule: str) -> None:
+    with pytest.raises(ParameterError, match=rule):
+        Best(**told)
+
+
+def test_exploration_beside_a_baseline_grows_with_features_and_what_follows() -> None:
+    assert baseline_share(5, [1000] * 8) < baseline_share(20, [1000] * 8) < baseline_share(80, [1000] * 8)
+    assert baseline_share(10, [1000, 500]) < baseline_share(10, [1000, 9000])
+    assert baseline_share(10, [1000]) == 0.01, "nothing follows"
+    assert baseline_share(10, None) == 0.1

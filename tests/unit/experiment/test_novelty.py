@@ -1,0 +1,74 @@
+"""Whether contexts look unlike those that a policy was learned from."""
+
+import numpy as np
+import pytest
+
+from rareswitch.experiment import novelty
+from rareswitch.learner import Foresight, Rows, State
+from rareswitch.rng import normals
+from rareswitch.validation import FloatArray
+
+DIM, ARMS = 6, 8
+
+
+def contexts(count: int, *, first: int, block: slice = slice(None)) -> FloatArray:
+    """Directions in some of the features."""
+    x = np.zeros((count, ARMS, DIM))
+    width = len(range(DIM)[block])
+    z = normals(3, "contexts", first, count, ARMS * width).reshape(count, ARMS, width)
+    x[:, :, block] = z / np.linalg.norm(z, axis=2, keepdims=True)
+    return x
+
+
+def learned(intercept: bool = False, block: slice = slice(None)) -> State:
+    learner = Foresight(dim=DIM, intercept=intercept)
+    state, theta = learner.begin(), normals(4, "theta", 0, 1, DIM)[0]
+    for first, count in ((0, 100), (100, 300), (400, 600)):
+        x = contexts(count, first=first, block=block)
+        made = state.policy.decide(x, ids=range(first, first + count), seed=1)
+        chosen = x[np.arange(count), made.arms]
+        rewards = chosen @ theta + 0.3 * normals(5, "noise", first, count)[:, 0]
+        state = learner.next(state, learner.summarize(state, Rows.of(x, made, rewards)))
+    return state
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_contexts_as_before_are_not_unlike(intercept: bool) -> None:
+    found = novelty(learned(intercept), contexts(500, first=2000))
+    assert not found.unlike
+    assert 0.5 < found.value < 1.5
+    assert str(found).startswith("contexts are like those")
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_features_that_were_never_seen_are_unlike_even_where_they_are_few(intercept: bool) -> None:
+    state = learned(intercept, block=slice(0, 3))
+    old, new = contexts(450, first=2000, block=slice(0, 3)), contexts(50, first=2500, block=slice(3, 6))
+    assert not novelty(state, old).unlike
+    found = novelty(state, np.concatenate([old, new]))
+    assert found.unlike
+    assert found.value > 10.0
+    assert "unlike those that the policy was learned from" in found.text
+
+
+def test_a_single_odd_set_is_no_change() -> None:
+    state = learned(block=slice(0, 3))
+    old, new = contexts(499, first=2000, block=slice(0, 3)), contexts(1, first=2500, block=slice(3, 6))
+    assert not novelty(state, np.concatenate([old, new])).unlike
+
+
+def test_the_unit_of_the_features_does_not_matter() -> None:
+    learner = Foresight(dim=DIM)
+    values = []
+    for unit in (1.0, 1e-3):
+        state, x = learner.begin(), unit * contexts(300, first=0)
+        made = state.policy.decide(x, ids=range(300), seed=1)
+        rewards = x[np.arange(300), made.arms, 0] / unit + normals(5, "noise", 0, 300)[:, 0]
+        state = learner.next(state, learner.summarize(state, Rows.of(x, made, rewards)))
+        values.append(novelty(state, unit * contexts(200, first=900)).value)
+    assert values[0] == pytest.approx(values[1], rel=1e-6)
+
+
+def test_nothing_is_unlike_before_anything_was_learned() -> None:
+    found = novelty(Foresight(dim=DIM).begin(baseline=0.2), contexts(5, first=0))
+    assert (found.value, found.unlike) == (1.0, False)

@@ -1,0 +1,189 @@
+"""Schedules that count decisions, and what all schedules answer."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from rareswitch.errors import FileFormatError, ParameterError
+from rareswitch.experiment import (
+    After,
+    Best,
+    ByHand,
+    Every,
+    Planned,
+    Progress,
+    Schedule,
+    schedule_from_plain,
+    schedule_of,
+)
+from rareswitch.learner import Foresight
+from rareswitch.store import Counts
+
+DAY = 86_400.0
+NOW = datetime(2026, 3, 4, 12, tzinfo=UTC).timestamp()  # a Wednesday
+
+
+def after(*batches: int, days: float = 1.0, rewarded: bool = True, **told: Any) -> Progress:
+    """An experiment whose batches had so many decisions, each in so many days; the last one is the current."""
+    starts = [NOW + k * days * DAY for k in range(len(batches))]
+    versions = tuple(
+        Counts(k + 1, count, count if rewarded else 0, start, start + days * DAY)
+        for k, (count, start) in enumerate(zip(batches, starts, strict=True))
+    )
+    end = NOW + len(batches) * days * DAY
+    return Progress(**({"created": NOW, "now": end, "versions": versions, "published": tuple(starts)} | told))
+
+
+def test_an_update_is_due_after_so_many_decisions_of_each_policy() -> None:
+    every = After(decisions=100)
+    assert every.due(after(100)).now
+    assert every.due(after(130, 100)).now
+    waiting = every.due(after(130, 99))
+    assert (waiting.now, waiting.waits) == (False, ("1 more decisions (99 of 100 came)",))
+    assert str(waiting) == "waits for 1 more decisions (99 of 100 came)"
+
+
+def test_listed_ends_are_counted_from_the_beginning_and_the_last_is_no_update() -> None:
+    ends = After(decisions=[100, 400, 1000])
+    assert ends.due(after(100)).now
+    assert not ends.due(after(100, 299)).now
+    assert ends.due(after(100, 300)).now
+    over = ends.due(after(100, 300, 5000))
+    assert not over.now
+    assert "policy 3 is the last of the schedule, until 1,000 decisions in all" in over.waits[0]
+    assert "anyway=True" in over.waits[0]
+
+
+def test_an_end_that_an_update_came_too_late_for_is_left_out() -> None:
+    assert [end.decisions for end in After(decisions=[100, 400, 1000]).ends(after(450, 10))] == [1000]
+
+
+def test_a_number_of_times_is_a_number_of_policies() -> None:
+    thrice = After(decisions=100, times=3)
+    assert thrice.due(after(100, 100)).now
+    assert not thrice.due(after(100, 100, 100)).now
+
+
+def test_the_forecast_is_that_of_the_batches_after_an_update_now() -> None:
+    assert After(decisions=[100, 400, 1000]).ahead(after(120)) == (280, 600)
+    assert After(decisions=[100, 400, 1000]).ahead(after(60)) == (340, 600)
+    assert After(decisions=100).ahead(after(130)) == (100, 100, 100)
+    assert After(decisions=100, times=2).ahead(after(100)) == (100,)
+    assert After(decisions=100, times=2).ahead(after(100, 70)) == (70,), "past the end: as long again"
+
+
+def test_nothing_is_due_where_there_is_nothing_to_learn_from() -> None:
+    assert After(decisions=1).due(after(0)).waits == (
+        "1 more decisions (0 of 1 came)",
+        "a decision: none has come yet",
+    )
+    assert After(decisions=10).due(after(10, rewarded=False)).waits == ("a reward: none of the 10 decisions has one",)
+    young = After(decisions=10).due(after(10, window=3 * DAY))
+    assert young.waits == (
+        "the first rewards: decisions count 3 days after they were made, the first of these on "
+        "Sat 7 March 2026, 12:00 UTC",
+    )
+    assert After(decisions=10).due(after(10, days=3.0, window=3 * DAY)).now
+
+
+def test_without_a_schedule_the_learner_s_plan_rules() -> None:
+    learner = Foresight(dim=3, horizon=1000, updates=4)
+    planned = learner.begin().ahead
+    assert schedule_of(None) == Planned()
+    progress = after(planned[0] - 1, planned=planned)
+    assert Planned().due(progress).waits == (f"1 more decisions ({planned[0] - 1} of {planned[0]} came)",)
+    assert Planned().due(after(planned[0], planned=planned)).now
+    assert Planned().ahead(progress) is None
+
+
+def test_by_hand_nothing_is_ever_due() -> None:
+    assert not ByHand().due(after(10**6)).now
+    assert ByHand().ahead(after(10)) is None
+
+
+EVERY_KIND = [
+    Planned(),
+    ByHand(),
+    After(decisions=100, times=3),
+    After(decisions=[10, 20]),
+    Every(period="monday", times=8, at="09:30", zone="Europe/Berlin", start="2026-03-01"),
+    Every(period="6 hours", rate=100),
+    Best(updates=5, decisions=1000, dim=3),
+    Best(updates=5, rate=100, end="2026-06-01", delay="1 day", gap="6h", first="12h", dim=4),
+]
+
+
+@pytest.mark.parametrize("schedule", EVERY_KIND, ids=str)
+def test_a_schedule_goes_through_plain_data(schedule: Schedule) -> None:
+    import json
+
+    again = schedule_from_plain(json.loads(json.dumps(schedule.to_plain())))
+    assert again == schedule
+    progress = after(30, 70, planned=(100, 200))
+    assert (again.due(progress), again.ahead(progress)) == (schedule.due(progress), schedule.ahead(progress))
+
+
+@pytest.mark.parametrize("data", [None, {}, {"kind": "whenever"}, {"kind": "after", "monday": 1}, {"kind": "after"}])
+def test_plain_data_of_no_schedule_is_refused(data: Any) -> None:
+    with pytest.raises(FileFormatError, match="schedule"):
+        schedule_from_plain(data)
+
+
+@pytest.mark.parametrize(
+    ("short", "schedule"),
+    [
+        ("monday*8", Every(period="monday", times=8)),
+        ("Monday 09:00 * 8", Every(period="monday", times=8, at="09:00")),
+        ("every week", Every(period="week")),
+        ("every day*14", Every(period="day", times=14)),
+        ("weeks*3", Every(period="week", times=3)),
+        ("6 hours", Every(period="6h")),
+        ("every 6 hours*4", Every(period="6h", times=4)),
+        (10_000, After(decisions=10_000)),
+        (1e4, After(decisions=10_000)),
+        ("10_000", After(decisions=10_000)),
+        ("10,000*8", After(decisions=10_000, times=8)),
+        ([500, 2000], After(decisions=[500, 2000])),
+        ("by hand", ByHand()),
+        ("best:updates=5,rate=100,end=2026-06-01,gap=1d", Best(updates=5, rate=100, end="2026-06-01", gap="1 day")),
+        (None, Planned()),
+    ],
+)
+def test_short_forms_are_understood(short: Any, schedule: Schedule) -> None:
+    assert schedule_of(short) == schedule
+
+
+@pytest.mark.parametrize(
+    "given", ["mondai*8", "monday*many", "monday*1", True, "", "0.5 decisions", 3.5, {"a": 1}, [], [5, 5]]
+)
+def test_what_is_no_schedule_is_refused(given: Any) -> None:
+    with pytest.raises(ParameterError, match=r"schedule must be one of the kinds 'best'|decisions"):
+        schedule_of(given)
+
+
+@pytest.mark.parametrize("text", ["best:speed=3", "best:rate", "best:rate=fast", "best:rate=1,rate=2"])
+def test_settings_of_the_best_schedule_are_checked(text: str) -> None:
+    with pytest.raises(ParameterError, match="schedule"):
+        schedule_of(text)
+
+
+def test_what_a_schedule_costs_is_said_beside_the_best() -> None:
+    weekly = Every(period="week", times=8, rate=10_000 / 56).price(dim=10)
+    counted = After(decisions=1250, times=8).price(dim=10)
+    assert weekly is not None
+    assert counted is not None
+    assert weekly.times == pytest.approx(counted.times)
+    assert str(counted) == (
+        "about 9.0 times the regret of full adaptivity; the best schedule with the same 8 policies 1.4"
+    )
+    best = Best(decisions=10_000, updates=8, dim=10).price(dim=10)
+    assert best is not None
+    assert "which is the best that 8 policies can do" in str(best)
+    assert After(decisions=1250).price(dim=10) is None, "it does not end"
+    assert After(decisions=1250).price(dim=10, total=10_000) == counted
+    assert Every(period="week", times=8).price(dim=10) is None, "the rate is not known"
+    assert ByHand().price(dim=10) is None
+    late = After(decisions=1250, times=8).price(dim=10, rate=1250.0, delay=DAY)
+    assert late is not None
+    assert late.times > counted.times

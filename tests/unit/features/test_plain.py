@@ -1,0 +1,125 @@
+"""Descriptions as TOML and JSON, and those that claim too much."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch.errors import FileFormatError, InputError, ParameterError
+from rareswitch.features import Category, Features
+from reference.hostile import JUNK
+from reference.records import AFFINITIES, MIXED, SHARED
+
+BY_HAND = """
+crossings = [["device", "price"]]
+extra = "error"
+
+[arms]
+ids = ["spring", "summer"]
+room = 1
+
+[[fields]]
+name = "device"
+kind = "category"
+levels = ["ios", "web"]
+
+[[fields]]
+name = "price"
+kind = "number"
+of = "arm"
+mean = 20
+scale = 5
+missing = "error"
+"""
+
+
+@pytest.mark.parametrize("features", [MIXED, AFFINITIES, SHARED], ids=["mixed", "affinities", "shared"])
+@pytest.mark.parametrize("ending", ["toml", "json"])
+def test_files_are_read_as_they_were_written(features: Features, ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"f.{ending}"
+    features.save(path)
+    assert Features.load(path) == features
+    assert Features.from_plain(features.to_plain()) == features
+
+
+def test_any_text_can_be_a_level(tmp_path: Path) -> None:
+    levels = ['"', "\\", "\n\t", "ü", "😀", "\x7f", "\x00", "'", "a = 1", "\u2028", "[x]"]
+    features = Features(fields=[Category("f", of="arm", levels=levels)])
+    for ending in ("toml", "json"):
+        features.save(tmp_path / f"f.{ending}")
+        assert Features.load(tmp_path / f"f.{ending}") == features
+
+
+def test_what_is_left_out_by_hand_has_its_default(tmp_path: Path) -> None:
+    (tmp_path / "f.toml").write_text(BY_HAND)
+    features = Features.load(tmp_path / "f.toml")
+    assert features.dim == 4 + 1 + 4 + 3
+    assert (features.extra, features.absent, features.key) == ("error", "missing", "id")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("levels =", "level =", r"the category 'device' has no setting 'level'.*Did you mean 'levels'\?"),
+        ("room = 1", "rooms = 1", r"arms has no setting 'rooms'.*Did you mean 'room'\?"),
+        ("extra =", "extras =", r"features has no setting 'extras'.*Did you mean 'extra'\?"),
+        ('kind = "number"', 'kind = "numbers"', "kind of a field must be one of number, category"),
+        ('levels = ["ios", "web"]', "", "the category 'device' needs the setting 'levels'"),
+        ('name = "price"', "", "needs the setting 'name'"),
+        ("scale = 5", "scale = nan", "scale of the field 'price'"),
+        ("mean = 20", 'mean = "20"', "mean of the field 'price' must be a number"),
+        ("room = 1", "room = 1e9", "room of the arms must be"),
+        ("[[fields]]", "[fields]", "f.toml"),
+        ("[arms]", "[arms", "not a description of features in TOML"),
+        ("crossings", "schema = 2\ncrossings", "schema must be 1; got 2"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named(old: str, new: str, error: str, tmp_path: Path) -> None:
+    (tmp_path / "f.toml").write_text(BY_HAND.replace(old, new))
+    with pytest.raises(FileFormatError, match=error):
+        Features.load(tmp_path / "f.toml")
+
+
+def test_a_file_says_by_its_ending_what_is_in_it(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"must end in \.toml or \.json"):
+        MIXED.save(tmp_path / "f.yaml")
+    with pytest.raises(FileFormatError, match="cannot be read"):
+        Features.load(tmp_path / "none.json")
+    (tmp_path / "f.json").write_text("[" * 100_000)
+    with pytest.raises(FileFormatError):
+        Features.load(tmp_path / "f.json")
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    found = []
+    for key in list(value) if isinstance(value, dict) else range(len(value)):
+        found.append((value, key))
+        if isinstance(value[key], (dict, list)):
+            found += places(value[key])
+    return found
+
+
+def test_descriptions_that_claim_anything_are_refused_or_are_what_they_say() -> None:
+    """Every value of a description replaced by every kind of junk: an error of input, or features of that content."""
+    accepted = 0
+    for at in range(len(places(MIXED.to_plain()))):
+        for junk in JUNK:
+            data = copy.deepcopy(MIXED.to_plain())
+            held, key = places(data)[at]
+            held[key] = copy.deepcopy(junk)
+            try:
+                features = Features.from_plain(data)
+            except InputError:
+                continue
+            accepted += 1
+            assert features.dim <= 4096
+            assert json.dumps(features.to_plain())
+            try:
+                vectors = features.encode({}, ["x"]).vectors
+            except InputError:
+                continue
+            assert np.linalg.norm(vectors) <= 1 + 1e-12
+    assert accepted > 0

@@ -1,0 +1,376 @@
+"""Databases that are full, locked, damaged, gone or of another release."""
+
+import os
+import resource
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from sqlalchemy.engine import make_url
+
+from rareswitch.errors import ParameterError, StoreError
+from rareswitch.store import Store, experiment_names, open_store
+from reference.postgres import database, start
+from reference.rows import decision, decisions, reward, version
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file with an experiment 'trial' of 3 decisions."""
+    with closing(open_store(f"sqlite:///{tmp_path}/trial.db", "trial")) as store:
+        store.create("{}", version(1))
+        store.add_decisions(decisions(range(3)))
+    return tmp_path / "trial.db"
+
+
+def opened(path: Path) -> "closing[Store]":
+    return closing(open_store(f"sqlite:///{path}", "trial"))
+
+
+def kept(store: Store) -> int:
+    return sum(one.decisions for one in store.counts())
+
+
+@contextmanager
+def small_disk(size: int) -> Iterator[None]:
+    """No file may be larger; the process is told so by the error that a full disk gives, not by a signal."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_is_reported_and_nothing_acknowledged_is_lost(path: Path) -> None:
+    with opened(path) as store:
+        done, problem = 3, ""
+        with small_disk(200_000):
+            while not problem:
+                try:
+                    store.add_decisions(decisions(range(done, done + 50)))
+                    done += 50
+                except StoreError as error:
+                    problem = str(error)
+        assert done > 3
+        assert "full. Nothing of this call was kept" in problem
+        assert kept(store) == done
+        store.add_decisions(decisions(range(done, done + 50)))  # as soon as there is room
+        assert kept(store) == done + 50
+    with opened(path) as store:
+        assert all(store.find([decision(number).key for number in range(done + 50)]))
+
+
+@contextmanager
+def without_rights(path: Path) -> Iterator[None]:
+    """The file and its folder can be read and not written; for root too, who then is nobody for a while."""
+    for folder in (path.parent, *path.parent.parents[:-2]):
+        os.chmod(folder, folder.stat().st_mode | 0o055)
+    os.chmod(path, 0o444)
+    os.chmod(path.parent, 0o555)
+    user = os.geteuid()
+    try:
+        if user == 0:
+            os.seteuid(65534)
+        yield
+    finally:
+        os.seteuid(user)
+        os.chmod(path.parent, 0o755)
+        os.chmod(path, 0o600)
+
+
+def test_a_read_only_file_is_reported(path: Path) -> None:
+    with without_rights(path), opened(path) as store, pytest.raises(StoreError, match=r"read-only|rights"):
+        store.add_decisions([decision(7)])
+    with opened(path) as store:
+        assert store.add_decisions([decision(7)]) == [decision(7)]
+        assert kept(store) == 4
+
+
+def test_a_damaged_page_is_reported(path: Path) -> None:
+    with opened(path) as store:
+        store.add_decisions([decision(number, kept=True) for number in range(3, 3000)])
+        marks = store.start_update(1, "{}")
+        assert marks is not None
+        slices = store.slices(1, marks[1], sums=False)
+    data = bytearray(path.read_bytes())
+    data[40 * 4096 : -4096] = os.urandom(len(data) - 41 * 4096)
+    path.write_bytes(data)
+    with opened(path) as store:
+        for call in (
+            lambda: store.slices(1, marks[1], sums=False),
+            slices[0].read,
+            lambda: store.add_decisions(decisions(range(5000, 6000))),
+            lambda: store.find([decision(number).key for number in range(3000)]),
+        ):
+            with pytest.raises(StoreError, match=r"damaged.*restore the file from a copy"):
+                call()
+
+
+@pytest.mark.parametrize("content", [b"not a database, whatever its name says\n" * 500, b"PAR1" + bytes(5000)])
+def test_a_file_that_is_no_database_is_reported_and_left_alone(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "trial.db"
+    path.write_bytes(content)
+    with opened(path) as store, pytest.raises(StoreError, match="not an SQLite database"):
+        store.head()
+    with opened(path) as store, pytest.raises(StoreError, match="not an SQLite database"):
+        store.create("{}", version(1))
+    assert path.read_bytes() == content
+
+
+def test_opening_never_makes_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "absent.db"
+    with opened(path) as store:
+        for call in (store.head, store.description, store.totals, lambda: store.add_decisions([decision(1)])):
+            with pytest.raises(StoreError, match="there is no file"):
+                call()
+    assert not path.exists()
+    with opened(tmp_path / "nowhere" / "trial.db") as store, pytest.raises(StoreError, match="No such file"):
+        store.create("{}", version(1))
+    with opened(tmp_path) as store, pytest.raises(StoreError, match="there is no file"):
+        store.head()
+
+
+def test_an_empty_file_and_a_foreign_database_hold_no_experiments(tmp_path: Path) -> None:
+    (tmp_path / "empty.db").touch()
+    with closing(sqlite3.connect(tmp_path / "foreign.db")) as foreign:
+        foreign.execute("CREATE TABLE users (name TEXT)")
+    for name in ("empty.db", "foreign.db"):
+        with opened(tmp_path / name) as store, pytest.raises(StoreError, match="holds no experiments"):
+            store.head()
+        with opened(tmp_path / name) as store:
+            store.create("{}", version(1))
+            assert store.head() == 1
+
+
+def test_another_name_is_refused_with_those_that_are_there(path: Path) -> None:
+    with (
+        closing(open_store(f"sqlite:///{path}", "trail")) as store,
+        pytest.raises(StoreError, match=r"no experiment 'trail'.*'trial'"),
+    ):
+        store.add_decisions([decision(1)])
+    assert experiment_names(f"sqlite:///{path}") == ["trial"]
+
+
+@pytest.mark.parametrize("revision", ["99", "nonsense"])
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_another_schema_is_refused_and_both_revisions_named(
+    kind: str, revision: str, path: Path, postgres_server: str
+) -> None:
+    with database(postgres_server, f"later-{uuid4().hex}") as url:
+        changed = f"UPDATE rareswitch_schema SET version_num = '{revision}'"
+        if kind == "sqlite":
+            url = f"sqlite:///{path}"
+            with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+                connection.execute(changed)
+        else:
+            with closing(open_store(url, "trial")) as store:
+                store.create("{}", version(1))
+            with psycopg.connect(url) as remote:
+                remote.execute(changed.encode())
+        told = rf"revision {revision};.*up to 1\. Open it with a newer release"
+        with closing(open_store(url, "trial")) as store:
+            with pytest.raises(StoreError, match=told):
+                store.head()
+            with pytest.raises(StoreError, match=told):
+                store.create("{}", version(1))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_migrations_make_the_tables_that_are_used(kind: str, path: Path, postgres_server: str) -> None:
+    import sqlalchemy as sa
+    from alembic.autogenerate import compare_metadata
+    from alembic.runtime.migration import MigrationContext
+
+    from rareswitch.store.sql_tables import REVISION_TABLE, tables
+
+    with database(postgres_server, f"schema-{uuid4().hex}") as url:
+        if kind == "postgres":
+            with closing(open_store(url, "trial")) as store:
+                store.create("{}", version(1))
+        address = make_url(f"sqlite:///{path}" if kind == "sqlite" else url)
+        engine = sa.create_engine(address.set(drivername={"postgres": "postgresql+psycopg"}.get(kind, kind)))
+        with engine.connect() as connection:
+            options = {"compare_type": True, "version_table": REVISION_TABLE}
+            context = MigrationContext.configure(connection, opts=options)
+            assert compare_metadata(context, tables().metadata) == []
+        engine.dispose()
+
+
+def test_a_new_file_is_for_its_owner_alone(path: Path) -> None:
+    with opened(path) as store:
+        store.add_decisions([decision(9)])
+        assert {entry.stat().st_mode & 0o777 for entry in path.parent.iterdir()} == {0o600}
+
+
+def test_a_lock_of_another_process_is_waited_for(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other, opened(path) as store:
+        assert store.head() == 1
+        other.execute("BEGIN IMMEDIATE")
+        timer = threading.Timer(0.5, other.execute, ["COMMIT"])
+        timer.start()
+        assert store.add_decisions([decision(9)]) == [decision(9)]
+        timer.join()
+        assert kept(store) == 4
+
+
+def test_a_lock_that_stays_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rareswitch.store.sql_attempts.PATIENCE", 0.2)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other, opened(path) as store:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="is locked by another process"):
+            store.add_decisions([decision(9)])
+        assert kept(store) == 3  # reading goes on
+        other.execute("ROLLBACK")
+        store.add_decisions([decision(9)])
+        assert kept(store) == 4
+
+
+def test_a_queue_that_is_full_answers_busy(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rareswitch.store.sql_writer.PATIENCE", 0.1)
+    monkeypatch.setattr("rareswitch.store.sql_writer.MOST_WAITING", 3)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other, opened(path) as store:
+        store.add_decisions([decision(9)])
+        other.execute("BEGIN IMMEDIATE")
+        callers = [threading.Thread(target=store.add_decisions, args=([decision(20 + k)],)) for k in range(4)]
+        for caller in callers:  # the first one is with the writer, the others wait
+            caller.start()
+            time.sleep(0.05)
+        with pytest.raises(StoreError, match=r"busy: 3 calls wait.*Nothing was kept"):
+            store.add_decisions([decision(30)])
+        other.execute("ROLLBACK")
+        for caller in callers:
+            caller.join()
+        assert kept(store) == 8
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_what_cannot_be_kept_is_refused_and_others_of_its_group_are_kept(
+    kind: str, path: Path, request: pytest.FixtureRequest
+) -> None:
+    url = f"sqlite:///{path}" if kind == "sqlite" else str(request.getfixturevalue("postgres"))
+    with closing(open_store(url, uuid4().hex)) as store:
+        store.create("{}", version(1))
+        wrong = decision(1)._replace(place=1 << 70)
+        problems: list[StoreError] = []
+
+        def add(row: Any) -> None:
+            try:
+                store.add_decisions([row])
+            except StoreError as error:
+                problems.append(error)
+
+        callers = [threading.Thread(target=add, args=(row,)) for row in (decision(0), wrong, *decisions(range(2, 9)))]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+        assert kept(store) == 8
+        (problem,) = problems
+        assert "refuses what was given" in str(problem)
+        with pytest.raises(StoreError, match="refuses what was given"):
+            store.add_decisions([decision(11), decision(12)._replace(propensity=None)])  # type: ignore[arg-type]
+        assert kept(store) == 8
+
+
+def test_a_closed_store_says_so(path: Path) -> None:
+    with opened(path) as store:
+        store.head()
+    with pytest.raises(StoreError, match="closed"):
+        store.add_decisions([decision(9)])
+
+
+@pytest.fixture(scope="module")
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A PostgreSQL server that may be stopped, with a role that has a password."""
+    import tempfile
+
+    server = start(Path(tempfile.mkdtemp(prefix="rareswitch-postgres-")))
+    try:
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            connection.execute("CREATE ROLE ann LOGIN PASSWORD 'spring-secret'")
+            connection.execute("GRANT ALL ON SCHEMA public TO ann")
+            rules = Path(connection.execute("SHOW hba_file").fetchone()[0])  # type: ignore[index]
+            rules.write_text("local all ann scram-sha-256\n" + rules.read_text())
+            connection.execute("SELECT pg_reload_conf()")
+        yield server
+    finally:
+        server.cleanup()
+
+
+def by_ann(server: Any, password: str) -> str:
+    address = make_url(server.get_uri()).set(username="ann", password=password)
+    return address.render_as_string(hide_password=False)
+
+
+def test_a_wrong_password_is_reported_and_never_shown(own_server: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with (
+        closing(open_store(by_ann(own_server, "winter-secret"), "trial")) as store,
+        pytest.raises(StoreError, match=r"ann:\*\*\*@.*password authentication failed") as caught,
+    ):
+        store.head()
+    with closing(open_store(by_ann(own_server, "spring-secret"), "trial")) as store:
+        store.create("{}", version(1))
+        store.add_decisions([decision(1)])
+        marks = store.start_update(1, "{}")
+        assert marks is not None
+        slices = store.slices(1, marks[1], sums=False)
+        assert slices[0].read().num_rows == 1
+        shown = f"{caught.value}{store.url}{store!r}{slices!r}{slices[0]}{caplog.text}"
+    assert "secret" not in shown
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://ann:secret@host:port/x", "mysql://ann:secret@host/x", "sqlite://ann:secret@host", "x.csv", ""]
+)
+def test_other_addresses_are_refused_without_what_is_secret_in_them(url: str) -> None:
+    with pytest.raises(ParameterError, match=r"^url ") as caught:
+        open_store(url, "trial")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_server_that_is_gone_for_five_seconds_costs_nothing_but_time(own_server: Any) -> None:
+    with closing(open_store(own_server.get_uri(), "gone")) as store:
+        store.create("{}", version(1))
+        acknowledged: list[int] = []
+        ending = threading.Event()
+
+        def add() -> None:
+            while not ending.is_set():
+                number = len(acknowledged)
+                assert store.add_decisions([decision(number)])[0].key == decision(number).key
+                store.add_rewards([reward(number, 1.0)])
+                acknowledged.append(number)
+
+        caller = threading.Thread(target=add)
+        caller.start()
+        while len(acknowledged) < 20:
+            time.sleep(0.01)
+        own_server.stop()
+        before = len(acknowledged)
+        time.sleep(5.0)
+        assert len(acknowledged) <= before + 1
+        own_server.start()
+        assert store.head() == 1
+        while len(acknowledged) < before + 20 and caller.is_alive():
+            time.sleep(0.01)
+        ending.set()
+        caller.join()
+        assert len(acknowledged) >= before + 20
+        found = store.find([decision(number).key for number in acknowledged])
+        assert all(row is not None and row[1] == [reward(n, 1.0)] for n, row in zip(acknowledged, found, strict=True))
+        assert kept(store) == len(acknowledged)
+
+
+def test_a_server_that_stays_away_is_reported(own_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rareswitch.store.sql_attempts.PATIENCE", 0.3)
+    address = make_url(own_server.get_uri()).update_query_dict({"host": "/nowhere"}).render_as_string(False)
+    with closing(open_store(address, "trial")) as store, pytest.raises(StoreError, match=r"cannot be reached.*tried"):
+        store.head()
