@@ -100,8 +100,13 @@ class Experiment:
     @property
     def policies(self) -> tuple[Policy, ...]:
         """All that were published, the first first."""
+        return tuple(version.policy for version in self.versions)
+
+    @property
+    def versions(self) -> tuple[Version, ...]:
+        """All that were published, with what each was learned from."""
         self._refresh(force=True)
-        return tuple(version.policy for version in self._versions)
+        return tuple(self._versions)
 
     def decide(self, context: Any, arms: Any = None, *, id: int | str, baseline: Any = None, now: Any = None) -> Choice:  # noqa: A002
         """Choose an arm; the same id again gives the same answer, and with another request it is an error.
@@ -373,8 +378,7 @@ class Experiment:
 
     def verify(self) -> Verification:
         """Learn everything again from the summaries, and say which policies come out."""
-        self._refresh(force=True)
-        return verify_versions(self.description, self._versions)
+        return verify_versions(self.description, self.versions)
 
     def _version(self, number: int) -> Version:
         if number > len(self._versions):
