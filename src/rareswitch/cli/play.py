@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from rareswitch.cli.experiment import add_verb, opened
+from rareswitch.cli.experiment import add_verb, in_options, opened
 from rareswitch.cli.options import print_json, report_done
 from rareswitch.cli.record_files import ENDINGS, arm_count, given_arms, read_records
 from rareswitch.cli.times import duration_option, moment_option
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         lost = (
             f"Earned {found.earned:,.1f} in expectation, {facts['regret']:,.1f} less than the best arm of each request."
         )
-        text = f"{counts}\nUpdates: {updates}.\n{lost}\n\n{trial.status(now=found.stop)}"
+        text = f"{counts}\nUpdates: {updates}.\n{lost}\n\n{in_options(trial.status(now=found.stop))}"
     report_done(text, f"{found.decisions:,} decisions were made")
     return 0
 

@@ -20,5 +20,5 @@ from rareswitch.experiment.verification import Relearned, Verification
 
 __all__ = ["Advance", "After", "Audit", "Best", "ByHand", "Choice", "Due", "End", "Every", "Experiment", "Novelty"]
 __all__ += ["Planned", "Price", "Progress", "Rewards", "Schedule", "Status", "adaptive_cost", "baseline_share"]
-__all__ += ["best_ends", "copy_experiment", "cost", "create", "novelty", "open_experiment", "schedule_from_plain", "schedule_of"]
-__all__ += ["Played", "Relearned", "Traffic", "Verification", "play"]
+__all__ += ["best_ends", "copy_experiment", "cost", "create", "novelty", "open_experiment", "schedule_from_plain"]
+__all__ += ["Played", "Relearned", "Traffic", "Verification", "play", "schedule_of"]

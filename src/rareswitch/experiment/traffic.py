@@ -13,6 +13,7 @@ from rareswitch.errors import InputError
 from rareswitch.experiment.advance import Advance
 from rareswitch.experiment.clock import duration_of, seconds_of
 from rareswitch.experiment.experiment import Experiment
+from rareswitch.experiment.schedule import ByHand
 from rareswitch.rng import uniforms
 from rareswitch.validation import FloatArray, number, whole
 
@@ -88,7 +89,7 @@ def play(
     step
         Users of one such span, an hour by default, are answered together; then come rewards that are due by its end.
     advance
-        Whether to make updates when they are due, at the end of each step.
+        Whether to make updates when they are due, at the end of each step; never where they are made by hand.
     progress
         Called with the decisions made and those to be made.
 
@@ -114,6 +115,7 @@ def play(
     updates: list[tuple[int, Advance]] = []
     counts = {"rewards": 0, "repeated": 0, "missing": 0}
     earned, done = 0.0, 0
+    by_hand = isinstance(experiment.description.schedule, ByHand)
     for k in range(int(np.ceil(days * DAY / step))):
         now = start + (k + 1) * step
         count = min(total, int((k + 1) * step / DAY * traffic.rate)) - done
@@ -124,7 +126,7 @@ def play(
             regrets.append(lost)
             earned, done = earned + float(expected.sum()), done + count
         _deliver(experiment, came, counts, now)
-        if advance and done:
+        if advance and done and not by_hand:
             found = experiment.advance(now=now)
             if found.made:
                 updates.append((first + done, found))

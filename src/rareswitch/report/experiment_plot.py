@@ -19,7 +19,7 @@ from rareswitch.report.figures import (
 from rareswitch.validation import FloatArray
 
 #: Decisions before these are not shown: there is nothing to see.
-FIRST = 10
+FIRST = 100
 
 
 def draw_experiment(

@@ -4,7 +4,7 @@ import argparse
 import warnings
 from typing import Any
 
-from rareswitch.cli.experiment import add_now, add_verb, opened
+from rareswitch.cli.experiment import add_now, add_verb, in_options, opened
 from rareswitch.cli.options import add_options, print_json, report_done
 from rareswitch.cli.settings import count_option
 from rareswitch.errors import LevelWarning
@@ -67,6 +67,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(found.as_dict())
     else:
-        text = f"Nothing was changed. An update would say:\n{found}" if options.preview else str(found)
+        text = (
+            f"Nothing was changed. An update would say:\n{in_options(found)}" if options.preview else in_options(found)
+        )
         report_done(text, f"policy {found.version} decides now")
     return 0 if found.made or found.elsewhere else NOT_DUE

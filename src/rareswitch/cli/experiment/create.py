@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from rareswitch.cli.experiment import add_now, add_verb
+from rareswitch.cli.experiment import add_now, add_verb, in_options
 from rareswitch.cli.options import add_options, print_json, report_done
 from rareswitch.cli.record_files import ENDINGS, arm_count, given_arms, read_records
 from rareswitch.cli.settings import add_settings, check_heeded, given_settings
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
             print_json(facts | {"dim": trial.policy.dim, "features": None if features is None else features.id})
             return 0
         shown = "" if features is None else f"{features}\n\n"
-        text = f"{shown}{trial.name} begins in {trial.store.url}.\n{trial.status(now=options.now)}"
+        text = f"{shown}{trial.name} begins in {trial.store.url}.\n{in_options(trial.status(now=options.now))}"
     report_done(text, f"{options.name} was created in {facts['url']}")
     return 0
 

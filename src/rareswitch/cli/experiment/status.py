@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from rareswitch.cli.experiment import add_now, add_verb, opened
+from rareswitch.cli.experiment import add_now, add_verb, in_options, opened
 from rareswitch.cli.options import print_json
 
 
@@ -27,5 +27,5 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(found.as_dict() | {"signature": trial.signature})
     else:
-        print(found)
+        print(in_options(found))
     return 0
