@@ -17,8 +17,10 @@ from rareswitch.experiment import open_experiment
 from rareswitch.learner import LEARNERS, BatchLinUCBKW, Foresight, settings_of, takes
 
 HERE = ("spring.db", "banner")
-CREATE = ("experiment", "create", *HERE, "--dim", "3", "--horizon", "1e3", "--updates", "4", "--seed", "1")
-CREATE += ("--now", "2026-03-02")
+CREATE = (
+    *("experiment", "create", *HERE, "--dim", "3", "--horizon", "1e3", "--updates", "4", "--seed", "1"),
+    *("--now", "2026-03-02"),
+)
 SET = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
 
@@ -79,6 +81,8 @@ def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monk
     assert "'r0': 0.5 is kept" in done(capsys, "experiment", "reward", *HERE, "--id", "r0", "--value", "0.5")
     preview = done(capsys, "experiment", "advance", *HERE, "--preview")
     assert preview.startswith("Nothing was changed. An update would say:\n")
+    assert "explores at" in preview
+    assert "a decision of it costs at most" in preview
     found = json.loads(done(capsys, "experiment", "advance", *HERE, "--json"))
     assert (found["made"], found["version"], found["decided"], found["rewarded"]) == (True, 2, 12, 12)
     assert found["policy_id"][:12] in preview
