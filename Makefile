@@ -57,7 +57,7 @@ format: $(VENV)/installed ## Rewrite the code in its canonical form
 $(BENCH)/installed: pyproject.toml benchmarks/requirements.txt
 	@echo "Making the environment of the benchmarks, peers included, in $(BENCH) (once) ..."
 	@$(PYTHON) -m venv $(BENCH)
-	@$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --editable '.[dask,parquet]' --requirement benchmarks/requirements.txt
+	@$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --editable '.[dask,parquet,postgres]' --requirement benchmarks/requirements.txt
 	@touch $@
 
 bench: $(BENCH)/installed ## Measure against peers, side by side in one run
@@ -67,7 +67,9 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run
 	$(BENCH)/bin/python benchmarks/switching.py --out benchmarks/switching.md || status=1; \
 	$(BENCH)/bin/python benchmarks/foresight.py --out benchmarks/foresight.md || status=1; \
 	$(BENCH)/bin/python benchmarks/update.py --out benchmarks/update.md || status=1; \
+	$(BENCH)/bin/python benchmarks/store.py --out benchmarks/store.md || status=1; \
 	$(BENCH)/bin/python benchmarks/decide.py --out benchmarks/decide.md || status=1; \
+	$(BENCH)/bin/python benchmarks/records.py --out benchmarks/records.md || status=1; \
 	$(BENCH)/bin/python benchmarks/start.py --out benchmarks/start.md || status=1; \
 	$(BENCH)/bin/python benchmarks/weeks.py --out benchmarks/weeks.md || status=1; \
 	$(BENCH)/bin/python benchmarks/scales.py --out benchmarks/scales.md || status=1; \

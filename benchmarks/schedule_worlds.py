@@ -76,7 +76,7 @@ class HeavyTails:
 
     def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
         z = normals(seed, "noise", first, len(means), 4)
-        return means + 0.35 * z[:, 0] / np.sqrt(np.square(z[:, 1:]).mean(axis=1))
+        return np.asarray(means + 0.35 * z[:, 0] / np.sqrt(np.square(z[:, 1:]).mean(axis=1)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,9 +90,9 @@ class LateGroups:
         seen = np.searchsorted([1000, 3000, 6000], first + np.arange(count), side="right") + 1
         group = (uniforms(seed, "groups", first, count)[:, 0] * seen).astype(np.int64)
         z = normals(seed, "items", first, count, self.arms * 3).reshape(count, self.arms, 3)
-        contexts = np.zeros((count, self.arms, 4, 3))
-        contexts[np.arange(count), :, group] = z / np.linalg.norm(z, axis=2, keepdims=True)
-        contexts = contexts.reshape(count, self.arms, self.dim)
+        blocks = np.zeros((count, self.arms, 4, 3))
+        blocks[np.arange(count), :, group] = z / np.linalg.norm(z, axis=2, keepdims=True)
+        contexts = blocks.reshape(count, self.arms, self.dim)
         theta = normals(seed, "theta", 0, 1, self.dim)[0]
         return Rounds(contexts=contexts, means=contexts @ (theta / np.linalg.norm(theta)))
 

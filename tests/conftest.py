@@ -26,7 +26,16 @@ settings.load_profile("seeded")
 
 #: What `make quick` leaves out: whole runs, processes and clusters that are started, commands that are run.
 SLOW = (
-    *("golden/test_runs", "statistical/", "unit/engine/", "unit/cli/", "unit/test_readme", "dask", "processes"),
+    *(
+        "golden/test_runs",
+        "statistical/",
+        "unit/engine/",
+        "unit/cli/",
+        "unit/test_readme",
+        "dask",
+        "processes",
+        "store/test_faults",
+    ),
     *("sim/test_collaborate", "sim/test_sweep_engines", "sim/test_contest", "property/test_lower_bound"),
     *("test_memory_does_not_grow", "test_a_first_batch_that_pays_nothing", "test_prospects_match", "test_eight_weeks"),
 )

@@ -14,7 +14,7 @@ from rareswitch.errors import (
     StoreError,
     UnsuitableError,
 )
-from rareswitch.experiment import Experiment, Rewards, create
+from rareswitch.experiment import After, Best, ByHand, Every, Experiment, Rewards, create
 from rareswitch.experiment import open_experiment as open  # noqa: A004
 from rareswitch.features import Features
 from rareswitch.learner import (
@@ -39,11 +39,13 @@ from rareswitch.sim import collaborate, simulate, sweep, tradeoff
 from rareswitch.stats import Stats
 from rareswitch.version import __version__
 
-__all__ = ["OFUL", "BatchError", "BatchLinUCB", "BatchLinUCBDG", "BatchLinUCBKW", "CertificateError", "ConflictError"]
+__all__ = ["OFUL", "After", "BatchError", "BatchLinUCB", "BatchLinUCBDG", "BatchLinUCBKW", "Best", "ByHand"]
+__all__ += ["CertificateError", "ConflictError"]
 __all__ += [
     "ContextSets",
     "Decisions",
     "Ed25519Key",
+    "Every",
     "Experiment",
     "Features",
     "FileFormatError",

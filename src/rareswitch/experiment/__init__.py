@@ -5,13 +5,15 @@ from rareswitch.experiment.audit import Audit
 from rareswitch.experiment.best import Best
 from rareswitch.experiment.choice import Choice
 from rareswitch.experiment.copying import copy_experiment
+from rareswitch.experiment.counted import After, ByHand, Planned
 from rareswitch.experiment.every import Every
 from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.novelty import Novelty, novelty
 from rareswitch.experiment.opening import create, open_experiment
+from rareswitch.experiment.progress import Progress
 from rareswitch.experiment.regret_model import adaptive_cost, best_ends, cost
 from rareswitch.experiment.rewards import Rewards
-from rareswitch.experiment.schedule import After, ByHand, Due, End, Planned, Price, Progress, Schedule
+from rareswitch.experiment.schedule import Due, End, Price, Schedule
 from rareswitch.experiment.short_forms import schedule_from_plain, schedule_of
 from rareswitch.experiment.start import baseline_share
 from rareswitch.experiment.status import Status

@@ -6,8 +6,9 @@ from typing import Any, ClassVar, Self
 from rareswitch.errors import ParameterError
 from rareswitch.experiment.clock import duration_of
 from rareswitch.experiment.moments import date_text, duration_text, moment_of, zone_of
+from rareswitch.experiment.progress import Progress
 from rareswitch.experiment.regret_model import PER_FEATURE, best_ends
-from rareswitch.experiment.schedule import DAY, End, Progress, Schedule
+from rareswitch.experiment.schedule import DAY, End, Price, Schedule
 from rareswitch.learner import Learner
 from rareswitch.validation import count_of, number, whole
 
@@ -154,14 +155,15 @@ class Best(Schedule):
         worth = PER_FEATURE * (self.dim or 1)
         return (progress.total + worth) / (progress.now - progress.created + worth * DAY / self.rate)
 
-    def totals(self, *, rate: float | None, total: float | None) -> tuple[float, ...]:
-        created = 0.0
-        if self.end is not None:
-            assert self.rate is not None
-            created = self.end - (total or 0.0) * DAY / self.rate
-            if total is None:
-                return ()
-        return tuple(float(end.decisions or 0) for end in self.ends(Progress.beginning(created)))
+    def price(self, *, delay: float = 0.0, rate: float | None = None, **told: Any) -> Price | None:
+        return super().price(
+            delay=delay if self.delay is None else self.delay, rate=rate if self.rate is None else self.rate, **told
+        )
+
+    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
+        if self.end is not None and created is None:
+            return ()
+        return tuple(float(end.decisions or 0) for end in self.ends(Progress.beginning(created or 0.0)))
 
     def __str__(self) -> str:
         long = (

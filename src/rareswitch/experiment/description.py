@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
+from rareswitch.experiment.counted import Planned
 from rareswitch.experiment.rewards import Rewards
-from rareswitch.experiment.schedule import Planned, Schedule
+from rareswitch.experiment.schedule import Schedule
 from rareswitch.experiment.short_forms import schedule_from_plain, schedule_of
 from rareswitch.experiment.start import baseline_share
 from rareswitch.features import Features

@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 
 from rareswitch.errors import ParameterError
 from rareswitch.experiment.clock import duration_of
+from rareswitch.experiment.counted import equal_ends
 from rareswitch.experiment.moments import date_text, duration_text, moment_of, zone_of
-from rareswitch.experiment.schedule import DAY, OUTLOOK, End, Progress, Schedule, equal_ends
+from rareswitch.experiment.progress import Progress
+from rareswitch.experiment.schedule import DAY, OUTLOOK, End, Schedule
 from rareswitch.validation import count_of, number
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -104,7 +106,7 @@ class Every(Schedule):
                 left.append(End(by_then, date))
         return tuple(left)
 
-    def totals(self, *, rate: float | None, total: float | None) -> tuple[float, ...]:
+    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
         rate = self.rate if rate is None else rate
         if rate is None:
             return ()

@@ -17,11 +17,11 @@ from rareswitch.experiment.advance import Advance
 from rareswitch.experiment.audit import Audit, audit_decision
 from rareswitch.experiment.choice import Choice
 from rareswitch.experiment.clock import seconds_of
+from rareswitch.experiment.counted import ByHand
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.kept import decision_rows, refuse_other_requests, refuse_other_values, reward_rows
 from rareswitch.experiment.learning import Learned, learn
 from rareswitch.experiment.requests import Requests, read_requests
-from rareswitch.experiment.schedule import ByHand
 from rareswitch.experiment.status import Status, progress_of, status_of
 from rareswitch.experiment.together import Together
 from rareswitch.experiment.verification import Verification, verify_versions

@@ -1,75 +1,20 @@
-"""When a policy should change: what every schedule answers, and those that count decisions."""
+"""When a policy should change: what every schedule answers."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
-from rareswitch.errors import ParameterError
 from rareswitch.experiment.moments import date_text, duration_text, zone_of
+from rareswitch.experiment.progress import Progress
 from rareswitch.experiment.regret_model import adaptive_cost, best_ends, cost
 from rareswitch.learner import Ahead
-from rareswitch.store import Counts
-from rareswitch.validation import count_of, number
 
 #: Batches to come that are forecast where a schedule does not end.
 OUTLOOK = 3
 DAY = 86_400.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """Where an experiment stands: all that schedules look at. Times are seconds since 1970."""
-
-    created: float
-    now: float
-    #: What came of each policy, the current one last; rewarded are those too that have a default in place of a reward.
-    versions: tuple[Counts, ...]
-    #: When each policy was published.
-    published: tuple[float, ...]
-    #: Seconds after which a decision's reward counts, and is known; None where there is no attribution window.
-    window: float | None = None
-    #: The learner's own plan: decisions of the current batch and of those after it.
-    planned: tuple[int, ...] = ()
-
-    @classmethod
-    def beginning(cls, created: float, **told: Any) -> Self:
-        """That of an experiment without decisions."""
-        none = Counts(1, 0, 0, created, created)
-        return cls(created=created, now=created, versions=(none,), published=(created,), **told)
-
-    @property
-    def updates(self) -> int:
-        """Policies so far, the first included."""
-        return len(self.versions)
-
-    @property
-    def total(self) -> int:
-        """Decisions so far."""
-        return sum(version.decisions for version in self.versions)
-
-    @property
-    def before(self) -> int:
-        """Decisions of the policies before the current one."""
-        return self.total - self.versions[-1].decisions
-
-    @property
-    def rate(self) -> float | None:
-        """Decisions a second since the first of them; None before there is anything to tell it by."""
-        begun = next((version.first_time for version in self.versions if version.decisions), self.now)
-        return self.total / (self.now - begun) if self.total > 1 and self.now > begun else None
-
-    def updated(self) -> Self:
-        """As it will be when an update has been made now."""
-        return replace(
-            self,
-            versions=(*self.versions, Counts(self.updates + 1, 0, 0, self.now, self.now)),
-            published=(*self.published, self.now),
-            planned=self.planned[1:],
-        )
 
 
 class End(NamedTuple):
@@ -107,10 +52,14 @@ class Price:
     best: float
 
     def __str__(self) -> str:
-        text = f"about {self.times:.1f} times the regret of full adaptivity"
+        text = f"about {_times(self.times)} times the regret of full adaptivity"
         if self.times < 1.1 * self.best:
             return f"{text}, which is the best that {self.updates} policies can do"
-        return f"{text}; the best schedule with the same {self.updates} policies {self.best:.1f}"
+        return f"{text}; the best schedule with the same {self.updates} policies {_times(self.best)}"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:,.0f}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +126,13 @@ class Schedule(ABC):
         return "\n".join(f"{a:>{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}" for a, b, c in lines)
 
     def price(
-        self, *, dim: int, rate: float | None = None, total: float | None = None, delay: float = 0.0
+        self,
+        *,
+        dim: int,
+        rate: float | None = None,
+        total: float | None = None,
+        delay: float = 0.0,
+        created: float | None = None,
     ) -> Price | None:
         """What it costs by the model, beside the best schedule with the same updates; None where that is not known.
 
@@ -191,8 +146,10 @@ class Schedule(ABC):
             Decisions in all, which schedules without an end need.
         delay
             Seconds after which rewards are known; needs a rate.
+        created
+            When the experiment begins, in seconds since 1970, which schedules that end at a date need.
         """
-        ends = self.totals(rate=rate, total=total)
+        ends = self.totals(rate=rate, total=total, created=created)
         if not ends or (delay and rate is None):
             return None
         unit = adaptive_cost(ends[-1], dim=dim)
@@ -202,7 +159,7 @@ class Schedule(ABC):
         return Price(updates=len(ends), times=paid, best=min(paid, least))
 
     @abstractmethod
-    def totals(self, *, rate: float | None, total: float | None) -> tuple[float, ...]:
+    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
         """Decisions in all at which its batches end, expected at the beginning; none where that is not known."""
 
     def to_plain(self) -> dict[str, Any]:
@@ -215,123 +172,6 @@ class Schedule(ABC):
         if end.at is not None:
             return date_text(end.at, self.in_zone)
         return "the end" if end.decisions is None else f"{end.decisions:,} decisions in all"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Planned(Schedule):
-    """As the learner plans by itself, which is what simulations do.
-
-    >>> progress = Progress.beginning(0.0, planned=(40, 60, 150))
-    >>> str(Planned().due(progress))
-    'waits for 40 more decisions (0 of 40 came); and a decision: none has come yet'
-    """
-
-    kind: ClassVar[str] = "planned"
-    last_is_end: ClassVar[bool] = False  # whether anything follows, the learner knows
-
-    def ends(self, progress: Progress) -> tuple[End, ...]:
-        return _counted(progress.before, progress.planned)
-
-    def ahead(self, progress: Progress) -> Ahead | None:
-        return None
-
-    def totals(self, *, rate: float | None, total: float | None) -> tuple[float, ...]:
-        return ()
-
-    def __str__(self) -> str:
-        return "as the learner plans"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ByHand(Schedule):
-    """Whenever someone calls ``advance``."""
-
-    kind: ClassVar[str] = "by-hand"
-
-    def ends(self, progress: Progress) -> tuple[End, ...]:
-        return ()
-
-    def due(self, progress: Progress) -> Due:
-        return Due(False, ("you: updates are made by hand",))
-
-    def ahead(self, progress: Progress) -> Ahead | None:
-        return None
-
-    def totals(self, *, rate: float | None, total: float | None) -> tuple[float, ...]:
-        return ()
-
-    def __str__(self) -> str:
-        return "by hand"
-
-
-@dataclass(frozen=True, kw_only=True)
-class After(Schedule):
-    """After so many decisions, again and again; or where batches end, counted from the beginning.
-
-    >>> After(decisions=1000).ends(Progress.beginning(0.0))
-    (End(decisions=1000, at=None), End(decisions=2000, at=None), End(decisions=3000, at=None))
-    >>> print(After(decisions=[100, 500, 2000]).table(Progress.beginning(0.0)))
-    policy  until  decisions in all
-         1                      100
-         2                      500
-         3                    2,000
-    """
-
-    kind: ClassVar[str] = "after"
-    decisions: int | Sequence[int]
-    #: Batches, where each has the same number of decisions; no end by default.
-    times: int | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.decisions, (str, bytes)):
-            raise ParameterError(f"decisions must be a number or a list of them; got {self.decisions!r:.60}.")
-        times = self.times
-        found: int | tuple[int, ...]
-        if isinstance(self.decisions, Sequence):
-            found = tuple(count_of("decisions, where batches end,", end) for end in self.decisions)
-            if not found or any(a >= b for a, b in pairwise(found)):
-                raise ParameterError(
-                    "decisions, where batches end, must be at least one and increasing, counted from the beginning; "
-                    f"got {list(found)}."
-                )
-            if times is not None:
-                raise ParameterError("times is for batches of equal length; a list of ends says how many there are.")
-        else:
-            found = count_of("decisions, after which an update is due,", self.decisions)
-            times = None if times is None else count_of("times, the number of batches,", times, low=2)
-        vars(self).update(decisions=found, times=times)
-
-    def ends(self, progress: Progress) -> tuple[End, ...]:
-        if not isinstance(self.decisions, int):
-            return tuple(End(end) for end in self.decisions[progress.updates - 1 :] if end > progress.before)
-        left = OUTLOOK if self.times is None else max(0, self.times - progress.updates + 1)
-        return _counted(progress.before, (self.decisions,) * left)
-
-    def totals(self, *, rate: float | None, total: float | None) -> tuple[float, ...]:
-        if not isinstance(self.decisions, int):
-            return tuple(map(float, self.decisions))
-        return equal_ends(float(self.decisions), self.times, total)
-
-    def __str__(self) -> str:
-        if not isinstance(self.decisions, int):
-            return f"after {', '.join(f'{end:,}' for end in self.decisions)} decisions"
-        return f"every {self.decisions:,} decisions" + (f", {self.times} policies" if self.times else "")
-
-
-def equal_ends(batch: float, times: int | None, total: float | None) -> tuple[float, ...]:
-    """The ends of batches of equal length, up to a total where it is given; none where nothing says how many."""
-    if times is None and total is None:
-        return ()
-    count = math.inf if times is None else times
-    if total is not None:
-        count = min(count, max(1, math.ceil(total / batch)))
-    ends = [batch * k for k in range(1, int(count))]
-    return (*ends, batch * count if total is None else number("total", total, low=1.0))
-
-
-def _counted(before: int, lengths: Sequence[int]) -> tuple[End, ...]:
-    """The ends of batches of these lengths."""
-    return tuple(End(before + sum(lengths[: k + 1])) for k in range(len(lengths)))
 
 
 def _lengths(before: int, ends: Sequence[End]) -> tuple[int, ...] | None:

@@ -8,8 +8,9 @@ import numpy as np
 
 from rareswitch.errors import FileFormatError, ParameterError
 from rareswitch.experiment.best import Best
+from rareswitch.experiment.counted import After, ByHand, Planned
 from rareswitch.experiment.every import Every
-from rareswitch.experiment.schedule import After, ByHand, Planned, Schedule
+from rareswitch.experiment.schedule import Schedule
 from rareswitch.learner import Learner
 
 KINDS: dict[str, type[Schedule]] = {kind.kind: kind for kind in (Planned, ByHand, After, Every, Best)}

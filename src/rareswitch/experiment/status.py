@@ -11,7 +11,8 @@ from rareswitch.contexts import ContextSets
 from rareswitch.experiment.clock import shown
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.novelty import novelty
-from rareswitch.experiment.schedule import DAY, Progress
+from rareswitch.experiment.progress import Progress
+from rareswitch.experiment.schedule import DAY
 from rareswitch.experiment.versions import Version
 from rareswitch.store import Counts, Store
 
@@ -132,7 +133,8 @@ def status_of(
     """Where an experiment stands."""
     progress, totals, window = progress_of(told, store, versions, now), store.totals(), told.rewards.window
     due, daily = told.schedule.due(progress), None if progress.rate is None else DAY * progress.rate
-    price = told.schedule.price(dim=told.learner.dim, rate=daily, delay=(window or 0.0) if daily is not None else 0.0)
+    delay = (window or 0.0) if daily is not None else 0.0
+    price = told.schedule.price(dim=told.learner.dim, rate=daily, delay=delay, created=told.created)
     return Status(
         name=told.name,
         url=store.url,

@@ -2,34 +2,17 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from rareswitch.errors import ParameterError
-from rareswitch.features.field import MISSING, MOST_COLUMNS, Coder, Field, Layout, missing_text, one_of, plain
+from rareswitch.features.field import MISSING, MOST_COLUMNS, Coder, Codes, Field, Layout, missing_text, one_of, plain
 from rareswitch.ids import LONGEST
 from rareswitch.validation import count_of
 
 #: Of the values that a hashed field remembers the columns of.
 _REMEMBERED = 4096
-
-
-class _Codes(dict[Any, float]):
-    """Codes by value; of the values that are not there, a function tells."""
-
-    def __init__(self, known: dict[Any, float], code: Callable[[Any], float]) -> None:
-        super().__init__(known)
-        self.code = code
-
-    def __missing__(self, value: Any) -> float:
-        return self.code(value)
-
-    def of(self, values: Sequence[Any]) -> list[float]:
-        try:
-            return [self[v] for v in values]
-        except TypeError:  # what cannot be hashed is no level either, but the message shall name it
-            return [self.code(v) for v in values]
 
 
 @dataclass(frozen=True)
@@ -91,7 +74,7 @@ class Category(Levelled):
                 raise self.refused(value, f"must be one of its {len(places)} levels, {_some(self.levels)}")
             return place
 
-        return _Codes(places, code).of
+        return Codes(places, code).of
 
     @property
     def treatment(self) -> str:
@@ -132,7 +115,7 @@ class Hashed(Levelled):
                 codes[value] = place
             return place
 
-        codes = _Codes({}, code)
+        codes = Codes({}, code)
         return codes.of
 
     @property

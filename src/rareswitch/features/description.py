@@ -48,7 +48,11 @@ def _terms(features: "Features") -> list[str]:
         arms = features.arms
         lines.append(
             f"{len(arms.ids)} arms with parameters of their own ({_some(arms.ids)}), "
-            + (f"{arms.room} spare blocks for arms that come later" if arms.room else "no room for others")
+            + (
+                f"{arms.room} spare block{'s' * (arms.room > 1)} for arms that come later"
+                if arms.room
+                else "no room for others"
+            )
         )
     absent = "are missing" if features.absent == "missing" else "are an error"
     extra = "are counted and not used" if features.extra == "ignore" else "are an error"

@@ -1,7 +1,9 @@
 """A description, compiled: records in, vectors out, and a count of all that was not as described."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +15,13 @@ from rareswitch.features.field import ARM, Field
 from rareswitch.features.kernels import fill
 from rareswitch.features.records import Frame, Offer, Records, offer_of, offers_of, table_of
 from rareswitch.features.side import ARMS, EVENTS, Side
-from rareswitch.validation import LARGEST_SCALE, FloatArray, IntArray, Sets, sealed
+from rareswitch.validation import FloatArray, IntArray, Sets, sealed
 
 if TYPE_CHECKING:
     from rareswitch.features.features import Features
 
+#: Up to so many records, values are taken row by row.
+_ROWWISE = 100
 Getter = Callable[[Mapping[str, Any]], tuple[Any, ...]]
 #: A field that the context holds for each arm, and what is before and after the arm's id in its key.
 Wide = tuple[Field, str, str]
@@ -40,7 +44,9 @@ class Encoder:
         self.context_getter, self.arm_getter = _getter(self.context_fields), _getter(self.arm_fields)
         self.wide: list[Wide] = [(f, *f.key.partition(ARM)[::2]) for f in self.wide_fields]
         self.terms = self._terms()
-        self.scale = 1.0 / np.sqrt(len(self.terms))
+        self.scale = 1.0 / math.sqrt(len(self.terms))
+        self.specs = np.concatenate([self.context.specs, self.arm.specs])
+        self.scales = np.concatenate([self.context.scales, self.arm.scales])
 
     def _terms(self) -> IntArray:
         start, rows = 0, []
@@ -62,7 +68,7 @@ class Encoder:
         details: Details = Counter()
         offer = offer_of(arms, self.key, self.named)
         context = {} if context is None else context
-        if not isinstance(context, Mapping):
+        if not isinstance(context, (dict, Mapping)):  # dicts are known at once
             raise RecordError(
                 f"a context must be a record, a dict of fields by name; got {type(context).__name__}. For many at once "
                 "use encode_many."
@@ -71,8 +77,7 @@ class Encoder:
         columns = self._arm_columns(offer, details)
         columns += [self._wide_column(wide, [context], [offer], details) for wide in self.wide]
         arm_raw = self._arm_raw(columns, offer.names)
-        rows = np.arange(len(offer.names))[None]
-        return self._encoded(offer.names, context_raw, arm_raw, rows, details, single=True)
+        return self._encoded(offer.names, context_raw, arm_raw, _one_row(len(offer.names)), details, single=True)
 
     def many(self, contexts: Any, arms: Any) -> Encoded:
         """Many requests, with the same arms or each with its own."""
@@ -110,23 +115,24 @@ class Encoder:
     ) -> Encoded:
         """Vectors of codes; ``rows`` (n, K) are places of arms, or (1, K) the same ones for all."""
         count, requests = context.shape[1], len(rows)
-        events = np.zeros((len(self.context.specs) + len(self.arm.specs), len(EVENTS)), dtype=np.int64)
+        fields = len(self.context.specs)
+        events = np.zeros((len(self.specs), len(EVENTS)), dtype=np.int64)
         if requests < count:
             rows = np.tile(rows, (count, 1))
         vectors = np.zeros((*rows.shape, self.features.dim))
-        sides = self.context.specs, self.context.scales, arm, self.arm.specs, self.arm.scales
-        total = fill(context, *sides, rows, self.terms, self.scale, LARGEST_SCALE, vectors, events)
+        total = fill(context, arm, fields, self.specs, self.scales, rows, self.terms, self.scale, vectors, events)
         if total:
-            fields = len(self.context.specs)
             if -1 - total >= fields:
                 self.arm.refuse_number(-1 - total - fields, arm)
             elif total < 0:
                 self.context.refuse_number(-1 - total, context)
-            self.context.account(events[:fields], context, details, 1)
-            self.arm.account(events[fields:], arm, details, count // requests)
+            counted = events.tolist()
+            self.context.account(counted[:fields], context, details, 1)
+            self.arm.account(counted[fields:], arm, details, count // requests)
             self._count_shared(arm, rows, details)
-        alive = np.ones(rows.shape, dtype=np.bool_) if single else rows >= 0
-        return Encoded(names=names, checked=Sets(sealed(vectors), sealed(alive), single), details=details)
+        made = object.__new__(Encoded)  # the initializer of a frozen class takes twice as long
+        vars(made).update(names=names, checked=Sets(sealed(vectors), sealed(rows >= 0), single), details=details)
+        return made
 
     def _context_columns(self, table: Frame | Records, details: Details) -> list[Any]:
         """The values of the context's fields; what else the records hold is counted."""
@@ -166,6 +172,8 @@ class Encoder:
         if not fields:
             return []
         try:
+            if len(records) > _ROWWISE:
+                return [[record[field.key] for record in records] for field in fields]
             return list(zip(*map(getter, records), strict=True))
         except KeyError:
             for field in fields:
@@ -222,6 +230,12 @@ class Encoder:
             _, times = np.unique(blocks[blocks >= len(arms.ids)], return_counts=True)
             if (times > 1).any():
                 details["shared", ARMS] += int(times[times > 1].sum())
+
+
+@lru_cache(maxsize=64)
+def _one_row(count: int) -> IntArray:
+    """The places of the arms of one request."""
+    return np.arange(count)[None]
 
 
 def _getter(fields: Sequence[Field]) -> Getter:

@@ -109,6 +109,24 @@ class Field(ABC):
         return RecordError(f"the field {self.name!r} {rule}; got {type(value).__name__} {value!r:.60}.")
 
 
+class Codes(dict[Any, float]):
+    """Codes by value; of the values that are not there, a function tells."""
+
+    def __init__(self, known: dict[Any, float], code: Callable[[Any], float]) -> None:
+        super().__init__(known)
+        self.code = code
+
+    def __missing__(self, value: Any) -> float:
+        return self.code(value)
+
+    def of(self, values: Sequence[Any]) -> list[float]:
+        """The codes of values."""
+        try:
+            return list(map(self.__getitem__, values))
+        except TypeError:  # a value that cannot be hashed, of which the message shall tell
+            return [self.code(v) for v in values]
+
+
 def plain(value: Any) -> Any:
     """A scalar as Python's own type; None where it is missing."""
     if isinstance(value, np.generic):

@@ -5,10 +5,11 @@ import math
 import numpy as np
 
 from rareswitch.lanes import compiled
+from rareswitch.validation import LARGEST_SCALE
 
 
 @compiled
-def place_values(raw, specs, scales, largest, columns, numbers, events):  # type: ignore[no-untyped-def]
+def place_values(raw, specs, scales, columns, numbers, events):  # type: ignore[no-untyped-def]
     """Column and number of each code, both (entries, m), of codes ``raw`` (entries, m).
 
     ``specs`` are rows (form, first entry, entries, unknown, missing) of fields, ``scales`` rows (center, divisor).
@@ -31,7 +32,7 @@ def place_values(raw, specs, scales, largest, columns, numbers, events):  # type
                 total += 1
                 continue
             for r in range(first, first + entries):
-                if not abs(raw[r, i]) <= largest:
+                if not abs(raw[r, i]) <= LARGEST_SCALE:
                     return -1 - f
             if form == 0:
                 value = (raw[first, i] - center) / divisor
@@ -96,23 +97,18 @@ def assemble(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def fill(  # type: ignore[no-untyped-def]
-    context, context_specs, context_scales, arm, arm_specs, arm_scales, rows, terms, scale, largest, vectors, events
-):
+def fill(context, arm, own, specs, scales, rows, terms, scale, vectors, events):  # type: ignore[no-untyped-def]
     """Fill vectors (n, K, d) from the codes of contexts (entries, n) and of arms (entries, m).
 
-    ``events`` counts for the fields of the context, then for those of the arms. Returns the number of events, or
-    -1 - f where field f, so counted, holds a number that is infinite or too large.
+    Of the fields, the first ``own`` are the context's. Returns the number of events, or -1 - f where field f holds a
+    number that is infinite or too large.
     """
-    own = context_specs.shape[0]
     context_columns, context_numbers = np.empty(context.shape, np.int64), np.empty(context.shape)
-    total = place_values(
-        context, context_specs, context_scales, largest, context_columns, context_numbers, events[:own]
-    )
+    total = place_values(context, specs[:own], scales[:own], context_columns, context_numbers, events[:own])
     if total < 0:
         return total
     arm_columns, arm_numbers = np.empty(arm.shape, np.int64), np.empty(arm.shape)
-    more = place_values(arm, arm_specs, arm_scales, largest, arm_columns, arm_numbers, events[own:])
+    more = place_values(arm, specs[own:], scales[own:], arm_columns, arm_numbers, events[own:])
     if more < 0:
         return more - own
     assemble(context_columns, context_numbers, arm_columns, arm_numbers, rows, terms, scale, vectors)

@@ -1,5 +1,6 @@
 """Fields that hold numbers: one, a flag, or a vector of them."""
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from decimal import Decimal
@@ -7,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rareswitch.features.field import MISSING, MOST_COLUMNS, Coder, Field, Layout, missing_text, plain
+from rareswitch.features.field import MISSING, MOST_COLUMNS, Coder, Codes, Field, Layout, missing_text, plain
 from rareswitch.validation import LARGEST_SCALE, count_of, number
 
 
@@ -49,7 +50,10 @@ class Number(Field):
         def codes(values: Sequence[Any]) -> Any:
             if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
                 return values.astype(np.float64)
-            return [v if v.__class__ is float else self._code(v) for v in values]
+            try:
+                return array("d", values)
+            except (TypeError, OverflowError):  # some are missing, or no numbers
+                return [v if v.__class__ is float else self._code(v) for v in values]
 
         return codes
 
@@ -85,10 +89,7 @@ class Flag(Field):
         return self.with_missing([self.name])
 
     def coder(self) -> Coder:
-        def codes(values: Sequence[Any]) -> Any:
-            return [1.0 if v is True else -1.0 if v is False else self._code(v) for v in values]
-
-        return codes
+        return Codes({True: 1.0, False: -1.0}, self._code).of  # 1 and 0 are found there too
 
     def _code(self, value: Any) -> float:
         value = plain(value)
@@ -140,14 +141,14 @@ class Vector(Field):
             return np.full(self.length, MISSING)
         rule = f"must be a list of {self.length} numbers, or None where it is missing"
         try:
-            array = np.asarray(value)
+            found = np.asarray(value)
         except ValueError:
             raise self.refused(value, rule) from None
-        if array.shape != (self.length,) or array.dtype.kind not in "iuf":
-            if array.shape == (self.length,) and all(isinstance(v, (int, float, type(None))) for v in array.tolist()):
+        if found.shape != (self.length,) or found.dtype.kind not in "iuf":
+            if found.shape == (self.length,) and all(isinstance(v, (int, float, type(None))) for v in found.tolist()):
                 return np.full(self.length, MISSING)  # with None among its numbers
             raise self.refused(value, rule)
-        return array.astype(np.float64)
+        return found.astype(np.float64)
 
     @property
     def treatment(self) -> str:

@@ -85,7 +85,7 @@ def offer_of(arms: Any, key: str, named: tuple[str, ...]) -> Offer:
     """The arms of one request: ids, records by id, records that hold their id under ``key``; or all that are named."""
     records: Records | None
     keyed = False
-    if isinstance(arms, Mapping):
+    if isinstance(arms, (dict, Mapping)):  # dicts are known at once
         names, records = tuple(arms), [*arms.values()]
         if {*map(type, records)} != {dict}:
             records = [_record(name, record) for name, record in arms.items()]
@@ -108,7 +108,7 @@ def offer_of(arms: Any, key: str, named: tuple[str, ...]) -> Offer:
         raise EmptySetError("a request needs at least one arm; got none.")
     if not {*map(type, names)} <= {str, int}:
         names = tuple(map(_arm_id, names))
-    if len(set(names)) < len(names):
+    if (records is None or keyed) and len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise RecordError(f"each arm is offered once; {twice!r:.60} is there twice.")
     return Offer(names, records, keyed)

@@ -10,9 +10,9 @@ import numpy as np
 from rareswitch.errors import RecordError
 from rareswitch.features.arms import Arms
 from rareswitch.features.encoded import Details
-from rareswitch.features.field import Field
+from rareswitch.features.field import Coder, Field
 from rareswitch.features.quantities import Number
-from rareswitch.validation import LARGEST_SCALE, FloatArray, IntArray
+from rareswitch.validation import LARGEST_SCALE, FloatArray
 
 #: What a kernel counts, in its order; of the arms' blocks, unknown means spare.
 EVENTS = ("clipped", "missing", "unknown")
@@ -33,7 +33,7 @@ class Side:
         self.names = [name for name, _, _ in parts]
         self.coders = [coder for _, _, coder in parts]
         # a number that is one is its own code
-        self.quick = [None if name in plain_numbers else coder for name, _, coder in parts]
+        self.quick: list[Coder | None] = [None if name in plain_numbers else coder for name, _, coder in parts]
         layouts = [layout for _, layout, _ in parts]
         self.vectors = any(layout.entries > 1 or layout.form == 2 for layout in layouts)
         starts = np.cumsum([0, *(layout.entries for layout in layouts)]).tolist()
@@ -49,12 +49,13 @@ class Side:
         """The codes (entries, count) of values, a column for each field."""
         raw = np.empty((self.entries, count))
         if not self.vectors and count * len(columns) <= _PACKED:
-            flat: list[Any] = []
-            for quick, values in zip(self.quick, columns, strict=True):
-                flat.extend(values if quick is None else quick(values))
-            with suppress(struct.error, TypeError, OverflowError):  # some number is missing, or none
-                struct.pack_into(f"{len(flat)}d", raw.data, 0, *flat)
-                return raw
+            for coders in (self.quick, self.coders):
+                flat: list[Any] = []
+                for coder, values in zip(coders, columns, strict=True):
+                    flat.extend(values if coder is None else coder(values))
+                with suppress(struct.error, TypeError, OverflowError):  # some number is missing, or no number
+                    struct.pack_into(f"{len(flat)}d", raw.data, 0, *flat)
+                    return raw
         for name, values in zip(self.names, columns, strict=True):
             self.code(raw, name, values)
         return raw
@@ -73,15 +74,19 @@ class Side:
             "None where it is not known."
         )
 
-    def account(self, events: IntArray, raw: FloatArray, details: Details, times: int) -> None:
+    def account(self, events: list[list[int]], raw: FloatArray, details: Details, times: int) -> None:
         """Count events of values that each stand for ``times``; missing values may be an error."""
-        for f, k in np.argwhere(events).tolist():
-            if k == 1 and self.specs[f, 4] < 0:
+        for f, counts in enumerate(events):
+            if not any(counts):
+                continue
+            if counts[1] and self.specs[f, 4] < 0:
                 part = raw[self.specs[f, 1] : self.specs[f, 1] + self.specs[f, 2]]
                 raise RecordError(
                     f"the field {self.names[f]!r} must not be missing; it is in record "
                     f"{int(np.isnan(part).any(axis=0).argmax())}. Give its value, or describe features in which a "
                     "missing one has a column: missing = 'own'."
                 )
-            what = "spare" if k == 2 and self.names[f] == ARMS else EVENTS[k]
-            details[what, self.names[f]] += times * int(events[f, k])
+            for what, count in zip(EVENTS, counts, strict=True):
+                if count:
+                    named = "spare" if what == "unknown" and self.names[f] == ARMS else what
+                    details[named, self.names[f]] += times * count

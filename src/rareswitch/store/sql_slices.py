@@ -11,12 +11,12 @@ from rareswitch.store.store import Marks
 ROWS = 1 << 16
 
 
-def slice_queries(experiment: int, version: int, first: int, last: int, upto: Marks) -> tuple[str, str]:
+def slice_queries(experiment: int, version: int, first: int, last: int, upto: Marks, hint: str = "") -> tuple[str, str]:
     """The queries for decisions and for rewards in force at the marks; whole numbers only, so nothing to escape."""
     part = f"experiment = {int(experiment)} AND version = {int(version)}"
     mark = int(upto.rewards)
     return (
-        f"SELECT seq, key, features, propensity, time FROM rareswitch_decisions WHERE {part} "
+        f"SELECT seq, key, features, propensity, time FROM rareswitch_decisions {hint} WHERE {part} "
         f"AND seq BETWEEN {int(first)} AND {int(last)} ORDER BY seq",
         f"SELECT decision, value, time FROM rareswitch_rewards WHERE {part} "
         f"AND decision BETWEEN {int(first)} AND {int(last)} AND seq <= {mark} "

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from rareswitch.errors import StoreError
+from rareswitch.errors import MissingExtraError, StoreError
 from rareswitch.store.sql_attempts import attempt
 from rareswitch.store.sql_recording import Recording
 from rareswitch.store.sql_rows import kept_decisions, kept_page, kept_rewards
@@ -84,6 +84,13 @@ class SqlStore(ABC):
         return self._engine
 
     def _start(self, create: bool) -> None:
+        try:
+            import alembic  # noqa: F401
+            import sqlalchemy  # noqa: F401
+        except ImportError as error:
+            raise MissingExtraError(
+                "experiments in a database need more packages. Install them with: pip install 'rareswitch[experiment]'"
+            ) from error
         engine, reading = self._connect(create)
         try:
             with engine.connect() as connection:
@@ -106,7 +113,13 @@ class SqlStore(ABC):
         self._open()
 
         def one() -> T:
-            with self._reading.connect() as connection:
+            from sqlalchemy.exc import TimeoutError as NoConnection
+
+            try:
+                connection = self._reading.connect()
+            except NoConnection as error:
+                raise StoreError(f"{self.url} is busy: all connections are in use. Try again.") from error
+            with connection:
                 return call(connection)
 
         return attempt(one, self._judged)
@@ -285,6 +298,19 @@ class SqlStore(ABC):
     def add_decisions(self, rows: Sequence[DecisionRow]) -> list[DecisionRow]:
         _ = self.number  # which raises where there is no such experiment
         return self._submit(Job(decisions=rows)) if rows else []
+
+    def post_decisions(
+        self, rows: Sequence[DecisionRow], then: Callable[[list[DecisionRow] | StoreError], None]
+    ) -> None:
+        """As :meth:`add_decisions`, without waiting: for event loops, where thousands wait in one thread.
+
+        What it would have returned, or raised, goes to ``then``, which is called in the thread of the writer and must
+        not take long. Where the store is busy the call itself raises.
+        """
+        _ = self.number
+        self._open()
+        assert self._writer is not None  # since it is open
+        self._writer.post(Job(decisions=rows, then=lambda job: then(job.error or job.result)))
 
     def add_rewards(self, rows: Sequence[RewardRow], *, overwrite: bool = False) -> list[RewardRow | None]:
         _ = self.number

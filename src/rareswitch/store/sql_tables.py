@@ -115,7 +115,7 @@ def tables() -> Tables:
     for name, columns, unique, where in (
         ("key", ("experiment", "key", "event"), True, held),
         ("unmatched", ("experiment", "key"), False, alone),
-        ("decision", ("experiment", "version", "decision", "seq"), False, None),
+        ("decision", ("experiment", "version", "decision", "seq", "superseded", "value", "time"), False, None),
     ):
         picked = [rewards.c[column] for column in columns]
         sa.Index(f"rareswitch_rewards_{name}", *picked, unique=unique, sqlite_where=where, postgresql_where=where)

@@ -18,7 +18,7 @@ PATIENCE = 10.0
 class Job:
     """What one caller hands in, and what becomes of it."""
 
-    __slots__ = ("call", "decisions", "done", "error", "overwrite", "result", "rewards")
+    __slots__ = ("call", "decisions", "done", "error", "overwrite", "result", "rewards", "then")
 
     def __init__(
         self,
@@ -26,14 +26,25 @@ class Job:
         rewards: Sequence[RewardRow] = (),
         overwrite: bool = False,
         call: Callable[[Any], Any] | None = None,
+        then: Callable[["Job"], None] | None = None,
     ) -> None:
         self.decisions, self.rewards, self.overwrite = decisions, rewards, overwrite
         #: Takes the connection; a transaction of its own.
         self.call = call
         self.result: Any = None
         self.error: StoreError | None = None
-        self.done = threading.Lock()  # the cheapest thing that another thread can wake
-        self.done.acquire()
+        #: Called in the thread of the writer in the end, where nobody waits.
+        self.then = then
+        if then is None:
+            self.done = threading.Lock()  # the cheapest thing that another thread can wake
+            self.done.acquire()
+
+    def finish(self) -> None:
+        """Tell whoever handed it in that it is durable, or why not."""
+        if self.then is None:
+            self.done.release()
+        else:
+            self.then(self)
 
     def wait(self) -> Any:
         """What came of it, when it is durable."""
@@ -65,12 +76,19 @@ class Writer:
 
     def submit(self, job: Job) -> Any:
         """Hand in a job and wait until it is durable."""
-        if self._queue.qsize() >= MOST_WAITING:
-            self._wait_for_room()
+        end = time.monotonic() + PATIENCE
+        while self._queue.qsize() >= MOST_WAITING and time.monotonic() < end:
+            time.sleep(0.005)
+        self.post(job)
+        return job.wait()
+
+    def post(self, job: Job) -> None:
+        """Hand in a job, if there is room."""
         if self._closed:
             raise StoreError("the store is closed. Open it again.")
+        if self._queue.qsize() >= MOST_WAITING:
+            raise StoreError(f"the store is busy: {MOST_WAITING:,} calls wait for it. Nothing was kept; try again.")
         self._queue.put(job)
-        return job.wait()
 
     def close(self) -> None:
         """Carry out what was handed in, and end."""
@@ -78,13 +96,6 @@ class Writer:
             self._closed = True
             self._queue.put(None)
             self._thread.join()
-
-    def _wait_for_room(self) -> None:
-        end = time.monotonic() + PATIENCE
-        while self._queue.qsize() >= MOST_WAITING:
-            if time.monotonic() > end:
-                raise StoreError(f"the store is busy: {MOST_WAITING:,} calls wait for it. Nothing was kept; try again.")
-            time.sleep(0.005)
 
     def _run(self) -> None:
         ending = False
@@ -120,7 +131,7 @@ class Writer:
             for job in jobs:
                 job.error = error if isinstance(error, StoreError) else _refused(error)
         for job in jobs:
-            job.done.release()
+            job.finish()
 
 
 def _refused(error: BaseException) -> StoreError:

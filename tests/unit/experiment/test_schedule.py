@@ -32,7 +32,7 @@ def after(*batches: int, days: float = 1.0, rewarded: bool = True, **told: Any) 
         for k, (count, start) in enumerate(zip(batches, starts, strict=True))
     )
     end = NOW + len(batches) * days * DAY
-    return Progress(**({"created": NOW, "now": end, "versions": versions, "published": tuple(starts)} | told))
+    return Progress(created=NOW, now=end, versions=versions, published=tuple(starts), **told)
 
 
 def test_an_update_is_due_after_so_many_decisions_of_each_policy() -> None:
@@ -187,3 +187,8 @@ def test_what_a_schedule_costs_is_said_beside_the_best() -> None:
     late = After(decisions=1250, times=8).price(dim=10, rate=1250.0, delay=DAY)
     assert late is not None
     assert late.times > counted.times
+    dated = Best(updates=5, rate=100, end=NOW + 50 * DAY, delay="1 day", dim=4)
+    assert dated.price(dim=4) is None, "it is not known when it begins"
+    found = dated.price(dim=4, created=NOW)
+    assert found is not None
+    assert found.times == pytest.approx(found.best, rel=0.05), "the delay is its own"

@@ -49,5 +49,5 @@ def upgrade() -> None:
     table("rewards", {"seq": sequence, "experiment": number, **reward, **later}, ("seq",), empty=tuple(later))
     index("rewards_key", ("experiment", "key", "event"), unique=True, where="superseded IS NULL")
     index("rewards_unmatched", ("experiment", "key"), where="decision IS NULL")
-    index("rewards_decision", ("experiment", "version", "decision", "seq"))
+    index("rewards_decision", ("experiment", "version", "decision", "seq", "superseded", "value", "time"))
     table("counters", {"experiment": number, "name": text, "count": sa.BigInteger()}, ("experiment", "name"))

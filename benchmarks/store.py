@@ -1,0 +1,268 @@
+"""Measure the stores: durable commits against bare writes, many callers, and the read at a batch's end against Parquet.
+
+What is compared is timed in turn, round after round; a ratio is the median over the rounds. The folder for temporary
+files must be on the disk that is meant: TMPDIR=… chooses another.
+"""
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import pyarrow.parquet as parquet
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from measure import Row, arguments, in_turn, report
+from rareswitch.errors import StoreError
+from rareswitch.ids import id_keys
+from rareswitch.learner import sample_order
+from rareswitch.log import find_parts, summarize_version, update
+from rareswitch.store import DecisionRow, Marks, RewardRow, Store, VersionRow, open_store
+from rareswitch.store.sql_store import SqlStore
+from reference.postgres import database, server
+from update import DIM, ROWS, deployed, make_log
+
+BATCH, CALLERS, ARMS = 100, 64, 20
+
+
+def made(url: str) -> SqlStore:
+    """A new experiment."""
+    store = open_store(url, uuid4().hex)
+    assert isinstance(store, SqlStore)
+    store.create("{}", VersionRow(1, b"", b"", b"", "{}", "", 0.0))
+    return store
+
+
+def decision(arms: int) -> DecisionRow:
+    """A decision with a random key, as ids of requests have; with its context set where it has arms."""
+    names = "[" + ", ".join(f'"offer {k}"' for k in range(arms)) + "]" if arms else None
+    contexts = os.urandom(8 * DIM * arms) if arms else None
+    key, features, digest = os.urandom(16), os.urandom(8 * DIM), os.urandom(16)
+    name = f'"{key.hex()}"'
+    return DecisionRow(key, name, 1, "offer 3", 3, 0.25, features, digest, 1.8e9, 0.5, None, contexts, names)
+
+
+def size(row: DecisionRow) -> int:
+    """Bytes that a row holds, numbers as eight."""
+    return sum(len(value) if isinstance(value, (bytes, str)) else 8 for value in row if value is not None)
+
+
+class Raw:
+    """A file to which bytes are appended, each time down to the disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = os.open(folder / f"raw-{uuid4().hex}", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+
+    def write(self, data: bytes, times: int) -> None:
+        for _ in range(times):
+            os.write(self.file, data)
+            os.fdatasync(self.file)
+
+
+def batches(what: str, store: SqlStore, raw: Raw, arms: int, rounds: int, needed: float | None) -> Row:
+    commits = 50
+    data = os.urandom(sum(size(decision(arms)) for _ in range(BATCH)))
+    waiting = [[[decision(arms) for _ in range(BATCH)] for _ in range(commits)] for _ in range(rounds + 1)]
+
+    def ours() -> None:
+        for rows in waiting.pop():
+            store.add_decisions(rows)
+
+    seconds = in_turn(rounds, ours, lambda: raw.write(data, commits)) / commits
+    ratio = float(np.median(seconds[:, 1] / seconds[:, 0]))
+    mine, bare = 1 / np.median(seconds, axis=0)
+    kept = f"{ARMS} vectors kept of each" if arms else "sets not kept"
+    return Row(
+        what=f"{what}: commits of {BATCH} decisions, d = {DIM}, {kept}, against write + fdatasync of the same bytes",
+        measured=f"{mine:,.0f} against {bare:,.0f} a second",
+        ratio=f"{ratio:.2f}×",
+        needed="" if needed is None else f"{needed:.1f}×",
+        holds=None if needed is None else ratio >= needed,
+    )
+
+
+def by_threads(store: SqlStore, rows: list[DecisionRow]) -> None:
+    def caller(k: int) -> None:
+        for row in rows[k::CALLERS]:
+            store.add_decisions([row])
+
+    threads = [threading.Thread(target=caller, args=(k,)) for k in range(CALLERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def by_tasks(store: SqlStore, rows: list[DecisionRow]) -> None:
+    """Callers that wait in one event loop, as those of a service do; woken together where they were kept together."""
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        done: list[tuple[asyncio.Future[None], object]] = []
+
+        def wake() -> None:
+            while done:
+                future, result = done.pop()
+                future.set_exception(result) if isinstance(result, StoreError) else future.set_result(None)
+
+        async def caller(k: int) -> None:
+            for row in rows[k::CALLERS]:
+                future: asyncio.Future[None] = loop.create_future()
+
+                def then(result: object, future: "asyncio.Future[None]" = future) -> None:
+                    done.append((future, result))
+                    if len(done) == 1:
+                        loop.call_soon_threadsafe(wake)
+
+                store.post_decisions([row], then)
+                await future
+
+        await asyncio.gather(*(caller(k) for k in range(CALLERS)))
+
+    asyncio.run(run())
+
+
+def callers(what: str, store: SqlStore, raw: Raw, rounds: int, asked: bool) -> Iterator[Row]:
+    many, commits = 200 * CALLERS, 300
+    ways: dict[str, Callable[[SqlStore, list[DecisionRow]], None]] = {"threads": by_threads, "tasks": by_tasks}
+    waiting = [[decision(0) for _ in range(many)] for _ in range((rounds + 1) * len(ways))]
+    data = os.urandom(size(decision(0)))
+    calls = [lambda way=way: way(store, waiting.pop()) for way in ways.values()]
+    seconds = in_turn(rounds, *calls, lambda: raw.write(data, commits))
+    for at, name in enumerate(ways):
+        ratio = float(np.median(many / seconds[:, at] * seconds[:, -1] / commits))
+        mine, bare = many / np.median(seconds[:, at]), commits / np.median(seconds[:, -1])
+        yield Row(
+            what=f"{what}: {CALLERS} waiting callers ({name}), single decisions, against write + fdatasync of one",
+            measured=f"{mine:,.0f} against {bare:,.0f} a second",
+            ratio=f"{ratio:.1f}×",
+            needed="10×" if asked else "",
+            holds=ratio >= 10 if asked else None,
+        )
+
+
+def fill(store: Store, paths: list[str]) -> None:
+    """The rows of a log, in a store."""
+    for path in paths:
+        table = parquet.read_table(path)
+        keys = id_keys(table["id"].to_numpy())
+        vectors = table["features"].combine_chunks().flatten().to_numpy().reshape(-1, DIM)
+        columns = (table[name].to_pylist() for name in ("id", "propensity", "reward", "contexts"))
+        rows, rewards = [], []
+        for key, rank, vector, name, chance, reward, sets in zip(
+            keys, sample_order(keys).tolist(), vectors, *columns, strict=True
+        ):
+            data = None if sets is None else np.array(sets).tobytes()
+            shown = key.tobytes(), str(name)
+            rows.append(DecisionRow(*shown, 1, "a", 0, chance, vector.tobytes(), shown[0], 0.0, rank, None, data))
+            rewards.append(RewardRow(*shown, "", reward, 0.0))
+        for begin in range(0, len(rows), 10_000):
+            store.add_decisions(rows[begin : begin + 10_000])
+            store.add_rewards(rewards[begin : begin + 10_000])
+
+
+def learned(url: str, name: str, marks: Marks, rows: int) -> str:
+    """The id of the policy that is learned from a store, which is opened for it."""
+    here, store = deployed(rows), open_store(url, name)
+    policy_id = here.policy.id
+    summary = summarize_version(here.learner, here.state, store, version=1, policy_id=policy_id, upto=marks)
+    store.close()
+    return here.learner.next(here.state, summary).policy.id
+
+
+def reading(what: str, store: Store, url: str, paths: list[str], rounds: int, needed: float) -> Row:
+    rows = len(paths) * ROWS
+    fill(store, paths)
+    started = store.start_update(1, "{}")
+    assert started is not None
+    here = deployed(rows)
+    seconds = in_turn(rounds, lambda: learned(url, store.name, started[1], rows), lambda: update(here, paths))
+    ratio = float(np.median(seconds[:, 0] / seconds[:, 1]))
+    ours, theirs = np.median(seconds, axis=0)
+    return Row(
+        what=f"{what}: the update from {rows:,} decisions, d = {DIM}, against the same rows in Parquet",
+        measured=f"{ours:.2f} s against {theirs:.2f} s",
+        ratio=f"{ratio:.2f}×",
+        needed=f"at most {needed:.0f}×",
+        holds=ratio <= needed,
+    )
+
+
+PEAK = """
+import re, sys
+sys.path[:0] = sys.argv[4:]
+from rareswitch.store import Marks
+from store import learned
+learned(*sys.argv[1:3], Marks(int(sys.argv[3]), 1 << 60), int(sys.argv[3]))
+print(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1])
+"""
+
+
+def memory(what: str, store: SqlStore, url: str, rows: int) -> Row:
+    """Of the first tenth of the decisions of a store, and of all; they have the sequence numbers from 1."""
+    few, many = (
+        int(
+            subprocess.run(
+                [sys.executable, "-c", PEAK, url, store.name, str(count), str(Path(__file__).parent)],
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+        )
+        / 1024
+        for count in (rows // 10, rows)
+    )
+    return Row(
+        what=f"{what}: peak memory of an update from {rows:,} decisions against {rows // 10:,}",
+        measured=f"{many:.0f} MiB against {few:.0f} MiB",
+        ratio=f"{many / few:.2f}×",
+        needed="at most 1.1×",
+        holds=many <= 1.1 * few,
+    )
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    rounds, parts, largest = (3, 4, 10) if quick else (9, 20, 200)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        postgres = stack.enter_context(database(stack.enter_context(server(uuid4().hex)), "stores"))
+        raw = Raw(folder)
+        for what, url in (("SQLite", f"sqlite:///{folder}/commits.db"), ("PostgreSQL", postgres)):
+            asked = what == "SQLite"
+            for arms in (0, ARMS):
+                store = made(url)
+                yield batches(what, store, raw, arms, rounds, 0.4 if asked else None)
+                store.close()
+            store = made(url)
+            yield from callers(what, store, raw, rounds, asked)
+            store.close()
+        make_log(folder, largest)
+        paths = find_parts([folder / "*.parquet"])
+        for what, url, needed in (("SQLite", f"sqlite:///{folder}/rows.db", 2.0), ("PostgreSQL", postgres, 3.0)):
+            store = made(url)
+            yield reading(what, store, url, paths[:parts], rounds, needed)
+            if what == "SQLite":
+                fill(store, paths[parts:])
+                yield memory(what, store, url, largest * ROWS)
+            store.close()
+
+
+def main() -> int:
+    options = arguments(__doc__).parse_args()
+    return report("The stores", rows(options.quick), options.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

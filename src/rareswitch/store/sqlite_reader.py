@@ -1,0 +1,99 @@
+"""Reads an SQLite file through ADBC in a process of its own, for processes that have the file open.
+
+ADBC brings its own copy of the SQLite library. Two copies that use one file in one process undo each other's locks
+(https://www.sqlite.org/howtocorrupt.html, 2.2.1), so a process that has the file open asks another one. That one runs
+the script below, which needs nothing of this library and so starts in the time that pyarrow takes. Lines of JSON with
+an address and a query come in, Arrow streams go out. It ends when its input does, as when this process is killed, and
+when it was not asked for a minute.
+"""
+
+import json
+import subprocess
+import sys
+import threading
+from typing import Any
+from urllib.parse import quote
+
+from rareswitch.errors import StoreError
+from rareswitch.files import pyarrow
+
+_SCRIPT = """
+import json, signal, sys
+sys.path[:] = json.loads(sys.argv[1])
+import adbc_driver_sqlite.dbapi as adbc, pyarrow
+alarm = getattr(signal, "alarm", lambda seconds: None)
+for line in sys.stdin.buffer:
+    alarm(0)
+    address, query = json.loads(line)
+    with adbc.connect(address) as connection, connection.cursor() as cursor:
+        cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": 65536})
+        cursor.execute(query)
+        table = cursor.fetch_arrow_table()
+    with pyarrow.ipc.new_stream(sys.stdout.buffer, table.schema) as stream:
+        stream.write_table(table)
+    sys.stdout.buffer.flush()
+    alarm(60)
+"""
+
+
+def read_only(path: str) -> str:
+    """A file as the URI by which SQLite opens it for reading.
+
+    >>> read_only("/data/50% of it?.db")
+    'file:/data/50%25%20of%20it%3F.db?mode=ro'
+    """
+    return f"file:{quote(path)}?mode=ro"
+
+
+class SqliteReader:
+    """A process that reads; started when it is needed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def table(self, path: str, query: str) -> Any:
+        """What a query gives, as an Arrow table."""
+        pa, _ = pyarrow()
+        with self._lock:
+            self._process = self._started()
+            asked, answers = self._process.stdin, self._process.stdout
+            assert asked is not None  # as they are pipes
+            assert answers is not None
+            try:
+                asked.write(json.dumps([read_only(path), query]).encode() + b"\n")
+                asked.flush()
+                return pa.ipc.open_stream(answers).read_all()
+            except (OSError, pa.ArrowInvalid) as error:
+                lines = self._end().decode(errors="replace").splitlines()
+                said = next((line for line in reversed(lines) if "Error: " in line), str(error))
+                damaged = "The file is damaged: restore it from a copy." if "malformed" in said else ""
+                raise StoreError(f"decisions cannot be read from {path}: {said}. {damaged}".strip()) from error
+
+    def start(self) -> None:
+        """Start the process ahead of the first table, as it takes a moment."""
+        with self._lock:
+            self._process = self._started()
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        if self._process is not None and self._process.poll() is not None:
+            self._end()
+        if self._process is not None:
+            return self._process
+        command, pipe = [sys.executable, "-I", "-c", _SCRIPT, json.dumps(sys.path)], subprocess.PIPE
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
+
+    def close(self) -> None:
+        """End the process."""
+        with self._lock:
+            if self._process is not None:
+                self._end()
+
+    def _end(self) -> bytes:
+        assert self._process is not None
+        process, self._process = self._process, None
+        try:
+            return process.communicate(timeout=5.0)[1]
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.communicate()[1]

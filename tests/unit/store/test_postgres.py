@@ -1,0 +1,107 @@
+"""What is special about PostgreSQL: rows that others have written and not yet committed."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from rareswitch.store import Marks, open_store
+from rareswitch.store.postgres import LOCKS, PostgresRecording, PostgresStore
+from rareswitch.store.sql_writer import Job
+from reference.rows import decision, decisions, reward, version
+
+
+@pytest.fixture
+def store(postgres: str) -> Iterator[PostgresStore]:
+    opened = open_store(postgres, uuid4().hex)
+    assert isinstance(opened, PostgresStore)
+    with closing(opened):
+        opened.create("{}", version(1))
+        yield opened
+
+
+class Other:
+    """Another process in the middle of a transaction."""
+
+    def __init__(self, url: str, number: int) -> None:
+        import sqlalchemy as sa
+        from sqlalchemy.engine import make_url
+
+        self.engine = sa.create_engine(make_url(url).set(drivername="postgresql+psycopg"))
+        self.connection = self.engine.connect()
+        self.connection.begin()
+        self.recording = PostgresRecording(self.connection, number)
+
+    def commit(self) -> None:
+        self.connection.commit()
+        self.connection.close()
+        self.engine.dispose()
+
+
+def started(call: Any) -> tuple[threading.Thread, list[Any]]:
+    answers: list[Any] = []
+    thread = threading.Thread(target=lambda: answers.append(call()))
+    thread.start()
+    thread.join(0.5)
+    return thread, answers
+
+
+def test_marks_wait_for_rows_that_are_not_committed(store: PostgresStore, postgres: str) -> None:
+    other = Other(postgres, store.number)
+    other.recording.keep([Job(decisions=decisions([1])), Job(rewards=[reward(1, 4.0)])])
+    store.add_decisions(decisions([2, 3]))  # whose numbers are higher, and which do not wait
+    thread, answers = started(lambda: store.start_update(1, "{}"))
+    assert not answers, "the marks were read while a row below them could still appear"
+    other.commit()
+    thread.join()
+    marks: Marks = answers[0][1]
+    (part,) = store.slices(1, marks, sums=False)
+    assert part.read()["reward"].to_pylist() == [4.0, None, None]
+
+
+def test_rows_wait_while_marks_are_read(store: PostgresStore, postgres: str) -> None:
+    with psycopg.connect(postgres) as other:
+        other.execute(f"SELECT pg_advisory_xact_lock({LOCKS}, {store.number})".encode())
+        thread, answers = started(lambda: store.add_decisions(decisions([1])))
+        assert not answers
+        other.commit()
+        thread.join()
+    assert answers == [decisions([1])]
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_a_reward_finds_a_decision_that_was_made_at_the_same_time(
+    settled: bool, store: PostgresStore, postgres: str
+) -> None:
+    other = Other(postgres, store.number)
+    other.recording.keep([Job(decisions=decisions([1]))])
+    store.add_rewards([reward(1, 4.0)])
+    assert store.totals().unmatched == 1
+    other.connection.commit()
+    if settled:  # otherwise it was killed after its commit
+        other.recording.settle()
+        assert store.totals().unmatched == 0
+    other.commit()
+    answer = store.start_update(1, "{}")
+    assert answer is not None
+    assert store.totals().unmatched == 0
+    (part,) = store.slices(1, answer[1], sums=False)
+    assert part.read()["reward"].to_pylist() == [4.0]
+
+
+def test_a_reward_that_two_processes_overwrite_is_overwritten_twice(store: PostgresStore, postgres: str) -> None:
+    store.add_decisions([decision(1)])
+    store.add_rewards([reward(1, 1.0)])
+    other = Other(postgres, store.number)
+    other.recording.keep([Job(rewards=[reward(1, 2.0)], overwrite=True)])
+    thread, answers = started(lambda: store.add_rewards([reward(1, 3.0)], overwrite=True))
+    assert not answers
+    other.commit()
+    thread.join()
+    assert answers == [[reward(1, 2.0)]]
+    assert store.find([decision(1).key]) == [(decision(1), [reward(1, 3.0)])]
+    assert store.totals().overwritten == 2

@@ -1,0 +1,89 @@
+"""What is special about SQLite."""
+
+import os
+import pickle
+import queue
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from rareswitch.engine import Processes
+from rareswitch.errors import StoreError
+from rareswitch.store import Marks, Slice, open_store
+from rareswitch.store.sqlite import SqliteStore
+from rareswitch.store.sqlite_reader import SqliteReader
+from reference.rows import decision, decisions, reward, version
+
+
+def read(part: Slice) -> list[object]:
+    return part.read().to_pylist()  # type: ignore[no-any-return]
+
+
+def test_a_slice_reads_the_same_by_cursor_by_a_reader_and_in_a_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(open_store(f"sqlite:///{tmp_path}/100% ?#.db", "trial")) as store:
+        store.create("{}", version(1))
+        store.add_decisions(decisions(range(50)))
+        store.add_rewards([reward(number, 0.5 * number) for number in range(0, 50, 3)])
+        marks = store.start_update(1, "{}")
+        assert marks is not None
+        (part,) = store.slices(1, marks[1], sums=False)
+        by_cursor = read(part)
+        monkeypatch.setattr("rareswitch.store.sqlite.ROWS", 10)
+        assert read(part) == by_cursor
+        with Processes(1) as engine:
+            assert list(engine.map(read, [part])) == [by_cursor]
+        assert pickle.loads(pickle.dumps(part)) == part
+    assert [row["reward"] for row in by_cursor[:4]] == [0.0, None, None, 1.5]  # type: ignore[index]
+
+
+def test_a_reader_says_what_is_wrong_and_goes_on(tmp_path: Path) -> None:
+    with closing(open_store(f"sqlite:///{tmp_path}/trial.db", "trial")) as store:
+        store.create("{}", version(1))
+    reader = SqliteReader()
+    with pytest.raises(StoreError, match=r"trial\.db.*no such table: absent"):
+        reader.table(str(tmp_path / "trial.db"), "SELECT * FROM absent")
+    names = reader.table(str(tmp_path / "trial.db"), "SELECT name FROM rareswitch_experiments")
+    assert names.to_pydict() == {"name": ["trial"]}
+    reader.close()
+
+
+def test_decisions_are_kept_without_waiting(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "50% of it?.db", "trial")) as store:
+        store.create("{}", version(1))
+        answers: queue.SimpleQueue[object] = queue.SimpleQueue()
+        store.add_decisions([decision(1)])
+        store.post_decisions([decision(1, arm="b"), decision(2)], answers.put)
+        assert answers.get(timeout=20) == [decision(1), decision(2)]
+        store.post_decisions([decision(3)._replace(place=1 << 70)], answers.put)
+        refused = answers.get(timeout=20)
+        assert isinstance(refused, StoreError)
+        assert [one.decisions for one in store.counts()] == [2]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
+def test_a_store_is_not_used_in_a_process_that_was_forked(tmp_path: Path) -> None:
+    with closing(open_store(f"sqlite:///{tmp_path}/trial.db", "trial")) as store:
+        store.create("{}", version(1))
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                store.totals()
+                told = "nothing"
+            except StoreError as error:
+                told = str(error)
+            os.write(writing, told.encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert os.read(reading, 200).decode() == ("the store was opened in another process. Open it again in this one.")
+        os.close(reading)
+        os.close(writing)
+
+
+def test_a_slice_without_decisions_is_read(tmp_path: Path) -> None:
+    with closing(open_store(f"sqlite:///{tmp_path}/trial.db", "trial")) as store:
+        store.create("{}", version(1))
+        assert store.slices(1, Marks(0, 0), sums=False) == []
