@@ -12,8 +12,8 @@ from rareswitch.env import RecordWorld, Rounds, World
 from rareswitch.errors import InputError
 from rareswitch.experiment.advance import Advance
 from rareswitch.experiment.clock import duration_of, seconds_of
+from rareswitch.experiment.counted import ByHand
 from rareswitch.experiment.experiment import Experiment
-from rareswitch.experiment.schedule import ByHand
 from rareswitch.rng import uniforms
 from rareswitch.validation import FloatArray, number, whole
 

@@ -9,7 +9,7 @@ from rareswitch.cli.record_files import ENDINGS, arm_count, given_arms, read_rec
 from rareswitch.cli.settings import add_settings, check_heeded, given_settings
 from rareswitch.cli.signing import given_key
 from rareswitch.cli.times import duration_option
-from rareswitch.errors import ParameterError
+from rareswitch.errors import FileFormatError, InputError, ParameterError
 
 #: Settings of learners for which there are options of another meaning.
 OWN = ("arms", "dim", "seed")
@@ -106,7 +106,12 @@ def _features(options: argparse.Namespace) -> Any:
     from rareswitch.features import Features
 
     if options.features is not None:
-        return Features.load(options.features)
+        try:
+            return Features.load(options.features)
+        except FileFormatError:
+            raise
+        except InputError as error:  # of what the file says
+            raise FileFormatError(f"{options.features}: {error}") from error
     room = {} if options.room is None else {"room": options.room}
     features = Features.fit(read_records(options.fit), given_arms(options.arms), **room)
     if options.save_features is not None:
