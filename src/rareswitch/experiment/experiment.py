@@ -24,6 +24,7 @@ from rareswitch.experiment.learning import Learned, learn
 from rareswitch.experiment.requests import Requests, read_requests
 from rareswitch.experiment.status import Status, progress_of, status_of
 from rareswitch.experiment.together import Together
+from rareswitch.experiment.verification import Verification, verify_versions
 from rareswitch.experiment.versions import Version, digest, version_row
 from rareswitch.files import canonical_json
 from rareswitch.ids import id_keys
@@ -99,8 +100,13 @@ class Experiment:
     @property
     def policies(self) -> tuple[Policy, ...]:
         """All that were published, the first first."""
+        return tuple(version.policy for version in self.versions)
+
+    @property
+    def versions(self) -> tuple[Version, ...]:
+        """All that were published, with what each was learned from."""
         self._refresh(force=True)
-        return tuple(version.policy for version in self._versions)
+        return tuple(self._versions)
 
     def decide(self, context: Any, arms: Any = None, *, id: int | str, baseline: Any = None, now: Any = None) -> Choice:  # noqa: A002
         """Choose an arm; the same id again gives the same answer, and with another request it is an error.
@@ -369,6 +375,10 @@ class Experiment:
             request = read_requests(self.description.features, self.description.learner.dim, given, named, ids=[id])
         told = {"seed": self.description.seed, "dim": self.description.learner.dim}
         return audit_decision(id, kept, self._version(kept[0].version), request=request, **told)
+
+    def verify(self) -> Verification:
+        """Learn everything again from the summaries, and say which policies come out."""
+        return verify_versions(self.description, self.versions)
 
     def _version(self, number: int) -> Version:
         if number > len(self._versions):

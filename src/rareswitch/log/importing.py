@@ -18,6 +18,7 @@ from rareswitch.log.reading import MOST_POLICIES
 from rareswitch.log.schema import MORE, NEEDED, blocks, check_more, opened
 from rareswitch.store import DecisionRow, RewardRow, Store
 
+_TEXT = json.JSONEncoder(ensure_ascii=False).encode
 _READ = [*NEEDED, "contexts", "time", "reward_time", *MORE]
 
 
@@ -139,7 +140,8 @@ class _Taking:
         keys, features, rewards = block.keys(), block.features(self.learner.dim), block.rewards()
         block.check_numbers(features, rewards)
         block.check_lengths(features, self.learner)
-        names = [json.dumps(name, ensure_ascii=False) for name in block.batch.column("id").to_pylist()]
+        ids = block.batch.column("id").to_pylist()
+        names = [str(name) if isinstance(name, int) else _TEXT(name) for name in ids]
         times, late = (_moments(block, name) for name in ("time", "reward_time"))
         more = {name: block.more(name) for name in MORE}
         arms = self._arms(block)
