@@ -41,7 +41,7 @@ def add_parser(commands: Any) -> None:
     users.add_argument("--sample", metavar="FILE", help=f"records of contexts, from which users are drawn: {ENDINGS}")
     text = "ids of the arms on offer, or a file with their records; where requests are vectors, their number"
     users.add_argument("--arms", nargs="+", metavar="ID", help=text)
-    users.add_argument("--click-rate", type=float, default=0.1, help="of an average arm (default 0.1)")
+    users.add_argument("--click-rate", type=float, help="of an average arm (default 0.1)")
     plain = parser.add_argument_group("users of an experiment with vectors")
     plain.add_argument("--env", default="gaussian", metavar="WORLD", help="see rareswitch simulate (default gaussian)")
     plain.add_argument("--noise", type=float, default=0.5, help="σ of the rewards (default 0.5)")
@@ -105,8 +105,9 @@ def _world(trial: "Experiment", options: argparse.Namespace) -> "World":
 
     learner, features = trial.description.learner, trial.description.features
     if features is None:
-        if options.sample is not None:
-            raise ParameterError("sample is for experiments with features; this one takes vectors: see --env.")
+        for name in ("sample", "click_rate"):
+            if getattr(options, name) is not None:
+                raise ParameterError(f"{name} is for experiments with features; this one takes vectors: see --env.")
         count = (learner.arms or ARMS) if options.arms is None else arm_count(options.arms)
         horizon = int(options.days * options.rate) + trial.status().decisions
         sizes: Any = {"dim": learner.dim, "arms": count, "noise": options.noise, "horizon": max(2, horizon)}
@@ -121,6 +122,5 @@ def _world(trial: "Experiment", options: argparse.Namespace) -> "World":
             raise ParameterError("arms must be given: ids, or a file with their records.")
         arms = list(features.arms.ids)
     offers = {one[features.key]: one for one in arms} if isinstance(arms[0], dict) else dict.fromkeys(arms)
-    return RecordWorld(
-        features=features, sample=read_records(options.sample), offers=offers, click_rate=options.click_rate
-    )
+    told: Any = {} if options.click_rate is None else {"click_rate": options.click_rate}
+    return RecordWorld(features=features, sample=read_records(options.sample), offers=offers, **told)

@@ -153,9 +153,13 @@ def test_ctrl_c_reports_what_is_finished(tmp_path: Path) -> None:
 
 
 def test_the_demo_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--horizon", "600", "--plot", str(tmp_path / "demo.png")]) == 0
+    assert main(["demo", "--days", "3", "--plot", str(tmp_path / "demo.png")]) == 0
     out = capsys.readouterr().out
-    assert "batch-linucb-dg-certified" in out
+    rows = {line.split("  ")[0]: line.split() for line in out.splitlines()}
+    assert rows["never"][1] == "1"
+    assert rows["every click at once"][4] == "540"
+    assert int(rows["best times"][2]) > 1
+    assert "This takes about a minute." in out
     assert is_png(tmp_path / "demo.png")
 
 

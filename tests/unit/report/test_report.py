@@ -6,7 +6,8 @@ import pytest
 
 from rareswitch.design import g_optimal
 from rareswitch.report.design_plot import draw_design
-from rareswitch.report.figures import DARK_GREY, ORANGE, figure, name_points, save
+from rareswitch.report.experiment_plot import draw_experiment
+from rareswitch.report.figures import DARK_GREY, GREY, ORANGE, figure, name_points, save
 from rareswitch.report.run_plot import draw_runs
 from rareswitch.report.run_table import grouped, run_table
 from rareswitch.sim import Run
@@ -145,3 +146,18 @@ def test_the_command_that_draws_a_picture_again_is_its_caption(tmp_path: Path) -
     assert lines[0].startswith("rareswitch compare --learners a-long-name")
     assert len(lines) > 1
     assert max(map(len, lines)) < 120
+
+
+def test_an_experiment_is_drawn_against_full_adaptivity_and_no_update() -> None:
+    lost = {"best times": np.full(1000, 0.3), "all": np.full(1000, 0.1), "never": np.full(1000, 0.9)}
+    made = draw_experiment(lost, {"best times": [200, 500]}, adaptive="all", never="never", title="few cost little")
+    (panel,) = made.axes
+    assert panel.get_title(loc="left") == "few cost little"
+    assert {text.get_text(): text.get_color() for text in panel.texts} == {
+        "best times": ORANGE,
+        "all": DARK_GREY,
+        "never": GREY,
+    }
+    (dots,) = [line for line in panel.lines if line.get_marker() == "o" and len(line.get_xdata())]
+    np.testing.assert_allclose(dots.get_ydata(), [60.0, 150.0])
+    assert (panel.get_xscale(), panel.get_yscale(), panel.get_legend()) == ("log", "log", None)
