@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from rareswitch.cli.experiment import in_options
 from rareswitch.cli.options import add_command, add_options, save_picture
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _experiment(world: "RecordWorld", schedule: str, name: str, options: argpars
         found = play(trial, world, traffic, days=options.days, seed=SEED, step=timedelta(hours=6), **shown)
         status = trial.status(now=found.stop)
     if name == BEST:
-        print(f"{status}\n", flush=True)
+        print(f"{in_options(status)}\n", flush=True)
     return found
 
 

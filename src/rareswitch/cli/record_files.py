@@ -33,7 +33,8 @@ def _from_table(path: str, data: bytes, kind: str) -> list[dict[str, Any]]:
     try:
         return list((parquet.read_table(source) if kind == ".parquet" else csv.read_csv(source)).to_pylist())
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise FileFormatError(f"{path}: not a table ({error!s:.200}).") from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise FileFormatError(f"{path}: not a table ({reason!a:.200}).") from error
 
 
 def _from_json(path: str, data: bytes, kind: str) -> list[dict[str, Any]]:
