@@ -27,7 +27,7 @@ from rareswitch.experiment.together import Together
 from rareswitch.experiment.verification import Verification, verify_versions
 from rareswitch.experiment.versions import Version, digest, version_row
 from rareswitch.files import canonical_json
-from rareswitch.ids import id_keys
+from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Ahead
 from rareswitch.policy import Key, Policy, check_signs
 from rareswitch.store import Marks, Store
@@ -364,7 +364,7 @@ class Experiment:
 
         Where its context set was not kept, give the request again: it is known by its hash.
         """
-        key = id_keys([id]).astype("<u8")[0].tobytes()
+        (key,) = key_bytes(id_keys([id]))
         (kept,) = self.store.find([key])
         if kept is None:
             raise ParameterError(f"id must be that of a decision; there is none of {id!r:.100} in this experiment.")
