@@ -48,8 +48,8 @@ def run(options: argparse.Namespace) -> int:
     print(
         f"{options.days} days, {RATE} visitors a day, one of {len(CAMPAIGNS)} campaigns for each. A visitor is a "
         "record: age, device, new or not;\nclicks come half a day late on average, 5 % never, 5 % twice. "
-        f"Experiments in SQLite make the decisions, with {POLICIES} policies:\nat the best times, and once more with an "
-        "update every week. This takes about a minute.\n",
+        f"Experiments in SQLite make the decisions, with {POLICIES} policies:\nat the best times, and once more with "
+        "an update every week. This takes about a minute.\n",
         flush=True,
     )
     end = f"{START + timedelta(days=options.days):%Y-%m-%d}"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rareswitch.experiment import Experiment
 
 ARMS = 20
+MOST_DAYS = 1e5
 
 
 def add_parser(commands: Any) -> None:
@@ -52,8 +53,10 @@ def run(options: argparse.Namespace) -> int:
     """Play, and say what came."""
     from rareswitch.experiment import Traffic, play
     from rareswitch.sim import Progress
+    from rareswitch.validation import number
 
-    told = {name: getattr(options, name) for name in ("rate", "delay", "missing", "repeated")}
+    traffic = Traffic(**{name: getattr(options, name) for name in ("rate", "delay", "missing", "repeated")})
+    number("days", options.days, low=0.0, high=MOST_DAYS)
     with opened(options) as trial, Progress(1, "playing", quiet=options.quiet) as bar:
 
         def show(done: int, total: int) -> None:
@@ -63,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
         found = play(
             trial,
             _world(trial, options),
-            Traffic(**told),
+            traffic,
             days=options.days,
             seed=options.seed,
             start=options.start,

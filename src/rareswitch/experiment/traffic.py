@@ -9,7 +9,7 @@ import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.env import RecordWorld, Rounds, World
-from rareswitch.errors import InputError
+from rareswitch.errors import InputError, ParameterError
 from rareswitch.experiment.advance import Advance
 from rareswitch.experiment.clock import duration_of, seconds_of
 from rareswitch.experiment.counted import ByHand
@@ -18,6 +18,8 @@ from rareswitch.rng import uniforms
 from rareswitch.validation import FloatArray, number, whole
 
 DAY = 86_400.0
+#: Decisions that are played at a time.
+MOST = 10**8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +108,10 @@ def play(
     check_world(experiment, world)
     whole("seed", seed, low=0)
     number("days", days, low=0.0, high=1e6)
+    if days * traffic.rate > MOST:
+        raise ParameterError(
+            f"rate and days must be such that at most {MOST:,} decisions are made; got {days * traffic.rate:,.0f}."
+        )
     step = duration_of("step", step)
     first, began = _so_far(experiment)
     start = began if start is None else seconds_of(start)

@@ -4,6 +4,7 @@ import fnmatch
 import glob
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -71,6 +72,8 @@ def opened_file(path: str) -> Any:
     """A file to read from anywhere in it, an Arrow file; what is wrong is an OSError, or raised with its name."""
     pa, _ = pyarrow()
     if not is_url(path):
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would wait for its writer
+            raise FileFormatError(f"{path}: cannot be read (it is a device or a pipe). Name a regular file.")
         return pa.OSFile(path)
     with _reaching(path) as (system, inner):
         return system.open_input_file(inner)

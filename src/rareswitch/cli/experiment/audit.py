@@ -31,6 +31,8 @@ def run(options: argparse.Namespace) -> int:
     """Say what comes out."""
     if options.context is not None and len(options.ids) != 1:
         raise ParameterError(f"context is that of one decision; got {len(options.ids)} ids.")
+    if options.arms is not None and options.context is None:
+        raise ParameterError("arms are those of a request that is given again: give its --context too.")
     with opened(options) as trial:
         if not options.ids:
             return _verify(trial, options)

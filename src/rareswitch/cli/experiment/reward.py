@@ -40,6 +40,8 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Keep rewards."""
+    if options.id is not None and options.input is not None:
+        raise ParameterError("input has lines with ids of their own; leave it out, or --id.")
     if options.id is None:
         for name in ("value", "event"):
             if getattr(options, name) is not None:
