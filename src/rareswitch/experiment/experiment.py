@@ -13,7 +13,7 @@ import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.engine import Engine
-from rareswitch.errors import ParameterError, RareswitchError, ShapeError, StoreError
+from rareswitch.errors import ParameterError, RareswitchError, ShapeError, StoreError, UnreachableError
 from rareswitch.experiment.advance import Advance
 from rareswitch.experiment.audit import Audit, audit_decision
 from rareswitch.experiment.choice import Choice
@@ -62,7 +62,7 @@ class Experiment:
         self._looked = -np.inf
         self._lock = threading.RLock()
         self._records = Counter[str]()
-        self._together = Together[_Asked, Choice](self._decide_singly)
+        self._together = Together[_Asked, Choice](self._decide_singly, UnreachableError)
         self._refresh(force=True)
 
     def __repr__(self) -> str:

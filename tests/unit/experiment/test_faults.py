@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rareswitch.env import make_world
-from rareswitch.errors import FileFormatError, StoreError
+from rareswitch.errors import FileFormatError, StoreError, UnreachableError
 from rareswitch.experiment import Choice, Experiment, create, experiment, open_experiment
 
 BATCH = 12
@@ -136,6 +136,37 @@ def test_a_file_that_another_process_locks_for_a_while_is_waited_for(path: Path,
             call()
             timer.join()
         assert trial.policy.id == expected
+
+
+def test_callers_who_wait_for_a_file_that_stays_locked_are_told_together(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rareswitch.store.sql_attempts.PATIENCE", 0.3)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other, opened(path) as trial:
+        add, sizes, problems = trial.store.add_decisions, list[int](), list[StoreError]()
+
+        def counted(rows: Any) -> Any:
+            sizes.append(len(rows))
+            return add(rows)
+
+        def decide(number: int) -> None:
+            try:
+                trial.decide(CONTEXTS[number], id=number, now=0.0)
+            except UnreachableError as error:
+                problems.append(error)
+
+        monkeypatch.setattr(trial.store, "add_decisions", counted)
+        other.execute("BEGIN IMMEDIATE")
+        callers = [threading.Thread(target=decide, args=(number,)) for number in range(100, 120)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+        assert sum(sizes) == len(problems) == 20  # nobody was tried again alone, which takes as long each time
+        assert all("is locked by another process" in str(problem) for problem in problems)
+        other.execute("ROLLBACK")
+        assert trial.decide(CONTEXTS[100], id=100, now=0.0).version == 2
+        assert trial.status(now=0.0).decisions == 2 * BATCH + 1
 
 
 def flipped(data: bytes) -> bytes:
