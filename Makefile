@@ -1,10 +1,12 @@
 # Every target makes its own environment from a bare clone; python3 (3.11 or later) is all it needs.
 PYTHON ?= python3
 VENV := .venv
+DEMO := .venv-demo
 BENCH := .venv-bench
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 PIP_FLAGS := --quiet --disable-pip-version-check
+OLD_PYTHON := import sys; sys.exit(0 if sys.version_info >= (3, 11) else "rareswitch needs Python 3.11 or later; $(PYTHON) is " + sys.version.split()[0] + ". Set PYTHON=/path/to/python3.")
 
 .DEFAULT_GOAL := help
 .PHONY: help demo contest quick test check format bench peers clean
@@ -13,14 +15,24 @@ help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 $(VENV)/installed: pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "rareswitch needs Python 3.11 or later; $(PYTHON) is " + sys.version.split()[0] + ". Set PYTHON=/path/to/python3.")'
+	@$(PYTHON) -c '$(OLD_PYTHON)'
 	@echo "Making the environment in $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install $(PIP_FLAGS) --editable '.[dev]'
 	@touch $@
 
-demo: $(VENV)/installed ## Show what rareswitch does, with a table and a picture
-	@$(BIN)/rareswitch demo --plot demo.png
+# What the demo runs in: the environment of the tests if it is there, otherwise a small one of its own.
+DEMO_BIN = $(if $(wildcard $(VENV)/installed),$(BIN),$(DEMO)/bin)
+
+$(DEMO)/installed: pyproject.toml
+	@$(PYTHON) -c '$(OLD_PYTHON)'
+	@echo "Making a small environment in $(DEMO) (once; half a minute or so, mostly downloads) ..."
+	@$(PYTHON) -m venv $(DEMO)
+	@$(DEMO)/bin/python -m pip install $(PIP_FLAGS) --editable '.[experiment,plot]'
+	@touch $@
+
+demo: $(if $(wildcard $(VENV)/installed),,$(DEMO)/installed) ## Eight weeks of an experiment in a minute, with a table and a picture
+	@$(DEMO_BIN)/rareswitch demo --plot demo.png
 
 contest: $(VENV)/installed ## Every learner in every world, for hours; resumable. DATA=folder adds MovieLens
 	@mkdir -p contest
@@ -52,7 +64,7 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run
 	@status=0; \
 	$(BENCH)/bin/python benchmarks/design.py --out benchmarks/design.md || status=1; \
 	$(BENCH)/bin/python benchmarks/batched.py --out benchmarks/batched.md || status=1; \
-	$(BENCH)/bin/python benchmarks/switching.py --out benchmarks/switching.md --picture docs/tradeoff.png || status=1; \
+	$(BENCH)/bin/python benchmarks/switching.py --out benchmarks/switching.md || status=1; \
 	$(BENCH)/bin/python benchmarks/foresight.py --out benchmarks/foresight.md || status=1; \
 	$(BENCH)/bin/python benchmarks/update.py --out benchmarks/update.md || status=1; \
 	$(BENCH)/bin/python benchmarks/store.py --out benchmarks/store.md || status=1; \
@@ -79,5 +91,5 @@ peers: $(PEERS)/installed ## The contest against other libraries, an hour or so.
 		$(if $(HORIZON),--horizon $(HORIZON)) --out docs/contest-peers.md
 
 clean: ## Remove environments and caches
-	@rm -rf $(VENV) $(BENCH) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png
+	@rm -rf $(VENV) $(DEMO) $(BENCH) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

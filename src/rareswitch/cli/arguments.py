@@ -1,11 +1,13 @@
 """What was given on the command line, and what it is called there."""
 
 import argparse
+import re
+from functools import partial
 
 from rareswitch.errors import ParameterError, RareswitchError
 
 #: What has no dashes.
-_POSITIONAL = {"file": "FILE", "folder": "FOLDER"}
+_POSITIONAL = {"file": "FILE", "url": "STORE", "name": "NAME", "ids": "ID"}
 
 
 def option_name(name: str) -> str:
@@ -28,8 +30,8 @@ def check_texts(options: argparse.Namespace) -> None:
 
 
 def told(error: RareswitchError, options: argparse.Namespace) -> str:
-    """The message of an error, with the name of an option in place of the parameter's that it is about."""
-    text = str(error)
+    """The message of an error, with the names of options in place of the parameters' that it is about."""
+    text = re.sub(r"\b(\w+)=(True\b|…)", partial(_as_option, options), str(error))
     if not isinstance(error, ParameterError):
         return text
     given = error.parameter
@@ -37,3 +39,8 @@ def told(error: RareswitchError, options: argparse.Namespace) -> str:
         if name in options:
             return option_name(name) + text[len(given) :]
     return text
+
+
+def _as_option(options: argparse.Namespace, found: re.Match[str]) -> str:
+    """``overwrite=True``, where there is such an option, as ``--overwrite``."""
+    return option_name(found[1]) + (" …" if found[2] == "…" else "") if found[1] in options else found[0]

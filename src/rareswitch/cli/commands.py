@@ -14,19 +14,28 @@ class Entry(NamedTuple):
     help: str
 
 
+#: What follows ``rareswitch experiment``.
+EXPERIMENT = {
+    "create": Entry("experiment.create", "begin an experiment: a store holds it from then on"),
+    "decide": Entry("experiment.decide", "choose an arm for a request, or for each line of the input"),
+    "reward": Entry("experiment.reward", "say what a decision earned, or those of each line of the input"),
+    "status": Entry("experiment.status", "where it stands, and what its next update waits for"),
+    "advance": Entry("experiment.advance", "learn the next policy, if it is due"),
+    "audit": Entry("experiment.audit", "decide again, or learn all policies again, and compare"),
+    "export": Entry("experiment.export", "write decisions and rewards as Parquet, and the policy as a file"),
+    "import": Entry("experiment.import_log", "take over decisions and rewards from Parquet"),
+}
 COMMANDS = {
-    "demo": Entry("demo", "show what rareswitch does, on built-in defaults"),
-    "learners": Entry("learners", "list the learners, their adaptivity and their regret bounds"),
+    "experiment": Entry("experiment", "create an experiment, decide, reward, update; see rareswitch experiment --help"),
+    "play": Entry("play", "let simulated users ask an experiment and reward it, late or never"),
+    "demo": Entry("demo", "eight weeks of an experiment in a minute, with a table and a picture"),
     "recommend": Entry("recommend", "which learner to take, how many policies it needs, and what is proved"),
+    "learners": Entry("learners", "list the learners, their adaptivity and their regret bounds"),
     "simulate": Entry("simulate", "run one learner in a simulated world"),
     "compare": Entry("simulate", "run several learners in simulated worlds"),
     "agents": Entry("agents", "one learner with many agents, in a simulated world"),
     "tradeoff": Entry("tradeoff", "what is lost with fewer policies: regret under a cap on their number"),
     "contest": Entry("contest", "every learner in a fixed suite of worlds, against the best fully adaptive one"),
-    "begin": Entry("begin", "begin a deployment: a folder with the first policy, for logs to be learned from"),
-    "play": Entry("play", "let a deployed policy make its decisions in a simulated world, and write the log"),
-    "update": Entry("update", "learn the next policy of a deployment from the log of the current one"),
-    "verify": Entry("verify", "learn all policies of a deployment again from its summaries, and compare"),
-    "key": Entry("key", "make a key to sign policies and deployments with"),
+    "key": Entry("key", "make a key to sign policies and experiments with"),
     "design": Entry("design", "certified optimal designs of context sets"),
 }

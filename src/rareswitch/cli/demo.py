@@ -1,59 +1,125 @@
-"""``rareswitch demo``: the main job on built-in defaults."""
+"""``rareswitch demo``: eight weeks of an experiment in a minute."""
 
 import argparse
-from functools import partial
-from typing import Any
+import random
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 from rareswitch.cli.options import add_command, add_options, save_picture
 
-HORIZON, DIM, ARMS, SEEDS, NOISE = 30_000, 10, 20, 5, 0.5
+if TYPE_CHECKING:
+    from rareswitch.env import RecordWorld
+    from rareswitch.experiment import Played
+
+CAMPAIGNS = ("boots", "camping", "climbing", "cycling", "fishing", "hiking", "running", "skiing")
+DAYS, RATE, POLICIES, SEED = 56, 180, 8, 3
+START = datetime(2026, 3, 2, tzinfo=UTC)
+#: How long a reward takes on average, the share that never comes, and the share that comes twice.
+DELAY, MISSING, REPEATED = timedelta(hours=12), 0.05, 0.05
+BEST, WEEKLY, ADAPTIVE, NEVER = "best times", "every week", "every click at once", "never"
 
 
 def add_parser(commands: Any) -> None:
     """Add the command and its options."""
-    parser = add_command(commands, "demo", run)
-    add_options(parser, plot={}, horizon={"default": HORIZON, "help": argparse.SUPPRESS})
+    parser = add_command(
+        commands,
+        "demo",
+        run,
+        description=(
+            f"Create an experiment with {len(CAMPAIGNS)} campaigns, let simulated users come for eight weeks, with "
+            f"clicks that are late or lost, and update it {POLICIES - 1} times."
+        ),
+    )
+    add_options(parser, plot={}, quiet={})
+    parser.add_argument("--days", type=int, default=DAYS, help=argparse.SUPPRESS)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compare learners by the number of policies they deploy and the regret that this costs."""
-    from rareswitch.cli.simulate import make_for
-    from rareswitch.design import GOptimal
-    from rareswitch.env import make_world
-    from rareswitch.report import check_target, draw_runs, run_table
-    from rareswitch.sim import sweep
+    """Play, and show what was lost against full adaptivity and against never updating."""
+    from rareswitch.report import check_target, draw_experiment, table
+    from rareswitch.validation import whole
 
     check_target(options.plot)
-    horizon = options.horizon
+    whole("days", options.days, high=DAYS)
+    began, world = time.monotonic(), _world()
     print(
-        f"{horizon:,} decisions between {ARMS} arms with {DIM} features, in a world with one long vector among short "
-        f"ones.\nforesight plans its exploration, with 8 policies and no tuning; the paper's batched learners "
-        f"change theirs a\nhandful of times; oful and linucb show what more changes would buy ({SEEDS} seeds, "
-        f"σ = {NOISE}):\n"
+        f"{options.days} days, {RATE} visitors a day, one of {len(CAMPAIGNS)} campaigns for each. A visitor is a "
+        "record: age, device, new or not;\nclicks come half a day late on average, 5 % never, 5 % twice. "
+        f"Experiments in SQLite make the decisions, with {POLICIES} policies:\nat the best times, and once more with an "
+        "update every week. This takes about a minute.\n",
+        flush=True,
     )
-    design: dict[str, Any] = {"g_optimal": GOptimal()}
-    learners = {
-        "foresight": partial(make_for, "foresight", NOISE, {}),
-        "batch-linucb-kw, 2 updates": partial(make_for, "batch-linucb-kw", NOISE, design | {"updates": 2}),
-        "batch-linucb-kw": partial(make_for, "batch-linucb-kw", NOISE, design),
-        "batch-linucb-dg, 3 updates": partial(make_for, "batch-linucb-dg", NOISE, design | {"updates": 3}),
-        "batch-linucb-dg": partial(make_for, "batch-linucb-dg", NOISE, design),
-        "batch-linucb-dg-certified": partial(make_for, "batch-linucb-dg-certified", NOISE, design),
-        "oful": partial(make_for, "oful", NOISE, {}),
-        "linucb": partial(make_for, "linucb", NOISE, {}),
-        "linucb, tuned by hand": partial(make_for, "linucb", NOISE, {"confidence": 0.25}),
-    }
-    worlds = {"one-big": make_world("one-big", dim=DIM, arms=ARMS, noise=NOISE)}
-    found = sweep(learners, worlds, horizons=[horizon], seeds=range(SEEDS))
-    if found.interrupted:
-        raise KeyboardInterrupt
-    print(run_table(found.runs))
+    end = f"{START + timedelta(days=options.days):%Y-%m-%d}"
+    schedules = {BEST: f"best: updates={POLICIES}, rate={RATE}, end={end}", WEEKLY: f"7d*{POLICIES}"}
+    played = {name: _experiment(world, schedule, name, options) for name, schedule in schedules.items()}
+    lost = {name: one.regrets for name, one in played.items()} | _compared(world, options.days * RATE)
+    updates = {name: [count for count, _ in one.updates] for name, one in played.items()}
+    policies = {ADAPTIVE: options.days * RATE, NEVER: 1} | {name: 1 + len(ends) for name, ends in updates.items()}
+    unit = lost[ADAPTIVE].sum()
+    rows = [
+        [name, f"{policies[name]:,}", f"{lost[name].sum():,.0f}", f"{lost[name].sum() / unit:.1f} ×"]
+        for name in (ADAPTIVE, BEST, WEEKLY, NEVER)
+    ]
+    print(table(["updates", "policies", "clicks lost", "against every click"], rows))
     print(
-        "\nkw explores each set by its own G-optimal design; dg learns at each update how to explore sets like those "
-        "it saw;\ncertified does so by a design with a proof of how good it is. oful changes when the determinant of "
-        "its data has\ndoubled, linucb at every step; all of them with intervals that are proved, but for the one that "
-        "was tuned by hand\nfor this world. Every policy is frozen, with exact propensities."
+        "\nclicks lost: those expected of the best campaign for each visitor, less those expected of what was shown.\n"
+        "every click at once: Thompson sampling with a new policy for each visitor, told of all clicks at once.\n"
+        f"One run of each; other seeds give other ratios. {time.monotonic() - began:.0f} s"
     )
     if options.plot is not None:
-        save_picture(draw_runs(found.runs), options)
+        few, none = (f"{lost[name].sum() / unit:.2g} times" for name in (BEST, NEVER))
+        title = f"{POLICIES} policies lose {few} what full adaptivity loses, a single one {none}"
+        told = {"adaptive": ADAPTIVE, "never": NEVER, "title": title}
+        save_picture(draw_experiment(lost, updates, **told), options)
     return 0
+
+
+def _world() -> "RecordWorld":
+    """Visitors who like what suits their age and device, and whether they are new."""
+    from rareswitch.env import RecordWorld
+    from rareswitch.features import Features
+
+    rng = random.Random(SEED)
+    sample: list[dict[str, Any]] = [
+        {"age": rng.randint(18, 80), "device": rng.choice(("android", "ios")), "new": rng.random() < 0.3}
+        for _ in range(2000)
+    ]
+    features = Features.fit(sample, list(CAMPAIGNS), room=0)
+    return RecordWorld(features=features, sample=sample, offers=dict.fromkeys(CAMPAIGNS), gain=1.5)
+
+
+def _experiment(world: "RecordWorld", schedule: str, name: str, options: argparse.Namespace) -> "Played":
+    """One experiment, in a file of its own."""
+    from rareswitch.experiment import Traffic, create, play
+    from rareswitch.sim import Progress
+
+    traffic = Traffic(rate=RATE, delay=DELAY, missing=MISSING, repeated=REPEATED)
+    told: dict[str, Any] = {"updates": POLICIES, "schedule": schedule, "seed": SEED, "now": START}
+    with (
+        TemporaryDirectory() as folder,
+        create(f"sqlite:///{Path(folder) / 'demo.db'}", "demo", features=world.features, **told) as trial,
+        Progress(options.days * RATE, name, quiet=options.quiet) as bar,
+    ):
+        shown: dict[str, Any] = {"progress": lambda done, _: bar.update(done)}
+        found = play(trial, world, traffic, days=options.days, seed=SEED, step=timedelta(hours=6), **shown)
+        status = trial.status(now=found.stop)
+    if name == BEST:
+        print(f"{status}\n", flush=True)
+    return found
+
+
+def _compared(world: "RecordWorld", total: int) -> dict[str, Any]:
+    """What each decision loses where every click is known at once, and where the policy never changes."""
+    import numpy as np
+
+    from rareswitch.learner import make_learner
+    from rareswitch.sim import simulate
+
+    sizes: dict[str, Any] = {"dim": world.dim, "arms": world.arms, "horizon": total, "noise": 0.3, "scale": 0.5}
+    adaptive = simulate(make_learner("thompson", **sizes), world, seed=SEED)
+    total_lost = np.interp(np.arange(total + 1), [0, *adaptive.times], [0.0, *adaptive.regrets])
+    means = world.draw(total, seed=SEED).means
+    return {ADAPTIVE: np.diff(total_lost), NEVER: means.max(axis=1) - means.mean(axis=1)}

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rareswitch.cli.commands import COMMANDS
+from rareswitch.cli.commands import COMMANDS, EXPERIMENT
 from rareswitch.cli.settings import count_option
 from rareswitch.errors import RareswitchError
 
@@ -45,7 +45,8 @@ USUAL: dict[str, dict[str, Any]] = {
 def add_command(commands: Any, name: str, run: Command, **texts: str) -> argparse.ArgumentParser:
     """A parser for a command; where it lists something at its end, lines are shown as they are."""
     kind = argparse.RawDescriptionHelpFormatter if "epilog" in texts else argparse.HelpFormatter
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=COMMANDS[name].help, formatter_class=kind, **texts)
+    told = (EXPERIMENT | COMMANDS)[name].help
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=told, formatter_class=kind, **texts)
     parser.set_defaults(run=run)
     return parser
 
@@ -82,18 +83,16 @@ def save_picture(made: Any, options: argparse.Namespace, gap: str = "\n") -> Non
     """Write the picture and, where text is printed, say so."""
     from rareswitch.report import save
 
-    save(made, options.plot)
+    save(made, options.plot, options.command)
     if not getattr(options, "json", False):
         print(f"{gap}picture written to {options.plot}")
 
 
-def report_written(text: str, out: str) -> None:
-    """Print what was done; where that cannot be shown, say at least that ``out`` was written."""
+def report_done(text: str, done: str) -> None:
+    """Print what was done; where that cannot be shown, say at least that it was done."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise RareswitchError(
-            f"the report could not be shown ({error.strerror or error}), but {out} was written, and is whole."
-        ) from error
+        raise RareswitchError(f"the report could not be shown ({error.strerror or error}), but {done}.") from error

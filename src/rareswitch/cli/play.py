@@ -1,64 +1,123 @@
-"""``rareswitch play``: a deployed policy in a simulated world, to have a log to learn from."""
+"""``rareswitch play``: simulated users ask an experiment, and reward it."""
 
 import argparse
-import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rareswitch.cli.begin import described
-from rareswitch.cli.options import add_command, report_written
-from rareswitch.cli.settings import count_option
-from rareswitch.cli.signing import add_key, given_key, loaded
+from rareswitch.cli.experiment import add_verb, in_options, opened
+from rareswitch.cli.options import print_json, report_done
+from rareswitch.cli.record_files import ENDINGS, arm_count, given_arms, read_records
+from rareswitch.cli.times import duration_option, moment_option
+from rareswitch.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rareswitch.env import World
+    from rareswitch.experiment import Experiment
 
 ARMS = 20
 
 
 def add_parser(commands: Any) -> None:
     """Add the command and its options."""
-    parser = add_command(
+    parser = add_verb(
         commands,
         "play",
         run,
+        key="check the experiment, and sign its policies, with the key in this file",
         description=(
-            "Let the current policy of a deployment make the decisions of its batch in a simulated world, and write "
-            "them as parts of a log, as your servers would."
+            "Let simulated users ask an experiment for some days of simulated time, and reward it: late, twice or "
+            "never. Updates are made when they are due. For tries and rehearsals; use an experiment of its own."
         ),
     )
-    parser.add_argument("--policy", required=True, metavar="FOLDER", help="the deployment")
-    parser.add_argument("--env", default="gaussian", metavar="WORLD", help="see rareswitch simulate (default gaussian)")
-    parser.add_argument("--arms", type=int, help=f"arms in a set (default: the deployment's, or {ARMS})")
-    parser.add_argument("--noise", type=float, default=0.5, help="σ of the rewards (default 0.5)")
-    parser.add_argument("--seed", type=int, default=0, help="keys the world and the decisions (default 0)")
-    parser.add_argument("--count", type=count_option, metavar="N", help="decisions (default: as planned)")
-    parser.add_argument("--missing", type=float, default=0.0, help="share of rewards that are not known (default 0)")
-    parser.add_argument("--parts", type=int, default=4, help="files of the log (default 4)")
-    parser.add_argument("--out", required=True, metavar="FOLDER", help="a fresh folder for the parts")
-    add_key(parser, "check the deployment with the key in this file")
+    parser.add_argument("--days", type=float, default=7.0, help="how long (default 7)")
+    parser.add_argument("--rate", type=float, default=200.0, help="decisions a day (default 200)")
+    parser.add_argument("--start", type=moment_option, metavar="ISO", help="when (default: after the last decision)")
+    parser.add_argument("--delay", type=duration_option, default=0.0, metavar="TIME", help="of rewards, on average")
+    parser.add_argument("--missing", type=float, default=0.0, metavar="SHARE", help="of rewards that never come")
+    parser.add_argument("--repeated", type=float, default=0.0, metavar="SHARE", help="of rewards that come twice")
+    parser.add_argument("--no-advance", action="store_true", help="make no updates, even when they are due")
+    parser.add_argument("--seed", type=int, default=0, help="keys the world and the delays (default 0)")
+    users = parser.add_argument_group("users of an experiment with features")
+    users.add_argument("--sample", metavar="FILE", help=f"records of contexts, from which users are drawn: {ENDINGS}")
+    text = "ids of the arms on offer, or a file with their records; where requests are vectors, their number"
+    users.add_argument("--arms", nargs="+", metavar="ID", help=text)
+    users.add_argument("--click-rate", type=float, default=0.1, help="of an average arm (default 0.1)")
+    plain = parser.add_argument_group("users of an experiment with vectors")
+    plain.add_argument("--env", default="gaussian", metavar="WORLD", help="see rareswitch simulate (default gaussian)")
+    plain.add_argument("--noise", type=float, default=0.5, help="σ of the rewards (default 0.5)")
+    parser.add_argument("--json", action="store_true", help="print an object in place of text")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the log and say how to go on."""
-    from rareswitch.env import make_world
-    from rareswitch.sim import Progress, play
+    """Play, and say what came."""
+    from rareswitch.experiment import Traffic, play
+    from rareswitch.sim import Progress
 
-    deployment = loaded(options.policy, given_key(options))
-    learner, state = deployment.learner, deployment.state
-    arms = (learner.arms or ARMS) if options.arms is None else options.arms
-    count = state.stop - state.start if options.count is None else options.count
-    horizon = max(state.horizon, state.start + count)
-    world = make_world(options.env, dim=learner.dim, arms=arms, noise=options.noise, horizon=horizon)
-    with Progress(count, "playing", quiet=options.quiet) as bar:
-        paths = play(
-            deployment,
-            world,
+    told = {name: getattr(options, name) for name in ("rate", "delay", "missing", "repeated")}
+    with opened(options) as trial, Progress(1, "playing", quiet=options.quiet) as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done)
+
+        found = play(
+            trial,
+            _world(trial, options),
+            Traffic(**told),
+            days=options.days,
             seed=options.seed,
-            folder=options.out,
-            parts=options.parts,
-            count=options.count,
-            missing=options.missing,
-            progress=bar.update,
+            start=options.start,
+            advance=not options.no_advance,
+            progress=show,
         )
-    pattern = os.path.join(options.out, "part-*.parquet")
-    text = f"{count:,} decisions in {len(paths)} parts written; learn from them with: --log '{pattern}'"
-    report_written(f"{described(deployment)}\n{text}", pattern)
+        facts = {
+            "decisions": found.decisions,
+            "rewards": found.rewards,
+            "repeated": found.repeated,
+            "missing": found.missing,
+            "pending": found.pending,
+            "updates": [count for count, _ in found.updates],
+            "regret": float(found.regrets.sum()),
+            "earned": found.earned,
+        }
+        if options.json:
+            print_json(facts)
+            return 0
+        counts = (
+            f"{found.decisions:,} decisions; {found.rewards:,} rewards came, {found.repeated:,} of them again; "
+            f"{found.missing:,} never come and {found.pending:,} not yet."
+        )
+        updates = ", ".join(f"after {count:,} decisions" for count, _ in found.updates) or "none was due"
+        lost = (
+            f"Earned {found.earned:,.1f} in expectation, {facts['regret']:,.1f} less than the best arm of each request."
+        )
+        text = f"{counts}\nUpdates: {updates}.\n{lost}\n\n{in_options(trial.status(now=found.stop))}"
+    report_done(text, f"{found.decisions:,} decisions were made")
     return 0
+
+
+def _world(trial: "Experiment", options: argparse.Namespace) -> "World":
+    """Where users come from: records for an experiment with features, otherwise a world of vectors."""
+    from rareswitch.env import RecordWorld, make_world
+
+    learner, features = trial.description.learner, trial.description.features
+    if features is None:
+        if options.sample is not None:
+            raise ParameterError("sample is for experiments with features; this one takes vectors: see --env.")
+        count = (learner.arms or ARMS) if options.arms is None else arm_count(options.arms)
+        horizon = int(options.days * options.rate) + trial.status().decisions
+        sizes: Any = {"dim": learner.dim, "arms": count, "noise": options.noise, "horizon": max(2, horizon)}
+        return make_world(options.env, **sizes)
+    if options.sample is None:
+        raise ParameterError(
+            "sample must be given: records from which users are drawn, as this experiment has features."
+        )
+    arms = given_arms(options.arms)
+    if arms is None:
+        if features.arms is None:
+            raise ParameterError("arms must be given: ids, or a file with their records.")
+        arms = list(features.arms.ids)
+    offers = {one[features.key]: one for one in arms} if isinstance(arms[0], dict) else dict.fromkeys(arms)
+    return RecordWorld(
+        features=features, sample=read_records(options.sample), offers=offers, click_rate=options.click_rate
+    )

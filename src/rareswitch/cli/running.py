@@ -2,17 +2,18 @@
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TextIO
 
 from rareswitch.cli.arguments import check_texts, told
-from rareswitch.cli.commands import COMMANDS
+from rareswitch.cli.commands import COMMANDS, EXPERIMENT, Entry
 from rareswitch.cli.plain_text import print_plainly
 from rareswitch.errors import CertificateError, CertificateWarning, RareswitchError
 from rareswitch.version import __version__
@@ -31,6 +32,7 @@ def run_command(arguments: Sequence[str]) -> int:
         finally:
             sys.stdout.flush()  # of --help
         check_texts(options)
+        options.command = shlex.join(["rareswitch", *arguments])  # for the captions of pictures
         from rareswitch.lanes import announced
 
         with warnings.catch_warnings(), announced(_say_compiling):
@@ -96,16 +98,35 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         prog="rareswitch", description="Contextual bandits that need only a handful of policy updates."
     )
     parser.add_argument("--version", action="version", version=f"rareswitch {__version__}")
-    parser.set_defaults(run=lambda _: parser.error("a COMMAND is needed; see rareswitch --help"))
+    asked, rest = _asked(arguments)
+    commands = _add_commands(parser, COMMANDS, asked, without="experiment")
+    family = commands.choices["experiment"]
+    family.description = f"{COMMANDS['experiment'].help.partition(';')[0].capitalize()}."
+    _add_commands(family, EXPERIMENT, _asked(rest)[0] if asked == "experiment" else "")
+    return parser
+
+
+def _asked(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The command, and what follows it."""
+    for at, argument in enumerate(arguments):
+        if not argument.startswith("-"):
+            return argument, arguments[at + 1 :]
+    return "", ()
+
+
+def _add_commands(
+    parser: argparse.ArgumentParser, table: Mapping[str, Entry], asked: str, without: str = ""
+) -> "argparse._SubParsersAction[argparse.ArgumentParser]":
+    """Add commands, of which only the one that is asked for has its options; one without any has others below it."""
+    parser.set_defaults(run=lambda _: parser.error(f"a COMMAND is needed; see {parser.prog} --help"))
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    asked = next((argument for argument in arguments if not argument.startswith("-")), "")
-    module = COMMANDS[asked].module if asked in COMMANDS else None
-    for name, entry in COMMANDS.items():
+    module = table[asked].module if asked in table and asked != without else None
+    for name, entry in table.items():
         if entry.module != module:
             commands.add_parser(name, help=entry.help)
         elif name not in commands.choices:  # a module may have several commands
             import_module(f"rareswitch.cli.{module}").add_parser(commands)
-    return parser
+    return commands
 
 
 def _say_compiling() -> None:

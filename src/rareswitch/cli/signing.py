@@ -3,14 +3,12 @@
 import argparse
 import os
 import re
-import sys
 from typing import TYPE_CHECKING
 
 from rareswitch.errors import ParameterError
 
 if TYPE_CHECKING:
     from rareswitch.policy import Key
-    from rareswitch.store import Deployment
 
 #: A longer text that no variable is called by is taken for a key.
 _LONGEST_NAME = 31
@@ -44,16 +42,3 @@ def given_key(options: argparse.Namespace) -> "Key | None":
         f"--key takes the name of an environment variable that holds the key; there is no variable {options.key}. Set "
         "it, or pass a file: --key-file FILE."
     )
-
-
-def loaded(folder: str, key: "Key | None") -> "Deployment":
-    """A deployment to look at; where its signatures were not, that is said."""
-    from rareswitch.store import Deployment
-
-    deployment = Deployment.load(folder, key=key)
-    if deployment.signature == "unchecked":
-        print(
-            f"rareswitch: warning: {folder} is signed, and its signatures were not checked. Give its key: --key-file.",
-            file=sys.stderr,
-        )
-    return deployment

@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from rareswitch.env import World
     from rareswitch.learner import Learner
 
-SHOWN = ["oful", "rarely-switch-suplinucb", "linucb", "thompson"]
+SHOWN = ["foresight", "oful", "linucb", "thompson"]
 CAPS = [1, 2, 4, 8, 16, 32, 64]
+#: Sizes of a world if none are given, and those of the paper's hard instances.
+USUAL: dict[str, Any] = {"dim": 10, "arms": 20, "noise": 0.5}
+HARD: dict[str, Any] = {"dim": 2, "arms": 2, "noise": 1.0}
 
 
 def add_parser(commands: Any) -> None:
@@ -22,17 +25,23 @@ def add_parser(commands: Any) -> None:
     parser = add_command(commands, "tradeoff", run)
     parser.description = (
         "Run learners under a cap on the number of policies, and without one. Learners that can plan for a cap are "
-        "told of it: batched ones get so many batches, those that change every step a geometric grid, those that "
-        "wait for growing determinants a fitting factor."
+        "told of it: batched ones get that number of batches, those that change every step a geometric grid, those "
+        "that wait for growing determinants a fitting factor."
     )
     add_options(parser, learners={"default": SHOWN, "help": "see rareswitch learners"})
-    add_options(parser, env={"default": "lower-bound", "help": "default: the paper's hard instances"})
+    add_options(
+        parser, env={"default": "gaussian", "help": "default gaussian; lower-bound: the paper's hard instances"}
+    )
     parser.add_argument("--caps", nargs="+", type=int, default=CAPS, metavar="M", help="default: 1 2 4 … 64")
-    add_options(parser, horizon={}, dim=2, arms=2)
-    add_options(parser, seeds={"default": 16, "help": "how many runs of each; each has its own signs (default 16)"})
-    add_options(parser, first_seed=0, noise={"default": 1.0, "help": "σ of the rewards (default 1, the paper's)"})
-    widths = "'paper', 'tight' or a multiplier of the widths (default tight)"
-    parser.add_argument("--confidence", default="tight", help=widths)
+    add_options(parser, horizon={"default": 10_000, "help": "default: 10000"})
+    hard = "; for lower-bound"
+    add_options(parser, dim=f"features of an arm (default {USUAL['dim']}{hard} {HARD['dim']})")
+    add_options(parser, arms=f"arms in a set (default {USUAL['arms']}{hard} {HARD['arms']})")
+    add_options(parser, noise=f"σ of the rewards (default {USUAL['noise']}{hard} {HARD['noise']})")
+    add_options(parser, seeds={"default": 16, "help": "how many runs of each (default 16)"})
+    add_options(parser, first_seed=0)
+    widths = "'paper', 'tight' (what is proved) or a multiplier of the widths (default 1, which does well in practice)"
+    parser.add_argument("--confidence", default="1", help=widths)
     add_options(parser, out={}, plot={}, json="print a list of runs in place of the table", quiet={})
 
 
@@ -44,6 +53,10 @@ def run(options: argparse.Namespace) -> int:
     from rareswitch.sim import tradeoff
 
     check_target(options.plot)
+    sizes = HARD if options.env.startswith("lower-bound") else USUAL
+    for name in sizes:
+        if getattr(options, name) is None:
+            setattr(options, name, sizes[name])
     facts: dict[str, Any] = of_runs(options) | {"horizon": options.horizon, "caps": options.caps, "name": options.env}
     names = list(LEARNERS) if options.learners == ["all"] else options.learners
     learners = {find_learner(name).name: partial(_make, name, options) for name in names}

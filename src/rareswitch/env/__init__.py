@@ -16,10 +16,20 @@ from rareswitch.env.lower_bound import (
 from rareswitch.env.movielens import MovieLensWorld
 from rareswitch.env.noise import CoinNoise, GaussianNoise, Noise, UniformNoise
 from rareswitch.env.optimism import EndOfOptimismWorld
+from rareswitch.env.records import RecordWorld
 from rareswitch.env.sequence import SequenceWorld
 from rareswitch.env.world import Rounds, World
 
 __all__ = ["WORLDS", "ClassificationWorld", "ClickWorld", "CoinNoise", "DriftingWorld", "EndOfOptimismWorld"]
 __all__ += ["GaussianNoise", "LinearWorld", "LowerBoundWorld", "MovieLensWorld", "NamedWorld", "Noise", "Regime"]
-__all__ += ["Rounds", "SequenceWorld", "StarvingWorld", "UniformNoise", "World", "every_instance", "every_sign"]
+__all__ += [
+    "RecordWorld",
+    "Rounds",
+    "SequenceWorld",
+    "StarvingWorld",
+    "UniformNoise",
+    "World",
+    "every_instance",
+    "every_sign",
+]
 __all__ += ["make_world", "most_stages", "switch_lower_bound", "theorem_range"]

@@ -4,6 +4,7 @@ from rareswitch.experiment.advance import Advance
 from rareswitch.experiment.audit import Audit
 from rareswitch.experiment.best import Best
 from rareswitch.experiment.choice import Choice
+from rareswitch.experiment.copying import copy_experiment
 from rareswitch.experiment.counted import After, ByHand, Planned
 from rareswitch.experiment.every import Every
 from rareswitch.experiment.experiment import Experiment
@@ -16,7 +17,10 @@ from rareswitch.experiment.schedule import Due, End, Price, Schedule
 from rareswitch.experiment.short_forms import schedule_from_plain, schedule_of
 from rareswitch.experiment.start import baseline_share
 from rareswitch.experiment.status import Status
+from rareswitch.experiment.traffic import Played, Traffic, play
+from rareswitch.experiment.verification import Relearned, Verification
 
 __all__ = ["Advance", "After", "Audit", "Best", "ByHand", "Choice", "Due", "End", "Every", "Experiment", "Novelty"]
 __all__ += ["Planned", "Price", "Progress", "Rewards", "Schedule", "Status", "adaptive_cost", "baseline_share"]
-__all__ += ["best_ends", "cost", "create", "novelty", "open_experiment", "schedule_from_plain", "schedule_of"]
+__all__ += ["best_ends", "copy_experiment", "cost", "create", "novelty", "open_experiment", "schedule_from_plain"]
+__all__ += ["Played", "Relearned", "Traffic", "Verification", "play", "schedule_of"]

@@ -81,6 +81,8 @@ def _believed(note: dict[str, Any]) -> str:
         texts.append(f"explores at {scale:g} times its uncertainty" if scale else "plays the best arm it knows")
     if "cost" in note:
         texts.append(f"expects to lose {note['cost']:.3g} on the decisions to come")
+    if "certificate" in note:
+        texts.append(f"a decision of it costs at most {note['certificate']:.3g} on average, if its intervals hold")
     if "level" in note:
         texts.append(f"rewards lie around {note['level']:.3g}, which the features do not explain")
     return "; ".join(texts)

@@ -7,7 +7,7 @@ import time as clock
 from collections import Counter
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -25,9 +25,10 @@ from rareswitch.experiment.learning import Learned, learn, rewards_seen
 from rareswitch.experiment.requests import Requests, read_requests
 from rareswitch.experiment.status import Status, progress_of, status_of
 from rareswitch.experiment.together import Together
+from rareswitch.experiment.verification import Verification, verify_versions
 from rareswitch.experiment.versions import Version, digest, version_row
 from rareswitch.files import canonical_json
-from rareswitch.ids import id_keys
+from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Ahead
 from rareswitch.policy import Key, Policy, check_signs
 from rareswitch.store import Marks, Store
@@ -88,6 +89,11 @@ class Experiment:
         return self.description.name
 
     @property
+    def signature(self) -> Literal["none", "checked", "unchecked"]:
+        """Whether its description and policies are signed, and were checked with a key."""
+        return "none" if not self._signed else "unchecked" if self._key is None else "checked"
+
+    @property
     def policy(self) -> Policy:
         """The frozen policy that decides now."""
         return self._refresh().policy
@@ -95,8 +101,13 @@ class Experiment:
     @property
     def policies(self) -> tuple[Policy, ...]:
         """All that were published, the first first."""
+        return tuple(version.policy for version in self.versions)
+
+    @property
+    def versions(self) -> tuple[Version, ...]:
+        """All that were published, with what each was learned from."""
         self._refresh(force=True)
-        return tuple(version.policy for version in self._versions)
+        return tuple(self._versions)
 
     def decide(self, context: Any, arms: Any = None, *, id: int | str, baseline: Any = None, now: Any = None) -> Choice:  # noqa: A002
         """Choose an arm; the same id again gives the same answer, and with another request it is an error.
@@ -361,7 +372,7 @@ class Experiment:
 
         Where its context set was not kept, give the request again: it is known by its hash.
         """
-        key = id_keys([id]).astype("<u8")[0].tobytes()
+        (key,) = key_bytes(id_keys([id]))
         (kept,) = self.store.find([key])
         if kept is None:
             raise ParameterError(f"id must be that of a decision; there is none of {id!r:.100} in this experiment.")
@@ -372,6 +383,10 @@ class Experiment:
             request = read_requests(self.description.features, self.description.learner.dim, given, named, ids=[id])
         told = {"seed": self.description.seed, "dim": self.description.learner.dim}
         return audit_decision(id, kept, self._version(kept[0].version), request=request, **told)
+
+    def verify(self) -> Verification:
+        """Learn everything again from the summaries, and say which policies come out."""
+        return verify_versions(self.description, self.versions)
 
     def _version(self, number: int) -> Version:
         if number > len(self._versions):

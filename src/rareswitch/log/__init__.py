@@ -7,9 +7,8 @@ from rareswitch.log.log_report import Earlier, LogReport
 from rareswitch.log.log_summary import LogSummary, summarize_log
 from rareswitch.log.places import find_parts
 from rareswitch.log.schema import log_schema
-from rareswitch.log.update import Update, update
 from rareswitch.log.version import summarize_version
 from rareswitch.log.writer import LogWriter, write_part
 
-__all__ = ["Earlier", "ImportReport", "LogReport", "LogSummary", "LogWriter", "Update", "export_parts", "find_parts"]
-__all__ += ["import_parts", "log_schema", "summarize_log", "summarize_version", "update", "write_part"]
+__all__ = ["Earlier", "ImportReport", "LogReport", "LogSummary", "LogWriter", "export_parts", "find_parts"]
+__all__ += ["import_parts", "log_schema", "summarize_log", "summarize_version", "write_part"]

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from rareswitch.errors import ConflictError, FileFormatError, InputError
+from rareswitch.ids import key_bytes
 from rareswitch.learner import Learner, sample_order
 from rareswitch.log.block import Block
 from rareswitch.log.import_report import ImportReport
@@ -18,6 +19,7 @@ from rareswitch.log.reading import MOST_POLICIES
 from rareswitch.log.schema import MORE, NEEDED, blocks, check_more, opened
 from rareswitch.store import DecisionRow, RewardRow, Store
 
+_TEXT = json.JSONEncoder(ensure_ascii=False).encode
 _READ = [*NEEDED, "contexts", "time", "reward_time", *MORE]
 
 
@@ -139,11 +141,12 @@ class _Taking:
         keys, features, rewards = block.keys(), block.features(self.learner.dim), block.rewards()
         block.check_numbers(features, rewards)
         block.check_lengths(features, self.learner)
-        names = [json.dumps(name, ensure_ascii=False) for name in block.batch.column("id").to_pylist()]
+        ids = block.batch.column("id").to_pylist()
+        names = [str(name) if isinstance(name, int) else _TEXT(name) for name in ids]
         times, late = (_moments(block, name) for name in ("time", "reward_time"))
         more = {name: block.more(name) for name in MORE}
         arms = self._arms(block)
-        words, ranks = np.ascontiguousarray(keys, dtype="<u8"), sample_order(keys).tolist()
+        kept_keys, ranks = key_bytes(keys), sample_order(keys).tolist()
         chosen = np.ascontiguousarray(features, dtype="<f8")
         propensities = block.batch.column("propensity").to_pylist()
         rows = []
@@ -153,7 +156,7 @@ class _Taking:
                 place = self._place(block, at, data, arms[at])
             rows.append(
                 DecisionRow(
-                    key=words[at].tobytes(),
+                    key=kept_keys[at],
                     id=name,
                     version=version,
                     arm=str(place) if more["arm"][at] is None else more["arm"][at],

@@ -1,7 +1,9 @@
 """Empty figures and how they are written; needs the extra ``rareswitch[plot]``."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
+from itertools import cycle
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,26 @@ from rareswitch.files import replacing
 BLUE, ORANGE, GREY, DARK_GREY = "#1f5fa8", "#e07b1a", "#9aa4ad", "#5a646d"
 PALETTE = [BLUE, ORANGE, "#2c8c5a", "#b0413e", "#6d4fa0", "#3aa6b9", "#8a6d3b", GREY]
 PALETTE += ["#c2569b", "#d4a017", "#2b2b2b", "#7fb069"]
+#: For series that are neither foresight, which is orange, nor fully adaptive, which is grey.
+OTHERS = [color for color in PALETTE if color not in (ORANGE, GREY)]
+#: Characters of a caption for each inch.
+CAPTION_COLUMNS = 13
+#: Inches; a picture of this width can be read at 600 pixels.
+WIDTH = 8.0
+
+
+def series_colors(names: Iterable[str], adaptive: Container[str] = ()) -> dict[str, str]:
+    """One palette for all pictures: foresight is orange, what changes at every step grey, the others in turn.
+
+    >>> series_colors(["oful", "foresight", "linucb"], adaptive={"linucb"})
+    {'oful': '#1f5fa8', 'foresight': '#e07b1a', 'linucb': '#5a646d'}
+    """
+    others = cycle(OTHERS)
+    kept = {True: ORANGE, False: DARK_GREY}
+    return {
+        name: kept[name == "foresight"] if name == "foresight" or name in adaptive else next(others)
+        for name in dict.fromkeys(names)
+    }
 
 
 def check_target(path: str | Path | None) -> None:
@@ -57,7 +79,7 @@ def name_points(panel: Any, points: Mapping[str, tuple[float, float]], colors: M
     """
     from scipy.optimize import isotonic_regression
 
-    size, gap, away, scale = 8.0, 10.0, 7.0, 72.0 / panel.figure.dpi
+    size, gap, away, scale = 9.0, 11.0, 7.0, 72.0 / panel.figure.dpi
     at = {name: panel.transData.transform(point) * scale for name, point in points.items()}
     ends = {name: x + away + 0.6 * size * len(name) for name, (x, _) in at.items()}
     groups: list[list[str]] = []  # of names that stand above each other
@@ -83,8 +105,12 @@ def beside(panel: Any, text: str, point: Any, offset: tuple[float, float], **sty
     panel.annotate(text, point, xytext=offset, textcoords="offset points", **style)
 
 
-def save(made: Any, path: str | Path) -> None:
-    """Write a figure to a file; the ending names the format."""
+def save(made: Any, path: str | Path, caption: str = "") -> None:
+    """Write a figure to a file; the ending names the format. The caption is the command that draws it again."""
+    if caption:
+        width = int(made.get_size_inches()[0] * CAPTION_COLUMNS)
+        lines = wrap(caption, width, break_long_words=False, break_on_hyphens=False)
+        made.supxlabel(" \\\n  ".join(lines), x=0.01, ha="left", fontsize=8, family="monospace", color=DARK_GREY)
     with replacing(path) as temporary:
         made.savefig(temporary, dpi=150, format=Path(path).suffix[1:].lower())
 

@@ -5,44 +5,33 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.report.figures import DARK_GREY, GREY, ORANGE, PALETTE, figure, headline, name_points, plain_ticks
+from rareswitch.report.figures import WIDTH, figure, headline, name_points, plain_ticks, series_colors
 from rareswitch.report.resampling import Ratio
 from rareswitch.report.run_table import Group, grouped, ratios
 from rareswitch.sim import Run
 
 #: Policies of a run, above which they are not shown one by one.
 MANY = 40
-OTHERS = [color for color in PALETTE if color not in (ORANGE, GREY)]
 
 
 def draw_runs(runs: Sequence[Run]) -> Any:
-    """A row of panels for each world and horizon; the series are named at their lines."""
+    """Panels for each world and horizon, one below the other; the series are named at their lines."""
     groups = grouped(runs)
     places = list(dict.fromkeys((g.world, g.horizon) for g in groups))
-    colors = _colors(groups)
-    _, compared = ratios(groups)
-    columns = 3 if any(_eliminates(g) for g in groups) else 2
-    made, panels = figure(columns, len(places))
-    made.set_size_inches(6.6 * columns, 4.6 * len(places))
-    for row, place in enumerate(places):
+    adaptive = {g.learner for g in groups if g.updates > g.horizon / 2 and g.updates > MANY}
+    colors = series_colors((g.learner for g in groups), adaptive)
+    best, compared = ratios(groups)
+    kinds = 3 if len(places) == 1 and any(_eliminates(g) for g in groups) else 2
+    made, panels = figure(1, kinds * len(places))
+    made.set_size_inches(WIDTH, 3.9 * kinds * len(places))
+    for k, place in enumerate(places):
         here = [g for g in groups if (g.world, g.horizon) == place]
-        curves, trade, *survivors = panels[columns * row : columns * (row + 1)]
+        curves, trade, *survivors = panels[kinds * k : kinds * (k + 1)]
         _draw_curves(curves, here, colors)
-        _draw_trade(trade, here, colors, compared)
+        _draw_trade(trade, here, colors, compared, best.get(place, ""))
         for panel in survivors:
             _draw_survivors(panel, [g for g in here if _eliminates(g)], colors)
     return made
-
-
-def _colors(groups: Sequence[Group]) -> dict[str, str]:
-    """Foresight is orange in every picture, a learner with a new policy at every step grey."""
-    others = iter(OTHERS * len(groups))
-    found: dict[str, str] = {}
-    for g in groups:
-        if g.learner not in found:
-            usual = DARK_GREY if g.updates > g.horizon / 2 and g.updates > MANY else None
-            found[g.learner] = ORANGE if g.learner == "foresight" else usual or next(others)
-    return found
 
 
 def _draw_curves(panel: Any, groups: list[Group], colors: Mapping[str, str]) -> None:
@@ -74,7 +63,9 @@ def _draw_curves(panel: Any, groups: list[Group], colors: Mapping[str, str]) -> 
     headline(panel, f"{one.world}, T = {one.horizon:,}, {seeds}{least_paid}")
 
 
-def _draw_trade(panel: Any, groups: list[Group], colors: Mapping[str, str], compared: Mapping[Group, Ratio]) -> None:
+def _draw_trade(
+    panel: Any, groups: list[Group], colors: Mapping[str, str], compared: Mapping[Group, Ratio], best: str
+) -> None:
     most, floor = max(g.updates for g in groups), 0.1
     regrets = [max(g.regret, floor) for g in groups]
     panel.set(xscale="log", yscale="log", xlim=(0.8, 1.5 * most), ylim=(0.7 * min(regrets), 1.5 * max(regrets)))
@@ -87,7 +78,7 @@ def _draw_trade(panel: Any, groups: list[Group], colors: Mapping[str, str], comp
     unresolved = any(not compared[g].resolved for g in groups if g in compared)
     hollow = " (hollow: ratio to the best not resolved)" if unresolved else ""
     panel.set(xlabel="policies deployed", ylabel=f"regret at the end{hollow}")
-    headline(panel, _trade_title(groups, compared))
+    headline(panel, _trade_title(groups, compared, best))
 
 
 def _plain(panel: Any) -> None:
@@ -95,7 +86,7 @@ def _plain(panel: Any) -> None:
         plain_ticks(axis)
 
 
-def _trade_title(groups: list[Group], compared: Mapping[Group, Ratio]) -> str:
+def _trade_title(groups: list[Group], compared: Mapping[Group, Ratio], best: str) -> str:
     """What few policies cost, where somebody has few."""
     few = [g for g in groups if g in compared and g.updates <= MANY]
     if not few:
@@ -104,7 +95,7 @@ def _trade_title(groups: list[Group], compared: Mapping[Group, Ratio]) -> str:
     policies = f"{rare.updates:.3g} policies"
     if compared[rare].value == 1.0:
         return f"{rare.learner} paid least, with {policies}"
-    return f"{rare.learner} paid {compared[rare].value:.2f} times as much with {policies}"
+    return f"with {policies}, {rare.learner} paid {compared[rare].value:.2f} times what {best} paid"
 
 
 def _eliminates(group: Group) -> bool:

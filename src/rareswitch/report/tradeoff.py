@@ -1,14 +1,18 @@
 """The trade-off between policies and regret, as a table and as a picture."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from rareswitch.env import LowerBoundWorld, World, switch_lower_bound, theorem_range
-from rareswitch.report.figures import DARK_GREY, GREY, PALETTE, figure, headline, name_points, plain_ticks
+from rareswitch.report.figures import DARK_GREY, GREY, WIDTH, figure, headline, name_points, plain_ticks, series_colors
 from rareswitch.report.run_table import Group, grouped
 from rareswitch.report.tables import table
 from rareswitch.sim import Tradeoff
+
+#: Runs that deploy more policies than this many times the largest cap are those of fully adaptive learners.
+EVERY_STEP = 4
 
 
 def tradeoff_table(found: Tradeoff) -> str:
@@ -25,37 +29,76 @@ def _cell(group: Group) -> str:
 
 
 def draw_tradeoff(found: Tradeoff, world: World) -> Any:
-    """Regret against the cap, at the right that without one, and the theorem's line where there is one."""
+    """Regret against the cap; runs without one are lines in grey where they change at every step, else diamonds."""
     made, (panel,) = figure(1, 1)
-    made.set_size_inches(8.4, 5.2)
-    caps = [cap for cap in found.runs if cap is not None]
-    names = list(dict.fromkeys(run.learner for runs in found.runs.values() for run in runs))
-    right = 1.6 * max(caps)
-    colors = {name: PALETTE[k % len(PALETTE)] for k, name in enumerate(names)}
-    ends: dict[str, tuple[float, float]] = {}
-    for name, color in colors.items():
-        groups = {cap: g for cap, runs in found.runs.items() for g in grouped(runs) if g.learner == name}
-        without = groups.pop(None, None)
-        if groups:
-            regrets, bars = [g.regret for g in groups.values()], [g.bar for g in groups.values()]
-            style: dict[str, Any] = {"fmt": "o-", "linewidth": 1.5, "markersize": 4, "capsize": 2}
-            panel.errorbar(list(groups), regrets, yerr=bars, color=color, **style)
-            ends[name] = (max(cap for cap in groups if cap is not None), regrets[-1])
-        if without is not None:
-            panel.plot([right], [without.regret], "D", color=color, markersize=6)
-            ends[name] = (right, without.regret)
+    made.set_size_inches(WIDTH, 5.6)
+    capped = {cap: grouped(runs) for cap, runs in found.runs.items() if cap is not None}
+    free = grouped(found.runs.get(None, []))
+    every = [g for g in free if g.updates > EVERY_STEP * max(capped, default=1)]
+    names = list(dict.fromkeys(g.learner for groups in [*capped.values(), free] for g in groups))
+    colors = series_colors(names)
     panel.set_xscale("log", base=2)
-    panel.set_xticks([*caps, right], [*map(str, caps), "no cap"])
-    panel.minorticks_off()
-    if isinstance(world, LowerBoundWorld):
-        _draw_theorem(panel, world, caps)
     panel.set_yscale("log")
+    ends: dict[str, tuple[float, float]] = {}
+    for name in names:
+        own = [(cap, g) for cap, groups in capped.items() for g in groups if g.learner == name]
+        style: dict[str, Any] = {"linewidth": 2.4 if name == "foresight" else 1.5, "markersize": 4, "capsize": 2}
+        if own:
+            caps, regrets = [cap for cap, _ in own], [_shown(g.regret) for _, g in own]
+            bars = [min(g.bar, 0.9 * regret) for (_, g), regret in zip(own, regrets, strict=True)]
+            panel.errorbar(caps, regrets, yerr=bars, fmt="o-", color=colors[name], **style)
+            ends[name] = (caps[-1], regrets[-1])
+    for g in free:
+        if g in every:
+            panel.axhline(_shown(g.regret), color=DARK_GREY, linewidth=1, linestyle="--", zorder=0)
+        elif g.updates not in capped:
+            panel.plot([g.updates], [_shown(g.regret)], "D", color=colors[g.learner], markersize=6)
+            ends.setdefault(g.learner, (g.updates, _shown(g.regret)))
+    _set_limits(panel, list(capped), ends)
+    if isinstance(world, LowerBoundWorld):
+        _draw_theorem(panel, world, list(capped))
     plain_ticks(panel.yaxis)
-    panel.set(xlabel="policies that may be deployed (the loop holds to it)", ylabel="regret (mean ± s.e.)")
+    panel.set(xlabel="policies that may be deployed (diamond: without a cap)", ylabel="regret (mean ± s.e.)")
+    right = panel.get_xlim()[1]
+    labels = {f"{g.learner}, every step": (right, _shown(g.regret)) for g in every}
     name_points(panel, ends, colors)
-    if panel.get_legend_handles_labels()[0]:
-        panel.legend(frameon=False, fontsize=9)
+    name_points(panel, labels, dict.fromkeys(labels, DARK_GREY))
+    headline(panel, f"{_finding(capped, every)}\n{_instance(found, world)}")
     return made
+
+
+def _shown(regret: float) -> float:
+    """A regret that a logarithmic axis can show."""
+    return max(regret, 0.1)
+
+
+def _set_limits(panel: Any, caps: list[int], ends: dict[str, tuple[float, float]]) -> None:
+    marks = caps or [1]
+    panel.set_xticks(marks, [str(cap) for cap in marks])
+    panel.minorticks_off()
+    furthest = max([x for x, _ in ends.values()], default=1)
+    panel.set_xlim(0.85 * min(marks), max(max(marks), furthest) * 2.6)  # room for the names of the series
+
+
+def _finding(capped: Mapping[int, list[Group]], every: list[Group]) -> str:
+    """What the picture says, where it has foresight and somebody who changes at every step."""
+    shown = {cap: g for cap, groups in capped.items() for g in groups if g.learner == "foresight"}
+    if not shown or not every:
+        return "What fewer policies cost"
+    cap = 8 if 8 in shown else max(shown)
+    best = min(every, key=lambda g: g.regret)
+    ratio = shown[cap].regret / _shown(best.regret)
+    count = "1 policy" if cap == 1 else f"{cap} policies"
+    return f"foresight with {count} pays {ratio:.2g} times what {best.learner} pays at every step"
+
+
+def _instance(found: Tradeoff, world: World) -> str:
+    one = next(run for runs in found.runs.values() for run in runs)
+    seeds = len({run.seed for runs in found.runs.values() for run in runs})
+    size = f"T = {one.horizon:,}, d = {world.dim}, K = {world.arms}"
+    if isinstance(world, LowerBoundWorld):
+        return f"lower-bound instances: {size}, υ = {world.upsilon:.3g} ({world.regime}), {seeds} seeds"
+    return f"{one.world} world: {size}, {seeds} seeds"
 
 
 def _draw_theorem(panel: Any, world: LowerBoundWorld, caps: list[int]) -> None:
@@ -68,10 +111,11 @@ def _draw_theorem(panel: Any, world: LowerBoundWorld, caps: list[int]) -> None:
     y = np.array([scale * switch_lower_bound(horizon=world.horizon, dim=world.dim, switches=m) for m in x])
     proved = theorem_range(horizon=world.horizon, dim=world.dim)
     inside = np.zeros(len(x), dtype=bool) if proved is None else (x >= proved[0]) & (x <= proved[1])
-    panel.plot(x, y, color="black", linewidth=1.2, linestyle=":", label="formula of the lower bound (σ = 1)")
+    panel.plot(x, y, color="black", linewidth=1.2, linestyle=":", label="formula of the lower bound")
+    text = "formula of the lower bound (σ = 1)"
     if inside.any():
-        panel.plot(x[inside], y[inside], color="black", linewidth=2.2, label="the lower bound, where it is a theorem")
+        panel.plot(x[inside], y[inside], color="black", linewidth=2.2)
+        text += ", solid where it is a theorem"
     else:
-        panel.plot([], [], " ", label="(a theorem for no number of policies at this T)")
-    size = f"T = {world.horizon:,}, d = {world.dim}, υ = {world.upsilon:.3g} ({world.regime})"
-    headline(panel, f"lower-bound instances, {size}")
+        text += ",\na theorem for no number of policies at this T"
+    panel.annotate(text, (x[0], y[0]), xytext=(0, 5), textcoords="offset points", va="bottom", fontsize=8.5)

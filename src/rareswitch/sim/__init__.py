@@ -15,7 +15,6 @@ from rareswitch.sim.contest import (
     plain_name,
 )
 from rareswitch.sim.learners import learner_for
-from rareswitch.sim.play import play
 from rareswitch.sim.progress import Progress
 from rareswitch.sim.recorder import Recorder
 from rareswitch.sim.results import add_runs, load_runs
@@ -37,4 +36,4 @@ __all__ += [
     "collaborate",
     "contest",
 ]
-__all__ += ["learner_for", "load_runs", "plain_name", "play", "simulate", "sweep", "tradeoff"]
+__all__ += ["learner_for", "load_runs", "plain_name", "simulate", "sweep", "tradeoff"]

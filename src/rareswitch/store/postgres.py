@@ -91,9 +91,11 @@ class PostgresStore(SqlStore):
     def _recording(self, connection: Any) -> Recording:
         return PostgresRecording(connection, self.number)
 
-    def _slice(self, version: int, first: int, last: int, upto: Marks, sums: bool) -> "PostgresSlice":
+    def _slice(
+        self, version: int, first: int, last: int, upto: Marks, sums: bool, window: float | None
+    ) -> "PostgresSlice":
         address = self._address.render_as_string(hide_password=False)
-        return PostgresSlice(address, self.number, version, first, last, upto, sums)
+        return PostgresSlice(address, self.number, version, first, last, upto, sums, window)
 
 
 class PostgresRecording(Recording):
@@ -212,6 +214,7 @@ class PostgresSlice(NamedTuple):
     last: int
     upto: Marks
     sums: bool
+    window: float | None
 
     def __repr__(self) -> str:  # the address holds the password
         return f"PostgresSlice(version={self.version}, first={self.first}, last={self.last}, upto={self.upto})"
@@ -230,4 +233,4 @@ class PostgresSlice(NamedTuple):
             for query in slice_queries(self.experiment, self.version, self.first, self.last, self.upto):
                 cursor.execute(query)
                 tables.append(cursor.fetch_arrow_table())
-        return slice_table(*tables, sums=self.sums)
+        return slice_table(*tables, sums=self.sums, window=self.window)

@@ -8,6 +8,7 @@ import pytest
 
 from rareswitch.cli import main
 
+CREATE = ["experiment", "create", "x.db", "x"]
 RUN = ["--horizon", "60", "--dim", "2", "--arms", "3", "--seeds", "1"]
 
 
@@ -23,16 +24,12 @@ RUN = ["--horizon", "60", "--dim", "2", "--arms", "3", "--seeds", "1"]
         (["compare", "--dim", "100000", "--arms", "100000"], "--dim and arms must be such that a set has at most"),
         (["tradeoff", *RUN, "--caps", "0"], "--caps must be at least 1; got 0."),
         (["agents", "--agents", "0"], "--agents must be between 1 and 100000; got 0."),
-        (
-            ["begin", "--dim", "1000000", "--out", "x"],
-            "--dim must be at most 10000, as a learner sums up d × d numbers",
-        ),
-        (["begin", "--dim", "2", "--horizon", "9", "--grid", "4", "2", "--out", "x"], "--grid: batch ends must be"),
-        (["begin", "--dim", "2", "--out", "."], ".: the folder you are in; a deployment is a folder of its own."),
-        (["begin", "--dim", "2", "--out", ""], "--out must not be empty; got ''."),
-        (["begin", "--dim", "2", "--out", "\udc80"], r"--out must be valid Unicode; got '\udc80'."),
-        (["begin", "--learner", "oful", "--out", "x"], "oful decides by looking at each decision when its next policy"),
-        (["verify", ""], "FOLDER must not be empty; got ''."),
+        ([*CREATE, "--dim", "1000000"], "--dim must be at most 10000, as a learner sums up d × d numbers"),
+        ([*CREATE, "--dim", "2", "--horizon", "9", "--grid", "4", "2"], "--grid: batch ends must be"),
+        ([*CREATE, "--dim", "2", "--schedule", ""], "--schedule must not be empty; got ''."),
+        ([*CREATE, "--features", "\udc80"], r"--features must be valid Unicode; got '\udc80'."),
+        ([*CREATE, "--learner", "oful", "--dim", "2"], "oful decides by looking at each decision when its next policy"),
+        (["experiment", "status", "", "x"], "STORE must not be empty; got ''."),
         (["compare", "--learners", "oful", ""], "--learners must not be empty; got ''."),
     ],
 )
@@ -49,8 +46,8 @@ def test_memory_that_is_not_there_is_no_traceback(
     def full(*_: object, **__: object) -> None:
         raise MemoryError("Unable to allocate 7 TiB")
 
-    monkeypatch.setattr("rareswitch.store.Deployment.begin", full)
-    assert main(["begin", "--dim", "2", "--out", "x"]) == 2
+    monkeypatch.setattr("rareswitch.experiment.create", full)
+    assert main([*CREATE, "--dim", "2"]) == 2
     assert "rareswitch: error: there is not enough memory (Unable to allocate 7 TiB). Use" in capsys.readouterr().err
 
 
@@ -63,7 +60,7 @@ def test_memory_that_is_not_there_is_no_traceback(
         ("learners <&- > /dev/null", 0, ""),
         ("learners --nothing >&- 2>&-", 2, ""),
         ("learners | true; exit ${PIPESTATUS[0]}", 0, ""),
-        ("begin --out x > /dev/full 2> /dev/full", 2, ""),
+        ("experiment create x.db x > /dev/full 2> /dev/full", 2, ""),
     ],
 )
 def test_streams_that_are_full_or_closed(command: str, status: int, said: str) -> None:

@@ -9,11 +9,14 @@ import pytest
 from rareswitch.cli import main
 from rareswitch.distributions import OneBig
 from rareswitch.errors import FileFormatError
+from rareswitch.experiment import open_experiment
 from rareswitch.policy import load_key, load_policy
-from rareswitch.store import Deployment
 
 TEXT = "hmac-sha256:000102030405060708090a0b0c0d0e0f"
-BEGIN = ("begin", "--dim", "3", "--horizon", "1e3", "--updates", "4")
+HERE = ("spring.db", "one")
+CREATE = ("experiment", "create", *HERE, "--dim", "3", "--horizon", "1e3", "--updates", "4", "--now", "2026-03-02")
+PLAY = ("play", *HERE, "--days", "0.1", "--no-advance", "--quiet")
+ADVANCE = ("experiment", "advance", *HERE)
 
 
 @pytest.fixture
@@ -37,51 +40,48 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return captured.err
 
 
-def test_a_signed_deployment_from_begin_to_verify(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_signed_experiment_from_creation_to_audit(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = done(capsys, "key", "--scheme", "ed25519", "--out", "k")
     assert out == ("k: signs and verifies; keep it secret\nk.pub: verifies; give it to all who take policies\n")
-    done(capsys, *BEGIN, "--out", "one", "--key-file", "k")
-    public = load_key("k.pub")
-    assert Deployment.load("one", key=public).signature == "checked"
-    _, err = done(capsys, "play", "--policy", "one", "--out", "logs", "--key-file", "k.pub")
+    done(capsys, *CREATE, "--key-file", "k")
+    with open_experiment(*HERE, key=load_key("k.pub")) as trial:
+        assert trial.signature == "checked"
+    _, err = done(capsys, *PLAY, "--key-file", "k.pub")
     assert err == ""
-    _, err = done(capsys, "play", "--policy", "one", "--out", "more")
+    _, err = done(capsys, *PLAY)
     assert err == "rareswitch: warning: one is signed, and its signatures were not checked. Give its key: --key-file."
-    update = ("update", "--log", "logs/*", "--policy", "one", "--out", "two")
-    assert "this deployment is signed, and what follows it must be" in refused(capsys, *update)
-    assert "one can verify only" in refused(capsys, *update, "--key-file", "k.pub")
-    assert "it is signed with 'ed25519'" in refused(capsys, *update, "--key", "TEAM_KEY")
-    done(capsys, *update, "--key-file", "k")
-    out, err = done(capsys, "verify", "two", "--key-file", "k.pub")
+    assert main(ADVANCE) == 2
+    assert "this experiment is signed, and its next policy must be" in capsys.readouterr().err
+    assert "one can verify only" in refused(capsys, *ADVANCE, "--key-file", "k.pub")
+    assert "it is signed with 'ed25519'" in refused(capsys, *ADVANCE, "--key", "TEAM_KEY")
+    done(capsys, *ADVANCE, "--key-file", "k")
+    out, err = done(capsys, "experiment", "audit", *HERE, "--key-file", "k.pub")
     assert out.endswith("Everything is learned again from the summaries.\nAll signatures are of this key.\n")
-    out, err = done(capsys, "verify", "two", "--json")
+    out, err = done(capsys, "experiment", "audit", *HERE, "--json")
     assert json.loads(out)["signature"] == "unchecked"
-    assert "two is signed, and its signatures were not checked" in err
+    assert "one is signed, and its signatures were not checked" in err
 
 
-def test_an_unsigned_deployment_does_not_begin_to_be_signed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    done(capsys, *BEGIN, "--out", "one")
-    done(capsys, "play", "--policy", "one", "--out", "logs")
-    key = ("--key", "TEAM_KEY")
-    for command in (
-        ("update", "--log", "logs/*", "--policy", "one", "--out", "two"),
-        ("play", "--policy", "one", "--out", "more"),
-        ("verify", "one"),
-    ):
-        assert "the deployment is not signed, and a key was given to check it with" in refused(capsys, *command, *key)
-    assert sorted(path.name for path in here.iterdir()) == ["logs", "one"]
+def test_an_unsigned_experiment_does_not_begin_to_be_signed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done(capsys, *CREATE)
+    done(capsys, *PLAY)
+    for command in (ADVANCE, PLAY, ("experiment", "audit", *HERE), ("experiment", "status", *HERE)):
+        words = "it is not signed, and a key was given to check it with"
+        assert words in refused(capsys, *command, "--key", "TEAM_KEY")
+    with open_experiment(*HERE) as trial:
+        assert (len(trial.policies), trial.status().decisions) == (1, 20)
 
 
 def test_keys_are_not_taken_as_text(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for text in (TEXT, TEXT.partition(":")[2], "a" * 32, "c2VjcmV0+/=="):
-        line = refused(capsys, *BEGIN, "--out", "one", "--key", text)
+        line = refused(capsys, *CREATE, "--key", text)
         assert "--key takes the name of an environment variable, never the key itself" in line
         assert len(text) < 12 or text not in line
-    assert "there is no variable OTHER_KEY" in refused(capsys, *BEGIN, "--out", "one", "--key", "OTHER_KEY")
+    assert "there is no variable OTHER_KEY" in refused(capsys, *CREATE, "--key", "OTHER_KEY")
     assert list(here.iterdir()) == []
-    done(capsys, *BEGIN, "--out", "one", "--key", "TEAM_KEY")
+    done(capsys, *CREATE, "--key", "TEAM_KEY")
     with pytest.raises(SystemExit):
-        main((*BEGIN, "--out", "two", "--key", "TEAM_KEY", "--key-file", "k"))
+        main((*CREATE, "--key", "TEAM_KEY", "--key-file", "k"))
     assert "not allowed with argument" in capsys.readouterr().err
 
 
@@ -89,13 +89,13 @@ def test_what_is_wrong_with_a_key_is_said_and_not_shown(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEAM_KEY", TEXT[:-2])
-    line = refused(capsys, *BEGIN, "--out", "one", "--key", "TEAM_KEY")
+    line = refused(capsys, *CREATE, "--key", "TEAM_KEY")
     assert "the environment variable TEAM_KEY: not a key (an HMAC secret must be at least 16 bytes" in line
     assert TEXT[12:30] not in line
     Path("open").write_text(TEXT)
     Path("open").chmod(0o644)
-    assert "chmod 600 open" in refused(capsys, *BEGIN, "--out", "one", "--key-file", "open")
-    assert "cannot be read" in refused(capsys, *BEGIN, "--out", "one", "--key-file", "nowhere")
+    assert "chmod 600 open" in refused(capsys, *CREATE, "--key-file", "open")
+    assert "cannot be read" in refused(capsys, *CREATE, "--key-file", "nowhere")
     assert "exists already" in refused(capsys, "key", "--scheme", "hmac", "--out", "open")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rareswitch.cli import main
-from rareswitch.cli.commands import COMMANDS
+from rareswitch.cli.commands import COMMANDS, EXPERIMENT
 from rareswitch.cli.plain_text import plain_character
 from rareswitch.cli.running import _parser
 
@@ -23,12 +23,22 @@ FOLDER = Path(importlib.import_module("rareswitch.cli").__file__ or "").parent
 
 
 def test_every_command_is_in_the_table_and_has_a_parser() -> None:
-    modules = {path.stem for path in FOLDER.glob("*.py") if "\ndef add_parser(" in path.read_text()}
-    assert {entry.module for entry in COMMANDS.values()} == modules
+    written = (path for path in FOLDER.rglob("*.py") if "\ndef add_parser(" in path.read_text())
+    modules = {".".join(path.relative_to(FOLDER).with_suffix("").parts) for path in written}
+    listed = {entry.module for name, entry in (COMMANDS | EXPERIMENT).items() if name != "experiment"}
+    assert listed == modules
     for name in COMMANDS:
-        made: Any = next(action.choices for action in _parser([name])._actions if action.choices)
+        made = choices(_parser([name]))
         assert list(made) == list(COMMANDS)
         assert made[name].get_default("run") is not None
+    for name in EXPERIMENT:
+        made = choices(choices(_parser(["experiment", name]))["experiment"])
+        assert list(made) == list(EXPERIMENT)
+        assert made[name].get_default("run") is not None
+
+
+def choices(parser: Any) -> Any:
+    return next(action.choices for action in parser._actions if action.choices)
 
 
 def test_help_errors_and_lists_load_neither_numba_nor_scipy() -> None:
@@ -45,15 +55,17 @@ def loaded(*arguments):
     assert "Traceback" not in errors.getvalue()
     return status, [name for name in ("numpy", "scipy", "numba") if name in sys.modules]
 
-light = ("demo", "learners", "agents", "tradeoff", "play", "update", "verify")
+light = [["demo"], ["learners"], ["agents"], ["tradeoff"], ["play"], ["experiment"]]
+verbs = ("decide", "reward", "status", "advance", "audit", "export", "import")
+light += [["experiment", name] for name in verbs]
 print(json.dumps([
-    loaded("--help"), loaded("--bogus"), loaded("nonesuch"),
-    *(loaded(name, "--bogus") for name in light), *(loaded(name, "--help") for name in light),
+    loaded("--help"), loaded("--bogus"), loaded("nonesuch"), loaded("experiment", "nonesuch"),
+    *(loaded(*words, "--bogus") for words in light), *(loaded(*words, "--help") for words in light),
     loaded("learners"), loaded("simulate", "--learner", "oful", "--bogus"), loaded("simulate", "--learner", "nobody"),
 ]))
 """
     told = json.loads(subprocess.check_output([sys.executable, "-c", script], text=True))
-    assert told[:-3] == [[0, []], [2, []], [2, []], *[[2, []]] * 7, *[[0, []]] * 7]
+    assert told[:-3] == [[0, []], *[[2, []]] * 3, *[[2, []]] * 13, *[[0, []]] * 13]
     assert told[-3:] == [[0, ["numpy"]], [2, ["numpy"]], [2, ["numpy"]]]
 
 
@@ -68,8 +80,9 @@ def test_where_only_ascii_can_be_shown_texts_stay_readable(monkeypatch: pytest.M
     streams = io.BytesIO(), io.BytesIO()
     for name, into in zip(("stdout", "stderr"), streams, strict=True):  # as under LANG=C
         monkeypatch.setattr(sys, name, io.TextIOWrapper(into, encoding="ascii", errors="surrogateescape"))
+    verbs = [["experiment", name, "--help"] for name in EXPERIMENT]
     run = ["simulate", "--learner", "linucb", "--horizon", "64", "--dim", "2", "--arms", "3", "--seeds", "2", "--quiet"]
-    for command in [["learners"], ["--help"], *([name, "--help"] for name in COMMANDS), run]:
+    for command in [["learners"], ["--help"], *([name, "--help"] for name in COMMANDS), *verbs, run]:
         assert run_main(command) == 0, command
     assert main(["simulate", "--learner", "λ√T"]) == 2
     sys.stdout.flush()

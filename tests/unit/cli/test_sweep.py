@@ -20,9 +20,10 @@ from rareswitch.context_files import SUFFIXES
 from rareswitch.learner import LEARNERS, takes
 
 RUN = ["--horizon", "48", "--dim", "2", "--arms", "3"]
+CREATED = ["--horizon", "48", "--dim", "2", "--seed", "1", "--now", "2026-03-02"]
 #: Arguments with which each command ends well after next to no work. What is in capitals is made before.
 COMMANDS: dict[str, list[str]] = {
-    "demo": ["--horizon", "8"],
+    "demo": ["--days", "1", "--quiet"],
     "learners": [],
     "recommend": ["--dim", "2", "--arms", "3", "--horizon", "48"],
     "key": ["--scheme", "hmac", "--out", "fresh"],
@@ -31,10 +32,15 @@ COMMANDS: dict[str, list[str]] = {
     "agents": ["--agents", "1", "--quiet", *RUN],
     "tradeoff": ["--learners", "oful", "--env", "gaussian", "--caps", "2", "--seeds", "1", "--quiet", *RUN],
     "contest": ["--learners", "foresight", "--envs", "fixed", "--horizons", "48", "--seeds", "1", "--quiet"],
-    "begin": [*RUN, "--out", "fresh"],
-    "play": ["--policy", "DEPLOYMENT", "--arms", "3", "--parts", "1", "--out", "fresh", "--quiet"],
-    "update": ["--log", "LOG", "--policy", "DEPLOYMENT", "--out", "fresh", "--quiet"],
-    "verify": ["DEPLOYMENT"],
+    "experiment create": ["fresh.db", "x", *CREATED],
+    "experiment decide": ["STORE", "x", "--id", "r0", "--context", "[[1, 0]]"],
+    "experiment reward": ["STORE", "x", "--id", "visit-1", "--value", "0", "--overwrite"],
+    "experiment status": ["STORE", "x"],
+    "experiment advance": ["STORE", "x", "--preview", "--quiet"],
+    "experiment audit": ["STORE", "x", "visit-0"],
+    "experiment export": ["STORE", "x", "--out", "fresh", "--quiet"],
+    "experiment import": ["STORE", "x", "--log", "LOG", "--quiet"],
+    "play": ["STORE", "x", "--days", "0.02", "--no-advance", "--quiet"],
     "design": ["SETS"],
 }
 #: What heeds an option, where the arguments above do not.
@@ -56,6 +62,11 @@ MAY_BE_TAKEN: list[tuple[str, set[str], set[str]]] = [
     ("any name does for what is written", {"--out", "--plots", "--markdown"}, {"missing", "-1"}),
     ("a page is written anew", {"--markdown"}, {"empty", "binary", "truncated"}),
     ("a folder for files may be there already", {"play --out", "contest --out", "--plots"}, {"directory"}),
+    ("any text or number names a decision", {"--id"}, {"1e308", "nan", "missing", *_LARGE}),
+    ("any text names an arm", {"experiment decide --arms"}, {*FILES, "missing", "-1"}),
+    ("any name does for an experiment", {"experiment create NAME"}, {"missing", "-1"}),
+    ("a folder may hold an experiment", {"experiment create STORE"}, {"directory"}),
+    ("rewards are any number", {"--value", "--default"}, {"-1", *_LARGE}),
     ("any number keys randomness", {"--seed", "--first-seed"}, _LARGE),
     ("more than there can be is all", {"--show", "--threads", "--parts", "--cap", "--caps", "--updates"}, _LARGE),
     ("more than there will be is no limit", {"begin --arms", "--design-sample", "--warm-batches", "--ahead"}, _LARGE),
@@ -109,11 +120,12 @@ def called(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[Any, st
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A deployment, its log, context sets, and things that are none of these, by name."""
+    """An experiment, its log, context sets, and things that are none of these, by name."""
     folder = tmp_path_factory.mktemp("given")
-    deployment, log, sets = folder / "deployment", folder / "log", folder / "sets.csv"
-    assert main(["begin", *RUN, "--out", str(deployment)]) == 0
-    assert main(["play", "--policy", str(deployment), "--arms", "3", "--parts", "1", "--out", str(log)]) == 0
+    store, log, sets = folder / "store.db", folder / "log", folder / "sets.csv"
+    assert main(["experiment", "create", str(store), "x", *CREATED]) == 0
+    assert main(["play", str(store), "x", "--days", "0.1", "--no-advance", "--quiet"]) == 0
+    assert main(["experiment", "export", str(store), "x", "--out", str(log), "--quiet"]) == 0
     rows = [f"{k // 3},{x},{y}" for k, (x, y) in enumerate(np.random.default_rng(1).normal(size=(12, 2)))]
     sets.write_text("set,x,y\n" + "\n".join(rows))
     (part,) = log.glob("*.parquet")
@@ -123,9 +135,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     shutil.copy(part, folder / "unreadable")
     (folder / "unreadable").chmod(0)
     return (
-        found
-        | {"unreadable": str(folder / "unreadable"), "DEPLOYMENT": str(deployment), "LOG": str(part)}
-        | {"SETS": str(sets)}
+        found | {"unreadable": str(folder / "unreadable"), "STORE": str(store), "LOG": str(part)} | {"SETS": str(sets)}
     )
 
 
@@ -157,11 +167,16 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
 
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()):
         patch.setattr(argparse.ArgumentParser, "parse_known_args", catch)
-        for arguments in [["--help"], *([name, "--help"] for name in COMMANDS)]:
+        for arguments in [["--help"], ["experiment", "--help"], *([*name.split(), "--help"] for name in COMMANDS)]:
             with contextlib.suppress(SystemExit):
                 main(arguments)
-    (commands,) = (action.choices for action in caught["rareswitch"]._actions if isinstance(action.choices, dict))
-    assert set(commands) == set(COMMANDS), "a command is not swept: say above with what arguments it ends well"
+
+    def below(name: str) -> set[str]:
+        (found,) = (action.choices for action in caught[name]._actions if isinstance(action.choices, dict))
+        return set(found)
+
+    commands = below("rareswitch") - {"experiment"} | {f"experiment {name}" for name in below("rareswitch experiment")}
+    assert commands == set(COMMANDS), "a command is not swept: say above with what arguments it ends well"
     return {name: caught[f"rareswitch {name}"] for name in commands}
 
 
@@ -177,6 +192,12 @@ def without(arguments: list[str], option: str) -> list[str]:
     at = arguments.index(option)
     end = next((k for k in range(at + 1, len(arguments)) if arguments[k].startswith("--")), len(arguments))
     return arguments[:at] + arguments[end:]
+
+
+def placed(arguments: list[str], command: str, action: argparse.Action, value: str) -> list[str]:
+    """The arguments with another value where this one stands, which has no option."""
+    place = [other.dest for other in parsers()[command]._actions if not other.option_strings].index(action.dest)
+    return [*arguments[:place], value, *arguments[place + 1 :]]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -195,11 +216,12 @@ def test_every_input_of_every_command(
         shutil.rmtree(here, ignore_errors=True)
         here.mkdir()
         monkeypatch.chdir(here)
-        return called(capsys, command, *arguments)
+        return called(capsys, *command.split(), *arguments)
 
     assert tried(usual)[0] == 0
     for action in inputs(parsers()[command]):
         option = action.option_strings[-1] if action.option_strings else ""
+        label = option or str(action.metavar)
         base, learner = usual, ""
         for extra in HEEDING.get((command, option), [])[:1]:
             base = without(base, extra) + HEEDING[command, option]
@@ -208,22 +230,20 @@ def test_every_input_of_every_command(
             if takers and choosing in base and takers[0] != "foresight" and option not in base:
                 learner = takers[0]
                 base = [*without(base, choosing), choosing, learner]
-        base = without(base, option) if option else []
+        base = without(base, option) if option else base
         for kind in FOR_TEXTS if action.type is None else FOR_NUMBERS:
             if kind == "pipe" and option == "--key-file":
                 continue  # a key may come through a pipe, as from another program, and is waited for
             if (kind == "unreadable" and os.geteuid() == 0) or (kind == str(10**12) and option in LONG_WORK):
                 continue  # nothing is unreadable to root
             value = made.get(kind, kind)
-            status, line = tried([*base, f"{option}={value}"] if option else [value])
-            taken = any(
-                {option, f"{command} {option}"} & options and kind in kinds for _, options, kinds in MAY_BE_TAKEN
-            )
+            status, line = tried([*base, f"{option}={value}"] if option else placed(base, command, action, value))
+            taken = any({label, f"{command} {label}"} & options and kind in kinds for _, options, kinds in MAY_BE_TAKEN)
             form = f"rareswitch {command}: error: argument {option}" if option else "rareswitch"
             named = [word for word in (option.lstrip("-") or str(action.metavar), value, learner) if word]
             refused = status == 2 and line.startswith(("rareswitch: error: ", form)) and any(w in line for w in named)
             if not refused and not (taken and status == 0):
-                wrong.append((f"{option}={kind}", status, line[:300]))
+                wrong.append((f"{label}={kind}", status, line[:300]))
     assert not wrong
 
 
@@ -232,7 +252,9 @@ FORMS = [
     *(("design", [], suffix) for suffix in SUFFIXES),
     *(("simulate", [*COMMANDS["simulate"], "--env"], suffix) for suffix in SUFFIXES),
     ("simulate", [*COMMANDS["simulate"], "--out"], ".parquet"),
-    ("update", ["--policy", "DEPLOYMENT", "--out", "fresh", "--log"], ".parquet"),
+    ("experiment import", ["STORE", "x", "--log"], ".parquet"),
+    *(("experiment create", ["fresh.db", "x", "--fit"], suffix) for suffix in (".csv", ".parquet", ".json", ".jsonl")),
+    *(("experiment create", ["fresh.db", "x", "--features"], suffix) for suffix in (".toml", ".json")),
 ]
 
 
@@ -250,15 +272,8 @@ def test_files_that_are_something_else(
         path = tmp_path / f"{k}{suffix}"
         whole = {".npy": b"\x93NUMPY\x01\x00" * 2, ".npz": b"PK\x03\x04" * 2, ".csv": b"set,x\n0,1,2,3"}
         damage(path, kind, whole.get(suffix, Path(made["LOG"]).read_bytes()))
-        status, line = called(capsys, command, *(made.get(word, word) for word in arguments), str(path))
-        if status != 2 or not line.startswith(f"rareswitch: error: {path}"):
+        words = [made.get(word, word) for word in arguments]
+        status, line = called(capsys, *command.split(), *words, str(path))
+        if status != 2 or not line.startswith("rareswitch: error: ") or str(path) not in line:
             wrong.append((command, path.name, status, line[:300]))
-    for name in sorted(os.listdir(made["DEPLOYMENT"])):
-        folder = tmp_path / f"in {name}"
-        shutil.copytree(made["DEPLOYMENT"], folder)
-        damage(folder / name, kind, (folder / name).read_bytes())
-        for command, arguments in (("verify", []), ("play", ["--out", "fresh", "--policy"])):
-            status, line = called(capsys, command, *arguments, str(folder))
-            if status != 2 or not line.startswith(f"rareswitch: error: {folder}"):
-                wrong.append((command, name, status, line[:300]))
     assert not wrong

@@ -7,7 +7,7 @@ from rareswitch.cli import main
 from rareswitch.env import LowerBoundWorld
 from rareswitch.learner import LEARNERS
 
-SMALL = ["--horizon", "3000", "--seeds", "2", "--caps", "1", "4", "--quiet"]
+SMALL = ["--env", "lower-bound", "--horizon", "3000", "--seeds", "2", "--caps", "1", "4", "--quiet"]
 
 
 def test_learners_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

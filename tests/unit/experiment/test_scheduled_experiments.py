@@ -40,7 +40,9 @@ def test_the_best_dates_follow_the_traffic() -> None:
     ends = START + timedelta(days=10)
     schedule = Best(rate=48.0, end=ends, updates=4, gap="2 hours")
     trial = create("memory:", "dates", dim=DIM, schedule=schedule, seed=1, now=START)
-    planned = [end.decisions or 0 for end in trial.description.schedule.ends(Progress.beginning(trial.description.created))]
+    planned = [
+        end.decisions or 0 for end in trial.description.schedule.ends(Progress.beginning(trial.description.created))
+    ]
     updates = live(trial, 240, timedelta(hours=1))
     assert len(updates) == 3
     assert 0.5 * planned[0] <= updates[0] <= 1.5 * planned[0]

@@ -48,11 +48,12 @@ def test_many_requests_are_as_each_of_them() -> None:
 
 def test_arms_that_are_the_same_for_all_are_given_once() -> None:
     rng = np.random.default_rng(2)
-    _, arms = drawn(rng)
+    arms = {**drawn(rng)[1], "x": {"brand": "a", "hue": 3}, "new": {"price": 99.0}}
     contexts = [drawn(rng)[0] for _ in range(7)]
     once, each = MIXED.encode_many(contexts, arms), MIXED.encode_many(contexts, [arms] * 7)
     np.testing.assert_array_equal(once.vectors, each.vectors)
     assert once.counts == each.counts
+    assert once.details["absent", "taste"] == once.details["extra", "hue"] * 2 == 14
     assert once.names == each.names == [tuple(arms)] * 7
 
 

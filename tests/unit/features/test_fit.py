@@ -135,6 +135,13 @@ def test_fields_of_arms_that_vary_are_of_both() -> None:
     assert {field.name: field.of for field in features.fields} == {"age": "context", "price": "arm", "match": "both"}
 
 
+def test_a_log_names_the_arm_that_was_shown_which_is_no_feature() -> None:
+    log = [{"item": k % 3, "age": float(k)} for k in range(30)]
+    features = Features.fit(log, arms=[{"item": k, "price": float(k)} for k in range(3)], key="item")
+    assert {field.name for field in features.fields} == {"age", "price"}
+    assert "left out: item: it names the arm" in str(features)
+
+
 def test_the_same_name_on_both_sides_is_told_apart() -> None:
     features = Features.fit(
         [{"language": ["de", "en"][k % 2]} for k in range(30)],

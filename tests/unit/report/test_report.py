@@ -1,11 +1,12 @@
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rareswitch.design import g_optimal
 from rareswitch.report.design_plot import draw_design
-from rareswitch.report.figures import DARK_GREY, ORANGE, figure, name_points
+from rareswitch.report.figures import DARK_GREY, ORANGE, figure, name_points, save
 from rareswitch.report.run_plot import draw_runs
 from rareswitch.report.run_table import grouped, run_table
 from rareswitch.sim import Run
@@ -96,7 +97,7 @@ def test_every_panel_says_what_it_shows_and_names_its_series() -> None:
     made = draw_runs([*seeded("foresight", 90.0, 2.0, updates=8), *seeded("b", 40.0, 1.0, updates=90)])
     curves, trade, survivors = made.axes
     assert curves.get_title(loc="left") == "w, T = 100, 8 seeds: b paid least"
-    assert trade.get_title(loc="left") == "foresight paid 2.00 times as much with 8 policies"
+    assert trade.get_title(loc="left") == "with 8 policies, foresight paid 2.00 times what b paid"
     assert survivors.get_title(loc="left") == "arms that elimination leaves"
     for panel in (curves, trade):
         assert panel.get_legend() is None
@@ -116,9 +117,10 @@ def test_names_do_not_cover_each_other() -> None:
     assert np.diff(heights).min() >= 10.0 - 1e-6
 
 
-def test_the_picture_has_three_panels_a_world() -> None:
+def test_the_picture_has_panels_for_every_world() -> None:
+    assert len(draw_runs(RUNS).axes) == 3
     made = draw_runs([*RUNS, run("a", "v", 100, 0, 1.0)])
-    assert len(made.axes) == 6
+    assert len(made.axes) == 4
     curve = made.axes[0]
     assert [line.get_label() for line in curve.lines if not line.get_label().startswith("_")] == ["a", "b"]
     np.testing.assert_array_equal(curve.lines[0].get_ydata(), [0.0, 12.0])
@@ -134,3 +136,12 @@ def test_the_ellipse_is_the_level_of_the_largest_leverage() -> None:
     levels = np.einsum("in,ij,jn->n", ring, np.linalg.inv(moment), ring)
     np.testing.assert_allclose(levels, float(design.max_leverage), rtol=1e-9)
     assert (panel.get_xlabel(), panel.get_ylabel()) == ("price", "speed")
+
+
+def test_the_command_that_draws_a_picture_again_is_its_caption(tmp_path: Path) -> None:
+    made = draw_runs(RUNS)
+    save(made, tmp_path / "p.png", "rareswitch compare " + "--learners " + "a-long-name " * 20)
+    lines = made.get_supxlabel().splitlines()
+    assert lines[0].startswith("rareswitch compare --learners a-long-name")
+    assert len(lines) > 1
+    assert max(map(len, lines)) < 120

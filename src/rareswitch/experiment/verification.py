@@ -1,11 +1,16 @@
 """Whether what was learned once is learned again."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 
+from rareswitch.errors import RareswitchError
+from rareswitch.experiment.description import Description
+from rareswitch.experiment.versions import Version
 from rareswitch.policy import Policy, policy_to_plain
 from rareswitch.version import __version__
 
@@ -15,7 +20,7 @@ CLOSE = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class Relearned:
-    """What learning again says about one policy of a deployment, given those before it as they are."""
+    """What learning again says about one policy of an experiment, given those before it as they are."""
 
     policy_id: str
     verdict: Literal["same", "rounding", "otherwise"]
@@ -25,25 +30,29 @@ class Relearned:
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """What learning again from the summaries of a deployment gives, policy by policy.
+    """What learning again from the summaries of an experiment gives, policy by policy. Prints as text.
 
-    >>> from rareswitch.store import Deployment
-    >>> print(Deployment.begin("foresight", dim=2).verify())
+    >>> from rareswitch.experiment import create
+    >>> print(create("memory:", "spring", dim=2).verify())
     policy 1, ...: the same policy is learned again
     Everything is learned again from the summaries.
     """
 
     #: The first one included, which nothing was learned for.
     policies: tuple[Relearned, ...]
-    #: Whether the sums that the deployment goes on with are those of its summaries.
+    #: Whether the sums that the experiment goes on with are those of its summaries.
     sums: bool
-    #: Of rareswitch, that wrote the deployment.
+    #: Of rareswitch, with which it was created.
     version: str
 
     @property
     def holds(self) -> bool:
         """Whether everything is learned again."""
         return self.sums and all(entry.verdict != "otherwise" for entry in self.policies)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return asdict(self) | {"holds": self.holds}
 
     def __str__(self) -> str:
         again = "the same policy is learned again"
@@ -57,10 +66,29 @@ class Verification:
         if not self.sums:
             lines.append("The sums in the state are not those of the summaries.")
         return "\n".join(lines) + (
-            f"\nThe learner of rareswitch {self.version}, which wrote the deployment, may not be that of "
-            f"{__version__}, or a file was changed. The policies that are there stay as they are, and the run can "
-            "go on."
+            f"\nThe learner of rareswitch {self.version}, with which the experiment was created, may not be that of "
+            f"{__version__}, or the store was changed. The policies that are there stay as they are, and the "
+            "experiment can go on."
         )
+
+
+def verify_versions(description: Description, versions: Sequence[Version]) -> Verification:
+    """Learn everything again from the summaries that each policy was learned from."""
+    learner = description.learner
+    state = learner.begin(features=description.features, baseline=description.baseline_share)
+    found = [compared(versions[0].policy, state.policy)]
+    for before, version in pairwise(versions):
+        try:
+            batch, *late = version.summaries
+            ahead = version.report["plan"]["ahead"]
+            state = learner.next(replace(state, policy=before.policy), batch, late=late, ahead=ahead)
+            found.append(compared(version.policy, state.policy))
+        except (RareswitchError, ArithmeticError, ValueError, LookupError) as error:
+            found.append(Relearned(policy_id=version.policy.id, verdict="otherwise", reason=str(error)))
+            break
+    kept = versions[-1].state.sums
+    sums = alike(*([(s.gram, s.moment, s.count, s.square_sum) for s in of] for of in (kept, state.sums)))
+    return Verification(policies=tuple(found), sums=sums, version=description.version)
 
 
 def compared(kept: Policy, learned: Policy) -> Relearned:

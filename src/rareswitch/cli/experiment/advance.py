@@ -1,0 +1,74 @@
+"""``rareswitch experiment advance``: the next policy, if it is due."""
+
+import argparse
+import warnings
+from typing import Any
+
+from rareswitch.cli.experiment import add_now, add_verb, in_options, opened
+from rareswitch.cli.options import add_options, print_json, report_done
+from rareswitch.cli.settings import count_option
+from rareswitch.errors import LevelWarning
+
+#: Status where no update was made.
+NOT_DUE = 3
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command and its options."""
+    parser = add_verb(
+        commands,
+        "advance",
+        run,
+        key="check the experiment and sign the next policy with the key in this file",
+        description=(
+            "Learn the next policy from the decisions and rewards that have come, if the schedule says that it is due, "
+            f"and let it decide from now on. Status {NOT_DUE} where it is not due; of several processes that advance "
+            "at once, one makes the policy. After a crash, run it again: it learns the very same policy."
+        ),
+    )
+    parser.add_argument(
+        "--ahead",
+        nargs="+",
+        type=count_option,
+        metavar="N",
+        help="decisions to come in all, or of each batch to come (default: what the schedule foresees)",
+    )
+    parser.add_argument("--anyway", action="store_true", help="update although it is not due")
+    parser.add_argument("--preview", action="store_true", help="say what an update would do, and change nothing")
+    add_now(parser, "when it is made, for schedules and windows (default: now)")
+    add_options(parser, engine={})
+    parser.add_argument("--json", action="store_true", help="print an object in place of text")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Update, and say what was seen and what is planned."""
+    from rareswitch.engine import make_engine
+    from rareswitch.sim import Progress
+
+    ahead = options.ahead[0] if options.ahead is not None and len(options.ahead) == 1 else options.ahead
+    with (
+        opened(options) as trial,
+        make_engine(options.engine) as engine,
+        Progress(1, "reading", quiet=options.quiet) as bar,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore", LevelWarning)  # the report says it
+
+        def show(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done, f"part {done} of {total}")
+
+        if options.preview:
+            found = trial.preview(now=options.now, ahead=ahead, engine=engine)
+        else:
+            told: dict[str, Any] = {"anyway": options.anyway, "engine": engine, "progress": show}
+            found = trial.advance(now=options.now, ahead=ahead, **told)
+    if options.json:
+        print_json(found.as_dict())
+    else:
+        text = (
+            f"Nothing was changed. An update would say:\n{in_options(found)}" if options.preview else in_options(found)
+        )
+        report_done(text, f"policy {found.version} decides now")
+    return 0 if found.made or found.elsewhere else NOT_DUE

@@ -1,0 +1,119 @@
+"""``rareswitch experiment create``: a store holds the experiment from then on."""
+
+import argparse
+from typing import Any
+
+from rareswitch.cli.experiment import add_now, add_verb, in_options
+from rareswitch.cli.options import add_options, print_json, report_done
+from rareswitch.cli.record_files import ENDINGS, arm_count, given_arms, read_records
+from rareswitch.cli.settings import add_settings, check_heeded, given_settings
+from rareswitch.cli.signing import given_key
+from rareswitch.cli.times import duration_option
+from rareswitch.errors import FileFormatError, InputError, ParameterError
+
+#: Settings of learners for which there are options of another meaning.
+OWN = ("arms", "dim", "seed")
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command and its options: among them the settings of all learners."""
+    parser = add_verb(
+        commands,
+        "create",
+        run,
+        key="sign all policies with the key in this file",
+        description=(
+            "Begin an experiment in a store: a file such as spring.db, a folder such as spring/, or PostgreSQL. What "
+            "is chosen here is kept and does not change."
+        ),
+    )
+    add_options(parser, learner={"default": "foresight", "help": "see rareswitch learners (default foresight)"})
+    records = parser.add_argument_group("how requests become vectors, one of").add_mutually_exclusive_group()
+    records.add_argument("--features", metavar="FILE", help="features, as .toml or .json")
+    records.add_argument("--fit", metavar="SAMPLE", help=f"propose features from a sample of contexts: {ENDINGS}")
+    records.add_argument("--dim", type=int, metavar="D", help="none: requests are vectors of so many numbers")
+    told = parser.add_argument_group("for --fit")
+    told.add_argument("--room", type=int, metavar="N", help="arms that may come later, with parameters of their own")
+    told.add_argument("--save-features", metavar="FILE", help="write the proposal there too, to be edited")
+    parser.add_argument(
+        "--arms",
+        nargs="+",
+        metavar="ID",
+        help="for --fit, ids of today's arms, or a file with their records; otherwise the most arms of a set, a number",
+    )
+    parser.add_argument("--schedule", help="when updates are due: docs/schedules.md (default: as the learner plans)")
+    parser.add_argument("--window", type=duration_option, metavar="TIME", help="how long rewards count, such as 2d")
+    parser.add_argument("--default", type=float, metavar="X", help="the reward of decisions whose reward never comes")
+    parser.add_argument("--sum", action="store_true", help="add up several rewards of a decision, told apart by events")
+    parser.add_argument(
+        "--baseline",
+        nargs="?",
+        const=True,
+        metavar="FIELD",
+        help="the first policy plays the arm that requests name, or a field of their records, but for exploration",
+    )
+    parser.add_argument(
+        "--keep", type=float, default=1.0, metavar="SHARE", help="of context sets kept (default 1: all)"
+    )
+    parser.add_argument("--seed", type=int, help="keys the decisions (default: drawn, and kept in the store)")
+    add_now(parser, "when it begins (default: now)")
+    parser.add_argument("--json", action="store_true", help="print an object in place of text")
+    add_settings(parser, without=OWN)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Create it and say what it is."""
+    from rareswitch.experiment import Rewards, create
+    from rareswitch.learner import find_learner
+
+    find_learner(options.learner)
+    settings = given_settings(options, [options.learner])
+    features = _features(options)
+    if options.arms is not None and features is None:
+        check_heeded("--arms", "arms", [options.learner])
+        settings["arms"] = arm_count(options.arms)
+    told: dict[str, Any] = {name: getattr(options, name) for name in ("dim", "schedule", "keep", "seed", "now")}
+    several = "sum" if options.sum else "one"
+    with create(
+        options.url,
+        options.name,
+        learner=options.learner,
+        features=features,
+        rewards=Rewards(window=options.window, default=options.default, several=several),  # type: ignore[arg-type]
+        baseline=options.baseline,
+        key=given_key(options),
+        **told,
+        **settings,
+    ) as trial:
+        facts = {"name": trial.name, "url": trial.store.url, "learner": options.learner, "policy_id": trial.policy.id}
+        if options.json:
+            print_json(facts | {"dim": trial.policy.dim, "features": None if features is None else features.id})
+            return 0
+        shown = "" if features is None else f"{features}\n\n"
+        text = f"{shown}{trial.name} begins in {trial.store.url}.\n{in_options(trial.status(now=options.now))}"
+    report_done(text, f"{options.name} was created in {facts['url']}")
+    return 0
+
+
+def _features(options: argparse.Namespace) -> Any:
+    """Features of a file, or proposed from a sample."""
+    if options.fit is None:
+        for name in ("room", "save_features"):
+            if getattr(options, name) is not None:
+                raise ParameterError(f"{name} is for features that are proposed from a sample: give it with --fit.")
+    if options.fit is None and options.features is None:
+        return None
+    from rareswitch.features import Features
+
+    if options.features is not None:
+        try:
+            return Features.load(options.features)
+        except FileFormatError:
+            raise
+        except InputError as error:  # of what the file says
+            raise FileFormatError(f"{options.features}: {error}") from error
+    room = {} if options.room is None else {"room": options.room}
+    features = Features.fit(read_records(options.fit), given_arms(options.arms), **room)
+    if options.save_features is not None:
+        features.save(options.save_features)
+    return features

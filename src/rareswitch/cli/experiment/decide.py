@@ -1,0 +1,88 @@
+"""``rareswitch experiment decide``: an arm for a request, or for each line of the input."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from rareswitch.cli.experiment import add_now, add_verb, id_option, json_option, opened
+from rareswitch.cli.json_lines import answer_lines
+from rareswitch.cli.options import print_json, report_done
+from rareswitch.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rareswitch.experiment import Choice, Experiment
+
+FIELDS = ("id", "context", "arms", "baseline", "time")
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command and its options."""
+    parser = add_verb(
+        commands,
+        "decide",
+        run,
+        key="check the experiment with the key in this file",
+        description=(
+            "Choose an arm. Without --id, each line of the standard input is a request, "
+            '{"id": "r1", "context": {"age": 31}, "arms": ["a", "b"]}, and its answer a line of JSON, durable when it '
+            "is printed. The same id again gives the same answer."
+        ),
+    )
+    parser.add_argument("--id", type=id_option, help="of one decision")
+    parser.add_argument("--context", type=json_option, metavar="JSON", help="its record, or the vectors of its arms")
+    parser.add_argument("--arms", nargs="+", metavar="ID", help="its arms, or one JSON text with their records")
+    parser.add_argument("--baseline", metavar="ID", help="the arm that would have been shown")
+    parser.add_argument("--input", metavar="FILE", help="read lines from a file (default: the standard input)")
+    add_now(parser)
+    parser.add_argument("--json", action="store_true", help="print an object in place of a sentence")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Decide."""
+    if options.id is None:
+        for name in ("context", "arms", "baseline"):
+            if getattr(options, name) is not None:
+                raise ParameterError(f"{name} is that of one decision: give its --id too, or lines of JSON as input.")
+        with opened(options) as trial:
+            return answer_lines(lambda lines: _answers(trial, lines, options.now), FIELDS, options.input)
+    if options.context is None:
+        raise ParameterError("context must be given with --id: a record such as '{\"age\": 31}', or vectors.")
+    with opened(options) as trial:
+        told: Any = {"id": options.id, "baseline": options.baseline, "now": options.now}
+        choice = trial.decide(options.context, _arms(options.arms), **told)
+    if options.json:
+        print_json(choice.as_dict())
+        return 0
+    again = "; it was asked for before" if choice.repeated else ""
+    text = (
+        f"{choice.arm} (probability {choice.propensity:.6g}, policy {choice.version}, {choice.policy_id[:12]}…{again})"
+    )
+    report_done(text, f"the decision {choice.id!r} is kept")
+    return 0
+
+
+def _arms(given: list[str] | None) -> Any:
+    """Ids, or what one JSON text says."""
+    if given is not None and len(given) == 1 and given[0][:1] in "[{":
+        return json_option(given[0])
+    return given
+
+
+def _answers(trial: "Experiment", lines: Sequence[Mapping[str, Any]], now: float | None) -> list[dict[str, Any]]:
+    """Answers to lines; those of one kind and time that follow each other are decided together."""
+    found: list[Choice] = []
+    for (moment, *_), group in groupby(lines, _kind):
+        some = list(group)
+        told: dict[str, Any] = {"ids": [line["id"] for line in some], "now": now if moment is None else moment}
+        if some[0].get("baseline") is not None:
+            told["baseline"] = [line["baseline"] for line in some]
+        arms = None if some[0].get("arms") is None else [line["arms"] for line in some]
+        found += trial.decide_many([line["context"] for line in some], arms, **told)
+    return [choice.as_dict() for choice in found]
+
+
+def _kind(line: Mapping[str, Any]) -> tuple[Any, ...]:
+    context = line["context"]
+    size = len(context) if isinstance(context, list) else None
+    return line.get("time"), size, line.get("arms") is None, line.get("baseline") is None

@@ -1,0 +1,115 @@
+"""JSON lines: one request a line in, one answer a line out."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, BinaryIO, NamedTuple
+
+from rareswitch.errors import ConflictError, FileFormatError, InputError
+
+#: Bytes that are read at once, and the longest line.
+BLOCK = 1 << 20
+LONGEST = 1 << 23
+#: Answers some requests, in their order.
+Answer = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]
+
+
+class Line(NamedTuple):
+    """A line of the input."""
+
+    #: From 1.
+    number: int
+    data: dict[str, Any]
+    #: What is wrong with it; '' where it can be read.
+    error: str = ""
+
+
+def answer_lines(answer: Answer, fields: Sequence[str], path: str | None) -> int:
+    """Answer each line of a file, or of the standard input, and return the exit status: 1 where some were refused.
+
+    Lines are answered together as far as they have come, so that a program can wait for each answer and a file is
+    read fast. One that is refused gets an answer with its number and the error, and the others go on.
+    """
+    refused = total = 0
+    with _opened(path) as stream:
+        for block in blocks(stream, fields):
+            answers = list(_answered(answer, block))
+            refused += sum("error" in one for one in answers)
+            total += len(block)
+            sys.stdout.write("".join(f"{json.dumps(one, allow_nan=False, ensure_ascii=False)}\n" for one in answers))
+            sys.stdout.flush()
+    if refused:
+        print(f"rareswitch: {refused:,} of {total:,} lines were refused; their answers say why.", file=sys.stderr)
+    return 1 if refused else 0
+
+
+def blocks(stream: BinaryIO, fields: Sequence[str]) -> Iterator[list[Line]]:
+    r"""Lines as they come: all that are there, never waiting for more.
+
+    >>> import io
+    >>> [line.data for block in blocks(io.BytesIO(b'{"id": 1}\n\n{"id": 2}'), ["id"]) for line in block]
+    [{'id': 1}, {'id': 2}]
+    """
+    rest, number = b"", 0
+    while data := stream.read1(BLOCK):  # type: ignore[attr-defined]
+        *whole, rest = (rest + data).split(b"\n")
+        if len(rest) > LONGEST:
+            raise FileFormatError(f"line {number + len(whole) + 1} is longer than {LONGEST:,} bytes.")
+        lines = [read_line(number + k, text, fields) for k, text in enumerate(whole, start=1) if text.strip()]
+        number += len(whole)
+        if lines:
+            yield lines
+    if rest.strip():
+        yield [read_line(number + 1, rest, fields)]
+
+
+def read_line(number: int, text: bytes, fields: Sequence[str]) -> Line:
+    """A line with an object of these fields, or what is wrong with it."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return Line(number, {}, f"not JSON ({error})")
+    if not isinstance(data, dict):
+        return Line(number, {}, f"a line must be an object with {', '.join(fields)}; got {data!s:.60}")
+    if unknown := [name for name in data if name not in fields]:
+        return Line(number, data, f"unknown field {unknown[0]!r:.60}; a line has {', '.join(fields)}")
+    return Line(number, data)
+
+
+def _opened(path: str | None) -> Any:
+    if path is None:
+        if sys.stdin.isatty():
+            print("rareswitch: reading lines of JSON from the terminal; Ctrl-D ends them.", file=sys.stderr)
+        return nullcontext(sys.stdin.buffer)
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read ({error.strerror}).") from error
+
+
+def _answered(answer: Answer, block: Sequence[Line]) -> Iterator[Mapping[str, Any]]:
+    good = [line for line in block if not line.error]
+    try:
+        found = dict(zip((line.number for line in good), answer([line.data for line in good]), strict=True))
+    except (InputError, ConflictError, KeyError) as error:
+        if isinstance(error, FileFormatError):  # the store's, not that of a line
+            raise
+        found = {line.number: _alone(answer, line) for line in good}
+    for line in block:
+        yield found[line.number] if line.number in found else _refusal(line, line.error)
+
+
+def _alone(answer: Answer, line: Line) -> Mapping[str, Any]:
+    try:
+        return answer([line.data])[0]
+    except FileFormatError:
+        raise
+    except (InputError, ConflictError) as error:
+        return _refusal(line, str(error))
+    except KeyError as error:
+        return _refusal(line, f"the field {error.args[0]!r} is missing")
+
+
+def _refusal(line: Line, error: str) -> dict[str, Any]:
+    return ({"id": line.data["id"]} if "id" in line.data else {}) | {"line": line.number, "error": error}

@@ -1,0 +1,36 @@
+"""Experiments that are played in a world: the same decisions and rewards for the same seed."""
+
+from typing import Any
+
+import numpy as np
+
+from rareswitch.env import make_world
+from rareswitch.experiment import Advance, Experiment
+
+ARMS = 5
+
+
+def play_batch(trial: Experiment, *, count: int | None = None, env: str = "gaussian", seed: int = 1) -> None:
+    """The decisions that are planned for the current policy, with their rewards."""
+    state = trial.store.versions(trial.store.head() - 1)[0]
+    first = sum(one.decisions for one in trial.store.counts())
+    count = planned(trial) if count is None else count
+    world = make_world(env, dim=trial.description.learner.dim, arms=ARMS, noise=0.5)
+    rounds, ids = world.draw(count, seed=seed, first=first), list(range(first, first + count))
+    places = [int(choice.arm) for choice in trial.decide_many(rounds.contexts, ids=ids, now=float(state.number))]
+    rewards = world.rewards(rounds.means[np.arange(count), places], seed=seed, first=first)
+    trial.reward_many(ids, rewards.tolist(), now=float(state.number))
+
+
+def planned(trial: Experiment) -> int:
+    from rareswitch.learner import state_from_bytes
+
+    return state_from_bytes(trial.store.versions(trial.store.head() - 1)[0].state).ahead[0]
+
+
+def advance_batch(trial: Experiment, **given: Any) -> Advance:
+    """Play a batch, and learn from it."""
+    play_batch(trial, env=given.pop("env", "gaussian"))
+    done = trial.advance(now=100.0 * trial.store.head(), anyway=True, **given)
+    assert done.made
+    return done

@@ -1,0 +1,341 @@
+"""An experiment through the command line: created, asked, rewarded, updated, audited."""
+
+import errno
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch.cli import main
+from rareswitch.experiment import open_experiment
+from rareswitch.learner import LEARNERS, BatchLinUCBKW, Foresight, settings_of, takes
+
+HERE = ("spring.db", "banner")
+CREATE = (
+    *("experiment", "create", *HERE, "--dim", "3", "--horizon", "1e3", "--updates", "4", "--seed", "1"),
+    *("--now", "2026-03-02"),
+)
+SET = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def said(errors: str) -> list[str]:
+    """Lines besides the one that a fresh machine shows."""
+    return [line for line in errors.splitlines() if "compiling kernels" not in line]
+
+
+def done(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
+    assert main(arguments) == status
+    captured = capsys.readouterr()
+    assert said(captured.err) == []
+    return captured.out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = said(captured.err)
+    assert line.startswith("rareswitch: error: ")
+    return line
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, *lines: Any) -> None:
+    """Let these be the standard input."""
+    text = "".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+
+def requests(count: int, **more: Any) -> list[dict[str, Any]]:
+    return [{"id": f"r{k}", "context": SET, "arms": ["a", "b", "c"]} | more for k in range(count)]
+
+
+def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    out = done(capsys, *CREATE)
+    assert "banner begins in sqlite:///spring.db." in out
+    assert "The next update waits for 12 more decisions" in out
+    typed(monkeypatch, *requests(12))
+    answers = [json.loads(line) for line in done(capsys, "experiment", "decide", *HERE).splitlines()]
+    assert [answer["id"] for answer in answers] == [f"r{k}" for k in range(12)]
+    assert {answer["arm"] for answer in answers} <= {"a", "b", "c"}
+    assert set(answers[0]) == {"id", "arm", "propensity", "policy_id", "version", "repeated"}
+    one = ("experiment", "decide", *HERE, "--id", "r3", "--context", json.dumps(SET), "--arms", "a", "b", "c")
+    assert f"{answers[3]['arm']} (probability 0.333333, policy 1, " in (text := done(capsys, *one))
+    assert "it was asked for before" in text
+    assert json.loads(done(capsys, *one, "--json"))["repeated"] is True
+    assert "No update: policy 1" in done(capsys, "experiment", "advance", *HERE, status=3)
+    typed(monkeypatch, *({"id": f"r{k}", "value": k % 2 == 0} for k in range(1, 12)))
+    kept = [json.loads(line) for line in done(capsys, "experiment", "reward", *HERE).splitlines()]
+    assert kept[:2] == [{"id": "r1", "value": 0.0}, {"id": "r2", "value": 1.0}]
+    assert "'r0': 0.5 is kept" in done(capsys, "experiment", "reward", *HERE, "--id", "r0", "--value", "0.5")
+    preview = done(capsys, "experiment", "advance", *HERE, "--preview")
+    assert preview.startswith("Nothing was changed. An update would say:\n")
+    assert "explores at" in preview
+    assert "a decision of it costs at most" in preview
+    found = json.loads(done(capsys, "experiment", "advance", *HERE, "--json"))
+    assert (found["made"], found["version"], found["decided"], found["rewarded"]) == (True, 2, 12, 12)
+    assert found["policy_id"][:12] in preview
+    status = json.loads(done(capsys, "experiment", "status", *HERE, "--json"))
+    assert (status["decisions"], status["repeated_decisions"], status["signature"]) == (12, 2, "none")
+    assert "The frozen policy decides the same" in done(capsys, "experiment", "audit", *HERE, "r3")
+    (audit,) = json.loads(done(capsys, "experiment", "audit", *HERE, '"r3"', "--json"))
+    assert (audit["matches"], audit["arm"]) == (True, answers[3]["arm"])
+
+
+def test_a_line_that_is_refused_does_not_stop_the_others(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done(capsys, *CREATE)
+    first, second = requests(2)
+    other = first | {"context": SET[::-1]}
+    typed(monkeypatch, first, other, "nonsense", "", {"id": "x", "contxt": 1}, {"id": "y"}, "[1]", second)
+    assert main(("experiment", "decide", *HERE)) == 1
+    captured = capsys.readouterr()
+    answers = [json.loads(line) for line in captured.out.splitlines()]
+    assert [answer["id"] for answer in (answers[0], answers[-1])] == ["r0", "r1"]
+    words = ("was used before, for another request", "not JSON", "unknown field 'contxt'", "'context' is missing")
+    for answer, text, line in zip(answers[1:5], words, (2, 3, 5, 6), strict=True):
+        assert text in answer["error"]
+        assert answer["line"] == line
+    assert "a line must be an object with id, context" in answers[5]["error"]
+    assert said(captured.err) == ["rareswitch: 5 of 7 lines were refused; their answers say why."]
+    typed(monkeypatch, {"id": "r0", "value": 1}, {"id": "r0", "value": 0}, {"id": "r1", "value": "much"})
+    assert main(("experiment", "reward", *HERE)) == 1
+    kept, clash, wrong = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert kept == {"id": "r0", "value": 1.0}
+    assert "has the reward 1 already, and 0 was given" in clash["error"]
+    assert "value must be a number" in wrong["error"]
+
+
+def test_answers_come_before_the_next_request_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    done(capsys, *CREATE)
+    command = [sys.executable, "-m", "rareswitch", "experiment", "decide", *HERE]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for request in requests(3):
+            process.stdin.write(f"{json.dumps(request)}\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == request["id"]
+        process.stdin.close()
+        assert process.wait(60) == 0
+
+
+def test_requests_of_different_times_and_sizes_are_read_from_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    done(capsys, *CREATE)
+    lines = [
+        {"id": 1, "context": SET, "time": 1772409600},
+        {"id": 2, "context": SET[:2], "time": 1772409600},
+        {"id": 3, "context": SET, "arms": ["a", "b", "c"], "time": 1772413200.5},
+    ]
+    Path("requests.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    answers = done(capsys, "experiment", "decide", *HERE, "--input", "requests.jsonl").splitlines()
+    assert [type(json.loads(answer)["arm"]) for answer in answers] == [int, int, str]
+    with open_experiment(*HERE) as trial:
+        assert [trial.audit(k).time for k in (1, 2, 3)] == [1772409600.0, 1772409600.0, 1772413200.5]
+
+
+def test_windows_defaults_and_late_rewards(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    done(capsys, *CREATE, "--window", "5m", "--default", "0", "--schedule", "by hand")
+    start = 1772409600.0
+    typed(monkeypatch, *(request | {"time": start + 3600 * k} for k, request in enumerate(requests(9))))
+    done(capsys, "experiment", "decide", *HERE)
+    typed(monkeypatch, *({"id": f"r{k}", "value": 1, "time": start + 3660 * k} for k in range(9)))
+    done(capsys, "experiment", "reward", *HERE)
+    advance = ("experiment", "advance", *HERE, "--anyway", "--json")
+    found = json.loads(done(capsys, *advance, "--preview", "--now", "2026-03-02T06:02:00"))
+    assert (found["rewarded"], found["waiting"]) == (6, 3)
+    found = json.loads(done(capsys, *advance, "--now", "2026-03-02T12:00:00"))
+    assert (found["rewarded"], found["waiting"], found["decided"]) == (9, 0, 9)  # late ones count as 0
+    with pytest.raises(SystemExit):
+        main((*advance, "--now", "monday"))
+    assert "'monday' is not a time such as" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main((*CREATE, "--window", "fortnight"))
+    assert "is not a length of time such as 90s" in capsys.readouterr().err
+
+
+def test_sums_need_events_and_overwriting_must_be_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done(capsys, *CREATE, "--sum")
+    typed(monkeypatch, *requests(1))
+    done(capsys, "experiment", "decide", *HERE)
+    reward = ("experiment", "reward", *HERE, "--id", "r0", "--value")
+    assert "--event must be given: rewards of this experiment are summed" in refused(capsys, *reward, "3")
+    done(capsys, *reward, "3", "--event", "order-1")
+    done(capsys, *reward, "4", "--event", "order-2")
+    assert "Give --overwrite to replace them" in refused(capsys, *reward, "5", "--event", "order-1")
+    done(capsys, *reward, "5", "--event", "order-1", "--overwrite")
+    with open_experiment(*HERE) as trial:
+        assert trial.audit("r0").rewards == {"order-1": 5.0, "order-2": 4.0}
+
+
+def test_a_level_that_the_features_do_not_explain_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done(capsys, *CREATE)
+    contexts = np.random.default_rng(1).standard_normal((60, 3, 3)).round(3)
+    typed(monkeypatch, *({"id": k, "context": one.tolist()} for k, one in enumerate(contexts)))
+    answers = [json.loads(line) for line in done(capsys, "experiment", "decide", *HERE).splitlines()]
+    values = [1000.0 + contexts[k, answer["arm"], 0] for k, answer in enumerate(answers)]
+    typed(monkeypatch, *({"id": k, "value": value} for k, value in enumerate(values)))
+    done(capsys, "experiment", "reward", *HERE)
+    assert "rewards lie around 1e+03, which the features do not explain" in done(capsys, "experiment", "advance", *HERE)
+
+
+class Full(io.StringIO):
+    """A disk without space."""
+
+    def flush(self) -> None:
+        if self.getvalue():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_report_that_cannot_be_shown_says_what_was_done(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = ("--id", "r0", "--context", json.dumps(SET))
+    for arguments, words in (
+        (CREATE, "banner was created in sqlite:///spring.db."),
+        (("experiment", "decide", *HERE, *one), "the decision 'r0' is kept."),
+        (("experiment", "reward", *HERE, "--id", "r0", "--value", "1"), "the reward is kept."),
+        (("play", *HERE, "--days", "0.1", "--no-advance", "--quiet"), "20 decisions were made."),
+        (("experiment", "advance", *HERE, "--quiet"), "policy 2 decides now."),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", Full())
+            assert main(arguments) == 2
+        (line,) = said(capsys.readouterr().err)
+        assert line == f"rareswitch: error: the report could not be shown (No space left on device), but {words}"
+    with open_experiment(*HERE) as trial:
+        assert (len(trial.policies), trial.status().decisions) == (2, 21)
+
+
+def test_simulated_users_come_late_twice_and_never(capsys: pytest.CaptureFixture[str]) -> None:
+    done(capsys, *CREATE)
+    play = ("play", *HERE, "--days", "2", "--rate", "100", "--arms", "5", "--quiet")
+    late = ("--delay", "3h", "--missing", "0.2", "--repeated", "0.3")
+    found = json.loads(done(capsys, *play, *late, "--json"))
+    assert found["decisions"] == 200
+    assert found["missing"] > 0
+    assert found["repeated"] > 0
+    assert found["rewards"] - found["repeated"] <= 200 - found["missing"]
+    assert len(found["updates"]) >= 2
+    out = done(capsys, *play, "--no-advance")
+    assert "200 decisions; 200 rewards came" in out
+    assert "Updates: none was due." in out
+    status = json.loads(done(capsys, "experiment", "status", *HERE, "--json"))
+    assert (status["decisions"], status["repeated_rewards"]) == (400, found["repeated"])
+
+
+def test_a_run_comes_to_its_end(capsys: pytest.CaptureFixture[str]) -> None:
+    learner = ("--learner", "batch-linucb-kw", "--dim", "2", "--arms", "3", "--horizon", "60", "--grid", "30", "60")
+    given = ("--noise", "0.5", "--delta", "0.1", "--confidence", "1", "--now", "2026-03-02")
+    done(capsys, "experiment", "create", *HERE, *learner, *given)
+    with open_experiment(*HERE) as trial:
+        made = trial.description.learner
+    assert isinstance(made, BatchLinUCBKW)
+    assert (made.arms, made.grid.ends, made.noise, made.confidence) == (3, (30, 60), 0.5, 1.0)
+    found = json.loads(done(capsys, "play", *HERE, "--days", "3", "--rate", "20", "--quiet", "--json"))
+    assert found["updates"] == [30]
+    assert "No update: policy 2" in done(capsys, "experiment", "advance", *HERE, status=3)
+
+
+def test_settings_of_foresight(capsys: pytest.CaptureFixture[str]) -> None:
+    done(capsys, "experiment", "create", *HERE, "--dim", "3", "--intercept", "--floor", "0.01", "--keep", "0.5")
+    with open_experiment(*HERE) as trial:
+        assert trial.description.learner == Foresight(dim=3, intercept=True, floor=0.01)
+        assert trial.description.keep == 0.5
+
+
+def test_every_setting_that_is_a_number_or_a_text_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(("experiment", "create", "--help"))
+    out = capsys.readouterr().out
+    for kind in LEARNERS.values():
+        for entry in settings_of(kind):
+            assert (f"--{entry.name.replace('_', '-')} " in out) == (entry.name not in ("designer", "g_optimal"))
+    assert "seed" in takes("foresight")
+
+
+def test_engines_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    done(capsys, *CREATE)
+    done(capsys, "play", *HERE, "--days", "0.1", "--no-advance", "--quiet")
+    advance = ("experiment", "advance", *HERE, "--json", "--engine")
+    assert "no engine is called 'spark'" in refused(capsys, *advance, "spark")
+    previews = [json.loads(done(capsys, *advance, engine, "--preview")) for engine in ("serial", "serial:2")]
+    assert previews[0]["policy_id"] == previews[1]["policy_id"]
+
+
+def test_bad_input_gives_one_line_and_status_2(capsys: pytest.CaptureFixture[str]) -> None:
+    done(capsys, *CREATE)
+    before = Path("spring.db").stat().st_mtime_ns
+    other = ("experiment", "create", "other.db", "x")
+    for arguments, words in (
+        (CREATE, "banner"),
+        (("experiment", "status", "nowhere.db", "x"), "nowhere.db"),
+        (("experiment", "status", "spring.db", "x"), "'x'"),
+        (("experiment", "status", "ftp://somewhere", "x"), "STORE must be"),
+        (("experiment", "create", "other.db", ".x", "--dim", "3"), "NAME must be"),
+        ((*other, "--learner", "oful", "--dim", "3"), "oful decides by looking at each"),
+        ((*other, "--learner", "batch-linucb-kw", "--dim", "3", "--horizon", "9"), "batch-linucb-kw needs arms"),
+        ((*other, "--dim", "0"), "--dim must be at least 1"),
+        ((*other, "--dim", "3", "--noise", "1"), "--noise means nothing to foresight; it is for batch-linucb,"),
+        ((*other, "--dim", "3", "--arms", "a", "b"), "--arms must be a number where requests are vectors"),
+        (other, "--dim must be given"),
+        ((*other, "--dim", "3", "--keep", "2"), "--keep must be"),
+        ((*other, "--dim", "3", "--room", "2"), "--room is for features that are proposed from a sample"),
+        ((*other, "--features", "nowhere.toml"), "nowhere.toml"),
+        ((*other, "--fit", "sample.xls"), "sample.xls: records are read from files that end in .csv"),
+        (("experiment", "decide", *HERE, "--id", "r"), "--context must be given with --id"),
+        (("experiment", "decide", *HERE, "--context", "[]"), "--context is that of one decision: give its --id too"),
+        (("experiment", "decide", *HERE, "--input", "nowhere"), "nowhere: cannot be read"),
+        (("experiment", "reward", *HERE, "--id", "r"), "--value must be given with --id"),
+        (("experiment", "audit", *HERE, "nobody"), "there is none of 'nobody'"),
+        (("play", *HERE, "--env", "mars"), "there is no world 'mars'"),
+        (("play", *HERE, "--missing", "2"), "--missing must be"),
+        (("play", *HERE, "--arms", "a", "b"), "--arms must be a number where requests are vectors"),
+        (("play", *HERE, "--sample", "s.csv"), "--sample is for experiments with features"),
+    ):
+        assert words in refused(capsys, *arguments), arguments
+    assert not Path("other.db").exists()
+    assert Path("spring.db").stat().st_mtime_ns == before
+
+
+def test_ctrl_c_leaves_the_policy_as_it_was_and_a_rerun_makes_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    done(capsys, *CREATE)
+    done(capsys, "play", *HERE, "--days", "0.2", "--no-advance", "--quiet")
+    wanted = json.loads(done(capsys, "experiment", "advance", *HERE, "--preview", "--json"))["policy_id"]
+    script = f"""
+import os, signal, sys
+import rareswitch.learner.foresight as planner
+from rareswitch.cli import main
+
+plan = planner.plan
+
+def stopped(*told, **more):
+    os.kill(os.getpid(), signal.SIGINT)
+    return plan(*told, **more)
+
+planner.plan = stopped
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(main(["experiment", "advance", *{HERE!r}]))
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120)
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert ended.stderr.splitlines()[-1] == "rareswitch: stopped."
+    status = json.loads(done(capsys, "experiment", "status", *HERE, "--json"))
+    assert (len(status["batches"]), status["started"]) == (1, True)
+    assert json.loads(done(capsys, "experiment", "advance", *HERE, "--json"))["policy_id"] == wanted

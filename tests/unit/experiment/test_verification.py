@@ -1,0 +1,136 @@
+"""Whatever was learned once is learned again from what was kept; and what is not is told."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rareswitch.experiment import Experiment, create, open_experiment
+from rareswitch.experiment.versions import Version
+from rareswitch.learner import Summary, summaries_to_bytes
+from rareswitch.stats import Stats
+from reference.trials import advance_batch
+
+DEPLOYABLE: dict[str, dict[str, Any]] = {
+    "foresight": {"updates": 4, "intercept": True},
+    "batch-linucb": {"arms": 5},
+    "batch-linucb-kw": {"arms": 5, "noise": 0.5},
+    "batch-linucb-dg": {"arms": 5, "noise": 0.1, "confidence": 0.3},
+    "batch-linucb-dg-certified": {"arms": 5, "noise": 0.1, "confidence": "tight"},
+    "stale-linucb": {"arms": 5, "updates": 4},
+    "stale-thompson": {"arms": 5, "updates": 4},
+    "pure-exploitation": {"arms": 5},
+    "falcon": {"arms": 5, "updates": 4},
+    "fixed-set-elimination": {"arms": 5, "updates": 4},
+    "base": {"dim": 5, "arms": 5},
+}
+
+
+def begun(url: str, learner: str = "foresight", **settings: Any) -> Experiment:
+    told: dict[str, Any] = {"dim": 3, "horizon": 300, "seed": 5, "now": 0.0}
+    return create(
+        url,
+        "spring",
+        learner=learner,
+        **told | {"updates": 4} | settings if learner == "foresight" else told | settings,
+    )
+
+
+def with_summaries(trial: Experiment, number: int, change: Callable[[Summary], Summary]) -> None:
+    """Put other summaries into a version."""
+    row = trial._versions[number - 1].row
+    batch, *late = Version(row, "", None).summaries
+    changed = row._replace(summaries=summaries_to_bytes([change(batch), *late]))
+    trial._versions[number - 1] = Version(changed, trial._versions[0].experiment, None)
+
+
+@pytest.mark.parametrize(("learner", "settings"), DEPLOYABLE.items())
+def test_an_experiment_in_a_folder_goes_on_as_one_in_memory_and_is_learned_again(
+    learner: str, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    env = {"fixed-set-elimination": "fixed", "base": "plain"}.get(learner, "gaussian")
+    trials = [begun(url, learner, **settings) for url in ("memory:", f"folder:{tmp_path}")]
+    for trial in trials:
+        advance_batch(trial, env=env)
+    trials[1] = open_experiment(f"folder:{tmp_path}", "spring")
+    for trial in trials:
+        advance_batch(trial, env=env)
+    ids = [[policy.id for policy in trial.policies] for trial in trials]
+    assert ids[0] == ids[1]
+    found = open_experiment(f"folder:{tmp_path}", "spring").verify()
+    assert [entry.verdict for entry in found.policies] == ["same"] * 3
+    assert found.holds
+    assert found.as_dict()["holds"]
+
+
+def test_opening_learns_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    advance_batch(begun(f"folder:{tmp_path}"))
+
+    def refuse(*arguments: object, **named: object) -> None:
+        raise AssertionError("something was learned")
+
+    monkeypatch.setattr("rareswitch.learner.foresight.PlannedExploration.next", refuse)
+    monkeypatch.setattr("rareswitch.learner.foresight.PlannedExploration.first", refuse)
+    assert len(open_experiment(f"folder:{tmp_path}", "spring").policies) == 2
+
+
+def test_a_changed_planner_changes_what_comes_and_not_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = begun("memory:")
+    for _ in range(2):
+        advance_batch(trial)
+    before = [policy.id for policy in trial.policies]
+    monkeypatch.setattr("rareswitch.learner.planning.SCALES", (0.1, 0.6))
+    monkeypatch.setattr("rareswitch.learner.planning.TRUTHS", 64)
+    found = trial.verify()
+    assert [entry.verdict for entry in found.policies] == ["same", "otherwise", "otherwise"]
+    assert (found.holds, found.sums) == (False, True)
+    assert f"policy 2, {before[1][:12]}…: would now be learned otherwise" in str(found)
+    assert "The policies that are there stay as they are, and the experiment can go on." in str(found)
+    assert [policy.id for policy in trial.policies] == before
+    assert advance_batch(trial).version == 4
+
+
+def test_verifying_says_what_cannot_be_learned_at_all() -> None:
+    trial = begun("memory:")
+    for _ in range(2):
+        advance_batch(trial)
+    with_summaries(
+        trial, 3, lambda one: replace(one, rewarded=0, stats=tuple(Stats.zero(stats.dim) for stats in one.stats))
+    )
+    found = trial.verify()
+    assert [entry.verdict for entry in found.policies] == ["same", "same", "otherwise"]
+    assert "nothing to learn from" in str(found)
+    assert not found.sums
+
+
+def test_what_learning_again_does_not_give_is_told() -> None:
+    trial = begun("memory:")
+    advance_batch(trial)
+    with_summaries(trial, 2, lambda one: replace(one, stats=(one.stats[0] + Stats.of([[1.0, 0.0, 0.0]], [1.0]),)))
+    found = trial.verify()
+    assert [entry.verdict for entry in found.policies] == ["same", "otherwise"]
+    assert "The sums in the state are not those of the summaries." in str(found)
+
+
+def test_an_experiment_is_verified_on_another_kind_of_processor(tmp_path: Path) -> None:
+    """Where BLAS sums in another order, the policies that are learned again differ in their last bits."""
+    trial = begun(f"folder:{tmp_path}")
+    for _ in range(2):
+        advance_batch(trial)
+    script = (
+        "import sys; from rareswitch.experiment import open_experiment; "
+        "trial = open_experiment(sys.argv[1], 'spring'); print(trial.policy.id, trial.verify().holds)"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", script, f"folder:{tmp_path}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"OPENBLAS_CORETYPE": "Nehalem"},
+    ).stdout
+    assert out.split() == [trial.policy.id, "True"]
