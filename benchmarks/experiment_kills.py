@@ -63,16 +63,16 @@ def killed_rows(kind: str, killed: Killed, quick: bool, *, named: bool = True) -
         everything += found
         yield kill_row(f"{kind}, killed {group}", found)
     times = moments(AT_RANDOM // 5 if quick else AT_RANDOM, killed.seconds(), seed=1)
-    found = [killed.after(seconds) for seconds in times]
+    found = [one for one in map(killed.after, times) if one.killed or not one.clean]
     everything += found
     yield kill_row(f"{kind}, killed at random moments", found)
     lost, doubled = sum(one.lost for one in everything), sum(one.doubled for one in everything)
-    acknowledged = sum(one.acknowledged for one in everything)
+    acknowledged, kills = sum(one.acknowledged for one in everything), sum(one.killed for one in everything)
     yield Row(
-        what=f"{kind}, of {acknowledged:,} decisions and rewards that were acknowledged before {len(everything)} kills",
+        what=f"{kind}, of {acknowledged:,} decisions and rewards that were acknowledged before {kills} kills",
         measured=f"{lost} lost, {doubled} doubled",
         needed="none" + (", in 100 kills or more" if named else ""),
-        holds=not lost and not doubled and (quick or not named or len(everything) >= 100),
+        holds=not lost and not doubled and (quick or not named or kills >= 100),
     )
 
 

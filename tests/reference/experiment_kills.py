@@ -87,7 +87,8 @@ class Killed:
         url, name, journal = self.fresh()
         status = waited(forked(lambda: self._live(url, name, journal, moment, occurrence)))
         found = self.judged(url, name, journal)
-        if status != -signal.SIGKILL:
+        found.killed = status == -signal.SIGKILL
+        if not found.killed:
             found.faults.append(
                 f"it was not killed at {moment}, number {occurrence}; it ended with {status}: {journal.read('failed')}"
             )
@@ -98,7 +99,8 @@ class Killed:
         url, name, journal = self.fresh()
         status = waited(forked(lambda: self._live(url, name, journal)), seconds)
         found = self.judged(url, name, journal)
-        if status not in (0, -signal.SIGKILL):
+        found.killed = status == -signal.SIGKILL
+        if not found.killed and status:
             found.faults.append(f"it ended with {status}: {journal.read('failed')}")
         return found
 

@@ -99,6 +99,8 @@ class Findings:
     doubled: int = 0
     #: Anything else that is wrong.
     faults: list[str] = field(default_factory=list)
+    #: Whether it was killed, and had not come to its end before.
+    killed: bool = False
     #: Whether it was killed in the middle of an update.
     updating: bool = False
     #: Decisions and rewards that were acknowledged.
