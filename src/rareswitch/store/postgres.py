@@ -109,6 +109,7 @@ class PostgresRecording(Recording):
     def keep(self, jobs: list[Job]) -> None:
         self.raw.execute(f"SELECT pg_advisory_xact_lock_shared({LOCKS}, {self.number})")
         super().keep(jobs)
+        self._match()
 
     def insert_decisions(self, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
         fields = DecisionRow._fields[:11]
@@ -162,10 +163,13 @@ class PostgresRecording(Recording):
 
         Each looks again after its commit, so the later one sees both.
         """
-        waiting = f"SELECT 1 FROM rareswitch_rewards WHERE experiment = {self.number} AND decision IS NULL LIMIT 1"
         with self.connection.begin():
-            if self._loose and self.raw.execute(waiting).fetchone():
-                self.raw.execute(f"{self._matching()} AND reward.key = ANY(%b)", (self._loose,))
+            self._match()
+
+    def _match(self) -> None:
+        waiting = f"SELECT 1 FROM rareswitch_rewards WHERE experiment = {self.number} AND decision IS NULL LIMIT 1"
+        if self._loose and self.raw.execute(waiting).fetchone():
+            self.raw.execute(f"{self._matching()} AND reward.key = ANY(%b)", (self._loose,))
 
     def match_all(self) -> None:
         self.raw.execute(self._matching())

@@ -68,7 +68,7 @@ class VersionRow(NamedTuple):
     summaries: bytes
     #: JSON: what was frozen when its update started, and what came of it.
     report: str
-    #: JSON, or '' where the experiment is not signed.
+    #: JSON; of an experiment that is not signed, a hash.
     signature: str
     #: Seconds since 1970.
     time: float
