@@ -26,13 +26,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from measure import Row, arguments, in_turn, report
 from rareswitch.errors import StoreError
-from rareswitch.ids import id_keys
+from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import sample_order
-from rareswitch.log import find_parts, summarize_version, update
+from rareswitch.log import find_parts, summarize_version
 from rareswitch.store import DecisionRow, Marks, RewardRow, Store, VersionRow, open_store
 from rareswitch.store.sql_store import SqlStore
 from reference.postgres import database, server
-from update import DIM, ROWS, deployed, make_log
+from update import DIM, ROWS, begun, make_log, updated
 
 BATCH, CALLERS, ARMS = 100, 64, 20
 
@@ -162,10 +162,10 @@ def fill(store: Store, paths: list[str]) -> None:
         columns = (table[name].to_pylist() for name in ("id", "propensity", "reward", "contexts"))
         rows, rewards = [], []
         for key, rank, vector, name, chance, reward, sets in zip(
-            keys, sample_order(keys).tolist(), vectors, *columns, strict=True
+            key_bytes(keys), sample_order(keys).tolist(), vectors, *columns, strict=True
         ):
             data = None if sets is None else np.array(sets).tobytes()
-            shown = key.tobytes(), str(name)
+            shown = key, str(name)
             rows.append(DecisionRow(*shown, 1, "a", 0, chance, vector.tobytes(), shown[0], 0.0, rank, None, data))
             rewards.append(RewardRow(*shown, "", reward, 0.0))
         for begin in range(0, len(rows), 10_000):
@@ -175,11 +175,10 @@ def fill(store: Store, paths: list[str]) -> None:
 
 def learned(url: str, name: str, marks: Marks, rows: int) -> str:
     """The id of the policy that is learned from a store, which is opened for it."""
-    here, store = deployed(rows), open_store(url, name)
-    policy_id = here.policy.id
-    summary = summarize_version(here.learner, here.state, store, version=1, policy_id=policy_id, upto=marks)
+    (learner, state), store = begun(rows), open_store(url, name)
+    summary = summarize_version(learner, state, store, version=1, policy_id=state.policy.id, upto=marks)
     store.close()
-    return here.learner.next(here.state, summary).policy.id
+    return learner.next(state, summary).policy.id
 
 
 def reading(what: str, store: Store, url: str, paths: list[str], rounds: int, needed: float) -> Row:
@@ -187,8 +186,10 @@ def reading(what: str, store: Store, url: str, paths: list[str], rounds: int, ne
     fill(store, paths)
     started = store.start_update(1, "{}")
     assert started is not None
-    here = deployed(rows)
-    seconds = in_turn(rounds, lambda: learned(url, store.name, started[1], rows), lambda: update(here, paths))
+    learner, state = begun(rows)
+    seconds = in_turn(
+        rounds, lambda: learned(url, store.name, started[1], rows), lambda: updated(learner, state, paths)
+    )
     ratio = float(np.median(seconds[:, 0] / seconds[:, 1]))
     ours, theirs = np.median(seconds, axis=0)
     return Row(

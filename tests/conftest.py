@@ -34,6 +34,7 @@ SLOW = (
         "unit/test_readme",
         "dask",
         "processes",
+        "_kills",
         "store/test_faults",
     ),
     *("sim/test_collaborate", "sim/test_sweep_engines", "sim/test_contest", "property/test_lower_bound"),

@@ -58,6 +58,10 @@ class StoreError(RareswitchError):
     """A store cannot be reached, is full, is damaged, or does not hold what was asked for."""
 
 
+class UnreachableError(StoreError):
+    """A store was locked or gone for longer than is waited for; the same call may be made again."""
+
+
 class ConflictError(RareswitchError, ValueError):
     """An id was used before, for another request or with another reward."""
 

@@ -96,6 +96,26 @@ def one_key(id: Any) -> tuple[int, int]:  # noqa: A002
     )
 
 
+def key_bytes(keys: KeyArray) -> list[bytes]:
+    """Keys (n, 2) as stores keep them, 16 bytes each, which sort as the keys do: numbers that rise lie side by side.
+
+    >>> key_bytes(id_keys([258]))[0].hex()
+    '00000000000000000000000000000102'
+    """
+    data = np.ascontiguousarray(keys[:, ::-1], dtype=">u8").tobytes()
+    return [data[at : at + 16] for at in range(0, len(data), 16)]
+
+
+def keys_of_bytes(data: Any, count: int) -> KeyArray:
+    """The keys (n, 2) of which so many lie in a buffer, as :func:`key_bytes` makes them.
+
+    >>> keys_of_bytes(b"".join(key_bytes(id_keys([258, "a"]))), 2).tolist() == id_keys([258, "a"]).tolist()
+    True
+    """
+    words = np.frombuffer(data, dtype=">u8", count=2 * count).reshape(-1, 2)
+    return words[:, ::-1].astype(np.uint64, order="C")
+
+
 def text_keys(texts: Iterable[bytes]) -> KeyArray:
     """The keys (n, 2) of strings, encoded, of 1 to 128 bytes; what :func:`one_key` gives, in less time.
 

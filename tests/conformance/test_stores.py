@@ -12,6 +12,7 @@ import pytest
 
 from rareswitch.errors import StoreError
 from rareswitch.store import Marks, Store, Totals, open_store
+from rareswitch.store.postgres import PostgresRecording
 from reference.rows import decision, decisions, reward, version
 
 STORES = ("memory", "sqlite", "postgres", "folder")
@@ -117,6 +118,20 @@ def test_a_reward_may_come_before_its_decision(store: Store) -> None:
     assert store.find([decision(1).key]) == [(decision(1), [reward(1, 0.5)])]
     assert [one.rewarded for one in store.counts()] == [1]
     assert table_of(store, marks_of(store))["reward"] == [None, 0.5]
+
+
+def test_a_reward_that_came_first_is_matched_by_the_commit_of_its_decision(
+    shared: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PostgresRecording, "settle", lambda self: None)  # as if the process ended after the commit
+    store = open_store(*shared)
+    store.add_rewards([reward(1, 0.5)])
+    store.add_decisions([decision(1)])
+    store.close()
+    again = open_store(*shared)
+    assert [page for _, page in again.rows(0, again.marks())] == [[(decision(1), [reward(1, 0.5)])]]
+    assert (again.totals().unmatched, again.counts()[0].rewarded) == (0, 1)
+    again.close()
 
 
 def test_a_reward_that_is_there_stays_unless_it_is_overwritten(store: Store) -> None:

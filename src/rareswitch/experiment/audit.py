@@ -8,6 +8,7 @@ import numpy as np
 from rareswitch.experiment.clock import shown
 from rareswitch.experiment.requests import Requests
 from rareswitch.experiment.versions import Version
+from rareswitch.ids import keys_of_bytes
 from rareswitch.store import DecisionRow, RewardRow
 
 Verdict = Literal["matches", "differs", "contexts needed", "other contexts"]
@@ -84,7 +85,7 @@ def audit_decision(
     elif row.contexts is not None:
         vectors = np.frombuffer(row.contexts, dtype="<f8").reshape(-1, dim)
     if vectors is not None:
-        words = np.frombuffer(row.key, dtype="<u8").reshape(1, 2).astype(np.uint64)
+        words = keys_of_bytes(row.key, 1)
         baseline = {} if row.baseline is None else {"baseline": np.array([row.baseline])}
         again = version.policy.decide(vectors[None], ids=words, seed=seed, **baseline)
         recomputed = int(again.arms[0]), float(again.propensities[0])

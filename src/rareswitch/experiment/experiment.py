@@ -1,6 +1,7 @@
 """The experiment: records and ids in, decisions out, late rewards, updates when they are due; durable."""
 
 import json
+import secrets
 import threading
 import time as clock
 from collections import Counter
@@ -12,7 +13,7 @@ import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.engine import Engine
-from rareswitch.errors import ParameterError, RareswitchError, ShapeError
+from rareswitch.errors import ParameterError, RareswitchError, ShapeError, StoreError, UnreachableError
 from rareswitch.experiment.advance import Advance
 from rareswitch.experiment.audit import Audit, audit_decision
 from rareswitch.experiment.choice import Choice
@@ -20,14 +21,14 @@ from rareswitch.experiment.clock import seconds_of
 from rareswitch.experiment.counted import ByHand
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.kept import decision_rows, refuse_other_requests, refuse_other_values, reward_rows
-from rareswitch.experiment.learning import Learned, learn
+from rareswitch.experiment.learning import Learned, learn, rewards_seen
 from rareswitch.experiment.requests import Requests, read_requests
 from rareswitch.experiment.status import Status, progress_of, status_of
 from rareswitch.experiment.together import Together
 from rareswitch.experiment.verification import Verification, verify_versions
 from rareswitch.experiment.versions import Version, digest, version_row
 from rareswitch.files import canonical_json
-from rareswitch.ids import id_keys
+from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Ahead
 from rareswitch.policy import Key, Policy, check_signs
 from rareswitch.store import Marks, Store
@@ -62,7 +63,7 @@ class Experiment:
         self._looked = -np.inf
         self._lock = threading.RLock()
         self._records = Counter[str]()
-        self._together = Together[_Asked, Choice](self._decide_singly)
+        self._together = Together[_Asked, Choice](self._decide_singly, UnreachableError)
         self._refresh(force=True)
 
     def __repr__(self) -> str:
@@ -272,9 +273,10 @@ class Experiment:
             schedule = self.description.schedule
             progressed = progress_of(self.description, self.store, self._versions, moment)
             due = schedule.due(progressed)
-            if not due.now and not anyway and not isinstance(schedule, ByHand):
+            asked = due.now or anyway or isinstance(schedule, ByHand)
+            if not asked and not self.store.started(current.number):  # one that was begun is brought to its end
                 return self._not_made(current, due.waits)
-            plan = {"now": moment, "ahead": _plain(schedule.ahead(progressed) if ahead is None else ahead)}
+            plan = self._plan(moment, schedule.ahead(progressed) if ahead is None else ahead)
             started = self.store.start_update(current.number, canonical_json(plan).decode())
             if started is not None:
                 return self._advance(current, *started, engine=engine, progress=progress)
@@ -285,6 +287,8 @@ class Experiment:
         frozen = json.loads(plan)
         try:
             learned = self._learn(current, marks, frozen, **how)
+        except StoreError:
+            raise  # it goes on with what was frozen when the store is back
         except RareswitchError:
             self.store.abandon_update(current.number)  # so that the next call looks at what has come since
             raise
@@ -292,6 +296,7 @@ class Experiment:
             self.store.abandon_update(current.number)
             return self._not_made(current, ("nothing: its last planned batch is over. To go on, give ahead=…",))
         report = learned.report | {"marks": list(marks), "plan": frozen, "seconds": round(learned.seconds, 3)}
+        report["by"] = secrets.token_hex(8)  # of two that learned the same, it tells who published
         row = version_row(
             current.number + 1,
             learned.state,
@@ -309,7 +314,7 @@ class Experiment:
         """What an update made now would do; nothing is changed."""
         current, moment = self._refresh(force=True), seconds_of(now)
         foreseen = self.description.schedule.ahead(progress_of(self.description, self.store, self._versions, moment))
-        frozen = {"now": moment, "ahead": _plain(foreseen if ahead is None else ahead)}
+        frozen = self._plan(moment, foreseen if ahead is None else ahead)
         learned = self._learn(current, self.store.marks(), frozen, engine=engine)
         if learned.state.done:
             return self._not_made(current, ("nothing: its last planned batch is over. To go on, give ahead=…",))
@@ -324,10 +329,13 @@ class Experiment:
         )
         return self._advanced(Version(row, self._experiment, None), elsewhere=False)
 
+    def _plan(self, moment: float, ahead: Ahead | None) -> dict[str, Any]:
+        """What is frozen of an update beside the marks."""
+        return {"now": moment, "ahead": _plain(ahead), "seen": rewards_seen(self.description, self.store)}
+
     def _learn(self, current: Version, marks: Marks, frozen: dict[str, Any], **how: Any) -> Learned:
         versions = self._versions[: current.number]
-        told = {"now": frozen["now"], "ahead": frozen["ahead"]}
-        return learn(self.description, versions, self.store, marks, **told, **how)
+        return learn(self.description, versions, self.store, marks, **frozen, **how)
 
     def _advanced(self, version: Version, *, elsewhere: bool) -> Advance:
         report, state = version.report, version.state
@@ -364,7 +372,7 @@ class Experiment:
 
         Where its context set was not kept, give the request again: it is known by its hash.
         """
-        key = id_keys([id]).astype("<u8")[0].tobytes()
+        (key,) = key_bytes(id_keys([id]))
         (kept,) = self.store.find([key])
         if kept is None:
             raise ParameterError(f"id must be that of a decision; there is none of {id!r:.100} in this experiment.")

@@ -9,7 +9,7 @@ import numpy as np
 from rareswitch.errors import ConflictError, ParameterError, ShapeError
 from rareswitch.experiment.requests import Requests
 from rareswitch.experiment.rewards import Rewards
-from rareswitch.ids import id_keys
+from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import sample_order
 from rareswitch.policy import Decisions
 from rareswitch.store import DecisionRow, RewardRow
@@ -23,7 +23,7 @@ def decision_rows(
     request: Requests, decided: Decisions, *, version: int, keep: float, times: float | Sequence[float]
 ) -> list[DecisionRow]:
     """What is kept of decisions; of a share ``keep`` of them, told by their ids, the whole context sets."""
-    ranks, keys = sample_order(request.keys).tolist(), request.keys.astype("<u8")
+    ranks, keys = sample_order(request.keys).tolist(), key_bytes(request.keys)
     pairs = zip(decided.arms.tolist(), decided.propensities.tolist(), strict=True)
     moments = [times] * len(request) if isinstance(times, float) else times
     rows = []
@@ -32,7 +32,7 @@ def decision_rows(
         data, kept = vectors.tobytes(), ranks[at] < keep
         rows.append(
             DecisionRow(
-                key=keys[at].tobytes(),
+                key=keys[at],
                 id=id_text(request.ids[at]),
                 version=version,
                 arm=str(request.arm(at, place)),
@@ -75,10 +75,10 @@ def reward_rows(told: Rewards, ids: Any, values: Any, events: Sequence[str] | No
         )
     if not told.sums and events is not None:
         raise ParameterError("event was given, and a decision of this experiment has one reward. Leave it out.")
-    keys = id_keys(list(ids)).astype("<u8")
+    keys = key_bytes(id_keys(list(ids)))
     return [
         RewardRow(
-            key=keys[at].tobytes(),
+            key=keys[at],
             id=id_text(one),
             event="" if events is None else _event(events[at]),
             value=_value(one, values[at]),

@@ -33,6 +33,15 @@ class Learned:
         return summaries_to_bytes(list(self.summaries))
 
 
+def rewards_seen(description: Description, store: Store) -> dict[str, int]:
+    """What tells that rewards of decisions that had some have changed; taken before an update freezes its marks.
+
+    What comes between the two is looked at again by the next update; if it came after them, it would be missed.
+    """
+    totals = store.totals()
+    return {"rewards": totals.rewards if description.rewards.sums else 0, "overwritten": totals.overwritten}
+
+
 def learn(
     description: Description,
     versions: Sequence[Version],
@@ -41,6 +50,7 @@ def learn(
     *,
     now: float,
     ahead: Ahead | None,
+    seen: dict[str, int],
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Learned:
@@ -77,8 +87,6 @@ def learn(
             f"were kept: keep={description.keep:g}. Let the policy go on until some are, or create the experiment with "
             "a larger share."
         )
-    totals = store.totals()
-    seen = {"rewards": totals.rewards if rewards.sums else 0, "overwritten": totals.overwritten}
     late = [summary(version) for version in _changed(versions, counts, seen)]
     state = learner.next(current.state, batch, late=late, ahead=ahead)
     summaries = (batch, *late)

@@ -103,9 +103,14 @@ def open_experiment(url: str, name: str, *, key: Key | None = None) -> Experimen
     store = open_store(url, name)
     try:
         description, signed = _described(store.description(), key)
-    except FileFormatError as error:
-        raise FileFormatError(f"experiment '{name}' in {store.url}: {error}") from error
-    return Experiment(store, description, key, signed=signed)
+        trial = Experiment(store, description, key, signed=signed)
+        _ = trial.policy  # so that what was damaged or edited is refused before anything is decided with it
+    except BaseException as error:
+        store.close()
+        if isinstance(error, FileFormatError):
+            raise FileFormatError(f"experiment '{name}' in {store.url}: {error}") from error
+        raise
+    return trial
 
 
 def _described(text: str, key: Key | None) -> tuple[Description, bool]:

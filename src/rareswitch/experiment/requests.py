@@ -100,9 +100,12 @@ def _named(arms: Any, sets: ContextSets) -> list[tuple[str, ...]]:
         raise ShapeError(f"arms must be one list of ids, or one for each of the {len(sets)} sets; got {len(each)}.")
     found = []
     for at, ids in enumerate(each):
-        if len(ids) != sets.alive.shape[1]:
-            raise ShapeError(f"set {at} has {sets.alive.shape[1]} vectors, and {len(ids)} arm ids were given.")
-        names = tuple(str(name) for name, alive in zip(ids, sets.alive[at].tolist(), strict=True) if alive)
+        available = np.flatnonzero(sets.alive[at]).tolist()
+        if len(ids) not in (len(available), sets.alive.shape[1]):
+            raise ShapeError(f"set {at} has {len(available)} vectors, and {len(ids)} arm ids were given.")
+        names = tuple(
+            str(name) for name in (ids if len(ids) == len(available) else [ids[place] for place in available])
+        )
         if len(set(names)) < len(names):
             raise ParameterError(f"arms must have different ids; set {at} has one twice: {', '.join(names):.100}.")
         found.append(names)
@@ -121,11 +124,11 @@ def _places(
         offered: Sequence[Any] = (
             names[at] if names is not None else list(range(count)) if given is None else given[at, :count].tolist()
         )
-        wanted = str(arm) if names is not None else arm
-        if wanted not in offered:
+        places = {str(one): place for place, one in enumerate(offered)}  # 3 and "3" are one arm
+        if str(arm) not in places:
             raise ParameterError(
                 f"baseline must be one of the arms that are offered; got {arm!r:.60} where there are "
                 f"{', '.join(map(str, offered)):.200}."
             )
-        found[at] = offered.index(wanted)
+        found[at] = places[str(arm)]
     return found

@@ -28,15 +28,15 @@ class Together(Generic[T, R]):
 
     Whoever finds it free makes all calls that wait by then, and then hands over to one who came meanwhile. Where calls
     fail together each is made alone, so that a wrong one fails alone: the function must bear to be called again with
-    what it was given before.
+    what it was given before. Errors of a kind that is nobody's own, ``common``, all of them get at once.
 
     >>> doubled = Together(lambda many: [2 * one for one in many])
     >>> doubled(4)
     8
     """
 
-    def __init__(self, function: Callable[[Sequence[T]], Sequence[R]]) -> None:
-        self._function = function
+    def __init__(self, function: Callable[[Sequence[T]], Sequence[R]], common: type[Exception] | None = None) -> None:
+        self._function, self._common = function, common
         self._lock = threading.Lock()
         self._waiting: list[_Call[T, R]] = []
         self._busy = False
@@ -94,11 +94,13 @@ class Together(Generic[T, R]):
         try:
             results = self._function([call.given for call in calls])
         except Exception as error:
-            if len(calls) > 1:
+            shared = self._common is not None and isinstance(error, self._common)
+            if len(calls) > 1 and not shared:
                 for call in calls:
                     self._make([call])
             else:
-                calls[0].error, calls[0].done = error, True
+                for call in calls:
+                    call.error, call.done = (type(error)(*error.args) if shared else error), True
         else:
             for call, result in zip(calls, results, strict=True):
                 call.result, call.done = result, True

@@ -12,6 +12,9 @@ from rareswitch.learner import State, Summary, state_from_bytes, state_to_bytes,
 from rareswitch.policy import Key, Policy, policy_from_bytes, policy_to_bytes, sign, verify_signature
 from rareswitch.store import VersionRow
 
+#: The scheme of a version that is not signed.
+UNSIGNED = "sha256"
+
 
 @dataclass(frozen=True, eq=False)
 class Version:
@@ -33,15 +36,25 @@ class Version:
         """The frozen policy; an error where it is not what was published."""
         try:
             policy = policy_from_bytes(self.row.policy, key=self.key)
-            if self.key is not None:
-                given = json.loads(self.row.signature) if self.row.signature else None
-                verify_signature(self.key, signed_text(self.experiment, self.row), given)
+            self._check_signature()
         except (FileFormatError, ValueError) as error:
             raise FileFormatError(
                 f"policy {self.number} of this experiment is not what was published: {error} It was damaged or edited; "
                 "restore the store from a copy."
             ) from error
         return policy
+
+    def _check_signature(self) -> None:
+        """Refuse what was not published so; without a key, changes by hand or accident alone are noticed."""
+        text, given = signed_text(self.experiment, self.row), json.loads(self.row.signature)
+        unsigned = not isinstance(given, dict) or given.get("scheme") == UNSIGNED
+        if self.key is not None:
+            verify_signature(self.key, text, None if unsigned else given)
+        elif unsigned and given != checksum(text):
+            raise FileFormatError(
+                "its policy, state, summaries or report, or the description of the experiment, do not have the hash "
+                "that they were published with."
+            )
 
     @cached_property
     def state(self) -> State:
@@ -79,7 +92,7 @@ def version_row(
     time: float,
     key: Key | None,
 ) -> VersionRow:
-    """A version as it is kept, signed where there is a key."""
+    """A version as it is kept, signed where there is a key, and with its hash where there is none."""
     row = VersionRow(
         number=number,
         policy=policy_to_bytes(state.policy, key=key),
@@ -89,9 +102,8 @@ def version_row(
         signature="",
         time=time,
     )
-    if key is None:
-        return row
-    return row._replace(signature=canonical_json(sign(key, signed_text(experiment, row))).decode())
+    text = signed_text(experiment, row)
+    return row._replace(signature=canonical_json(checksum(text) if key is None else sign(key, text)).decode())
 
 
 def signed_text(experiment: str, row: VersionRow) -> str:
@@ -99,6 +111,11 @@ def signed_text(experiment: str, row: VersionRow) -> str:
     parts = {name: digest(getattr(row, name)) for name in ("policy", "state", "summaries")}
     content = {"experiment": experiment, "number": row.number, "report": row.report, **parts}
     return f"version/{canonical_json(content).decode()}"
+
+
+def checksum(text: str) -> dict[str, str]:
+    """What stands where a signature would, if there is no key."""
+    return {"scheme": UNSIGNED, "value": digest(text)}
 
 
 def digest(data: bytes | str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import FileFormatError, InputError
 from rareswitch.files import pyarrow
-from rareswitch.ids import LONGEST, KeyArray, id_keys, text_keys
+from rareswitch.ids import LONGEST, KeyArray, id_keys, keys_of_bytes, text_keys
 from rareswitch.learner import Learner
 from rareswitch.validation import EXACT, LARGEST_SCALE, FloatArray, IntArray, Sets, read_only, sealed
 
@@ -91,8 +91,10 @@ class Block:
         """(n, 2) the keys of the ids; stores keep these themselves."""
         pa, _ = pyarrow()
         if "key" in self.batch.schema.names:
+            column = self.batch.column("key")
+            data = (column.buffers()[1] or b"")[16 * column.offset :]
             try:
-                return id_keys(_words(self.batch.column("key"), "<u8").astype(np.uint64, copy=False))
+                return id_keys(keys_of_bytes(data, len(column)))
             except InputError as error:
                 raise FileFormatError(f"{self.source}: {error}") from error
         column = self.batch.column("id")

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from rareswitch.errors import ConflictError, FileFormatError, InputError
+from rareswitch.ids import key_bytes
 from rareswitch.learner import Learner, sample_order
 from rareswitch.log.block import Block
 from rareswitch.log.import_report import ImportReport
@@ -145,7 +146,7 @@ class _Taking:
         times, late = (_moments(block, name) for name in ("time", "reward_time"))
         more = {name: block.more(name) for name in MORE}
         arms = self._arms(block)
-        words, ranks = np.ascontiguousarray(keys, dtype="<u8"), sample_order(keys).tolist()
+        kept_keys, ranks = key_bytes(keys), sample_order(keys).tolist()
         chosen = np.ascontiguousarray(features, dtype="<f8")
         propensities = block.batch.column("propensity").to_pylist()
         rows = []
@@ -155,7 +156,7 @@ class _Taking:
                 place = self._place(block, at, data, arms[at])
             rows.append(
                 DecisionRow(
-                    key=words[at].tobytes(),
+                    key=kept_keys[at],
                     id=name,
                     version=version,
                     arm=str(place) if more["arm"][at] is None else more["arm"][at],

@@ -11,7 +11,7 @@ import numpy as np
 from rareswitch.contexts import ContextSets
 from rareswitch.engine import Engine, Serial
 from rareswitch.errors import StoreError
-from rareswitch.ids import KeyArray
+from rareswitch.ids import KeyArray, keys_of_bytes
 from rareswitch.learner import Learner, Rows, Sample, State, Summary
 from rareswitch.log.block import Block
 from rareswitch.log.reading import Reader, Task
@@ -63,14 +63,14 @@ def summarize_version(
     >>> from rareswitch.store import DecisionRow, RewardRow, open_store
     >>> learner = make_learner("foresight", dim=1)
     >>> state, store = learner.begin(), open_store("memory:", "spring")
-    >>> from rareswitch.ids import id_keys
-    >>> key, one = id_keys([7]).tobytes(), np.ones(1).tobytes()
+    >>> from rareswitch.ids import id_keys, key_bytes
+    >>> (key,), one = key_bytes(id_keys([7])), np.ones(1).tobytes()
     >>> row = DecisionRow(key, "7", 1, "banner", 0, 1.0, one, bytes(16), time=0.0, rank=0.5, contexts=one)
     >>> _ = store.add_decisions([row]), store.add_rewards([RewardRow(key, "7", "", 0.25, time=60.0)])
     >>> summarize_version(learner, state, store, version=1, policy_id=state.policy.id, upto=Marks(1, 1))
     <summary of policy ...: 1 decisions, 1 rewarded, 0 missing>
     """
-    slices = store.slices(version, upto, sums=sums)
+    slices = store.slices(version, upto, sums=sums, window=window)
     unknown = len(slices) > 1 or (window is not None and now is None)
     counted = [one for one in store.counts(upto) if one.version == version] if unknown else []
     now = None if window is None else max((one.last_time for one in counted), default=0.0) if now is None else now
@@ -131,7 +131,7 @@ def _sample(learner: Learner, state: State, kept: Iterator[tuple[bytes, bytes]])
     size, keys = learner.sample_size(state), list[KeyArray]()
     sets = list[FloatArray]()
     while len(sets) < size and (some := list(islice(kept, size - len(sets)))):
-        words = np.frombuffer(b"".join(key for key, _ in some), dtype="<u8").reshape(-1, 2)
+        words = keys_of_bytes(b"".join(key for key, _ in some), len(some))
         _, shown = learner.parts.statistics.halves(words, state.updates)
         for at in range(len(some)) if shown is None else np.flatnonzero(shown).tolist():
             key, arms = some[at]

@@ -36,9 +36,10 @@ class MemorySlice(NamedTuple):
     decisions: list[DecisionRow]
     rewards: list[list[RewardRow]]
     sums: bool
+    window: float | None
 
     def read(self) -> Any:
-        return rows_table(self.decisions, self.rewards, sums=self.sums)
+        return rows_table(self.decisions, self.rewards, sums=self.sums, window=self.window)
 
 
 class MemoryStore:
@@ -163,11 +164,13 @@ class MemoryStore:
                 self._versions.append(version)
             return self._versions[version.number - 1]
 
-    def slices(self, version: int, upto: Marks, *, sums: bool) -> list[MemorySlice]:
+    def slices(self, version: int, upto: Marks, *, sums: bool, window: float | None = None) -> list[MemorySlice]:
         with self._lock:
             places = [k for k, row in enumerate(self._decisions[: upto.decisions]) if row.version == version]
             return [
-                MemorySlice([self._decisions[k] for k in part], [self._in_force(k, upto.rewards) for k in part], sums)
+                MemorySlice(
+                    [self._decisions[k] for k in part], [self._in_force(k, upto.rewards) for k in part], sums, window
+                )
                 for part in (places[at : at + ROWS] for at in range(0, len(places), ROWS))
             ]
 
@@ -189,9 +192,16 @@ class MemoryStore:
         pass
 
 
-def rows_table(decisions: list[DecisionRow], rewards: list[list[RewardRow]], *, sums: bool) -> Any:
+def rows_table(
+    decisions: list[DecisionRow], rewards: list[list[RewardRow]], *, sums: bool, window: float | None
+) -> Any:
     """What :meth:`Slice.read` gives, of rows with their rewards in force."""
     pa, _ = pyarrow()
+    if sums and window is not None:
+        rewards = [
+            [one for one in held if one.time - row.time <= window] or held
+            for row, held in zip(decisions, rewards, strict=True)
+        ]
     values = [reward_value([one.value for one in held], sums=sums) for held in rewards]
     times = [max((one.time for one in held), default=None) for held in rewards]
     return pa.table(
@@ -214,4 +224,4 @@ def reward_value(values: list[float], *, sums: bool) -> float | None:
     """
     if not values:
         return None
-    return float(np.sum(np.sort(values))) if sums else values[0]
+    return float(np.add.reduceat(np.sort(values), [0])[0]) if sums else values[0]  # added as databases are read

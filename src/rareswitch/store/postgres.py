@@ -91,9 +91,11 @@ class PostgresStore(SqlStore):
     def _recording(self, connection: Any) -> Recording:
         return PostgresRecording(connection, self.number)
 
-    def _slice(self, version: int, first: int, last: int, upto: Marks, sums: bool) -> "PostgresSlice":
+    def _slice(
+        self, version: int, first: int, last: int, upto: Marks, sums: bool, window: float | None
+    ) -> "PostgresSlice":
         address = self._address.render_as_string(hide_password=False)
-        return PostgresSlice(address, self.number, version, first, last, upto, sums)
+        return PostgresSlice(address, self.number, version, first, last, upto, sums, window)
 
 
 class PostgresRecording(Recording):
@@ -107,6 +109,7 @@ class PostgresRecording(Recording):
     def keep(self, jobs: list[Job]) -> None:
         self.raw.execute(f"SELECT pg_advisory_xact_lock_shared({LOCKS}, {self.number})")
         super().keep(jobs)
+        self._match()
 
     def insert_decisions(self, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
         fields = DecisionRow._fields[:11]
@@ -160,10 +163,13 @@ class PostgresRecording(Recording):
 
         Each looks again after its commit, so the later one sees both.
         """
-        waiting = f"SELECT 1 FROM rareswitch_rewards WHERE experiment = {self.number} AND decision IS NULL LIMIT 1"
         with self.connection.begin():
-            if self._loose and self.raw.execute(waiting).fetchone():
-                self.raw.execute(f"{self._matching()} AND reward.key = ANY(%b)", (self._loose,))
+            self._match()
+
+    def _match(self) -> None:
+        waiting = f"SELECT 1 FROM rareswitch_rewards WHERE experiment = {self.number} AND decision IS NULL LIMIT 1"
+        if self._loose and self.raw.execute(waiting).fetchone():
+            self.raw.execute(f"{self._matching()} AND reward.key = ANY(%b)", (self._loose,))
 
     def match_all(self) -> None:
         self.raw.execute(self._matching())
@@ -208,6 +214,7 @@ class PostgresSlice(NamedTuple):
     last: int
     upto: Marks
     sums: bool
+    window: float | None
 
     def __repr__(self) -> str:  # the address holds the password
         return f"PostgresSlice(version={self.version}, first={self.first}, last={self.last}, upto={self.upto})"
@@ -226,4 +233,4 @@ class PostgresSlice(NamedTuple):
             for query in slice_queries(self.experiment, self.version, self.first, self.last, self.upto):
                 cursor.execute(query)
                 tables.append(cursor.fetch_arrow_table())
-        return slice_table(*tables, sums=self.sums)
+        return slice_table(*tables, sums=self.sums, window=self.window)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from rareswitch.errors import StoreError
+from rareswitch.errors import StoreError, UnreachableError
 
 T = TypeVar("T")
 #: Seconds for which a database may be gone, or locked by others.
@@ -43,7 +43,8 @@ def attempt(call: Callable[[], T], judged: Callable[[Exception], tuple[bool, str
             if not told:
                 raise
             if not again or time.monotonic() > end:
-                waited = f" It was tried for {PATIENCE:.0f} s." if again else ""
-                raise StoreError(f"{told}{waited}") from error
+                if again:
+                    raise UnreachableError(f"{told} It was tried for {PATIENCE:.0f} s.") from error
+                raise StoreError(told) from error
         time.sleep(random.uniform(0.5, 1.5) * pause)
         pause = min(1.5 * pause, 0.02)

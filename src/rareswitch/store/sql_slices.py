@@ -36,13 +36,14 @@ def slice_fault(shown: str, error: Exception) -> tuple[bool, str]:
     return again, f"decisions cannot be read from {shown}: {damaged} ({said})."
 
 
-def slice_table(decisions: Any, rewards: Any, *, sums: bool) -> Any:
+def slice_table(decisions: Any, rewards: Any, *, sums: bool, window: float | None) -> Any:
     """What :meth:`Slice.read` gives, of two Arrow tables as the queries of a slice give them."""
     pa, _ = pyarrow()
     decisions, rewards = decisions.combine_chunks(), rewards.combine_chunks()
-    values, times, missing = joined(
-        _numbers(decisions["seq"]), *(_numbers(rewards[name]) for name in ("decision", "value", "time")), sums=sums
-    )
+    seq, came = _numbers(decisions["seq"]), [_numbers(rewards[name]) for name in ("decision", "value", "time")]
+    if sums and window is not None:
+        came = in_time(seq, _numbers(decisions["time"]), *came, window=window)
+    values, times, missing = joined(seq, *came, sums=sums)
     return pa.table(
         {
             "key": fixed_size(decisions["key"]),
@@ -73,6 +74,20 @@ def joined(seq: Any, decision: Any, value: Any, time: Any, *, sums: bool) -> tup
         times[place] = np.maximum.reduceat(time, first)
         missing[place] = False
     return values, times, missing
+
+
+def in_time(seq: Any, made: Any, decision: Any, value: Any, time: Any, *, window: float) -> list[Any]:
+    """Rewards without those that came after the window, of decisions of which others came in time.
+
+    >>> came = np.array([3, 3, 4]), np.array([1.0, 2.0, 5.0]), np.array([10.0, 99.0, 99.0])
+    >>> in_time(np.array([3, 4]), np.zeros(2), *came, window=60.0)[1].tolist()
+    [1.0, 5.0]
+    """
+    place, prompt = np.searchsorted(seq, decision), np.zeros(len(seq), dtype=bool)
+    late = time - made[place] > window
+    prompt[place[~late]] = True
+    kept = ~(late & prompt[place])
+    return [decision[kept], value[kept], time[kept]]
 
 
 def fixed_size(column: Any) -> Any:

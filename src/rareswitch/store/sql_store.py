@@ -68,7 +68,7 @@ class SqlStore(ABC):
         """What a transaction that writes begins with."""
 
     @abstractmethod
-    def _slice(self, version: int, first: int, last: int, upto: Marks, sums: bool) -> Slice:
+    def _slice(self, version: int, first: int, last: int, upto: Marks, sums: bool, window: float | None) -> Slice:
         """Decisions of a version between two sequence numbers."""
 
     # connections
@@ -367,7 +367,7 @@ class SqlStore(ABC):
 
         return self._read(call)
 
-    def slices(self, version: int, upto: Marks, *, sums: bool) -> Sequence[Slice]:
+    def slices(self, version: int, upto: Marks, *, sums: bool, window: float | None = None) -> Sequence[Slice]:
         import sqlalchemy as sa
 
         decisions, number = tables().decisions.c, self.number
@@ -384,7 +384,7 @@ class SqlStore(ABC):
                 last = connection.execute(rest.limit(1).offset(ROWS - 1)).scalar()
                 if last is None:
                     last = connection.execute(sa.select(sa.func.max(decisions.seq)).where(*mine)).scalar()
-                found.append(self._slice(version, first, last, upto, sums))
+                found.append(self._slice(version, first, last, upto, sums, window))
                 after = last
 
         return self._read(call)

@@ -50,7 +50,7 @@ class Job:
         """What came of it, when it is durable."""
         self.done.acquire()
         if self.error is not None:
-            raise StoreError(*self.error.args) from self.error  # several callers may share the cause
+            raise type(self.error)(*self.error.args) from self.error  # several callers may share the cause
         return self.result
 
 

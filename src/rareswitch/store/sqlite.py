@@ -82,8 +82,8 @@ class SqliteStore(SqlStore):
     def _recording(self, connection: Any) -> Recording:
         return SqliteRecording(connection, self.number)
 
-    def slices(self, version: int, upto: Marks, *, sums: bool) -> Sequence[Slice]:
-        found = super().slices(version, upto, sums=sums)
+    def slices(self, version: int, upto: Marks, *, sums: bool, window: float | None = None) -> Sequence[Slice]:
+        found = super().slices(version, upto, sums=sums, window=window)
         if len(found) > 1:
             _READER.start()
         return found
@@ -92,8 +92,10 @@ class SqliteStore(SqlStore):
         super().close()
         _READER.close()
 
-    def _slice(self, version: int, first: int, last: int, upto: Marks, sums: bool) -> "SqliteSlice":
-        return SqliteSlice(str(self.path), self.number, version, first, last, upto, sums)
+    def _slice(
+        self, version: int, first: int, last: int, upto: Marks, sums: bool, window: float | None
+    ) -> "SqliteSlice":
+        return SqliteSlice(str(self.path), self.number, version, first, last, upto, sums, window)
 
 
 #: What callers may cause by what they give.
@@ -203,6 +205,7 @@ class SqliteSlice(NamedTuple):
     last: int
     upto: Marks
     sums: bool
+    window: float | None
 
     def read(self) -> Any:
         """Through ADBC, where this process has not opened the file as a store; otherwise through the cursor for few
@@ -217,7 +220,7 @@ class SqliteSlice(NamedTuple):
     def _read(self, table: Callable[[str], Any]) -> Any:
         # rows one after the other as they lie in the file, which takes half the time of looking each up
         queries = slice_queries(self.experiment, self.version, self.first, self.last, self.upto, "NOT INDEXED")
-        return slice_table(*map(table, queries), sums=self.sums)
+        return slice_table(*map(table, queries), sums=self.sums, window=self.window)
 
     def _by_cursor(self, query: str) -> Any:
         pa, _ = pyarrow()

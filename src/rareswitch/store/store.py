@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 class DecisionRow(NamedTuple):
     """A decision as it is kept."""
 
-    #: The two words of its id, 16 bytes, as :func:`rareswitch.ids.id_keys` makes them, little-endian.
+    #: Of its id, 16 bytes: :func:`rareswitch.ids.key_bytes`.
     key: bytes
     #: The id as JSON: ``"request-41c9"`` with its quotes, or ``17``.
     id: str
@@ -68,7 +68,7 @@ class VersionRow(NamedTuple):
     summaries: bytes
     #: JSON: what was frozen when its update started, and what came of it.
     report: str
-    #: JSON, or '' where the experiment is not signed.
+    #: JSON; of an experiment that is not signed, a hash.
     signature: str
     #: Seconds since 1970.
     time: float
@@ -178,8 +178,12 @@ class Store(Protocol):
         Otherwise nothing is changed, and the version that has this number is returned.
         """
 
-    def slices(self, version: int, upto: Marks, *, sums: bool) -> Sequence[Slice]:
-        """The decisions of a version up to the marks, at most 65,536 a slice."""
+    def slices(self, version: int, upto: Marks, *, sums: bool, window: float | None = None) -> Sequence[Slice]:
+        """The decisions of a version up to the marks, at most 65,536 a slice.
+
+        Where rewards are summed, those that came later than ``window`` seconds after their decision are left out of
+        the sum; where all of them did, all are in it.
+        """
 
     def sample(self, version: int, upto: Marks) -> Iterator[tuple[bytes, bytes]]:
         """Keys and contexts of decisions whose sets were kept, by rank; read as far as one likes."""

@@ -389,3 +389,15 @@ def test_moments_are_datetimes_or_seconds() -> None:
     trial = begun(now=datetime(2026, 3, 2, tzinfo=UTC))
     trial.decide(np.eye(3), id="r", now=datetime(2026, 3, 3, 12, 30))
     assert "2026-03-03 12:30" in str(trial.audit("r"))
+
+
+def test_of_summed_rewards_those_within_the_window_count() -> None:
+    trial = begun(rewards=Rewards(window=100.0, several="sum"))
+    trial.decide_many(WORLD.draw(12, seed=7).contexts, ids=list(range(12)), now=0.0)
+    for number in range(12):
+        for event, value, moment in (("a", 0.1 * number, 50.0), ("b", -0.2, 90.0), ("c", 4.0, 150.0)):
+            if number or event == "c":  # of the first one, all come late
+                trial.reward(number, value, event=event, now=moment)
+    outcome = trial.advance(now=200.0)
+    assert (outcome.rewarded, outcome.expired) == (11, 1)
+    assert earned(trial) == pytest.approx(sum(0.1 * number - 0.2 for number in range(1, 12)))

@@ -9,7 +9,7 @@ import pytest
 
 from rareswitch.engine import make_engine
 from rareswitch.errors import BatchError, FileFormatError, StoreError
-from rareswitch.ids import id_keys
+from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Learner, State, Summary, make_learner, sample_order, summaries_to_bytes
 from rareswitch.log import summarize_version
 from rareswitch.store import DecisionRow, Marks, RewardRow, Store, open_store
@@ -47,7 +47,7 @@ def kept(rows: Sequence[Row], version: int = 1, store: Store | None = None) -> S
     keys = id_keys([row.id for row in rows])
     decisions = [
         DecisionRow(
-            key=key.tobytes(),
+            key=key_bytes(key[None])[0],
             id=str(row.id),
             version=version,
             arm="0",
@@ -131,7 +131,7 @@ def test_decisions_and_rewards_after_the_marks_are_not_seen() -> None:
     rows = played(Run.of(learner, state))
     store = kept(rows[:40])
     marks = Marks(40, 40)
-    store.add_rewards([RewardRow(id_keys([rows[3].id]).tobytes(), "3", "", -9.0, 0.0)], overwrite=True)
+    store.add_rewards([RewardRow(key_bytes(id_keys([rows[3].id]))[0], "3", "", -9.0, 0.0)], overwrite=True)
     kept(rows[40:], store=store)
     expected = in_memory(learner, state, rows[:40])
     assert summaries_to_bytes([of_store(learner, state, store, upto=marks)]) == summaries_to_bytes([expected])
@@ -161,7 +161,11 @@ def test_rewards_are_summed_where_that_is_asked_for() -> None:
     store = kept(rows)
     keys = id_keys([row.id for row in rows])
     store.add_rewards(
-        [RewardRow(key.tobytes(), "", f"sale {k}", value, 0.0) for key in keys for k, value in enumerate((0.5, 0.25))]
+        [
+            RewardRow(key_bytes(key[None])[0], "", f"sale {k}", value, 0.0)
+            for key in keys
+            for k, value in enumerate((0.5, 0.25))
+        ]
     )
     found = of_store(learner, state, store, sums=True)
     assert summaries_to_bytes([found]) == summaries_to_bytes(
@@ -227,7 +231,7 @@ class Damaged:
         ("features", pa.array([bytes(16)] * 2, pa.binary(16)), "row 0 .* has features of 16 bytes"),
         ("features", pa.array([np.full(3, 3.0).tobytes()] * 2, pa.binary(24)), "row 0 .* a vector of length 5.19"),
         ("reward", pa.array([np.inf, 1.0]), "row 0 .* has the reward inf"),
-        ("key", pa.array([b"\xff" * 8 + b"\x01" * 8] * 2, pa.binary(16)), "must hold keys"),
+        ("key", pa.array([b"\x01" * 8 + b"\xff" * 8] * 2, pa.binary(16)), "must hold keys"),
     ],
 )
 def test_what_is_wrong_in_a_store_is_named_with_slice_and_row(

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import FileFormatError, RareswitchError, StoreError
-from rareswitch.ids import id_keys
+from rareswitch.ids import id_keys, key_bytes
 from rareswitch.store import DecisionRow, Marks, RewardRow, Store, VersionRow, experiment_names, open_store
 from rareswitch.store.folder import FolderStore
 
@@ -30,7 +30,7 @@ def decision(number: int, *, of: int = 1, kept: bool = True, value: float = 0.5)
     rng = np.random.default_rng(number)
     arms = rng.standard_normal((1 + number % 4, DIM))
     return DecisionRow(
-        key=id_keys([number]).tobytes(),
+        key=key_bytes(id_keys([number]))[0],
         id=str(number),
         version=of,
         arm=f"arm é {number % 3}",
@@ -47,7 +47,7 @@ def decision(number: int, *, of: int = 1, kept: bool = True, value: float = 0.5)
 
 
 def reward(number: int, value: float, event: str = "") -> RewardRow:
-    return RewardRow(id_keys([number]).tobytes(), str(number), event, value, 100.0 + number)
+    return RewardRow(key_bytes(id_keys([number]))[0], str(number), event, value, 100.0 + number)
 
 
 def begun(path: Path, name: str = "spring") -> FolderStore:
@@ -64,7 +64,7 @@ def again(store: FolderStore) -> FolderStore:
 
 def everything(store: Store, marks: Marks) -> list[Any]:
     """What each verb that reads says."""
-    keys = [id_keys([number]).tobytes() for number in range(60)]
+    keys = [key_bytes(id_keys([number]))[0] for number in range(60)]
     found: list[Any] = [store.description(), store.head(), store.versions(), store.find(keys)]
     for upto in (None, marks, store.marks()):
         found += [store.counts(upto)]

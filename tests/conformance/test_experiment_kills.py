@@ -1,0 +1,44 @@
+"""A few of the kills of benchmarks/experiment_kills.py, and processes that meet."""
+
+from pathlib import Path
+
+import pytest
+
+from reference.experiment_crowd import Crowd
+from reference.experiment_kills import NOTED, Killed, Moment, occurrences
+from reference.experiment_play import Plan
+
+DATABASES = ("sqlite", "postgres")
+#: One batch and an update, then some decisions: short.
+SHORT = Plan(batches=1, more=6)
+KILLS = (
+    *(Moment("decide", "written"), Moment("reward", "committed"), Moment("freeze", "answered"), NOTED),
+    *(Moment("learn", "summarized"), Moment("publish", "written"), Moment("publish", "committed")),
+)
+
+
+@pytest.fixture(params=DATABASES)
+def url(request: pytest.FixtureRequest) -> str | None:
+    """Where experiments are kept; None: in SQLite files of their own."""
+    return str(request.getfixturevalue("postgres")) if request.param == "postgres" else None
+
+
+def test_a_killed_process_loses_nothing_that_it_acknowledged(url: str | None, tmp_path: Path) -> None:
+    killed = Killed(tmp_path, url, SHORT)
+    found = {str(moment): killed.at_moment(moment, occurrences(moment, seed=0, most=4, updates=1)) for moment in KILLS}
+    assert {moment: str(one) for moment, one in found.items() if not one.clean} == {}
+    updating = {moment for moment, one in found.items() if one.updating}
+    assert updating == {"freeze answered", "learn summarized", "publish written"}
+    assert sum(one.acknowledged for one in found.values()) > 4 * 2 * SHORT.length
+
+
+def test_the_kills_notice_a_store_that_answers_before_it_commits(url: str | None, tmp_path: Path) -> None:
+    killed = Killed(tmp_path, url, Plan(batches=0, more=300), early=True)
+    lost = [killed.at_moment(NOTED, answers).lost for answers in (30, 60, 90)]
+    assert min(lost) >= 5
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["at once", "while others decide"])
+def test_processes_that_advance_make_one_policy_for_each_batch(together: bool, url: str | None, tmp_path: Path) -> None:
+    found = Crowd(tmp_path, url or f"sqlite:///{tmp_path}/crowd.db", rounds=3, together=together).run()
+    assert found.clean, str(found)

@@ -1,0 +1,174 @@
+"""What holds for an experiment in every store."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+
+from rareswitch import simulate
+from rareswitch.env import make_world
+from rareswitch.errors import StoreError
+from rareswitch.experiment import Experiment, Rewards, create
+from rareswitch.learner import Foresight, State
+from rareswitch.store import Marks
+
+STORES = ("memory", "folder", "sqlite", "postgres")
+HORIZON, BATCH = 200, 12
+WORLD = make_world("gaussian", dim=3, arms=4, noise=0.5)
+Begin = Callable[..., Experiment]
+
+
+@pytest.fixture(params=STORES)
+def begin(request: pytest.FixtureRequest, tmp_path: Path) -> Begin:
+    """Begins an experiment in a store of each kind."""
+    places = {"memory": "memory:", "folder": f"folder:{tmp_path}/trials", "sqlite": f"sqlite:///{tmp_path}/trial.db"}
+    url = places[request.param] if request.param in places else str(request.getfixturevalue("postgres"))
+
+    def begun(**more: Any) -> Experiment:
+        told: dict[str, Any] = {"dim": 3, "horizon": HORIZON, "updates": 4, "seed": 7, "now": 0.0}
+        trial = create(url, uuid4().hex, **told | more)
+        request.addfinalizer(trial.close)
+        return trial
+
+    return begun
+
+
+def play(trial: Experiment, first: int, stop: int) -> None:
+    rounds, ids = WORLD.draw(stop - first, seed=7, first=first), list(range(first, stop))
+    choices = trial.decide_many(rounds.contexts, ids=ids, now=0.0)
+    means = rounds.means[np.arange(len(ids)), [choice.arm for choice in choices]]
+    trial.reward_many(ids, WORLD.rewards(means, seed=7, first=first).tolist(), now=0.0)
+
+
+def test_the_loop_learns_exactly_what_the_simulator_learns(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, made, learn = Foresight(dim=3, horizon=HORIZON, updates=4), list[str](), Foresight.next
+
+    def recorded(self: Foresight, *given: Any, **more: Any) -> State:
+        made.append((state := learn(self, *given, **more)).policy.id)
+        return state
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Foresight, "next", recorded)
+        simulate(learner, WORLD, seed=7)
+    trial, first = begin(), 0
+    for stop in learner.clock.ends[:-1]:  # type: ignore[attr-defined]
+        play(trial, first, stop)
+        assert trial.advance(now=0.0).made
+        first = stop
+    assert [policy.id for policy in trial.policies][1:] == made[:3]
+    assert all(trial.audit(number).matches for number in range(first))
+
+
+#: How rewards come: in which order, how often each, how many before their decisions, and when by the clock.
+ARRIVALS: dict[str, dict[str, Any]] = {
+    "in order": {},
+    "shuffled": {"seed": 1},
+    "three times each": {"seed": 2, "times": 3},
+    "before their decisions": {"seed": 3, "times": 2, "before": BATCH + 3},
+    "early by the clock": {"seed": 4, "now": -1e9},
+    "late by the clock": {"seed": 5, "now": 1e9, "times": 2, "before": 5},
+}
+
+
+def pay(trial: Experiment, events: list[tuple[int, float]], now: float) -> None:
+    """Some at a time, of which some may be the same."""
+    for at in range(0, len(events), 7):
+        numbers, values = zip(*events[at : at + 7], strict=True)
+        trial.reward_many(numbers, values, now=now)
+
+
+def learned_when(trial: Experiment, *, seed: int = 0, times: int = 1, before: int = 0, now: float = 0.0) -> list[str]:
+    """The policies of two batches whose rewards arrive so."""
+    for first in (0, BATCH):
+        rounds, ids = WORLD.draw(BATCH, seed=7, first=first), list(range(first, first + BATCH))
+        values = WORLD.rewards(rounds.means[:, 0], seed=7, first=first).tolist()
+        events = list(zip(ids, values, strict=True)) * times
+        if seed:
+            random.Random(seed).shuffle(events)
+        pay(trial, events[:before], now)
+        order = random.Random(seed).sample(range(BATCH), BATCH) if seed else list(range(BATCH))
+        trial.decide_many(rounds.contexts[order], ids=[ids[k] for k in order], now=0.0)
+        pay(trial, events[before:], now)
+        assert trial.advance(now=0.0).rewarded == BATCH
+    return [policy.id for policy in trial.policies]
+
+
+def test_rewards_may_come_in_any_order_and_number_and_at_any_time(begin: Begin) -> None:
+    learned = {how: learned_when(begin(schedule=BATCH), **told) for how, told in ARRIVALS.items()}
+    assert learned == dict.fromkeys(ARRIVALS, learned["in order"])
+    assert len(set(learned["in order"])) == 3
+
+
+@pytest.mark.parametrize("rewards", [Rewards(), Rewards(several="sum")], ids=["overwritten", "summed"])
+def test_what_changes_while_an_update_learns_is_learned_by_the_next_one(
+    rewards: Rewards, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = begin(schedule=BATCH, rewards=rewards)
+    event = ["order"] * BATCH if rewards.sums else None
+    start = trial.store.start_update
+
+    def interfered(parent: int, plan: str) -> tuple[str, Marks] | None:
+        frozen = start(parent, plan)
+        if parent == 2:
+            trial.reward(3, 5.0, event="more" if rewards.sums else None, overwrite=True, now=0.0)
+        return frozen
+
+    monkeypatch.setattr(trial.store, "start_update", interfered)
+    late = []
+    for first in (0, BATCH, 2 * BATCH):
+        ids = list(range(first, first + BATCH))
+        trial.decide_many(WORLD.draw(BATCH, seed=7, first=first).contexts, ids=ids, now=0.0)
+        trial.reward_many(ids, [0.1 * (number % 7) for number in ids], events=event, now=0.0)
+        late.append(trial.advance(now=0.0).late)
+    assert 1 in late[2]
+    stats: Any = trial._versions[-1].state.past[0].stats[0]
+    assert stats.reward_sum + stats.shift * BATCH == pytest.approx(
+        sum(0.1 * (number % 7) for number in range(BATCH)) + 5.0 - (0.0 if rewards.sums else 0.3)
+    )
+
+
+def test_of_two_that_learn_the_same_one_says_that_it_made_the_policy(begin: Begin, monkeypatch: Any) -> None:
+    trial = begin(schedule=BATCH)
+    play(trial, 0, BATCH)
+    other = Experiment(trial.store, trial.description, None)
+    publish, told = trial.store.publish, list[Any]()
+
+    def outrun(version: Any) -> Any:
+        monkeypatch.setattr(trial.store, "publish", publish)
+        told.append(other.advance(now=0.0))
+        return publish(version)
+
+    monkeypatch.setattr(trial.store, "publish", outrun)
+    monkeypatch.setattr("rareswitch.experiment.learning.time.perf_counter", lambda: 0.0)  # equally fast, too
+    outcome = trial.advance(now=0.0)
+    assert [(one.made, one.elsewhere) for one in (*told, outcome)] == [(True, False), (False, True)]
+    assert told[0].policy_id == outcome.policy_id
+    assert trial.store.head() == 2
+
+
+@pytest.mark.parametrize("broken", [KeyboardInterrupt(), StoreError("the disk is full.")], ids=["Ctrl-C", "no room"])
+@pytest.mark.parametrize("verb", ["slices", "publish"])
+def test_an_update_that_was_begun_is_brought_to_its_end_though_none_is_due(
+    verb: str, broken: BaseException, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial, whole = begin(schedule=BATCH), begin(schedule=BATCH)
+
+    def breaks(*given: Any, **more: Any) -> Any:
+        raise broken
+
+    for one in (trial, whole):
+        play(one, 0, BATCH - 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(trial.store, verb, breaks)
+        with pytest.raises(type(broken)):
+            trial.advance(now=0.0, anyway=True)
+    assert trial.status(now=0.0).started
+    play(trial, 100, 101)
+    made = trial.advance(now=0.0)
+    assert (made.made, made.decided) == (True, BATCH - 2)
+    assert made.policy_id == whole.advance(now=0.0, anyway=True).policy_id
+    assert not trial.advance(now=0.0).made

@@ -1,0 +1,306 @@
+"""Experiments whose processes are killed, at named moments and at any moment, and what must hold afterwards.
+
+The callers live in a fork of a process that has everything imported and compiled. Three threads decide and reward, and
+updates are made between; what they ask for and what they are answered is noted in a file of their own, by one write
+each, which outlives the process. It dies by SIGKILL. At named moments it kills itself: the verbs of its store are
+wrapped there, so that the product needs no hooks.
+"""
+
+import contextlib
+import itertools
+import os
+import queue
+import random
+import signal
+import sqlite3
+import threading
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+from uuid import uuid4
+
+from rareswitch.errors import StoreError
+from rareswitch.experiment import Experiment, experiment, learning, open_experiment
+from rareswitch.store import Store
+from rareswitch.store.postgres import PostgresStore
+from rareswitch.store.sql_store import SqlStore
+from rareswitch.store.sqlite import SqliteStore
+from reference.experiment_play import LENGTH, TOGETHER, Findings, Journal, Plan, look, serve
+from reference.kills import waited
+
+#: Seconds by which the store of the negative control answers before it commits.
+EARLY = 0.03
+
+
+class Moment(NamedTuple):
+    """When a process kills itself."""
+
+    verb: str
+    when: str
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.when}"
+
+
+#: After an answer was noted.
+NOTED = Moment("caller", "answered")
+_ROWS = ("begun", "written", "committed", "kept", "answered")
+MOMENTS = (
+    *(Moment(verb, when) for verb in ("decide", "reward") for when in _ROWS),
+    *(Moment(verb, when) for verb in ("create", "freeze", "publish") for when in ("begun", "written", "answered")),
+    *(Moment("learn", when) for when in ("begun", "summarized", "answered")),
+    *(Moment(verb, "committed") for verb in ("create", "freeze", "publish")),
+)
+#: What the verbs of a store are called here.
+_VERBS = {
+    "create": "create",
+    "add_decisions": "decide",
+    "add_rewards": "reward",
+    "start_update": "freeze",
+    "publish": "publish",
+}
+
+
+class Killed:
+    """Experiments that are killed, each in a fork, and judged."""
+
+    def __init__(self, folder: Path, url: str | None = None, plan: Plan | None = None, *, early: bool = False) -> None:
+        self.folder, self.plan, self.early = folder, plan or Plan(), early
+        self._url = url
+        self.count = 0
+        #: Policies of an undisturbed twin.
+        self.expected = self.plan.policies()
+
+    def fresh(self) -> tuple[str, str, Journal]:
+        """Where the next experiment is kept."""
+        self.count += 1
+        name = f"killed-{self.count}-{uuid4().hex}"
+        return self._url or f"sqlite:///{self.folder}/{name}.db", name, Journal(self.folder / f"{name}.journal")
+
+    def at_moment(self, moment: Moment, occurrence: int = 1) -> Findings:
+        """Let callers die at an occurrence of a moment."""
+        url, name, journal = self.fresh()
+        status = waited(forked(lambda: self._live(url, name, journal, moment, occurrence)))
+        found = self.judged(url, name, journal)
+        found.killed = status == -signal.SIGKILL
+        if not found.killed:
+            found.faults.append(
+                f"it was not killed at {moment}, number {occurrence}; it ended with {status}: {journal.read('failed')}"
+            )
+        return found
+
+    def after(self, seconds: float) -> Findings:
+        """Kill callers after some time."""
+        url, name, journal = self.fresh()
+        status = waited(forked(lambda: self._live(url, name, journal)), seconds)
+        found = self.judged(url, name, journal)
+        found.killed = status == -signal.SIGKILL
+        if not found.killed and status:
+            found.faults.append(f"it ended with {status}: {journal.read('failed')}")
+        return found
+
+    def seconds(self) -> float:
+        """How long callers take that are not killed."""
+        url, name, journal = self.fresh()
+        began = time.perf_counter()
+        status = waited(forked(lambda: self._live(url, name, journal)))
+        assert status == 0, journal.read("failed")
+        return time.perf_counter() - began
+
+    def _live(self, url: str, name: str, journal: Journal, moment: Moment | None = None, occurrence: int = 1) -> None:
+        try:
+            say = journal.say
+            if moment == NOTED:
+                say = _dying(say, occurrence)
+            elif moment is not None:
+                die_at(moment, occurrence)
+            trial = self.plan.create(url, name)
+            say("created")
+            if self.early:
+                answer_early(trial.store)
+            self.plan.play(trial, say)
+            trial.close()
+        except BaseException:
+            journal.say("failed", traceback.format_exc(limit=-3))
+            raise
+
+    def judged(self, url: str, name: str, journal: Journal) -> Findings:
+        """Look at what is there, then go on with it."""
+        decided = journal.read("decided")
+        found = Findings(acknowledged=sum(len(choices) for (choices,) in decided) + len(journal.numbers("paid")))
+        try:
+            trial = open_experiment(url, name)
+        except StoreError as error:
+            if journal.read("created"):
+                found.faults.append(f"it does not open: {error}")
+                return found
+            trial = self.plan.create(url, name)  # which never was, and can be
+        with trial:
+            look(trial, journal, found)
+            found.faults += self._policies(trial)
+            if not self.early:
+                found.faults += self._go_on(trial, journal, found)
+        if url.startswith("sqlite"):
+            with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+                if connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
+                    found.faults.append("the file is damaged")
+        return found
+
+    def _policies(self, trial: Experiment) -> Iterator[str]:
+        made = [policy.id for policy in trial.policies]
+        if made != self.expected[: len(made)]:
+            yield f"policies differ from those of an undisturbed twin: {made}"
+
+    def _go_on(self, trial: Experiment, journal: Journal, found: Findings) -> Iterator[str]:
+        found.updating = trial.status(now=0.0).started
+        if found.updating:
+            # what comes now, before the update is made again, must not change what it learns
+            head = trial.store.head()
+            serve(trial, range(3000, 3000 + TOGETHER), lambda *_: None)
+            trial.reward(LENGTH * head - 1, 9.0, overwrite=True, now=1.0)
+            again = trial.advance(now=1.0)
+            if (again.version, again.policy_id) != (head + 1, self.expected[head]):
+                yield f"the update that was broken off learns policy {again.policy_id} as number {again.version}"
+            return
+        self.plan.play(trial, journal.say)
+        look(trial, journal, found)
+        if [policy.id for policy in trial.policies] != self.expected:
+            yield "going on, other policies are learned"
+
+
+def _dying(say: Callable[..., None], answers: int) -> Callable[..., None]:
+    """Note things, and die after so many answers."""
+    answered = itertools.count(1)
+
+    def says(what: str, *more: Any) -> None:
+        say(what, *more)
+        if what in ("decided", "paid") and next(answered) == answers:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return says
+
+
+def die_at(moment: Moment, occurrence: int) -> None:
+    """From now on, in this process: count how often a moment is reached, and die at one of them."""
+    reached = Counter[Moment]()
+
+    def here(verb: str, when: str) -> None:
+        reached[Moment(verb, when)] += 1
+        if reached[moment] == occurrence:
+            os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(60)  # no other thread goes on either
+
+    def around(owner: Any, name: str, verb: str, after: str = "answered", before: str = "begun") -> None:
+        whole = getattr(owner, name)
+
+        @wraps(whole)
+        def wrapped(*given: Any, **more: Any) -> Any:
+            here(verb, before)
+            result = whole(*given, **more)
+            here(verb, after)
+            return result
+
+        setattr(owner, name, wrapped)
+
+    def verbs(jobs: Sequence[Any]) -> set[str]:
+        if jobs[0].call is not None:  # it is made inside of the verb
+            name = jobs[0].call.__qualname__.split(".")[1]
+            return {_VERBS.get(name, name)}
+        return {"decide" for job in jobs if job.decisions} | {"reward" for job in jobs if job.rewards}
+
+    for name, verb in _VERBS.items():
+        around(SqlStore, name, verb)
+    around(experiment, "learn", "learn")
+    around(learning, "summarize_version", "learn", after="summarized", before="summarizes")
+    commit = SqlStore._commit
+
+    def commits(self: Any, jobs: Sequence[Any]) -> None:
+        if jobs[0].call is not None:  # alone, then
+            (verb,) = verbs(jobs)
+            around(jobs[0], "call", verb, after="written", before="connected")
+        commit(self, list(jobs))
+        for verb in verbs(jobs):
+            here(verb, "kept" if jobs[0].call is None else "committed")
+
+    SqlStore._commit = commits  # type: ignore[method-assign]
+    for kind in (SqliteStore, PostgresStore):
+        _tell_of_rows(kind, here, verbs)
+
+
+def _tell_of_rows(kind: Any, here: Callable[[str, str], None], verbs: Callable[[Sequence[Any]], set[str]]) -> None:
+    recording_of = kind._recording
+
+    def recording(self: Any, connection: Any) -> Any:
+        made, written = recording_of(self, connection), set[str]()
+        keep, settle = made.keep, made.settle
+
+        def keeps(jobs: Sequence[Any]) -> None:
+            keep(jobs)
+            written.update(verbs(jobs))
+            for verb in written:
+                here(verb, "written")
+
+        def settles() -> None:
+            for verb in written:
+                here(verb, "committed")
+            settle()
+
+        made.keep, made.settle = keeps, settles
+        return made
+
+    kind._recording = recording
+
+
+def answer_early(store: Store) -> None:
+    """The negative control: from now on this store answers at once, and commits a little later."""
+    waiting: queue.SimpleQueue[tuple[float, Callable[[Any], Any], Any]] = queue.SimpleQueue()
+
+    def later(call: Callable[[Any], Any], answer: Callable[[Any], Any]) -> Callable[..., Any]:
+        def answered(rows: Any, **_: Any) -> Any:
+            waiting.put((time.monotonic() + EARLY, call, rows))
+            return answer(rows)
+
+        return answered
+
+    def commit() -> None:
+        while True:
+            due, call, rows = waiting.get()
+            time.sleep(max(0.0, due - time.monotonic()))
+            call(rows)
+
+    kept: Any = store
+    kept.add_decisions = later(kept.add_decisions, list)
+    kept.add_rewards = later(kept.add_rewards, lambda rows: [None] * len(rows))
+    threading.Thread(target=commit, daemon=True).start()
+
+
+def forked(call: Callable[[], None]) -> tuple[int, int]:
+    """Do something in a fork: its number, and a pipe that ends with it."""
+    ours, theirs = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # threads do not come along, and none is needed
+        child = os.fork()
+    if not child:
+        _leave(call)
+    os.close(theirs)
+    return child, ours
+
+
+def _leave(call: Callable[[], None]) -> NoReturn:
+    status = 99
+    try:
+        call()
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def occurrences(moment: Moment, seed: int, most: int = 9, updates: int = 3) -> int:
+    """Which of the times that a moment is reached, drawn; ``most`` of those that come with decisions."""
+    most = {"create": 1, "decide": most, "reward": most, "caller": 2 * most}.get(moment.verb, updates)
+    return random.Random(f"{moment} {seed}").randint(1, most)
