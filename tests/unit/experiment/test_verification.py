@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from rareswitch.experiment import Experiment, create, open_experiment
-from rareswitch.experiment.versions import Version
+from rareswitch.experiment.versions import Version, checksum, signed_text
+from rareswitch.files import canonical_json
 from rareswitch.learner import Summary, summaries_to_bytes
 from rareswitch.stats import Stats
 from reference.trials import advance_batch
@@ -42,11 +43,12 @@ def begun(url: str, learner: str = "foresight", **settings: Any) -> Experiment:
 
 
 def with_summaries(trial: Experiment, number: int, change: Callable[[Summary], Summary]) -> None:
-    """Put other summaries into a version."""
-    row = trial._versions[number - 1].row
+    """Put other summaries into a version, as if it had been published with them."""
+    row, experiment = trial._versions[number - 1].row, trial._versions[0].experiment
     batch, *late = Version(row, "", None).summaries
     changed = row._replace(summaries=summaries_to_bytes([change(batch), *late]))
-    trial._versions[number - 1] = Version(changed, trial._versions[0].experiment, None)
+    hashed = canonical_json(checksum(signed_text(experiment, changed))).decode()
+    trial._versions[number - 1] = Version(changed._replace(signature=hashed), experiment, None)
 
 
 @pytest.mark.parametrize(("learner", "settings"), DEPLOYABLE.items())
