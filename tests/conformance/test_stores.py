@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import StoreError
-from rareswitch.store import Marks, Store, Totals, open_store
+from rareswitch.store import Marks, Store, Totals, open_store, reward_value
 from rareswitch.store.postgres import PostgresRecording
 from reference.rows import decision, decisions, reward, version
 
@@ -59,10 +59,12 @@ def marks_of(store: Store) -> Marks:
     return started[1]
 
 
-def table_of(store: Store, upto: Marks, of: int = 1, sums: bool = False) -> dict[str, list[Any]]:
+def table_of(
+    store: Store, upto: Marks, of: int = 1, *, sums: bool = False, window: float | None = None
+) -> dict[str, list[Any]]:
     """All slices of a version, one after the other."""
     columns: dict[str, list[Any]] = {}
-    for part in store.slices(of, upto, sums=sums):
+    for part in store.slices(of, upto, sums=sums, window=window):
         for name, values in part.read().to_pydict().items():
             columns.setdefault(name, []).extend(values)
     return columns
@@ -158,10 +160,21 @@ def test_rewards_with_events_are_summed_in_any_order(store: Store) -> None:
     store.add_decisions(decisions([1, 2, 3]))
     store.add_rewards([reward(1, value, event=str(k), time=k) for k, value in enumerate(values)])
     store.add_rewards([reward(2, value, event=str(-k), time=-k) for k, value in enumerate(values[::-1])])
-    columns = table_of(store, marks_of(store), sums=True)
-    assert columns["reward"][0] == columns["reward"][1] == float(np.sum(np.sort(values)))
+    columns = table_of(store, marks_of(store), sums=True, window=1e10)
+    assert columns["reward"][0] == columns["reward"][1] == reward_value(values, sums=True)
     assert columns["reward"][2] is None
     assert columns["reward_time"] == [9, 0, None]
+
+
+def test_of_summed_rewards_those_that_came_in_time_count(store: Store) -> None:
+    made = decisions([1, 2])
+    store.add_decisions(made)
+    for number, after in ((1, (5.0, 20.0)), (2, (30.0, 40.0))):
+        at = made[number - 1].time
+        store.add_rewards([reward(number, 2.0**k, event=str(k), time=at + late) for k, late in enumerate(after)])
+    columns = table_of(store, marks_of(store), sums=True, window=10.0)
+    assert columns["reward"] == [1.0, 3.0]  # all of the second were late, and that is for the learner to count
+    assert columns["reward_time"] == [made[0].time + 5.0, made[1].time + 40.0]
 
 
 def test_what_was_frozen_can_be_read_later(store: Store) -> None:
@@ -231,11 +244,10 @@ def test_slices_have_a_largest_size_and_leave_nothing_out(store: Store, monkeypa
 def test_slices_are_arrow_tables_of_stated_types(store: Store) -> None:
     store.add_decisions(decisions(range(3)))
     kinds = {"key": "fixed_size_binary[16]", "features": "fixed_size_binary[24]"}
-    kinds |= dict.fromkeys(("propensity", "reward", "time", "reward_time"), "double")
-    (part,) = store.slices(1, marks_of(store), sums=False)
+    kinds |= dict.fromkeys(("reward", "time", "reward_time"), "double")
+    (part,) = store.slices(1, marks_of(store), sums=False, window=60.0)
     assert {field.name: str(field.type) for field in part.read().schema} == kinds
     assert part.read()["reward"].null_count == part.read()["reward_time"].null_count == 3
-    assert part.read()["propensity"].to_pylist() == [row.propensity for row in decisions(range(3))]
 
 
 def test_exports_go_on_where_they_stopped(store: Store) -> None:

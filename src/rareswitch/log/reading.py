@@ -152,8 +152,9 @@ class Reader:
                 self.take_rows(name, mine)
 
     def take_rows(self, name: str, block: Block) -> None:
-        """Rows of one policy."""
-        block.check_propensities()
+        """Rows of one policy; stores know that their propensities are some, and do not give them."""
+        if "propensity" in block.batch.schema.names:
+            block.check_propensities()
         keys, features, rewards = block.keys(), block.features(self.learner.dim), block.rewards()
         places = self._places(block, keys) if name == self.state.policy.id else np.zeros(0, dtype=np.int64)
         here, back = self._sorted_out(name, keys)

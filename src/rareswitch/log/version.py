@@ -1,21 +1,21 @@
 """What a learner needs of the decisions of one version of an experiment, from any store."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.engine import Engine, Serial
+from rareswitch.engine import Engine
 from rareswitch.errors import StoreError
 from rareswitch.ids import KeyArray, keys_of_bytes
 from rareswitch.learner import Learner, Rows, Sample, State, Summary
 from rareswitch.log.block import Block
 from rareswitch.log.reading import Reader, Task
-from rareswitch.log.schema import ROWS
 from rareswitch.store import Marks, Slice, Store
 from rareswitch.validation import FloatArray, Sets
 
@@ -71,10 +71,9 @@ def summarize_version(
     <summary of policy ...: 1 decisions, 1 rewarded, 0 missing>
     """
     slices = store.slices(version, upto, sums=sums, window=window)
-    unknown = len(slices) > 1 or (window is not None and now is None)
-    counted = [one for one in store.counts(upto) if one.version == version] if unknown else []
-    now = None if window is None else max((one.last_time for one in counted), default=0.0) if now is None else now
-    few = sum(one.decisions for one in counted) <= ROWS  # a single slice is never longer
+    if window is not None and now is None:
+        now = max((one.last_time for one in store.counts(upto) if one.version == version), default=0.0)
+    now, few = None if window is None else now, len(slices) <= 1
     names, task = frozenset([policy_id]), Task(learner=learner, state=state, known={policy_id: 0})
     task = replace(task, gathered=names if few else frozenset(), window=window, now=now, default=default)
     parts = [
@@ -82,7 +81,7 @@ def summarize_version(
         for number, part in enumerate(slices, 1)
     ]
     rows, summary = [_no_rows(learner, policy_id, timed=window is not None)], None
-    found = (Serial() if engine is None else engine).map(partial(_read, task=task), parts, label="slice")
+    found = _in_turn(parts, task) if engine is None else engine.map(partial(_read, task=task), parts, label="slice")
     for done, read in enumerate(found, 1):
         if isinstance(read, Rows):
             rows.append(read)
@@ -97,6 +96,16 @@ def summarize_version(
     return replace(summary, sample=_sample(learner, state, store.sample(version, upto)))
 
 
+def _in_turn(parts: Sequence["_Part"], task: Task) -> Iterator[Rows | Summary]:
+    """What comes of slices, here; the next one is read while one is summed."""
+    with ThreadPoolExecutor(1) as ahead:
+        tables = [ahead.submit(part.slice.read) for part in parts[:1]]
+        for number, part in enumerate(parts, 1):
+            table = tables.pop().result()
+            tables = [ahead.submit(following.slice.read) for following in parts[number : number + 1]]
+            yield _taken(part, table, task)
+
+
 class _Part(NamedTuple):
     """A slice of a store."""
 
@@ -107,11 +116,15 @@ class _Part(NamedTuple):
 
 def _read(part: _Part, *, task: Task) -> Rows | Summary:
     """The rows of a slice, or what they sum up to."""
-    (policy_id,) = task.known
-    reader, table = Reader(task), part.slice.read().combine_chunks()
-    for batch in table.to_batches():  # one, or none where there are no rows
+    return _taken(part, part.slice.read(), task)
+
+
+def _taken(part: _Part, table: Any, task: Task) -> Rows | Summary:
+    """The rows of a slice that was read, or what they sum up to."""
+    (policy_id,), reader = task.known, Reader(task)
+    for batch in table.combine_chunks().to_batches():  # one, or none where there are no rows
         block = Block(part.source, np.arange(batch.num_rows), batch)
-        block.check_present("key", "features", "propensity", "time")
+        block.check_present("key", "features")
         reader.take_rows(policy_id, block)
     if reader.summaries:
         return reader.summaries[policy_id]

@@ -203,17 +203,16 @@ def rows_table(
             for row, held in zip(decisions, rewards, strict=True)
         ]
     values = [reward_value([one.value for one in held], sums=sums) for held in rewards]
-    times = [max((one.time for one in held), default=None) for held in rewards]
-    return pa.table(
-        {
-            "key": pa.array([row.key for row in decisions], pa.binary(16)),
-            "features": pa.array([row.features for row in decisions], pa.binary(len(decisions[0].features))),
-            "propensity": pa.array([row.propensity for row in decisions], pa.float64()),
-            "reward": pa.array(values, pa.float64()),
-            "time": pa.array([row.time for row in decisions], pa.float64()),
-            "reward_time": pa.array(times, pa.float64()),
-        }
-    )
+    columns = {
+        "key": pa.array([row.key for row in decisions], pa.binary(16)),
+        "features": pa.array([row.features for row in decisions], pa.binary(len(decisions[0].features))),
+        "reward": pa.array(values, pa.float64()),
+    }
+    if window is not None:
+        times = [max((one.time for one in held), default=None) for held in rewards]
+        columns["time"] = pa.array([row.time for row in decisions], pa.float64())
+        columns["reward_time"] = pa.array(times, pa.float64())
+    return pa.table(columns)
 
 
 def reward_value(values: list[float], *, sums: bool) -> float | None:

@@ -230,7 +230,8 @@ class PostgresSlice(NamedTuple):
 
         tables = []
         with adbc.connect(self.address) as connection, connection.cursor() as cursor:
-            for query in slice_queries(self.experiment, self.version, self.first, self.last, self.upto):
+            part, timed = (self.experiment, self.version, self.first, self.last, self.upto), self.window is not None
+            for query in slice_queries(*part, timed=timed):
                 cursor.execute(query)
                 tables.append(cursor.fetch_arrow_table())
         return slice_table(*tables, sums=self.sums, window=self.window)

@@ -11,14 +11,16 @@ from rareswitch.store.store import Marks
 ROWS = 1 << 16
 
 
-def slice_queries(experiment: int, version: int, first: int, last: int, upto: Marks, hint: str = "") -> tuple[str, str]:
+def slice_queries(
+    experiment: int, version: int, first: int, last: int, upto: Marks, *, timed: bool, hint: str = ""
+) -> tuple[str, str]:
     """The queries for decisions and for rewards in force at the marks; whole numbers only, so nothing to escape."""
     part = f"experiment = {int(experiment)} AND version = {int(version)}"
-    mark = int(upto.rewards)
+    mark, times = int(upto.rewards), ", time" if timed else ""
     return (
-        f"SELECT seq, key, features, propensity, time FROM rareswitch_decisions {hint} WHERE {part} "
+        f"SELECT seq, key, features{times} FROM rareswitch_decisions {hint} WHERE {part} "
         f"AND seq BETWEEN {int(first)} AND {int(last)} ORDER BY seq",
-        f"SELECT decision, value, time FROM rareswitch_rewards WHERE {part} "
+        f"SELECT decision, value{times} FROM rareswitch_rewards WHERE {part} "
         f"AND decision BETWEEN {int(first)} AND {int(last)} AND seq <= {mark} "
         f"AND (superseded IS NULL OR superseded > {mark})",
     )
@@ -40,38 +42,37 @@ def slice_table(decisions: Any, rewards: Any, *, sums: bool, window: float | Non
     """What :meth:`Slice.read` gives, of two Arrow tables as the queries of a slice give them."""
     pa, _ = pyarrow()
     decisions, rewards = decisions.combine_chunks(), rewards.combine_chunks()
-    seq, came = _numbers(decisions["seq"]), [_numbers(rewards[name]) for name in ("decision", "value", "time")]
+    seq, came = _numbers(decisions["seq"]), [_numbers(rewards[name]) for name in rewards.column_names]
     if sums and window is not None:
         came = in_time(seq, _numbers(decisions["time"]), *came, window=window)
     values, times, missing = joined(seq, *came, sums=sums)
-    return pa.table(
-        {
-            "key": fixed_size(decisions["key"]),
-            "features": fixed_size(decisions["features"]),
-            "propensity": decisions["propensity"],
-            "reward": pa.array(values, mask=missing),
-            "time": decisions["time"],
-            "reward_time": pa.array(times, mask=missing),
-        }
-    )
+    columns = {
+        "key": fixed_size(decisions["key"]),
+        "features": fixed_size(decisions["features"]),
+        "reward": pa.array(values, mask=missing),
+    }
+    if window is not None:
+        columns |= {"time": decisions["time"], "reward_time": pa.array(times, mask=missing)}
+    return pa.table(columns)
 
 
-def joined(seq: Any, decision: Any, value: Any, time: Any, *, sums: bool) -> tuple[Any, Any, Any]:
-    """Rewards in the order of their decisions: values, times, and where there are none.
+def joined(seq: Any, decision: Any, value: Any, time: Any = None, *, sums: bool) -> tuple[Any, Any, Any]:
+    """Rewards in the order of their decisions: values, times where they are given, and where there are none.
 
     Several of one decision are sorted before they are added: the sum does not depend on the order in which they came.
 
-    >>> joined(np.array([3, 4, 9]), np.array([9, 3, 9]), np.array([1.0, 5.0, 2.0]), np.zeros(3), sums=True)[0]
+    >>> joined(np.array([3, 4, 9]), np.array([9, 3, 9]), np.array([1.0, 5.0, 2.0]), sums=True)[0]
     array([5., 0., 3.])
     """
     order = np.lexsort((value, decision)) if sums else np.argsort(decision, kind="stable")
-    decision, value, time = decision[order], value[order], time[order]
+    decision, value = decision[order], value[order]
     first = np.flatnonzero(np.diff(decision, prepend=-1))
     place = np.searchsorted(seq, decision[first])
     values, times, missing = np.zeros(len(seq)), np.zeros(len(seq)), np.ones(len(seq), dtype=bool)
     if len(first):
         values[place] = np.add.reduceat(value, first) if sums else value[first]
-        times[place] = np.maximum.reduceat(time, first)
+        if time is not None:
+            times[place] = np.maximum.reduceat(time[order], first)
         missing[place] = False
     return values, times, missing
 

@@ -219,7 +219,15 @@ class SqliteSlice(NamedTuple):
 
     def _read(self, table: Callable[[str], Any]) -> Any:
         # rows one after the other as they lie in the file, which takes half the time of looking each up
-        queries = slice_queries(self.experiment, self.version, self.first, self.last, self.upto, "NOT INDEXED")
+        queries = slice_queries(
+            self.experiment,
+            self.version,
+            self.first,
+            self.last,
+            self.upto,
+            timed=self.window is not None,
+            hint="NOT INDEXED",
+        )
         return slice_table(*map(table, queries), sums=self.sums, window=self.window)
 
     def _by_cursor(self, query: str) -> Any:

@@ -87,6 +87,7 @@ class SqliteReader:
         """End the process."""
         with self._lock:
             if self._process is not None:
+                self._process.kill()  # it only reads
                 self._end()
 
     def _end(self) -> bytes:

@@ -107,8 +107,8 @@ class Slice(Protocol):
     def read(self) -> Any:
         """An Arrow table, a row a decision.
 
-        Columns: ``key`` (fixed_size_binary[16]), ``features`` (fixed_size_binary[8d]), ``propensity`` (double),
-        ``reward`` (double, null where none came up to the mark; a sum where rewards are summed), ``time`` and
+        Columns: ``key`` (fixed_size_binary[16]), ``features`` (fixed_size_binary[8d]), ``reward`` (double, null where
+        none came up to the mark; a sum where rewards are summed), and where there is a window ``time`` and
         ``reward_time`` (double, seconds; of several rewards the last).
         """
 
@@ -179,7 +179,7 @@ class Store(Protocol):
         """
 
     def slices(self, version: int, upto: Marks, *, sums: bool, window: float | None = None) -> Sequence[Slice]:
-        """The decisions of a version up to the marks, at most 65,536 a slice.
+        """The decisions of a version up to the marks, 65,536 a slice, and the rest in the last.
 
         Where rewards are summed, those that came later than ``window`` seconds after their decision are left out of
         the sum; where all of them did, all are in it.

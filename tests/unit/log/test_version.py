@@ -108,7 +108,6 @@ def test_a_version_in_a_store_is_summed_as_its_rows_in_memory(name: str, names: 
 
 @pytest.mark.parametrize("engine", ["serial:1", "processes:2"])
 def test_many_decisions_are_summed_slice_by_slice_on_every_engine(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rareswitch.log.version.ROWS", 50)
     monkeypatch.setattr("rareswitch.store.memory.ROWS", 16)
     learner, state = begun("foresight")
     rows = timed(played(Run.of(learner, state)))
@@ -225,8 +224,6 @@ class Damaged:
 @pytest.mark.parametrize(
     ("column", "values", "words"),
     [
-        ("propensity", pa.array([0.5, 1.5]), "row 1 .* has the propensity 1.5"),
-        ("propensity", pa.array([0.5, None]), "row 1 .* has no propensity"),
         ("features", pa.array([bytes(24), b"\xff" * 24], pa.binary(24)), "row 1 .* features that are not finite"),
         ("features", pa.array([bytes(16)] * 2, pa.binary(16)), "row 0 .* has features of 16 bytes"),
         ("features", pa.array([np.full(3, 3.0).tobytes()] * 2, pa.binary(24)), "row 0 .* a vector of length 5.19"),
