@@ -294,7 +294,7 @@ def test_a_long_history_reads_as_it_does_in_memory(kind: str, place: Place) -> N
         ]
         for of in (1, 2, 3):
             for sums in (False, True):
-                assert table_of(stores[0], mark, of, sums) == table_of(stores[1], other, of, sums)
+                assert table_of(stores[0], mark, of, sums=sums) == table_of(stores[1], other, of, sums=sums)
             assert list(stores[0].sample(of, mark)) == list(stores[1].sample(of, other))
     stores[1].close()
 
