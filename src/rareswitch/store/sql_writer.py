@@ -1,5 +1,6 @@
 """The one thread of a process that writes to a database: what many callers hand in is committed at once."""
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -44,7 +45,10 @@ class Job:
         if self.then is None:
             self.done.release()
         else:
-            self.then(self)
+            try:
+                self.then(self)
+            except Exception:  # the thread goes on for all the others
+                threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
 
     def wait(self) -> Any:
         """What came of it, when it is durable."""
@@ -70,6 +74,7 @@ class Writer:
     def __init__(self, commit: Callable[[list[Job]], None], end: Callable[[], None]) -> None:
         self._commit, self._end = commit, end
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._closing = threading.Lock()  # held while jobs go in: none comes after the last, where nobody would see it
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="rareswitch writer", daemon=True)
         self._thread.start()
@@ -84,18 +89,20 @@ class Writer:
 
     def post(self, job: Job) -> None:
         """Hand in a job, if there is room."""
-        if self._closed:
-            raise StoreError("the store is closed. Open it again.")
-        if self._queue.qsize() >= MOST_WAITING:
-            raise StoreError(f"the store is busy: {MOST_WAITING:,} calls wait for it. Nothing was kept; try again.")
-        self._queue.put(job)
+        with self._closing:
+            if self._closed:
+                raise StoreError("the store is closed. Open it again.")
+            if self._queue.qsize() >= MOST_WAITING:
+                raise StoreError(f"the store is busy: {MOST_WAITING:,} calls wait for it. Nothing was kept; try again.")
+            self._queue.put(job)
 
     def close(self) -> None:
         """Carry out what was handed in, and end."""
-        if not self._closed:
-            self._closed = True
-            self._queue.put(None)
-            self._thread.join()
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
+        self._thread.join()
 
     def _run(self) -> None:
         ending = False
