@@ -39,39 +39,34 @@ class Together(Generic[T, R]):
         self._function, self._common = function, common
         self._lock = threading.Lock()
         self._waiting: list[_Call[T, R]] = []
-        self._busy = False
+        #: Whose caller makes the calls of all; None while nobody calls.
+        self._leader: _Call[T, R] | None = None
 
     def __call__(self, given: T) -> R:
-        call = _Call[T, R](given)
-        with self._lock:
-            self._waiting.append(call)
-            busy, self._busy = self._busy, True
-        if busy:
-            self._wait(call)
-        if not call.done:
-            self._lead(call)
+        call, ended = _Call[T, R](given), False
+        try:
+            with self._lock:
+                self._waiting.append(call)
+                if self._leader is None:
+                    self._leader = call
+            if self._leader is not call:
+                call.woken.acquire()
+            if not call.done:
+                self._lead(call)
+            ended = True
+        finally:
+            if not ended or self._leader is call:  # not ended: by Ctrl-C, which may come at any moment
+                self._leave(call)
         if call.error is not None:
             raise call.error
         return call.result  # type: ignore[return-value]
 
-    def _wait(self, call: _Call[T, R]) -> None:
-        try:
-            call.woken.acquire()
-        except BaseException:  # Ctrl-C: nobody waits for it any more, and it must not be chosen to lead
-            with self._lock:
-                if call in self._waiting:
-                    self._waiting.remove(call)
-                    chosen = call.woken.acquire(blocking=False)
-                else:
-                    chosen = False
-            if chosen:
-                self._hand_over()
-            raise
-
     def _lead(self, call: _Call[T, R]) -> None:
-        with self._lock:
-            calls, self._waiting = self._waiting, []
+        """Make all calls that wait."""
+        calls: list[_Call[T, R]] = []
         try:
+            with self._lock:
+                calls, self._waiting = self._waiting, []
             self._make(calls)
         except BaseException:  # Ctrl-C is meant for the thread that it comes to; the others call for themselves
             with self._lock:
@@ -81,14 +76,17 @@ class Together(Generic[T, R]):
             for one in calls:
                 if one is not call and one.done:
                     one.woken.release()
-            self._hand_over()
 
-    def _hand_over(self) -> None:
-        """Let the next one lead, if there is one."""
+    def _leave(self, call: _Call[T, R]) -> None:
+        """Wait no longer; who led lets the next one lead, if there is one."""
         with self._lock:
-            self._busy = bool(self._waiting)
-            if self._waiting:
-                self._waiting[0].woken.release()
+            call.done = True
+            if call in self._waiting:
+                self._waiting.remove(call)
+            if self._leader is call:
+                self._leader = self._waiting[0] if self._waiting else None
+                if self._leader is not None:
+                    self._leader.woken.release()
 
     def _make(self, calls: list[_Call[T, R]]) -> None:
         try:

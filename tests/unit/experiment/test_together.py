@@ -1,6 +1,7 @@
 import threading
 import time
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pytest
 
@@ -66,6 +67,56 @@ def test_an_interruption_hits_the_thread_that_it_came_to_and_nobody_waits_for_ev
     found = run(Together(interrupted), range(20))
     assert [number for number, result in found.items() if isinstance(result, KeyboardInterrupt)] == raised
     assert all(found[number] == number for number in range(20) if number not in raised)
+
+
+class InterruptedLock:
+    """A lock that is interrupted, in one thread, just after it was had."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.release = self.lock.release
+
+    def acquire(self, blocking: bool = True) -> bool:
+        held, found = self.lock.locked(), self.lock.acquire(blocking)
+        if held and found and threading.current_thread().name == "interrupted":
+            raise KeyboardInterrupt
+        return found
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+
+
+def test_who_is_interrupted_when_its_turn_to_lead_has_come_hands_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rareswitch.experiment.together.threading", SimpleNamespace(Lock=InterruptedLock))
+    go, found = threading.Event(), dict[str, int | BaseException]()
+
+    def slowly(many: Sequence[int]) -> list[int]:
+        go.wait()
+        return list(many)
+
+    calls = Together[int, int](slowly)
+
+    def call() -> None:
+        name = threading.current_thread().name
+        try:
+            found[name] = calls(7)
+        except BaseException as error:
+            found[name] = error
+
+    threads = list[threading.Thread]()
+    for name in ("first", "interrupted", "last"):
+        threads.append(threading.Thread(target=call, name=name, daemon=True))
+        threads[-1].start()
+        time.sleep(0.05)
+    go.set()
+    for thread in threads:
+        thread.join(timeout=5)
+    assert found["first"] == found["last"] == 7
+    assert isinstance(found["interrupted"], KeyboardInterrupt)
+    assert calls(8) == 8
 
 
 def test_calls_go_on_after_all_have_gone() -> None:
