@@ -59,7 +59,8 @@ class Experiment:
         self.store, self.description = store, description
         self._key, self._signed = key, signed or key is not None
         self._experiment = digest(description.to_text())
-        self._versions: list[Version] = []
+        #: Replaced as a whole: whoever has it sees the same versions throughout.
+        self._versions: tuple[Version, ...] = ()
         self._looked = -np.inf
         self._lock = threading.RLock()
         self._records = Counter[str]()
@@ -107,7 +108,7 @@ class Experiment:
     def versions(self) -> tuple[Version, ...]:
         """All that were published, with what each was learned from."""
         self._refresh(force=True)
-        return tuple(self._versions)
+        return self._versions
 
     def decide(self, context: Any, arms: Any = None, *, id: int | str, baseline: Any = None, now: Any = None) -> Choice:  # noqa: A002
         """Choose an arm; the same id again gives the same answer, and with another request it is an error.
@@ -265,13 +266,12 @@ class Experiment:
         progress
             Called with what was read, and how much there is.
         """
-        with self._lock:
-            current = self._versions[-1] if self._versions else self._refresh(force=True)
         self._check_key()
-        moment = seconds_of(now)
+        versions, moment = self._versions, seconds_of(now)
+        current = versions[-1]
         if self.store.head() == current.number:
             schedule = self.description.schedule
-            progressed = progress_of(self.description, self.store, self._versions, moment)
+            progressed = progress_of(self.description, self.store, versions, moment)
             due = schedule.due(progressed)
             asked = due.now or anyway or isinstance(schedule, ByHand)
             if not asked and not self.store.started(current.number):  # one that was begun is brought to its end
@@ -312,8 +312,9 @@ class Experiment:
 
     def preview(self, *, now: Any = None, ahead: Ahead | None = None, engine: Engine | None = None) -> Advance:
         """What an update made now would do; nothing is changed."""
-        current, moment = self._refresh(force=True), seconds_of(now)
-        foreseen = self.description.schedule.ahead(progress_of(self.description, self.store, self._versions, moment))
+        versions, moment = self.versions, seconds_of(now)
+        current = versions[-1]
+        foreseen = self.description.schedule.ahead(progress_of(self.description, self.store, versions, moment))
         frozen = self._plan(moment, foreseen if ahead is None else ahead)
         learned = self._learn(current, self.store.marks(), frozen, engine=engine)
         if learned.state.done:
@@ -364,8 +365,7 @@ class Experiment:
 
     def status(self, *, now: Any = None) -> Status:
         """Where the experiment stands, and what its next update waits for."""
-        self._refresh(force=True)
-        return status_of(self.description, self.store, self._versions, now=seconds_of(now), records=self._records)
+        return status_of(self.description, self.store, self.versions, now=seconds_of(now), records=self._records)
 
     def audit(self, id: int | str, context: Any = None, arms: Any = None) -> Audit:  # noqa: A002
         """Recompute a decision from its frozen policy, and say whether arm and propensity match.
@@ -391,6 +391,11 @@ class Experiment:
     def _version(self, number: int) -> Version:
         if number > len(self._versions):
             self._refresh(force=True)
+        if number > len(self._versions):
+            raise StoreError(
+                f"policy {number} is not in {self.store.url}, which has {len(self._versions)}: it was taken back to an "
+                "older state. Restore the newest copy, and open the experiment again."
+            )
         return self._versions[number - 1]
 
     def _refresh(self, *, force: bool = False) -> Version:
@@ -400,7 +405,7 @@ class Experiment:
             with self._lock:
                 if self.store.head() > len(self._versions):
                     rows = self.store.versions(len(self._versions))
-                    self._versions += [Version(row, self._experiment, self._key) for row in rows]
+                    self._versions += tuple(Version(row, self._experiment, self._key) for row in rows)
                 self._looked = moment
         return self._versions[-1]
 

@@ -114,7 +114,10 @@ class Status:
 
 def progress_of(told: Description, store: Store, versions: Sequence[Version], now: float) -> Progress:
     """What schedules look at."""
-    counts = _counts(store, versions)
+    return _progress(told, _counts(store, versions), versions, now)
+
+
+def _progress(told: Description, counts: Sequence[Counts], versions: Sequence[Version], now: float) -> Progress:
     if told.rewards.default is not None:
         counts = [one._replace(rewarded=one.decisions) for one in counts]
     return Progress(
@@ -131,7 +134,8 @@ def status_of(
     told: Description, store: Store, versions: Sequence[Version], *, now: float, records: Mapping[str, int]
 ) -> Status:
     """Where an experiment stands."""
-    progress, totals, window = progress_of(told, store, versions, now), store.totals(), told.rewards.window
+    counts, totals, window = _counts(store, versions), store.totals(), told.rewards.window
+    progress = _progress(told, counts, versions, now)
     due, daily = told.schedule.due(progress), None if progress.rate is None else DAY * progress.rate
     delay = (window or 0.0) if daily is not None else 0.0
     price = told.schedule.price(dim=told.learner.dim, rate=daily, delay=delay, created=told.created)
@@ -150,7 +154,7 @@ def status_of(
                 decisions=count.decisions,
                 rewarded=count.rewarded,
             )
-            for one, count in zip(versions, _counts(store, versions), strict=True)
+            for one, count in zip(versions, counts, strict=True)
         ),
         waits=() if due.now else due.waits,
         started=store.started(versions[-1].number),

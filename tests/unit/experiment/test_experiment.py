@@ -14,8 +14,10 @@ from rareswitch import Ed25519Key, HmacKey, simulate
 from rareswitch.env import make_world
 from rareswitch.errors import BatchError, ConflictError, FileFormatError, ParameterError, ShapeError, StoreError
 from rareswitch.experiment import Experiment, Rewards, create
+from rareswitch.experiment.status import Batch
 from rareswitch.learner import Foresight, State
 from rareswitch.store import VersionRow
+from rareswitch.store.memory import MemoryStore
 
 HORIZON, WORLD = 400, make_world("gaussian", dim=3, arms=4, noise=0.5)
 
@@ -401,3 +403,27 @@ def test_of_summed_rewards_those_within_the_window_count() -> None:
     outcome = trial.advance(now=200.0)
     assert (outcome.rewarded, outcome.expired) == (11, 1)
     assert earned(trial) == pytest.approx(sum(0.1 * number - 0.2 for number in range(1, 12)))
+
+
+def test_status_is_of_one_moment_although_a_policy_is_published_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = begun()
+    play(trial, 0, 12)
+
+    def published(**told: Any) -> Batch:
+        if len(trial._versions) == 1:
+            trial.advance(now=12.0)  # as another thread may
+        return Batch(**told)
+
+    monkeypatch.setattr("rareswitch.experiment.status.Batch", published)
+    assert [batch.version for batch in trial.status(now=12.0).batches] == [1]
+    assert [batch.version for batch in trial.status(now=12.0).batches] == [1, 2]
+
+
+def test_a_store_that_was_taken_back_to_an_older_state_is_noticed() -> None:
+    trial = begun()
+    play(trial, 0, 12)
+    trial.advance(now=12.0)
+    assert isinstance(trial.store, MemoryStore)
+    del trial.store._versions[1:]
+    with pytest.raises(StoreError, match="older state"):
+        trial.advance(now=13.0)
