@@ -15,6 +15,7 @@ from rareswitch.errors import FileFormatError
 from rareswitch.files import pyarrow, replacing
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
+_SECRET = re.compile(r"://[^/?@:]*:[^?]*@")
 #: Bytes that are sent at a time.
 _PIECE = 1 << 24
 _REMEDY = (
@@ -145,6 +146,8 @@ def _reaching(path: str | Path, *, folder: str = "") -> Iterator[tuple[Any, str]
     pa, _ = pyarrow()
     from pyarrow.fs import FileSystem
 
+    if _SECRET.search(str(path)):  # addresses are in messages, reports and histories of shells
+        raise FileFormatError(f"{_SECRET.sub('://…@', str(path))}: an address with a password in it. {_REMEDY}.")
     try:
         yield FileSystem.from_uri(folder or str(path))
     except (pa.ArrowException, OSError) as error:

@@ -26,6 +26,10 @@ _FINAL = (
 )
 
 
+#: Parameters of an address that nobody but the server may see.
+_SECRETS = ("password", "sslpassword")
+
+
 class PostgresStore(SqlStore):
     """An experiment in a PostgreSQL database, which must be there; its tables are made when they are needed.
 
@@ -46,7 +50,7 @@ class PostgresStore(SqlStore):
         except Exception:
             # which may quote the password
             raise ParameterError("url cannot be read: write postgresql://USER:PASSWORD@HOST:PORT/DATABASE.") from None
-        super().__init__(self._address.render_as_string(hide_password=True), name)
+        super().__init__(_shown(self._address), name)
 
     def _connect(self, create: bool) -> tuple[Any, Any]:
         import sqlalchemy as sa
@@ -70,8 +74,9 @@ class PostgresStore(SqlStore):
         if not isinstance(cause, psycopg.Error):
             return False, ""
         said = (str(cause).strip() or type(cause).__name__).splitlines()[0]
-        if (password := self._address.password) and len(str(password)) > 2:
-            said = said.replace(str(password), "***")
+        for secret in (self._address.password, *(self._address.query.get(name) for name in _SECRETS)):
+            if secret and len(str(secret)) > 2:
+                said = said.replace(str(secret), "***")
         codes = psycopg.errors
         if isinstance(cause, codes.DiskFull):
             return False, f"{self.url} has no room: the disk is full. Nothing of this call was kept ({said})."
@@ -191,6 +196,12 @@ class PostgresRecording(Recording):
         )
 
 
+def _shown(address: Any) -> str:
+    """An address as people may see it, without passwords."""
+    hidden = {name: "***" for name in _SECRETS if name in address.query}
+    return str(address.update_query_dict(hidden).render_as_string(hide_password=True))
+
+
 #: Of the columns of a decision.
 _KINDS = {
     **dict.fromkeys(("key", "features", "digest"), "bytea"),
@@ -222,8 +233,7 @@ class PostgresSlice(NamedTuple):
     def read(self) -> Any:
         from sqlalchemy.engine import make_url
 
-        shown = make_url(self.address).render_as_string(hide_password=True)
-        return attempt(self._read, partial(slice_fault, shown))
+        return attempt(self._read, partial(slice_fault, _shown(make_url(self.address))))
 
     def _read(self) -> Any:
         import adbc_driver_postgresql.dbapi as adbc

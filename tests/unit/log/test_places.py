@@ -125,3 +125,11 @@ def test_a_damaged_object_is_named(bucket: str) -> None:
             part.write(change)
         with pytest.raises(FileFormatError, match=words):
             update(here, [f"{bucket}/damaged.parquet"])
+
+
+def test_an_address_with_a_password_is_refused_without_repeating_it(bucket: str) -> None:
+    address = f"{bucket.replace('//', '//me:hush/hush@')}/part-1.parquet"
+    for call in (lambda: find_parts([address]), lambda: write_part(address, **COLUMNS)):
+        with pytest.raises(FileFormatError, match="password in it.*environment") as raised:
+            call()
+        assert "hush" not in str(raised.value)

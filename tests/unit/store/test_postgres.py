@@ -9,6 +9,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from rareswitch.errors import StoreError
 from rareswitch.store import Marks, open_store
 from rareswitch.store.postgres import LOCKS, PostgresRecording, PostgresStore
 from rareswitch.store.sql_writer import Job
@@ -105,3 +106,21 @@ def test_a_reward_that_two_processes_overwrite_is_overwritten_twice(store: Postg
     assert answers == [[reward(1, 2.0)]]
     assert store.find([decision(1).key]) == [(decision(1), [reward(1, 3.0)])]
     assert store.totals().overwritten == 2
+
+
+@pytest.mark.parametrize(
+    "address", ["postgresql://ann:hush@127.0.0.1:9/trials", "postgresql://127.0.0.1:9/trials?user=ann&password=hush"]
+)
+def test_a_password_is_nowhere_to_be_seen(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rareswitch.store.sql_attempts.PATIENCE", 0.0)
+    with closing(open_store(f"{address}&sslpassword=hush" if "?" in address else address, "trial")) as store:
+        with pytest.raises(StoreError) as raised:
+            store.head()
+        assert isinstance(store, PostgresStore)
+        store._number = 1
+        part = store._slice(1, 1, 9, Marks(9, 9), False, None)
+        with pytest.raises(StoreError) as unread:
+            part.read()
+    for text in (store.url, str(raised.value), str(unread.value), repr(part)):
+        assert "hush" not in text
+        assert "ann" in text or text == repr(part)
