@@ -1,6 +1,5 @@
 """Where parts of a log are: on this machine, or at a URL, as s3://bucket/part.parquet, by pyarrow's file systems."""
 
-import fnmatch
 import glob
 import os
 import re
@@ -134,10 +133,21 @@ def _matching_urls(pattern: str) -> list[str]:
 
 
 def _expression(step: str) -> str:
-    """What a step of a pattern matches."""
+    r"""What a step of a pattern matches, as a regular expression.
+
+    >>> _expression("part-[!0]*.parquet")
+    'part\\-[^0][^/]*\\.parquet'
+    """
     if step == "**":
         return "(.*)"
-    return fnmatch.translate(step).removeprefix("(?s:").removesuffix(r")\Z").replace(".*", "[^/]*")
+    parts = re.findall(r"\*+|\[!?\]?[^\]]*\]|.", step)
+    return "".join("[^/]*" if part[0] == "*" else _one_of(part) if len(part) > 1 else re.escape(part) for part in parts)
+
+
+def _one_of(letters: str) -> str:
+    """``[a-c]`` or ``[!a-c]`` as a regular expression."""
+    inner = re.sub(r"[\\\[^]", r"\\\g<0>", letters[1:-1])
+    return f"[^{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"
 
 
 @contextmanager
