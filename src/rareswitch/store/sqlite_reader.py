@@ -8,6 +8,7 @@ when it was not asked for a minute.
 """
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -51,6 +52,15 @@ class SqliteReader:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        """In a process that was forked: the reader is its parent's, who alone may ask it, wait for it and end it."""
+        self._lock = threading.Lock()  # which another thread of the parent may hold
+        if self._process is not None:
+            self._process.returncode = 0  # so that nobody here waits for it
+            self._process = None
 
     def table(self, path: str, query: str) -> Any:
         """What a query gives, as an Arrow table."""

@@ -3,6 +3,7 @@
 import os
 import pickle
 import queue
+import signal
 from contextlib import closing
 from pathlib import Path
 
@@ -81,6 +82,25 @@ def test_a_store_is_not_used_in_a_process_that_was_forked(tmp_path: Path) -> Non
         assert os.read(reading, 200).decode() == ("the store was opened in another process. Open it again in this one.")
         os.close(reading)
         os.close(writing)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
+def test_a_process_that_was_forked_reads_by_a_reader_of_its_own(tmp_path: Path) -> None:
+    with closing(open_store(f"sqlite:///{tmp_path}/trial.db", "trial")) as store:
+        store.create("{}", version(1))
+    reader, query = SqliteReader(), (str(tmp_path / "trial.db"), "SELECT name FROM rareswitch_experiments")
+    reader.start()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # where it waits for the reader of its parent
+        named = reader.table(*query).to_pydict()
+        reader.close()
+        os._exit(0 if named == {"name": ["trial"]} else 1)
+    try:
+        assert os.waitpid(child, 0)[1] == 0
+        assert reader.table(*query).to_pydict() == {"name": ["trial"]}
+    finally:
+        reader.close()
 
 
 def test_a_slice_without_decisions_is_read(tmp_path: Path) -> None:
