@@ -6,8 +6,10 @@ from rareswitch.experiment.best import Best
 from rareswitch.experiment.choice import Choice
 from rareswitch.experiment.copying import copy_experiment
 from rareswitch.experiment.counted import After, ByHand, Planned
+from rareswitch.experiment.durations import duration_of
 from rareswitch.experiment.every import Every
 from rareswitch.experiment.experiment import Experiment
+from rareswitch.experiment.moments import moment_of
 from rareswitch.experiment.novelty import Novelty, novelty
 from rareswitch.experiment.opening import create, open_experiment
 from rareswitch.experiment.progress import Progress
@@ -23,4 +25,4 @@ from rareswitch.experiment.verification import Relearned, Verification
 __all__ = ["Advance", "After", "Audit", "Best", "ByHand", "Choice", "Due", "End", "Every", "Experiment", "Novelty"]
 __all__ += ["Planned", "Price", "Progress", "Rewards", "Schedule", "Status", "adaptive_cost", "baseline_share"]
 __all__ += ["best_ends", "copy_experiment", "cost", "create", "novelty", "open_experiment", "schedule_from_plain"]
-__all__ += ["Played", "Relearned", "Traffic", "Verification", "play", "schedule_of"]
+__all__ += ["Played", "Relearned", "Traffic", "Verification", "duration_of", "moment_of", "play", "schedule_of"]

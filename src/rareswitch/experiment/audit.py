@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rareswitch.experiment.clock import shown
+from rareswitch.experiment.moments import minute_text
 from rareswitch.experiment.requests import Requests
 from rareswitch.experiment.versions import Version
 from rareswitch.ids import keys_of_bytes
@@ -43,7 +43,7 @@ class Audit:
     def __str__(self) -> str:
         earned = ", ".join(f"{value:g}{f' ({event})' if event else ''}" for event, value in self.rewards.items())
         lines = [
-            f"decision {self.id!r} of {shown(self.time)} UTC: arm {self.arm}, propensity {self.propensity:.6g}",
+            f"decision {self.id!r} of {minute_text(self.time)} UTC: arm {self.arm}, propensity {self.propensity:.6g}",
             f"policy {self.version}, {self.policy_id[:12]}…; reward {earned or 'not known'}",
         ]
         texts = {

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from rareswitch.errors import ParameterError
-from rareswitch.experiment.clock import duration_of
-from rareswitch.experiment.moments import date_text, duration_text, moment_of, zone_of
+from rareswitch.experiment.durations import duration_of, duration_text
+from rareswitch.experiment.moments import date_text, moment_of, zone_of
 from rareswitch.experiment.progress import Progress
 from rareswitch.experiment.regret_model import PER_FEATURE, best_ends
 from rareswitch.experiment.schedule import DAY, End, Price, Schedule

@@ -7,9 +7,9 @@ from itertools import count, islice
 from typing import Any, ClassVar
 
 from rareswitch.errors import ParameterError
-from rareswitch.experiment.clock import duration_of
 from rareswitch.experiment.counted import equal_ends
-from rareswitch.experiment.moments import date_text, duration_text, moment_of, zone_of
+from rareswitch.experiment.durations import duration_of, duration_text
+from rareswitch.experiment.moments import date_text, moment_of, zone_of
 from rareswitch.experiment.progress import Progress
 from rareswitch.experiment.schedule import DAY, OUTLOOK, End, Schedule
 from rareswitch.validation import count_of, number

@@ -17,11 +17,11 @@ from rareswitch.errors import ParameterError, RareswitchError, ShapeError, Store
 from rareswitch.experiment.advance import Advance
 from rareswitch.experiment.audit import Audit, audit_decision
 from rareswitch.experiment.choice import Choice
-from rareswitch.experiment.clock import seconds_of
 from rareswitch.experiment.counted import ByHand
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.kept import decision_rows, refuse_other_requests, refuse_other_values, reward_rows
 from rareswitch.experiment.learning import Learned, learn, rewards_seen
+from rareswitch.experiment.moments import seconds_of
 from rareswitch.experiment.requests import Requests, read_requests
 from rareswitch.experiment.status import Status, progress_of, status_of
 from rareswitch.experiment.together import Together
@@ -124,7 +124,7 @@ class Experiment:
         baseline
             The arm that would have been shown, for an experiment that was created with a baseline.
         now
-            When it is made: a datetime, or seconds since 1970.
+            When it is made: a datetime, a text such as 2026-03-02 09:00, or seconds since 1970.
         """
         return self._together(_Asked(context, arms, id, baseline, seconds_of(now)))
 

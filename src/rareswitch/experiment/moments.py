@@ -1,12 +1,15 @@
-"""Dates and durations as people read and write them."""
+"""Moments as people read and write them; kept as seconds since 1970."""
 
-import math
+import time as clock
 from datetime import UTC, date, datetime, time, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from rareswitch.errors import ParameterError
 from rareswitch.validation import number
+
+#: The years that dates can be written of, 1 to 9999.
+_FIRST, _LAST = -62_135_596_800.0, 253_402_300_799.0
 
 
 def zone_of(name: str) -> tzinfo:
@@ -42,7 +45,25 @@ def moment_of(name: str, given: Any, zone: str = "UTC") -> float:
         given = datetime.combine(given, time())
     if isinstance(given, datetime):
         return (given if given.tzinfo is not None else given.replace(tzinfo=zone_of(zone))).timestamp()
-    return number(name, given, low=-math.inf)
+    return number(name, given, low=_FIRST, high=_LAST)
+
+
+def seconds_of(now: Any) -> float:
+    """A moment, as :func:`moment_of` takes it, in UTC where it does not say its zone; now if None.
+
+    >>> seconds_of(datetime(2026, 3, 9))
+    1773014400.0
+    """
+    return clock.time() if now is None else moment_of("now", now)
+
+
+def minute_text(moment: float) -> str:
+    """A moment to the minute, in UTC.
+
+    >>> minute_text(0.0)
+    '1970-01-01 00:00'
+    """
+    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M}"
 
 
 def date_text(moment: float, zone: str) -> str:
@@ -53,19 +74,3 @@ def date_text(moment: float, zone: str) -> str:
     """
     when = datetime.fromtimestamp(moment, zone_of(zone))
     return f"{when:%a} {when.day} {when:%B %Y, %H:%M %Z}"
-
-
-def duration_text(seconds: float) -> str:
-    """Its two largest units.
-
-    >>> duration_text(93_784), duration_text(7), duration_text(604_800)
-    ('1 day 2 hours', '7 seconds', '7 days')
-    """
-    left, parts = round(seconds), list[str]()
-    for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1)):
-        count, left = divmod(left, size)
-        if count:
-            parts.append(f"{count:,} {unit}{'s' if count > 1 else ''}")
-        elif parts:
-            break
-    return " ".join(parts[:2]) or "0 seconds"

@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 from rareswitch.errors import FileFormatError
-from rareswitch.experiment.clock import seconds_of
 from rareswitch.experiment.description import Description, describe
 from rareswitch.experiment.experiment import Experiment
+from rareswitch.experiment.moments import seconds_of
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.versions import digest, version_row
 from rareswitch.features import Features
@@ -58,7 +58,7 @@ def create(
     key
         Signs all policies.
     now
-        When it begins: a datetime, or seconds since 1970.
+        When it begins: a datetime, a text such as 2026-03-02 09:00, or seconds since 1970.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any, Literal, Self
 
 from rareswitch.errors import ParameterError
-from rareswitch.experiment.clock import duration_of
+from rareswitch.experiment.durations import duration_of
 from rareswitch.validation import LARGEST_SCALE, number
 
 

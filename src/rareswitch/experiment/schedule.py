@@ -7,7 +7,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
-from rareswitch.experiment.moments import date_text, duration_text, zone_of
+from rareswitch.experiment.durations import duration_text
+from rareswitch.experiment.moments import date_text, zone_of
 from rareswitch.experiment.progress import Progress
 from rareswitch.experiment.regret_model import adaptive_cost, best_ends, cost
 from rareswitch.learner import Ahead

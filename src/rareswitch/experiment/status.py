@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.experiment.clock import shown
 from rareswitch.experiment.description import Description
+from rareswitch.experiment.moments import minute_text
 from rareswitch.experiment.novelty import novelty
 from rareswitch.experiment.progress import Progress
 from rareswitch.experiment.schedule import DAY
@@ -88,7 +88,7 @@ class Status:
             "policy  published (UTC)   decisions  rewarded",
         ]
         lines += [
-            f"{one.version:6}  {shown(one.published):16}  {one.decisions:9,}  {one.rewarded:8,}"
+            f"{one.version:6}  {minute_text(one.published):16}  {one.decisions:9,}  {one.rewarded:8,}"
             + ("  decides now" if one is self.batches[-1] else "")
             for one in self.batches
         ]

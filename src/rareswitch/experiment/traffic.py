@@ -11,9 +11,10 @@ from rareswitch.contexts import ContextSets
 from rareswitch.env import RecordWorld, Rounds, World
 from rareswitch.errors import InputError, ParameterError
 from rareswitch.experiment.advance import Advance
-from rareswitch.experiment.clock import duration_of, seconds_of
 from rareswitch.experiment.counted import ByHand
+from rareswitch.experiment.durations import duration_of
 from rareswitch.experiment.experiment import Experiment
+from rareswitch.experiment.moments import seconds_of
 from rareswitch.rng import uniforms
 from rareswitch.validation import FloatArray, number, whole
 

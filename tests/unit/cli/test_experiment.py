@@ -160,10 +160,10 @@ def test_windows_defaults_and_late_rewards(capsys: pytest.CaptureFixture[str], m
     assert (found["rewarded"], found["waiting"], found["decided"]) == (9, 0, 9)  # late ones count as 0
     with pytest.raises(SystemExit):
         main((*advance, "--now", "monday"))
-    assert "'monday' is not a time such as" in capsys.readouterr().err
+    assert "--now: it must be a date, as in '2026-03-02'" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main((*CREATE, "--window", "fortnight"))
-    assert "is not a length of time such as 90s" in capsys.readouterr().err
+    assert "--window: it must be a duration such as '12h'" in capsys.readouterr().err
 
 
 def test_sums_need_events_and_overwriting_must_be_said(

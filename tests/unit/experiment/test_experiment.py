@@ -355,7 +355,7 @@ def test_a_version_that_was_edited_is_refused(part: str) -> None:
         ({"rewards": "clicks"}, "rewards must be Rewards"),
         ({"baseline": 3}, "baseline must be True"),
         ({"nonsense": 1}, "foresight does not take nonsense"),
-        ({"now": "monday"}, "now must be a datetime"),
+        ({"now": "monday"}, "now must be a date"),
     ],
 )
 def test_a_wrong_setting_is_named(wrong: dict[str, Any], message: str) -> None:

@@ -48,7 +48,8 @@ def with_summaries(trial: Experiment, number: int, change: Callable[[Summary], S
     batch, *late = Version(row, "", None).summaries
     changed = row._replace(summaries=summaries_to_bytes([change(batch), *late]))
     hashed = canonical_json(checksum(signed_text(experiment, changed))).decode()
-    trial._versions[number - 1] = Version(changed._replace(signature=hashed), experiment, None)
+    other = Version(changed._replace(signature=hashed), experiment, None)
+    trial._versions = (*trial._versions[: number - 1], other, *trial._versions[number:])
 
 
 @pytest.mark.parametrize(("learner", "settings"), DEPLOYABLE.items())

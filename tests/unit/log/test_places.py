@@ -130,6 +130,6 @@ def test_a_damaged_object_is_named(bucket: str) -> None:
 def test_an_address_with_a_password_is_refused_without_repeating_it(bucket: str) -> None:
     address = f"{bucket.replace('//', '//me:hush/hush@')}/part-1.parquet"
     for call in (lambda: find_parts([address]), lambda: write_part(address, **COLUMNS)):
-        with pytest.raises(FileFormatError, match="password in it.*environment") as raised:
+        with pytest.raises(FileFormatError, match=r"password in it.*environment") as raised:
             call()
         assert "hush" not in str(raised.value)
