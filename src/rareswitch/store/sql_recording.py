@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from rareswitch.store.sql_rows import kept_decisions, kept_rewards
+from rareswitch.store.sql_rows import KEYS, kept_decisions, kept_rewards
 from rareswitch.store.sql_writer import Job
 from rareswitch.store.store import DecisionRow, RewardRow
-
-#: Keys that one query names at the most.
-KEYS = 500
 
 
 class Recording(ABC):

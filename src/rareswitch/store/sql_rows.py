@@ -9,6 +9,8 @@ from rareswitch.store.store import DecisionRow, Marks, RewardRow
 
 #: Decisions that are read at a time where all are wanted.
 PAGE = 2000
+#: Keys that one query names at the most.
+KEYS = 500
 
 
 def kept_page(

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from rareswitch.errors import StoreError
 from rareswitch.files import pyarrow
 from rareswitch.store.sql_attempts import PATIENCE, attempt
+from rareswitch.store.sql_database import CONNECTIONS
 from rareswitch.store.sql_recording import Recording
 from rareswitch.store.sql_slices import ROWS, slice_fault, slice_queries, slice_table
-from rareswitch.store.sql_store import CONNECTIONS, SqlStore
+from rareswitch.store.sql_store import SqlStore
 from rareswitch.store.sqlite_reader import SqliteReader, read_only
 from rareswitch.store.store import DecisionRow, Marks, RewardRow, Slice
 
