@@ -40,13 +40,20 @@ class SqlStore(SqlDatabase):
     def create(self, description: str, first: VersionRow) -> None:
         import sqlalchemy as sa
 
+        begun = False
+
         def call(connection: Any) -> None:
+            nonlocal begun
             self._alone(connection)
-            known = sa.select(tables().experiments.c.number).where(tables().experiments.c.name == self.name)
-            if connection.execute(known).first() is not None:
+            known = sa.select(tables().experiments.c.description).where(tables().experiments.c.name == self.name)
+            found = connection.execute(known).scalar()
+            if begun and found == description:
+                return  # by this very call, whose commit was not seen to end
+            if found is not None:
                 raise StoreError(
                     f"there is an experiment '{self.name}' in {self.url} already. Open it, or choose another name."
                 )
+            begun = True
             made = sa.insert(tables().experiments).values(name=self.name, description=description)
             number = connection.execute(made).inserted_primary_key[0]
             connection.execute(sa.insert(tables().versions).values(experiment=number, **first._asdict()))

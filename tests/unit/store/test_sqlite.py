@@ -4,6 +4,7 @@ import os
 import pickle
 import queue
 import signal
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from rareswitch.engine import Processes
 from rareswitch.errors import StoreError
 from rareswitch.store import Marks, Slice, open_store
+from rareswitch.store.sql_writer import Job
 from rareswitch.store.sqlite import SqliteStore
 from rareswitch.store.sqlite_reader import SqliteReader
 from reference.rows import decision, decisions, reward, version
@@ -62,6 +64,36 @@ def test_decisions_are_kept_without_waiting(tmp_path: Path) -> None:
         refused = answers.get(timeout=20)
         assert isinstance(refused, StoreError)
         assert [one.decisions for one in store.counts()] == [2]
+
+
+class UnseenCommit(SqliteStore):
+    """A store whose first commit is made, and seems to fail."""
+
+    seen = False
+
+    def _try_commit(self, jobs: list[Job]) -> None:
+        super()._try_commit(jobs)
+        if not self.seen:
+            self.seen = True
+            error = sqlite3.OperationalError("gone before it answered")
+            error.sqlite_errorname = "SQLITE_BUSY"
+            raise error
+
+
+def test_an_experiment_whose_creation_was_not_seen_to_end_is_there_once(tmp_path: Path) -> None:
+    with closing(UnseenCommit(tmp_path / "trial.db", "trial")) as store:
+        store.create("{}", version(1))
+        assert (store.names(), store.head()) == (["trial"], 1)
+        with pytest.raises(StoreError, match="already"):
+            store.create("{}", version(1))
+
+
+def test_a_closed_store_opens_no_connections(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "trial.db", "trial")) as store:
+        store.create("{}", version(1))
+        store.head()
+    with pytest.raises(StoreError, match="closed"):
+        store.head()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
