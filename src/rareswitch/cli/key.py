@@ -1,4 +1,4 @@
-"""``rareswitch key``: a key to sign policies and deployments with."""
+"""``rareswitch key``: a key to sign policies and experiments with."""
 
 import argparse
 from typing import Any

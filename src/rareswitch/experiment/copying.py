@@ -1,14 +1,12 @@
 """An experiment in another store, or under another key."""
 
-import json
 from collections.abc import Callable
 
 from rareswitch.errors import ParameterError
 from rareswitch.experiment.experiment import Experiment
-from rareswitch.experiment.opening import open_experiment
+from rareswitch.experiment.opening import open_experiment, signed_description
 from rareswitch.experiment.versions import Version, version_row
-from rareswitch.files import canonical_json
-from rareswitch.policy import Key, check_signs, sign
+from rareswitch.policy import Key, check_signs
 from rareswitch.store import VersionRow, open_store
 
 
@@ -53,10 +51,9 @@ def copy_experiment(
         )
     if key is not None:
         check_signs(key)
-    text, store = trial.description.to_text(), open_store(url, trial.name)
-    whole = {"description": json.loads(text), "signature": None if key is None else sign(key, f"experiment/{text}")}
+    store = open_store(url, trial.name)
     rows = [_signed(version, key) for version in trial.versions]
-    store.create(canonical_json(whole).decode(), rows[0])
+    store.create(signed_description(trial.description.to_text(), key), rows[0])
     for row in rows[1:]:
         store.publish(row)
     marks, done = trial.store.marks(), 0

@@ -90,11 +90,10 @@ def create(
     store = open_store(url, name)
     state = description.learner.begin(features=features, baseline=description.baseline_share)
     text = description.to_text()
-    whole = {"description": json.loads(text), "signature": None if key is None else sign(key, f"experiment/{text}")}
     first = version_row(
         1, state, experiment=digest(text), summaries=b"", report={"batches": [], "learned": []}, time=created, key=key
     )
-    store.create(canonical_json(whole).decode(), first)
+    store.create(signed_description(text, key), first)
     return Experiment(store, description, key)
 
 
@@ -113,8 +112,14 @@ def open_experiment(url: str, name: str, *, key: Key | None = None) -> Experimen
     return trial
 
 
+def signed_description(text: str, key: Key | None) -> str:
+    """The text of a description as stores keep it, with its signature where there is a key."""
+    signature = None if key is None else sign(key, f"experiment/{text}")
+    return canonical_json({"description": json.loads(text), "signature": signature}).decode()
+
+
 def _described(text: str, key: Key | None) -> tuple[Description, bool]:
-    """The description in what a store holds, and whether it is signed."""
+    """The description in what :func:`signed_description` gave, and whether it is signed."""
     try:
         whole = plain_json(text.encode(), most=1 << 21)
         if {*whole} != {"description", "signature"}:

@@ -32,9 +32,9 @@ class Counted(NamedTuple):
     size: int
     #: Rows by the id of their policy; those of all policies beyond the hundredth are under ''.
     policies: Counter[str]
-    #: Where the ids lie, of policies of the deployment, if they are numbers.
+    #: Where the ids lie, of policies that are known, if they are numbers.
     spans: dict[str, Span]
-    #: The latest time of rows of the deployment, if it was asked for.
+    #: The latest time of rows of known policies, if it was asked for.
     latest: float
     #: Those of ids that were asked for.
     hashes: FloatArray
@@ -46,7 +46,7 @@ class Task:
 
     learner: Learner
     state: State
-    #: The policies of the deployment, by id, numbered from 0.
+    #: Policies by id, numbered from 0.
     known: Mapping[str, int]
     #: Those with so few rows that all come back as they are.
     gathered: frozenset[str] = frozenset()
