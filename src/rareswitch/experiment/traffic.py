@@ -15,10 +15,10 @@ from rareswitch.experiment.counted import ByHand
 from rareswitch.experiment.durations import duration_of
 from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.moments import seconds_of
+from rareswitch.experiment.schedule import DAY
 from rareswitch.rng import uniforms
 from rareswitch.validation import FloatArray, number, whole
 
-DAY = 86_400.0
 #: Decisions that are played at a time.
 MOST = 10**8
 
@@ -113,7 +113,7 @@ def play(
         raise ParameterError(
             f"rate and days must be such that at most {MOST:,} decisions are made; got {days * traffic.rate:,.0f}."
         )
-    step = duration_of("step", step)
+    step = number("step", duration_of("step", step), low=1.0)
     first, began = _so_far(experiment)
     start = began if start is None else seconds_of(start)
     total = int(days * traffic.rate)

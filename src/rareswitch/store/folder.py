@@ -38,7 +38,8 @@ class FolderStore:
 
     Every call that adds something writes one file, whole and on the disk when it returns: a folder is for callers with
     many decisions at a time. One process writes at a time, under a lock; what others wrote is noticed. While it is open
-    all but context sets is held in memory too, about a kilobyte a decision.
+    all but context sets is held in memory too, about a kilobyte a decision. A new folder can be read and written by its
+    owner alone.
 
     ::
 
@@ -61,6 +62,7 @@ class FolderStore:
         self._refuse_experiment()
         try:
             with making_folder(self.path) as temporary:
+                temporary.chmod(0o700)  # the seed is in it, by which decisions can be foretold
                 for folder in FOLDERS:
                     (temporary / folder).mkdir()
                 (temporary / LOCK).touch()

@@ -280,6 +280,10 @@ def test_a_file_that_is_missing_is_noticed(name: str, tmp_path: Path) -> None:
         again(store).head()
 
 
+def test_a_new_experiment_is_for_its_owner_alone(tmp_path: Path) -> None:
+    assert begun(tmp_path).path.stat().st_mode & 0o777 == 0o700
+
+
 def test_another_schema_is_refused(tmp_path: Path) -> None:
     from rareswitch.store.folder_files import read_json, write_json
 
