@@ -220,6 +220,12 @@ def test_the_first_to_publish_makes_the_version(store: Store) -> None:
     assert store.versions() == [version(1), version(2)]
 
 
+def test_a_version_without_its_parent_is_refused(store: Store) -> None:
+    with pytest.raises(StoreError, match="version 3 needs version 2; the head is 1"):
+        store.publish(version(3))
+    assert store.head() == 1
+
+
 def test_samples_come_by_rank(store: Store) -> None:
     rows = [decision(number, kept=number % 2 == 0, of=1 + number % 3 // 2) for number in range(900)]
     store.add_decisions(rows[:800])

@@ -53,20 +53,22 @@ def copy_experiment(
         check_signs(key)
     store = open_store(url, trial.name)
     rows = [_signed(version, key) for version in trial.versions]
-    store.create(signed_description(trial.description.to_text(), key), rows[0])
-    for row in rows[1:]:
-        store.publish(row)
-    marks, done = trial.store.marks(), 0
-    total = sum(one.decisions for one in trial.store.counts(marks))
-    for _, some in trial.store.rows(0, marks):
-        store.add_decisions([row for row, _ in some])
-        store.add_rewards([reward for _, rewards in some for reward in rewards])
-        done += len(some)
-        if progress is not None:
-            progress(done, total)
-    if url == "memory:":  # which no other can open
-        return Experiment(store, trial.description, key)
-    store.close()
+    try:
+        store.create(signed_description(trial.description.to_text(), key), rows[0])
+        for row in rows[1:]:
+            store.publish(row)
+        marks, done = trial.store.marks(), 0
+        total = sum(one.decisions for one in trial.store.counts(marks))
+        for _, some in trial.store.rows(0, marks):
+            store.add_decisions([row for row, _ in some])
+            store.add_rewards([reward for _, rewards in some for reward in rewards])
+            done += len(some)
+            if progress is not None:
+                progress(done, total)
+        if url == "memory:":  # which no other can open
+            return Experiment(store, trial.description, key)
+    finally:
+        store.close()
     return open_experiment(url, trial.name, key=key)
 
 

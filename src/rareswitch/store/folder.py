@@ -26,7 +26,7 @@ from rareswitch.store.folder_files import (
     write_version,
 )
 from rareswitch.store.memory import MemorySlice, MemoryStore
-from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Totals, VersionRow
+from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Totals, VersionRow, parentless
 
 SCHEMA = 1
 EXPERIMENT, LOCK, REPEATS = "experiment.json", "lock", "repeats.json"
@@ -169,6 +169,8 @@ class FolderStore:
 
     def publish(self, version: VersionRow) -> VersionRow:
         with self._writing() as image:
+            if version.number > image.head() + 1:
+                raise StoreError(parentless(version.number, image.head()))
             if version.number == image.head() + 1:
                 write_version(_version_folder(self.path, version.number), version)
             return self._current().versions(version.number - 1)[0]

@@ -10,7 +10,7 @@ import numpy as np
 
 from rareswitch.errors import StoreError
 from rareswitch.files import pyarrow
-from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Totals, VersionRow
+from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Totals, VersionRow, parentless
 
 #: Decisions of a slice at the most, and of what is exported at a time.
 ROWS = 1 << 16
@@ -160,6 +160,8 @@ class MemoryStore:
 
     def publish(self, version: VersionRow) -> VersionRow:
         with self._lock:
+            if version.number > self.head() + 1:
+                raise StoreError(parentless(version.number, self.head()))
             if version.number == self.head() + 1:
                 self._versions.append(version)
             return self._versions[version.number - 1]

@@ -11,7 +11,7 @@ from rareswitch.store.sql_rows import KEYS, kept_decisions, kept_page, kept_rewa
 from rareswitch.store.sql_slices import ROWS
 from rareswitch.store.sql_tables import tables
 from rareswitch.store.sql_writer import Job
-from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Slice, Totals, VersionRow
+from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Slice, Totals, VersionRow, parentless
 
 #: Context sets that are read at a time.
 SETS = 200
@@ -149,7 +149,7 @@ class SqlStore(SqlDatabase):
             if head == version.number - 1:
                 connection.execute(sa.insert(tables().versions).values(experiment=number, **version._asdict()))
             elif head < version.number:
-                raise StoreError(f"version {version.number} needs version {version.number - 1}; the head is {head}.")
+                raise StoreError(parentless(version.number, head))
             return head == version.number - 1
 
         return version if self._submit(Job(call=call)) else self.versions(version.number - 1)[0]

@@ -101,6 +101,11 @@ class Totals(NamedTuple):
     repeated_decisions: int
 
 
+def parentless(number: int, head: int) -> str:
+    """What is wrong with a version whose parent is not there."""
+    return f"version {number} needs version {number - 1}; the head is {head}."
+
+
 class Slice(Protocol):
     """Some decisions of one version, in the order in which they came; small, and can be sent to where it is read."""
 
@@ -175,7 +180,7 @@ class Store(Protocol):
     def publish(self, version: VersionRow) -> VersionRow:
         """Make it the head, in one transaction, if its parent, the number before, is the head now.
 
-        Otherwise nothing is changed, and the version that has this number is returned.
+        Otherwise nothing is changed, and the version that has this number is returned; an error where none has.
         """
 
     def slices(self, version: int, upto: Marks, *, sums: bool, window: float | None = None) -> Sequence[Slice]:
