@@ -70,6 +70,7 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run
 	$(BENCH)/bin/python benchmarks/store.py --out benchmarks/store.md || status=1; \
 	$(BENCH)/bin/python benchmarks/decide.py --out benchmarks/decide.md || status=1; \
 	$(BENCH)/bin/python benchmarks/records.py --out benchmarks/records.md || status=1; \
+	$(BENCH)/bin/python benchmarks/schedules.py --out benchmarks/schedules.md || status=1; \
 	$(BENCH)/bin/python benchmarks/start.py --out benchmarks/start.md || status=1; \
 	$(BENCH)/bin/python benchmarks/weeks.py --out benchmarks/weeks.md || status=1; \
 	$(BENCH)/bin/python benchmarks/scales.py --out benchmarks/scales.md || status=1; \
