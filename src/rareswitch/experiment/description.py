@@ -12,7 +12,7 @@ from rareswitch.experiment.short_forms import schedule_from_plain, schedule_of
 from rareswitch.experiment.start import baseline_share
 from rareswitch.features import Features
 from rareswitch.files import bounded, canonical_json, plain_json
-from rareswitch.learner import Learner, find_learner, make_learner, needed, to_plain
+from rareswitch.learner import Learner, find_learner, make_learner, needed, takes, to_plain
 from rareswitch.validation import number, whole
 from rareswitch.version import __version__
 
@@ -188,6 +188,8 @@ def _learner(given: Any, features: Features | None, dim: int | None, settings: d
             settings["dim"] = dim
         if features is not None:
             settings.setdefault("dim", features.dim)
+            if "intercept" in takes(name):  # clicks and revenue have a level, and an arm that is new is not worth 0
+                settings.setdefault("intercept", True)
         if "dim" not in settings:
             raise ParameterError(
                 "dim must be given, the number of features of an arm; or features, which turn records into vectors: "

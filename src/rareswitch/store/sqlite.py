@@ -2,7 +2,8 @@
 
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,12 +87,19 @@ class SqliteStore(SqlStore):
     def slices(self, version: int, upto: Marks, *, sums: bool, window: float | None = None) -> Sequence[Slice]:
         found = super().slices(version, upto, sums=sums, window=window)
         if len(found) > 1:
-            _READER.start()
+            _start_readers()
         return found
+
+    def start_update(self, parent: int, plan: str) -> tuple[str, Marks] | None:
+        started = super().start_update(parent, plan)
+        if started is not None and started[1].decisions > ROWS:
+            _start_readers()  # they will be needed in a moment, and take one to start
+        return started
 
     def close(self) -> None:
         super().close()
-        _READER.close()
+        for reader in _READERS:
+            reader.close()
 
     def _slice(
         self, version: int, first: int, last: int, upto: Marks, sums: bool, window: float | None
@@ -215,10 +223,10 @@ class SqliteSlice(NamedTuple):
         if self.path not in OPEN:
             return attempt(lambda: self._read(self._by_adbc), partial(slice_fault, self.path))
         many = self.last - self.first >= ROWS - 1
-        table = partial(_READER.table, self.path) if many else self._by_cursor
+        table = self._by_readers if many else self._by_cursor
         return attempt(lambda: self._read(table), partial(_judged, self.path))
 
-    def _read(self, table: Callable[[str], Any]) -> Any:
+    def _read(self, tables: Callable[[tuple[str, str]], Iterable[Any]]) -> Any:
         # rows one after the other as they lie in the file, which takes half the time of looking each up
         queries = slice_queries(
             self.experiment,
@@ -229,26 +237,38 @@ class SqliteSlice(NamedTuple):
             timed=self.window is not None,
             hint="NOT INDEXED",
         )
-        return slice_table(*map(table, queries), sums=self.sums, window=self.window)
+        return slice_table(*tables(queries), sums=self.sums, window=self.window)
 
-    def _by_cursor(self, query: str) -> Any:
+    def _by_readers(self, queries: tuple[str, str]) -> Iterable[Any]:
+        with ThreadPoolExecutor(len(_READERS)) as both:
+            return list(both.map(lambda reader, query: reader.table(self.path, query), _READERS, queries))
+
+    def _by_cursor(self, queries: tuple[str, str]) -> Iterator[Any]:
         pa, _ = pyarrow()
         connection = _connection(self.path)
         try:
-            cursor = connection.execute(query)
-            names = [column[0] for column in cursor.description]
-            columns = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(names)
+            for query in queries:
+                cursor = connection.execute(query)
+                names = [column[0] for column in cursor.description]
+                columns = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(names)
+                yield pa.table(dict(zip(names, map(pa.array, columns), strict=True)))
         finally:
             connection.close()
-        return pa.table(dict(zip(names, map(pa.array, columns), strict=True)))
 
-    def _by_adbc(self, query: str) -> Any:
+    def _by_adbc(self, queries: tuple[str, str]) -> Iterator[Any]:
         import adbc_driver_sqlite.dbapi as adbc
 
         with adbc.connect(read_only(self.path)) as connection, connection.cursor() as cursor:
             cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": ROWS})
-            cursor.execute(query)
-            return cursor.fetch_arrow_table()
+            for query in queries:
+                cursor.execute(query)
+                yield cursor.fetch_arrow_table()
 
 
-_READER = SqliteReader()
+#: For decisions and for rewards, which are read at the same time.
+_READERS = (SqliteReader(), SqliteReader())
+
+
+def _start_readers() -> None:
+    for reader in _READERS:
+        reader.start()

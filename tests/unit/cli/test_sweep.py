@@ -216,8 +216,10 @@ def test_every_input_of_every_command(
     wrong = []
 
     def tried(arguments: list[str]) -> tuple[Any, str]:
-        shutil.rmtree(here, ignore_errors=True)
-        here.mkdir()
+        for folder in (here, Path(made["directory"])):  # where a command may have left something
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+        (Path(made["directory"]) / "file").touch()
         monkeypatch.chdir(here)
         return called(capsys, *command.split(), *arguments)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch import Ed25519Key, HmacKey, simulate
+from rareswitch import Ed25519Key, Features, HmacKey, simulate
 from rareswitch.env import make_world
 from rareswitch.errors import BatchError, ConflictError, FileFormatError, ParameterError, ShapeError, StoreError
 from rareswitch.experiment import Experiment, Rewards, create
@@ -427,3 +427,31 @@ def test_a_store_that_was_taken_back_to_an_older_state_is_noticed() -> None:
     del trial.store._versions[1:]
     with pytest.raises(StoreError, match="older state"):
         trial.advance(now=13.0)
+
+
+def test_experiments_on_records_expect_rewards_to_have_a_level() -> None:
+    users = [{"age": float(k % 50)} for k in range(100)]
+    features = Features.fit(users, ["red", "blue"], room=1)
+
+    def learner(**settings: Any) -> Any:
+        return create("memory:", "spring", features=features, **settings).description.learner
+
+    assert learner().intercept
+    assert not learner(intercept=False).intercept
+    assert learner(learner="stale-thompson", horizon=100, arms=3).name == "stale-thompson"
+    assert not begun().description.learner.intercept  # type: ignore[attr-defined]
+
+
+def test_an_arm_that_comes_late_is_shown_and_learned_about() -> None:
+    users = [{"age": float(k % 50), "device": ("ios", "web")[k % 2]} for k in range(700)]
+    features = Features.fit(users, ["red", "green", "blue"], room=1)
+    trial = create("memory:", "spring", features=features, schedule=[100, 250, 400, 700], seed=1, now=0.0)
+    shown = list[str]()
+    for number, user in enumerate(users):
+        arms = ["red", "green", "blue"] + ["late"] * (number >= 250)
+        choice = trial.decide(user, arms, id=number, now=float(number))
+        shown.append(choice.arm)
+        # every third visitor clicks whatever is shown, and all click on the late one
+        trial.reward(number, choice.arm == "late" or number % 3 == 0, now=float(number))
+        trial.advance(now=float(number))
+    assert shown[400:].count("late") > 250

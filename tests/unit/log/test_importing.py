@@ -12,7 +12,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from rareswitch.errors import ConflictError, FileFormatError
-from rareswitch.ids import id_keys
+from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Learner, State, make_learner, summaries_to_bytes
 from rareswitch.log import export_parts, find_parts, import_parts, summarize_version
 from rareswitch.store import Marks, RewardRow, Store, VersionRow, open_store
@@ -134,7 +134,7 @@ def test_rewards_that_came_before_and_several_of_a_decision_are_written_as_their
     store = store_at("memory:")
     rows = [replace(row, reward=None) for row in played(Run.of(learner, state), count=2)]
     import_parts(store, write_log(tmp_path / "log", [rows], 3), learner=learner, policies=[state.policy.id])
-    key = id_keys([rows[1].id]).tobytes()
+    (key,) = key_bytes(id_keys([rows[1].id]))
     store.add_rewards([RewardRow(key, "1", f"sale {k}", 0.5 + k, 10.0 + k) for k in range(2)])
     (path,) = export_parts(store, tmp_path / "out", policies=[state.policy.id])
     table = parquet.read_table(path).to_pydict()
