@@ -1,7 +1,6 @@
 """``rareswitch experiment audit``: whether decisions and policies come out again."""
 
 import argparse
-from dataclasses import asdict
 from typing import Any
 
 from rareswitch.cli.experiment import add_verb, id_option, json_option, opened
@@ -47,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 def _verify(trial: Any, options: argparse.Namespace) -> int:
     found = trial.verify()
     if options.json:
-        print_json(asdict(found) | {"holds": found.holds, "signature": trial.signature})
+        print_json(found.as_dict() | {"signature": trial.signature})
     else:
         print(f"{found}\nAll signatures are of this key." if trial.signature == "checked" else found)
     return 0 if found.holds else 1

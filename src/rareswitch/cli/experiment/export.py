@@ -34,8 +34,7 @@ def run(options: argparse.Namespace) -> int:
     facts: dict[str, Any] = {}
     with opened(options) as trial:
         if options.policy is not None:
-            _write_policy(trial, options.policy)
-            facts |= {"policy": options.policy, "policy_id": trial.policy.id}
+            facts |= {"policy": options.policy, "policy_id": _write_policy(trial, options.policy)}
         if options.out is not None:
             facts["parts"] = _write(trial, options)
     if options.json:
@@ -49,13 +48,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write_policy(trial: Any, path: str) -> None:
-    """The file as the store has it, with its signature."""
+def _write_policy(trial: Any, path: str) -> str:
+    """Write the current policy as the store has it, with its signature, and return its id."""
     from rareswitch.files import write_whole
 
     if Path(path).exists():
         raise FileFormatError(f"{path}: exists already, and a policy is never overwritten. Name another file.")
-    write_whole(trial.store.versions(after=len(trial.policies) - 1)[-1].policy, path)
+    current = trial.versions[-1]
+    policy_id: str = current.policy.id  # which is checked before anything is written
+    write_whole(current.row.policy, path)
+    return policy_id
 
 
 def _write(trial: Any, options: argparse.Namespace) -> list[str]:
