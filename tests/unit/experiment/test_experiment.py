@@ -1,7 +1,6 @@
-"""The experiment's loop over a store in memory: what holds for every store is in the conformance suite of stores."""
+"""The experiment's loop over a store in memory: what holds in every store is in tests/conformance."""
 
 import json
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch import Ed25519Key, Features, HmacKey, simulate
+from rareswitch import Ed25519Key, Features, HmacKey
 from rareswitch.env import make_world
 from rareswitch.errors import BatchError, ConflictError, FileFormatError, ParameterError, ShapeError, StoreError
 from rareswitch.experiment import Experiment, Rewards, create
 from rareswitch.experiment.status import Batch
-from rareswitch.learner import Foresight, State
 from rareswitch.store import VersionRow
 from rareswitch.store.memory import MemoryStore
 
@@ -43,26 +41,6 @@ def earned(trial: Experiment) -> float:
     stats = trial._versions[1].summaries[0].stats[0]
     assert stats.reward_sum is not None
     return stats.reward_sum + stats.shift * stats.count
-
-
-def test_the_loop_learns_exactly_what_the_simulator_learns(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner, made = Foresight(dim=3, horizon=HORIZON, updates=4), list[str]()
-    learn = Foresight.next
-
-    def recorded(self: Foresight, *given: Any, **more: Any) -> State:
-        state = learn(self, *given, **more)
-        made.append(state.policy.id)
-        return state
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Foresight, "next", recorded)
-        simulate(learner, WORLD, seed=7)
-    trial, first = begun(), 0
-    for length in (12, 26, 86):
-        play(trial, first, length)
-        assert trial.advance(now=float(first)).made
-        first += length
-    assert [policy.id for policy in trial.policies][1:] == made[:3]
 
 
 def test_an_update_before_its_time_is_not_made_and_says_what_it_waits_for() -> None:
@@ -141,24 +119,6 @@ def test_an_audit_finds_what_was_changed(change: dict[str, Any]) -> None:
     found = trial.audit("r")
     assert found.verdict == "differs"
     assert "THE POLICY DECIDES OTHERWISE" in str(found)
-
-
-def test_rewards_come_in_any_order_and_several_times() -> None:
-    policies = []
-    for order in range(3):
-        trial, rounds = begun(), WORLD.draw(12, seed=7)
-        ids = list(range(12))
-        paid = WORLD.rewards(rounds.means[:, 0], seed=7).tolist()
-        events = [(number, paid[number]) for number in ids] * (3 if order else 1)
-        random.Random(order).shuffle(events)
-        before = events[:10] if order == 2 else []  # rewards before their decisions
-        for number, value in before:
-            trial.reward(number, value, now=1e6)
-        trial.decide_many(rounds.contexts, ids=ids, now=3.0)
-        for number, value in events:
-            trial.reward(number, value, now=-50.0 if order == 1 else 50.0)
-        policies.append(trial.advance(now=100.0).policy_id)
-    assert len(set(policies)) == 1
 
 
 def test_a_reward_is_kept_once_and_another_value_is_refused_unless_it_may_overwrite() -> None:
@@ -367,12 +327,6 @@ def test_a_wrong_setting_is_named(wrong: dict[str, Any], message: str) -> None:
 def test_a_wrong_name_is_refused(name: Any) -> None:
     with pytest.raises(ParameterError, match="name must be a text"):
         create("memory:", name, dim=3)
-
-
-def test_an_experiment_is_created_once() -> None:
-    trial = begun()
-    with pytest.raises(StoreError, match="there is an experiment 'spring' already"):
-        trial.store.create("{}", trial.store.versions()[0])
 
 
 def test_status_tells_all_of_it() -> None:
