@@ -27,7 +27,7 @@ class Requests:
     keys: KeyArray
     sets: ContextSets
     #: The ids of the available arms of each; None where arms have none.
-    names: Sequence[tuple[str, ...]] | None
+    names: Sequence[tuple[str | int, ...]] | None
     #: (n, K) where each arm stood among those that were given; None: where it stands now.
     given: IntArray | None
     #: (n,) the place of the arm that the caller would have shown; None where it was not said.
@@ -55,8 +55,10 @@ class Requests:
         return place if self.given is None else int(self.given[at, place])
 
     def names_text(self, at: int) -> str | None:
-        """The ids of the arms of one request, as they are kept."""
-        return None if self.names is None else json.dumps(self.names[at], ensure_ascii=False, separators=(",", ":"))
+        """The ids of the arms of one request, as they are kept: texts, since 3 and "3" are one arm."""
+        if self.names is None:
+            return None
+        return json.dumps([*map(str, self.names[at])], ensure_ascii=False, separators=(",", ":"))
 
     def digest(self, at: int, vectors: bytes) -> bytes:
         """16 bytes by which it is known whether a request comes again: over arm ids, vectors and baseline."""
@@ -70,7 +72,7 @@ def read_requests(
     features: Features | None, dim: int, contexts: Any, arms: Any, *, ids: Any, baseline: Any = None
 ) -> Requests:
     """Check and encode requests: records where there are features, else vectors (n, K, d)."""
-    names: Sequence[tuple[str, ...]] | None
+    names: Sequence[tuple[str | int, ...]] | None
     if features is not None:
         encoded = features.encode_many(contexts, arms)
         sets, names, counts = encoded.sets, list(encoded.names), encoded.counts
@@ -113,7 +115,7 @@ def _named(arms: Any, sets: ContextSets) -> list[tuple[str, ...]]:
 
 
 def _places(
-    baseline: Sequence[Any], names: Sequence[tuple[str, ...]] | None, sets: ContextSets, given: IntArray | None
+    baseline: Sequence[Any], names: Sequence[tuple[str | int, ...]] | None, sets: ContextSets, given: IntArray | None
 ) -> IntArray:
     """(n,) where the baseline arms stand among those that are available."""
     if len(baseline) != len(sets):

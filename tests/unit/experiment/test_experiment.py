@@ -90,6 +90,15 @@ def test_arms_are_named_and_may_be_missing() -> None:
         trial.decide(np.eye(2), id=3)
 
 
+def test_numbers_and_their_texts_are_the_same_arms() -> None:
+    features = Features.fit([{"age": float(k % 50)} for k in range(100)], [3, 4])
+    trial = create("memory:", "spring", features=features, seed=1)
+    first = trial.decide({"age": 31.0}, [3, 4], id="r")
+    again = trial.decide({"age": 31.0}, ["3", "4"], id="r")
+    assert again.repeated
+    assert again.arm == str(first.arm)
+
+
 def test_every_decision_can_be_audited() -> None:
     trial = begun()
     play(trial, 0, 12)
