@@ -9,6 +9,7 @@ when it was not asked for a minute.
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -46,6 +47,10 @@ def read_only(path: str) -> str:
     return f"file:{quote(path)}?mode=ro"
 
 
+#: By which it ends when it was not asked for a minute; there is none on Windows.
+_ALARM = getattr(signal, "SIGALRM", 0)
+
+
 class SqliteReader:
     """A process that reads; started when it is needed."""
 
@@ -64,21 +69,26 @@ class SqliteReader:
 
     def table(self, path: str, query: str) -> Any:
         """What a query gives, as an Arrow table."""
-        pa, _ = pyarrow()
         with self._lock:
-            self._process = self._started()
-            asked, answers = self._process.stdin, self._process.stdout
-            assert asked is not None  # as they are pipes
-            assert answers is not None
-            try:
-                asked.write(json.dumps([read_only(path), query]).encode() + b"\n")
-                asked.flush()
-                return pa.ipc.open_stream(answers).read_all()
-            except (OSError, pa.ArrowInvalid) as error:
-                lines = self._end().decode(errors="replace").splitlines()
-                said = next((line for line in reversed(lines) if "Error: " in line), str(error))
-                damaged = "The file is damaged: restore it from a copy." if "malformed" in said else ""
-                raise StoreError(f"decisions cannot be read from {path}: {said}. {damaged}".strip()) from error
+            return self._table(path, query, again=True)
+
+    def _table(self, path: str, query: str, *, again: bool) -> Any:
+        pa, _ = pyarrow()
+        process = self._process = self._started()
+        asked, answers = process.stdin, process.stdout
+        assert asked is not None  # as they are pipes
+        assert answers is not None
+        try:
+            asked.write(json.dumps([read_only(path), query]).encode() + b"\n")
+            asked.flush()
+            return pa.ipc.open_stream(answers).read_all()
+        except (OSError, pa.ArrowInvalid) as error:
+            lines = self._end().decode(errors="replace").splitlines()
+            if again and process.returncode == -_ALARM:  # its minute was over at this very moment
+                return self._table(path, query, again=False)
+            said = next((line for line in reversed(lines) if "Error: " in line), str(error))
+            damaged = "The file is damaged: restore it from a copy." if "malformed" in said else ""
+            raise StoreError(f"decisions cannot be read from {path}: {said}. {damaged}".strip()) from error
 
     def start(self) -> None:
         """Start the process ahead of the first table, as it takes a moment."""

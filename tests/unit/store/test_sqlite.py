@@ -5,6 +5,7 @@ import pickle
 import queue
 import signal
 import sqlite3
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -64,6 +65,26 @@ def test_decisions_are_kept_without_waiting(tmp_path: Path) -> None:
         refused = answers.get(timeout=20)
         assert isinstance(refused, StoreError)
         assert [one.decisions for one in store.counts()] == [2]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="readers do not end by themselves here")
+def test_a_reader_that_ends_when_it_is_asked_is_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(open_store(f"sqlite:///{tmp_path}/trial.db", "trial")) as store:
+        store.create("{}", version(1))
+    reader, start, started = SqliteReader(), SqliteReader._started, list[int]()
+
+    def ending(self: SqliteReader) -> "subprocess.Popen[bytes]":
+        process = start(self)
+        started.append(process.pid)
+        if len(started) == 1:
+            process.send_signal(signal.SIGALRM)
+            process.wait()
+        return process
+
+    monkeypatch.setattr(SqliteReader, "_started", ending)
+    names = reader.table(str(tmp_path / "trial.db"), "SELECT name FROM rareswitch_experiments")
+    reader.close()
+    assert (names.to_pydict(), len(started)) == ({"name": ["trial"]}, 2)
 
 
 class UnseenCommit(SqliteStore):
