@@ -89,6 +89,10 @@ class SqliteReader:
             said = next((line for line in reversed(lines) if "Error: " in line), str(error))
             damaged = "The file is damaged: restore it from a copy." if "malformed" in said else ""
             raise StoreError(f"decisions cannot be read from {path}: {said}. {damaged}".strip()) from error
+        except BaseException:  # Ctrl-C, no memory: the rest of this answer must not be taken for the next one
+            process.kill()
+            self._end()
+            raise
 
     def start(self) -> None:
         """Start the process ahead of the first table, as it takes a moment."""

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -85,6 +86,24 @@ def test_a_reader_that_ends_when_it_is_asked_is_started_again(tmp_path: Path, mo
     names = reader.table(str(tmp_path / "trial.db"), "SELECT name FROM rareswitch_experiments")
     reader.close()
     assert (names.to_pydict(), len(started)) == ({"name": ["trial"]}, 2)
+
+
+def test_an_answer_that_was_not_read_is_not_that_of_the_next_query(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_memory(_: object) -> None:
+        raise MemoryError
+
+    path, reader = str(tmp_path / "trial.db"), SqliteReader()
+    with closing(open_store(f"sqlite:///{path}", "trial")) as store:
+        store.create("{}", version(1))
+    arrow = SimpleNamespace(ipc=SimpleNamespace(open_stream=no_memory), ArrowInvalid=ValueError)
+    with monkeypatch.context() as patch:
+        patch.setattr("rareswitch.store.sqlite_reader.pyarrow", lambda: (arrow, None))
+        with pytest.raises(MemoryError):
+            reader.table(path, "SELECT 1 AS one")
+    assert reader.table(path, "SELECT 2 AS two").to_pydict() == {"two": [2]}
+    reader.close()
 
 
 class UnseenCommit(SqliteStore):
