@@ -122,7 +122,7 @@ def called(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[Any, st
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def given(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An experiment, its log, context sets, and things that are none of these, by name."""
     folder = tmp_path_factory.mktemp("given")
     store, log, sets = folder / "store.db", folder / "log", folder / "sets.csv"
@@ -140,6 +140,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return (
         found | {"unreadable": str(folder / "unreadable"), "STORE": str(store), "LOG": str(part)} | {"SETS": str(sets)}
     )
+
+
+@pytest.fixture
+def made(given: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    """The same, with an experiment of its own: what one test adds to it, others do not find."""
+    return given | {"STORE": str(shutil.copy(given["STORE"], tmp_path / "store.db"))}
 
 
 def damage(path: Path, kind: str, content: bytes) -> None:
