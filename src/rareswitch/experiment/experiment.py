@@ -40,7 +40,7 @@ from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Ahead
 from rareswitch.policy import Key, Policy, check_signs
 from rareswitch.store import Marks, Store
-from rareswitch.validation import finite_array
+from rareswitch.validation import Sets, finite_array, summable
 
 #: Seconds for which a process goes on without looking whether another one published a policy.
 REFRESH = 1.0
@@ -220,7 +220,20 @@ class Experiment:
             raise ParameterError(
                 "baseline was given, and this experiment was created without one. Create it with baseline=True."
             )
-        return read_requests(told.features, told.learner.dim, contexts, arms, ids=ids, baseline=baseline)
+        request = read_requests(told.features, told.learner.dim, contexts, arms, ids=ids, baseline=baseline)
+        self._check_learnable(request)
+        return request
+
+    def _check_learnable(self, request: Requests) -> None:
+        """Refuse sets from which the learner could never learn: kept, they would stand in the way of every update."""
+        learner, sets = self.description.learner, request.sets
+        if learner.arms is not None and sets.contexts.shape[1] > learner.arms:
+            raise ParameterError(
+                f"arms must be at most {learner.arms}, for which this experiment's learner was made; got "
+                f"{sets.contexts.shape[1]}. Offer fewer, or create an experiment with more arms."
+            )
+        if self.description.features is None:  # those of features are never longer than 1
+            learner.check(Sets(summable("contexts", sets.contexts), sets.alive, False))
 
     def reward(
         self,

@@ -41,6 +41,13 @@ def play(trial: Experiment, first: int, count: int, *, pay: Callable[[int], bool
             trial.reward(number, reward, now=float(number))
 
 
+def play_unit(trial: Experiment, count: int) -> None:
+    """Decisions among unit vectors, every other one with a reward of 1."""
+    for number in range(count):
+        trial.decide(np.eye(3), id=number, now=0.0)
+        trial.reward(number, float(number % 2), now=0.0)
+
+
 def earned(trial: Experiment) -> float:
     """The rewards that the first update learned from, summed."""
     stats = trial._versions[1].summaries[0].stats[0]
@@ -239,7 +246,7 @@ def test_a_decision_needs_a_list_of_arms(arms: Any) -> None:
         assert trial.decide({"age": 3}, column, id=k).arm in ("a", "b")
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, "1", None, 1e101, [1.0]])
+@pytest.mark.parametrize("value", [np.nan, np.inf, "1", None, 1e101, 10**400, [1.0]])
 def test_what_is_no_reward_is_refused(value: Any) -> None:
     trial = begun()
     with pytest.raises(ParameterError, match="value must be a number"):
@@ -372,6 +379,28 @@ def test_nothing_is_read_for_a_run_that_is_over(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(trial.store, "slices", lambda *_, **__: pytest.fail("read"))
     assert not trial.advance(now=2.0).made
     assert not trial.status(now=2.0).due
+
+
+@pytest.mark.parametrize(
+    ("learner", "sets", "message"),
+    [
+        ("foresight", 1e101 * np.eye(3), "contexts must be at most 1e\\+100 in size"),
+        ("batch-linucb", 2.0 * np.eye(3), "at most 1"),
+        ("batch-linucb", np.vstack([np.eye(3), -np.eye(3)]), "arms must be at most 4, for which"),
+    ],
+)
+def test_what_could_never_be_learned_from_is_not_decided(learner: str, sets: Any, message: str) -> None:
+    trial = begun(learner=learner, arms=4, schedule="by hand")
+    play_unit(trial, 30)
+    with pytest.raises(ValueError, match=message):
+        trial.decide(sets, id="poison", now=0.0)
+    assert trial.advance(now=1.0).made
+
+
+def test_moments_that_are_no_dates_are_refused() -> None:
+    for now in (pd.NaT, 9e11, -9e11, datetime(2026, 3, 2).date()):
+        with pytest.raises(ParameterError, match="now must be"):
+            begun(now=now)
 
 
 def test_a_preview_changes_nothing() -> None:
