@@ -147,7 +147,7 @@ def id_text(id: int | str) -> str:  # noqa: A002
 
 def _value(id: Any, given: Any) -> float:  # noqa: A002
     kinds = (bool, int, float, np.bool_, np.integer, np.floating)
-    if not isinstance(given, kinds) or not abs(given) <= LARGEST_SCALE:  # of a whole number that no float can hold too
+    if not isinstance(given, kinds) or not -LARGEST_SCALE <= given <= LARGEST_SCALE:
         raise ParameterError(
             f"value must be a number up to {LARGEST_SCALE:g}, or True or False; got {given!r:.60} for decision "
             f"{id!r:.60}. A reward that is not known is simply not given."
