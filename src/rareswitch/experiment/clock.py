@@ -2,7 +2,7 @@
 
 import re
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from rareswitch.errors import ParameterError
@@ -13,6 +13,10 @@ _UNITS |= {"d": 86_400.0, "day": 86_400.0, "w": 604_800.0, "week": 604_800.0}
 _PART = re.compile(r"\s*(?:and\s+)?(an?\b|\d+(?:\.\d+)?)?\s*([a-z]+)\s*,?")
 
 
+#: The years 1 to 9999, of which people know dates.
+EARLIEST, LATEST = -62_135_596_800.0, 253_402_300_799.0
+
+
 def seconds_of(now: Any) -> float:
     """A moment in seconds since 1970: a datetime, which is in UTC where it has no time zone, or seconds; now if None.
 
@@ -21,11 +25,11 @@ def seconds_of(now: Any) -> float:
     """
     if now is None:
         return time.time()
-    if isinstance(now, datetime):
+    if isinstance(now, datetime) and now == now:  # which pandas' NaT does not
         return (now if now.tzinfo is not None else now.replace(tzinfo=UTC)).timestamp()
-    if isinstance(now, (str, bytes, bool)):
+    if isinstance(now, (str, bytes, bool, date)):
         raise ParameterError(f"now must be a datetime or seconds since 1970; got {now!r:.60}.")
-    return number("now", now, low=-1e12, high=1e12)
+    return number("now", now, low=EARLIEST, high=LATEST)
 
 
 def duration_of(name: str, given: Any) -> float:

@@ -117,13 +117,16 @@ def progress_of(told: Description, store: Store, versions: Sequence[Version], no
     counts = _counts(store, versions)
     if told.rewards.default is not None:
         counts = [one._replace(rewarded=one.decisions) for one in counts]
+    state = versions[-1].state
+    start = state.start + max(1, counts[-1].decisions)
     return Progress(
         created=told.created,
         now=now,
         versions=tuple(counts),
         published=tuple(one.row.time for one in versions),
         window=told.rewards.window,
-        planned=versions[-1].state.ahead,
+        planned=state.ahead,
+        last=not told.learner.clock.ahead(state.ahead[1:], batch=state.updates + 1, start=start, width=1.0),
     )
 
 
@@ -133,6 +136,7 @@ def status_of(
     """Where an experiment stands."""
     progress, totals, window = progress_of(told, store, versions, now), store.totals(), told.rewards.window
     due, daily = told.schedule.due(progress), None if progress.rate is None else DAY * progress.rate
+    daily = getattr(told.schedule, "rate", None) if daily is None else daily
     delay = (window or 0.0) if daily is not None else 0.0
     price = told.schedule.price(dim=told.learner.dim, rate=daily, delay=delay, created=told.created)
     return Status(

@@ -43,6 +43,7 @@ class SqlStore(ABC):
         self._writer: Writer | None = None
         self._writing: Any = None  # the writer's connection, used by its thread alone
         self._process = os.getpid()
+        self._closed = False
         self._number: int | None = None
 
     # what the two databases differ in
@@ -77,6 +78,8 @@ class SqlStore(ABC):
         """The engine, connected and at the newest revision."""
         if os.getpid() != self._process:
             raise StoreError("the store was opened in another process. Open it again in this one.")
+        if self._closed:
+            raise StoreError("the store is closed. Open it again.")
         if self._engine is None:
             with self._lock:
                 if self._engine is None:
@@ -157,6 +160,7 @@ class SqlStore(ABC):
 
     def close(self) -> None:
         with self._lock:
+            self._closed = True
             if self._writer is not None and os.getpid() == self._process:
                 self._writer.close()
                 self._engine.dispose()
