@@ -217,7 +217,9 @@ def _learner(given: Any, features: Features | None, dim: int | None, settings: d
             settings["dim"] = dim
         if features is not None:
             settings.setdefault("dim", features.dim)
-            if "intercept" in takes(name):  # clicks and revenue have a level, and an arm that is new is not worth 0
+            if (
+                "intercept" in takes(name) and settings.get("noise_bound") is None
+            ):  # clicks and revenue have a level, and an arm that is new is not worth 0
                 settings.setdefault("intercept", True)
         if "dim" not in settings:
             raise ParameterError(

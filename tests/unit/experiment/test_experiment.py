@@ -519,6 +519,7 @@ def test_experiments_on_records_expect_rewards_to_have_a_level() -> None:
 
     assert learner().intercept
     assert not learner(intercept=False).intercept
+    assert not learner(noise_bound=0.5, arms=3, horizon=100).intercept  # what is proved is so without one
     assert learner(learner="stale-thompson", horizon=100, arms=3).name == "stale-thompson"
     assert not begun().description.learner.intercept  # type: ignore[attr-defined]
 
