@@ -12,7 +12,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from rareswitch import Ed25519Key, Features, HmacKey, simulate
+from rareswitch import Ed25519Key, HmacKey, simulate
 from rareswitch.env import make_world
 from rareswitch.errors import BatchError, ConflictError, FileFormatError, ParameterError, ShapeError, StoreError
 from rareswitch.experiment import Every, Experiment, Rewards, create
