@@ -4,6 +4,9 @@ Input errors are also :class:`ValueError`, so code that guards against bad value
 what is wrong, the rule, what was given and the remedy.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 
 class RareswitchError(Exception):
     """Base of all errors of this library."""
@@ -64,6 +67,9 @@ class UnreachableError(StoreError):
 
 class ConflictError(RareswitchError, ValueError):
     """An id was used before, for another request or with another reward."""
+
+    #: Of a call with many: for each what was kept of it, or an error of its own.
+    each: Sequence[Any] = ()
 
 
 class CertificateError(RareswitchError, ArithmeticError):

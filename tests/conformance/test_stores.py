@@ -89,6 +89,17 @@ def test_an_experiment_is_created_once(kind: str, place: Place) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_closed_store_neither_reads_nor_writes(kind: str, place: Place) -> None:
+    store = open_store(place(kind), uuid4().hex)
+    store.create("{}", version(1))
+    for _ in range(2):
+        store.close()
+    for call in (store.head, store.totals, lambda: store.add_decisions([decision(0)]), lambda: store.find([b"-" * 16])):
+        with pytest.raises(StoreError, match=r"the store is closed. Open it again"):
+            call()
+
+
 def test_a_decision_is_kept_as_it_came(store: Store) -> None:
     rows = [decision(0), decision(1, kept=True), decision(2, kept=True)]
     assert store.add_decisions(rows) == rows

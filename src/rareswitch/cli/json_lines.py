@@ -4,15 +4,16 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 from rareswitch.errors import ConflictError, FileFormatError, InputError
 
 #: Bytes that are read at once, and the longest line.
 BLOCK = 1 << 20
 LONGEST = 1 << 23
-#: Answers some requests, in their order.
-Answer = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]
+#: Answers some requests, in their order, each with an object or with the error that refuses it.
+Answer = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any] | Exception]]
+T = TypeVar("T")
 
 
 class Line(NamedTuple):
@@ -25,7 +26,7 @@ class Line(NamedTuple):
     error: str = ""
 
 
-def answer_lines(answer: Answer, fields: Sequence[str], path: str | None) -> int:
+def answer_lines(answer: Answer, fields: Sequence[str], needed: Sequence[str], path: str | None) -> int:
     """Answer each line of a file, or of the standard input, and return the exit status: 1 where some were refused.
 
     Lines are answered together as far as they have come, so that a program can wait for each answer and a file is
@@ -33,7 +34,7 @@ def answer_lines(answer: Answer, fields: Sequence[str], path: str | None) -> int
     """
     refused = total = 0
     with _opened(path) as stream:
-        for block in blocks(stream, fields):
+        for block in blocks(stream, fields, needed):
             answers = list(_answered(answer, block))
             refused += sum("error" in one for one in answers)
             total += len(block)
@@ -44,7 +45,7 @@ def answer_lines(answer: Answer, fields: Sequence[str], path: str | None) -> int
     return 1 if refused else 0
 
 
-def blocks(stream: BinaryIO, fields: Sequence[str]) -> Iterator[list[Line]]:
+def blocks(stream: BinaryIO, fields: Sequence[str], needed: Sequence[str] = ()) -> Iterator[list[Line]]:
     r"""Lines as they come: all that are there, never waiting for more.
 
     >>> import io
@@ -56,25 +57,56 @@ def blocks(stream: BinaryIO, fields: Sequence[str]) -> Iterator[list[Line]]:
         *whole, rest = (rest + data).split(b"\n")
         if len(rest) > LONGEST:
             raise FileFormatError(f"line {number + len(whole) + 1} is longer than {LONGEST:,} bytes.")
-        lines = [read_line(number + k, text, fields) for k, text in enumerate(whole, start=1) if text.strip()]
+        lines = [read_line(number + k, text, fields, needed) for k, text in enumerate(whole, start=1) if text.strip()]
         number += len(whole)
         if lines:
             yield lines
     if rest.strip():
-        yield [read_line(number + 1, rest, fields)]
+        yield [read_line(number + 1, rest, fields, needed)]
 
 
-def read_line(number: int, text: bytes, fields: Sequence[str]) -> Line:
+def together(
+    call: Callable[[Sequence[Mapping[str, Any]]], Sequence[T]], lines: Sequence[Mapping[str, Any]]
+) -> list[Any]:
+    """What a call with some lines gives for each, or the error that refuses it; the others are not asked again.
+
+    Of lines that are refused before anything is kept, each half is tried.
+    """
+    try:
+        return list(call(lines))
+    except FileFormatError:  # the store's, not that of a line
+        raise
+    except ConflictError as error:
+        return list(error.each) if error.each else [error]
+    except InputError as error:
+        if len(lines) == 1:
+            return [error]
+        half = len(lines) // 2
+        return together(call, lines[:half]) + together(call, lines[half:])
+
+
+def read_line(number: int, text: bytes, fields: Sequence[str], needed: Sequence[str] = ()) -> Line:
     """A line with an object of these fields, or what is wrong with it."""
     try:
-        data = json.loads(text)
+        data = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         return Line(number, {}, f"not JSON ({error})")
     if not isinstance(data, dict):
         return Line(number, {}, f"a line must be an object with {', '.join(fields)}; got {data!s:.60}")
     if unknown := [name for name in data if name not in fields]:
         return Line(number, data, f"unknown field {unknown[0]!r:.60}; a line has {', '.join(fields)}")
+    if missing := [name for name in needed if name not in data]:
+        return Line(number, data, f"the field {missing[0]!r} is missing")
     return Line(number, data)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose names all differ."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the field {next(name for name in names if names.count(name) > 1)!r:.60} is there twice")
+    return found
 
 
 def _opened(path: str | None) -> Any:
@@ -90,25 +122,10 @@ def _opened(path: str | None) -> Any:
 
 def _answered(answer: Answer, block: Sequence[Line]) -> Iterator[Mapping[str, Any]]:
     good = [line for line in block if not line.error]
-    try:
-        found = dict(zip((line.number for line in good), answer([line.data for line in good]), strict=True))
-    except (InputError, ConflictError, KeyError) as error:
-        if isinstance(error, FileFormatError):  # the store's, not that of a line
-            raise
-        found = {line.number: _alone(answer, line) for line in good}
+    found = dict(zip((line.number for line in good), answer([line.data for line in good]), strict=True))
     for line in block:
-        yield found[line.number] if line.number in found else _refusal(line, line.error)
-
-
-def _alone(answer: Answer, line: Line) -> Mapping[str, Any]:
-    try:
-        return answer([line.data])[0]
-    except FileFormatError:
-        raise
-    except (InputError, ConflictError) as error:
-        return _refusal(line, str(error))
-    except KeyError as error:
-        return _refusal(line, f"the field {error.args[0]!r} is missing")
+        given = found.get(line.number, line.error)
+        yield given if isinstance(given, Mapping) else _refusal(line, str(given))
 
 
 def _refusal(line: Line, error: str) -> dict[str, Any]:

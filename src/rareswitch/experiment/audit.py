@@ -50,7 +50,8 @@ class Audit:
             "matches": "The frozen policy decides the same, with the same propensity.",
             "contexts needed": "Its context set was not kept. Give the request again, and it is checked by its hash.",
             "other contexts": "This is not the request that was decided: its hash is another.",
-            "differs": f"THE POLICY DECIDES OTHERWISE: {self._said()}. The store was changed.",
+            "differs": f"THE POLICY DECIDES OTHERWISE: {self._said()}. The store was changed, "
+            "or another machine made the decision with another seed.",
         }
         return "\n".join([*lines, texts[self.verdict]])
 

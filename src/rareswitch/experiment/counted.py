@@ -12,6 +12,9 @@ from rareswitch.experiment.schedule import OUTLOOK, Due, End, Schedule
 from rareswitch.learner import Ahead
 from rareswitch.validation import count_of, number
 
+#: What a run waits for whose last planned batch is over.
+OVER = "nothing: its last planned batch is over. To go on, give ahead=…, the decisions to come"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Planned(Schedule):
@@ -27,6 +30,9 @@ class Planned(Schedule):
 
     def ends(self, progress: Progress) -> tuple[End, ...]:
         return _counted(progress.before, progress.planned)
+
+    def due(self, progress: Progress) -> Due:
+        return Due(False, (OVER,)) if progress.over else super().due(progress)
 
     def ahead(self, progress: Progress) -> Ahead | None:
         return None

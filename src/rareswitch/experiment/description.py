@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
+from rareswitch.experiment.best import Best
 from rareswitch.experiment.counted import Planned
+from rareswitch.experiment.durations import duration_text
+from rareswitch.experiment.every import Every
+from rareswitch.experiment.moments import date_text
+from rareswitch.experiment.progress import Progress
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.schedule import Schedule
 from rareswitch.experiment.short_forms import schedule_from_plain, schedule_of
@@ -134,6 +139,13 @@ def describe(
         )
     if isinstance(baseline, str) and features is None:
         raise ParameterError(f"baseline names a field of context records, and there are no features; got {baseline!r}.")
+    keep = number("keep", keep, low=0.0, high=1.0)
+    if keep == 0.0 and made.sample_size(made.begin()):
+        raise ParameterError(
+            f"keep must be above 0: {made.name} plans its updates with context sets that were kept; got 0. A few "
+            "hundred a batch are enough, as with keep=0.01 of 50,000 decisions."
+        )
+    refuse_past(when, created, Rewards() if rewards is None else rewards)
     share = None
     if baseline:
         share = baseline_share(made.dim, _lengths(made, when, created))
@@ -145,10 +157,28 @@ def describe(
         rewards=Rewards() if rewards is None else rewards,
         baseline_share=share,
         baseline_field=baseline if isinstance(baseline, str) else None,
-        keep=number("keep", keep, low=0.0, high=1.0),
+        keep=keep,
         seed=secrets.randbits(62) if seed is None else whole("seed", seed, low=0),
         created=created,
     )
+
+
+def refuse_past(schedule: Schedule, created: float, rewards: Rewards) -> None:
+    """Refuse dates by which no update can be made."""
+    if isinstance(schedule, Best) and schedule.end is not None:
+        delay = rewards.window or 0.0 if schedule.delay is None else schedule.delay
+        if schedule.end <= created + delay:
+            known = f" and its rewards are known {duration_text(delay)} later" if delay else ""
+            raise ParameterError(
+                f"schedule: end is {date_text(schedule.end, schedule.zone)}; the experiment begins on "
+                f"{date_text(created, schedule.zone)}{known}: no update could be made before the end. Give a later end"
+                f"{', or a shorter window' if delay else ''}."
+            )
+    if isinstance(schedule, Every) and not schedule.ends(Progress.beginning(created)):
+        raise ParameterError(
+            f"schedule: {schedule} has no date after {date_text(created, schedule.zone)}, when the experiment begins: "
+            "no update would be made. Give a later start, or more times."
+        )
 
 
 def check_name(name: Any) -> str:
@@ -188,7 +218,9 @@ def _learner(given: Any, features: Features | None, dim: int | None, settings: d
             settings["dim"] = dim
         if features is not None:
             settings.setdefault("dim", features.dim)
-            if "intercept" in takes(name):  # clicks and revenue have a level, and an arm that is new is not worth 0
+            if (
+                "intercept" in takes(name) and settings.get("noise_bound") is None
+            ):  # clicks and revenue have a level, and an arm that is new is not worth 0
                 settings.setdefault("intercept", True)
         if "dim" not in settings:
             raise ParameterError(

@@ -5,7 +5,7 @@ import secrets
 import threading
 import time as clock
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
@@ -13,13 +13,20 @@ import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.engine import Engine
-from rareswitch.errors import ParameterError, RareswitchError, ShapeError, StoreError, UnreachableError
+from rareswitch.errors import ConflictError, ParameterError, RareswitchError, ShapeError, StoreError, UnreachableError
 from rareswitch.experiment.advance import Advance
 from rareswitch.experiment.audit import Audit, audit_decision
 from rareswitch.experiment.choice import Choice
-from rareswitch.experiment.counted import ByHand
+from rareswitch.experiment.counted import OVER, ByHand, Planned
 from rareswitch.experiment.description import Description
-from rareswitch.experiment.kept import decision_rows, refuse_other_requests, refuse_other_values, reward_rows
+from rareswitch.experiment.kept import (
+    decision_rows,
+    listed,
+    other_request,
+    refuse_other_requests,
+    refuse_other_values,
+    reward_rows,
+)
 from rareswitch.experiment.learning import Learned, learn, rewards_seen
 from rareswitch.experiment.moments import seconds_of
 from rareswitch.experiment.requests import Requests, read_requests
@@ -27,12 +34,13 @@ from rareswitch.experiment.status import Status, progress_of, status_of
 from rareswitch.experiment.together import Together
 from rareswitch.experiment.verification import Verification, verify_versions
 from rareswitch.experiment.versions import Version, digest, version_row
+from rareswitch.features import field_values
 from rareswitch.files import canonical_json
 from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Ahead
 from rareswitch.policy import Key, Policy, check_signs
 from rareswitch.store import Marks, Store
-from rareswitch.validation import finite_array
+from rareswitch.validation import Sets, finite_array, summable
 
 #: Seconds for which a process goes on without looking whether another one published a policy.
 REFRESH = 1.0
@@ -64,7 +72,7 @@ class Experiment:
         self._looked = -np.inf
         self._lock = threading.RLock()
         self._records = Counter[str]()
-        self._together = Together[_Asked, Choice](self._decide_singly, UnreachableError)
+        self._together = Together[_Asked, Choice | ConflictError](self._decide_singly, UnreachableError)
         self._refresh(force=True)
 
     def __repr__(self) -> str:
@@ -126,7 +134,12 @@ class Experiment:
         now
             When it is made: a datetime, a text such as 2026-03-02 09:00, or seconds since 1970.
         """
-        return self._together(_Asked(context, arms, id, baseline, seconds_of(now)))
+        if arms is not None and (isinstance(arms, (str, bytes)) or (isinstance(arms, Sized) and not len(arms))):
+            raise ShapeError(f"arms must be at least one, as a list of ids or as records by id; got {arms!r:.60}.")
+        found = self._together(_Asked(context, arms, id, baseline, seconds_of(now)))
+        if isinstance(found, ConflictError):
+            raise found
+        return found
 
     def decide_many(
         self,
@@ -138,11 +151,12 @@ class Experiment:
         now: Any = None,
     ) -> list[Choice]:
         """:meth:`decide` for many requests at once, which is much faster: ``arms`` once for all, or one for each."""
-        return self._decide(contexts, arms, ids, baseline, seconds_of(now))
+        ids = listed("ids", ids)
+        return refuse_other_requests(self._decide(contexts, arms, ids, baseline, seconds_of(now)), ids)
 
-    def _decide_singly(self, asked: Sequence[_Asked]) -> list[Choice]:
-        """Requests of several callers, decided and kept together."""
-        found: dict[int, Choice] = {}
+    def _decide_singly(self, asked: Sequence[_Asked]) -> list[Choice | ConflictError]:
+        """Requests of several callers, decided and kept together; an id that was used before is its caller's alone."""
+        found: dict[int, Choice | ConflictError] = {}
         for named, shown in {(one.arms is None, one.baseline is None) for one in asked}:
             at = [k for k, one in enumerate(asked) if (one.arms is None, one.baseline is None) == (named, shown)]
             some = [asked[k] for k in at]
@@ -164,15 +178,24 @@ class Experiment:
             return finite_array("contexts", contexts[0])[None]
         return ContextSets.from_ragged(contexts)
 
-    def _decide(self, contexts: Any, arms: Any, ids: Any, baseline: Any, times: float | list[float]) -> list[Choice]:
+    def _decide(
+        self, contexts: Any, arms: Any, ids: list[Any], baseline: Any, times: float | list[float]
+    ) -> list[Choice | ConflictError]:
         request = self._request(contexts, arms, ids, baseline)
         version = self._refresh()
+        if version.number == 1 and request.baselines is not None and (request.baselines < 0).any():
+            at = int(np.flatnonzero(request.baselines < 0)[0])
+            field = self.description.baseline_field
+            where = "" if field is None else f" in the field {field!r} of its record"
+            raise ParameterError(
+                f"baseline must name the arm that would have been shown{where}; request {request.ids[at]!r:.100} names "
+                "none. The first policy needs it, later ones do not."
+            )
         # later policies know better than the baseline, and do not ask for it
         baselines = {} if request.baselines is None or version.number > 1 else {"baseline": request.baselines}
         decided = version.policy.decide(request.sets, ids=request.keys, seed=self.description.seed, **baselines)
         rows = decision_rows(request, decided, version=version.number, keep=self.description.keep, times=times)
         kept = self.store.add_decisions(rows)
-        refuse_other_requests(request, rows, kept)
         if request.counts:
             with self._lock:
                 self._records += request.counts
@@ -185,20 +208,33 @@ class Experiment:
                 version=row.version,
                 repeated=row is not made,
             )
+            if row.digest == made.digest
+            else other_request(request.ids[at])
             for at, (row, made) in enumerate(zip(kept, rows, strict=True))
         ]
 
     def _request(self, contexts: Any, arms: Any, ids: Any, baseline: Any) -> Requests:
         told = self.description
         if told.baseline_field is not None and baseline is None:
-            baseline = [_field(context, told.baseline_field) for context in contexts]
+            baseline = field_values(contexts, told.baseline_field)
         if baseline is not None and told.baseline_share is None:
             raise ParameterError(
                 "baseline was given, and this experiment was created without one. Create it with baseline=True."
             )
-        if isinstance(ids, (str, bytes)) or not isinstance(ids, (list, tuple, range, np.ndarray)):
-            raise ShapeError(f"ids must be a list, one id for each request; got {ids!r:.60}.")
-        return read_requests(told.features, told.learner.dim, contexts, arms, ids=list(ids), baseline=baseline)
+        request = read_requests(told.features, told.learner.dim, contexts, arms, ids=ids, baseline=baseline)
+        self._check_learnable(request)
+        return request
+
+    def _check_learnable(self, request: Requests) -> None:
+        """Refuse sets from which the learner could never learn: kept, they would stand in the way of every update."""
+        learner, sets = self.description.learner, request.sets
+        if learner.arms is not None and sets.contexts.shape[1] > learner.arms:
+            raise ParameterError(
+                f"arms must be at most {learner.arms}, for which this experiment's learner was made; got "
+                f"{sets.contexts.shape[1]}. Offer fewer, or create an experiment with more arms."
+            )
+        if self.description.features is None:  # those of features are never longer than 1
+            learner.check(Sets(summable("contexts", sets.contexts), sets.alive, False))
 
     def reward(
         self,
@@ -273,7 +309,8 @@ class Experiment:
             schedule = self.description.schedule
             progressed = progress_of(self.description, self.store, versions, moment)
             due = schedule.due(progressed)
-            asked = due.now or anyway or isinstance(schedule, ByHand)
+            over = isinstance(schedule, Planned) and progressed.over
+            asked = due.now or anyway or isinstance(schedule, ByHand) or (over and ahead is not None)
             if not asked and not self.store.started(current.number):  # one that was begun is brought to its end
                 return self._not_made(current, due.waits)
             plan = self._plan(moment, schedule.ahead(progressed) if ahead is None else ahead)
@@ -294,7 +331,7 @@ class Experiment:
             raise
         if learned.state.done:
             self.store.abandon_update(current.number)
-            return self._not_made(current, ("nothing: its last planned batch is over. To go on, give ahead=…",))
+            return self._not_made(current, (OVER,))
         report = learned.report | {"marks": list(marks), "plan": frozen, "seconds": round(learned.seconds, 3)}
         report["by"] = secrets.token_hex(8)  # of two that learned the same, it tells who published
         row = version_row(
@@ -318,7 +355,7 @@ class Experiment:
         frozen = self._plan(moment, foreseen if ahead is None else ahead)
         learned = self._learn(current, self.store.marks(), frozen, engine=engine)
         if learned.state.done:
-            return self._not_made(current, ("nothing: its last planned batch is over. To go on, give ahead=…",))
+            return self._not_made(current, (OVER,))
         row = version_row(
             current.number + 1,
             learned.state,
@@ -418,14 +455,6 @@ class Experiment:
             )
         if self._key is not None:
             check_signs(self._key)
-
-
-def _field(context: Any, name: str) -> Any:
-    if not isinstance(context, dict) or context.get(name) is None:
-        raise ParameterError(
-            f"baseline is the field '{name}' of each context record; it is missing in {context!r:.100}."
-        )
-    return context[name]
 
 
 def _plain(ahead: Ahead | None) -> Any:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from rareswitch.errors import ConflictError, ParameterError, ShapeError
-from rareswitch.experiment.requests import Requests
+from rareswitch.experiment.choice import Choice
+from rareswitch.experiment.requests import Requests, check_text
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import sample_order
@@ -17,6 +18,25 @@ from rareswitch.validation import LARGEST_SCALE
 
 #: Bytes of an event's name.
 LONGEST_EVENT = 128
+
+
+def listed(name: str, given: Any) -> list[Any]:
+    """One for each request, by place: also of an array, or of a column of a table, whose index says nothing.
+
+    >>> listed("values", np.array([0.5, 1.0]))
+    [0.5, 1.0]
+    """
+    found = given
+    for how in ("tolist", "to_list", "to_pylist"):  # NumPy and pandas, polars, Arrow
+        if hasattr(given, how):
+            found = getattr(given, how)()
+            break
+    if not isinstance(found, (list, tuple, range)):
+        raise ShapeError(
+            f"{name} must be a list, one for each decision; got a {type(given).__name__}, {given!r:.60}. For a single "
+            "decision call decide or reward."
+        )
+    return list(found)
 
 
 def decision_rows(
@@ -42,7 +62,7 @@ def decision_rows(
                 digest=request.digest(at, data),
                 time=moments[at],
                 rank=ranks[at],
-                baseline=None if request.baselines is None else int(request.baselines[at]),
+                baseline=None if request.baselines is None or request.baselines[at] < 0 else int(request.baselines[at]),
                 contexts=data if kept else None,
                 names=request.names_text(at) if kept else None,
             )
@@ -50,21 +70,29 @@ def decision_rows(
     return rows
 
 
-def refuse_other_requests(request: Requests, made: Sequence[DecisionRow], kept: Sequence[DecisionRow]) -> None:
-    """Raise if an id was used before, for another request."""
-    wrong = [at for at, (new, old) in enumerate(zip(made, kept, strict=True)) if new.digest != old.digest]
-    if wrong:
-        rest = f" The other {len(made) - len(wrong)} of this call were decided." if len(made) > len(wrong) else ""
-        raise ConflictError(
-            f"id {request.ids[wrong[0]]!r:.100} was used before, for another request: other arms, other features or "
-            f"another baseline.{rest} Give each decision an id of its own."
-        )
+def other_request(id: int | str, rest: str = "") -> ConflictError:  # noqa: A002
+    """What is said of an id that was used before, for another request."""
+    return ConflictError(
+        f"id {id!r:.100} was used before, for another request: other arms, other features or another baseline.{rest} "
+        "Give each decision an id of its own."
+    )
+
+
+def refuse_other_requests(found: Sequence[Choice | ConflictError], ids: Sequence[Any]) -> list[Choice]:
+    """Raise if an id was used before, for another request; the choices otherwise."""
+    made = [one for one in found if isinstance(one, Choice)]
+    if len(made) == len(found):
+        return made
+    wrong = next(at for at, one in enumerate(found) if not isinstance(one, Choice))
+    error = other_request(ids[wrong], f" The other {len(made)} of this call were decided." if made else "")
+    error.each = found
+    raise error
 
 
 def reward_rows(told: Rewards, ids: Any, values: Any, events: Sequence[str] | None, time: float) -> list[RewardRow]:
     """What is kept of rewards, checked."""
-    if isinstance(ids, (str, bytes)) or not isinstance(ids, (list, tuple, range, np.ndarray)):
-        raise ShapeError(f"ids must be a list; got {ids!r:.60}. For one reward call reward.")
+    ids, values = listed("ids", ids), listed("values", values)
+    events = None if events is None else listed("events", events)
     for name, given in (("values", values), ("events", events)):
         if given is not None and len(given) != len(ids):
             raise ShapeError(f"{name} must be one for each of the {len(ids)} ids; got {len(given)}.")
@@ -75,7 +103,7 @@ def reward_rows(told: Rewards, ids: Any, values: Any, events: Sequence[str] | No
         )
     if not told.sums and events is not None:
         raise ParameterError("event was given, and a decision of this experiment has one reward. Leave it out.")
-    keys = key_bytes(id_keys(list(ids)))
+    keys = key_bytes(id_keys(ids))
     return [
         RewardRow(
             key=keys[at],
@@ -91,15 +119,21 @@ def reward_rows(told: Rewards, ids: Any, values: Any, events: Sequence[str] | No
 def refuse_other_values(rows: Sequence[RewardRow], before: Sequence[RewardRow | None]) -> None:
     """Raise if a decision had another reward before."""
     pairs = zip(rows, before, strict=True)
-    clashes = [(row, old) for row, old in pairs if old is not None and old.value != row.value]
+    clashes = {at: (row, old) for at, (row, old) in enumerate(pairs) if old is not None and old.value != row.value}
     if clashes:
-        row, old = clashes[0]
-        event = f" for {row.event}" if row.event else ""
-        rest = f" {len(rows) - len(clashes)} others of this call were kept." if len(rows) > 1 else ""
-        raise ConflictError(
-            f"decision {row.id} has the reward {old.value:g}{event} already, and {row.value:g} was given; "
-            f"{len(clashes)} of {len(rows)} rewards differ so.{rest} Give overwrite=True to replace them."
-        )
+        others = f"{len(rows) - len(clashes)} others of this call were kept"
+        rest = f"; {len(clashes)} of {len(rows)} rewards differ so. {others}"
+        error = _other_value(*next(iter(clashes.values())), rest if len(rows) > 1 else "")
+        error.each = [_other_value(*clashes[at]) if at in clashes else None for at in range(len(rows))]
+        raise error
+
+
+def _other_value(row: RewardRow, old: RewardRow, rest: str = "") -> ConflictError:
+    event = f" for {row.event}" if row.event else ""
+    return ConflictError(
+        f"decision {row.id} has the reward {old.value:g}{event} already, and {row.value:g} was given{rest}. Give "
+        "overwrite=True to replace them."
+    )
 
 
 def id_text(id: int | str) -> str:  # noqa: A002
@@ -113,7 +147,7 @@ def id_text(id: int | str) -> str:  # noqa: A002
 
 def _value(id: Any, given: Any) -> float:  # noqa: A002
     kinds = (bool, int, float, np.bool_, np.integer, np.floating)
-    if not isinstance(given, kinds) or not abs(float(given)) <= LARGEST_SCALE:
+    if not isinstance(given, kinds) or not -LARGEST_SCALE <= given <= LARGEST_SCALE:
         raise ParameterError(
             f"value must be a number up to {LARGEST_SCALE:g}, or True or False; got {given!r:.60} for decision "
             f"{id!r:.60}. A reward that is not known is simply not given."
@@ -124,4 +158,5 @@ def _value(id: Any, given: Any) -> float:  # noqa: A002
 def _event(given: Any) -> str:
     if not isinstance(given, str) or not 0 < len(given.encode(errors="replace")) <= LONGEST_EVENT:
         raise ParameterError(f"event must be a text of 1 to {LONGEST_EVENT} bytes; got {given!r:.60}.")
+    check_text("event", given)
     return given

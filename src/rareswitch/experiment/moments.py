@@ -43,7 +43,7 @@ def moment_of(name: str, given: Any, zone: str = "UTC") -> float:
             ) from None
     if isinstance(given, date) and not isinstance(given, datetime):
         given = datetime.combine(given, time())
-    if isinstance(given, datetime):
+    if isinstance(given, datetime) and given == given:  # which pandas' NaT does not
         return (given if given.tzinfo is not None else given.replace(tzinfo=zone_of(zone))).timestamp()
     return number(name, given, low=_FIRST, high=_LAST)
 

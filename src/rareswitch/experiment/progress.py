@@ -20,6 +20,8 @@ class Progress:
     window: float | None = None
     #: The learner's own plan: decisions of the current batch and of those after it.
     planned: tuple[int, ...] = ()
+    #: Whether the learner plans nothing after the current batch.
+    last: bool = False
 
     @classmethod
     def beginning(cls, created: float, **told: Any) -> Self:
@@ -41,6 +43,11 @@ class Progress:
     def before(self) -> int:
         """Decisions of the policies before the current one."""
         return self.total - self.versions[-1].decisions
+
+    @property
+    def over(self) -> bool:
+        """Whether the last batch that the learner planned is over: it has nothing more to learn for."""
+        return self.last and self.versions[-1].decisions >= sum(self.planned)
 
     @property
     def rate(self) -> float | None:

@@ -30,7 +30,7 @@ class Requests:
     names: Sequence[tuple[str | int, ...]] | None
     #: (n, K) where each arm stood among those that were given; None: where it stands now.
     given: IntArray | None
-    #: (n,) the place of the arm that the caller would have shown; None where it was not said.
+    #: (n,) the place of the arm that the caller would have shown, -1 where one names none; None where none does.
     baselines: IntArray | None
     #: What was clipped, missing or unknown.
     counts: Counter[str]
@@ -63,9 +63,24 @@ class Requests:
     def digest(self, at: int, vectors: bytes) -> bytes:
         """16 bytes by which it is known whether a request comes again: over arm ids, vectors and baseline."""
         baseline = -1 if self.baselines is None else int(self.baselines[at])
-        found = hashlib.blake2b(f"{baseline} {self.names_text(at)}\n".encode(), digest_size=16)
+        try:
+            found = hashlib.blake2b(f"{baseline} {self.names_text(at)}\n".encode(), digest_size=16)
+        except UnicodeEncodeError:
+            for name in self.names[at] if self.names is not None else ():
+                check_text("the id of an arm", str(name))
+            raise
         found.update(vectors)
         return found.digest()
+
+
+def check_text(name: str, text: str) -> None:
+    """Refuse what no store can keep."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ParameterError(
+            f"{name} must be valid Unicode; got {text!r:.60}, with a lone surrogate. Give a hash of its bytes."
+        ) from None
 
 
 def read_requests(
@@ -122,11 +137,16 @@ def _places(
         raise ShapeError(f"baseline must name an arm for each of the {len(sets)} requests; got {len(baseline)}.")
     found = np.empty(len(sets), dtype=np.int64)
     for at, arm in enumerate(baseline):
+        if arm is None:
+            found[at] = -1
+            continue
         count = int(sets.alive[at].sum())
         offered: Sequence[Any] = (
             names[at] if names is not None else list(range(count)) if given is None else given[at, :count].tolist()
         )
         places = {str(one): place for place, one in enumerate(offered)}  # 3 and "3" are one arm
+        if isinstance(arm, float) and arm.is_integer():  # of a column of numbers in which some are missing
+            arm = int(arm)
         if str(arm) not in places:
             raise ParameterError(
                 f"baseline must be one of the arms that are offered; got {arm!r:.60} where there are "

@@ -1,11 +1,10 @@
 """What counts as the reward of a decision."""
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, Literal, Self
 
 from rareswitch.errors import ParameterError
-from rareswitch.experiment.durations import duration_of
+from rareswitch.experiment.durations import duration_of, duration_text
 from rareswitch.validation import LARGEST_SCALE, number
 
 
@@ -17,6 +16,7 @@ class Rewards:
     --------
     Clicks, of which only those within a day are heard of; no click is a reward of 0:
 
+    >>> from datetime import timedelta
     >>> Rewards(window=timedelta(days=1), default=0)
     Rewards(window=86400.0, default=0.0, several='one')
     """
@@ -54,6 +54,6 @@ class Rewards:
 
     def __str__(self) -> str:
         kind = "the sum of all that come" if self.sums else "one a decision"
-        window = "" if self.window is None else f", within {timedelta(seconds=self.window)} of it"
+        window = "" if self.window is None else f", within {duration_text(self.window)} of it"
         default = "not learned from" if self.default is None else f"counted as {self.default:g}"
         return f"{kind}{window}; decisions without one are {default}"

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -69,6 +71,12 @@ def _parsed(given: Any) -> Schedule:
     if isinstance(given, (int, float, np.number)) and not isinstance(given, bool):
         return After(decisions=given)  # type: ignore[arg-type]
     if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
+        if any(isinstance(one, (str, date)) for one in given):
+            raise ParameterError(
+                "schedule: a list holds the decisions in all at which batches end, as [500, 2000, 10000]; got "
+                f"{[*given]!r:.100}. Dates are said as 'monday*8', 'week*8' or "
+                "'best:updates=8,rate=2000,end=2026-06-01'; for others create it 'by hand' and advance on these days."
+            )
         return After(decisions=[*given])
     if not isinstance(given, str):
         raise _unknown(given)
@@ -99,8 +107,9 @@ def _settings(text: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or name not in Best.__dataclass_fields__ or name in found:
-            known = ", ".join(Best.__dataclass_fields__)
+        settings = [field.name for field in fields(Best)]
+        if not equals or name not in settings or name in found:
+            known = ", ".join(settings)
             raise ParameterError(
                 f"schedule: 'best:…' takes each of {known} once, as in 'best:updates=8,rate=2000,end=2026-06-01'; got "
                 f"{part!r:.60}."

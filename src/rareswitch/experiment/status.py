@@ -120,13 +120,16 @@ def progress_of(told: Description, store: Store, versions: Sequence[Version], no
 def _progress(told: Description, counts: Sequence[Counts], versions: Sequence[Version], now: float) -> Progress:
     if told.rewards.default is not None:
         counts = [one._replace(rewarded=one.decisions) for one in counts]
+    state = versions[-1].state
+    start = state.start + max(1, counts[-1].decisions)
     return Progress(
         created=told.created,
         now=now,
         versions=tuple(counts),
         published=tuple(one.row.time for one in versions),
         window=told.rewards.window,
-        planned=versions[-1].state.ahead,
+        planned=state.ahead,
+        last=not told.learner.clock.ahead(state.ahead[1:], batch=state.updates + 1, start=start, width=1.0),
     )
 
 
@@ -137,6 +140,7 @@ def status_of(
     counts, totals, window = _counts(store, versions), store.totals(), told.rewards.window
     progress = _progress(told, counts, versions, now)
     due, daily = told.schedule.due(progress), None if progress.rate is None else DAY * progress.rate
+    daily = getattr(told.schedule, "rate", None) if daily is None else daily
     delay = (window or 0.0) if daily is not None else 0.0
     price = told.schedule.price(dim=told.learner.dim, rate=daily, delay=delay, created=told.created)
     return Status(

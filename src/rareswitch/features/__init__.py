@@ -5,5 +5,6 @@ from rareswitch.features.categories import Category, Hashed
 from rareswitch.features.encoded import Encoded
 from rareswitch.features.features import Features
 from rareswitch.features.quantities import Flag, Number, Vector
+from rareswitch.features.records import field_values
 
-__all__ = ["Arms", "Category", "Encoded", "Features", "Flag", "Hashed", "Number", "Vector"]
+__all__ = ["Arms", "Category", "Encoded", "Features", "Flag", "Hashed", "Number", "Vector", "field_values"]

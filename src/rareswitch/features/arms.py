@@ -55,7 +55,10 @@ class Arms:
         places = {id: float(k) for k, id in enumerate(self.ids)}  # noqa: A001
 
         def block(id: Any) -> float:  # noqa: A002
-            text = level_text(id)
+            try:
+                text = level_text(id)
+            except TypeError:
+                raise RecordError("a number as the id of an arm must have at most 300 digits. Give a text.") from None
             assert text is not None, "ids of arms are checked before"
             if text in places:
                 return places[text]

@@ -180,7 +180,7 @@ def _fields(
         if column.name in dropped or column.key in dropped:
             seen[name] = "as was asked"
         elif column.of == "context" and column.key == key:
-            seen[name] = "it names the arm"
+            seen[name] = f"it names the arm, as {key!r} does in a log; a feature needs another name"
         elif isinstance(kind, Field):
             fields.append(replace(kind, of=column.of, key=column.key))
             seen[kind.name] = "as it was given"

@@ -1,11 +1,13 @@
 """What callers hand in: contexts as records or tables, arms as ids, records or tables."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rareswitch.errors import EmptySetError, MissingExtraError, RecordError
+from rareswitch.features.field import plain
 
 #: Records, of contexts or of arms.
 Records = Sequence[Mapping[str, Any]]
@@ -27,7 +29,7 @@ class Frame:
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame
-        self.names: list[str] = [str(name) for name in frame.columns]
+        self.names: list[str] = list(frame.columns)
 
     def __len__(self) -> int:
         return int(self.frame.shape[0])
@@ -73,7 +75,33 @@ def table_of(name: str, given: Any) -> Frame | Records:
         raise RecordError(
             f"{name} must be a list of records or a table of pandas, polars or Arrow; got {type(given).__name__}."
         ) from None
+    except narwhals.exceptions.DuplicateError:
+        held = Counter(map(str, given.columns))
+        twice = next(column for column, times in held.items() if times > 1)
+        raise RecordError(
+            f"{name}: the columns of a table must have different names; {twice!r:.60} is there twice."
+        ) from None
+    for column in frame.columns:
+        if not isinstance(column, str):
+            raise RecordError(
+                f"{name}: the columns of a table must have texts as names; got {type(column).__name__} {column!r:.60}. "
+                "Rename them, as with table.columns = [str(name) for name in table.columns]."
+            )
     return Frame(frame)
+
+
+def field_values(contexts: Any, name: str) -> list[Any]:
+    """The values of one field in records or in a table; None where it is missing.
+
+    >>> field_values([{"shown": "a"}, {}], "shown")
+    ['a', None]
+    """
+    table = table_of("contexts", contexts)
+    if isinstance(table, Frame):
+        values = table.column(name) if name in table.names else [None] * len(table)
+    else:
+        values = [record.get(name) for record in table]
+    return [plain(value) for value in values]
 
 
 def is_table(given: Any) -> bool:
@@ -95,6 +123,8 @@ def offer_of(arms: Any, key: str, named: tuple[str, ...]) -> Offer:
             names, records, keyed = _names(arms, key), arms, True
     elif arms is None and named:
         names, records = named, None
+    elif len(getattr(arms, "shape", ())) == 1:  # an array or a column of ids
+        names, records = tuple(arms.to_list() if hasattr(arms, "to_list") else arms.tolist()), None
     elif is_table(arms):
         table = table_of("arms", arms)
         assert isinstance(table, Frame)

@@ -14,6 +14,7 @@ import pytest
 
 from rareswitch.cli import main
 from rareswitch.experiment import open_experiment
+from rareswitch.features import Features
 from rareswitch.learner import LEARNERS, BatchLinUCBKW, Foresight, settings_of, takes
 
 HERE = ("spring.db", "banner")
@@ -116,6 +117,44 @@ def test_a_line_that_is_refused_does_not_stop_the_others(
     assert kept == {"id": "r0", "value": 1.0}
     assert "has the reward 1 already, and 0 was given" in clash["error"]
     assert "value must be a number" in wrong["error"]
+
+
+def test_a_line_that_is_refused_changes_nothing_of_the_others(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done(capsys, *CREATE)
+    first, second, third = requests(3)
+    typed(monkeypatch, first, second, first | {"context": SET[::-1]}, third | {"time": 1.8e9})
+    assert main(("experiment", "decide", *HERE)) == 1
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [answer.get("repeated") for answer in answers] == [False, False, None, False]
+    typed(monkeypatch, *({"id": f"r{k}", "value": value} for k, value in ((0, 1), (1, 1), (0, 0), (2, "much"))))
+    assert main(("experiment", "reward", *HERE)) == 1
+    capsys.readouterr()
+    status = json.loads(done(capsys, "experiment", "status", *HERE, "--json"))
+    assert (status["decisions"], status["repeated_rewards"]) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ('{"id": "x", "id": "y", "context": {"age": 1}, "arms": ["a"]}', "the field 'id' is there twice"),
+        ('{"id": "x", "context": {"age": 1, "age": 2}, "arms": ["a"]}', "the field 'age' is there twice"),
+        ('{"id": "x", "context": {"age": 1}, "arms": "a"}', "arms must be at least one: ids, as"),
+        ('{"id": "x", "context": {"age": 1}, "arms": []}', "arms must be at least one: ids, as"),
+        ('{"id": "x", "context": {"age": 1}, "arms": ["a", "\\ud800"]}', "id of an arm must be valid Unicode"),
+    ],
+)
+def test_a_line_is_not_taken_for_another_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, line: str, error: str
+) -> None:
+    Features.fit([{"age": k % 7} for k in range(50)], ["a", "b"]).save("features.toml")
+    done(capsys, "experiment", "create", *HERE, "--features", "features.toml", "--horizon", "1e3")
+    typed(monkeypatch, line, line)
+    assert main(("experiment", "decide", *HERE)) == 1
+    answers = [json.loads(answer) for answer in capsys.readouterr().out.splitlines()]
+    assert all(error in answer["error"] for answer in answers)
+    assert len(answers) == 2
 
 
 def test_answers_come_before_the_next_request_is_written(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,13 +7,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
-from rareswitch import Ed25519Key, Features, HmacKey
+from rareswitch import Ed25519Key, HmacKey
 from rareswitch.env import make_world
 from rareswitch.errors import BatchError, ConflictError, FileFormatError, ParameterError, ShapeError, StoreError
-from rareswitch.experiment import Experiment, Rewards, create
+from rareswitch.experiment import Every, Experiment, Rewards, create
+from rareswitch.experiment.choice import Choice
+from rareswitch.experiment.experiment import _Asked
 from rareswitch.experiment.status import Batch
+from rareswitch.features import Features
 from rareswitch.store import VersionRow
 from rareswitch.store.memory import MemoryStore
 
@@ -34,6 +39,13 @@ def play(trial: Experiment, first: int, count: int, *, pay: Callable[[int], bool
     for number, reward in zip(ids, rewards.tolist(), strict=True):
         if pay(number):
             trial.reward(number, reward, now=float(number))
+
+
+def play_unit(trial: Experiment, count: int) -> None:
+    """Decisions among unit vectors, every other one with a reward of 1."""
+    for number in range(count):
+        trial.decide(np.eye(3), id=number, now=0.0)
+        trial.reward(number, float(number % 2), now=0.0)
 
 
 def earned(trial: Experiment) -> float:
@@ -64,6 +76,22 @@ def test_one_id_has_one_answer() -> None:
     with pytest.raises(ConflictError, match="another request"):
         trial.decide(contexts, ["a", "b", "c"], id="r")
     assert trial.status(now=2.0).repeated_decisions == 3
+
+
+def test_an_id_that_is_refused_leaves_the_others_as_they_are() -> None:
+    trial = begun()
+    trial.decide(np.eye(3), id="old")
+    asked = [_Asked(np.eye(3), None, "a", None, 0.0), _Asked(0.5 * np.eye(3), None, "old", None, 0.0)]
+    found, refused = trial._decide_singly(asked)  # as when two threads ask at once
+    assert isinstance(found, Choice)
+    assert not found.repeated
+    assert isinstance(refused, ConflictError)
+    with pytest.raises(
+        ConflictError, match=r"id 'old' was used before.* The other 1 of this call were decided"
+    ) as raised:
+        trial.decide_many(np.stack([np.eye(3), 0.5 * np.eye(3)]), ids=["b", "old"])
+    made, own = raised.value.each
+    assert (made.id, made.repeated, type(own)) == ("b", False, ConflictError)
 
 
 def test_the_answer_of_an_id_stays_when_the_policy_changes() -> None:
@@ -111,7 +139,7 @@ def test_every_decision_can_be_audited() -> None:
 
 
 def test_a_decision_whose_set_was_not_kept_is_audited_by_its_hash() -> None:
-    trial = begun(keep=0.0)
+    trial = begun(keep=1e-12)
     trial.decide(np.eye(3), id="r")
     assert trial.audit("r").verdict == "contexts needed"
     assert trial.audit("r", np.eye(3)).matches
@@ -152,7 +180,44 @@ def test_of_many_rewards_the_right_ones_are_kept_and_the_others_named() -> None:
     assert trial.status().unmatched == 3
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, "1", None, 1e101, [1.0]])
+@pytest.mark.parametrize("column", [np.array, lambda values: pd.Series(values, index=[1, 0])])
+def test_columns_are_taken_by_place_and_not_by_their_index(column: Callable[[list[Any]], Any]) -> None:
+    trial = begun(rewards=Rewards(several="sum"))
+    x = np.tile(np.eye(3), (2, 1, 1))
+    assert [choice.id for choice in trial.decide_many(x, ids=column(["a", "b"]))] == ["a", "b"]
+    trial.reward_many(column(["a", "b"]), column([1.0, 2.0]), events=column(["first", "second"]))
+    assert "reward 1 (first)" in str(trial.audit("a"))
+    assert "reward 2 (second)" in str(trial.audit("b"))
+
+
+@pytest.mark.parametrize("wrong", ["ab", 7, {0: 1, 1: 2}])
+def test_what_is_no_list_is_refused(wrong: Any) -> None:
+    trial = begun()
+    with pytest.raises(ShapeError, match="ids must be a list"):
+        trial.decide_many(np.tile(np.eye(3), (2, 1, 1)), ids=wrong)
+    with pytest.raises(ShapeError, match="values must be a list"):
+        trial.reward_many(["a", "b"], wrong)
+
+
+def test_texts_that_no_store_can_keep_are_refused() -> None:
+    trial = begun(rewards=Rewards(several="sum"))
+    with pytest.raises(ParameterError, match="id of an arm must be valid Unicode"):
+        trial.decide(np.eye(3), ["a", "b", "\ud800"], id="r")
+    with pytest.raises(ParameterError, match="event must be valid Unicode"):
+        trial.reward("r", 1.0, event="\ud800")
+
+
+@pytest.mark.parametrize("arms", ["abc", [], {}])
+def test_a_decision_needs_a_list_of_arms(arms: Any) -> None:
+    features = Features.fit([{"age": k % 7} for k in range(30)], ["a", "b"], room=1)
+    trial = create("memory:", "arms", features=features, seed=1, now=0.0)
+    with pytest.raises(ShapeError, match="arms must be at least one, as a list of ids"):
+        trial.decide({"age": 3}, arms, id="r")
+    for k, column in enumerate((np.array(["a", "b"]), pd.Series(["a", "b"]), pl.Series(["a", "b"]))):
+        assert trial.decide({"age": 3}, column, id=k).arm in ("a", "b")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, "1", None, 1e101, 10**400, [1.0]])
 def test_what_is_no_reward_is_refused(value: Any) -> None:
     trial = begun()
     with pytest.raises(ParameterError, match="value must be a number"):
@@ -272,8 +337,43 @@ def test_a_run_whose_batches_are_over_goes_on_with_its_last_policy() -> None:
     outcome = trial.advance(now=2.0)
     assert not outcome.made
     assert "its last planned batch is over" in str(outcome)
+    assert trial.status(now=2.0).waits == outcome.waits
     assert trial.decide(np.eye(3), id="more").version == 2
     assert trial.advance(now=2.0, ahead=[100, 200], anyway=True).made
+
+
+def test_nothing_is_read_for_a_run_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = begun(updates=2, horizon=40)
+    play(trial, 0, 6)
+    trial.advance(now=1.0)
+    play(trial, 6, 34)
+    monkeypatch.setattr(trial.store, "slices", lambda *_, **__: pytest.fail("read"))
+    assert not trial.advance(now=2.0).made
+    assert not trial.status(now=2.0).due
+
+
+@pytest.mark.parametrize(
+    ("learner", "sets", "message"),
+    [
+        ("foresight", 1e101 * np.eye(3), "contexts must be at most 1e\\+100 in size"),
+        ("batch-linucb", 2.0 * np.eye(3), "at most 1"),
+        ("batch-linucb", np.vstack([np.eye(3), -np.eye(3)]), "arms must be at most 4, for which"),
+    ],
+)
+def test_what_could_never_be_learned_from_is_not_decided(learner: str, sets: Any, message: str) -> None:
+    trial = begun(learner=learner, arms=4, schedule="by hand")
+    play_unit(trial, 30)
+    with pytest.raises(ValueError, match=message):
+        trial.decide(sets, id="poison", now=0.0)
+    assert trial.advance(now=1.0).made
+
+
+def test_moments_that_are_no_dates_are_refused() -> None:
+    for now in (pd.NaT, 9e11, -9e11, "monday", True, b"2026-03-02"):
+        with pytest.raises(ParameterError, match="now must be"):
+            begun(now=now)
+    dates = (datetime(2026, 3, 2), datetime(2026, 3, 2).date(), "2026-03-02", pd.Timestamp("2026-03-02"))
+    assert {begun(now=now).description.created for now in dates} == {1772409600.0}
 
 
 def test_a_preview_changes_nothing() -> None:
@@ -320,6 +420,15 @@ def test_a_version_that_was_edited_is_refused(part: str) -> None:
         ({"dim": None}, "dim must be given"),
         ({"learner": "oful"}, "its batches do not end when one likes"),
         ({"keep": 1.5}, "keep"),
+        ({"keep": 0}, "keep must be above 0: foresight plans its updates with context sets"),
+        ({"schedule": "best:updates=3,rate=9,end=1970-01-01"}, "no update could be made before the end"),
+        (
+            {"schedule": "best:updates=3,rate=9,end=1970-01-08", "rewards": Rewards(window="8d")},
+            "its rewards are known 8 days later: no update could be made .* or a shorter window",
+        ),
+        ({"schedule": Every(period="week", times=3, start="1960-01-01")}, "has no date after"),
+        ({"schedule": ["1970-01-08"]}, "a list holds the decisions in all .* 'by hand' and advance on these days"),
+        ({"schedule": "best:rat=3"}, "takes each of updates, decisions"),
         ({"seed": -1}, "seed"),
         ({"rewards": "clicks"}, "rewards must be Rewards"),
         ({"baseline": 3}, "baseline must be True"),
@@ -401,6 +510,7 @@ def test_experiments_on_records_expect_rewards_to_have_a_level() -> None:
 
     assert learner().intercept
     assert not learner(intercept=False).intercept
+    assert not learner(noise_bound=0.5, arms=3, horizon=100).intercept  # what is proved is so without one
     assert learner(learner="stale-thompson", horizon=100, arms=3).name == "stale-thompson"
     assert not begun().description.learner.intercept  # type: ignore[attr-defined]
 

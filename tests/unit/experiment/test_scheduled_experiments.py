@@ -4,10 +4,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from rareswitch.errors import ParameterError
 from rareswitch.experiment import Best, Every, Experiment, Progress, create
+from rareswitch.experiment.choice import Choice
+from rareswitch.features import Features
 from rareswitch.rng import normals
 
 DIM, ARMS = 3, 4
@@ -57,3 +60,26 @@ def test_weeks_with_a_baseline_begin_with_what_is_named_and_go_on_without_it() -
     assert live(trial, 7 * 24 + 1, timedelta(hours=1), baseline=2) == [7 * 24 + 1]
     later = trial.decide(x, id="later", now=START + timedelta(days=8))
     assert later.version == 2
+
+
+def test_a_field_names_the_baseline_in_records_and_tables_until_the_first_update() -> None:
+    records = [{"age": k % 7, "shown": [1, 2][k % 2]} for k in range(60)]
+    features = Features.fit(records, [1, 2, 3], drop="shown")
+    trial = create("memory:", "field", features=features, schedule="by hand", baseline="shown", seed=1, now=START)
+    some = [record["shown"] == choice.arm for record, choice in zip(records, _decided(trial, records, 0), strict=True)]
+    again = _decided(trial, pd.DataFrame(records), 100)
+    assert sum(some) > 30
+    assert sum(record["shown"] == choice.arm for record, choice in zip(records, again, strict=True)) > 30
+    lacking = [*records[:3], {"age": 3}]
+    for given in (lacking, pd.DataFrame(lacking)):  # a column with a gap holds 1.0 and 2.0
+        with pytest.raises(ParameterError, match="in the field 'shown' of its record; request 203 names none"):
+            _decided(trial, given, 200)
+    trial.reward_many(range(60), [float(one) for one in some], now=START)
+    trial.advance(now=START)
+    for first, given in ((200, lacking), (300, pd.DataFrame(lacking)), (400, pd.DataFrame({"age": [1, 2]}))):
+        assert {choice.version for choice in _decided(trial, given, first)} == {2}
+        assert trial.audit(first).matches
+
+
+def _decided(trial: Experiment, given: Any, first: int) -> list[Choice]:
+    return trial.decide_many(given, [1, 2, 3], ids=range(first, first + len(given)), now=START)

@@ -180,6 +180,21 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], error
         Features.fit(sample(30), arms=items(), **settings)
 
 
+@pytest.mark.parametrize(
+    ("columns", "error"),
+    [
+        ([0, 1], "texts as names; got int 0"),
+        (["a", "a"], "'a' is there twice"),
+        ([("a", "b"), ("a", "c")], "got tuple"),
+    ],
+)
+def test_columns_of_tables_have_names_of_their_own(columns: list[Any], error: str) -> None:
+    table = pd.DataFrame([[1.0, 2.0], [2.0, 3.0]])
+    table.columns = pd.MultiIndex.from_tuples(columns) if isinstance(columns[0], tuple) else columns
+    with pytest.raises(RecordError, match=error):
+        Features.fit(table, CAMPAIGNS)
+
+
 def test_a_sample_is_needed() -> None:
     with pytest.raises(RecordError, match="at least one context"):
         Features.fit([], arms=["a"])

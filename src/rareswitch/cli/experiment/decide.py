@@ -6,13 +6,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rareswitch.cli.experiment import add_now, add_verb, id_option, json_option, opened
-from rareswitch.cli.json_lines import answer_lines
+from rareswitch.cli.json_lines import answer_lines, together
 from rareswitch.cli.options import print_json, report_done
 from rareswitch.errors import ParameterError
 
 if TYPE_CHECKING:
     from rareswitch.experiment import Choice, Experiment
 
+NEEDED = ("id", "context")
 FIELDS = ("id", "context", "arms", "baseline", "time")
 
 
@@ -47,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
             if getattr(options, name) is not None:
                 raise ParameterError(f"{name} is that of one decision: give its --id too, or lines of JSON as input.")
         with opened(options) as trial:
-            return answer_lines(lambda lines: _answers(trial, lines, options.now), FIELDS, options.input)
+            return answer_lines(lambda lines: _answers(trial, lines, options.now), FIELDS, NEEDED, options.input)
     if options.context is None:
         raise ParameterError("context must be given with --id: a record such as '{\"age\": 31}', or vectors.")
     with opened(options) as trial:
@@ -71,17 +72,31 @@ def _arms(given: list[str] | None) -> Any:
     return given
 
 
-def _answers(trial: "Experiment", lines: Sequence[Mapping[str, Any]], now: float | None) -> list[dict[str, Any]]:
+def _answers(
+    trial: "Experiment", lines: Sequence[Mapping[str, Any]], now: float | None
+) -> list[dict[str, Any] | Exception]:
     """Answers to lines; those of one kind and time that follow each other are decided together."""
-    found: list[Choice] = []
-    for (moment, *_), group in groupby(lines, _kind):
-        some = list(group)
+
+    def decided(some: Sequence[Mapping[str, Any]]) -> "list[Choice]":
+        moment = some[0].get("time")
         told: dict[str, Any] = {"ids": [line["id"] for line in some], "now": now if moment is None else moment}
         if some[0].get("baseline") is not None:
             told["baseline"] = [line["baseline"] for line in some]
-        arms = None if some[0].get("arms") is None else [line["arms"] for line in some]
-        found += trial.decide_many([line["context"] for line in some], arms, **told)
-    return [choice.as_dict() for choice in found]
+        arms = None if some[0].get("arms") is None else [_offered(line["arms"]) for line in some]
+        return trial.decide_many([line["context"] for line in some], arms, **told)
+
+    found = [one for _, group in groupby(lines, _kind) for one in together(decided, list(group))]
+    return [one if isinstance(one, Exception) else one.as_dict() for one in found]
+
+
+def _offered(arms: Any) -> Any:
+    """The arms of a line; what is none must not be taken for one of several."""
+    if not isinstance(arms, (list, dict)) or not arms:
+        raise ParameterError(
+            f'arms must be at least one: ids, as ["a", "b"], or records by id, as {{"a": {{"price": 3}}}}; got '
+            f"{arms!r:.60}."
+        )
+    return arms
 
 
 def _kind(line: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -6,13 +6,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rareswitch.cli.experiment import add_now, add_verb, id_option, json_option, opened
-from rareswitch.cli.json_lines import answer_lines
+from rareswitch.cli.json_lines import answer_lines, together
 from rareswitch.cli.options import print_json, report_done
 from rareswitch.errors import ParameterError
 
 if TYPE_CHECKING:
     from rareswitch.experiment import Experiment
 
+NEEDED = ("id", "value")
 FIELDS = ("id", "value", "event", "time")
 
 
@@ -47,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
             if getattr(options, name) is not None:
                 raise ParameterError(f"{name} is that of one decision: give its --id too, or lines of JSON as input.")
         with opened(options) as trial:
-            return answer_lines(lambda lines: _kept(trial, lines, options), FIELDS, options.input)
+            return answer_lines(lambda lines: _kept(trial, lines, options), FIELDS, NEEDED, options.input)
     if options.value is None:
         raise ParameterError("value must be given with --id: a number, true or false.")
     with opened(options) as trial:
@@ -60,11 +61,19 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _kept(trial: "Experiment", lines: Sequence[Mapping[str, Any]], options: argparse.Namespace) -> list[dict[str, Any]]:
+def _kept(
+    trial: "Experiment", lines: Sequence[Mapping[str, Any]], options: argparse.Namespace
+) -> list[dict[str, Any] | Exception]:
     """Answers to lines; those of one time that follow each other are kept together."""
-    for (moment, named), group in groupby(lines, lambda line: (line.get("time"), "event" in line)):
-        some = list(group)
-        told: dict[str, Any] = {"events": [line["event"] for line in some] if named else None}
+
+    def kept(some: Sequence[Mapping[str, Any]]) -> list[None]:
+        moment = some[0].get("time")
+        told: dict[str, Any] = {"events": [line["event"] for line in some] if "event" in some[0] else None}
         told |= {"overwrite": options.overwrite, "now": options.now if moment is None else moment}
         trial.reward_many([line["id"] for line in some], [line["value"] for line in some], **told)
-    return [{"id": line["id"], "value": float(line["value"])} for line in lines]
+        return [None] * len(some)
+
+    groups = groupby(lines, lambda line: (line.get("time"), "event" in line))
+    found = [one for _, group in groups for one in together(kept, list(group))]
+    answers = zip(lines, found, strict=True)
+    return [{"id": line["id"], "value": float(line["value"])} if one is None else one for line, one in answers]
