@@ -1,5 +1,6 @@
 """What a learner needs of the decisions of one version of an experiment, from any store."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -18,6 +19,9 @@ from rareswitch.log.block import Block
 from rareswitch.log.reading import Reader, Task
 from rareswitch.store import Marks, Slice, Store
 from rareswitch.validation import FloatArray, Sets
+
+#: Slices that are read while one is summed.
+AHEAD = 2
 
 
 def summarize_version(
@@ -97,12 +101,12 @@ def summarize_version(
 
 
 def _in_turn(parts: Sequence["_Part"], task: Task) -> Iterator[Rows | Summary]:
-    """What comes of slices, here; the next one is read while one is summed."""
-    with ThreadPoolExecutor(1) as ahead:
-        tables = [ahead.submit(part.slice.read) for part in parts[:1]]
-        for number, part in enumerate(parts, 1):
-            table = tables.pop().result()
-            tables = [ahead.submit(following.slice.read) for following in parts[number : number + 1]]
+    """What comes of slices, here; the next ones are read while one is summed."""
+    with ThreadPoolExecutor(AHEAD) as ahead:
+        tables = deque(ahead.submit(part.slice.read) for part in parts[:AHEAD])
+        for number, part in enumerate(parts, AHEAD):
+            table = tables.popleft().result()
+            tables += [ahead.submit(following.slice.read) for following in parts[number : number + 1]]
             yield _taken(part, table, task)
 
 

@@ -3,7 +3,6 @@
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -240,8 +239,7 @@ class SqliteSlice(NamedTuple):
         return slice_table(*tables(queries), sums=self.sums, window=self.window)
 
     def _by_readers(self, queries: tuple[str, str]) -> Iterable[Any]:
-        with ThreadPoolExecutor(len(_READERS)) as both:
-            return list(both.map(lambda reader, query: reader.table(self.path, query), _READERS, queries))
+        return _READERS[self.first // ROWS % len(_READERS)].tables(self.path, queries)
 
     def _by_cursor(self, queries: tuple[str, str]) -> Iterator[Any]:
         pa, _ = pyarrow()
@@ -265,7 +263,7 @@ class SqliteSlice(NamedTuple):
                 yield cursor.fetch_arrow_table()
 
 
-#: For decisions and for rewards, which are read at the same time.
+#: Two, so that one reads the next slice while the other one reads this.
 _READERS = (SqliteReader(), SqliteReader())
 
 

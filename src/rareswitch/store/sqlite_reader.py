@@ -3,8 +3,9 @@
 ADBC brings its own copy of the SQLite library. Two copies that use one file in one process undo each other's locks
 (https://www.sqlite.org/howtocorrupt.html, 2.2.1), so a process that has the file open asks another one. That one runs
 the script below, which needs nothing of this library and so starts in the time that pyarrow takes. Lines of JSON with
-an address and a query come in, Arrow streams go out. It ends when its input does, as when this process is killed, and
-when it was not asked for a minute.
+an address, queries and names of files come in; it writes an Arrow file for each query, which is mapped into memory, and
+answers with an empty line. It ends when its input does, as when this process is killed, and when it was not asked for a
+minute.
 """
 
 import json
@@ -13,6 +14,8 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
@@ -26,14 +29,15 @@ import adbc_driver_sqlite.dbapi as adbc, pyarrow
 alarm = getattr(signal, "alarm", lambda seconds: None)
 for line in sys.stdin.buffer:
     alarm(0)
-    address, query = json.loads(line)
+    address, queries, files = json.loads(line)
     with adbc.connect(address) as connection, connection.cursor() as cursor:
         cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": 65536})
-        cursor.execute(query)
-        table = cursor.fetch_arrow_table()
-    with pyarrow.ipc.new_stream(sys.stdout.buffer, table.schema) as stream:
-        stream.write_table(table)
-    sys.stdout.buffer.flush()
+        for query, file in zip(queries, files):
+            cursor.execute(query)
+            table = cursor.fetch_arrow_table()
+            with pyarrow.ipc.new_file(file, table.schema) as written:
+                written.write_table(table)
+    print(flush=True)
     alarm(60)
 """
 
@@ -67,25 +71,27 @@ class SqliteReader:
             self._process.returncode = 0  # so that nobody here waits for it
             self._process = None
 
-    def table(self, path: str, query: str) -> Any:
-        """What a query gives, as an Arrow table."""
-        with self._lock:
-            return self._table(path, query, again=True)
+    def tables(self, path: str, queries: Sequence[str]) -> list[Any]:
+        """What queries give, as Arrow tables."""
+        with self._lock, TemporaryDirectory(prefix="rareswitch-", ignore_cleanup_errors=True) as folder:
+            return self._tables(path, queries, [os.path.join(folder, str(k)) for k in range(len(queries))], again=True)
 
-    def _table(self, path: str, query: str, *, again: bool) -> Any:
+    def _tables(self, path: str, queries: Sequence[str], files: list[str], *, again: bool) -> list[Any]:
         pa, _ = pyarrow()
         process = self._process = self._started()
         asked, answers = process.stdin, process.stdout
         assert asked is not None  # as they are pipes
         assert answers is not None
         try:
-            asked.write(json.dumps([read_only(path), query]).encode() + b"\n")
+            asked.write(json.dumps([read_only(path), queries, files]).encode() + b"\n")
             asked.flush()
-            return pa.ipc.open_stream(answers).read_all()
+            if not answers.readline():
+                raise OSError("the process that reads has ended")
+            return [pa.ipc.open_file(pa.memory_map(file)).read_all() for file in files]
         except (OSError, pa.ArrowInvalid) as error:
             lines = self._end().decode(errors="replace").splitlines()
             if again and process.returncode == -_ALARM:  # its minute was over at this very moment
-                return self._table(path, query, again=False)
+                return self._tables(path, queries, files, again=False)
             said = next((line for line in reversed(lines) if "Error: " in line), str(error))
             damaged = "The file is damaged: restore it from a copy." if "malformed" in said else ""
             raise StoreError(f"decisions cannot be read from {path}: {said}. {damaged}".strip()) from error

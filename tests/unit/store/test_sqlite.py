@@ -49,8 +49,8 @@ def test_a_reader_says_what_is_wrong_and_goes_on(tmp_path: Path) -> None:
         store.create("{}", version(1))
     reader = SqliteReader()
     with pytest.raises(StoreError, match=r"trial\.db.*no such table: absent"):
-        reader.table(str(tmp_path / "trial.db"), "SELECT * FROM absent")
-    names = reader.table(str(tmp_path / "trial.db"), "SELECT name FROM rareswitch_experiments")
+        reader.tables(str(tmp_path / "trial.db"), ["SELECT * FROM absent"])[0]
+    names = reader.tables(str(tmp_path / "trial.db"), ["SELECT name FROM rareswitch_experiments"])[0]
     assert names.to_pydict() == {"name": ["trial"]}
     reader.close()
 
@@ -83,7 +83,7 @@ def test_a_reader_that_ends_when_it_is_asked_is_started_again(tmp_path: Path, mo
         return process
 
     monkeypatch.setattr(SqliteReader, "_started", ending)
-    names = reader.table(str(tmp_path / "trial.db"), "SELECT name FROM rareswitch_experiments")
+    names = reader.tables(str(tmp_path / "trial.db"), ["SELECT name FROM rareswitch_experiments"])[0]
     reader.close()
     assert (names.to_pydict(), len(started)) == ({"name": ["trial"]}, 2)
 
@@ -97,12 +97,12 @@ def test_an_answer_that_was_not_read_is_not_that_of_the_next_query(
     path, reader = str(tmp_path / "trial.db"), SqliteReader()
     with closing(open_store(f"sqlite:///{path}", "trial")) as store:
         store.create("{}", version(1))
-    arrow = SimpleNamespace(ipc=SimpleNamespace(open_stream=no_memory), ArrowInvalid=ValueError)
+    arrow = SimpleNamespace(memory_map=no_memory, ArrowInvalid=ValueError)
     with monkeypatch.context() as patch:
         patch.setattr("rareswitch.store.sqlite_reader.pyarrow", lambda: (arrow, None))
         with pytest.raises(MemoryError):
-            reader.table(path, "SELECT 1 AS one")
-    assert reader.table(path, "SELECT 2 AS two").to_pydict() == {"two": [2]}
+            reader.tables(path, ["SELECT 1 AS one"])[0]
+    assert reader.tables(path, ["SELECT 2 AS two"])[0].to_pydict() == {"two": [2]}
     reader.close()
 
 
@@ -160,17 +160,17 @@ def test_a_store_is_not_used_in_a_process_that_was_forked(tmp_path: Path) -> Non
 def test_a_process_that_was_forked_reads_by_a_reader_of_its_own(tmp_path: Path) -> None:
     with closing(open_store(f"sqlite:///{tmp_path}/trial.db", "trial")) as store:
         store.create("{}", version(1))
-    reader, query = SqliteReader(), (str(tmp_path / "trial.db"), "SELECT name FROM rareswitch_experiments")
+    reader, query = SqliteReader(), (str(tmp_path / "trial.db"), ["SELECT name FROM rareswitch_experiments"])
     reader.start()
     child = os.fork()
     if child == 0:
         signal.alarm(20)  # where it waits for the reader of its parent
-        named = reader.table(*query).to_pydict()
+        named = reader.tables(*query)[0].to_pydict()
         reader.close()
         os._exit(0 if named == {"name": ["trial"]} else 1)
     try:
         assert os.waitpid(child, 0)[1] == 0
-        assert reader.table(*query).to_pydict() == {"name": ["trial"]}
+        assert reader.tables(*query)[0].to_pydict() == {"name": ["trial"]}
     finally:
         reader.close()
 
