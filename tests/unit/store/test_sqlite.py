@@ -97,7 +97,7 @@ def test_an_answer_that_was_not_read_is_not_that_of_the_next_query(
     path, reader = str(tmp_path / "trial.db"), SqliteReader()
     with closing(open_store(f"sqlite:///{path}", "trial")) as store:
         store.create("{}", version(1))
-    arrow = SimpleNamespace(memory_map=no_memory, ArrowInvalid=ValueError)
+    arrow = SimpleNamespace(ipc=SimpleNamespace(open_file=None), memory_map=no_memory, ArrowInvalid=ValueError)
     with monkeypatch.context() as patch:
         patch.setattr("rareswitch.store.sqlite_reader.pyarrow", lambda: (arrow, None))
         with pytest.raises(MemoryError):
