@@ -10,12 +10,14 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
@@ -25,6 +27,7 @@ import pyarrow.parquet as parquet
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from measure import Row, arguments, in_turn, report
+from rareswitch import create
 from rareswitch.errors import StoreError
 from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import sample_order
@@ -45,11 +48,13 @@ def made(url: str) -> SqlStore:
     return store
 
 
-def decision(arms: int) -> DecisionRow:
-    """A decision with a random key, as ids of requests have; with its context set where it has arms."""
+def decision(arms: int, number: int | None = None) -> DecisionRow:
+    """A decision with a random key, as texts have that are ids, or a number; with its context set where it has arms."""
     names = "[" + ", ".join(f'"offer {k}"' for k in range(arms)) + "]" if arms else None
     contexts = os.urandom(8 * DIM * arms) if arms else None
     key, features, digest = os.urandom(16), os.urandom(8 * DIM), os.urandom(16)
+    if number is not None:
+        (key,) = key_bytes(id_keys([number]))
     name = f'"{key.hex()}"'
     return DecisionRow(key, name, 1, "offer 3", 3, 0.25, features, digest, 1.8e9, 0.5, None, contexts, names)
 
@@ -71,10 +76,15 @@ class Raw:
             os.fdatasync(self.file)
 
 
-def batches(what: str, store: SqlStore, raw: Raw, arms: int, rounds: int, needed: float | None) -> Row:
-    commits = 50
+def batches(
+    what: str, store: SqlStore, raw: Raw, arms: int, rounds: int, needed: float | None, *, numbers: bool = False
+) -> Row:
+    commits, number = 50, count()
     data = os.urandom(sum(size(decision(arms)) for _ in range(BATCH)))
-    waiting = [[[decision(arms) for _ in range(BATCH)] for _ in range(commits)] for _ in range(rounds + 1)]
+    waiting = [
+        [[decision(arms, next(number) if numbers else None) for _ in range(BATCH)] for _ in range(commits)]
+        for _ in range(rounds + 1)
+    ][::-1]
 
     def ours() -> None:
         for rows in waiting.pop():
@@ -83,13 +93,70 @@ def batches(what: str, store: SqlStore, raw: Raw, arms: int, rounds: int, needed
     seconds = in_turn(rounds, ours, lambda: raw.write(data, commits)) / commits
     ratio = float(np.median(seconds[:, 1] / seconds[:, 0]))
     mine, bare = 1 / np.median(seconds, axis=0)
-    kept = f"{ARMS} vectors kept of each" if arms else "sets not kept"
+    kept = (f"{ARMS} vectors kept of each" if arms else "sets not kept") + (", numbers as ids" if numbers else "")
     return Row(
         what=f"{what}: commits of {BATCH} decisions, d = {DIM}, {kept}, against write + fdatasync of the same bytes",
         measured=f"{mine:,.0f} against {bare:,.0f} a second",
         ratio=f"{ratio:.2f}×",
         needed="" if needed is None else f"{needed:.1f}×",
         holds=None if needed is None else ratio >= needed,
+    )
+
+
+def bare(folder: Path, raw: Raw, rounds: int) -> Row:
+    """What SQLite itself can do: one table without an index, the same pragmas, nothing between it and the rows."""
+    commits = 50
+    data = os.urandom(sum(size(decision(0)) for _ in range(BATCH)))
+    waiting = [[[decision(0)[:11] for _ in range(BATCH)] for _ in range(commits)] for _ in range(rounds + 1)]
+    with closing(sqlite3.connect(folder / "bare.db", isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"CREATE TABLE decisions (seq INTEGER PRIMARY KEY, {', '.join(DecisionRow._fields[:11])})")
+        insert = f"INSERT INTO decisions ({', '.join(DecisionRow._fields[:11])}) VALUES (?{', ?' * 10})"
+
+        def theirs() -> None:
+            for rows in waiting.pop():
+                connection.execute("BEGIN IMMEDIATE")
+                connection.executemany(insert, rows)
+                connection.execute("COMMIT")
+
+        seconds = in_turn(rounds, theirs, lambda: raw.write(data, commits)) / commits
+    ratio = float(np.median(seconds[:, 1] / seconds[:, 0]))
+    mine, plain = 1 / np.median(seconds, axis=0)
+    return Row(
+        what=f"for comparison, a bare SQLite table without any index: commits of {BATCH} decisions, d = {DIM}",
+        measured=f"{mine:,.0f} against {plain:,.0f} a second",
+        ratio=f"{ratio:.2f}×",
+    )
+
+
+def by_experiment(folder: Path, raw: Raw, rounds: int) -> Row:
+    """Callers of an experiment, who wait in threads: requests are encoded, decided and kept."""
+    many, commits, number = 50 * CALLERS, 300, count()
+    vectors = np.random.default_rng(1).standard_normal((CALLERS, ARMS, DIM)) / np.sqrt(DIM)
+    with create(f"sqlite:///{folder}/callers.db", "callers", dim=DIM, keep=0.01) as trial:
+
+        def caller(k: int) -> None:
+            for _ in range(many // CALLERS):
+                trial.decide(vectors[k], id=next(number))
+
+        def ours() -> None:
+            threads = [threading.Thread(target=caller, args=(k,)) for k in range(CALLERS)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+
+        data = os.urandom(size(decision(0)))
+        seconds = in_turn(rounds, ours, lambda: raw.write(data, commits))
+    ratio = float(np.median(many / seconds[:, 0] * seconds[:, 1] / commits))
+    mine, plain = many / np.median(seconds[:, 0]), commits / np.median(seconds[:, 1])
+    return Row(
+        what=f"an experiment in SQLite: {CALLERS} waiting threads, one decision at a time, {ARMS} arms, d = {DIM}",
+        measured=f"{mine:,.0f} against {plain:,.0f} a second",
+        ratio=f"{ratio:.1f}×",
+        needed="10×",
+        holds=ratio >= 10,
     )
 
 
@@ -235,7 +302,7 @@ def memory(what: str, store: SqlStore, url: str, rows: int) -> Row:
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    rounds, parts, largest = (3, 4, 10) if quick else (9, 20, 200)
+    rounds, parts, largest = (3, 4, 10) if quick else (5, 20, 200)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         postgres = stack.enter_context(database(stack.enter_context(server(uuid4().hex)), "stores"))
@@ -245,10 +312,14 @@ def rows(quick: bool) -> Iterator[Row]:
             for arms in (0, ARMS):
                 store = made(url)
                 yield batches(what, store, raw, arms, rounds, 0.4 if asked else None)
+                if asked:
+                    yield batches(what, store, raw, arms, rounds, 0.4, numbers=True)
                 store.close()
             store = made(url)
             yield from callers(what, store, raw, rounds, asked)
             store.close()
+        yield bare(folder, raw, rounds)
+        yield by_experiment(folder, raw, rounds)
         make_log(folder, largest)
         paths = find_parts([folder / "*.parquet"])
         for what, url, needed in (("SQLite", f"sqlite:///{folder}/rows.db", 2.0), ("PostgreSQL", postgres, 3.0)):
