@@ -1,7 +1,10 @@
 """What an update did, or why there was none."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from rareswitch.learner import Learner, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +72,30 @@ class Advance:
             lines.append(f"          {self.holds}")
         who = "Another process made the update." if self.elsewhere else f"Updated in {self.seconds:.1f} s."
         return "\n".join([who, *lines])
+
+
+def advance_of(
+    learner: Learner, number: int, state: State, report: Mapping[str, Any], *, elsewhere: bool = False
+) -> Advance:
+    """What came of an update, of the report that is kept with its policy."""
+    (batch, *late), holds = report["learned"], learner.holds(state)
+    numbers = {batch.policy_id: position for position, batch in enumerate(state.past, 1)}
+    return Advance(
+        made=not elsewhere,
+        elsewhere=elsewhere,
+        version=number,
+        policy_id=state.policy.id,
+        decided=batch["decided"],
+        rewarded=batch["rewarded"],
+        waiting=batch["waiting"],
+        expired=batch["expired"],
+        late={numbers[one["policy"]]: one["rewarded"] for one in late},
+        sets=report["sets"],
+        note=report["note"],
+        ahead=state.ahead,
+        holds=holds if holds.startswith("The batches were not") else "",
+        seconds=report.get("seconds", 0.0),
+    )
 
 
 def _believed(note: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from rareswitch.contexts import ContextSets
 from rareswitch.engine import Engine
 from rareswitch.errors import ConflictError, ParameterError, RareswitchError, ShapeError, StoreError, UnreachableError
-from rareswitch.experiment.advance import Advance
+from rareswitch.experiment.advance import Advance, advance_of
 from rareswitch.experiment.audit import Audit, audit_decision
 from rareswitch.experiment.choice import Choice
 from rareswitch.experiment.counted import OVER, ByHand, Planned
@@ -318,7 +318,7 @@ class Experiment:
             if started is not None:
                 return self._advance(current, *started, engine=engine, progress=progress)
         self._refresh(force=True)
-        return self._advanced(self._version(current.number + 1), elsewhere=True)
+        return self._advanced(current.number + 1, elsewhere=True)
 
     def _advance(self, current: Version, plan: str, marks: Marks, **how: Any) -> Advance:
         frozen = json.loads(plan)
@@ -345,7 +345,7 @@ class Experiment:
         )
         published = self.store.publish(row)
         self._refresh(force=True)
-        return self._advanced(self._version(row.number), elsewhere=published != row)
+        return self._advanced(row.number, elsewhere=published != row)
 
     def preview(self, *, now: Any = None, ahead: Ahead | None = None, engine: Engine | None = None) -> Advance:
         """What an update made now would do; nothing is changed."""
@@ -356,16 +356,8 @@ class Experiment:
         learned = self._learn(current, self.store.marks(), frozen, engine=engine)
         if learned.state.done:
             return self._not_made(current, (OVER,))
-        row = version_row(
-            current.number + 1,
-            learned.state,
-            experiment=self._experiment,
-            summaries=learned.data,
-            report=learned.report | {"seconds": learned.seconds},
-            time=moment,
-            key=None,
-        )
-        return self._advanced(Version(row, self._experiment, None), elsewhere=False)
+        report = learned.report | {"seconds": learned.seconds}
+        return advance_of(self.description.learner, current.number + 1, learned.state, report)
 
     def _plan(self, moment: float, ahead: Ahead | None) -> dict[str, Any]:
         """What is frozen of an update beside the marks."""
@@ -375,27 +367,9 @@ class Experiment:
         versions = self._versions[: current.number]
         return learn(self.description, versions, self.store, marks, **frozen, **how)
 
-    def _advanced(self, version: Version, *, elsewhere: bool) -> Advance:
-        report, state = version.report, version.state
-        batch, *late = report["learned"]
-        numbers = {one.policy.id: one.number for one in self._versions}
-        holds = self.description.learner.holds(state)
-        return Advance(
-            made=not elsewhere,
-            elsewhere=elsewhere,
-            version=version.number,
-            policy_id=state.policy.id,
-            decided=batch["decided"],
-            rewarded=batch["rewarded"],
-            waiting=batch["waiting"],
-            expired=batch["expired"],
-            late={numbers[one["policy"]]: one["rewarded"] for one in late},
-            sets=report["sets"],
-            note=report["note"],
-            ahead=state.ahead,
-            holds=holds if holds.startswith("The batches were not") else "",
-            seconds=report.get("seconds", 0.0),
-        )
+    def _advanced(self, number: int, *, elsewhere: bool) -> Advance:
+        made = self._version(number)
+        return advance_of(self.description.learner, number, made.state, made.report, elsewhere=elsewhere)
 
     def _not_made(self, current: Version, waits: tuple[str, ...]) -> Advance:
         return Advance(made=False, version=current.number, policy_id=current.policy.id, waits=waits)
@@ -415,8 +389,8 @@ class Experiment:
             raise ParameterError(f"id must be that of a decision; there is none of {id!r:.100} in this experiment.")
         request = None
         if context is not None:
-            given = [context] if self.description.features is not None else np.asarray(context)[None]
-            named = arms if arms is None or self.description.features is None else [arms]
+            named = None if arms is None else [arms]
+            given = self._contexts([context])
             request = read_requests(self.description.features, self.description.learner.dim, given, named, ids=[id])
         told = {"seed": self.description.seed, "dim": self.description.learner.dim}
         return audit_decision(id, kept, self._version(kept[0].version), request=request, **told)

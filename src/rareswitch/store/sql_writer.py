@@ -8,12 +8,11 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from rareswitch.errors import StoreError
+from rareswitch.store.sql_attempts import PATIENCE
 from rareswitch.store.store import DecisionRow, RewardRow
 
 #: Rows that are committed together at the most, and calls that may wait for their turn.
 MOST_ROWS, MOST_WAITING = 20_000, 10_000
-#: Seconds that a caller waits for a place in the queue.
-PATIENCE = 10.0
 
 
 class Job:
