@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
-from rareswitch.errors import ConflictError, FileFormatError, InputError
+from rareswitch.errors import ConflictError, FileFormatError, InputError, ParameterError
 
 #: Bytes that are read at once, and the longest line.
 BLOCK = 1 << 20
@@ -24,6 +24,16 @@ class Line(NamedTuple):
     data: dict[str, Any]
     #: What is wrong with it; '' where it can be read.
     error: str = ""
+
+
+def one_or_lines(options: Any, names: Sequence[str]) -> bool:
+    """Whether one decision is named by --id; an error where what belongs to one is mixed with lines."""
+    if options.id is not None and options.input is not None:
+        raise ParameterError("input has lines with ids of their own; leave it out, or --id.")
+    for name in names:
+        if options.id is None and getattr(options, name) is not None:
+            raise ParameterError(f"{name} is that of one decision: give its --id too, or lines of JSON as input.")
+    return options.id is not None
 
 
 def answer_lines(answer: Answer, fields: Sequence[str], needed: Sequence[str], path: str | None) -> int:

@@ -8,10 +8,10 @@ from rareswitch.errors import MissingExtraError, ParameterError
 from rareswitch.store.sql_attempts import PATIENCE, attempt
 from rareswitch.store.sql_database import CONNECTIONS
 from rareswitch.store.sql_recording import Recording
-from rareswitch.store.sql_slices import slice_fault, slice_queries, slice_table
+from rareswitch.store.sql_slices import Stretch, slice_fault
 from rareswitch.store.sql_store import SqlStore
 from rareswitch.store.sql_writer import Job
-from rareswitch.store.store import DecisionRow, Marks, RewardRow
+from rareswitch.store.store import DecisionRow, RewardRow
 
 #: By which our advisory locks are told from those of others.
 LOCKS = 0x72617265
@@ -97,11 +97,9 @@ class PostgresStore(SqlStore):
     def _recording(self, connection: Any) -> Recording:
         return PostgresRecording(connection, self.number)
 
-    def _slice(
-        self, version: int, first: int, last: int, upto: Marks, sums: bool, window: float | None
-    ) -> "PostgresSlice":
+    def _slice(self, stretch: Stretch) -> "PostgresSlice":
         address = self._address.render_as_string(hide_password=False)
-        return PostgresSlice(address, self.number, version, first, last, upto, sums, window)
+        return PostgresSlice(address, stretch)
 
 
 class PostgresRecording(Recording):
@@ -220,16 +218,10 @@ class PostgresSlice(NamedTuple):
     """Decisions of a version between two sequence numbers; read through ADBC, anywhere."""
 
     address: str
-    experiment: int
-    version: int
-    first: int
-    last: int
-    upto: Marks
-    sums: bool
-    window: float | None
+    stretch: Stretch
 
     def __repr__(self) -> str:  # the address holds the password
-        return f"PostgresSlice(version={self.version}, first={self.first}, last={self.last}, upto={self.upto})"
+        return f"PostgresSlice({self.stretch})"
 
     def read(self) -> Any:
         from sqlalchemy.engine import make_url
@@ -241,8 +233,7 @@ class PostgresSlice(NamedTuple):
 
         tables = []
         with adbc.connect(self.address) as connection, connection.cursor() as cursor:
-            part, timed = (self.experiment, self.version, self.first, self.last, self.upto), self.window is not None
-            for query in slice_queries(*part, timed=timed):
+            for query in self.stretch.queries():
                 cursor.execute(query)
                 tables.append(cursor.fetch_arrow_table())
-        return slice_table(*tables, sums=self.sums, window=self.window)
+        return self.stretch.table(*tables)

@@ -1,6 +1,6 @@
 """Decisions and rewards, read apart in ranges of sequence numbers, as one Arrow table."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,19 +11,32 @@ from rareswitch.store.store import Marks
 ROWS = 1 << 16
 
 
-def slice_queries(
-    experiment: int, version: int, first: int, last: int, upto: Marks, *, timed: bool, hint: str = ""
-) -> tuple[str, str]:
-    """The queries for decisions and for rewards in force at the marks; whole numbers only, so nothing to escape."""
-    part = f"experiment = {int(experiment)} AND version = {int(version)}"
-    mark, times = int(upto.rewards), ", time" if timed else ""
-    return (
-        f"SELECT seq, key, features{times} FROM rareswitch_decisions {hint} WHERE {part} "
-        f"AND seq BETWEEN {int(first)} AND {int(last)} ORDER BY seq",
-        f"SELECT decision, value{times} FROM rareswitch_rewards WHERE {part} "
-        f"AND decision BETWEEN {int(first)} AND {int(last)} AND seq <= {mark} "
-        f"AND (superseded IS NULL OR superseded > {mark})",
-    )
+class Stretch(NamedTuple):
+    """Decisions of a version between two sequence numbers, and the rewards in force at a mark."""
+
+    experiment: int
+    version: int
+    first: int
+    last: int
+    upto: Marks
+    sums: bool
+    window: float | None
+
+    def queries(self, hint: str = "") -> tuple[str, str]:
+        """For decisions and for rewards; whole numbers only, so nothing to escape."""
+        part = f"experiment = {int(self.experiment)} AND version = {int(self.version)}"
+        between = f"BETWEEN {int(self.first)} AND {int(self.last)}"
+        mark, times = int(self.upto.rewards), ", time" if self.window is not None else ""
+        return (
+            f"SELECT seq, key, features{times} FROM rareswitch_decisions {hint} WHERE {part} "
+            f"AND seq {between} ORDER BY seq",
+            f"SELECT decision, value{times} FROM rareswitch_rewards WHERE {part} "
+            f"AND decision {between} AND seq <= {mark} AND (superseded IS NULL OR superseded > {mark})",
+        )
+
+    def table(self, decisions: Any, rewards: Any) -> Any:
+        """What :meth:`Slice.read` gives, of what the queries gave."""
+        return slice_table(decisions, rewards, sums=self.sums, window=self.window)
 
 
 def slice_fault(shown: str, error: Exception) -> tuple[bool, str]:

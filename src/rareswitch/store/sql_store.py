@@ -8,7 +8,7 @@ from typing import Any
 from rareswitch.errors import StoreError
 from rareswitch.store.sql_database import SqlDatabase
 from rareswitch.store.sql_rows import KEYS, kept_decisions, kept_page, kept_rewards
-from rareswitch.store.sql_slices import ROWS
+from rareswitch.store.sql_slices import ROWS, Stretch
 from rareswitch.store.sql_tables import tables
 from rareswitch.store.sql_writer import Job
 from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Slice, Totals, VersionRow, parentless
@@ -32,7 +32,7 @@ class SqlStore(SqlDatabase):
         self._number: int | None = None
 
     @abstractmethod
-    def _slice(self, version: int, first: int, last: int, upto: Marks, sums: bool, window: float | None) -> Slice:
+    def _slice(self, stretch: Stretch) -> Slice:
         """Decisions of a version between two sequence numbers."""
 
     # versions
@@ -265,7 +265,7 @@ class SqlStore(SqlDatabase):
                 last = connection.execute(rest.limit(1).offset(ROWS - 1)).scalar()
                 if last is None:
                     last = connection.execute(sa.select(sa.func.max(decisions.seq)).where(*mine)).scalar()
-                found.append(self._slice(version, first, last, upto, sums, window))
+                found.append(self._slice(Stretch(number, version, first, last, upto, sums, window)))
                 after = last
 
         return self._read(call)

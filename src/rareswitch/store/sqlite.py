@@ -12,7 +12,7 @@ from rareswitch.files import pyarrow
 from rareswitch.store.sql_attempts import PATIENCE, attempt
 from rareswitch.store.sql_database import CONNECTIONS
 from rareswitch.store.sql_recording import Recording
-from rareswitch.store.sql_slices import ROWS, slice_fault, slice_queries, slice_table
+from rareswitch.store.sql_slices import ROWS, Stretch, slice_fault
 from rareswitch.store.sql_store import SqlStore
 from rareswitch.store.sqlite_reader import SqliteReader, read_only
 from rareswitch.store.store import DecisionRow, Marks, RewardRow, Slice
@@ -100,10 +100,8 @@ class SqliteStore(SqlStore):
         for reader in _READERS:
             reader.close()
 
-    def _slice(
-        self, version: int, first: int, last: int, upto: Marks, sums: bool, window: float | None
-    ) -> "SqliteSlice":
-        return SqliteSlice(str(self.path), self.number, version, first, last, upto, sums, window)
+    def _slice(self, stretch: Stretch) -> "SqliteSlice":
+        return SqliteSlice(str(self.path), stretch)
 
 
 #: What callers may cause by what they give.
@@ -207,13 +205,7 @@ class SqliteSlice(NamedTuple):
     """Decisions of a version between two sequence numbers."""
 
     path: str
-    experiment: int
-    version: int
-    first: int
-    last: int
-    upto: Marks
-    sums: bool
-    window: float | None
+    stretch: Stretch
 
     def read(self) -> Any:
         """Through ADBC, where this process has not opened the file as a store; otherwise through the cursor for few
@@ -221,25 +213,16 @@ class SqliteSlice(NamedTuple):
         """
         if self.path not in OPEN:
             return attempt(lambda: self._read(self._by_adbc), partial(slice_fault, self.path))
-        many = self.last - self.first >= ROWS - 1
+        many = self.stretch.last - self.stretch.first >= ROWS - 1
         table = self._by_readers if many else self._by_cursor
         return attempt(lambda: self._read(table), partial(_judged, self.path))
 
     def _read(self, tables: Callable[[tuple[str, str]], Iterable[Any]]) -> Any:
         # rows one after the other as they lie in the file, which takes half the time of looking each up
-        queries = slice_queries(
-            self.experiment,
-            self.version,
-            self.first,
-            self.last,
-            self.upto,
-            timed=self.window is not None,
-            hint="NOT INDEXED",
-        )
-        return slice_table(*tables(queries), sums=self.sums, window=self.window)
+        return self.stretch.table(*tables(self.stretch.queries("NOT INDEXED")))
 
     def _by_readers(self, queries: tuple[str, str]) -> Iterable[Any]:
-        return _READERS[self.first // ROWS % len(_READERS)].tables(self.path, queries)
+        return _READERS[self.stretch.first // ROWS % len(_READERS)].tables(self.path, queries)
 
     def _by_cursor(self, queries: tuple[str, str]) -> Iterator[Any]:
         pa, _ = pyarrow()

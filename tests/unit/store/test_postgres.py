@@ -12,6 +12,7 @@ import pytest
 from rareswitch.errors import StoreError
 from rareswitch.store import Marks, open_store
 from rareswitch.store.postgres import LOCKS, PostgresRecording, PostgresStore
+from rareswitch.store.sql_slices import Stretch
 from rareswitch.store.sql_writer import Job
 from reference.rows import decision, decisions, reward, version
 
@@ -118,7 +119,7 @@ def test_a_password_is_nowhere_to_be_seen(address: str, monkeypatch: pytest.Monk
             store.head()
         assert isinstance(store, PostgresStore)
         store._number = 1
-        part = store._slice(1, 1, 9, Marks(9, 9), False, None)
+        part = store._slice(Stretch(1, 1, 1, 9, Marks(9, 9), False, None))
         with pytest.raises(StoreError) as unread:
             part.read()
     for text in (store.url, str(raised.value), str(unread.value), repr(part)):

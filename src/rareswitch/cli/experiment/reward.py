@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rareswitch.cli.experiment import add_now, add_verb, id_option, json_option, opened
-from rareswitch.cli.json_lines import answer_lines, together
+from rareswitch.cli.json_lines import answer_lines, one_or_lines, together
 from rareswitch.cli.options import print_json, report_done
 from rareswitch.errors import ParameterError
 
@@ -41,12 +41,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Keep rewards."""
-    if options.id is not None and options.input is not None:
-        raise ParameterError("input has lines with ids of their own; leave it out, or --id.")
-    if options.id is None:
-        for name in ("value", "event"):
-            if getattr(options, name) is not None:
-                raise ParameterError(f"{name} is that of one decision: give its --id too, or lines of JSON as input.")
+    if not one_or_lines(options, ("value", "event")):
         with opened(options) as trial:
             return answer_lines(lambda lines: _kept(trial, lines, options), FIELDS, NEEDED, options.input)
     if options.value is None:
