@@ -1,0 +1,16 @@
+"""What another policy would have earned, from the decisions of those that were deployed; or why that cannot be said."""
+
+from rareswitch.evaluate.estimators import ESTIMATORS, Estimator
+from rareswitch.evaluate.results import (
+    ArmCount,
+    BatchValue,
+    Calibration,
+    Difference,
+    Evaluation,
+    Interval,
+    Overlap,
+    Value,
+)
+
+__all__ = ["ESTIMATORS", "ArmCount", "BatchValue", "Calibration", "Difference", "Estimator", "Evaluation", "Interval"]
+__all__ += ["Overlap", "Value"]

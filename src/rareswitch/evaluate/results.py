@@ -1,0 +1,166 @@
+"""What an evaluation says: values with intervals, or the reasons why there are none."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """A value between two bounds."""
+
+    value: float
+    low: float
+    high: float
+    #: Such as 0.95.
+    level: float
+    #: How it was made: ``batch-studentised``, ``anytime``, ``i.i.d.``.
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} ({self.low:.4g} to {self.high:.4g})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchValue:
+    """The value in one batch."""
+
+    #: From 0.
+    batch: int
+    #: Of the policy that decided.
+    name: str
+    decisions: int
+    value: float
+    #: Its standard error.
+    error: float
+    #: None where this batch alone cannot answer.
+    interval: Interval | None
+    #: E Σ π²/μ = E_π[w], at least 1: the variance of weights is this less 1.
+    spread: float
+    #: Share of the candidate's play that this batch's policy could not have shown; None where that is not known.
+    uncovered: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overlap:
+    """How well the log supports a candidate."""
+
+    #: Decisions it rests on.
+    decisions: int
+    #: Should be 1, up to its error.
+    mean_weight: float
+    mean_weight_error: float
+    #: Share of the candidate's play that the log could not have shown; None where that is not known.
+    uncovered: float | None
+    #: As many decisions of the candidate itself would tell as much.
+    effective: float
+    #: The largest weight that occurred, and its share of all weights.
+    largest: float
+    largest_share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """What is known of one candidate."""
+
+    candidate: str
+    #: The answer; None where the log cannot give one.
+    interval: Interval | None
+    #: Why not: each names what was seen, the rule, and what would help.
+    refusals: tuple[str, ...]
+    estimator: str
+    overlap: Overlap
+    batches: tuple[BatchValue, ...] = ()
+    #: The same by every estimator, where there is an answer.
+    others: dict[str, Interval] = field(default_factory=dict)
+    #: As if all rows were independent and alike, for comparison; None where there is no answer.
+    naive: Interval | None = None
+    #: What to bear in mind: estimated propensities, values that moved between batches, rewards that are missing.
+    cautions: tuple[str, ...] = ()
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is a number."""
+        return self.interval is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """What one way to choose earns more than another, on the same decisions."""
+
+    #: Such as ``so far``, ``week 2026-11-09``, or the candidate's name.
+    name: str
+    over: str
+    decisions: int
+    #: None where the log cannot answer.
+    interval: Interval | None
+    refusals: tuple[str, ...] = ()
+    #: Of the two, where there is an answer.
+    value: float | None = None
+    other: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmCount:
+    """How often an arm came, and how often its propensities say it should have."""
+
+    arm: str
+    #: Decisions in which it was offered.
+    offered: int
+    came: int
+    expected: float
+    #: (came − expected) over its standard deviation.
+    deviation: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """Whether arms come as often as their propensities say: the sample-ratio check."""
+
+    arms: tuple[ArmCount, ...]
+    #: Of the largest deviation, corrected for the number of arms looked at.
+    p_value: float
+    #: Below this it is an alarm.
+    threshold: float
+    #: From all arms' probabilities, or from those of the chosen ones alone.
+    exact: bool
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the propensities are wrong."""
+        return self.p_value < self.threshold
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """Candidates and what is known of each; prints as a table, the lift over the baseline first."""
+
+    values: tuple[Value, ...]
+    #: On the log itself: what was earned.
+    earned: Interval | None
+    #: Over the baseline, so far and by week; empty where no baseline was named.
+    lift: tuple[Difference, ...]
+    #: Each candidate against what was logged, on the same decisions.
+    gains: tuple[Difference, ...]
+    calibration: Calibration | None
+    #: Decisions in all, of which all offered arms are known, and of these with a reward.
+    decisions: int
+    known: int
+    rewarded: int
+    batch_names: tuple[str, ...]
+    #: How propensities were estimated; empty where they are exact.
+    estimated: str = ""
+
+    def __getitem__(self, candidate: str) -> Value:
+        for value in self.values:
+            if value.candidate == candidate:
+                return value
+        raise KeyError(candidate)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        from rareswitch.evaluate.text import evaluation_text
+
+        return evaluation_text(self)

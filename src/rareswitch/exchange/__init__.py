@@ -1,0 +1,1 @@
+"""Logs of others, in and out: obp's dictionaries, VW's dsjson, CSV and Parquet."""

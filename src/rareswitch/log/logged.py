@@ -1,0 +1,297 @@
+"""Logged decisions as columns: what was offered, what was chosen with which probability, and what came of it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from rareswitch.errors import EmptySetError, ParameterError, ShapeError
+from rareswitch.ids import KeyArray, id_keys
+from rareswitch.policy import Policy
+from rareswitch.validation import LARGEST_SCALE, BoolArray, FloatArray, IntArray, finite_array, read_only, sealed
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Logged:
+    """Decisions of one or several frozen policies, a row each; read-only.
+
+    A batch is what one frozen policy decided. Batches are numbered in the order in which they were made: what is
+    learned from one may change the policy of the next.
+
+    Examples
+    --------
+    >>> log = Logged(places=[0, 1, 1], propensities=[0.5, 0.5, 0.9], rewards=[1.0, 0.0, None], arms=["red", "blue"])
+    >>> log
+    <logged: 3 decisions, 2 rewarded, 1 batch, at most 2 arms>
+    >>> log.chosen_names
+    ['red', 'blue', 'blue']
+    """
+
+    #: (n,) where the chosen arm stands among those that were offered.
+    places: IntArray
+    #: (n,) the probability with which it was chosen, above 0.
+    propensities: FloatArray
+    #: (n,) what it earned; NaN, or None where it is given, where that is not known.
+    rewards: FloatArray
+    #: (n, K) which arms were offered; all K by default.
+    alive: BoolArray = None  # type: ignore[assignment]
+    #: (n, K, d) the vectors of the arms; None where there are none.
+    contexts: FloatArray | None = None
+    #: (n, d) the vectors of the chosen arms; taken from the contexts where these are there.
+    features: FloatArray | None = None
+    #: The ids of all arms that occur; None where arms have no ids.
+    arms: tuple[str, ...] | None = None
+    #: (n, K) which of these each one is, -1 where none was offered; place 0 is the first of them, by default.
+    codes: IntArray | None = None
+    #: (n, K) the probabilities of all offered arms, where they are known beside that of the chosen one.
+    logging: FloatArray | None = None
+    #: (n,) the place of the arm that the caller would have shown, -1 where none was named.
+    baselines: IntArray | None = None
+    #: (n, 2) keys of the ids, or ids; 0, 1, 2 … by default.
+    ids: KeyArray = None  # type: ignore[assignment]
+    #: (n,) seconds since 1970; NaN where it is not known.
+    times: FloatArray | None = None
+    #: (n,) the batch of each row; all are of batch 0 by default.
+    batches: IntArray = None  # type: ignore[assignment]
+    #: What the batches are called: the ids of their policies, where these are known.
+    batch_names: tuple[str, ...] = ("log",)
+    #: The frozen policies of batches, as far as they are at hand, by the names of these.
+    policies: Mapping[str, Policy] = field(default_factory=dict)
+    #: How propensities were estimated; empty where they are those with which decisions were made.
+    estimated: str = ""
+
+    def __post_init__(self) -> None:
+        places = _whole("places", self.places)
+        count = len(places)
+        if count == 0:
+            raise EmptySetError("a log needs one decision at least; got none.")
+        propensities = _column("propensities", self.propensities, count)
+        bad = ~((propensities > 0.0) & (propensities <= 1.0))
+        if bad.any():
+            at = int(np.flatnonzero(bad)[0])
+            raise ParameterError(
+                f"propensities must be above 0 and at most 1; row {at} (the first is 0) has {propensities[at]:g}. What "
+                "was never chosen cannot be in a log; where propensities are not known, estimate them."
+            )
+        rewards = _rewards(self.rewards, count)
+        contexts = None if self.contexts is None else _finite("contexts", self.contexts, (count, None, None))
+        alive = self._alive(places, contexts)
+        arms = alive.shape[1]
+        inside = (places >= 0) & (places < arms)
+        there = inside & alive[np.arange(count), np.where(inside, places, 0)]
+        if not there.all():
+            at = int(np.flatnonzero(~there)[0])
+            raise ParameterError(
+                f"places must be those of offered arms; row {at} (the first is 0) has place {places[at]} among "
+                f"{int(alive[at].sum())} arms."
+            )
+        features = self.features
+        if features is not None:
+            features = _finite("features", features, (count, None))
+        elif contexts is not None:
+            features = sealed(contexts[np.arange(count), places])
+        batches = np.zeros(count, dtype=np.int64) if self.batches is None else _whole("batches", self.batches, count)
+        names = tuple(self.batch_names)
+        if len(set(names)) < len(names) or batches.min() < 0 or batches.max() >= len(names):
+            raise ParameterError(
+                f"batches must be numbers from 0 to {len(names) - 1}, one name each; got {batches.min()} to "
+                f"{batches.max()} and the names {', '.join(map(str, names)):.100}."
+            )
+        arm_names, codes = self._named(alive)
+        logging = self.logging
+        if logging is not None:
+            logging = _finite("logging", logging, (count, arms))
+            own = logging[np.arange(count), places]
+            if not np.allclose(own, propensities, rtol=1e-6, atol=1e-12):
+                at = int(np.abs(own - propensities).argmax())
+                raise ParameterError(
+                    f"logging must give the chosen arm its propensity; row {at} has {own[at]:g} beside "
+                    f"{propensities[at]:g}."
+                )
+        baselines = None if self.baselines is None else _whole("baselines", self.baselines, count)
+        if baselines is not None and ((baselines >= arms) | (baselines < -1)).any():
+            raise ParameterError(f"baselines must be places of arms, up to {arms - 1}, or -1 where none was named.")
+        times = None if self.times is None else _column("times", self.times, count, finite=False)
+        ids = np.arange(count) if self.ids is None else self.ids
+        vars(self).update(
+            places=places,
+            propensities=propensities,
+            rewards=rewards,
+            alive=alive,
+            contexts=contexts,
+            features=features,
+            arms=arm_names,
+            codes=codes,
+            logging=logging,
+            baselines=baselines,
+            ids=id_keys(ids, count),
+            times=times,
+            batches=sealed(batches),
+            batch_names=names,
+            policies=dict(self.policies),
+        )
+
+    @classmethod
+    def checked(cls, **columns: Any) -> Self:
+        """Of columns that were checked already, all of them given and in their final types."""
+        made = object.__new__(cls)
+        vars(made).update(columns)
+        return made
+
+    def _alive(self, places: IntArray, contexts: FloatArray | None) -> BoolArray:
+        count = len(places)
+        if self.alive is None:
+            arms = contexts.shape[1] if contexts is not None else self._width(places)
+            return sealed(np.ones((count, arms), dtype=np.bool_))
+        alive = np.asarray(self.alive)
+        wanted = (count, alive.shape[-1] if contexts is None else contexts.shape[1])
+        if alive.dtype != np.bool_ or alive.shape != wanted:
+            raise ShapeError(f"alive must be booleans of shape {wanted}; got {alive.dtype} of shape {alive.shape}.")
+        return read_only(alive)
+
+    def _width(self, places: IntArray) -> int:
+        for given in (self.logging, self.codes):
+            if given is not None and np.ndim(given) == 2:
+                return int(np.shape(given)[1])
+        return max(1, len(self.arms) if self.arms is not None else int(places.max()) + 1)
+
+    def _named(self, alive: BoolArray) -> tuple[tuple[str, ...] | None, IntArray | None]:
+        if self.arms is None:
+            if self.codes is not None:
+                raise ParameterError("codes say which of the arms stands where, and arms were not given.")
+            return None, None
+        arms = tuple(map(str, self.arms))
+        if len(set(arms)) < len(arms):
+            raise ParameterError("arms must have different ids.")
+        if self.codes is None:
+            if len(arms) != alive.shape[1]:
+                raise ShapeError(
+                    f"arms must be one for each of the {alive.shape[1]} places; got {len(arms)}. Give codes where "
+                    "different arms are offered."
+                )
+            return arms, sealed(np.where(alive, np.arange(len(arms)), -1))
+        codes = np.asarray(self.codes)
+        if codes.shape != alive.shape or codes.dtype.kind not in "iu":
+            raise ShapeError(f"codes must be whole numbers of shape {alive.shape}; got {codes.dtype} {codes.shape}.")
+        codes = np.where(alive, codes, -1)
+        if (codes[alive] < 0).any() or codes.max() >= len(arms):
+            raise ParameterError(f"codes must be from 0 to {len(arms) - 1} where an arm is offered.")
+        return arms, sealed(codes)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __repr__(self) -> str:
+        batches, known = len(self.batch_names), int((~np.isnan(self.rewards)).sum())
+        return (
+            f"<logged: {len(self)} decisions, {known} rewarded, {batches} batch{'es' * (batches > 1)}, at most "
+            f"{self.alive.shape[1]} arms{', propensities estimated' if self.estimated else ''}>"
+        )
+
+    @property
+    def dim(self) -> int | None:
+        """Features of an arm; None where there are no vectors."""
+        return None if self.features is None else int(self.features.shape[1])
+
+    @cached_property
+    def chosen_names(self) -> list[str]:
+        """(n) the ids of the chosen arms; their places as texts where arms have none."""
+        if self.arms is None or self.codes is None:
+            return [*map(str, self.places.tolist())]
+        return [self.arms[code] for code in self.codes[np.arange(len(self)), self.places].tolist()]
+
+    def select(self, which: Any) -> Self:
+        """Some of the rows: a mask, a slice, or an array of places."""
+        names = ("places", "propensities", "rewards", "alive", "ids", "batches", "contexts", "features", "codes")
+        names += ("logging", "baselines", "times")
+        found = {name: getattr(self, name) for name in names}
+        taken = {name: None if column is None else sealed(column[which]) for name, column in found.items()}
+        return self.checked(**{name: vars(self)[name] for name in self.__dataclass_fields__} | taken)
+
+    def chunks(self, *, contexts: bool = True) -> Iterator[Self]:
+        """Itself, as a :class:`Source`."""
+        yield self
+
+    def with_policies(self, policies: Sequence[Policy]) -> Self:
+        """The same rows, with the frozen policies of their batches, as many as there are of these, in order."""
+        if len(policies) != len(self.batch_names):
+            raise ShapeError(f"policies must be one for each of the {len(self.batch_names)} batches.")
+        return replace(self, policies=dict(zip(self.batch_names, policies, strict=True)))
+
+
+class Source(Protocol):
+    """Where logged decisions are read from, as often as needed, some at a time; :class:`Logged` is one itself."""
+
+    @property
+    def batch_names(self) -> tuple[str, ...]:
+        """The names of all batches, in the order in which they were made."""
+
+    @property
+    def policies(self) -> Mapping[str, Policy]:
+        """The frozen policies of batches, as far as they are at hand, by the names of these."""
+
+    @property
+    def estimated(self) -> str:
+        """How propensities were estimated; empty where they are exact."""
+
+    @property
+    def dim(self) -> int | None:
+        """Features of an arm; None where there are no vectors."""
+
+    def chunks(self, *, contexts: bool = True) -> Iterator[Logged]:
+        """The decisions, some at a time; all chunks have the ``batch_names`` of the source.
+
+        With ``contexts`` those of which all offered arms are known (all, or a sample that was taken by the hash of the
+        id alone, so that it is like the rest). Without, all decisions, with the vectors of the chosen arms only:
+        ``contexts`` and ``codes`` are None, ``alive`` is (n, 1) and ``places`` 0.
+        """
+
+
+def _whole(name: str, given: Any, count: int | None = None) -> IntArray:
+    try:
+        found = np.asarray(given)
+    except ValueError:
+        raise ShapeError(f"{name} must be whole numbers, one for each decision; got {given!r:.60}.") from None
+    if found.ndim != 1 or (count is not None and len(found) != count) or (len(found) and found.dtype.kind not in "iu"):
+        raise ShapeError(
+            f"{name} must be {'' if count is None else f'{count} '}whole numbers, one for each decision; got "
+            f"{given!r:.60}."
+        )
+    return sealed(found.astype(np.int64))
+
+
+def _column(name: str, given: Any, count: int, *, finite: bool = True) -> FloatArray:
+    try:
+        found = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ShapeError(f"{name} must be numbers, one for each decision; got {given!r:.60}.") from None
+    if found.shape != (count,):
+        raise ShapeError(f"{name} must be {count} numbers, one for each decision; got shape {found.shape}.")
+    if finite and not np.isfinite(found).all():
+        at = int(np.flatnonzero(~np.isfinite(found))[0])
+        raise ParameterError(f"{name} must be finite; row {at} (the first is 0) has {found[at]}.")
+    return read_only(found)
+
+
+def _rewards(given: Any, count: int) -> FloatArray:
+    if not isinstance(given, np.ndarray):
+        given = [np.nan if one is None else one for one in given]
+    found = _column("rewards", given, count, finite=False)
+    odd = np.abs(found) > LARGEST_SCALE
+    if odd.any():
+        at = int(np.flatnonzero(odd)[0])
+        raise ParameterError(
+            f"rewards must be numbers up to {LARGEST_SCALE:g}, or NaN where they are not known; row {at} has "
+            f"{found[at]:g}."
+        )
+    return found
+
+
+def _finite(name: str, given: Any, shape: tuple[int | None, ...]) -> FloatArray:
+    found = finite_array(name, given)
+    if found.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, found.shape, strict=True)):
+        wanted = ", ".join("any" if want is None else str(want) for want in shape)
+        raise ShapeError(f"{name} must have the shape ({wanted}); got {found.shape}.")
+    return read_only(found)
