@@ -204,8 +204,8 @@ class Logged:
 
     def select(self, which: Any) -> Self:
         """Some of the rows: a mask, a slice, or an array of places."""
-        names = ("places", "propensities", "rewards", "alive", "ids", "batches", "contexts", "features", "codes")
-        names += ("logging", "baselines", "times")
+        names = ["places", "propensities", "rewards", "alive", "ids", "batches", "contexts", "features", "codes"]
+        names += ["logging", "baselines", "times"]
         found = {name: getattr(self, name) for name in names}
         taken = {name: None if column is None else sealed(column[which]) for name, column in found.items()}
         return self.checked(**{name: vars(self)[name] for name in self.__dataclass_fields__} | taken)

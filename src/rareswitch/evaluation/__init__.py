@@ -1,7 +1,7 @@
 """What another policy would have earned, from the decisions of those that were deployed; or why that cannot be said."""
 
-from rareswitch.evaluate.estimators import ESTIMATORS, Estimator
-from rareswitch.evaluate.results import (
+from rareswitch.evaluation.estimators import ESTIMATORS, Estimator
+from rareswitch.evaluation.results import (
     ArmCount,
     BatchValue,
     Calibration,

@@ -161,6 +161,6 @@ class Evaluation:
         return asdict(self)
 
     def __str__(self) -> str:
-        from rareswitch.evaluate.text import evaluation_text
+        from rareswitch.evaluation.text import evaluation_text
 
         return evaluation_text(self)
