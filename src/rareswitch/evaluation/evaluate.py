@@ -85,7 +85,8 @@ def evaluate(
         raise ParameterError("level must be below 1: no interval but the whole line holds always.")
     bounds = _bounds(bounds)
     named, log = named_candidates(candidates), source_of(source)
-    everything = named if "baseline" in named.values() else {**named, _BASELINE: "baseline"}
+    asked = any(isinstance(one, str) and one == "baseline" for one in named.values())
+    everything = named if asked else {**named, _BASELINE: "baseline"}
     scores = score(log, everything, model=model, progress=progress)
     if bounds is not None:
         _check_within(scores.rewards, bounds)

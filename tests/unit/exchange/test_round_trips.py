@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import rareswitch
-from exchange_logs import differing, kinds, log_of
 from rareswitch.exchange import from_obp, read, to_obp, whole, write
 from rareswitch.log import Logged
+from reference.logged import differing, kinds, log_of
 
 FILES = ("csv", "csv.gz", "dsjson", "jsonl.gz", "parquet")
 

@@ -34,7 +34,7 @@ def log_of(seed: int, *, count: int = 60, **changes: Any) -> Logged:
     rewards[:2] = 0.0, -0.0
     times = rng.uniform(1.6e9, 1.8e9, size=count)
     times[:3] = np.nan, 0.1, -1e6 / 3
-    contexts = rng.normal(size=(count, width, 3)) * alive[:, :, None]
+    contexts = np.where(alive[:, :, None], rng.normal(size=(count, width, 3)), 0.0)
     baselines = np.where(rng.random(count) < 0.3, -1, alive.argmax(axis=1))
     columns: dict[str, Any] = {
         "places": places,
@@ -65,7 +65,9 @@ def kinds() -> dict[str, Logged]:
         "no unknown rewards": known,
         "estimated": log_of(1001, estimated="arm frequencies within each policy, smoothing 1"),
         "no vectors": log_of(1002, contexts=None),
-        "vectors of the chosen arms": log_of(1003, contexts=None, features=np.random.default_rng(3).normal(size=(60, 2))),
+        "vectors of the chosen arms": log_of(
+            1003, contexts=None, features=np.random.default_rng(3).normal(size=(60, 2))
+        ),
         "no ids of arms": log_of(1004, arms=None, codes=None),
         "nothing more": log_of(1005, arms=None, codes=None, alive=None, **bare, ids=None),
         "one row": full.select(slice(0, 1)),
