@@ -13,6 +13,7 @@ from rareswitch.evaluation.results import (
     Value,
 )
 from rareswitch.evaluation.text import evaluation_text
+from rareswitch.evaluation.weights import LEAST_POWER, MOST_POWER, weight_counts
 
 __all__ = ["ESTIMATORS", "ArmCount", "BatchValue", "Calibration", "Difference", "Estimator", "Evaluation", "Interval"]
 __all__ += [
@@ -25,3 +26,4 @@ __all__ += [
     "percent_text",
     "shortened",
 ]
+__all__ += ["LEAST_POWER", "MOST_POWER", "weight_counts"]
