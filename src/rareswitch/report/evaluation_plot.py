@@ -1,4 +1,4 @@
-"""A picture of an evaluation: what each candidate would have earned, how it weighs the log, and how much of it counts."""
+"""A picture of an evaluation: what each candidate would have earned, how it weighs the log, and what of it counts."""
 
 from collections.abc import Sequence
 from textwrap import wrap
@@ -10,14 +10,17 @@ from rareswitch.evaluation import LEAST_POWER, Evaluation, Value, decimals, numb
 from rareswitch.report.figures import BLUE, DARK_GREY, GREY, beside, figure, headline
 
 LIGHT = "#cfd6dc"
-#: Inches.
-WIDTH, LEAST_ROW, LANE = 11.0, 0.62, 0.07
+#: Inches: of the picture, and of its head and foot; of a row, at least, and more for each batch; of all rows, about.
+WIDTH, ENDS, ROW, LANE, ROWS = 11.0, 1.8, 0.62, 0.07, 16.0
+#: Of the bars in the last panel.
+BAR = 0.13
 #: Batches that have a lane of their own below their candidate; of more, the last ones are shown.
 MOST_LANES = 20
 #: Characters of a line of a reason, and of a candidate's name.
 REASON, NAME = 44, 22
 #: Where the batches of a candidate begin and end below it, as shares of the height of its row.
-TOP, BOTTOM = 0.20, 0.62
+TOP, BOTTOM = 0.20, 0.57
+SMALL: dict[str, Any] = {"fontsize": 9.5, "color": DARK_GREY}
 
 
 def draw_evaluation(evaluation: Evaluation) -> Any:
@@ -34,11 +37,12 @@ def draw_evaluation(evaluation: Evaluation) -> Any:
     counted = any(one.overlap.weights for one in values)
     made, panels = figure(3 if counted else 2)
     panels[0].get_gridspec().set_width_ratios([2.2, 1.0, 1.0] if counted else [2.2, 1.0])
-    made.set_size_inches(WIDTH, 1.7 + len(values) * (LEAST_ROW + LANE * lanes))
+    height = max(ROW, min(ROW + LANE * lanes, ROWS / len(values)))
+    made.set_size_inches(WIDTH, ENDS + len(values) * height)
     _draw_values(panels[0], evaluation)
     if counted:
         _draw_weights(panels[1], values)
-    _draw_overlap(panels[-1], values)
+    _draw_overlap(panels[-1], values, BAR / height)
     for panel in panels:
         panel.set_ylim(len(values) - 0.3, -0.45)
         panel.set_yticks([])
@@ -60,8 +64,7 @@ def _draw_values(panel: Any, evaluation: Evaluation) -> None:
         panel.axvspan(earned.low, earned.high, color=LIGHT, alpha=0.45, linewidth=0, zorder=0)
         panel.axvline(earned.value, color=DARK_GREY, linewidth=1.0, linestyle="--", zorder=1)
         told = f"earned {number_text(earned.value, digits)}"
-        place = {"xycoords": panel.get_xaxis_transform(), "ha": "center", "fontsize": 9.5, "color": DARK_GREY}
-        beside(panel, told, (earned.value, 1.0), (0, 2), **place)
+        beside(panel, told, (earned.value, 1.0), (0, 2), xycoords=panel.get_xaxis_transform(), ha="center", **SMALL)
     for row, one in enumerate(evaluation.values):
         if one.interval is None:
             reason = one.refusals[0].partition(". ")[0].rstrip(".") if one.refusals else "the log does not support it"
@@ -86,17 +89,19 @@ def _draw_values(panel: Any, evaluation: Evaluation) -> None:
     about = "\n≈: rests on estimated propensities" if mark else ""
     kind = next((f"{percent_text(one.level)} intervals" for one in intervals if one is not None), "intervals")
     panel.set_xlabel(
-        f"reward per decision (thick: all batches, {kind}; thin: each batch, the first on top;\n"
-        f"hollow: cannot be told from what was earned; grey: what was earned){about}"
+        f"reward per decision, {kind} (thick: all batches; thin: each batch, the first on top;\n"
+        f"hollow: cannot be told from what was earned){about}",
+        fontsize=9.5,
     )
-    headline(panel, _title(evaluation) + "\n")
+    headline(panel, f"{_title(evaluation)}\n")
 
 
 def _draw_reason(panel: Any, row: int, text: str) -> None:
-    lines = wrap(text, REASON)
+    lines = wrap(text.replace(" %", "\N{NO-BREAK SPACE}%"), REASON)
     if len(lines) > 3:
         lines = [*lines[:2], f"{lines[2][: REASON - 1]}…"]
-    place = {"transform": panel.get_yaxis_transform(), "va": "center", "fontsize": 10, "style": "italic"}
+    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 2.0}
+    place = {"transform": panel.get_yaxis_transform(), "va": "center", "fontsize": 10, "style": "italic", "bbox": box}
     panel.text(0.02, row + 0.12, "\n".join(lines), color=DARK_GREY, zorder=5, **place)
 
 
@@ -120,12 +125,12 @@ def _draw_weights(panel: Any, values: Sequence[Value]) -> None:
     first = 2 - LEAST_POWER
     panel.axvline(first - 0.5, color=DARK_GREY, linewidth=0.8, linestyle=":", zorder=0)
     panel.set_xlim(-0.7, 16.7)
-    panel.set_xticks([0, *(first - 0.5 + power for power in (-4, 0, 4, 8))], ["0", "1/16", "1", "16", "256"])
-    panel.set_xlabel("weight of a decision\n(light: decisions; dark: the weight they carry)")
-    headline(panel, "how the log is weighed\n")
+    panel.set_xticks([0, *(first - 0.5 + power for power in (-2, 0, 4, 8))], ["0", "¼", "1", "16", "256"])
+    panel.set_xlabel("weight (light: decisions;\ndark: the weight they carry)", fontsize=9.5)
+    headline(panel, "how it weighs the log\n")
 
 
-def _draw_overlap(panel: Any, values: Sequence[Value]) -> None:
+def _draw_overlap(panel: Any, values: Sequence[Value], thick: float) -> None:
     """The share of decisions that counts, pooled and by batch, and the play that was never shown."""
     for row, one in enumerate(values):
         has = one.overlap
@@ -133,17 +138,17 @@ def _draw_overlap(panel: Any, values: Sequence[Value]) -> None:
         color = BLUE if one.answered else GREY
         for lane, batch in _in_lanes(one.batches):
             panel.plot([1.0 / max(batch.spread, 1.0)], [row + lane], "o", color=color, markersize=2.6, alpha=0.8)
-        panel.barh([row], [share], height=0.16, color=color, linewidth=0)
-        beside(panel, _effective(has.effective), (share, row), (3, 0), va="center", fontsize=9.5, color=color)
+        panel.barh([row], [share], height=thick, color=color, linewidth=0)
+        beside(panel, _effective(has.effective), (share, row), (3, 0), va="center", **SMALL | {"color": color})
         if has.uncovered:
-            style = {"facecolor": "white", "edgecolor": DARK_GREY, "hatch": "////", "linewidth": 0.6, "height": 0.16}
-            panel.barh([row + 0.3], [-has.uncovered], left=1.0, **style)
+            style = {"facecolor": "none", "edgecolor": DARK_GREY, "hatch": "/////", "linewidth": 0.6}
+            panel.barh([row], [-has.uncovered], left=1.0, height=thick, **style)
             told = f"{percent_text(has.uncovered)} never shown"
-            beside(panel, told, (1.0, row + 0.3), (0, -14), ha="right", fontsize=9.5, color=DARK_GREY)
-    panel.set_xlim(0.0, 1.18)
+            beside(panel, told, (1.0, row - thick / 2.0), (0, 3), ha="right", **SMALL)
+    panel.set_xlim(0.0, 1.2)
     panel.set_xticks([0.0, 0.5, 1.0], ["0", "50 %", "100 %"])
-    panel.set_xlabel("decisions that count, of all\n(bar: all batches; dots: each batch)")
-    headline(panel, "how much of it counts\n")
+    panel.set_xlabel("of all decisions (bar: all batches;\ndots: each batch)", fontsize=9.5)
+    headline(panel, "how many count\n")
 
 
 def _limits(evaluation: Evaluation) -> tuple[float, float]:
@@ -181,4 +186,4 @@ def _title(evaluation: Evaluation) -> str:
     if not better:
         return "no candidate is known to earn more than was earned" if known else "what candidates would have earned"
     best = max(better, key=lambda gain: answered[gain.name].value)
-    return f"{shortened(best.name, NAME)} would have earned more"
+    return f"{shortened(best.name, NAME)} would have earned more than was earned"
