@@ -27,8 +27,8 @@ class Always:
         object.__setattr__(self, "arm", str(self.arm))
 
 
-#: A policy; a rule by name; one arm; a function of contexts (n, K, d) and alive (n, K) to probabilities (n, K); or for a
-#: log in memory these probabilities themselves.
+#: A policy; a rule by name; one arm; a function of contexts (n, K, d) and alive (n, K) to probabilities (n, K); for a
+#: log in memory also these probabilities themselves.
 Candidate = Policy | str | Always | Callable[[Any, Any], Any] | FloatArray
 
 
@@ -147,7 +147,7 @@ def _always(arm: str, log: Logged) -> Played:
     else:
         shown = np.zeros((1, 1), dtype=np.bool_)
     probabilities = np.asarray(shown & log.alive, dtype=np.float64)
-    applies = probabilities.any(axis=1)
+    applies: BoolArray = np.asarray(probabilities.any(axis=1))
     return Played(probabilities, None if applies.all() else applies)
 
 
@@ -156,8 +156,8 @@ def _by_rule(rule: str, log: Logged) -> Played:
     if rule == "uniform":
         return Played(log.alive / log.alive.sum(axis=1, keepdims=True), None)
     probabilities = np.zeros(log.alive.shape)
-    if rule == "logged":  # what was done: the weights are 1
-        probabilities[rows, log.places] = log.propensities
+    if rule == "logged":  # given what was done, it is what would have been done
+        probabilities[rows, log.places] = 1.0
         return Played(probabilities, None)
     applies = _with_baseline(log)
     if log.baselines is not None:

@@ -157,7 +157,8 @@ def _add(
     for name, candidate in candidates.items():
         scored = scores.candidates[name]
         probabilities, applies = played(name, candidate, log)
-        weights = (probabilities[rows, log.places] / log.propensities)[kept]
+        did = isinstance(candidate, str) and candidate == "logged"
+        weights = (probabilities[rows, log.places] / (1.0 if did else log.propensities))[kept]
         scored._weights.append(weights)
         scored._predicted.append(predicted.chosen[kept])
         scored._expected.append(np.einsum("nk,nk->n", probabilities, predicted.arms)[kept])
@@ -171,7 +172,7 @@ def _add(
             found = Support.of(
                 weights[at],
                 candidate=probabilities[kept][at],
-                logging=None if logging is None else logging[kept][at],
+                logging=None if logging is None or did else logging[kept][at],
                 alive=log.alive[kept][at],
             )
             before = scored.supports[batch]
