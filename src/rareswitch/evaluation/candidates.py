@@ -123,9 +123,12 @@ def _played_by_policy(name: str, policy: Policy, log: Logged) -> Played:
             f"candidate {name!r:.60} is a policy for vectors of {policy.dim} features; those of the log have "
             f"{log.contexts.shape[2]}."
         )
-    if not policy.needs_baseline:
+    since = log.batch_names.index(policy.id) if policy.id in log.batch_names else 0
+    if not policy.needs_baseline and not since:
         return Played(policy_probabilities(policy, log), None)
-    applies = _with_baseline(log)
+    applies = log.batches >= since  # what it was learned from would flatter it
+    if policy.needs_baseline:
+        applies &= _with_baseline(log)
     probabilities = np.zeros(log.alive.shape)
     if applies.any():
         probabilities[applies] = policy_probabilities(policy, log.select(applies))
