@@ -15,6 +15,7 @@ from rareswitch.evaluation.how import How
 from rareswitch.evaluation.results import Difference, Evaluation
 from rareswitch.evaluation.scoring import Progress, score
 from rareswitch.evaluation.values import value_of
+from rareswitch.exchange import read
 from rareswitch.log import Source
 from rareswitch.validation import FloatArray, number
 
