@@ -29,8 +29,9 @@ from rareswitch.validation import BoolArray, FloatArray, sealed
 UNCOVERED = 0.001
 #: Most of a candidate's play that may be so rare in the log that its weights are not looked at.
 THIN = 0.01
-#: Decisions that must carry a batch for it to be used, and all used ones together.
-BATCH_CARRIED = 20.0
+#: Decisions that must carry a batch for it to be used, and all used ones together. With 50, intervals of 1 to 8 batches
+#: of weights of two sizes covered 93 to 96 % in simulations; with 10 to 20 in all 85 to 94 %, with fewer down to 79 %.
+BATCH_CARRIED = 10.0
 CARRIED = 50.0
 #: Decisions of the candidate itself that all used ones together must be worth.
 EFFECTIVE = 100.0
@@ -197,23 +198,29 @@ class Support:
 @compiled
 def _add_ratios(candidate, logging, moments):  # type: ignore[no-untyped-def]
     """Moments of all π/μ, in one pass; Σ π where μ is 0."""
-    missed = 0.0
+    missed = mass_small = square_small = cube_small = 0.0
     for s in range(candidate.shape[0]):
         for i in range(candidate.shape[1]):
-            mass = candidate[s, i]
-            if mass > 0.0:
-                if logging[s, i] * _INFINITE <= mass:
-                    missed += mass
-                else:
-                    _add(mass, mass / logging[s, i], moments)
+            mass, seen = candidate[s, i], logging[s, i]
+            if mass < 2.0 * seen:  # most are so: kept in registers
+                square = mass * (mass / seen)
+                mass_small += mass
+                square_small += square
+                cube_small += square * (mass / seen)
+            elif seen * _INFINITE <= mass:
+                missed += mass
+            else:
+                _add(mass, mass / seen, moments)
+    moments[0, 1] += mass_small
+    moments[1, 1] += square_small
+    moments[2, 1] += cube_small
     return missed
 
 
 @compiled
 def _add_weights(weights, moments):  # type: ignore[no-untyped-def]
     for s in range(weights.shape[0]):
-        if weights[s] > 0.0:
-            _add(weights[s], weights[s], moments)
+        _add(weights[s], weights[s], moments)
 
 
 @compiled
