@@ -259,11 +259,10 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
     faults = [_faults(support) for support in supports]
     kept = tuple(batch for batch, found in enumerate(faults) if not found)
     used = sum((supports[batch] for batch in kept), Support.zero())
-    # batches are pooled with weights 1/error, error² in proportion to 1/effective
-    effective = sum(math.sqrt(supports[batch].effective) for batch in kept) ** 2 / max(len(kept), 1)
+    worth = effective([supports[batch] for batch in kept])
     level = BATCH_CHANCE if used.known == used.count else CHANCE
     unlikely = bool(kept) and _chance(used) < level
-    if effective >= EFFECTIVE and not unlikely:
+    if worth >= EFFECTIVE and not unlikely:
         return kept, ()
     reasons = []
     describe = {"uncovered": _uncovered_text, "mean weight": _mean_text, "thin": _thin_text}
@@ -275,10 +274,21 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
             reasons.append(where + (said if where else said[0].upper() + said[1:]))
     if unlikely:
         reasons.append(_sentence(_mean_text(used)))
-    if effective < EFFECTIVE:
-        reasons.append(_few(whole, used, len(kept), len(supports), effective))
+    if worth < EFFECTIVE:
+        reasons.append(_few(whole, used, len(kept), len(supports), worth))
     reasons.append(_remedy(whole, supports))
     return kept, tuple(reasons)
+
+
+def effective(supports: Sequence[Support]) -> float:
+    """As many decisions of the candidate itself would tell as much as these batches, pooled with weights √(n/spread).
+
+    >>> one = Support.of(np.ones(100), candidate=np.ones((100, 1)))
+    >>> effective([one, one])
+    200.0
+    """
+    # the variance of Σ cΨ/Σ c is B/(Σ c)², where each c²e² is 1
+    return sum(math.sqrt(support.effective) for support in supports) ** 2 / max(len(supports), 1)
 
 
 def needed(support: Support) -> tuple[tuple[float, int], ...]:
@@ -341,12 +351,12 @@ def _effective_text(support: Support, least: float) -> str:
     )
 
 
-def _few(whole: Support, used: Support, kept: int, batches: int, effective: float) -> str:
+def _few(whole: Support, used: Support, kept: int, batches: int, worth: float) -> str:
     if kept == 0:
         return f"None of {_batches(batches)} ({whole.count:,} decisions) can answer alone: all are left out."
     return (
         f"{_batches(kept).capitalize()} of {batches} can answer, and {'its' if kept == 1 else 'their'} {used.count:,} "
-        f"decisions tell as much as {effective:.0f} of this policy itself; {EFFECTIVE:.0f} are needed."
+        f"decisions tell as much as {worth:.0f} of this policy itself; {EFFECTIVE:.0f} are needed."
     )
 
 
