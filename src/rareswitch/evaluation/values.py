@@ -11,6 +11,7 @@ from rareswitch.evaluation.intervals import iid, moved, pooled
 from rareswitch.evaluation.results import BatchValue, Interval, Overlap, Value
 from rareswitch.evaluation.scoring import Scores
 from rareswitch.evaluation.support import Support, overlap, refusals
+from rareswitch.evaluation.weights import weight_counts
 from rareswitch.log import Source
 from rareswitch.validation import FloatArray
 
@@ -40,7 +41,7 @@ def value_of(scores: Scores, name: str, log: Source, how: How) -> Value:
         interval=None,
         refusals=reasons,
         estimator=how.estimator,
-        overlap=overlap(supports),
+        overlap=replace(overlap(supports), weights=tuple(weight_counts(scored.weights[scored.applies]).tolist())),
         batches=batches,
         cautions=_cautions(scores, name, log, left=[batch for batch in found if batch not in usable]),
     )
@@ -128,7 +129,7 @@ def _cautions(scores: Scores, name: str, log: Source, *, left: list[int]) -> tup
     applies = int(scores.candidates[name].applies.sum())
     if applies < scores.rewarded:
         others = f"{scores.rewarded - applies:,} of {scores.rewarded:,} decisions"
-        found.append(f"{others} are not for it, and are left out.")
+        found.append(f"{others} are left out: it does not apply to them, or was learned from them.")
     if left and len(left) < sum(support is not None for support in scores.candidates[name].supports):
         numbers, many = ", ".join(str(batch + 1) for batch in left), len(left) > 1
         them = f"batch{'es' * many} {numbers}"
@@ -138,8 +139,9 @@ def _cautions(scores: Scores, name: str, log: Source, *, left: list[int]) -> tup
 
 def _inapplicable(name: str) -> str:
     return (
-        f"no decision of this log is for {name!r:.60}: no baseline was named with any, or its arm was never offered. "
-        "Create the experiment with a baseline, or name an arm that is offered."
+        f"no decision of this log is for {name!r:.60}: no baseline was named with any, its arm was never offered, or "
+        "none with a reward was made since it was learned. Create the experiment with a baseline, name an arm that is "
+        "offered, or wait."
     )
 
 
