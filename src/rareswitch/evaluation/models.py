@@ -94,7 +94,7 @@ class CrossFitted:
             total = self._sums[batch][1 - side]
             for before in self._sums[:batch]:
                 total = total + before[0] + before[1]
-            found = np.zeros(self.dim + 1)
+            found: FloatArray = np.zeros(self.dim + 1)
             if total.count:  # the level is not drawn to 0, or it would matter what was taken off before sums were made
                 penalty = np.diag(np.append(np.full(self.dim, RIDGE), 0.0))
                 found = np.linalg.solve(total.gram + penalty, total.moment)

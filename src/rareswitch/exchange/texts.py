@@ -124,7 +124,8 @@ def seconds_of(text: str) -> float | None:
     whole = moment - _EPOCH
     digits = fraction or "0"
     # one division of whole numbers, which is rounded once
-    return ((whole.days * 86400 + whole.seconds) * 10 ** len(digits) + int(digits)) / 10 ** len(digits)
+    unit = 10 ** len(digits)
+    return float(((whole.days * 86400 + whole.seconds) * unit + int(digits)) / unit)
 
 
 def time_text(seconds: float) -> str | None:
