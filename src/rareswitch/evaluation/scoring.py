@@ -1,6 +1,6 @@
 """One way through a log: what candidates would have done, what a model predicts, how well the log supports them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -185,7 +185,7 @@ def _add(
 def _logging(source: Source, log: Logged, scores: Scores) -> FloatArray | None:
     """μ (n, K), the probabilities of all offered arms under the policies that decided, where they are known."""
     found = log.logging
-    present: Sequence[int] = np.unique(log.batches).tolist()
+    present = log.present
     names = [log.batch_names[batch] for batch in present]
     if log.contexts is not None and all(name in source.policies for name in names):
         found = np.empty(log.alive.shape)
