@@ -85,6 +85,10 @@ def read_csv(
     if propensities not in ("logged", "estimate"):
         raise ParameterError(f"propensities must be 'logged' or 'estimate'; got {propensities!r:.60}.")
     estimate = propensities == "estimate"
+    if within and not estimate:
+        raise ParameterError(f"within is for propensities that are estimated; got {', '.join(map(str, within)):.60}.")
+    if arms is not None and features is None:
+        raise ParameterError("arms are records for features; give features=… as well.")
     table = Table.read(path)
     named = dict(zip(_COLUMNS, (id, time, policy, arm, propensity, reward, offered, baseline), strict=True))
     roles = table.roles(named, needed=("arm", "reward") if estimate else ("arm", "reward", "propensity"))
