@@ -45,7 +45,7 @@ def test_tails_are_those_of_a_binomial_where_all_events_are_alike(mean: float, e
 
 
 def test_tails_of_unlike_events_are_close() -> None:
-    """Against the exact distribution of a sum of unlike events, by convolution: within a factor of 0.6 to 1.1 down to 1e-4."""
+    """Against the exact distribution, by convolution: within factors of 0.6 and 1.1 down to chances of 1e-4."""
     rng = np.random.default_rng(1)
     for size in (0.2, 1.0, 5.0):
         shares = rng.beta(size, 3.0 * size, 60)
