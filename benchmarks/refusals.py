@@ -110,7 +110,7 @@ ANSWERED = (
     Case(candidate="uniform", batches=(("epsilon 0.2", 5000),), known=False),
     Case(candidate="worst", batches=(("epsilon 0.2", 5000),)),
     Case(candidate="worst", batches=(("epsilon 0.1", 20_000),), clicks=True),
-    Case(candidate="other", batches=(("epsilon 0.3", 3000),), arms=10),
+    Case(candidate="other", batches=(("epsilon 0.3", 5000),), arms=10),
     Case(candidate="other", batches=(("softmax 1", 3000),)),
     Case(candidate="top 2", batches=(("top 4", 3000),), arms=10),
     Case(candidate="top 2", batches=(("top 4", 3000),), arms=10, known=False),
@@ -310,7 +310,7 @@ def _says(case: Case | None, told: Told) -> bool:
 def main() -> int:
     parser = arguments(__doc__)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--seeds", type=int, default=20, help="how many")
+    parser.add_argument("--seeds", type=int, default=10, help="how many")
     given = parser.parse_args()
     seeds = range(given.first, given.first + (2 if given.quick else given.seeds))
     examples = list[str]()

@@ -22,7 +22,7 @@ def mean_weight_text(mean_weight: float, error: float) -> str:
 
 def uneven_text(count: int, carried: float, least: float) -> str:
     """Of weights so uneven that few decisions carry everything, or of few decisions."""
-    if carried > 0.5 * count:
+    if carried > 0.5 * count or count < least:
         return f"{count:,} decision{'s are' if count != 1 else ' is'} too few: {least:.0f} are needed."
     many = f"about {carried:.0f}" if carried >= 1.0 else "less than 1"
     return (
