@@ -161,8 +161,11 @@ class Support:
 
     @property
     def effective(self) -> float:
-        """As many decisions of the candidate itself would tell as much: n/spread."""
-        return self.count / self.spread if self.spreads > 0.0 else 0.0
+        """As many decisions of the candidate itself would tell as much: n/spread, and no more than there are.
+
+        Where part of its play was never shown, the spread of the rest may be below 1.
+        """
+        return self.count / max(self.spread, 1.0) if self.spreads > 0.0 else 0.0
 
     @property
     def largest_share(self) -> float:

@@ -41,7 +41,7 @@ def value_of(scores: Scores, name: str, log: Source, how: How) -> Value:
         interval=None,
         refusals=reasons,
         estimator=how.estimator,
-        overlap=replace(overlap(supports), weights=tuple(weight_counts(scored.weights[scored.applies]).tolist())),
+        overlap=_overlap({batch: found[batch] for batch in usable or found}, columns),
         batches=batches,
         cautions=_cautions(scores, name, log, left=[batch for batch in found if batch not in usable]),
     )
@@ -58,6 +58,12 @@ def value_of(scores: Scores, name: str, log: Source, how: How) -> Value:
     plain = replace(how, anytime=False)
     others = {str(one): replace(pool, how=replace(plain, estimator=one)).interval() for one in ESTIMATORS}
     return replace(value, interval=pool.interval(), others=others, naive=pool.naive())
+
+
+def _overlap(supports: dict[int, Support], columns: dict[int, Columns]) -> Overlap:
+    """Of the batches that a value rests on, or of all that it could have rested on."""
+    counts = sum(weight_counts(columns[batch].weights) for batch in supports)
+    return replace(overlap([*supports.values()]), weights=tuple(np.asarray(counts).tolist()))
 
 
 @dataclass(frozen=True, eq=False)
