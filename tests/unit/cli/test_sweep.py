@@ -41,8 +41,9 @@ COMMANDS: dict[str, list[str]] = {
     "experiment export": ["STORE", "x", "--out", "fresh", "--quiet"],
     "experiment import": ["STORE", "x", "--log", "LOG", "--quiet"],
     "play": ["STORE", "x", "--days", "0.02", "--no-advance", "--quiet"],
-    "evaluate": ["ROWS", "--rule", "logged", "--quiet"],
+    "evaluate": ["TABLE", "--rule", "logged", "--quiet"],
     "design": ["SETS"],
+    "convert": ["TABLE", "fresh.csv"],
 }
 #: What heeds an option, where the arguments above do not.
 HEEDING: dict[tuple[str, str], list[str]] = {
@@ -132,15 +133,15 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     assert main(["experiment", "export", str(store), "x", "--out", str(log), "--quiet"]) == 0
     rows = [f"{k // 3},{x},{y}" for k, (x, y) in enumerate(np.random.default_rng(1).normal(size=(12, 2)))]
     sets.write_text("set,x,y\n" + "\n".join(rows))
-    (folder / "rows.csv").write_text("arm,reward,propensity\n" + "a,1,0.5\nb,0,0.5\n" * 100)
+    (folder / "table.csv").write_text("arm,reward,propensity\n" + "a,1,0.5\nb,0,0.5\n" * 100)
     (part,) = log.glob("*.parquet")
     for name in FILES[:6]:
         damage(folder / Path(name).name, name, part.read_bytes())
     found = {name: str(folder / name) for name in ("empty", "binary", "truncated", "directory", "pipe", "empty/inside")}
     shutil.copy(part, folder / "unreadable")
     (folder / "unreadable").chmod(0)
-    logs = {"STORE": str(store), "LOG": str(part), "ROWS": str(folder / "rows.csv")}
-    return found | {"unreadable": str(folder / "unreadable"), "SETS": str(sets)} | logs
+    names = {"unreadable": str(folder / "unreadable"), "STORE": str(store), "LOG": str(part), "SETS": str(sets)}
+    return found | names | {"TABLE": str(folder / "table.csv")}
 
 
 @pytest.fixture
