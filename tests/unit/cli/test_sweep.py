@@ -65,7 +65,7 @@ MAY_BE_TAKEN: list[tuple[str, set[str], set[str]]] = [
     ("a page is written anew", {"--markdown"}, {"empty", "binary", "truncated"}),
     ("a folder for files may be there already", {"play --out", "contest --out", "--plots"}, {"directory"}),
     ("any text or number names a decision", {"--id"}, {"1e308", "nan", "missing", *_LARGE}),
-    ("any text names an arm", {"experiment decide --arms"}, {*FILES, "missing", "-1"}),
+    ("any text names an arm", {"experiment decide --arms", "--always"}, {*FILES, "missing", "-1"}),
     ("any name does for an experiment", {"experiment create NAME"}, {"missing", "-1"}),
     ("a folder may hold an experiment", {"experiment create STORE"}, {"directory"}),
     ("any name does for a policy", {"experiment export --policy"}, {"missing", "-1"}),
