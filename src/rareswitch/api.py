@@ -34,7 +34,7 @@ from rareswitch.learner import (
     state_from_bytes,
     state_to_bytes,
 )
-from rareswitch.policy import Decisions, Ed25519Key, HmacKey, Policy, load_policy, save_policy
+from rareswitch.policy import Decisions, Ed25519Key, Floor, HmacKey, Policy, load_policy, save_policy
 from rareswitch.sim import collaborate, simulate, sweep, tradeoff
 from rareswitch.stats import Stats
 from rareswitch.version import __version__
@@ -49,6 +49,7 @@ __all__ += [
     "Experiment",
     "Features",
     "FileFormatError",
+    "Floor",
     "Foresight",
     "HmacKey",
 ]

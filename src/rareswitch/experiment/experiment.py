@@ -193,7 +193,8 @@ class Experiment:
             )
         # later policies know better than the baseline, and do not ask for it
         baselines = {} if request.baselines is None or version.number > 1 else {"baseline": request.baselines}
-        decided = version.policy.decide(request.sets, ids=request.keys, seed=self.description.seed, **baselines)
+        told, floored = self.description, request.floored(version.policy.floor)
+        decided = version.policy.decide(request.sets, ids=request.keys, seed=told.seed, floored=floored, **baselines)
         rows = decision_rows(request, decided, version=version.number, keep=self.description.keep, times=times)
         kept = self.store.add_decisions(rows)
         if request.counts:

@@ -11,7 +11,7 @@ from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.versions import digest, version_row
 from rareswitch.features import Features
 from rareswitch.files import canonical_json, plain_json
-from rareswitch.policy import Key, check_signature, check_signs, sign, verify_signature
+from rareswitch.policy import Floor, Key, check_signature, check_signs, sign, verify_signature
 from rareswitch.store import open_store
 
 
@@ -25,6 +25,7 @@ def create(
     schedule: Any = None,
     rewards: Rewards | None = None,
     baseline: bool | str | None = None,
+    arm_floor: Floor | float | None = None,
     keep: float = 1.0,
     seed: int | None = None,
     key: Key | None = None,
@@ -50,6 +51,10 @@ def create(
     baseline
         For a start that is not blind: True, if each request names the arm that would have been shown, or the field of
         the context record that does. The first policy plays it, but for a planned share of exploration.
+    arm_floor
+        The least probability of every offered arm, such as 0.02, in every policy: so that the log can tell what other
+        policies would have earned. ``Floor(least=0.02, arms=["red", "blue"])`` is for these arms alone. Not to be
+        confused with ``floor``, a setting of foresight: the share of its exploration among arms that may be the best.
     keep
         The share of decisions whose whole context sets are kept: 1, all, lets every decision be audited, and every
         policy be evaluated.
@@ -82,13 +87,14 @@ def create(
         schedule=schedule,
         rewards=rewards,
         baseline=baseline,
+        arm_floor=arm_floor,
         keep=keep,
         seed=seed,
         created=created,
         settings=settings,
     )
     store = open_store(url, name)
-    state = description.learner.begin(features=features, baseline=description.baseline_share)
+    state = description.learner.begin(features=features, baseline=description.baseline_share, floor=description.floor)
     text = description.to_text()
     first = version_row(
         1, state, experiment=digest(text), summaries=b"", report={"batches": [], "learned": []}, time=created, key=key

@@ -21,7 +21,7 @@ from rareswitch.learner.settings import about, check_settings, count, features, 
 from rareswitch.learner.state import Batch, State
 from rareswitch.learner.statistics import OneModel
 from rareswitch.learner.summary import Sample, Summary, added
-from rareswitch.policy import Baseline, Blend, Decisions, Policy
+from rareswitch.policy import Baseline, Blend, Decisions, Floor, Policy
 from rareswitch.stats import Stats
 from rareswitch.validation import LARGEST_SCALE, BoolArray, FloatArray, Sets, context_sets, number, unit_ball
 
@@ -78,7 +78,9 @@ class Learner(ABC):
         """When the next policy is due."""
         return self.parts.clock
 
-    def begin(self, *, features: Features | None = None, baseline: float | None = None) -> State:
+    def begin(
+        self, *, features: Features | None = None, baseline: float | None = None, floor: Floor | None = None
+    ) -> State:
         """The state before the first decision.
 
         Parameters
@@ -89,6 +91,9 @@ class Learner(ABC):
             The first policy then plays the arm that the caller names with each request, but for this share of the
             decisions, which explore by the G-optimal design. The policies after it do not need it. By default the
             first policy is the learner's own, which knows nothing.
+        floor
+            The least probability of arms: every policy of the run has it. What is proved of the learner then is for
+            the decisions that the floor leaves to it.
 
         Examples
         --------
@@ -111,6 +116,13 @@ class Learner(ABC):
             policy = replace(policy, sampler=Blend(main=Baseline(), explorer=GOptimal(tol=1.0), share=share))
         if features is not None:
             policy = replace(policy, features=features)
+        if floor is not None:
+            if self.clock.steps or self.parts.statistics.needs_offered:
+                raise ParameterError(
+                    f"floor: {self.name} rests on what its own policies chose, or has a new one after each decision, "
+                    "and cannot play other arms. Use foresight or a batched learner, or begin without a floor."
+                )
+            policy = replace(policy, floor=floor)
         return State(learner=self.name, policy=policy, ahead=self.clock.begin(), sums=sums, kept=made.kept)
 
     def check(self, sets: Sets) -> None:
@@ -296,6 +308,8 @@ class Learner(ABC):
         if policy.id in {state.policy.id, *(batch.policy_id for batch in past)}:
             policy = replace(policy, edition=updates)  # so that the rows of the two batches can be told apart
         note = dict(made.note) | self._level_note(state, sums)
+        if policy.floor is not None and "certificate" in note:
+            note["floor"] = policy.floor.least  # what is certified is not of the decisions that it plays
         notes = (*state.notes, note) if note else state.notes
         return replace(over, policy=policy, updates=updates + 1, ahead=coming, kept=made.kept, notes=notes)
 
@@ -336,6 +350,12 @@ class Learner(ABC):
 
     def holds(self, state: State) -> str:
         """What is known of the regret of this run, given the batches it had."""
+        floor = state.policy.floor
+        left = "" if floor is None else f" This is of the decisions that the floor of {floor} leaves to the learner."
+        return f"{self._known(state)}{left}"
+
+    def _known(self, state: State) -> str:
+        """What is known of the regret, where no floor plays along."""
         came = tuple(batch.decided for batch in state.past)
         free = self.clock.looks or self.clock.needs_width or self.clock.horizon is None
         planned = came if free else self._planned(len(came))
@@ -409,8 +429,9 @@ class Learner(ABC):
 
 
 def _carrying(policy: Policy, state: State) -> Policy:
-    """A new policy with the features of the run."""
-    return policy if state.policy.features is None else replace(policy, features=state.policy.features)
+    """A new policy with the features and the floor of the run."""
+    features, floor = state.policy.features, state.policy.floor
+    return policy if features is None and floor is None else replace(policy, features=features, floor=floor)
 
 
 def _sample(rows: Rows, size: int, shown: BoolArray | None) -> Sample | None:

@@ -299,6 +299,21 @@ def test_settings_of_foresight(capsys: pytest.CaptureFixture[str]) -> None:
         assert trial.description.keep == 0.5
 
 
+def test_a_floor_under_arms(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    create = ("experiment", "create", *HERE, "--dim", "3")
+    assert "--arm-floor must be a finite number above 0" in refused(capsys, *create, "--arm-floor", "0")
+    assert "--floored-arms says which arms" in refused(capsys, *create, "--floored-arms", "a")
+    told = ("--schedule", "100*10", "--arm-floor", "0.1", "--floored-arms", "b", "a")
+    out = done(capsys, *create, *told)
+    assert "Floor of 0.1 for a, b: with 2 arms a set 20 % of decisions explore for evaluation; over the 1,000" in out
+    typed(monkeypatch, *requests(1))
+    done(capsys, "experiment", "decide", *HERE)
+    assert "same propensity" in done(capsys, "experiment", "audit", *HERE, "r0")
+    assert json.loads(done(capsys, "experiment", "status", *HERE, "--json"))["floor"].startswith(
+        "floor of 0.1 for a, b"
+    )
+
+
 def test_every_setting_that_is_a_number_or_a_text_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(("experiment", "create", "--help"))
