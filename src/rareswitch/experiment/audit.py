@@ -49,7 +49,7 @@ class Audit:
         ]
         texts = {
             "matches": "The frozen policy decides the same, with the same propensity.",
-            "contexts needed": "Its context set was not kept, or lacks the ids of its arms. Give the request again, and "
+            "contexts needed": "Its context set was not kept, or lacks the ids of arms. Give the request again, and "
             "it is checked by its hash.",
             "other contexts": "This is not the request that was decided: its hash is another.",
             "differs": f"THE POLICY DECIDES OTHERWISE: {self._said()}. The store was changed, "
