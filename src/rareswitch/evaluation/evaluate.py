@@ -1,0 +1,142 @@
+"""What another policy would have earned: a value with an interval that holds, or the reason why there is none."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rareswitch.errors import ParameterError
+from rareswitch.evaluation.candidates import Candidate, named_candidates
+from rareswitch.evaluation.differences import difference, earned, lift
+from rareswitch.evaluation.estimators import ESTIMATORS, SWITCH, Estimator
+from rareswitch.evaluation.how import How
+from rareswitch.evaluation.results import Difference, Evaluation
+from rareswitch.evaluation.scoring import Progress, score
+from rareswitch.evaluation.values import value_of
+from rareswitch.log import Source
+from rareswitch.validation import FloatArray, number
+
+#: What the baseline is called among candidates where nobody asked for it; no caller's name has a line break.
+_BASELINE = "\n"
+
+
+def evaluate(
+    source: Any,
+    candidates: Any = "uniform",
+    *,
+    estimator: Estimator = "dr",
+    level: float = 0.95,
+    anytime: bool = False,
+    bounds: tuple[float, float] | None = None,
+    model: Any = None,
+    switch: float = SWITCH,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """What candidates would have earned on logged traffic, a decision.
+
+    Decisions of one frozen policy are independent given what came before, so each of these batches is studentised by
+    itself and they are pooled: the interval holds although what was learned from one batch made the policy of the next.
+    Batches that hardly ever show what a candidate would are left out; where too little is left there is no number, but
+    the reason, and how to explore so that there will be one.
+
+    Parameters
+    ----------
+    source
+        An experiment; a :class:`~rareswitch.log.Source` such as :class:`~rareswitch.log.Logged`; or files of a log, as
+        :func:`rareswitch.exchange.read` takes them.
+    candidates
+        One, a list, or a dict by name. A policy; ``"uniform"``; ``"baseline"``, what the caller would have shown;
+        ``"logged"``, what was done; :class:`Always` of an arm; a function of contexts (n, K, d) and alive (n, K) to
+        probabilities (n, K); for a log in memory also these themselves.
+    estimator
+        ``dr``, doubly robust: a model's predictions, corrected by weighted rewards. ``ips`` and ``snips`` do without a
+        model; ``switch-dr`` trusts it alone where weights are above ``switch``, and may be biased.
+    level
+        Of the intervals.
+    anytime
+        Whether intervals shall hold for one who looks after every batch, and may stop when he likes.
+    bounds
+        Where all rewards are known to lie. Anytime intervals then need no approximation, however small batches are.
+    model
+        Predictions of rewards (n, K) for a log in memory, or a function of contexts and alive to them. By default a
+        ridge regression of the log itself, of other decisions than those it is used for.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> places, clicks = rng.integers(2, size=4000), rng.random(4000)
+    >>> log = {"places": places, "propensities": np.full(4000, 0.5), "arms": ["red", "blue"]}
+    >>> from rareswitch import Always, Logged
+    >>> found = evaluate(Logged(rewards=clicks < 0.1 + 0.1 * places, **log), [Always("red"), Always("blue")])
+    >>> print(found["always blue"].interval)
+    0.2059 (0.1881 to 0.2236)
+    >>> evaluate(Logged(rewards=clicks, places=np.zeros(4000, int), propensities=np.ones(4000), arms=["red", "blue"]),
+    ...          Always("blue"))["always blue"].answered
+    False
+    """
+    if estimator not in ESTIMATORS:
+        raise ParameterError(f"estimator must be one of {', '.join(ESTIMATORS)}; got {estimator!r:.60}.")
+    level = number("level", level, low=0.5, high=1.0)
+    if level >= 1.0:
+        raise ParameterError("level must be below 1: no interval but the whole line holds always.")
+    bounds = _bounds(bounds)
+    named, log = named_candidates(candidates), source_of(source)
+    everything: dict[str, Candidate] = {**named, _BASELINE: "baseline"}
+    scores = score(log, everything, model=model, progress=progress)
+    if bounds is not None:
+        _check_within(scores.rewards, bounds)
+    how = How(estimator=estimator, level=level, switch=number("switch", switch, low=0.0))
+    how = replace(how, anytime=bool(anytime), bounds=bounds)
+    return Evaluation(
+        values=tuple(value_of(scores, name, log, how) for name in named),
+        earned=earned(scores, level=level),
+        lift=lift(scores, _BASELINE, level=level),
+        gains=tuple(difference(scores, name, how) for name in named),
+        calibration=scores.tally.calibration(),
+        decisions=scores.decisions,
+        known=scores.known,
+        rewarded=scores.rewarded,
+        batch_names=scores.batch_names,
+        estimated=log.estimated,
+    )
+
+
+def source_of(given: Any) -> Source:
+    """What decisions are read from: of an experiment, of a source itself, or of files."""
+    if hasattr(given, "chunks") and hasattr(given, "batch_names"):
+        found: Source = given
+        return found
+    if hasattr(given, "logged"):
+        experiment: Source = given.logged()
+        return experiment
+    from rareswitch.exchange import read
+
+    return read(given)
+
+
+def _bounds(given: Any) -> tuple[float, float] | None:
+    if given is None:
+        return None
+    try:
+        low, high = (float(one) for one in given)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"bounds must be two numbers, the least and the greatest reward; got {given!r:.60}."
+        ) from None
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise ParameterError(f"bounds must be finite, the lower one first; got {low} and {high}.")
+    return low, high
+
+
+def _check_within(rewards: FloatArray, bounds: tuple[float, float]) -> None:
+    odd = (rewards < bounds[0]) | (rewards > bounds[1])
+    if odd.any():
+        raise ParameterError(
+            f"bounds must hold for all rewards; {int(odd.sum())} of {len(rewards)} are outside of {bounds[0]:g} to "
+            f"{bounds[1]:g}, such as {rewards[odd][0]:g}."
+        )
+
+
+def lift_of(source: Any, *, level: float = 0.95, progress: Progress | None = None) -> tuple[Difference, ...]:
+    """What was earned more than the baseline would have: so far, then by week; empty where no baseline was named."""
+    return lift(score(source_of(source), {_BASELINE: "baseline"}, progress=progress), _BASELINE, level=level)
