@@ -15,9 +15,10 @@ from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.schedule import Schedule
 from rareswitch.experiment.short_forms import schedule_from_plain, schedule_of
 from rareswitch.experiment.start import baseline_share
+from rareswitch.experiment.warm_start import WarmStart
 from rareswitch.features import Features
 from rareswitch.files import bounded, canonical_json, plain_json
-from rareswitch.learner import Learner, find_learner, make_learner, needed, takes, to_plain
+from rareswitch.learner import Learner, State, Summary, find_learner, make_learner, needed, takes, to_plain
 from rareswitch.policy import Floor, floor_from_plain, floor_to_plain, least_probability
 from rareswitch.validation import number, whole
 from rareswitch.version import __version__
@@ -44,6 +45,8 @@ class Description:
     baseline_field: str | None
     #: The least probability of arms, of every policy; None: there is none.
     floor: Floor | None = None
+    #: The log that the first policy was learned from; None: it knows nothing.
+    warm: WarmStart | None = None
     #: Share of the decisions whose whole context sets are kept.
     keep: float
     #: Keys the randomness of all decisions. Who knows it can foretell them.
@@ -53,9 +56,20 @@ class Description:
     #: Of rareswitch.
     version: str = __version__
 
+    @property
+    def needs_baseline(self) -> bool:
+        """Whether the first policy plays the arm that requests name; one that was learned from a log does not."""
+        return self.baseline_share is not None and self.warm is None
+
+    def begin(self, warm: Summary | None) -> State:
+        """The state before the first decision, of what the log held where there is one."""
+        baseline = self.baseline_share if self.needs_baseline else None
+        return self.learner.begin(features=self.features, baseline=baseline, floor=self.floor, warm=warm)
+
     def to_plain(self) -> dict[str, Any]:
         """As JSON keeps it; what there is none of, and earlier versions did not know, is left out."""
-        later = {} if self.floor is None else {"floor": floor_to_plain(self.floor)}
+        later: dict[str, Any] = {} if self.floor is None else {"floor": floor_to_plain(self.floor)}
+        later |= {} if self.warm is None else {"warm": self.warm.to_plain()}
         return later | {
             "schema": SCHEMA,
             "name": self.name,
@@ -89,6 +103,7 @@ class Description:
                 baseline_share=data["baseline_share"],
                 baseline_field=data["baseline_field"],
                 floor=floor_from_plain(data["floor"]) if "floor" in data else None,
+                warm=WarmStart.from_plain(data["warm"]) if "warm" in data else None,
                 keep=number("keep", data["keep"], low=0.0, high=1.0),
                 seed=whole("seed", data["seed"], low=0),
                 created=number("created", data["created"], low=-1e12),

@@ -50,6 +50,8 @@ class Status:
     price: str
     #: What the least probability of arms costs, in words; '' where there is none.
     floor: str
+    #: The log that the first policy was learned from, in words; '' where there is none.
+    start: str
     #: What the next update waits for; none: it is due.
     waits: tuple[str, ...]
     #: Whether an update was begun and not finished; it goes on where it was.
@@ -88,6 +90,7 @@ class Status:
             f"{self.name}: {self.learner}, updated {self.schedule}",
             *([f"These times cost {self.price}."] if self.price else []),
             *([f"{self.floor[0].upper()}{self.floor[1:]}."] if self.floor else []),
+            *([f"The first policy was learned from {self.start}."] if self.start else []),
             f"rewards: {self.rewards}",
             "",
             "policy  published (UTC)   decisions  rewarded",
@@ -155,6 +158,7 @@ def status_of(
         schedule=str(told.schedule),
         price="" if price is None else str(price),
         floor=_floor(told, store, versions[-1], progress),
+        start="" if told.warm is None else str(told.warm),
         rewards=str(told.rewards),
         batches=tuple(
             Batch(

@@ -62,6 +62,12 @@ def add_parser(commands: Any) -> None:
         "--floored-arms", nargs="+", metavar="ID", help="for --arm-floor, ids of the only arms it is for"
     )
     parser.add_argument(
+        "--start-from",
+        nargs="+",
+        metavar="FILE",
+        help="learn the first policy from a log, whoever made its decisions: Parquet, CSV or dsjson",
+    )
+    parser.add_argument(
         "--keep", type=float, default=1.0, metavar="SHARE", help="of context sets kept (default 1: all)"
     )
     parser.add_argument("--seed", type=int, help="keys the decisions (default: drawn, and kept in the store)")
@@ -91,6 +97,7 @@ def run(options: argparse.Namespace) -> int:
         rewards=Rewards(window=options.window, default=options.default, several=several),  # type: ignore[arg-type]
         baseline=options.baseline,
         arm_floor=_floor(options),
+        start_from=_log(options),
         key=given_key(options),
         **told,
         **settings,
@@ -103,6 +110,12 @@ def run(options: argparse.Namespace) -> int:
         text = f"{shown}{trial.name} begins in {trial.store.url}.\n{in_options(trial.status(now=options.now))}"
     report_done(text, f"{options.name} was created in {facts['url']}")
     return 0
+
+
+def _log(options: argparse.Namespace) -> Any:
+    """One file, or the parts of a log."""
+    given = options.start_from
+    return given[0] if given is not None and len(given) == 1 else given
 
 
 def _floor(options: argparse.Namespace) -> Any:
