@@ -12,7 +12,6 @@ from rareswitch.report.recommendation_text import recommendation_text
 from rareswitch.report.resampling import Ratio, regret_ratio
 from rareswitch.report.run_plot import draw_runs
 from rareswitch.report.run_table import run_table
-from rareswitch.report.tables import table
 from rareswitch.report.tradeoff import draw_tradeoff, tradeoff_table
 from rareswitch.report.verdict import Verdict, judge
 
@@ -27,5 +26,5 @@ __all__ += [
     "draw_exploration",
 ]
 __all__ += ["draw_runs", "draw_standings", "draw_tradeoff", "draw_world", "exploration_table", "explore", "figure"]
-__all__ += ["judge", "meetings_table", "recommendation_text", "regret_ratio", "run_table", "save", "table"]
+__all__ += ["judge", "meetings_table", "recommendation_text", "regret_ratio", "run_table", "save"]
 __all__ += ["tradeoff_table"]
