@@ -5,15 +5,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from rareswitch.evaluation.effect_results import BatchPart
-from rareswitch.evaluation.intervals import moved, pooled, quantile
+from rareswitch.evaluation.intervals import moved, pool, pooled
 from rareswitch.evaluation.results import Interval
 
 #: Below this p-value it is said that batches disagree.
 _MOVED = 0.001
-#: Errors below this, compared with the value, are 0 up to rounding.
-_ROUNDING = 1e-12
 
 
 class Answer(NamedTuple):
@@ -22,6 +21,8 @@ class Answer(NamedTuple):
     interval: Interval | None
     #: Not corrected for the number of questions.
     p_value: float | None
+    #: The standard error.
+    error: float
     refusals: tuple[str, ...]
     cautions: tuple[str, ...]
 
@@ -36,34 +37,41 @@ def answer(parts: Sequence[BatchPart], *, level: float, what: str) -> Answer:
     """
     used = [part for part in parts if not part.left_out]
     if not used:
-        return Answer(None, None, (_nothing_left(parts, what),), ())
-    values, errors = (np.array([getattr(part, name) for part in used]) for name in ("value", "error"))
-    constant = [part.batch + 1 for part, error in zip(used, errors, strict=True) if error <= _ROUNDING * abs(values).max()]
-    if constant:
-        told = (
-            f"in batch {', '.join(map(str, constant))} rewards do not vary, which leaves no measure of their noise, and "
-            f"to leave {'it' if len(constant) == 1 else 'them'} out would bias {what}. Ask with longer batches, or of a "
-            "log in which more came of decisions."
+        return _refused(_nothing_left(parts, what))
+    values, errors, counts = (np.array([getattr(part, name) for part in used]) for name in _COLUMNS)
+    found = pool(values, errors, counts)
+    if not math.isfinite(found.error):
+        return _refused(
+            f"rewards do not vary, which leaves no measure of their noise and of how sure {what} is. Wait for decisions "
+            "that earn something else."
         )
-        return Answer(None, None, (told,), ())
-    interval = pooled(values, errors, counts=np.array([part.decisions for part in used]), level=level)
-    cautions = []
-    moving = moved(values, errors) if len(used) > 1 else 1.0
-    if moving < _MOVED:
-        cautions.append(f"{what} moved between batches (p = {moving:.2g}): the pooled one speaks of no single time.")
-    return Answer(interval, p_value(interval), (), tuple(cautions))
+    moving = moved(values, errors, counts=counts)
+    told = f"{what} moved between batches (p = {moving:.2g}): the pooled one speaks of no single time."
+    return Answer(
+        interval=pooled(values, errors, counts=counts, level=level),
+        p_value=_p_value(found.value / found.error, found.freedom),
+        error=found.error,
+        refusals=(),
+        cautions=(told,) if moving < _MOVED else (),
+    )
 
 
-def p_value(interval: Interval) -> float:
-    """That the truth is 0, two-sided, by the interval's own margin."""
-    error = (interval.high - interval.low) / 2.0 / quantile(interval.level)
-    return math.erfc(abs(interval.value) / error / math.sqrt(2.0))
+#: What is pooled.
+_COLUMNS = ("value", "error", "effective")
+
+
+def _refused(reason: str) -> Answer:
+    return Answer(None, None, math.nan, (reason,), ())
+
+
+def _p_value(ratio: float, freedom: float) -> float:
+    """Two-sided, of Student's t distribution."""
+    below = special.ndtr(-abs(ratio)) if math.isinf(freedom) else special.stdtr(freedom, -abs(ratio))
+    return min(1.0, 2.0 * float(below))
 
 
 def _nothing_left(parts: Sequence[BatchPart], what: str) -> str:
     reasons = dict.fromkeys(part.left_out for part in parts)
-    told = "; ".join(
-        f"batch {', '.join(str(part.batch + 1) for part in parts if part.left_out == reason)}: {reason}"
-        for reason in reasons
-    )
-    return f"no batch tells {what}. {told or 'There is no decision with a reward'}."
+    where = {reason: [str(part.batch + 1) for part in parts if part.left_out == reason] for reason in reasons}
+    told = "; ".join(f"batch{'es' * (len(at) > 1)} {', '.join(at)}: {reason}" for reason, at in where.items())
+    return f"no batch tells {what}. {told}."

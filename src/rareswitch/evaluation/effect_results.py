@@ -20,6 +20,8 @@ class BatchPart:
     #: None where the batch is left out, as is its standard error.
     value: float | None
     error: float | None
+    #: As many decisions that are all about the question would tell as much; 0 where it is left out.
+    effective: float
     #: Why it is left out; empty where it is not. It never depends on rewards, which would bias what is left.
     left_out: str = ""
 

@@ -31,6 +31,8 @@ class Told(NamedTuple):
     error: float
     #: Equally many rows of equal weight would determine it as well.
     effective: float
+    #: Its variance, if every reward had the variance 1.
+    squares: float
     #: Why it cannot say; empty where it can. It never depends on the rewards, which would bias what is left.
     reason: str
 
@@ -92,18 +94,17 @@ class BatchFit:
     def told(self, direction: int) -> Told:
         """What the batch says of a direction, when all its rows were added."""
         if not self._determined[direction]:
-            return self._silent(0.0, "its rows do not vary in this direction, or only together with others")
+            return self._silent("its rows do not vary in this direction, or only together with others")
         squares = float(self._squares[direction])
         effective = squares**2 / float(self._fourths[direction])
         freedom = min(effective - 1.0, float(self.count - self.rank))
-        if effective < LEAST_ROWS or freedom < LEAST_ROWS / 2.0:
-            rows = f"{min(effective, freedom + 1.0):.1f} rows' worth of data, fewer than {LEAST_ROWS:g}"
-            return self._silent(effective, f"it has {rows}")
+        if min(effective, freedom + 1.0) < LEAST_ROWS:
+            worth = math.floor(max(0.0, min(effective, freedom + 1.0)))
+            return self._silent(f"too few of its rows vary in this direction, worth {worth} where {LEAST_ROWS:g} are needed")
         if self._alone[direction] > _FLAT * squares:
-            return self._silent(effective, "it rests on a row that no other one is like")
-        # a sum of squares with ν degrees of freedom: Z has the variance ν/(ν − 2), not 1
-        error = math.sqrt(float(self._variances[direction]) * freedom / (freedom - 2.0))
-        return Told(self.count, float(self._values[direction]), error, effective, "")
+            return self._silent("it rests on a row that no other one is like")
+        error = math.sqrt(float(self._variances[direction]))
+        return Told(self.count, float(self._values[direction]), error, freedom + 1.0, squares, "")
 
-    def _silent(self, effective: float, reason: str) -> Told:
-        return Told(self.count, math.nan, math.nan, effective, reason)
+    def _silent(self, reason: str) -> Told:
+        return Told(self.count, math.nan, math.nan, 0.0, math.nan, reason)

@@ -87,9 +87,18 @@ def parameters(
     each = each_level(level, len(asked), correction)
     found = []
     for k, name in enumerate(asked):
-        parts = [_part(at, log.batch_names[at], fit.told(k)) for at, fit in enumerate(fits) if fit is not None]
+        parts = _parts({log.batch_names[at]: (at, fit.told(k)) for at, fit in enumerate(fits) if fit is not None})
         got = answer(parts, level=each, what="the parameter")
-        found.append(Parameter(name=name, batches=tuple(parts), **got._asdict()))
+        found.append(
+            Parameter(
+                name=name,
+                interval=got.interval,
+                p_value=got.p_value,
+                refusals=got.refusals,
+                batches=parts,
+                cautions=got.cautions,
+            )
+        )
     return Parameters(
         parameters=_corrected(found, correction),
         level=level,
@@ -181,15 +190,21 @@ def _fits(
     return fits
 
 
-def _part(batch: int, name: str, told: Told) -> BatchPart:
-    silent = bool(told.reason)
-    return BatchPart(
-        batch=batch,
-        name=name,
-        decisions=told.rows,
-        value=None if silent else told.value,
-        error=None if silent else told.error,
-        left_out=told.reason,
+def _parts(told: Mapping[str, tuple[int, Told]]) -> tuple[BatchPart, ...]:
+    """By the name of the batch, its number and what it says."""
+    # precisions are compared in rows: as many as the least favourable batch says that a unit of precision is worth
+    unit = min((one.effective * one.squares for _, one in told.values() if not one.reason), default=0.0)
+    return tuple(
+        BatchPart(
+            batch=batch,
+            name=name,
+            decisions=one.rows,
+            value=None if one.reason else one.value,
+            error=None if one.reason else one.error,
+            effective=0.0 if one.reason else unit / one.squares,
+            left_out=one.reason,
+        )
+        for name, (batch, one) in told.items()
     )
 
 
