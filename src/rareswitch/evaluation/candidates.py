@@ -27,8 +27,8 @@ class Always:
         object.__setattr__(self, "arm", str(self.arm))
 
 
-#: A policy; a rule by name; one arm; a function of contexts (n, K, d) and alive (n, K) to probabilities (n, K); or these
-#: probabilities themselves, for a log in memory.
+#: A policy; a rule by name; one arm; a function of contexts (n, K, d) and alive (n, K) to probabilities (n, K); or for a
+#: log in memory these probabilities themselves.
 Candidate = Policy | str | Always | Callable[[Any, Any], Any] | FloatArray
 
 

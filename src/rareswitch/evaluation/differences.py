@@ -103,7 +103,9 @@ class _Wanted:
             parts, assumes = [(share, would[batch]) for batch, (share, _) in zip(present, did, strict=True)], ""
         else:
             scales = {batch: math.sqrt(one.effective) for batch, one in enumerate(supports) if one and batch in would}
-            parts = [(scales[batch] / sum(scales.values()), would[batch]) if batch in would else None for batch in present]
+            parts = [
+                (scales[batch] / sum(scales.values()), would[batch]) if batch in would else None for batch in present
+            ]
             seen = ", ".join(str(batch + 1) for batch in would)
             assumes = f"as seen in batch{'es' * (len(would) > 1)} {seen}, traffic taken to have been alike"
         interval = _combined(parts, did, self.level)

@@ -15,7 +15,6 @@ from rareswitch.evaluation.intervals import iid, moved, pooled
 from rareswitch.evaluation.results import BatchValue, Difference, Evaluation, Interval, Overlap, Value
 from rareswitch.evaluation.scoring import Progress, Scores, score
 from rareswitch.evaluation.support import Support, overlap, refusals
-from rareswitch.exchange import read
 from rareswitch.log import Source
 from rareswitch.validation import FloatArray, number
 
@@ -121,6 +120,8 @@ def source_of(given: Any) -> Source:
     if hasattr(given, "logged"):
         experiment: Source = given.logged()
         return experiment
+    from rareswitch.exchange import read
+
     return read(given)
 
 
@@ -130,7 +131,9 @@ def _bounds(given: Any) -> tuple[float, float] | None:
     try:
         low, high = (float(one) for one in given)
     except (TypeError, ValueError):
-        raise ParameterError(f"bounds must be two numbers, the least and the greatest reward; got {given!r:.60}.") from None
+        raise ParameterError(
+            f"bounds must be two numbers, the least and the greatest reward; got {given!r:.60}."
+        ) from None
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise ParameterError(f"bounds must be finite, the lower one first; got {low} and {high}.")
     return low, high
@@ -167,9 +170,7 @@ def _value(
         )
     kept, reasons = refusals(supports)
     reasons = (*((scores.mismatch,) if scores.mismatch else ()), *reasons)
-    every = {
-        batch: scores.columns(name, scored.applies & (scores.batches == batch)) for batch in present
-    }
+    every = {batch: scores.columns(name, scored.applies & (scores.batches == batch)) for batch in present}
     made = {batch: estimate(estimator, every[batch], switch=switch) for batch in present}
     usable = [] if reasons else [present[at] for at in kept]
     batches = tuple(
@@ -186,8 +187,8 @@ def _value(
     if moving < _MOVED:
         cautions = (
             *cautions,
-            f"the value moved between batches (p = {moving:.2g}): contexts or rewards changed over time, and the pooled "
-            "value speaks of no single time. Look at the batches.",
+            f"the value moved between batches (p = {moving:.2g}): contexts or rewards changed over time, and the "
+            "pooled value speaks of no single time. Look at the batches.",
         )
     others = {}
     for other in ESTIMATORS:
@@ -263,15 +264,18 @@ def _cautions(
     missing = scores.known - scores.rewarded
     if missing > _MISSING * scores.known:
         found.append(
-            f"{missing:,} of {scores.known:,} decisions have no reward and are left out: the value speaks of those that "
-            "have one, and is wrong if rewards are missing because of what was shown."
+            f"{missing:,} of {scores.known:,} decisions have no reward and are left out: the value speaks of those "
+            "that have one, and is wrong if rewards are missing because of what was shown."
         )
     applies = int(scores.candidates[name].applies.sum())
     if applies < scores.rewarded:
-        found.append(f"{scores.rewarded - applies:,} of {scores.rewarded:,} decisions are not for it, and are left out.")
+        found.append(
+            f"{scores.rewarded - applies:,} of {scores.rewarded:,} decisions are not for it, and are left out."
+        )
     if left and len(left) < len(batches):
-        numbers = ", ".join(str(batch + 1) for batch in left)
-        found.append(f"batch{'es' * (len(left) > 1)} {numbers} hardly ever showed what it would, and {'are' if len(left) > 1 else 'is'} left out.")
+        numbers, many = ", ".join(str(batch + 1) for batch in left), len(left) > 1
+        them = f"batch{'es' * many} {numbers}"
+        found.append(f"{them} hardly ever showed what it would, and {'are' if many else 'is'} left out.")
     return tuple(found)
 
 
@@ -285,7 +289,13 @@ def _inapplicable(name: str) -> str:
 def _nothing() -> Overlap:
     nan = float("nan")
     return Overlap(
-        decisions=0, mean_weight=nan, mean_weight_error=nan, uncovered=None, effective=0.0, largest=nan, largest_share=nan
+        decisions=0,
+        mean_weight=nan,
+        mean_weight_error=nan,
+        uncovered=None,
+        effective=0.0,
+        largest=nan,
+        largest_share=nan,
     )
 
 

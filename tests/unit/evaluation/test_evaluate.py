@@ -84,7 +84,7 @@ def test_the_doubly_robust_estimate_is_sharper_and_the_interval_covers() -> None
 
 
 def test_a_log_of_a_greedy_policy_answers_nothing_about_uniform_play() -> None:
-    """The mean weight is far below 1, whether or not the policy is at hand: the number would look right and be wrong."""
+    """The mean weight is far below 1, whether or not the policy is at hand: a number would look right and be wrong."""
     log = logged([GREEDY])
     for one in (log, Logged(**{**vars(log), "policies": {}})):
         value = evaluate(one, "uniform")["uniform"]
