@@ -1,5 +1,7 @@
 """Evaluations made by hand, for what shows them."""
 
+from collections.abc import Mapping
+
 from rareswitch.evaluation import (
     ArmCount,
     BatchValue,
@@ -15,6 +17,9 @@ REFUSAL = (
     "43 % of its play are arms that the log could not have shown, and at most 1 % may be. Keep every arm at a floor of "
     "0.02 for 3,200 decisions, and ask again."
 )
+#: How weights are spread, of a candidate that is like the log and of one that is not.
+WEIGHTS = (1500, 0, 0, 0, 600, 2600, 4200, 2400, 480, 22, 0, 0, 0, 0, 0, 0, 0)
+FAR = (10500, 400, 100, 100, 100, 100, 200, 100, 80, 60, 30, 15, 9, 6, 2, 0, 0)
 #: Candidates, what they earn and its margin; None where the log cannot tell.
 USUAL: dict[str, tuple[float, float] | None] = {
     "logged": (0.162, 0.0068),
@@ -55,6 +60,7 @@ def value(name: str, found: tuple[float, float] | None, *, batches: int = 4, cau
         effective=5120.0 if answered else 12.0,
         largest=3.2 if answered else 412.2,
         largest_share=0.001,
+        weights=WEIGHTS if answered else FAR,
     )
     return Value(
         candidate=name,
@@ -70,7 +76,7 @@ def value(name: str, found: tuple[float, float] | None, *, batches: int = 4, cau
 
 
 def evaluation(
-    candidates: dict[str, tuple[float, float] | None] | None = None,
+    candidates: Mapping[str, tuple[float, float] | None] | None = None,
     *,
     batches: int = 4,
     estimated: str = "",

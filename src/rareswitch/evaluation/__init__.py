@@ -18,8 +18,10 @@ from rareswitch.evaluation.results import (
     Value,
 )
 from rareswitch.evaluation.text import evaluation_text
+from rareswitch.evaluation.weights import LEAST_POWER, MOST_POWER, weight_counts
 
 __all__ = ["ESTIMATORS", "RULES", "Always", "ArmCount", "BatchValue", "Calibration", "Candidate", "Difference"]
 __all__ += ["Effect", "Effects", "Estimator", "Evaluation", "Interval", "Overlap", "Parameter", "Parameters", "Value"]
 __all__ += ["bounds_text", "decimals", "effects", "evaluate", "evaluation_text", "lift_of", "number_text"]
 __all__ += ["parameters", "percent_text", "shortened", "source_of"]
+__all__ += ["LEAST_POWER", "MOST_POWER", "weight_counts"]

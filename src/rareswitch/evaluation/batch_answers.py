@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import special
@@ -26,6 +26,11 @@ class Answer(NamedTuple):
     refusals: tuple[str, ...]
     cautions: tuple[str, ...]
 
+    @classmethod
+    def refused(cls, *reasons: str) -> Self:
+        """No number, but the reasons."""
+        return cls(None, None, math.nan, reasons, ())
+
 
 def answer(parts: Sequence[BatchPart], *, level: float, what: str) -> Answer:
     """Pool those that are not left out.
@@ -37,11 +42,11 @@ def answer(parts: Sequence[BatchPart], *, level: float, what: str) -> Answer:
     """
     used = [part for part in parts if not part.left_out]
     if not used:
-        return _refused(_nothing_left(parts, what))
+        return Answer.refused(_nothing_left(parts, what))
     values, errors, counts = (np.array([getattr(part, name) for part in used]) for name in _COLUMNS)
     found = pool(values, errors, counts)
     if not math.isfinite(found.error):
-        return _refused(
+        return Answer.refused(
             f"rewards do not vary, which leaves no measure of their noise and of how sure {what} is. Wait for decisions "
             "that earn something else."
         )
@@ -58,10 +63,6 @@ def answer(parts: Sequence[BatchPart], *, level: float, what: str) -> Answer:
 
 #: What is pooled.
 _COLUMNS = ("value", "error", "effective")
-
-
-def _refused(reason: str) -> Answer:
-    return Answer(None, None, math.nan, (reason,), ())
 
 
 def _p_value(ratio: float, freedom: float) -> float:

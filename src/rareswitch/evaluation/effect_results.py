@@ -128,6 +128,8 @@ class Effects:
     decisions: int
     known: int
     rewarded: int
+    #: What to bear in mind of all of them.
+    cautions: tuple[str, ...] = ()
     #: How propensities were estimated; empty where they are exact.
     estimated: str = ""
 
@@ -135,9 +137,9 @@ class Effects:
         return iter(self.effects)
 
     def __getitem__(self, name: str) -> Effect:
-        """The effect for a group; or of an arm, where there are no groups."""
+        """The effect for a group; or of an arm, for all."""
         for one in self.effects:
-            if name == (one.group or one.arm):
+            if name in (one.group, one.arm):
                 return one
         raise KeyError(name)
 

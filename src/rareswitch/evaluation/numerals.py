@@ -6,7 +6,7 @@ from statistics import median
 
 from rareswitch.evaluation.results import Interval
 
-#: Characters of a name, at most; where it is longer, its end is left out.
+#: Characters of a name, at most.
 LONGEST = 40
 
 
@@ -59,10 +59,11 @@ def percent_text(share: float) -> str:
 
 
 def shortened(name: str, width: int = LONGEST) -> str:
-    """A name that fits into a column.
+    """A name that fits into a column; of a longer one its middle is left out.
 
-    >>> shortened("a long name", 8), shortened("short")
-    ('a long..', 'short')
+    >>> shortened("candidates/of week 46.policy", 20), shortened("short")
+    ('candidate..46.policy', 'short')
     """
     name = " ".join(name.split())
-    return name if len(name) <= width else name[: width - 2].rstrip() + ".."
+    end = (width - 2) // 2
+    return name if len(name) <= width else f"{name[: width - 2 - end]}..{name[-end:]}"

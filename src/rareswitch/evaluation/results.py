@@ -56,6 +56,8 @@ class Overlap:
     #: The largest weight that occurred, and its share of all weights.
     largest: float
     largest_share: float
+    #: How many decisions have a weight in each of the ranges of :func:`weight_counts`; empty where not counted.
+    weights: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

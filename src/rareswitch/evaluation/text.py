@@ -85,7 +85,7 @@ def _whole_lift(whole: Difference, mark: str) -> str:
         text += f"{mark}{number_text(100.0 * gain.value / whole.other, 1, sign=True)} %, "
     text += f"{mark}{number_text(gain.value, digits, sign=True)} per decision"
     text += f" ({percent_text(gain.level)}: {bounds_text(gain, digits, sign=True)})"
-    return fill(f"{text}.", WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    return _filled(f"{text}.", later="  ")
 
 
 def _earned(evaluation: Evaluation) -> str:
@@ -103,7 +103,7 @@ def _earned(evaluation: Evaluation) -> str:
         text += f"rewards are known of {evaluation.rewarded:,}."
     else:
         text += "all rewards are known."
-    return fill(text, WIDTH, break_on_hyphens=False)
+    return _filled(text)
 
 
 def _answers(evaluation: Evaluation) -> str:
@@ -127,7 +127,7 @@ def _answers(evaluation: Evaluation) -> str:
     text = _table(shown, [row[: len(shown)] for row in rows])
     if kinds := {one.kind for one in answered}:
         told = "; ".join(KINDS.get(kind, kind) for kind in sorted(kinds))
-        text += "\n" + fill(f"value: reward per decision; {told}", WIDTH, break_on_hyphens=False)
+        text += "\n" + _filled(f"value: reward per decision; {told}")
     return text
 
 
@@ -144,7 +144,7 @@ def _grounds(values: Sequence[Value]) -> str:
         "worth: so many decisions of the candidate itself would tell as much; mean weight: 1, up to chance, where "
         "propensities are right; never shown: share of its play that the log could not have shown"
     )
-    return f"{_table(head, rows, left=2)}\n{fill(notes, WIDTH, break_on_hyphens=False)}"
+    return f"{_table(head, rows, left=2)}\n{_filled(notes)}"
 
 
 def _mind(evaluation: Evaluation) -> str:
@@ -152,12 +152,12 @@ def _mind(evaluation: Evaluation) -> str:
     items = []
     if evaluation.estimated:
         items.append(
-            f"{ABOUT} rests on estimated propensities ({evaluation.estimated}): its interval holds only as far as "
+            f"{ABOUT}: rests on estimated propensities ({evaluation.estimated}); its interval holds only as far as "
             "these are right."
         )
     about_whom: dict[str, list[str]] = {}
     for one in evaluation.values:
-        for caution in one.cautions:
+        for caution in (told for told in one.cautions if not evaluation.estimated or evaluation.estimated not in told):
             about_whom.setdefault(caution, []).append(one.candidate)
     for caution, names in about_whom.items():
         everyone = len(names) == len(evaluation.values)
@@ -178,7 +178,7 @@ def _calibration(found: Calibration | None) -> str:
         "value here can be trusted before this is explained: look for decisions that were lost, changed after they "
         "were made, or logged with another policy's propensities."
     )
-    return fill(text, WIDTH, break_on_hyphens=False)
+    return _filled(text)
 
 
 def _by_batch(one: Value, mark: str) -> str:
@@ -196,7 +196,7 @@ def _by_batch(one: Value, mark: str) -> str:
             ]
         uncovered = "unknown" if batch.uncovered is None else percent_text(batch.uncovered)
         cells += [f"{batch.decisions:,}", _large(batch.spread, 2), uncovered]
-        rows.append([str(batch.batch + 1), shortened(batch.name, 12), *cells])
+        rows.append([str(batch.batch + 1), batch.name[:12], *cells])
     if rows:
         head = ["batch", "policy", "value", "interval", "error", "decisions", "spread", "never shown"]
         text += f"\n{table(head, rows, left=2)}"
@@ -205,9 +205,7 @@ def _by_batch(one: Value, mark: str) -> str:
         others["as if all decisions were independent"] = one.naive
     digits = decimals(others.values())
     told = [f"{name} {mark}{number_text(i.value, digits)} ({bounds_text(i, digits)})" for name, i in others.items()]
-    return "\n".join(
-        [text, fill("for comparison: " + "; ".join(told), WIDTH, break_on_hyphens=False)] if told else [text]
-    )
+    return "\n".join([text, _filled("for comparison: " + "; ".join(told))] if told else [text])
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
@@ -236,7 +234,14 @@ def _listed(title: str, items: Sequence[str]) -> str:
 
 
 def _item(text: str) -> str:
-    return fill(text, WIDTH, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False)
+    return _filled(text, first="  - ", later="    ")
+
+
+def _filled(text: str, *, first: str = "", later: str = "") -> str:
+    """Lines of a paragraph; a number and its percent sign stay together."""
+    joined = text.replace(" %", "\N{NO-BREAK SPACE}%")
+    lines = fill(joined, WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
+    return lines.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def _large(value: float, digits: int) -> str:

@@ -5,6 +5,7 @@ from rareswitch.report.contest import contest_markdown, contest_text
 from rareswitch.report.contest_plot import draw_standings, draw_world
 from rareswitch.report.design_plot import draw_design, draw_exploration
 from rareswitch.report.design_table import design_data, design_text
+from rareswitch.report.evaluation_plot import draw_evaluation
 from rareswitch.report.experiment_plot import draw_experiment
 from rareswitch.report.exploration import Exploration, exploration_table, explore
 from rareswitch.report.figures import check_target, figure, save
@@ -22,6 +23,7 @@ __all__ += [
     "design_data",
     "design_text",
     "draw_design",
+    "draw_evaluation",
     "draw_experiment",
     "draw_exploration",
 ]

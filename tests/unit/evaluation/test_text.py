@@ -73,7 +73,7 @@ def test_every_number_that_rests_on_estimated_propensities_is_marked() -> None:
     exact = evaluation_text(evaluation(), batches=True)
     marked = evaluation_text(evaluation(estimated="by a logistic model"), batches=True)
     assert "≈" not in exact
-    assert "≈ rests on estimated propensities (by a logistic model)" in flat(marked)
+    assert "≈: rests on estimated propensities (by a logistic model)" in flat(marked)
     for line, other in zip(exact.splitlines(), marked.splitlines(), strict=False):
         name = line.split(" ", 1)[0]
         if name in USUAL and "0.1" in line and "dr" not in line:
@@ -101,8 +101,8 @@ def test_an_alarm_names_the_arm_that_came_too_often() -> None:
 def test_batches_are_told_on_request() -> None:
     text = evaluation_text(evaluation(), batches=True)
     rows = [line.split() for line in text.splitlines()]
-    assert ["1", "03fa9c0e77..", "no", "answer", "1,900", "1.50", "0", "%"] in rows
-    assert ["2", "13fa9c0e77..", "0.143", "0.119", "to", "0.167", "0.012", "1,901", "2.50", "0", "%"] in rows
+    assert ["1", "03fa9c0e77b1", "no", "answer", "1,900", "1.50", "0", "%"] in rows
+    assert ["2", "13fa9c0e77b1", "0.143", "0.119", "to", "0.167", "0.012", "1,901", "2.50", "0", "%"] in rows
     assert "by batch" not in evaluation_text(evaluation())
     assert "as if all decisions were independent 0.1430 (0.1333 to 0.1527)" in flat(text)
 
