@@ -65,9 +65,9 @@ def usable(values: Column, errors: Column, counts: Column | None = None, spreads
     Batches without an estimate (NaN) or without an error (NaN, or infinite: a single decision) are left out; whether
     there are these does not hang on rewards.
 
-    A batch whose scores are nearly all alike, such as one without a click, has an error near 0: it knows too little, not
-    everything. Per effective decision its variance is taken to be at least half of what all batches have together. Of
-    clicks of which one in twenty comes, 95 % intervals then cover 94 to 96 % instead of 92 to 95 %; those of other
+    A batch whose scores are nearly all alike, such as one without a click, has an error near 0: it knows too little,
+    not everything. Per effective decision its variance is taken to be at least half of what all batches have together.
+    Of clicks of which one in twenty comes, 95 % intervals then cover 94 to 96 % instead of 92 to 95 %; those of other
     rewards stay as they are.
 
     Degrees of freedom are those of n / spread decisions, as many as there are effective ones: large weights rest on few

@@ -127,6 +127,8 @@ class Calibration:
     threshold: float
     #: From all arms' probabilities, or from those of the chosen ones alone.
     exact: bool
+    #: Decisions whose propensity is not that of their policy, or whose probabilities do not add up to 1.
+    disagreeing: int = 0
 
     @property
     def alarm(self) -> bool:
