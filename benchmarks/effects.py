@@ -159,31 +159,40 @@ def literal(batches: Any) -> tuple[float, float]:
 
 
 class Shares:
-    """How often intervals held, by kind, of those that were answered; and how wide they are."""
+    """How often intervals held, by kind, of those that were answered; how often they lie too low; how wide they are."""
 
     def __init__(self) -> None:
         self.held: Counter[str] = Counter()
+        self.low: Counter[str] = Counter()
         self.widths: Counter[str] = Counter()
-        self.answered = self.asked = 0
+        self.answered = self.asked = self.left_out = self.batches = 0
 
     def take(self, found: Any, naive: tuple[float, float], truth: float) -> None:
         self.asked += 1
         if found.interval is None:
             return
         self.answered += 1
+        self.batches += len(found.batches)
+        self.left_out += sum(bool(part.left_out) for part in found.batches)
         pairs = {"ours": (found.interval.low, found.interval.high), "1/e": literal(found.batches), "naive": naive}
         for kind, (low, high) in pairs.items():
             self.held[kind] += held(low, high, truth)
+            self.low[kind] += high < truth
             self.widths[kind] += high - low
 
     def row(self, what: str) -> Row:
-        count = self.answered
-        share = {kind: self.held[kind] / max(1, count) for kind in ("ours", "1/e", "naive")}
-        slack = 3.0 * math.sqrt(LEVEL * (1.0 - LEVEL) / max(1, count))
-        texts = {kind: f"{100.0 * one:.1f} %" for kind, one in share.items()}
+        count = max(1, self.answered)
+        share = {kind: self.held[kind] / count for kind in ("ours", "1/e", "naive")}
+        slack = 3.0 * math.sqrt(LEVEL * (1.0 - LEVEL) / count)
+        texts = {
+            kind: f"{100.0 * one:.1f} % (misses {100.0 * self.low[kind] / count:.1f} % too low, "
+            f"{100.0 * (1.0 - one - self.low[kind] / count):.1f} % too high)"
+            for kind, one in share.items()
+        }
         return Row(
             what=what,
-            measured=f"{texts['ours']} of {count:,} hold ({self.asked - count:,} refused); weights 1/e {texts['1/e']}; "
+            measured=f"{texts['ours']} of {self.answered:,} hold, {self.asked - self.answered:,} refused, "
+            f"{100.0 * self.left_out / max(1, self.batches):.0f} % of batches left out; weights 1/e {texts['1/e']}; "
             f"naive {texts['naive']}",
             ratio=f"{self.widths['ours'] / max(1e-12, self.widths['naive']):.2f}× as wide as naive",
             needed=f"{100.0 * (LEVEL - slack):.1f} %",

@@ -11,8 +11,8 @@ from rareswitch.validation import FloatArray
 Variance = Literal["hc2", "hc3"]
 #: By how much a squared residual is raised for the leverage h of its row: divided by (1 − h) to this power.
 POWERS: dict[str, float] = {"hc2": 1.0, "hc3": 2.0}
-#: A batch says nothing about a direction that rests on fewer rows than these: its error would be a guess.
-LEAST_ROWS = 20.0
+#: A batch says nothing about a direction that rests on fewer rows than these: it has no error of its own.
+LEAST_ROWS = 3.0
 #: Directions in which the columns of a batch, brought to length 1, vary less than this do not vary.
 _FLAT = 1e-10
 #: How much of a direction may lie outside of what a batch varied, for rounding.

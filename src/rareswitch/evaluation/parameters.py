@@ -24,6 +24,8 @@ from rareswitch.log import Logged, Source
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray, number, vector
 
+#: Rows that batches must be worth together, of equal weight for what is asked.
+LEAST_TOGETHER = 20.0
 #: The column of the level, where one is asked for.
 INTERCEPT = "intercept"
 
@@ -39,8 +41,8 @@ def parameters(
 ) -> Parameters:
     """Coefficients of the reward on the vectors of chosen arms, or contrasts of them, with intervals that hold.
 
-    A batch in which the rows do not determine what is asked, or only by fewer than 20 rows' worth of data, is left out
-    and named. Where none is left there is no number, but the reason.
+    A batch whose rows do not determine what is asked, or by fewer than three of them, is left out and named. Where
+    fewer than twenty rows' worth of data are left, there is no number but the reason.
 
     Parameters
     ----------
@@ -88,7 +90,7 @@ def parameters(
     found = []
     for k, name in enumerate(asked):
         parts = _parts({log.batch_names[at]: (at, fit.told(k)) for at, fit in enumerate(fits) if fit is not None})
-        got = answer(parts, level=each, what="the parameter")
+        got = answer(parts, level=each, what="the parameter", least=LEAST_TOGETHER)
         found.append(
             Parameter(
                 name=name,
