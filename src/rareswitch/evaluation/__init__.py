@@ -3,6 +3,7 @@
 from rareswitch.evaluation.candidates import RULES, Always, Candidate
 from rareswitch.evaluation.effect_results import Effect, Effects, Parameter, Parameters
 from rareswitch.evaluation.effects import effects
+from rareswitch.evaluation.effects_text import effects_title, label_of
 from rareswitch.evaluation.estimators import ESTIMATORS, Estimator
 from rareswitch.evaluation.evaluate import evaluate, lift_of, source_of
 from rareswitch.evaluation.numerals import bounds_text, decimals, number_text, percent_text, shortened
@@ -18,10 +19,10 @@ from rareswitch.evaluation.results import (
     Value,
 )
 from rareswitch.evaluation.text import evaluation_text
-from rareswitch.evaluation.weights import LEAST_POWER, MOST_POWER, weight_counts
+from rareswitch.evaluation.weights import LEAST_POWER, weight_counts
 
-__all__ = ["ESTIMATORS", "RULES", "Always", "ArmCount", "BatchValue", "Calibration", "Candidate", "Difference"]
-__all__ += ["Effect", "Effects", "Estimator", "Evaluation", "Interval", "Overlap", "Parameter", "Parameters", "Value"]
-__all__ += ["bounds_text", "decimals", "effects", "evaluate", "evaluation_text", "lift_of", "number_text"]
-__all__ += ["parameters", "percent_text", "shortened", "source_of"]
-__all__ += ["LEAST_POWER", "MOST_POWER", "weight_counts"]
+__all__ = ["ESTIMATORS", "LEAST_POWER", "RULES", "Always", "ArmCount", "BatchValue", "Calibration", "Candidate"]
+__all__ += ["Difference", "Effect", "Effects", "Estimator", "Evaluation", "Interval", "Overlap", "Parameter"]
+__all__ += ["Parameters", "Value", "bounds_text", "decimals", "effects", "effects_title", "evaluate"]
+__all__ += ["evaluation_text", "label_of", "lift_of", "number_text", "parameters", "percent_text", "shortened"]
+__all__ += ["source_of", "weight_counts"]

@@ -69,7 +69,7 @@ def _lift(evaluation: Evaluation) -> str:
         for name, *cells in rows:
             placed = [f"{name:{widths[0]}}", *(f"{cell:>{w}}" for cell, w in zip(cells, widths[1:], strict=True))]
             lines.append("  " + "  ".join(placed))
-        reasons = dict.fromkeys(reason for one in weeks for reason in one.refusals if reason not in whole.refusals)
+        reasons = dict.fromkeys(reason for one in weeks for reason in one.refusals[:1] if reason not in whole.refusals)
         lines += [_item(f"no answer: {reason}") for reason in reasons]
     return "\n".join(lines)
 
@@ -85,6 +85,7 @@ def _whole_lift(whole: Difference, mark: str) -> str:
         text += f"{mark}{number_text(100.0 * gain.value / whole.other, 1, sign=True)} %, "
     text += f"{mark}{number_text(gain.value, digits, sign=True)} per decision"
     text += f" ({percent_text(gain.level)}: {bounds_text(gain, digits, sign=True)})"
+    text += f", {whole.assumes}" if whole.assumes else ""
     return _filled(f"{text}.", later="  ")
 
 
@@ -156,6 +157,9 @@ def _mind(evaluation: Evaluation) -> str:
             "these are right."
         )
     about_whom: dict[str, list[str]] = {}
+    for gain in evaluation.gains:
+        if gain.assumes and gain.interval is not None:
+            about_whom.setdefault(f"its gain is {gain.assumes}.", []).append(gain.name)
     for one in evaluation.values:
         for caution in (told for told in one.cautions if not evaluation.estimated or evaluation.estimated not in told):
             about_whom.setdefault(caution, []).append(one.candidate)
@@ -225,6 +229,8 @@ def _moved(one: Difference, digits: int, mark: str) -> list[str]:
 def _verdict(interval: Interval | None) -> str:
     if interval is None:
         return ""
+    if interval.low == interval.high == 0.0:
+        return "same"
     return "more" if interval.low > 0.0 else "less" if interval.high < 0.0 else "unclear"
 
 

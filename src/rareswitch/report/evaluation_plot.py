@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from rareswitch.evaluation import LEAST_POWER, Evaluation, Value, decimals, number_text, percent_text, shortened
-from rareswitch.report.figures import BLUE, DARK_GREY, GREY, beside, figure, headline
+from rareswitch.report.figures import BLUE, DARK_GREY, GREY, beside, figure
 
 LIGHT = "#cfd6dc"
 #: Inches: of the picture, and of its head and foot; of a row, at least, and more for each batch; of all rows, about.
-WIDTH, ENDS, ROW, LANE, ROWS = 11.0, 1.8, 0.62, 0.07, 16.0
+WIDTH, ENDS, ROW, LANE, ROWS = 11.0, 2.3, 0.62, 0.07, 16.0
 #: Of the bars in the last panel.
 BAR = 0.13
 #: Batches that have a lane of their own below their candidate; of more, the last ones are shown.
@@ -21,6 +21,8 @@ REASON, NAME = 44, 22
 #: Where the batches of a candidate begin and end below it, as shares of the height of its row.
 TOP, BOTTOM = 0.20, 0.57
 SMALL: dict[str, Any] = {"fontsize": 9.5, "color": DARK_GREY}
+#: Behind texts that may lie on lines.
+BOX: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 2.0}
 
 
 def draw_evaluation(evaluation: Evaluation) -> Any:
@@ -39,6 +41,7 @@ def draw_evaluation(evaluation: Evaluation) -> Any:
     panels[0].get_gridspec().set_width_ratios([2.2, 1.0, 1.0] if counted else [2.2, 1.0])
     height = max(ROW, min(ROW + LANE * lanes, ROWS / len(values)))
     made.set_size_inches(WIDTH, ENDS + len(values) * height)
+    made.suptitle(_title(evaluation), x=0.01, ha="left", fontweight="bold", fontsize=14)
     _draw_values(panels[0], evaluation)
     if counted:
         _draw_weights(panels[1], values)
@@ -83,25 +86,25 @@ def _draw_values(panel: Any, evaluation: Evaluation) -> None:
         style = {"color": color, "markersize": 9, "markerfacecolor": face, "markeredgewidth": 1.8, "zorder": 4}
         panel.plot([one.interval.value], [row], "o", **style)
         text = f"{mark}{number_text(one.interval.value, digits)}"
-        beside(panel, text, (one.interval.value, row), (0, 8), ha="center", fontsize=10.5, color=color, zorder=5)
+        style = {"ha": "center", "fontsize": 10.5, "color": color, "zorder": 5, "bbox": BOX | {"pad": 0.5}}
+        beside(panel, text, (one.interval.value, row), (0, 8), **style)
     if not any(intervals) and evaluation.earned is None:
         panel.set_xticks([])
     about = "\n≈: rests on estimated propensities" if mark else ""
     kind = next((f"{percent_text(one.level)} intervals" for one in intervals if one is not None), "intervals")
     panel.set_xlabel(
-        f"reward per decision, {kind} (thick: all batches; thin: each batch, the first on top;\n"
-        f"hollow: cannot be told from what was earned){about}",
+        f"reward per decision, {kind} (thick: all batches;\n"
+        f"thin: each batch, the first on top;\nhollow: cannot be told from what was earned){about}",
         fontsize=9.5,
     )
-    headline(panel, f"{_title(evaluation)}\n")
+    panel.set_title("what it would have earned\n", loc="left", fontsize=11)
 
 
 def _draw_reason(panel: Any, row: int, text: str) -> None:
     lines = wrap(text.replace(" %", "\N{NO-BREAK SPACE}%"), REASON)
     if len(lines) > 3:
         lines = [*lines[:2], f"{lines[2][: REASON - 1]}…"]
-    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 2.0}
-    place = {"transform": panel.get_yaxis_transform(), "va": "center", "fontsize": 10, "style": "italic", "bbox": box}
+    place = {"transform": panel.get_yaxis_transform(), "va": "center", "fontsize": 10, "style": "italic", "bbox": BOX}
     panel.text(0.02, row + 0.12, "\n".join(lines), color=DARK_GREY, zorder=5, **place)
 
 
@@ -127,7 +130,7 @@ def _draw_weights(panel: Any, values: Sequence[Value]) -> None:
     panel.set_xlim(-0.7, 16.7)
     panel.set_xticks([0, *(first - 0.5 + power for power in (-2, 0, 4, 8))], ["0", "¼", "1", "16", "256"])
     panel.set_xlabel("weight (light: decisions;\ndark: the weight they carry)", fontsize=9.5)
-    headline(panel, "how it weighs the log\n")
+    panel.set_title("how it weighs the log\n", loc="left", fontsize=11)
 
 
 def _draw_overlap(panel: Any, values: Sequence[Value], thick: float) -> None:
@@ -148,7 +151,7 @@ def _draw_overlap(panel: Any, values: Sequence[Value], thick: float) -> None:
     panel.set_xlim(0.0, 1.2)
     panel.set_xticks([0.0, 0.5, 1.0], ["0", "50 %", "100 %"])
     panel.set_xlabel("of all decisions (bar: all batches;\ndots: each batch)", fontsize=9.5)
-    headline(panel, "how many count\n")
+    panel.set_title("how many decisions count\n", loc="left", fontsize=11)
 
 
 def _limits(evaluation: Evaluation) -> tuple[float, float]:
