@@ -32,8 +32,8 @@ def add_source(parser: argparse.ArgumentParser) -> None:
         "source",
         nargs="+",
         metavar="SOURCE",
-        help="an experiment: its STORE and its NAME; or a log: files, patterns in quotes or a folder of Parquet, a CSV "
-        "file, or a file in Vowpal Wabbit's dsjson",
+        help="an experiment: its STORE and its NAME; or a log: files of Parquet or patterns in quotes, a CSV file, or "
+        "a file in Vowpal Wabbit's dsjson",
     )
     add_key(parser, "check the experiment with the key in this file")
 

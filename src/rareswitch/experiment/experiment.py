@@ -38,6 +38,7 @@ from rareswitch.features import field_values
 from rareswitch.files import canonical_json
 from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Ahead
+from rareswitch.log import StoredLog
 from rareswitch.policy import Key, Policy, check_signs
 from rareswitch.store import Marks, Store
 from rareswitch.validation import Sets, finite_array, summable
@@ -394,6 +395,14 @@ class Experiment:
             request = read_requests(self.description.features, self.description.learner.dim, given, named, ids=[id])
         told = {"seed": self.description.seed, "dim": self.description.learner.dim}
         return audit_decision(id, kept, self._version(kept[0].version), request=request, **told)
+
+    def logged(self, *, now: Any = None) -> StoredLog:
+        """The decisions so far with their rewards, as they count now: what :func:`rareswitch.evaluate` reads."""
+        told = self.description
+        window, default, sums = told.rewards.window, told.rewards.default, told.rewards.sums
+        counting = {"window": window, "now": None if window is None else seconds_of(now), "default": default}
+        upto = self.store.marks()  # before the policies are read, so that there is one for each decision
+        return StoredLog(self.store, self.policies, dim=told.learner.dim, upto=upto, sums=sums, **counting)
 
     def verify(self) -> Verification:
         """Learn everything again from the summaries, and say which policies come out."""
