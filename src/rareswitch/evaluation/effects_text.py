@@ -55,9 +55,9 @@ def effects_text(found: Effects) -> str:
         for one in found.effects
     ]
     first = "for" if found.by else "arm"
-    head = [first, "effect", f"{percent_text(found.level)} interval", "p", "is", "decisions", "shown", "other", "batches"]
+    head = [first, "effect", f"{percent_text(found.level)} interval", "p", "is", "decisions", "shown", "against", "batches"]
     lines = [fill(f"{effects_title(found)}.", WIDTH, break_on_hyphens=False), "", table(head, rows)]
-    lines.append(_filled(f"{_counts(found)}; decisions: those that offered both; shown, other: how often each was"))
+    lines.append(_filled(f"{_counts(found)}; decisions: those that offered both; shown, against: how often each was shown in these; batches: those used"))
     groups = len(found.effects) - bool(found.by)
     if told := in_words(groups, found.correction):  # type: ignore[arg-type]
         lines.append(_filled(told))

@@ -9,8 +9,8 @@ Correction = Literal["none", "bonferroni", "holm"]
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 _WORDS = {
     "none": "each interval holds by itself; of {count} some may miss",
-    "bonferroni": "all {count} intervals hold together; p-values are corrected (Bonferroni)",
-    "holm": "all {count} intervals hold together (Bonferroni); p-values are corrected (Holm)",
+    "bonferroni": "these {count} intervals hold together; p-values are corrected (Bonferroni)",
+    "holm": "these {count} intervals hold together (Bonferroni); p-values are corrected (Holm)",
 }
 
 

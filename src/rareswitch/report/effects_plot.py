@@ -1,0 +1,114 @@
+"""Pictures of effects and of parameters: dots with intervals, beside the line of no effect."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rareswitch.evaluation import (
+    Effects,
+    Interval,
+    Parameters,
+    decimals,
+    effects_title,
+    label_of,
+    number_text,
+    percent_text,
+    shortened,
+)
+from rareswitch.report.figures import BLUE, DARK_GREY, GREY, WIDTH, beside, figure
+
+#: Inches of a row, and of head and foot together; rows of room at least.
+ROW, ENDS, LEAST = 0.36, 1.9, 3
+#: Characters of a name, and of the reason why there is no answer.
+NAME, REASON = 28, 64
+#: The most rows that can be read; of more parameters those with the smallest p-values are shown.
+MOST_ROWS = 60
+
+
+class Line(NamedTuple):
+    """A row of the picture."""
+
+    name: str
+    interval: Interval | None
+    reason: str
+
+
+def draw_effects(found: Effects) -> Any:
+    """A row for each arm, the best on top; or for all and for each group."""
+    lines = [_line(shortened(label_of(one, found), NAME), one) for one in found.effects]
+    what = f"{effects_title(found)}\n{percent_text(found.level)} intervals"
+    if len(lines) > 1 and found.correction != "none":
+        what += ", which hold together" if not found.by else ", those of the groups together"
+    if found.differ is not None:
+        said = "differs" if found.differ.p_value < 1.0 - found.level else "is not seen to differ"
+        what += f"; the effect {said} between groups (p = {found.differ.p_value:.2g})"
+    return _drawn(lines[:MOST_ROWS], _effects_headline(found), what, estimated=bool(found.estimated))
+
+
+def draw_parameters(found: Parameters) -> Any:
+    """A row for each parameter, the largest on top; of very many, those that are surest not to be 0."""
+    sure = sorted(found, key=lambda one: 2.0 if one.p_value is None else one.p_value)[:MOST_ROWS]
+    ordered = sorted(sure, key=lambda one: -np.inf if one.interval is None else one.interval.value, reverse=True)
+    what = f"what a feature adds to the reward\n{percent_text(found.level)} intervals"
+    what += "" if found.correction == "none" else ", which hold together"
+    known = [one for one in found if one.interval is not None]
+    clear = sum(not one.interval.low <= 0.0 <= one.interval.high for one in known if one.interval is not None)
+    title = f"{clear} of {len(found.parameters)} parameters are known not to be 0"
+    return _drawn([_line(shortened(one.name, NAME), one) for one in ordered], title, what, estimated=False)
+
+
+def _line(name: str, one: Any) -> Line:
+    reason = one.refusals[0].partition(". ")[0].rstrip(".") if one.refusals else ""
+    return Line(name, one.interval, reason)
+
+
+def _drawn(lines: Sequence[Line], title: str, what: str, *, estimated: bool) -> Any:
+    made, (panel,) = figure()
+    made.set_size_inches(WIDTH, ENDS + ROW * max(LEAST, len(lines)))
+    digits, mark = decimals(line.interval for line in lines), "≈" if estimated else ""
+    panel.axvline(0.0, color=DARK_GREY, linewidth=1.0, linestyle="--", zorder=1)
+    for row, (_, interval, reason) in enumerate(lines):
+        if interval is None:
+            told = f"no answer: {reason}"
+            told = told if len(told) <= REASON else f"{told[: REASON - 1]}…"
+            place = {"transform": panel.get_yaxis_transform(), "va": "center", "fontsize": 8.5, "style": "italic"}
+            panel.text(0.02, row, told, color=DARK_GREY, **place)
+            continue
+        color = GREY if interval.low <= 0.0 <= interval.high else BLUE
+        panel.plot([interval.low, interval.high], [row, row], color=color, linewidth=3.0, zorder=2)
+        panel.plot([interval.value], [row], "o", color=color, markersize=7, zorder=3)
+        text = f"{mark}{number_text(interval.value, digits, sign=True)}"
+        style = {"ha": "center", "fontsize": 8.5, "color": DARK_GREY if color == GREY else BLUE}
+        beside(panel, text, (interval.value, row), (0, 6), **style)
+    panel.set_yticks(range(len(lines)), [line.name for line in lines], fontsize=10)
+    panel.set_ylim(len(lines) - 0.4, -0.8)
+    panel.tick_params(axis="y", length=0)
+    panel.spines["left"].set_visible(False)
+    panel.grid(axis="x", color="#e4e8eb", linewidth=0.8)
+    panel.set_axisbelow(True)
+    if not any(line.interval for line in lines):
+        panel.set_xlim(-1.0, 1.0)
+        panel.set_xticks([0.0])
+    about = "\n≈: rests on estimated propensities" if estimated else ""
+    panel.set_xlabel(f"{what}\n(grey: may be nothing){about}", fontsize=9.5)
+    made.suptitle(title, x=0.01, ha="left", fontweight="bold", fontsize=12)
+    return made
+
+
+def _effects_headline(found: Effects) -> str:
+    """What to see."""
+    answered = [one for one in found.effects if one.interval is not None]
+    if not answered:
+        return "the log cannot tell what arms do"
+    if found.by or len(found.effects) == 1:
+        one = answered[0]
+        assert one.interval is not None
+        whom = f" for {one.group}" if one.group else ""
+        other = {"baseline": "the baseline", "rest": "the others"}.get(one.against, shortened(one.against, NAME))
+        said = "better than" if one.interval.low > 0.0 else "worse than" if one.interval.high < 0.0 else "not known to differ from"
+        return f"{shortened(one.arm, NAME)} is {said} {other}{whom}"
+    better = [one for one in answered if one.interval is not None and one.interval.low > 0.0]
+    if not better:
+        return "no arm is known to be better"
+    return f"{shortened(better[0].arm, NAME)} is better" + (f", and {len(better) - 1} more" if len(better) > 1 else "")
