@@ -47,15 +47,15 @@ def answer(parts: Sequence[BatchPart], *, level: float, what: str, least: float 
         return Answer.refused(_nothing_left(parts, what))
     if (total := sum(part.effective for part in used)) < least:
         return Answer.refused(
-            f"all batches together have {total:.1f} decisions' worth of data about {what}; {least:g} are needed. Wait for "
-            "more decisions, or explore more: floor=…, the least probability of every offered arm."
+            f"all batches together have {total:.1f} decisions' worth of data about {what}; {least:g} are needed. Wait "
+            "for more decisions, or explore more: floor=…, the least probability of every offered arm."
         )
     values, errors, counts = (np.array([getattr(part, name) for part in used]) for name in _COLUMNS)
     found = pool(values, errors, counts)
     if not math.isfinite(found.error):
         return Answer.refused(
-            f"rewards do not vary, which leaves no measure of their noise and of how sure {what} is. Wait for decisions "
-            "that earn something else."
+            f"rewards do not vary, which leaves no measure of their noise and of how sure {what} is. Wait for "
+            "decisions that earn something else."
         )
     moving = moved(values, errors, counts=counts)
     told = f"{what} moved between batches (p = {moving:.2g}): the pooled one speaks of no single time."
@@ -81,5 +81,7 @@ def _p_value(ratio: float, freedom: float) -> float:
 def _nothing_left(parts: Sequence[BatchPart], what: str) -> str:
     reasons = dict.fromkeys(part.left_out for part in parts)
     where = {reason: [str(part.batch + 1) for part in parts if part.left_out == reason] for reason in reasons}
+    if len(where) == 1:
+        return f"no batch tells {what}: {parts[0].left_out}."
     told = "; ".join(f"batch{'es' * (len(at) > 1)} {', '.join(at)}: {reason}" for reason, at in where.items())
-    return f"no batch tells {what}. {told}."
+    return f"no batch tells {what}. {told[0].upper()}{told[1:]}."

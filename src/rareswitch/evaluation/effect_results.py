@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rareswitch.evaluation.multiplicity import Correction
 from rareswitch.evaluation.results import Interval
 
 
@@ -48,7 +49,7 @@ class Parameters:
     #: Of the intervals; with a correction, of all of them together.
     level: float
     #: For the number of questions: ``none``, ``bonferroni`` or ``holm``.
-    correction: str
+    correction: Correction
     #: ``hc2`` or ``hc3``.
     variance: str
     #: In what the coefficients are counted.
@@ -119,7 +120,7 @@ class Effects:
     #: Of the intervals; with a correction, of all of them together.
     level: float
     #: For the number of questions: ``none`` or ``bonferroni``.
-    correction: str
+    correction: Correction
     #: What the groups are of; empty where there are none.
     by: str
     #: Between the groups; None where fewer than two are answered.

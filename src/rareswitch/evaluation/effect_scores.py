@@ -1,4 +1,4 @@
-"""One way through a log for the effects of arms: scores of decisions that offered both, and how well both are supported."""
+"""One way through a log for the effects of arms: scores of decisions that offered both, and support for both."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -164,8 +164,12 @@ class EffectScores:
             )
         for name, given in (("arm", self.arm), ("against", self.against)):
             if given is not None and given not in self.arms and not (name == "against" and given in (BASELINE, REST)):
-                shown = ", ".join([*self.arms][:10]) + (f" and {len(self.arms) - 10} more" if len(self.arms) > 10 else "")
+                shown = ", ".join([*self.arms][:10]) + (
+                    f" and {len(self.arms) - 10} more" if len(self.arms) > 10 else ""
+                )
                 words = f"; {BASELINE!r} or {REST!r}" if name == "against" else ""
-                raise ParameterError(f"{name} must be one of the arms that were offered, {shown}{words}; got {given!r:.60}.")
+                raise ParameterError(
+                    f"{name} must be one of the arms that were offered, {shown}{words}; got {given!r:.60}."
+                )
         if not self.rewarded:
             raise ParameterError(f"source must have rewards; none of its {self.known:,} decisions has one.")

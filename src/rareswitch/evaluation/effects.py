@@ -71,15 +71,14 @@ def effects(source: Any, arm: Any = None, against: Any = None, *, by: Any = None
     groups = None if by is None else groups_of(by, features_of(log), _count(log), lambda: log.chunks(contexts=True))
     scores = EffectScores(log, one, other, groups)
     if one is None:
-        found = _every_arm(scores, level)
-        correction, differ = "bonferroni" if len(found) > 1 else "none", None
+        found, differ = _every_arm(scores, level), None
     else:
         found, differ = _one_arm(scores, one, level)
-        correction = "bonferroni" if len(found) > 2 else "none"
+    several = len(found) > (1 if groups is None else 2)
     return Effects(
         effects=tuple(found),
         level=level,
-        correction=correction,
+        correction="bonferroni" if several else "none",
         by="" if groups is None else groups.name,
         differ=differ,
         decisions=scores.decisions,
@@ -108,8 +107,8 @@ def _count(log: Source) -> int | None:
 
 
 def _every_arm(scores: EffectScores, level: float) -> list[Effect]:
-    """All of them, the best first, those without an answer last."""
-    arms = [arm for arm in scores.arms if arm != scores.against]
+    """All that can be compared, the best first, those without an answer last."""
+    arms = [arm for arm in scores.arms if (arm, EVERYBODY) in scores.cells]
     each = each_level(level, len(arms), "bonferroni")
     found = _corrected([_effect(scores, arm, EVERYBODY, each)[0] for arm in arms])
     return sorted(found, key=lambda one: -np.inf if one.interval is None else one.interval.value, reverse=True)
@@ -170,8 +169,8 @@ def _parts(scores: EffectScores, arm: str, cells: Cells) -> tuple[list[BatchPart
         parts.append(_part(at, scores, cells[at], why))
     if not reasons and all(part.left_out for part in parts):
         reasons.append(
-            f"no batch showed both {arm!r:.60} and {_words(scores.against)} often enough, though some showed the one and "
-            "some the other."
+            f"no batch showed both {arm!r:.60} and {_words(scores.against)} often enough, though some showed the one "
+            "and some the other."
         )
     return parts, tuple(reasons)
 
@@ -206,6 +205,10 @@ def _differ(found: Sequence[Answer]) -> Heterogeneity | None:
 
 def _cautions(scores: EffectScores, log: Source) -> tuple[str, ...]:
     found = []
+    apart = [arm for arm in scores.arms if arm != scores.against and (arm, EVERYBODY) not in scores.cells]
+    if scores.arm is None and apart:
+        other = "a baseline" if scores.against == BASELINE else _words(scores.against)
+        found.append(f"not compared: {', '.join(apart):.100}; no decision with a reward offered {other} beside it.")
     if log.estimated:
         found.append(f"propensities were estimated ({log.estimated}): effects are right only as far as these are.")
     missing = scores.known - scores.rewarded

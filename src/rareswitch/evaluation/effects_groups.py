@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ class ByLabels:
     def labels(self, log: Logged, places: NDArray[np.int64]) -> Texts:
         given = self._given(log) if callable(self._given) else self._given
         try:
-            found = np.asarray([*map(str, given)])
+            found = np.asarray([str(label) or "(empty)" for label in given])
         except TypeError:
             raise ShapeError(f"by must give labels, one for each decision; got {given!r:.60}.") from None
         if found.shape != (len(log),):
@@ -96,14 +96,20 @@ class ByField:
         self._features = features
         self._read = _reader(name, features)
         self._columns = [*self._field.column_names]
+        self._order = self._columns
         form = self._field.layout.form
         if form == 2:
             raise ParameterError(f"by cannot be {name!r}: it is a vector, which has no levels. Give labels.")
         if form == 0 and self._field.kind == "number":
             self._split(logs)
         elif form == 0:
-            self._columns[0] = f"{name}: yes"
-            self._columns.append(f"{name}: no")
+            self._halve(f"{name}: yes", f"{name}: no")
+            self._order = [self._columns[0], self._columns[-1], *self._columns[1:-1]]
+
+    def _halve(self, upper: str, lower: str) -> None:
+        """Name what is above a bound, in place of the column itself, and what is not, behind all columns."""
+        self._columns = [upper, *self._columns[1:], lower]
+        self._order = [lower, *self._columns[:-1]]
 
     def _split(self, logs: Iterable[Logged]) -> None:
         """Find the median, and name both halves."""
@@ -117,8 +123,7 @@ class ByField:
         text = f"{layout.center + layout.divisor * middle:.4g}"
         pair = (f"{self.name} ≤ {text}", f"{self.name} > {text}")
         lower, upper = pair if len(above) else (f"{self.name} < {text}", f"{self.name} ≥ {text}")
-        self._columns[0] = upper
-        self._columns.append(lower)
+        self._halve(upper, lower)
 
     def _missing(self, columns: FloatArray) -> NDArray[np.bool_]:
         place = self._field.layout.missing
@@ -132,45 +137,50 @@ class ByField:
             bound = self._bound if self._field.kind == "number" else 0.0
             which = np.where(columns[:, 0] > bound, 0, len(self._columns) - 1)
             which = np.where(self._missing(columns), self._field.layout.missing, which)
-        return np.asarray(self._columns)[which]
+        return np.asarray(np.asarray(self._columns)[which])
 
     def ordered(self, found: Iterable[str]) -> list[str]:
-        return sorted(found, key=self._columns.index)
+        return sorted(found, key=self._order.index)
 
 
 #: Numbers of vectors that differ by less are the same.
 _ROUNDING = 1e-9
 
 
-def _reader(name: str, features: Features) -> Callable[[Logged], FloatArray]:
-    """A function to the columns (n, c) that a field of the context has in the vectors of chosen arms."""
+class _Reader(NamedTuple):
+    """Gives the columns (n, c) that a field of the context has in the vectors of chosen arms."""
+
+    at: slice
+    #: Columns of both factors of a term.
+    widths: tuple[int, ...]
+    #: Of the factor that is not the field; None where there is none.
+    other: int | None
+    scale: float
+
+    def __call__(self, log: Logged) -> FloatArray:
+        assert log.features is not None
+        block = self.scale * log.features[:, self.at]
+        if self.other is None:
+            return np.asarray(block)
+        return np.asarray(block.reshape(-1, *self.widths).sum(axis=1 + self.other))
+
+
+def _reader(name: str, features: Features) -> _Reader:
     scale, start = math.sqrt(len(features.terms)), 0
     for term in features.terms:
-        widths = [layout.columns for _, layout in term]
-        stop = start + math.prod(widths)
-        names = [part for part, _ in term]
-        at = slice(start, stop)
+        widths, names = tuple(layout.columns for _, layout in term), [part for part, _ in term]
+        at = slice(start, start + math.prod(widths))
         if names == [name]:
-            return lambda log: scale * _vectors(log)[:, at]
-        if name in names:
-            own = names.index(name)
-            if term[1 - own][1].form == 1:  # the other factor is 1 in one of its columns and 0 in all others
-                shape, other = (-1, *widths), 2 - own
-
-                def read(log: Logged) -> FloatArray:
-                    return np.asarray(scale * _vectors(log)[:, at].reshape(shape).sum(axis=other))
-
-                return read
-        start = stop
+            return _Reader(at, widths, None, scale)
+        other = 1 - names.index(name) if name in names else None
+        # a factor that is one of several columns is 1 in one of them and 0 in the others
+        if other is not None and term[other][1].form == 1:
+            return _Reader(at, widths, other, scale)
+        start = at.stop
     raise ParameterError(
         f"by cannot be {name!r}: in the vectors it is only multiplied with other numbers, and cannot be read off. Give "
         "labels, or set alone = true in the features."
     )
-
-
-def _vectors(log: Logged) -> FloatArray:
-    assert log.features is not None
-    return log.features
 
 
 def groups_of(by: Any, features: Features | None, count: int | None, logs: Callable[[], Iterable[Logged]]) -> Groups:
@@ -190,12 +200,13 @@ def groups_of(by: Any, features: Features | None, count: int | None, logs: Calla
     fields = {} if features is None else {field.name: field for field in features.fields}
     if by in fields and features is not None:
         if fields[by].of != "context":
-            raise ParameterError(
-                f"by must be a field of the context, for whom is asked; {by!r} is of {'the arm' if fields[by].of == 'arm' else 'both'}."
-            )
+            whose = {"arm": "the arm", "both": "context and arm together"}[fields[by].of]
+            raise ParameterError(f"by must be a field of the context, which says for whom; {by!r} is of {whose}.")
         return ByField(by, features, logs())
     if by == POSITION:
         return ByPosition()
     known = [name for name, field in fields.items() if field.of == "context"]
-    told = f"one of the fields {', '.join(known)}" if known else "a field, where policies carry features, as these do not"
+    told = (
+        f"one of the fields {', '.join(known)}" if known else "a field, where policies carry features, as these do not"
+    )
     raise ParameterError(f"by must be {told}; {POSITION!r}; or labels. Got {by!r:.60}.")

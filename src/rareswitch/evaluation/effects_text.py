@@ -5,7 +5,7 @@ from textwrap import fill
 
 from rareswitch.evaluation.effect_results import BatchPart, Effect, Effects, Parameters
 from rareswitch.evaluation.effect_scores import BASELINE, REST
-from rareswitch.evaluation.multiplicity import Correction, in_words
+from rareswitch.evaluation.multiplicity import in_words
 from rareswitch.evaluation.numerals import bounds_text, decimals, number_text, percent_text, shortened
 from rareswitch.evaluation.results import Interval
 from rareswitch.tables import table
@@ -13,6 +13,7 @@ from rareswitch.tables import table
 WIDTH = 100
 #: Before numbers that rest on estimated propensities.
 ABOUT = "≈"
+LEGEND = "decisions: those that offered both; shown, against: how often each was shown in these; batches: those used"
 #: What stands for all decisions, above groups.
 ALL = "all"
 
@@ -28,7 +29,7 @@ def effects_title(found: Effects) -> str:
         return "There is no arm to compare."
     against = {
         BASELINE: "what would otherwise have been shown",
-        REST: "another of the offered arms, drawn at random",
+        REST: "one of the others at random",
     }.get(found.effects[0].against, found.effects[0].against)
     arm = found.effects[0].arm if len({one.arm for one in found.effects}) == 1 and not _every(found) else "an arm"
     return f"What showing {shortened(arm)} in place of {shortened(against, 60)} adds to the reward of a decision"
@@ -55,11 +56,21 @@ def effects_text(found: Effects) -> str:
         for one in found.effects
     ]
     first = "for" if found.by else "arm"
-    head = [first, "effect", f"{percent_text(found.level)} interval", "p", "is", "decisions", "shown", "against", "batches"]
+    head = [
+        first,
+        "effect",
+        f"{percent_text(found.level)} interval",
+        "p",
+        "is",
+        "decisions",
+        "shown",
+        "against",
+        "batches",
+    ]
     lines = [fill(f"{effects_title(found)}.", WIDTH, break_on_hyphens=False), "", table(head, rows)]
-    lines.append(_filled(f"{_counts(found)}; decisions: those that offered both; shown, against: how often each was shown in these; batches: those used"))
+    lines.append(_filled(f"{_counts(found)}; {LEGEND}"))
     groups = len(found.effects) - bool(found.by)
-    if told := in_words(groups, found.correction):  # type: ignore[arg-type]
+    if told := in_words(groups, found.correction):
         lines.append(_filled(told))
     if found.differ is not None:
         lines.append(_filled(_differ_text(found)))
@@ -86,22 +97,20 @@ def _differ_text(found: Effects) -> str:
 
 
 def parameters_text(found: Parameters) -> str:
-    """A table, and why there is no answer where there is none."""
-    digits = decimals(one.interval for one in found)
+    """A table of those that are answered, and why there is no answer for the others."""
+    digits, answered = decimals(one.interval for one in found), [one for one in found if one.interval is not None]
     rows = [
-        [shortened(one.name), *_cells(one.interval, one.p_value, digits, ""), _used(one.batches)] for one in found
+        [shortened(one.name), *_cells(one.interval, one.p_value, digits, ""), _used(one.batches)] for one in answered
     ]
     head = ["parameter", "estimate", f"{percent_text(found.level)} interval", "p", "batches"]
     counted = f", for {found.unit}" if found.unit else ""
     rewarded = "" if found.rewarded == found.decisions else f", {found.rewarded:,} of them with a reward"
     lines = [
         _filled(f"What features add to the reward{counted}."),
-        "",
-        table(head, rows),
+        *(["", table(head, rows)] if rows else []),
         _filled(f"{found.decisions:,} decisions{rewarded}; least squares within batches, errors {found.variance}"),
     ]
-    correction: Correction = found.correction  # type: ignore[assignment]
-    if told := in_words(len(found.parameters), correction):
+    if told := in_words(len(found.parameters), found.correction):
         lines.append(_filled(told))
     return "\n".join(lines + _notes([(one.name, one.refusals, one.cautions) for one in found], ()))
 
@@ -130,8 +139,8 @@ def _notes(told: Sequence[tuple[str, Sequence[str], Sequence[str]]], common: Seq
     for title, which in (("No answer", 1), ("Bear in mind", 2)):
         about: dict[str, list[str]] = {}
         for one in told:
-            for text in one[which]:  # type: ignore[union-attr]
-                about.setdefault(str(text), []).append(one[0])
+            for text in one[which]:
+                about.setdefault(text, []).append(one[0])
         items = [*common] if which == 2 else []
         items += [text if len(told) == 1 else f"{_some(names)}: {text}" for text, names in about.items()]
         if items:

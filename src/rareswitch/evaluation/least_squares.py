@@ -70,9 +70,9 @@ class BatchFit:
         # a direction is determined where it lies in what the rows span, in columns of length 1
         unit = directions * inverse
         outside = unit - unit @ vectors[:, kept] @ vectors[:, kept].T
-        unseen = ((scale == 0.0) & (directions != 0.0)).any(axis=1)
+        self._unseen = ((scale == 0.0) & (directions != 0.0)).any(axis=1)
         length = np.linalg.norm(unit, axis=1)
-        self._determined = (np.linalg.norm(outside, axis=1) <= _OUTSIDE * length) & (length > 0.0) & ~unseen
+        self._determined = (np.linalg.norm(outside, axis=1) <= _OUTSIDE * length) & ~self._unseen
         #: (d, m): θ̂ moves by x ↦ xᵀ(G⁺ c) for each unit of a row's reward.
         self._pulls = self._root @ (self._root.T @ directions.T)
         self._values = directions @ self.estimate + sums.shift * directions[:, -1]
@@ -93,14 +93,20 @@ class BatchFit:
 
     def told(self, direction: int) -> Told:
         """What the batch says of a direction, when all its rows were added."""
+        if self._unseen[direction]:
+            return self._silent("a column of it is 0 in all rows")
         if not self._determined[direction]:
-            return self._silent("its rows do not vary in this direction, or only together with others")
+            return self._silent(
+                "its columns vary only together with others, such as the levels of a field, of which one is always 1"
+            )
         squares = float(self._squares[direction])
         effective = squares**2 / float(self._fourths[direction])
         freedom = min(effective - 1.0, float(self.count - self.rank))
         if min(effective, freedom + 1.0) < LEAST_ROWS:
             worth = math.floor(max(0.0, min(effective, freedom + 1.0)))
-            return self._silent(f"too few of its rows vary in this direction, worth {worth} where {LEAST_ROWS:g} are needed")
+            return self._silent(
+                f"too few of its rows vary in this direction, worth {worth} where {LEAST_ROWS:g} are needed"
+            )
         if self._alone[direction] > _FLAT * squares:
             return self._silent("it rests on a row that no other one is like")
         error = math.sqrt(float(self._variances[direction]))

@@ -42,7 +42,8 @@ def parameters(
     """Coefficients of the reward on the vectors of chosen arms, or contrasts of them, with intervals that hold.
 
     A batch whose rows do not determine what is asked, or by fewer than three of them, is left out and named. Where
-    fewer than twenty rows' worth of data are left, there is no number but the reason.
+    fewer than twenty rows' worth of data are left, there is no number but the reason. Columns that vary only together,
+    such as those of all levels of a field beside those of all arms, have no coefficients of their own; contrasts may.
 
     Parameters
     ----------
@@ -145,8 +146,10 @@ def _asked(
                         f"contrasts: {name!r:.60} has the column {column!r:.60}; there are {', '.join(names):.300}."
                     )
             made = sum(
-                (number(f"contrasts: the weight of {column!r:.60}", weight, low=-math.inf) * rows[column]
-                 for column, weight in given.items()),
+                (
+                    number(f"contrasts: the weight of {column!r:.60}", weight, low=-math.inf) * rows[column]
+                    for column, weight in given.items()
+                ),
                 np.zeros(len(names)),
             )
         else:

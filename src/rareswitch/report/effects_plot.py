@@ -1,9 +1,8 @@
 """Pictures of effects and of parameters: dots with intervals, beside the line of no effect."""
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from rareswitch.evaluation import (
     Effects,
@@ -20,8 +19,10 @@ from rareswitch.report.figures import BLUE, DARK_GREY, GREY, WIDTH, beside, figu
 
 #: Inches of a row, and of head and foot together; rows of room at least.
 ROW, ENDS, LEAST = 0.36, 1.9, 3
-#: Characters of a name, and of the reason why there is no answer.
-NAME, REASON = 28, 64
+#: Characters of a name, and of a line of the reason why there is no answer, or of what is shown.
+NAME, REASON, WHAT = 28, 84, 96
+#: Behind texts that may lie on lines.
+BOX: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.0}
 #: The most rows that can be read; of more parameters those with the smallest p-values are shown.
 MOST_ROWS = 60
 
@@ -37,9 +38,9 @@ class Line(NamedTuple):
 def draw_effects(found: Effects) -> Any:
     """A row for each arm, the best on top; or for all and for each group."""
     lines = [_line(shortened(label_of(one, found), NAME), one) for one in found.effects]
-    what = f"{effects_title(found)}\n{percent_text(found.level)} intervals"
-    if len(lines) > 1 and found.correction != "none":
-        what += ", which hold together" if not found.by else ", those of the groups together"
+    what = "\n".join(wrap(effects_title(found), WHAT)) + f"\n{percent_text(found.level)} intervals"
+    if found.correction != "none":
+        what += ", those of the groups hold together" if found.by else ", which hold together"
     if found.differ is not None:
         said = "differs" if found.differ.p_value < 1.0 - found.level else "is not seen to differ"
         what += f"; the effect {said} between groups (p = {found.differ.p_value:.2g})"
@@ -48,14 +49,17 @@ def draw_effects(found: Effects) -> Any:
 
 def draw_parameters(found: Parameters) -> Any:
     """A row for each parameter, the largest on top; of very many, those that are surest not to be 0."""
-    sure = sorted(found, key=lambda one: 2.0 if one.p_value is None else one.p_value)[:MOST_ROWS]
-    ordered = sorted(sure, key=lambda one: -np.inf if one.interval is None else one.interval.value, reverse=True)
-    what = f"what a feature adds to the reward\n{percent_text(found.level)} intervals"
+    lines = [_line(shortened(one.name, NAME), one) for one in found]
+    known = [(line.interval, line) for line in lines if line.interval is not None]
+    clear = sum(not interval.low <= 0.0 <= interval.high for interval, _ in known)
+    sure = sorted(known, key=lambda one: abs(one[0].value) / max(1e-300, one[0].high - one[0].low), reverse=True)
+    ordered = sorted(sure[:MOST_ROWS], key=lambda one: one[0].value, reverse=True)
+    what = f"what a feature adds to the reward; {percent_text(found.level)} intervals"
     what += "" if found.correction == "none" else ", which hold together"
-    known = [one for one in found if one.interval is not None]
-    clear = sum(not one.interval.low <= 0.0 <= one.interval.high for one in known if one.interval is not None)
-    title = f"{clear} of {len(found.parameters)} parameters are known not to be 0"
-    return _drawn([_line(shortened(one.name, NAME), one) for one in ordered], title, what, estimated=False)
+    if len(ordered) < len(lines):
+        what += f"\n{len(lines) - len(ordered)} parameters that have no answer, or are less sure, are not shown"
+    title = f"{clear} of {len(lines)} parameters are known not to be 0"
+    return _drawn([line for _, line in ordered] or lines[:1], title, what, estimated=False)
 
 
 def _line(name: str, one: Any) -> Line:
@@ -70,10 +74,10 @@ def _drawn(lines: Sequence[Line], title: str, what: str, *, estimated: bool) -> 
     panel.axvline(0.0, color=DARK_GREY, linewidth=1.0, linestyle="--", zorder=1)
     for row, (_, interval, reason) in enumerate(lines):
         if interval is None:
-            told = f"no answer: {reason}"
-            told = told if len(told) <= REASON else f"{told[: REASON - 1]}…"
+            told = wrap(f"no answer: {reason}".replace(" %", "\N{NO-BREAK SPACE}%"), REASON)
+            told = told if len(told) <= 2 else [told[0], f"{told[1][: REASON - 1]}…"]
             place = {"transform": panel.get_yaxis_transform(), "va": "center", "fontsize": 8.5, "style": "italic"}
-            panel.text(0.02, row, told, color=DARK_GREY, **place)
+            panel.text(0.02, row, "\n".join(told), color=DARK_GREY, bbox=BOX, zorder=4, **place)
             continue
         color = GREY if interval.low <= 0.0 <= interval.high else BLUE
         panel.plot([interval.low, interval.high], [row, row], color=color, linewidth=3.0, zorder=2)
@@ -91,24 +95,22 @@ def _drawn(lines: Sequence[Line], title: str, what: str, *, estimated: bool) -> 
         panel.set_xlim(-1.0, 1.0)
         panel.set_xticks([0.0])
     about = "\n≈: rests on estimated propensities" if estimated else ""
-    panel.set_xlabel(f"{what}\n(grey: may be nothing){about}", fontsize=9.5)
+    panel.set_xlabel(f"{what}\n(grey: may be nothing){about}", fontsize=9)
     made.suptitle(title, x=0.01, ha="left", fontweight="bold", fontsize=12)
     return made
 
 
 def _effects_headline(found: Effects) -> str:
     """What to see."""
-    answered = [one for one in found.effects if one.interval is not None]
+    answered = [(one, one.interval) for one in found.effects if one.interval is not None]
     if not answered:
         return "the log cannot tell what arms do"
-    if found.by or len(found.effects) == 1:
-        one = answered[0]
-        assert one.interval is not None
-        whom = f" for {one.group}" if one.group else ""
-        other = {"baseline": "the baseline", "rest": "the others"}.get(one.against, shortened(one.against, NAME))
-        said = "better than" if one.interval.low > 0.0 else "worse than" if one.interval.high < 0.0 else "not known to differ from"
-        return f"{shortened(one.arm, NAME)} is {said} {other}{whom}"
-    better = [one for one in answered if one.interval is not None and one.interval.low > 0.0]
-    if not better:
-        return "no arm is known to be better"
-    return f"{shortened(better[0].arm, NAME)} is better" + (f", and {len(better) - 1} more" if len(better) > 1 else "")
+    clear = [(one, interval) for one, interval in answered if not interval.low <= 0.0 <= interval.high]
+    if not clear:
+        return "no effect is known to be other than nothing"
+    one, interval = clear[0]
+    other = {"baseline": "the baseline", "rest": "the others"}.get(one.against, shortened(one.against, NAME))
+    whom = f" for {shortened(one.group, NAME)}" if one.group else ""
+    alike = sum((another.low > 0.0) == (interval.low > 0.0) for _, another in clear) - 1
+    more = f", and so {'is' if alike == 1 else 'are'} {alike} more" if alike and not found.by else ""
+    return f"{shortened(one.arm, NAME)} is {'better' if interval.low > 0.0 else 'worse'} than {other}{whom}{more}"
