@@ -1,6 +1,7 @@
 """What is learned from: logs in Parquet and stores, reduced to summaries on any engine."""
 
 from rareswitch.log.exporting import export_parts
+from rareswitch.log.held_out import HeldOut
 from rareswitch.log.import_report import ImportReport
 from rareswitch.log.importing import import_parts
 from rareswitch.log.log_report import Earlier, LogReport
@@ -11,6 +12,6 @@ from rareswitch.log.schema import log_schema
 from rareswitch.log.version import summarize_version
 from rareswitch.log.writer import LogWriter, write_part
 
-__all__ = ["Earlier", "ImportReport", "LogReport", "LogSummary", "LogWriter", "Logged", "Source"]
+__all__ = ["Earlier", "HeldOut", "ImportReport", "LogReport", "LogSummary", "LogWriter", "Logged", "Source"]
 __all__ += ["export_parts", "find_parts"]
 __all__ += ["import_parts", "log_schema", "summarize_log", "summarize_version", "write_part"]

@@ -79,7 +79,11 @@ class Block:
             if len(at) == len(codes):  # as most are
                 yield name, self
             elif len(at):
-                yield name, Block(self.source, self.numbers[at], self.batch.take(at))
+                yield name, self.select(at)
+
+    def select(self, at: IntArray) -> "Block":
+        """Some of the rows, by their places (m,)."""
+        return Block(self.source, self.numbers[at], self.batch.take(at))
 
     def span(self) -> Span:
         """Where the ids, which must be numbers, lie."""
