@@ -97,6 +97,8 @@ class Difference:
     #: Of the two, where there is an answer.
     value: float | None = None
     other: float | None = None
+    #: What has to be taken for granted, where not all batches can answer.
+    assumes: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

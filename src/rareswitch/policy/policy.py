@@ -118,6 +118,18 @@ class Policy:
         return content_id(self)
 
     @cached_property
+    def needs_baseline(self) -> bool:
+        """Whether it plays the arm that the caller names, so that one must be named with every decision."""
+        samplers: list[Any] = [self.sampler]
+        while samplers:
+            sampler = samplers.pop()
+            if isinstance(sampler, Baseline):
+                return True
+            if isinstance(sampler, Blend):
+                samplers += [sampler.main, sampler.explorer]
+        return False
+
+    @cached_property
     def _estimates(self) -> FloatArray:
         return sealed(np.array([e.estimate for e in self.eliminations]).reshape(-1, self.dim))
 

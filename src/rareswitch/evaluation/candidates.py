@@ -1,0 +1,191 @@
+"""Candidates: ways to choose that are to be evaluated, as probabilities of the arms of logged decisions."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.log import Logged
+from rareswitch.policy import Policy
+from rareswitch.validation import BoolArray, FloatArray
+
+#: Rules that have names.
+RULES = ("uniform", "baseline", "logged")
+#: How far probabilities may be from 1 in sum.
+_OFF = 1e-6
+
+
+@dataclass(frozen=True)
+class Always:
+    """The rule that shows one arm wherever it is offered; other decisions say nothing about it."""
+
+    arm: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arm", str(self.arm))
+
+
+#: A policy; a rule by name; one arm; a function of contexts (n, K, d) and alive (n, K) to probabilities (n, K); or these
+#: probabilities themselves, for a log in memory.
+Candidate = Policy | str | Always | Callable[[Any, Any], Any] | FloatArray
+
+
+class Played(NamedTuple):
+    """What a candidate would have done."""
+
+    #: π (n, K), rows that are not for it are 0.
+    probabilities: FloatArray
+    #: (n,) the decisions that are for it; None: all.
+    applies: BoolArray | None
+
+
+def named_candidates(given: Any) -> dict[str, Candidate]:
+    """Candidates by name: of a dict as they are, of a single one or a list by what they are."""
+    if isinstance(given, Mapping):
+        found = {str(name): one for name, one in given.items()}
+    elif isinstance(given, (list, tuple)):
+        found = {}
+        for one in given:
+            name = _name(one)
+            if name in found:
+                name = f"{name} ({sum(other.split(' (')[0] == name for other in found) + 1})"
+            found[name] = one
+    else:
+        found = {_name(given): given}
+    if not found:
+        raise ParameterError("candidates must be one at least; got none. Give a policy, or a rule such as 'uniform'.")
+    for name, one in found.items():
+        _check(name, one)
+    return found
+
+
+def _name(given: Any) -> str:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, Policy):
+        return f"policy {given.id[:12]}"
+    if isinstance(given, Always):
+        return f"always {given.arm}"
+    return str(getattr(given, "__name__", "candidate")).replace("<lambda>", "candidate")
+
+
+def _check(name: str, given: Any) -> None:
+    if isinstance(given, str):
+        if given not in RULES:
+            raise ParameterError(
+                f"candidate must be a policy, Always('arm'), a function, probabilities (n, K), or one of the rules "
+                f"{', '.join(RULES)}; got {given!r:.60}."
+            )
+    elif not isinstance(given, (Policy, Always, np.ndarray, list)) and not callable(given):
+        raise ParameterError(
+            f"candidate {name!r:.60} must be a policy, a rule, a function or probabilities (n, K); got a "
+            f"{type(given).__name__}."
+        )
+
+
+def played(name: str, candidate: Candidate, log: Logged) -> Played:
+    """What a candidate would have done in some logged decisions, of which all offered arms are known.
+
+    >>> log = Logged(places=[0, 1], propensities=[0.5, 0.5], rewards=[1.0, 0.0], arms=["red", "blue"])
+    >>> played("uniform", "uniform", log).probabilities.tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
+    >>> played("blue", Always("blue"), log).probabilities.tolist()
+    [[0.0, 1.0], [0.0, 1.0]]
+    """
+    if isinstance(candidate, Policy):
+        return _played_by_policy(name, candidate, log)
+    if isinstance(candidate, Always):
+        return _always(candidate.arm, log)
+    if isinstance(candidate, str):
+        return _by_rule(candidate, log)
+    if callable(candidate):
+        given = candidate(log.contexts, log.alive)
+        return Played(_probabilities(name, given, log, "the function"), None)
+    return Played(_probabilities(name, candidate, log, "they"), None)
+
+
+def policy_probabilities(policy: Policy, log: Logged) -> FloatArray:
+    """π (n, K) of a frozen policy for logged decisions with vectors."""
+    baseline = {"baseline": log.baselines} if policy.needs_baseline else {}
+    return policy.probabilities(log.contexts, log.alive, **baseline)
+
+
+def _played_by_policy(name: str, policy: Policy, log: Logged) -> Played:
+    if log.contexts is None:
+        raise ParameterError(
+            f"candidate {name!r:.60} is a policy, which decides about vectors, and this log has none. Give its "
+            "probabilities (n, K), or read the log with features=…."
+        )
+    if policy.dim != log.contexts.shape[2]:
+        raise ShapeError(
+            f"candidate {name!r:.60} is a policy for vectors of {policy.dim} features; those of the log have "
+            f"{log.contexts.shape[2]}."
+        )
+    if not policy.needs_baseline:
+        return Played(policy_probabilities(policy, log), None)
+    applies = _with_baseline(log)
+    probabilities = np.zeros(log.alive.shape)
+    if applies.any():
+        probabilities[applies] = policy_probabilities(policy, log.select(applies))
+    return Played(probabilities, applies)
+
+
+def _always(arm: str, log: Logged) -> Played:
+    if log.arms is None or log.codes is None:
+        if not arm.isdecimal() or int(arm) >= log.alive.shape[1]:
+            raise ParameterError(
+                f"Always({arm!r:.60}): arms of this log have no ids but their places, 0 to {log.alive.shape[1] - 1}."
+            )
+        shown = np.arange(log.alive.shape[1])[None, :] == int(arm)
+    elif arm in log.arms:
+        shown = log.codes == log.arms.index(arm)
+    else:
+        shown = np.zeros((1, 1), dtype=np.bool_)
+    probabilities = np.asarray(shown & log.alive, dtype=np.float64)
+    applies = probabilities.any(axis=1)
+    return Played(probabilities, None if applies.all() else applies)
+
+
+def _by_rule(rule: str, log: Logged) -> Played:
+    rows = np.arange(len(log))
+    if rule == "uniform":
+        return Played(log.alive / log.alive.sum(axis=1, keepdims=True), None)
+    probabilities = np.zeros(log.alive.shape)
+    if rule == "logged":  # what was done: the weights are 1
+        probabilities[rows, log.places] = log.propensities
+        return Played(probabilities, None)
+    applies = _with_baseline(log)
+    if log.baselines is not None:
+        probabilities[rows[applies], log.baselines[applies]] = 1.0
+    return Played(probabilities, applies)
+
+
+def _with_baseline(log: Logged) -> BoolArray:
+    if log.baselines is None:
+        return np.zeros(len(log), dtype=np.bool_)
+    return np.asarray(log.baselines >= 0)
+
+
+def _probabilities(name: str, given: Any, log: Logged, who: str) -> FloatArray:
+    """Probabilities that somebody else computed, checked."""
+    try:
+        found = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ShapeError(f"candidate {name!r:.60}: {who} must give numbers; got {given!r:.60}.") from None
+    if found.shape != log.alive.shape:
+        raise ShapeError(
+            f"candidate {name!r:.60}: {who} must give the probability of each arm, shape {log.alive.shape}; got shape "
+            f"{found.shape}."
+        )
+    inside = np.where(log.alive, found, 0.0)
+    bad = ~np.isfinite(inside).all(axis=1) | (inside < 0.0).any(axis=1) | (np.abs(inside.sum(axis=1) - 1.0) > _OFF)
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise ParameterError(
+            f"candidate {name!r:.60}: probabilities of the offered arms must be at least 0 and sum to 1; in row {at} "
+            f"(the first is 0) {who} give{'s' if who == 'the function' else ''} {found[at].tolist()!s:.100}, of sum "
+            f"{inside[at].sum():.6g} over the offered arms."
+        )
+    return inside

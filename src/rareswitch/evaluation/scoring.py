@@ -1,0 +1,201 @@
+"""One way through a log: what each candidate would have done, what a model predicts, and how well the log supports it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from rareswitch.errors import EmptySetError, ParameterError
+from rareswitch.evaluation.calibration import Tally
+from rareswitch.evaluation.candidates import Candidate, played, policy_probabilities
+from rareswitch.evaluation.estimators import Columns
+from rareswitch.evaluation.models import ArmMeans, CrossFitted, Given, Model
+from rareswitch.evaluation.support import Support
+from rareswitch.log import Logged, Source
+from rareswitch.validation import BoolArray, FloatArray, IntArray
+
+Progress = Callable[[int, int], None]
+#: How far a recorded propensity may be from that of its policy, as rounding may have it.
+_ROUNDING = 1e-9
+
+
+@dataclass(eq=False)
+class Scored:
+    """A candidate, by decision; decisions that are not for it are left out."""
+
+    name: str
+    #: By batch, of all decisions that are for it; None where a batch has none.
+    supports: list[Support | None]
+    _weights: list[FloatArray] = field(default_factory=list)
+    _predicted: list[FloatArray] = field(default_factory=list)
+    _expected: list[FloatArray] = field(default_factory=list)
+    _applies: list[BoolArray] = field(default_factory=list)
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """(n,) w of all decisions; 0 where they are not for it."""
+        return np.concatenate(self._weights)
+
+    @cached_property
+    def predicted(self) -> FloatArray:
+        """(n,) q̂ of the chosen arms."""
+        return np.concatenate(self._predicted)
+
+    @cached_property
+    def expected(self) -> FloatArray:
+        """(n,) Σ π q̂."""
+        return np.concatenate(self._expected)
+
+    @cached_property
+    def applies(self) -> BoolArray:
+        """(n,) which decisions are for it."""
+        return np.concatenate(self._applies)
+
+
+@dataclass(eq=False)
+class Scores:
+    """What came of one way through a log: columns of the decisions with a reward of which all arms are known."""
+
+    batch_names: tuple[str, ...]
+    candidates: dict[str, Scored]
+    tally: Tally
+    #: Decisions in all, of which all offered arms are known, and of these with a reward.
+    decisions: int = 0
+    known: int = 0
+    rewarded: int = 0
+    #: What is wrong with recorded propensities, where they are not those of the policies.
+    mismatch: str = ""
+    _rewards: list[FloatArray] = field(default_factory=list)
+    _batches: list[IntArray] = field(default_factory=list)
+    _times: list[FloatArray] = field(default_factory=list)
+
+    @cached_property
+    def rewards(self) -> FloatArray:
+        """(n,)"""
+        return np.concatenate(self._rewards)
+
+    @cached_property
+    def batches(self) -> IntArray:
+        """(n,)"""
+        return np.concatenate(self._batches)
+
+    @cached_property
+    def times(self) -> FloatArray:
+        """(n,) seconds since 1970, NaN where they are not known."""
+        return np.concatenate(self._times)
+
+    def columns(self, name: str, which: BoolArray) -> Columns:
+        """Those of a candidate, of some decisions (n,)."""
+        scored = self.candidates[name]
+        return Columns(self.rewards[which], scored.weights[which], scored.predicted[which], scored.expected[which])
+
+
+def score(
+    source: Source, candidates: Mapping[str, Candidate], *, model: Any = None, progress: Progress | None = None
+) -> Scores:
+    """Go through a log: once for the model, where it is learned, and once for the candidates.
+
+    Parameters
+    ----------
+    model
+        Predictions (n, K), or a function to them; by default they are learned from the log itself.
+    progress
+        Called with the number of decisions that were read, and how many there are: 0 in the first pass.
+    """
+    batches, names = len(source.batch_names), tuple(source.batch_names)
+    predictor: Model = Given(model) if model is not None else _own(source, batches)
+    decisions = 0
+    for log in source.chunks(contexts=source.dim is None):
+        decisions += len(log)
+        if model is None:
+            predictor.add(log)
+        if progress is not None:
+            progress(0, decisions)
+    if not decisions:
+        raise EmptySetError("this log has no decisions: there is nothing to evaluate.")
+    supports: list[Support | None] = [None] * batches
+    scores = Scores(names, {name: Scored(name, [*supports]) for name in candidates}, Tally(), decisions=decisions)
+    for log in source.chunks(contexts=True):
+        scores.known += len(log)
+        logging = _logging(source, log, scores)
+        scores.tally.add(log, logging)
+        _add(scores, candidates, predictor, log, logging)
+        if progress is not None:
+            progress(scores.known, decisions)
+    if not scores.known:
+        raise ParameterError(
+            f"of none of the {decisions} decisions of this log it is known which arms were offered, so no other policy "
+            "can be evaluated. Keep the context sets of a share of decisions: create(…, keep=0.1), a column contexts."
+        )
+    if not scores.rewarded:
+        raise ParameterError(f"none of the {scores.known} decisions of this log has a reward: nothing can be evaluated.")
+    return scores
+
+
+def _own(source: Source, batches: int) -> Model:
+    return ArmMeans(batches) if source.dim is None else CrossFitted(source.dim, batches)
+
+
+def _add(
+    scores: Scores, candidates: Mapping[str, Candidate], predictor: Model, log: Logged, logging: FloatArray | None
+) -> None:
+    """Score some decisions; those without a reward are left out at the end, since candidates may be given by row."""
+    rewarded = ~np.isnan(log.rewards)
+    if not rewarded.any():
+        return
+    rows, kept = np.arange(len(log)), slice(None) if rewarded.all() else rewarded
+    scores.rewarded += int(rewarded.sum())
+    predicted, batches = predictor.predict(log), log.batches[kept]
+    scores._rewards.append(log.rewards[kept])
+    scores._batches.append(batches)
+    scores._times.append((np.full(len(log), np.nan) if log.times is None else log.times)[kept])
+    present = np.unique(batches).tolist()
+    for name, candidate in candidates.items():
+        scored = scores.candidates[name]
+        probabilities, applies = played(name, candidate, log)
+        weights = (probabilities[rows, log.places] / log.propensities)[kept]
+        scored._weights.append(weights)
+        scored._predicted.append(predicted.chosen[kept])
+        scored._expected.append(np.einsum("nk,nk->n", probabilities, predicted.arms)[kept])
+        mine = np.ones(len(weights), dtype=np.bool_) if applies is None else applies[kept]
+        scored._applies.append(mine)
+        whole = applies is None and len(present) == 1
+        for batch in present:
+            at: Any = slice(None) if whole else mine & (batches == batch)
+            if not whole and not at.any():
+                continue
+            found = Support.of(
+                weights[at],
+                candidate=probabilities[kept][at],
+                logging=None if logging is None else logging[kept][at],
+                alive=log.alive[kept][at],
+            )
+            before = scored.supports[batch]
+            scored.supports[batch] = found if before is None else before + found
+
+
+def _logging(source: Source, log: Logged, scores: Scores) -> FloatArray | None:
+    """μ (n, K), the probabilities of all offered arms under the policies that decided, where they are known."""
+    found = log.logging
+    present: Sequence[int] = np.unique(log.batches).tolist()
+    names = [log.batch_names[batch] for batch in present]
+    if log.contexts is not None and all(name in source.policies for name in names):
+        found = np.empty(log.alive.shape)
+        for batch, name in zip(present, names, strict=True):
+            one = len(present) == 1
+            at: Any = slice(None) if one else log.batches == batch
+            found[at] = policy_probabilities(source.policies[name], log if one else log.select(at))
+        own = found[np.arange(len(log)), log.places]
+        off = np.abs(own - log.propensities)
+        if not scores.mismatch and off.max() > _ROUNDING:
+            at = int(off.argmax())
+            policy = log.batch_names[log.batches[at]]
+            scores.mismatch = (
+                f"recorded propensities are not those of the policy that decided: where {log.propensities[at]:.6g} is "
+                f"recorded, policy {policy[:12]} chooses this arm with {own[at]:.6g}; {int((off > _ROUNDING).sum())} of "
+                f"{len(log)} decisions differ so. They were changed, or another policy decided. Find out which, and "
+                "correct the log."
+            )
+    return found

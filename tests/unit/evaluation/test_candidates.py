@@ -1,0 +1,108 @@
+"""Candidates are probabilities over the arms that were offered, or an error that says what is wrong."""
+
+import numpy as np
+import pytest
+
+from rareswitch.design import Uniform
+from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.evaluation import Always
+from rareswitch.evaluation.candidates import named_candidates, played
+from rareswitch.log import Logged
+from rareswitch.policy import Baseline, Blend, Policy, PosteriorDraws
+
+
+def log(**more: object) -> Logged:
+    columns: dict[str, object] = {
+        "places": [0, 1, 0],
+        "propensities": [0.5, 0.25, 1.0],
+        "rewards": [1.0, 0.0, 2.0],
+        "alive": np.array([[True, True, False], [True, True, True], [True, False, False]]),
+        "contexts": np.eye(3)[None].repeat(3, axis=0),
+        "arms": ["a", "b", "c", "d"],
+        "codes": [[0, 1, -1], [3, 2, 0], [1, -1, -1]],
+    }
+    return Logged(**columns | more)  # type: ignore[arg-type]
+
+
+def test_uniform_plays_what_is_offered() -> None:
+    found = played("u", "uniform", log())
+    assert found.applies is None
+    np.testing.assert_allclose(found.probabilities, [[0.5, 0.5, 0], [1 / 3] * 3, [1, 0, 0]])
+
+
+def test_always_finds_its_arm_wherever_it_stands() -> None:
+    found = played("a", Always("a"), log())
+    np.testing.assert_array_equal(found.probabilities, [[1, 0, 0], [0, 0, 1], [0, 0, 0]])
+    assert found.applies is not None
+    assert found.applies.tolist() == [True, True, False]
+    unknown = played("z", Always("z"), log())
+    assert unknown.applies is not None
+    assert not unknown.applies.any()
+
+
+def test_always_of_arms_without_ids_is_a_place() -> None:
+    plain = log(arms=None, codes=None)
+    assert played("1", Always("1"), plain).probabilities[1].tolist() == [0, 1, 0]
+    with pytest.raises(ParameterError, match="0 to 2"):
+        played("9", Always("9"), plain)
+
+
+def test_logged_has_weight_one() -> None:
+    one = log()
+    found = played("logged", "logged", one).probabilities
+    np.testing.assert_array_equal(found[np.arange(3), one.places] / one.propensities, np.ones(3))
+
+
+def test_baseline_is_for_decisions_that_name_one() -> None:
+    found = played("baseline", "baseline", log(baselines=[1, -1, 0]))
+    assert found.applies is not None
+    assert found.applies.tolist() == [True, False, True]
+    np.testing.assert_array_equal(found.probabilities, [[0, 1, 0], [0, 0, 0], [1, 0, 0]])
+    none = played("baseline", "baseline", log())
+    assert none.applies is not None
+    assert not none.applies.any()
+
+
+def test_a_policy_decides_about_the_vectors() -> None:
+    greedy = Policy(dim=3, sampler=PosteriorDraws(draws=[[0.0, 1.0, 2.0]]))
+    found = played("greedy", greedy, log())
+    np.testing.assert_array_equal(found.probabilities, [[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+
+
+def test_a_policy_that_plays_the_baseline_is_for_decisions_that_name_one() -> None:
+    policy = Policy(dim=3, sampler=Blend(main=Baseline(), explorer=Uniform(), share=0.3))
+    found = played("first", policy, log(baselines=[1, -1, 0]))
+    assert found.applies is not None
+    assert found.applies.tolist() == [True, False, True]
+    np.testing.assert_allclose(found.probabilities, [[0.15, 0.85, 0], [0, 0, 0], [1, 0, 0]])
+
+
+def test_functions_and_arrays_are_checked() -> None:
+    right = np.array([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5], [1.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(played("f", lambda contexts, alive: right, log()).probabilities, right)
+    np.testing.assert_array_equal(played("p", right, log()).probabilities, right)
+    for wrong, error, text in (
+        (right[:, :2], ShapeError, r"\(3, 3\)"),
+        (right * 0.9, ParameterError, "sum to 1"),
+        (np.where(right == 0.5, np.nan, right), ParameterError, "row 0"),
+        (right[:, ::-1], ParameterError, "offered"),
+        ("no", None, ""),
+    ):
+        if error is not None:
+            with pytest.raises(error, match=text):
+                played("p", wrong, log())
+
+
+def test_candidates_are_named_by_what_they_are() -> None:
+    assert list(named_candidates(["uniform", Always(3), "uniform"])) == ["uniform", "always 3", "uniform (2)"]
+    assert list(named_candidates({"mine": lambda contexts, alive: alive})) == ["mine"]
+    for wrong in ("unifrom", 3.0, [], {}, {"x": None}):
+        with pytest.raises(ParameterError):
+            named_candidates(wrong)
+
+
+def test_a_policy_needs_vectors_of_its_size() -> None:
+    with pytest.raises(ShapeError, match="2 features"):
+        played("p", Policy(dim=2, sampler=Uniform()), log())
+    with pytest.raises(ParameterError, match="vectors"):
+        played("p", Policy(dim=3, sampler=Uniform()), log(contexts=None))

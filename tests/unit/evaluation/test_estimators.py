@@ -1,0 +1,112 @@
+"""Estimators against sums written out, and what makes them right: rows that they may not see."""
+
+import numpy as np
+import pytest
+
+from rareswitch.evaluation.estimators import ESTIMATORS, Columns, estimate
+from rareswitch.evaluation.models import ArmMeans, CrossFitted, Given, halves
+from rareswitch.log import Logged
+
+RNG = np.random.default_rng(5)
+
+
+def columns(count: int = 50) -> Columns:
+    weights = RNG.exponential(size=count) * (RNG.random(count) < 0.7)
+    return Columns(RNG.normal(size=count), weights, RNG.normal(size=count), RNG.normal(size=count))
+
+
+def written_out(name: str, given: Columns, switch: float) -> float:
+    total, below = 0.0, 0.0
+    rows = [*zip(*(part.tolist() for part in given), strict=True)]
+    for reward, weight, predicted, expected in rows:
+        if name in ("ips", "snips"):
+            total += weight * reward
+            below += weight
+        elif name == "dr" or weight <= switch:
+            total += expected + weight * (reward - predicted)
+        else:
+            total += expected
+    return total / (below if name == "snips" else len(rows))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimates_are_the_sums_of_their_definitions(name: str) -> None:
+    given = columns()
+    found = estimate(name, given, switch=1.0)  # type: ignore[arg-type]
+    assert abs(found.value - written_out(name, given, 1.0)) < 1e-12
+    assert abs(found.pulls.mean()) < 1e-12
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_pull_of_a_row_is_what_the_estimate_moves_without_it(name: str) -> None:
+    given = columns(400)
+    found = estimate(name, given)  # type: ignore[arg-type]
+    without = np.array([estimate(name, Columns(*(np.delete(p, k) for p in given))).value for k in range(400)])  # type: ignore[arg-type]
+    jackknife = np.sqrt(399 / 400 * ((without - without.mean()) ** 2).sum())
+    assert abs(found.error / jackknife - 1.0) < 0.02  # equal up to terms of order 1/n
+
+
+def test_a_single_row_has_no_error_to_speak_of() -> None:
+    assert estimate("ips", Columns(*(np.ones(1) for _ in range(4)))).error == np.inf
+
+
+def test_snips_without_weight_is_nothing() -> None:
+    assert np.isnan(estimate("snips", Columns(np.ones(3), np.zeros(3), np.zeros(3), np.zeros(3))).value)
+
+
+def batched_log(rewards: np.ndarray) -> Logged:
+    count = len(rewards)
+    contexts = np.random.default_rng(3).normal(size=(count, 3, 2))
+    return Logged(
+        places=np.arange(count) % 3,
+        propensities=np.full(count, 1 / 3),
+        rewards=rewards,
+        contexts=contexts,
+        batches=np.arange(count) * 3 // count,
+        batch_names=("x", "y", "z"),
+    )
+
+
+@pytest.mark.parametrize("vectors", [True, False])
+def test_predictions_rest_on_earlier_batches_and_the_other_half_alone(vectors: bool) -> None:
+    """A reward that moves a prediction of its own half, or of an earlier batch, would bias the estimate."""
+    rewards = RNG.normal(size=300)
+
+    def predicted(changed: np.ndarray) -> np.ndarray:
+        log = batched_log(changed)
+        model = CrossFitted(2, 3) if vectors else ArmMeans(3)
+        model.add(log)
+        return model.predict(log).arms
+
+    log = batched_log(rewards)
+    before, half = predicted(rewards), halves(log)
+    assert set(half.tolist()) == {0, 1}
+    for batch in range(3):
+        for side in (0, 1):
+            mine = (log.batches == batch) & (half == side)
+            after = predicted(np.where(mine, rewards + 100.0, rewards))
+            moved = np.abs(after - before).max(axis=1) > 1e-9
+            may = (log.batches > batch) | ((log.batches == batch) & (half != side))
+            assert not moved[~may].any()
+            assert moved[may].all()
+
+
+def test_a_linear_world_is_predicted() -> None:
+    log = batched_log(np.zeros(3000))
+    assert log.features is not None
+    assert log.contexts is not None
+    theta = np.array([2.0, -1.0])
+    log = batched_log(log.features @ theta + 1e6)  # a level costs no digits
+    model = CrossFitted(2, 3)
+    model.add(log)
+    found = model.predict(log)
+    np.testing.assert_allclose(found.arms, log.contexts @ theta + 1e6, atol=0.1)  # up to the ridge
+    np.testing.assert_array_equal(found.chosen, found.arms[np.arange(3000), log.places])
+
+
+def test_given_predictions_are_checked() -> None:
+    log = batched_log(np.zeros(6))
+    assert Given(np.ones((6, 3))).predict(log).chosen.tolist() == [1.0] * 6
+    for wrong in (np.ones((6, 2)), np.full((6, 3), np.nan), "q"):
+        with pytest.raises(ValueError, match="model"):
+            Given(wrong).predict(log)  # type: ignore[arg-type]

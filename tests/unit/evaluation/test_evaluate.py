@@ -1,0 +1,223 @@
+"""Values with intervals from logs of several policies, or the reason why there are none."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch.design import Uniform
+from rareswitch.errors import EmptySetError, ParameterError
+from rareswitch.evaluation import Always, evaluate, lift_of
+from rareswitch.log import Logged
+from rareswitch.policy import Baseline, Blend, Policy, PosteriorDraws
+
+COUNT, ARMS, DIM = 6000, 4, 3
+THETA = np.array([0.3, -0.2, 0.1])
+
+
+def logged(policies: list[Policy], *, seed: int = 1, count: int = COUNT, **more: Any) -> Logged:
+    """What policies decided, as many decisions each, in a world with rewards 0 or 1."""
+    rng = np.random.default_rng(seed)
+    contexts = rng.normal(size=(count, ARMS, DIM))
+    contexts /= np.maximum(1.0, np.linalg.norm(contexts, axis=2, keepdims=True))
+    batches = np.arange(count) * len(policies) // count
+    baselines = rng.integers(ARMS, size=count) if any(one.needs_baseline for one in policies) else None
+    places, propensities = np.empty(count, dtype=np.int64), np.empty(count)
+    for batch, policy in enumerate(policies):
+        mine = batches == batch
+        told = {"baseline": baselines[mine]} if policy.needs_baseline and baselines is not None else {}
+        decided = policy.decide(contexts[mine], ids=np.flatnonzero(mine), seed=7, **told)
+        places[mine], propensities[mine] = decided.arms, decided.propensities
+    rewards = (rng.random(count) < means(contexts)[np.arange(count), places]).astype(float)
+    columns: dict[str, Any] = {
+        "places": places,
+        "propensities": propensities,
+        "rewards": rewards,
+        "contexts": contexts,
+        "batches": batches,
+        "batch_names": tuple(policy.id for policy in policies),
+        "policies": {policy.id: policy for policy in policies},
+        "baselines": baselines,
+    }
+    return Logged(**columns | more)
+
+
+def means(contexts: np.ndarray) -> np.ndarray:
+    return 0.5 + contexts @ THETA
+
+
+def truth(probabilities: Callable[[np.ndarray], np.ndarray]) -> float:
+    """Of a candidate, over so many contexts that its error (sd below 0.15 by context) is below 0.0005 at 5 sigma."""
+    contexts = np.random.default_rng(99).normal(size=(400_000, ARMS, DIM))
+    contexts /= np.maximum(1.0, np.linalg.norm(contexts, axis=2, keepdims=True))
+    return float((probabilities(contexts) * means(contexts)).sum(axis=1).mean())
+
+
+UNIFORM = Policy(dim=DIM, sampler=Uniform())
+SOFT = Policy(dim=DIM, sampler=Blend(main=PosteriorDraws(draws=[THETA, -THETA]), explorer=Uniform(), share=0.4))
+GREEDY = Policy(dim=DIM, sampler=PosteriorDraws(draws=[THETA]))
+
+
+@pytest.mark.parametrize("estimator", ["ips", "snips", "dr"])
+def test_values_are_near_the_truth(estimator: Any) -> None:
+    """By Bernstein: weights are at most 4 (uniform) and 10 (soft), so scores are; 1e-6 for each of six checks."""
+    found = evaluate(logged([UNIFORM, SOFT]), {"greedy": GREEDY, "uniform": "uniform"}, estimator=estimator)
+    for name, policy in (("greedy", GREEDY), ("uniform", UNIFORM)):
+        interval = found[name].interval
+        assert interval is not None
+        span, log = 10.0, math.log(2e6)
+        bound = math.sqrt(2 * span * log / (COUNT / 2)) + span * log / (3 * COUNT / 2)
+        assert abs(interval.value - truth(policy.probabilities)) < bound
+        assert interval.low < interval.value < interval.high
+
+
+def test_the_doubly_robust_estimate_is_sharper_and_the_interval_covers() -> None:
+    found = evaluate(logged([UNIFORM, SOFT]), {"greedy": GREEDY})["greedy"]
+    assert found.interval is not None
+    widths = {name: one.high - one.low for name, one in found.others.items()}
+    assert widths["dr"] < widths["ips"]
+    assert found.interval.low <= truth(GREEDY.probabilities) <= found.interval.high  # seeded
+    assert [batch.batch for batch in found.batches] == [0, 1]
+    assert found.naive is not None
+
+
+def test_a_log_of_a_greedy_policy_answers_nothing_about_uniform_play() -> None:
+    """The mean weight is far below 1, whether or not the policy is at hand: the number would look right and be wrong."""
+    log = logged([GREEDY])
+    for one in (log, Logged(**{**vars(log), "policies": {}})):
+        value = evaluate(one, "uniform")["uniform"]
+        assert not value.answered
+        assert value.others == {}
+        assert value.naive is None
+        assert all(np.isnan(batch.value) and batch.interval is None for batch in value.batches)
+        assert any("floor" in reason for reason in value.refusals)
+
+
+def test_batches_that_cannot_answer_are_left_out_and_named() -> None:
+    value = evaluate(logged([UNIFORM, GREEDY]), "uniform")["uniform"]
+    assert value.answered
+    assert [batch.interval is not None for batch in value.batches] == [True, False]
+    assert any("batch 2" in caution for caution in value.cautions)
+
+
+def test_recorded_propensities_must_be_those_of_the_policy() -> None:
+    log = logged([SOFT])
+    wrong = np.where(log.places == 0, log.propensities * 0.9, log.propensities)
+    found = evaluate(Logged(**{**vars(log), "propensities": wrong}), GREEDY)
+    assert not found.values[0].answered
+    assert "not those of the policy" in found.values[0].refusals[0]
+
+
+def test_rows_without_reward_are_left_out_and_told_of() -> None:
+    log = logged([UNIFORM])
+    gone = np.where(np.arange(COUNT) % 3 == 0, np.nan, log.rewards)
+    found = evaluate(Logged(**{**vars(log), "rewards": gone}), [GREEDY, np.full((COUNT, ARMS), 0.25)])
+    kept = evaluate(log.select(~np.isnan(gone)), [GREEDY, np.full((COUNT - COUNT // 3, ARMS), 0.25)])
+    assert found.rewarded == COUNT - COUNT // 3
+    for one, other in zip(found.values, kept.values, strict=True):
+        assert one.interval == other.interval
+        assert any("no reward" in caution for caution in one.cautions)
+
+
+def test_chunks_make_no_difference() -> None:
+    log = logged([UNIFORM, SOFT])
+
+    class Parts:
+        batch_names, policies, estimated, dim = log.batch_names, log.policies, log.estimated, log.dim
+
+        def chunks(self, *, contexts: bool = True) -> Any:
+            for first in range(0, COUNT, 700):
+                yield log.select(slice(first, first + 700))
+
+    whole, parts = (evaluate(one, [GREEDY, "uniform", "logged"]) for one in (log, Parts()))
+    for one, other in zip(whole.values, parts.values, strict=True):
+        assert one.interval is not None
+        assert other.interval is not None
+        assert abs(one.interval.value - other.interval.value) < 1e-12
+        assert abs(one.interval.low - other.interval.low) < 1e-12
+
+
+def test_what_was_logged_is_worth_what_was_earned() -> None:
+    log = logged([UNIFORM])
+    found = evaluate(log, "logged")
+    assert found["logged"].others["ips"].value == pytest.approx(log.rewards.mean(), abs=1e-12)
+    assert found.earned is not None
+    assert found.earned.value == pytest.approx(log.rewards.mean(), abs=1e-12)
+    assert found.gains[0].interval is not None
+    assert abs(found.gains[0].interval.value) < 0.02
+
+
+def test_the_lift_over_the_baseline() -> None:
+    """A policy that plays the best arm half of the time, against a baseline that is uniform, with its truth."""
+    mixed = Policy(dim=DIM, sampler=Blend(main=Baseline(), explorer=PosteriorDraws(draws=[THETA]), share=0.5))
+    day = 86400.0
+    log = logged([mixed], times=1.7e9 + np.arange(COUNT) * 21 * day / COUNT)
+    so_far, *weeks = lift_of(log)
+    want = 0.5 * (truth(GREEDY.probabilities) - truth(UNIFORM.probabilities))
+    assert so_far.interval is not None
+    assert so_far.value is not None
+    assert so_far.other is not None
+    assert so_far.value - so_far.other == pytest.approx(so_far.interval.value, abs=1e-12)
+    # weights are at most 2, the difference of scores at most 3 in size: Bernstein at 1e-6
+    bound = math.sqrt(2 * 2.0 * math.log(2e6) / COUNT) + 3 * math.log(2e6) / (3 * COUNT)
+    assert abs(so_far.interval.value - want) < bound
+    assert len(weeks) in (3, 4)
+    assert [week.name for week in weeks] == sorted(week.name for week in weeks)
+    assert sum(week.decisions for week in weeks) == so_far.decisions == COUNT
+
+
+def test_a_baseline_that_later_policies_do_not_show_is_compared_with_a_caveat() -> None:
+    first = Policy(dim=DIM, sampler=Blend(main=Baseline(), explorer=Uniform(), share=0.2))
+    so_far = lift_of(logged([first, GREEDY]))[0]
+    assert so_far.interval is not None
+    assert "batch 1" in so_far.assumes
+    assert lift_of(logged([GREEDY])) == ()
+
+
+def test_anytime_intervals_are_wider() -> None:
+    log = logged([UNIFORM, SOFT])
+    plain, any_time, exact = (
+        evaluate(log, GREEDY, **more).values[0].interval
+        for more in ({}, {"anytime": True}, {"anytime": True, "bounds": (0, 1)})
+    )
+    assert plain is not None
+    assert any_time is not None
+    assert exact is not None
+    assert any_time.high - any_time.low > plain.high - plain.low
+    assert exact.low <= truth(GREEDY.probabilities) <= exact.high
+
+
+def test_estimated_propensities_are_marked() -> None:
+    log = logged([UNIFORM], estimated="arm frequencies")
+    found = evaluate(log, "uniform")
+    assert found.estimated == "arm frequencies"
+    assert "arm frequencies" in found["uniform"].cautions[0]
+
+
+def test_wrong_questions() -> None:
+    log = logged([UNIFORM], count=200)
+    for wrong, text in (
+        ({"estimator": "magic"}, "estimator"),
+        ({"level": 1.0}, "level"),
+        ({"level": 95}, "level"),
+        ({"bounds": (1, 0)}, "bounds"),
+        ({"bounds": (0.2, 1)}, "bounds"),
+        ({"bounds": 3}, "bounds"),
+        ({"candidates": Always("red")}, "places"),
+    ):
+        with pytest.raises(ParameterError, match=text):
+            evaluate(log, **{"candidates": "uniform", **wrong})  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="none of the 200 decisions of this log has a reward"):
+        evaluate(Logged(**{**vars(log), "rewards": np.full(200, np.nan)}))
+    with pytest.raises(EmptySetError):
+        log.select(slice(0, 0)).chunks and evaluate(log.select(slice(0, 0)))
+
+
+def test_arms_that_are_not_offered_have_no_weight() -> None:
+    log = Logged(places=[0] * 500, propensities=[1.0] * 500, rewards=[1.0] * 500, arms=["a", "b"])
+    found = evaluate(log, Always("b"))
+    assert not found.values[0].answered
+    single = evaluate(Logged(places=[0] * 500, propensities=[1.0] * 500, rewards=[0, 1] * 250, arms=["a"]), Always("a"))
+    assert single.values[0].answered
