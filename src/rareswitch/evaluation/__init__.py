@@ -1,5 +1,6 @@
 """What another policy would have earned, from the decisions of those that were deployed; or why that cannot be said."""
 
+from rareswitch.evaluation.candidates import policy_probabilities
 from rareswitch.evaluation.estimators import ESTIMATORS, Estimator
 from rareswitch.evaluation.results import (
     ArmCount,
@@ -11,6 +12,7 @@ from rareswitch.evaluation.results import (
     Overlap,
     Value,
 )
+from rareswitch.evaluation.support import Support, refusals
 
 __all__ = ["ESTIMATORS", "ArmCount", "BatchValue", "Calibration", "Difference", "Estimator", "Evaluation", "Interval"]
-__all__ += ["Overlap", "Value"]
+__all__ += ["Overlap", "Support", "Value", "policy_probabilities", "refusals"]

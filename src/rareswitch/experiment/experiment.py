@@ -16,6 +16,7 @@ from rareswitch.experiment.advance import Advance
 from rareswitch.experiment.audit import Audit, audit_decision
 from rareswitch.experiment.choice import Choice
 from rareswitch.experiment.description import Description
+from rareswitch.experiment.gate import Gate
 from rareswitch.experiment.kept import (
     decision_rows,
     listed,
@@ -278,6 +279,7 @@ class Experiment:
         now: Any = None,
         ahead: Ahead | None = None,
         anyway: bool = False,
+        gate: Gate | bool | None = None,
         engine: Engine | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Advance:
@@ -294,18 +296,32 @@ class Experiment:
             How many decisions are to come, in all or in each batch; by default what the schedule foresees.
         anyway
             Whether to make it although it is not due.
+        gate
+            Deploys the policy only if decisions that it was not learned from say that it is no worse than the
+            incumbent: True, or a :class:`Gate`. Otherwise the incumbent goes on, and the outcome says why.
         engine
             Where decisions are read; here by default.
         progress
             Called with what was read, and how much there is.
         """
         self._check_key()
-        how = {"engine": engine, "progress": progress}
-        return self._updating.advance(self._versions, now=seconds_of(now), ahead=ahead, anyway=anyway, **how)
+        told: dict[str, Any] = {"ahead": ahead, "anyway": anyway, "gate": gate, "engine": engine, "progress": progress}
+        return self._updating.advance(self._versions, now=seconds_of(now), **told)
 
-    def preview(self, *, now: Any = None, ahead: Ahead | None = None, engine: Engine | None = None) -> Advance:
-        """What an update made now would do; nothing is changed."""
-        return self._updating.preview(self.versions, now=seconds_of(now), ahead=ahead, engine=engine)
+    def preview(
+        self,
+        *,
+        now: Any = None,
+        ahead: Ahead | None = None,
+        gate: Gate | bool | None = None,
+        engine: Engine | None = None,
+    ) -> Advance:
+        """What an update made now would do; nothing is changed.
+
+        What it says of a gate is a look that is not counted: who advances when a preview looks good deploys worse
+        policies more often than the gate's level says.
+        """
+        return self._updating.preview(self.versions, now=seconds_of(now), ahead=ahead, gate=gate, engine=engine)
 
     def status(self, *, now: Any = None) -> Status:
         """Where the experiment stands, and what its next update waits for."""

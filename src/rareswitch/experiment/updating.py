@@ -1,23 +1,26 @@
 """Updates of an experiment: when one is made, what is frozen of it, and how it is published."""
 
 import json
+import math
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from rareswitch.engine import Engine
 from rareswitch.errors import RareswitchError, StoreError
-from rareswitch.experiment.advance import Advance, advance_of
+from rareswitch.experiment.advance import Advance, advance_of, seen_in
 from rareswitch.experiment.counted import OVER, ByHand, Planned
 from rareswitch.experiment.description import Description
+from rareswitch.experiment.gate import GROWTH, Gate, GateReport, gate_of, judge, linear_model
+from rareswitch.experiment.held_out import held_out_decisions
 from rareswitch.experiment.learning import Learned, learn, rewards_seen
 from rareswitch.experiment.status import progress_of
 from rareswitch.experiment.versions import Version, version_row
 from rareswitch.files import canonical_json
-from rareswitch.learner import Ahead
+from rareswitch.learner import Ahead, State
 from rareswitch.policy import Key
 from rareswitch.store import Marks, Store
 
@@ -37,18 +40,23 @@ class Updating:
     #: Signs what is published.
     key: Key | None
 
-    def advance(self, known: Versions, *, now: float, ahead: Ahead | None, anyway: bool, **how: Any) -> Advance:
-        """Publish the next policy after those that are known, if it is due."""
-        current = known[-1]
+    def advance(
+        self, known: Versions, *, now: float, ahead: Ahead | None, anyway: bool, gate: Any, **how: Any
+    ) -> Advance:
+        """Publish the next policy after those that are known, if it is due and the gate lets it pass."""
+        current, gated = known[-1], gate_of(gate, self.description.learner)
         if self.store.head() == current.number:
             schedule = self.description.schedule
             progressed = progress_of(self.description, self.store, known, now)
             due = schedule.due(progressed)
             over = isinstance(schedule, Planned) and progressed.over
             asked = due.now or anyway or isinstance(schedule, ByHand) or (over and ahead is not None)
-            if not asked and not self.store.started(current.number):  # one that was begun is brought to its end
-                return _not_made(current, due.waits)
-            plan = self._plan(now, schedule.ahead(progressed) if ahead is None else ahead)
+            waits = () if asked else due.waits
+            if gated is not None and not anyway and not waits:
+                waits = self._again(current, progressed.versions[-1].decisions)
+            if waits and not self.store.started(current.number):  # one that was begun is brought to its end
+                return _not_made(current, waits)
+            plan = self._plan(now, schedule.ahead(progressed) if ahead is None else ahead, gated)
             started = self.store.start_update(current.number, canonical_json(plan).decode())
             if started is not None:
                 return self._advance(known, *started, **how)
@@ -56,8 +64,11 @@ class Updating:
 
     def _advance(self, known: Versions, plan: str, marks: Marks, **how: Any) -> Advance:
         frozen, current = json.loads(plan), known[-1]
+        gate, refused = None, 0
         try:
             learned = self._learn(known, marks, frozen, **how)
+            if "gate" in frozen and not learned.state.done:
+                gate, refused = self._judge(known, marks, frozen, learned.state)
         except StoreError:
             raise  # it goes on with what was frozen when the store is back
         except RareswitchError:
@@ -67,6 +78,13 @@ class Updating:
             self.store.abandon_update(current.number)
             return _not_made(current, (OVER,))
         report = learned.report | {"marks": list(marks), "plan": frozen, "seconds": round(learned.seconds, 3)}
+        if gate is not None:
+            report["gate"] = gate.to_plain()
+            if not gate.promoted:
+                self.store.refuse_update(current.number, refused + 1, canonical_json(report).decode())
+                if self.store.head() == current.number:
+                    return _refused(current, gate, report)
+                return self._advanced(current.number + 1, elsewhere=True)  # who looked again meanwhile let one pass
         report["by"] = secrets.token_hex(8)  # of two that learned the same, it tells who published
         row = version_row(
             current.number + 1,
@@ -80,20 +98,57 @@ class Updating:
         published = self.store.publish(row)
         return self._advanced(row.number, elsewhere=published != row)
 
-    def preview(self, known: Versions, *, now: float, ahead: Ahead | None, engine: Engine | None) -> Advance:
+    def _again(self, current: Version, decisions: int) -> tuple[str, ...]:
+        """What the gate waits for after it refused a policy of this batch: each look costs some of its level."""
+        refused = self.store.refusals(current.number)
+        if not refused:
+            return ()
+        before = json.loads(refused[-1])["learned"][0]["decided"]
+        needed = math.ceil(GROWTH * before)
+        if decisions >= needed:
+            return ()
+        return (
+            f"{needed - decisions:,} more decisions: the gate refused a policy after {before:,}, and looks again after "
+            f"{needed:,}",
+        )
+
+    def _judge(self, known: Versions, marks: Marks, frozen: dict[str, Any], state: State) -> tuple[GateReport, int]:
+        """What the decisions that were held out say of the policy that was learned, and how many were refused before.
+
+        While an update is under way nobody adds to these, so that after a crash it is the same look again.
+        """
+        gate, current = Gate(**frozen["gate"]), known[-1]
+        refused = [GateReport.from_plain(json.loads(one)["gate"]) for one in self.store.refusals(current.number)]
+        found = judge(
+            gate,
+            held_out_decisions(self.description, self.store, current, marks, now=frozen["now"], gate=gate),
+            candidate=state.policy,
+            incumbent=current.policy,
+            predict=linear_model(self.description.learner, state),
+            look=1 + sum(one.answered for one in refused),
+        )
+        return found, len(refused)
+
+    def preview(self, known: Versions, *, now: float, ahead: Ahead | None, gate: Any, engine: Engine | None) -> Advance:
         """What an update made now would do; nothing is changed."""
-        current = known[-1]
+        current, gated = known[-1], gate_of(gate, self.description.learner)
         foreseen = self.description.schedule.ahead(progress_of(self.description, self.store, known, now))
-        frozen = self._plan(now, foreseen if ahead is None else ahead)
-        learned = self._learn(known, self.store.marks(), frozen, engine=engine)
+        frozen, marks = self._plan(now, foreseen if ahead is None else ahead, gated), self.store.marks()
+        learned = self._learn(known, marks, frozen, engine=engine)
         if learned.state.done:
             return _not_made(current, (OVER,))
         report = learned.report | {"seconds": learned.seconds}
+        if gated is not None:
+            found, _ = self._judge(known, marks, frozen, learned.state)
+            report["gate"] = found.to_plain()
+            if not found.promoted:
+                return _refused(current, found, report)
         return advance_of(self.description.learner, current.number + 1, learned.state, report)
 
-    def _plan(self, moment: float, ahead: Ahead | None) -> dict[str, Any]:
+    def _plan(self, moment: float, ahead: Ahead | None, gate: Gate | None) -> dict[str, Any]:
         """What is frozen of an update beside the marks."""
-        return {"now": moment, "ahead": _plain(ahead), "seen": rewards_seen(self.description, self.store)}
+        plan = {"now": moment, "ahead": _plain(ahead), "seen": rewards_seen(self.description, self.store)}
+        return plan if gate is None else plan | {"gate": asdict(gate)}
 
     def _learn(self, known: Versions, marks: Marks, frozen: dict[str, Any], **how: Any) -> Learned:
         return learn(self.description, known, self.store, marks, **frozen, **how)
@@ -105,6 +160,11 @@ class Updating:
 
 def _not_made(current: Version, waits: tuple[str, ...]) -> Advance:
     return Advance(made=False, version=current.number, policy_id=current.policy.id, waits=waits)
+
+
+def _refused(current: Version, gate: GateReport, report: dict[str, Any]) -> Advance:
+    """What is told of an update that a gate refused."""
+    return replace(_not_made(current, ()), gate=gate, **seen_in(report), seconds=report["seconds"])
 
 
 def _plain(ahead: Ahead | None) -> Any:
