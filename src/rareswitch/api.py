@@ -14,6 +14,7 @@ from rareswitch.errors import (
     StoreError,
     UnsuitableError,
 )
+from rareswitch.evaluation import Always, Evaluation, evaluate
 from rareswitch.experiment import After, Best, ByHand, Every, Experiment, Rewards, create
 from rareswitch.experiment import open_experiment as open  # noqa: A004
 from rareswitch.features import Features
@@ -34,17 +35,19 @@ from rareswitch.learner import (
     state_from_bytes,
     state_to_bytes,
 )
+from rareswitch.log import Logged
 from rareswitch.policy import Decisions, Ed25519Key, HmacKey, Policy, load_policy, save_policy
 from rareswitch.sim import collaborate, simulate, sweep, tradeoff
 from rareswitch.stats import Stats
 from rareswitch.version import __version__
 
-__all__ = ["OFUL", "After", "BatchError", "BatchLinUCB", "BatchLinUCBDG", "BatchLinUCBKW", "Best", "ByHand"]
+__all__ = ["OFUL", "After", "Always", "BatchError", "BatchLinUCB", "BatchLinUCBDG", "BatchLinUCBKW", "Best", "ByHand"]
 __all__ += ["CertificateError", "ConflictError"]
 __all__ += [
     "ContextSets",
     "Decisions",
     "Ed25519Key",
+    "Evaluation",
     "Every",
     "Experiment",
     "Features",
@@ -52,7 +55,26 @@ __all__ += [
     "Foresight",
     "HmacKey",
 ]
-__all__ += ["InputError", "Learner", "ParameterError", "Policy", "RarelySwitchSupLinUCB", "RareswitchError", "Rewards"]
+__all__ += [
+    "InputError",
+    "Learner",
+    "Logged",
+    "ParameterError",
+    "Policy",
+    "RarelySwitchSupLinUCB",
+    "RareswitchError",
+    "Rewards",
+]
 __all__ += ["Rows", "ShapeError", "State", "Stats", "StoreError", "Summary", "UnsuitableError", "__version__"]
-__all__ += ["collaborate", "create", "forecast", "load_policy", "make_learner", "make_world", "open", "recommend"]
+__all__ += [
+    "collaborate",
+    "create",
+    "evaluate",
+    "forecast",
+    "load_policy",
+    "make_learner",
+    "make_world",
+    "open",
+    "recommend",
+]
 __all__ += ["save_policy", "simulate", "state_from_bytes", "state_to_bytes", "sweep", "tradeoff"]

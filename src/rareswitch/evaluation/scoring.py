@@ -1,4 +1,4 @@
-"""One way through a log: what each candidate would have done, what a model predicts, and how well the log supports it."""
+"""One way through a log: what candidates would have done, what a model predicts, how well the log supports them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -73,12 +73,12 @@ class Scores:
 
     @cached_property
     def rewards(self) -> FloatArray:
-        """(n,)"""
+        """(n,) what they earned."""
         return np.concatenate(self._rewards)
 
     @cached_property
     def batches(self) -> IntArray:
-        """(n,)"""
+        """(n,) the batch of each."""
         return np.concatenate(self._batches)
 
     @cached_property
@@ -130,7 +130,9 @@ def score(
             "can be evaluated. Keep the context sets of a share of decisions: create(…, keep=0.1), a column contexts."
         )
     if not scores.rewarded:
-        raise ParameterError(f"none of the {scores.known} decisions of this log has a reward: nothing can be evaluated.")
+        raise ParameterError(
+            f"none of the {scores.known} decisions of this log has a reward: nothing can be evaluated."
+        )
     return scores
 
 
@@ -155,7 +157,8 @@ def _add(
     for name, candidate in candidates.items():
         scored = scores.candidates[name]
         probabilities, applies = played(name, candidate, log)
-        weights = (probabilities[rows, log.places] / log.propensities)[kept]
+        did = isinstance(candidate, str) and candidate == "logged"
+        weights = (probabilities[rows, log.places] / (1.0 if did else log.propensities))[kept]
         scored._weights.append(weights)
         scored._predicted.append(predicted.chosen[kept])
         scored._expected.append(np.einsum("nk,nk->n", probabilities, predicted.arms)[kept])
@@ -169,7 +172,7 @@ def _add(
             found = Support.of(
                 weights[at],
                 candidate=probabilities[kept][at],
-                logging=None if logging is None else logging[kept][at],
+                logging=None if logging is None or did else logging[kept][at],
                 alive=log.alive[kept][at],
             )
             before = scored.supports[batch]
@@ -194,8 +197,8 @@ def _logging(source: Source, log: Logged, scores: Scores) -> FloatArray | None:
             policy = log.batch_names[log.batches[at]]
             scores.mismatch = (
                 f"recorded propensities are not those of the policy that decided: where {log.propensities[at]:.6g} is "
-                f"recorded, policy {policy[:12]} chooses this arm with {own[at]:.6g}; {int((off > _ROUNDING).sum())} of "
-                f"{len(log)} decisions differ so. They were changed, or another policy decided. Find out which, and "
+                f"recorded, policy {policy[:12]} chooses this arm with {own[at]:.6g}; {int((off > _ROUNDING).sum())} "
+                f"of {len(log)} decisions differ so. They were changed, or another policy decided. Find out which, and "
                 "correct the log."
             )
     return found

@@ -30,7 +30,9 @@ def _logged(
     told: Description, version: Version, rows: Sequence[tuple[DecisionRow, list[RewardRow]]], now: float
 ) -> Logged:
     dim = told.learner.dim
-    sets = ContextSets.from_ragged([np.frombuffer(row.contexts or b"", dtype="<f8").reshape(-1, dim) for row, _ in rows])
+    sets = ContextSets.from_ragged(
+        [np.frombuffer(row.contexts or b"", dtype="<f8").reshape(-1, dim) for row, _ in rows]
+    )
     values = np.full(len(rows), np.nan)
     for at, (row, rewards) in enumerate(rows):
         window = told.rewards.window

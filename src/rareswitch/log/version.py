@@ -134,7 +134,7 @@ def _taken(part: _Part, table: Any, task: Task) -> Rows | Summary:
         block = Block(part.source, np.arange(batch.num_rows), batch)
         block.check_present("key", "features")
         if task.leave_out is not None:
-            block = block.select(np.flatnonzero(~task.leave_out.among(block.keys())))
+            block = block.take(np.flatnonzero(~task.leave_out.among(block.keys())))
         reader.take_rows(policy_id, block)
     if reader.summaries:
         return reader.summaries[policy_id]

@@ -47,12 +47,6 @@ def test_always_of_arms_without_ids_is_a_place() -> None:
         played("9", Always("9"), plain)
 
 
-def test_logged_has_weight_one() -> None:
-    one = log()
-    found = played("logged", "logged", one).probabilities
-    np.testing.assert_array_equal(found[np.arange(3), one.places] / one.propensities, np.ones(3))
-
-
 def test_baseline_is_for_decisions_that_name_one() -> None:
     found = played("baseline", "baseline", log(baselines=[1, -1, 0]))
     assert found.applies is not None

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch import HmacKey
 from rareswitch.design import Uniform
 from rareswitch.env import make_world
 from rareswitch.errors import ParameterError, StoreError, UnsuitableError
@@ -16,7 +15,7 @@ from rareswitch.experiment import Advance, Experiment, Gate, GateReport, Rewards
 from rareswitch.experiment.gate import judge, lower_bound
 from rareswitch.ids import id_keys
 from rareswitch.log import HeldOut, Logged
-from rareswitch.policy import Policy, PosteriorDraws
+from rareswitch.policy import Policy, PosteriorDraws, new_key
 
 WORLD = make_world("gaussian", dim=3, arms=4, noise=0.5)
 BATCH = 1600
@@ -24,7 +23,7 @@ BATCH = 1600
 
 def begun(**more: Any) -> Experiment:
     told: dict[str, Any] = {"dim": 3, "horizon": 20_000, "updates": 6, "seed": 7, "now": 0.0, "schedule": "by hand"}
-    return create("memory:", "spring", **told | more)
+    return create("memory:", "spring", **told | {"intercept": True} | more)
 
 
 def play(
@@ -145,7 +144,7 @@ def test_what_cannot_be_told_is_refused_without_spending_a_look() -> None:
 
 
 def test_a_preview_changes_nothing() -> None:
-    trial = begun()
+    trial = begun(intercept=False)
     for paid in (poisoned, None):
         play(trial, BATCH if paid else 3 * BATCH, paid=paid)
         outcome = trial.preview(now=0.0, gate=True)
@@ -249,7 +248,7 @@ def test_experiments_without_a_gate_are_as_they_were() -> None:
 
 
 def test_signed_experiments_are_gated_too_and_copies_know_what_was_refused() -> None:
-    key = HmacKey(bytes(range(32)))
+    key = new_key("hmac")
     trial = begun(key=key)
     play(trial, paid=poisoned)
     trial.advance(now=0.0, gate=True)

@@ -1,0 +1,219 @@
+"""Do arms come as often as their propensities say? Experimenters call it the sample-ratio check.
+
+Where the probabilities of all offered arms are known, an arm comes Σ μ(a | x) times on average, with the variance
+Σ μ(1 − μ), given the contexts and whatever was learned in between. Where only the propensity p of the chosen arm is
+known, Σ 1/p over the decisions in which an arm came is on average the number of those in which it could have come.
+
+A count is compared with a binomial distribution of the same mean and variance, whose tails hold for rare arms too; it
+is exact where propensities do not vary. A sum of 1/p is taken for a count of its average size, as weighted Poisson
+counts are. The smallest chance of any arm is multiplied by the number of arms.
+"""
+
+import numpy as np
+from scipy import special
+
+from rareswitch.evaluation.results import ArmCount, Calibration
+from rareswitch.log import Logged
+from rareswitch.validation import BoolArray, FloatArray, IntArray
+
+#: False alarms on honest logs.
+THRESHOLD = 0.01
+#: How far recorded propensities may lie from what they should be, as a share, before they are no rounding.
+ROUNDING = 2e-3
+#: How far from 1 the sum of the propensities of all arms may be in a batch that does not look at contexts.
+_MADE_UP = 0.15
+
+
+class Tally:
+    """Counts of arms over the chunks of a log.
+
+    Arms are those of one id, wherever they stand; those of one place where arms have no ids.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> red = rng.random(5_000) < 0.5
+    >>> tally = Tally()
+    >>> tally.add(Logged(places=np.where(red, 0, 1), propensities=np.full(5_000, 0.5), rewards=red * 1.0))
+    >>> tally.calibration().alarm
+    False
+
+    Propensities of the first arm that are too low by a tenth:
+
+    >>> tally = Tally()
+    >>> recorded = np.where(red, 0.45, 0.5)
+    >>> tally.add(Logged(places=np.where(red, 0, 1), propensities=recorded, rewards=red * 1.0))
+    >>> tally.calibration().alarm
+    True
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[str, int] = {}
+        #: (arms, 4) offered, came, Σ μ, Σ μ(1 − μ), of decisions with the probabilities of all arms.
+        self._exact = np.zeros((0, 4))
+        #: By batch, (arms, 4) offered, came, Σ 1/p and Σ 1/p² where it came, of the others.
+        self._inverse: dict[str, FloatArray] = {}
+        self._disagreeing = 0
+
+    def add(self, chunk: Logged, logging: FloatArray | None = None) -> None:
+        """Count decisions; ``logging`` (n, K) are the probabilities of all arms under the policies that decided."""
+        named = chunk.arms is not None and chunk.codes is not None
+        codes = chunk.codes if named and not _in_place(chunk) else None
+        labels = chunk.arms if named and chunk.arms is not None else tuple(map(str, range(chunk.alive.shape[1])))
+        rows = np.array([self._names.setdefault(label, len(self._names)) for label in labels], dtype=np.int64)
+        chosen = chunk.places if codes is None else codes[np.arange(len(chunk)), chunk.places]
+        if logging is not None:
+            own = logging[np.arange(len(chunk)), chunk.places]
+            odd = np.abs(own - chunk.propensities) > ROUNDING * chunk.propensities
+            odd |= np.abs(logging.sum(axis=1) - 1.0) > ROUNDING
+            self._disagreeing += int(odd.sum())
+            columns = [
+                _offered(chunk.alive, codes, len(labels)),
+                _by_arm(chosen, None, len(labels)),
+                _summed(logging, codes, len(labels)),
+                _summed(logging * (1.0 - logging), codes, len(labels)),
+            ]
+            self._exact = _added(self._exact, rows, columns)
+            return
+        for batch in np.unique(chunk.batches).tolist():
+            of = chunk.batches == batch
+            inverse = 1.0 / chunk.propensities[of]
+            columns = [
+                _offered(chunk.alive[of], None if codes is None else codes[of], len(labels)),
+                _by_arm(chosen[of], None, len(labels)),
+                _by_arm(chosen[of], inverse, len(labels)),
+                _by_arm(chosen[of], inverse * inverse, len(labels)),
+            ]
+            name = chunk.batch_names[batch]
+            self._inverse[name] = _added(self._inverse.get(name, np.zeros((0, 4))), rows, columns)
+
+    def calibration(self) -> Calibration | None:
+        """What came of it; None where nothing was counted, or all decisions had one arm only."""
+        arms = len(self._names)
+        parts = [_from_all(_padded(self._exact, arms))] if len(self._exact) else []
+        if self._inverse:
+            parts.append(_from_chosen(np.stack([_padded(batch, arms) for batch in self._inverse.values()])))
+        if not parts:
+            return None
+        offered, came, expected, variance = np.sum([part[:, :4] for part in parts], axis=0).T
+        there = offered > 0
+        if there.sum() < 2:
+            return None
+        tests = sum(int((part[there, 0] > 0).sum()) for part in parts)
+        if tests == 2 and not self._inverse:  # what one of two arms has too much, the other lacks: one test
+            tests = 1
+        smallest = min(float(part[there, 4].min()) for part in parts)
+        counts = zip(self._names, offered, came, expected, variance, there, strict=True)
+        return Calibration(
+            arms=tuple(_counted(name, *map(float, count[:4])) for name, *count in counts if count[4]),
+            p_value=0.0 if self._disagreeing else min(1.0, tests * smallest),
+            threshold=THRESHOLD,
+            exact=not self._inverse,
+            disagreeing=self._disagreeing,
+        )
+
+
+def _from_all(sums: FloatArray) -> FloatArray:
+    """(arms, 5) offered, came, how often it should have, the variance of that, and the chance of such a distance."""
+    offered, came, mean, variance = sums.T
+    upper, lower = binomial_tails(came, mean, variance, offered)
+    return np.column_stack([sums, np.minimum(1.0, 2.0 * np.minimum(upper, lower))])
+
+
+def _from_chosen(batches: FloatArray) -> FloatArray:
+    """The same from (batches, arms, 4) sums of 1/p."""
+    offered, came, inverse, _ = batches.sum(axis=0).T
+    upper, _ = _inverse_tails(batches)
+    _, lower = _inverse_tails(np.where(_context_free(batches)[:, None, None] & (batches[:, :, 1:2] > 0), batches, 0.0))
+    rate = np.divide(came, inverse, out=np.zeros(len(came)), where=came > 0)
+    chance = np.minimum(1.0, 2.0 * np.minimum(upper, lower))
+    return np.column_stack([offered, came, offered * rate, offered * rate * (1.0 - rate), chance])
+
+
+def _inverse_tails(batches: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Of sums of 1/p as large or as small as these: in units of their average size they are taken for counts."""
+    offered, came, inverse, squares = batches.sum(axis=0).T
+    size = np.divide(squares, inverse, out=np.ones(len(came)), where=came > 0)
+    mean = offered / size
+    # the variance is Σ (1 − p)/p² where an arm came, which is in proportion to what is compared: not so in its mean
+    share = np.divide(inverse, squares, out=np.ones(len(came)), where=came > 0)
+    upper, lower = binomial_tails(inverse / size, mean, mean * (1.0 - share), offered)
+    return np.where(came > 0, upper, 1.0), np.where(came > 0, lower, 1.0)
+
+
+def _context_free(batches: FloatArray) -> BoolArray:
+    """(batches,) whose arms have one propensity each, which together make up all decisions.
+
+    In others an arm may have had probability 0, or nearly, at times. Then Σ 1/p falls short of the offers in an honest
+    log too, and only an excess says something.
+    """
+    offered, came, inverse, squares = np.moveaxis(batches, 2, 0)
+    there = came > 0
+    varied = (squares * came > (1.0 + 1e-6) * inverse**2) & there
+    rate = np.divide(came, inverse, out=np.zeros(came.shape), where=there)
+    made_up = (rate * offered).sum(axis=1) / np.maximum(came.sum(axis=1), 1.0)
+    return np.asarray(~varied.any(axis=1) & (np.abs(made_up - 1.0) <= _MADE_UP))
+
+
+def binomial_tails(
+    count: FloatArray, mean: FloatArray, variance: FloatArray, most: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """P(X ≥ count) and P(X ≤ count) of sums X of at most ``most`` independent events, with that mean and variance.
+
+    Of the binomial distribution with the same mean and variance. Counts that are impossible there, though they are
+    not in the sum, have the chance in that of the same mean and ``most`` events, which has the heavier tails.
+
+    >>> [float(tail.round(4)) for tail in binomial_tails(*map(np.array, (8.0, 5.0, 2.5, 10.0)))]
+    [0.0547, 0.9893]
+    """
+    share = np.clip(1.0 - np.divide(variance, mean, out=np.ones(np.shape(mean)), where=mean > 0.0), 1e-12, 1.0)
+    trials = np.where(mean > 0.0, mean / share, most)
+    wide = count > trials
+    share = np.where(wide, np.divide(mean, most, out=np.zeros(np.shape(mean)), where=most > 0.0), share)
+    trials = np.where(wide, np.maximum(most, count), trials)
+    upper = np.where(count > 0.0, special.betainc(np.maximum(count, 1e-9), trials - count + 1.0, share), 1.0)
+    left = trials - count
+    lower = np.where(left > 0.0, special.betaincc(count + 1.0, np.maximum(left, 1e-9), share), 1.0)
+    certain = variance <= 1e-9 * np.maximum(mean, 1.0)
+    same = np.abs(count - mean) <= 0.5
+    return np.where(certain, same | (count < mean), upper), np.where(certain, same | (count > mean), lower)
+
+
+def _counted(name: str, offered: float, came: float, expected: float, variance: float) -> ArmCount:
+    gap = came - expected
+    deviation = gap / np.sqrt(variance) if variance > 0.0 else (0.0 if abs(gap) <= 0.5 else np.copysign(np.inf, gap))
+    return ArmCount(arm=name, offered=int(offered), came=int(came), expected=expected, deviation=float(deviation))
+
+
+def _in_place(chunk: Logged) -> bool:
+    """Whether the arms stand in the order of their ids in all rows."""
+    codes = chunk.codes
+    if codes is None or chunk.arms is None or len(chunk.arms) != codes.shape[1]:
+        return False
+    return bool(((codes == np.arange(codes.shape[1])) | (codes < 0)).all())
+
+
+def _offered(alive: BoolArray, codes: IntArray | None, arms: int) -> FloatArray:
+    return alive.sum(axis=0, dtype=np.float64) if codes is None else _by_arm(codes[alive], None, arms)
+
+
+def _summed(values: FloatArray, codes: IntArray | None, arms: int) -> FloatArray:
+    if codes is None:
+        return np.asarray(values.sum(axis=0))
+    there = codes >= 0
+    return _by_arm(codes[there], values[there], arms)
+
+
+def _by_arm(codes: IntArray, values: FloatArray | None, arms: int) -> FloatArray:
+    """(arms,) how often each code occurs, or the sum of the values where it does."""
+    return np.bincount(codes, values, minlength=arms).astype(np.float64, copy=False)
+
+
+def _added(sums: FloatArray, rows: IntArray, columns: list[FloatArray]) -> FloatArray:
+    sums = _padded(sums, int(rows.max()) + 1)
+    sums[rows] += np.stack(columns, axis=1)
+    return sums
+
+
+def _padded(sums: FloatArray, arms: int) -> FloatArray:
+    return np.concatenate([sums, np.zeros((max(0, arms - len(sums)), 4))])

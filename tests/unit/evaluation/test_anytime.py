@@ -1,0 +1,116 @@
+"""Intervals for every look: that they are rarely ever wrong, and what they refuse."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rareswitch.errors import ParameterError, RareswitchError, ShapeError
+from rareswitch.evaluation.anytime import anytime, bounded
+from rareswitch.evaluation.intervals import pooled
+
+#: A test that should pass does so with this probability, less one.
+RISK = 1e-6
+RUNS, LOOKS, SIZE = 300, 20, 100
+
+
+def test_rarely_ever_wrong_where_intervals_for_one_look_often_are() -> None:
+    rng = np.random.default_rng(1000)
+    wrong = {"anytime": 0, "one look": 0}
+    for _ in range(RUNS):
+        scores = (rng.random((LOOKS, SIZE)) < 0.4).astype(float)
+        values, errors = scores.mean(axis=1), scores.std(axis=1, ddof=1) / math.sqrt(SIZE)
+        ever = dict.fromkeys(wrong, False)
+        for look in range(1, LOOKS + 1):
+            columns = (values[:look], errors[:look])
+            for name, made in (("anytime", anytime), ("one look", pooled)):
+                found = made(*columns, counts=[SIZE] * look)
+                ever[name] |= not found.low <= 0.4 <= found.high
+        for name in wrong:
+            wrong[name] += ever[name]
+    bar = stats.binom.isf(RISK, RUNS, 0.05)
+    assert wrong["anytime"] <= bar < wrong["one look"]
+
+
+def test_a_first_look_follows_the_formula() -> None:
+    found = anytime([0.5], [0.01], counts=[10**9])
+    # V = 1 and ρ = 2, in variances of the batch
+    assert found.high - 0.5 == pytest.approx(0.01 * math.sqrt(3.0 * math.log(1.5 / 0.05**2)), rel=1e-6)
+    assert found.kind == "anytime"
+
+
+def test_wider_than_for_one_look_and_narrower_with_more_batches() -> None:
+    values, errors, counts = [0.5] * 12, [0.05] * 12, [200] * 12
+    once = pooled(values, errors, counts=counts)
+    widths = [
+        found.high - found.low
+        for found in (anytime(values[:many], errors[:many], counts=counts[:many]) for many in (1, 4, 12))
+    ]
+    assert widths[0] > widths[1] > widths[2] > once.high - once.low
+
+
+def test_no_errors_no_interval() -> None:
+    found = anytime([0.0, 0.0], [0.0, 0.0], counts=[5, 5])
+    assert (found.value, found.low, found.high) == (0.0, -math.inf, math.inf)
+    assert math.isnan(anytime([math.nan], [math.nan], counts=[5]).value)
+
+
+def test_bounded_rewards_are_rarely_ever_missed_with_large_weights() -> None:
+    rng = np.random.default_rng(1000)
+    runs, rows, played, click = 300, 400, 0.1, 0.2
+    wrong = 0
+    for _ in range(runs):
+        weights = (rng.random(rows) < played) / played
+        rewards = np.where(rng.random(rows) < click, 3.0, -1.0)
+        found = bounded(weights, rewards, low=-1.0, high=3.0)  # of all looks together: the narrowest so far
+        wrong += not found.low <= 3.0 * click - (1.0 - click) <= found.high
+    assert wrong <= stats.binom.isf(RISK, runs, 0.05)
+
+
+def test_bounded_intervals_shrink_and_never_widen() -> None:
+    rng = np.random.default_rng(5)
+    rewards = (rng.random(4000) < 0.3).astype(float)
+    found = [bounded(np.ones(many), rewards[:many], low=0.0, high=1.0) for many in (1, 100, 1000, 4000)]
+    assert all(a.low <= b.low <= b.value <= b.high <= a.high for a, b in pairwise(found))
+    assert found[0].low >= 0.0
+    assert found[0].high <= 1.0
+    assert found[-1].high - found[-1].low < 0.1
+
+
+def test_bounded_is_the_same_upside_down() -> None:
+    rng = np.random.default_rng(6)
+    weights, rewards = rng.exponential(size=500), rng.random(500)
+    up, down = (bounded(weights, one, low=0.0, high=1.0) for one in (rewards, 1.0 - rewards))
+    assert (up.low, up.value, up.high) == pytest.approx((1.0 - down.high, 1.0 - down.value, 1.0 - down.low))
+
+
+def test_bounds_that_contradict_each_other_are_those_of_the_last_row() -> None:
+    rewards = np.repeat([1.0, 0.0], 3000)  # the value moved from 1 to 0
+    found = bounded(np.ones(6000), rewards, low=0.0, high=1.0)
+    assert found.low < found.high
+    assert found.low <= found.value <= found.high
+
+
+def test_no_weight_says_nothing() -> None:
+    found = bounded(np.zeros(10), np.ones(10), low=0.0, high=1.0)
+    assert (found.low, found.high) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "rewards", "bounds", "kind", "words"),
+    [
+        ([1.0], [2.0], (0.0, 1.0), ParameterError, "rewards must be from 0 to 1"),
+        ([1.0], [0.5], (1.0, 0.0), ParameterError, "low must be below high"),
+        ([-1.0], [0.5], (0.0, 1.0), ParameterError, "weights must be at least 0"),
+        ([1.0, 1.0], [0.5], (0.0, 1.0), ShapeError, "a number for each decision"),
+        ([], [], (0.0, 1.0), ShapeError, "a number for each decision"),
+        ([math.nan], [0.5], (0.0, 1.0), RareswitchError, "weights"),
+    ],
+)
+def test_what_bounded_refuses(
+    weights: list[float], rewards: list[float], bounds: tuple[float, float], kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        bounded(np.array(weights), np.array(rewards), low=bounds[0], high=bounds[1])
