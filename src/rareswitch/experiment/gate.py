@@ -13,7 +13,7 @@ from rareswitch.learner import Learner, State, posterior
 from rareswitch.log import HeldOut, Logged
 from rareswitch.policy import Policy
 from rareswitch.rng import uniforms_at
-from rareswitch.validation import FloatArray, number
+from rareswitch.validation import BoolArray, FloatArray, number
 
 #: By how much a batch must have grown since a policy was refused, before the gate looks again.
 GROWTH = 1.5
@@ -181,44 +181,58 @@ def judge(
     _, reasons = refusals([support], left_out=held_out - support.count)
     if reasons:
         return GateReport(promoted=False, reasons=reasons, **told)
-    parts: tuple[list[Any], ...] = (known, slopes, residuals, halves)
-    gains = _gains(*map(np.concatenate, parts))
-    gain, error, bound = lower_bound(gains, gate.level_of(look))
+    columns: tuple[list[Any], ...] = (known, slopes, residuals, halves)
+    gain, error, bound = lower_bound(*map(np.concatenate, columns), level=gate.level_of(look))
     return GateReport(promoted=bound > -gate.loss, gain=gain, error=error, bound=bound, **told)
 
 
-def _gains(known: FloatArray, slopes: FloatArray, residuals: FloatArray, half: Any) -> FloatArray:
-    """(n,) by decision. A level that the model does not explain is taken off residuals: weights less 1 have mean 0.
+def lower_bound(
+    known: FloatArray, slopes: FloatArray, residuals: FloatArray, half: BoolArray, *, level: float
+) -> tuple[float, float, float]:
+    """The mean of known + slopes·residuals, its standard error, and a bound above the truth in a share ``level`` only.
 
-    That of one half comes from the other, so that it is made of other decisions too.
-    """
-    levels = np.zeros(len(known))
-    for side in (half, ~half):
-        if side.any():
-            levels[~side] = residuals[side].mean()
-    return np.asarray(known + slopes * (residuals - levels))
+    A decision that weighs much and failed, where failures are rare, may be missing by chance: the mean is then too high
+    and the spread of what came does not tell. Weights and residuals tell it by themselves, as both are seen often.
+    So the variance is the larger, and the third moment the lower, of those of the sum and of those that follow where a
+    residual does not depend on its weight; and Student's quantile t becomes t + |γ|(2t² + 1)/(6√n), with γ the
+    skewness where it is below 0 (Johnson 1978).
 
+    Parameters
+    ----------
+    known
+        (n,) what a model says.
+    slopes
+        (n,) weights less 1, of mean 0.
+    residuals
+        (n,) rewards less what the model says of them. Their level is taken off: it explains nothing, and that of one
+        half comes from the other.
+    half
+        (n,) which are in the first half.
 
-def lower_bound(values: FloatArray, level: float) -> tuple[float, float, float]:
-    """The mean of independent values (n,), its standard error, and a bound above the truth in a share ``level`` only.
-
-    Student's, lowered where large values below the mean are rare: a few that happen to be missing then raise the mean
-    and hide the spread. The quantile t becomes t + |γ|(2t² + 1)/(6√n), with γ the skewness (Johnson 1978).
-
-    >>> mean, _, bound = lower_bound(np.arange(100.0), 0.05)
-    >>> mean, round(bound, 2)
+    Examples
+    --------
+    >>> values, half = np.arange(100.0), np.arange(100) % 2 < 1
+    >>> gain, _, bound = lower_bound(values, np.zeros(100), np.zeros(100), half, level=0.05)
+    >>> gain, round(bound, 2)
     (49.5, 44.68)
     """
     from scipy.special import stdtrit
 
+    levels = np.zeros(len(known))
+    for side in (half, ~half):
+        if side.any():
+            levels[~side] = residuals[side].mean()
+    centred = residuals - levels
+    values = known + slopes * centred
     count, mean = len(values), float(values.mean())
-    pulls = values - mean
+    pulls, model = values - mean, known - known.mean()
     variance = float(pulls @ pulls) / (count - 1)
     if variance == 0.0:
         return mean, 0.0, mean
+    variance = max(variance, float((model**2).mean() + (slopes**2).mean() * (centred**2).mean()))
+    third = min(0.0, float((pulls**3).mean()), float((slopes**3).mean() * (centred**3).mean()))
     error, quantile = math.sqrt(variance / count), float(stdtrit(count - 1, 1.0 - level))
-    skewness = min(0.0, float((pulls**3).mean()) / variance**1.5)
-    quantile += abs(skewness) * (2.0 * quantile**2 + 1.0) / (6.0 * math.sqrt(count))
+    quantile += abs(third) / variance**1.5 * (2.0 * quantile**2 + 1.0) / (6.0 * math.sqrt(count))
     return mean, error, mean - quantile * error
 
 
