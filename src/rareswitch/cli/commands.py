@@ -37,6 +37,7 @@ COMMANDS = {
     "agents": Entry("agents", "one learner with many agents, in a simulated world"),
     "tradeoff": Entry("tradeoff", "what is lost with fewer policies: regret under a cap on their number"),
     "contest": Entry("contest", "every learner in a fixed suite of worlds, against the best fully adaptive one"),
+    "convert": Entry("convert", "a log from one format to another: Parquet, CSV, dsjson of Vowpal Wabbit"),
     "key": Entry("key", "make a key to sign policies and experiments with"),
     "design": Entry("design", "certified optimal designs of context sets"),
 }

@@ -48,7 +48,9 @@ def opened_source(options: argparse.Namespace) -> Iterator[Opened]:
         return
     for name in ("key", "key_file"):
         if getattr(options, name) is not None:
-            raise ParameterError(f"{name} is that of an experiment, and what was named are files of a log: leave it out.")
+            raise ParameterError(
+                f"{name} is that of an experiment, and what was named are files of a log: leave it out."
+            )
     yield Opened(options.source[0] if len(options.source) == 1 else options.source, None)
 
 

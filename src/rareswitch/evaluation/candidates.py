@@ -39,6 +39,8 @@ class Played(NamedTuple):
     probabilities: FloatArray
     #: (n,) the decisions that are for it; None: all.
     applies: BoolArray | None
+    #: What the others do that makes them say nothing about it.
+    otherwise: str = ""
 
 
 def named_candidates(given: Any) -> dict[str, Candidate]:
@@ -126,13 +128,13 @@ def _played_by_policy(name: str, policy: Policy, log: Logged) -> Played:
     since = log.batch_names.index(policy.id) if policy.id in log.batch_names else 0
     if not policy.needs_baseline and not since:
         return Played(policy_probabilities(policy, log), None)
-    applies = log.batches >= since  # what it was learned from would flatter it
+    applies, otherwise = log.batches >= since, "come before it was made: what it was learned from would flatter it"
     if policy.needs_baseline:
-        applies &= _with_baseline(log)
+        applies, otherwise = applies & _with_baseline(log), "name no baseline, or come before it was made"
     probabilities = np.zeros(log.alive.shape)
     if applies.any():
         probabilities[applies] = policy_probabilities(policy, log.select(applies))
-    return Played(probabilities, applies)
+    return Played(probabilities, applies, otherwise)
 
 
 def _always(arm: str, log: Logged) -> Played:
@@ -148,7 +150,7 @@ def _always(arm: str, log: Logged) -> Played:
         shown = np.zeros((1, 1), dtype=np.bool_)
     probabilities = np.asarray(shown & log.alive, dtype=np.float64)
     applies: BoolArray = np.asarray(probabilities.any(axis=1))
-    return Played(probabilities, None if applies.all() else applies)
+    return Played(probabilities, None if applies.all() else applies, "do not offer its arm")
 
 
 def _by_rule(rule: str, log: Logged) -> Played:
@@ -162,7 +164,7 @@ def _by_rule(rule: str, log: Logged) -> Played:
     applies = _with_baseline(log)
     if log.baselines is not None:
         probabilities[rows[applies], log.baselines[applies]] = 1.0
-    return Played(probabilities, applies)
+    return Played(probabilities, applies, "name no baseline")
 
 
 def _with_baseline(log: Logged) -> BoolArray:

@@ -81,8 +81,11 @@ class _Wanted:
         scores = self.scores
         present = [batch for batch, support in enumerate(supports) if support is not None]
         kept, reasons = refusals([support for support in supports if support is not None])
-        if self.alone and len(kept) < len(present) and not reasons:
-            reasons = ("part of this week's decisions hardly ever showed what the baseline would have.",)
+        if self.alone and (reasons or len(kept) < len(present)):
+            reasons = (
+                "policies of these weeks hardly ever show what the baseline would, so nothing can be said of the week "
+                "alone. Keep every arm at a least probability: floor=….",
+            )
         if scores.mismatch:
             reasons = (scores.mismatch,)
         if not present:

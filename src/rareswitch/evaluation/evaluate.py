@@ -1,6 +1,8 @@
 """What another policy would have earned: a value with an interval that holds, or the reason why there is none."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from rareswitch.evaluation.how import How
 from rareswitch.evaluation.results import Difference, Evaluation
 from rareswitch.evaluation.scoring import Progress, score
 from rareswitch.evaluation.values import value_of
+from rareswitch.exchange import read
 from rareswitch.log import Source
 from rareswitch.validation import FloatArray, number
 
@@ -109,8 +112,10 @@ def source_of(given: Any) -> Source:
     if hasattr(given, "logged"):
         experiment: Source = given.logged()
         return experiment
-    from rareswitch.exchange import read
-
+    if not isinstance(given, (str, Path)) and not (isinstance(given, Sequence) and given):
+        raise ParameterError(
+            f"source must be an experiment, logged decisions, or the path of a log; got {type(given).__name__}."
+        )
     return read(given)
 
 

@@ -97,7 +97,7 @@ class CrossFitted:
             found: FloatArray = np.zeros(self.dim + 1)
             if total.count:  # the level is not drawn to 0, or it would matter what was taken off before sums were made
                 penalty = np.diag(np.append(np.full(self.dim, RIDGE), 0.0))
-                found = np.linalg.solve(total.gram + penalty, total.moment)
+                found = np.asarray(np.linalg.solve(total.gram + penalty, total.moment), dtype=np.float64)
             self._fitted[batch, side] = found, total.shift
         return self._fitted[batch, side]
 

@@ -28,6 +28,8 @@ class Scored:
     name: str
     #: By batch, of all decisions that are for it; None where a batch has none.
     supports: list[Support | None]
+    #: What other decisions do that makes them say nothing about it.
+    otherwise: str = ""
     _weights: list[FloatArray] = field(default_factory=list)
     _predicted: list[FloatArray] = field(default_factory=list)
     _expected: list[FloatArray] = field(default_factory=list)
@@ -156,7 +158,8 @@ def _add(
     present = np.unique(batches).tolist()
     for name, candidate in candidates.items():
         scored = scores.candidates[name]
-        probabilities, applies = played(name, candidate, log)
+        probabilities, applies, otherwise = played(name, candidate, log)
+        scored.otherwise = otherwise or scored.otherwise
         did = isinstance(candidate, str) and candidate == "logged"
         weights = (probabilities[rows, log.places] / (1.0 if did else log.propensities))[kept]
         scored._weights.append(weights)

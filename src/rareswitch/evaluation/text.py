@@ -69,7 +69,7 @@ def _lift(evaluation: Evaluation) -> str:
         for name, *cells in rows:
             placed = [f"{name:{widths[0]}}", *(f"{cell:>{w}}" for cell, w in zip(cells, widths[1:], strict=True))]
             lines.append("  " + "  ".join(placed))
-        reasons = dict.fromkeys(reason for one in weeks for reason in one.refusals if reason not in whole.refusals)
+        reasons = dict.fromkeys(reason for one in weeks for reason in one.refusals[:1] if reason not in whole.refusals)
         lines += [_item(f"no answer: {reason}") for reason in reasons]
     return "\n".join(lines)
 

@@ -8,9 +8,10 @@ from rareswitch.evaluation.anytime import anytime, bounded
 from rareswitch.evaluation.estimators import ESTIMATORS, Columns, Estimate
 from rareswitch.evaluation.how import How
 from rareswitch.evaluation.intervals import iid, moved, pooled
-from rareswitch.evaluation.results import BatchValue, Interval, Overlap, Value
+from rareswitch.evaluation.results import BatchValue, Interval, Value
 from rareswitch.evaluation.scoring import Scores
-from rareswitch.evaluation.support import Support, overlap, refusals
+from rareswitch.evaluation.support import Support, effective, overlap, refusals
+from rareswitch.evaluation.weights import weight_counts
 from rareswitch.log import Source
 from rareswitch.validation import FloatArray
 
@@ -25,9 +26,8 @@ def value_of(scores: Scores, name: str, log: Source, how: How) -> Value:
     scored = scores.candidates[name]
     found = {batch: support for batch, support in enumerate(scored.supports) if support is not None}
     if not found:
-        return Value(
-            candidate=name, interval=None, refusals=(_inapplicable(name),), estimator=how.estimator, overlap=_nothing()
-        )
+        reason = f"All decisions of this log {scored.otherwise}. Name one that they are for."
+        return Value(candidate=name, interval=None, refusals=(reason,), estimator=how.estimator, overlap=overlap([]))
     supports, numbers = [*found.values()], [*found]
     kept, reasons = refusals(supports)
     if scores.mismatch:
@@ -40,7 +40,11 @@ def value_of(scores: Scores, name: str, log: Source, how: How) -> Value:
         interval=None,
         refusals=reasons,
         estimator=how.estimator,
-        overlap=overlap(supports),
+        overlap=replace(
+            overlap(supports),
+            effective=effective([supports[at] for at in kept]),
+            weights=tuple(weight_counts(scored.weights[scored.applies]).tolist()),
+        ),
         batches=batches,
         cautions=_cautions(scores, name, log, left=[batch for batch in found if batch not in usable]),
     )
@@ -56,7 +60,8 @@ def value_of(scores: Scores, name: str, log: Source, how: How) -> Value:
         value = replace(value, cautions=(*value.cautions, caution))
     plain = replace(how, anytime=False)
     others = {str(one): replace(pool, how=replace(plain, estimator=one)).interval() for one in ESTIMATORS}
-    return replace(value, interval=pool.interval(), others=others, naive=pool.naive())
+    shown = replace(overlap(pool.supports), weights=value.overlap.weights)
+    return replace(value, interval=pool.interval(), others=others, naive=pool.naive(), overlap=shown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,22 +133,9 @@ def _cautions(scores: Scores, name: str, log: Source, *, left: list[int]) -> tup
     applies = int(scores.candidates[name].applies.sum())
     if applies < scores.rewarded:
         others = f"{scores.rewarded - applies:,} of {scores.rewarded:,} decisions"
-        found.append(f"{others} are not for it, and are left out.")
+        found.append(f"{others} are left out: they {scores.candidates[name].otherwise}.")
     if left and len(left) < sum(support is not None for support in scores.candidates[name].supports):
         numbers, many = ", ".join(str(batch + 1) for batch in left), len(left) > 1
         them = f"batch{'es' * many} {numbers}"
         found.append(f"{them} hardly ever showed what it would, and {'are' if many else 'is'} left out.")
     return tuple(found)
-
-
-def _inapplicable(name: str) -> str:
-    return (
-        f"no decision of this log is for {name!r:.60}: no baseline was named with any, or its arm was never offered. "
-        "Create the experiment with a baseline, or name an arm that is offered."
-    )
-
-
-def _nothing() -> Overlap:
-    nan = float("nan")
-    weights = {"mean_weight": nan, "mean_weight_error": nan, "largest": nan, "largest_share": nan}
-    return Overlap(decisions=0, uncovered=None, effective=0.0, **weights)

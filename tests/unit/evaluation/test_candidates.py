@@ -63,6 +63,15 @@ def test_a_policy_decides_about_the_vectors() -> None:
     np.testing.assert_array_equal(found.probabilities, [[0, 1, 0], [0, 0, 1], [1, 0, 0]])
 
 
+def test_a_policy_is_judged_by_what_came_after_it_was_learned() -> None:
+    second = Policy(dim=3, sampler=PosteriorDraws(draws=[[0.0, 1.0, 2.0]]))
+    batches = {"batches": [0, 1, 2], "batch_names": ("first", second.id, "third")}
+    found = played("second", second, log(**batches))
+    assert found.applies is not None
+    assert found.applies.tolist() == [False, True, True]
+    np.testing.assert_array_equal(found.probabilities, [[0, 0, 0], [0, 0, 1], [1, 0, 0]])
+
+
 def test_a_policy_that_plays_the_baseline_is_for_decisions_that_name_one() -> None:
     policy = Policy(dim=3, sampler=Blend(main=Baseline(), explorer=Uniform(), share=0.3))
     found = played("first", policy, log(baselines=[1, -1, 0]))

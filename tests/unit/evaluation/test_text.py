@@ -1,5 +1,6 @@
 """An evaluation as text: the words that a reader needs are there, and no line is wider than a terminal."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -114,3 +115,26 @@ def test_what_is_known_of_the_log_is_counted() -> None:
     assert "all offered arms are known of 2,469, the reward of 2,400 of these." in flat(evaluation_text(sampled))
     assert "all rewards are known." in flat(evaluation_text(replace(told, rewarded=12345)))
     assert "Earned: not known." in evaluation_text(replace(told, earned=None))
+
+
+def test_what_has_to_be_taken_for_granted_is_said() -> None:
+    told = evaluation({"one": (0.17, 0.01)})
+    granted = "as seen in batch 2, traffic taken to have been alike"
+    lift, gain = (replace(one, assumes=granted) for one in (told.lift[0], told.gains[0]))
+    text = flat(evaluation_text(replace(told, lift=(lift,), gains=(gain,))))
+    assert f"+0.0201), {granted}." in text
+    assert f"- its gain is {granted}." in text
+
+
+def test_a_candidate_that_does_what_was_done_earns_the_same() -> None:
+    told = evaluation({"one": (0.17, 0.01)})
+    same = (replace(told.gains[0], interval=interval(0.0, 0.0)),)
+    assert "same" in evaluation_text(replace(told, gains=same))
+
+
+def test_as_plain_data_it_is_json() -> None:
+    told = evaluation({"one": (0.1, float("inf")), "none": None}, alarm=True).as_dict()
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    assert told["alarm"]
+    assert told["values"][0]["interval"]["high"] is None
+    assert told["values"][1]["interval"] is None
