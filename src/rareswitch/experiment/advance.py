@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rareswitch.experiment.gate import GateReport
+from rareswitch.experiment.lift import Lift
 from rareswitch.learner import Learner, State
 
 
@@ -47,16 +48,21 @@ class Advance:
     seconds: float = 0.0
     #: What the gate says, where there was one.
     gate: GateReport | None = None
+    #: What was earned more than the baseline would have, as of the last update.
+    lift: Lift | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
         return asdict(self)
 
     def __str__(self) -> str:
+        return "\n".join([*([] if self.lift is None else [str(self.lift)]), *self._lines()])
+
+    def _lines(self) -> list[str]:
         name = f"policy {self.version} ({self.policy_id[:12]}…)"
         if not self.made and not self.elsewhere:
             why = [f"  {self.gate}"] if self.gate is not None else []
-            return "\n".join([f"No update: {name} goes on.", *why, *(f"  waits for {what}" for what in self.waits)])
+            return [f"No update: {name} goes on.", *why, *(f"  waits for {what}" for what in self.waits)]
         lines = [
             f"saw       {self.decided:,} decisions of policy {self.version - 1}, {self.rewarded:,} with a reward to "
             "learn from"
@@ -80,7 +86,7 @@ class Advance:
         if self.holds:
             lines.append(f"          {self.holds}")
         who = "Another process made the update." if self.elsewhere else f"Updated in {self.seconds:.1f} s."
-        return "\n".join([who, *lines])
+        return [who, *lines]
 
 
 def advance_of(

@@ -35,6 +35,7 @@ from rareswitch.experiment.versions import Version, digest
 from rareswitch.features import field_values
 from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Ahead
+from rareswitch.log import StoredLog
 from rareswitch.policy import Key, Policy, check_signs
 from rareswitch.store import Store
 from rareswitch.validation import Sets, finite_array, summable
@@ -343,6 +344,11 @@ class Experiment:
             request = read_requests(self.description.features, self.description.learner.dim, given, named, ids=[id])
         told = {"seed": self.description.seed, "dim": self.description.learner.dim}
         return audit_decision(id, kept, self._version(kept[0].version), request=request, **told)
+
+    def logged(self, *, now: Any = None) -> StoredLog:
+        """The decisions so far with their rewards, as they count now: what :func:`rareswitch.evaluate` reads."""
+        upto = self.store.marks()  # before the policies are read, so that there is one for each decision
+        return self._updating.logged(self.versions, upto, seconds_of(now))
 
     def verify(self) -> Verification:
         """Learn everything again from the summaries, and say which policies come out."""

@@ -179,6 +179,12 @@ def judge(
     told: dict[str, Any] = {"candidate": candidate.id, "held_out": held_out, "tested": support.count, "look": look}
     told |= {"level": gate.level_of(look), "loss": gate.loss}
     _, reasons = refusals([support], left_out=held_out - support.count)
+    if not reasons and support.missed > 0.0:
+        share = 100.0 * support.missed / support.count
+        reasons = (
+            f"{share:.2g} % of what this policy would show had probability 0: of that a gate knows nothing, and the "
+            "rest may gain less. Keep every arm possible, as with floor=0.01.",
+        )
     if reasons:
         return GateReport(promoted=False, reasons=reasons, **told)
     columns: tuple[list[Any], ...] = (known, slopes, residuals, halves)

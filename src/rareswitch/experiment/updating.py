@@ -3,7 +3,7 @@
 import json
 import math
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -15,12 +15,13 @@ from rareswitch.experiment.advance import Advance, advance_of, seen_in
 from rareswitch.experiment.counted import OVER, ByHand, Planned
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import GROWTH, Gate, GateReport, gate_of, judge, linear_model
-from rareswitch.experiment.held_out import held_out_decisions
 from rareswitch.experiment.learning import Learned, learn, rewards_seen
+from rareswitch.experiment.lift import kept_lift, measured_lift
 from rareswitch.experiment.status import progress_of
 from rareswitch.experiment.versions import Version, version_row
 from rareswitch.files import canonical_json
 from rareswitch.learner import Ahead, State
+from rareswitch.log import HeldOut, Logged, StoredLog
 from rareswitch.policy import Key
 from rareswitch.store import Marks, Store
 
@@ -55,7 +56,7 @@ class Updating:
             if gated is not None and not anyway and not waits:
                 waits = self._again(current, progressed.versions[-1].decisions)
             if waits and not self.store.started(current.number):  # one that was begun is brought to its end
-                return _not_made(current, waits)
+                return self._not_made(current, waits)
             plan = self._plan(now, schedule.ahead(progressed) if ahead is None else ahead, gated)
             started = self.store.start_update(current.number, canonical_json(plan).decode())
             if started is not None:
@@ -76,14 +77,15 @@ class Updating:
             raise
         if learned.state.done:
             self.store.abandon_update(current.number)
-            return _not_made(current, (OVER,))
+            return self._not_made(current, (OVER,))
         report = learned.report | {"marks": list(marks), "plan": frozen, "seconds": round(learned.seconds, 3)}
+        report |= self._lift(known, marks, frozen["now"])
         if gate is not None:
             report["gate"] = gate.to_plain()
             if not gate.promoted:
                 self.store.refuse_update(current.number, refused + 1, canonical_json(report).decode())
                 if self.store.head() == current.number:
-                    return _refused(current, gate, report)
+                    return self._refused(current, gate, report)
                 return self._advanced(current.number + 1, elsewhere=True)  # who looked again meanwhile let one pass
         report["by"] = secrets.token_hex(8)  # of two that learned the same, it tells who published
         row = version_row(
@@ -97,6 +99,32 @@ class Updating:
         )
         published = self.store.publish(row)
         return self._advanced(row.number, elsewhere=published != row)
+
+    def preview(self, known: Versions, *, now: float, ahead: Ahead | None, gate: Any, engine: Engine | None) -> Advance:
+        """What an update made now would do; nothing is changed."""
+        current, gated = known[-1], gate_of(gate, self.description.learner)
+        foreseen = self.description.schedule.ahead(progress_of(self.description, self.store, known, now))
+        frozen, marks = self._plan(now, foreseen if ahead is None else ahead, gated), self.store.marks()
+        learned = self._learn(known, marks, frozen, engine=engine)
+        if learned.state.done:
+            return self._not_made(current, (OVER,))
+        report = learned.report | {"seconds": learned.seconds} | self._lift(known, marks, now)
+        if gated is not None:
+            found, _ = self._judge(known, marks, frozen, learned.state)
+            report["gate"] = found.to_plain()
+            if not found.promoted:
+                return self._refused(current, found, report)
+        return self._told(advance_of(self.description.learner, current.number + 1, learned.state, report), report)
+
+    # what is frozen, and what comes of it
+
+    def _plan(self, moment: float, ahead: Ahead | None, gate: Gate | None) -> dict[str, Any]:
+        """What is frozen of an update beside the marks."""
+        plan = {"now": moment, "ahead": _plain(ahead), "seen": rewards_seen(self.description, self.store)}
+        return plan if gate is None else plan | {"gate": asdict(gate)}
+
+    def _learn(self, known: Versions, marks: Marks, frozen: dict[str, Any], **how: Any) -> Learned:
+        return learn(self.description, known, self.store, marks, **frozen, **how)
 
     def _again(self, current: Version, decisions: int) -> tuple[str, ...]:
         """What the gate waits for after it refused a policy of this batch: each look costs some of its level."""
@@ -121,7 +149,7 @@ class Updating:
         refused = [GateReport.from_plain(json.loads(one)["gate"]) for one in self.store.refusals(current.number)]
         found = judge(
             gate,
-            held_out_decisions(self.description, self.store, current, marks, now=frozen["now"], gate=gate),
+            self._held_out(gate.held_out(self.description.keep), known, marks, frozen["now"]),
             candidate=state.policy,
             incumbent=current.policy,
             predict=linear_model(self.description.learner, state),
@@ -129,42 +157,53 @@ class Updating:
         )
         return found, len(refused)
 
-    def preview(self, known: Versions, *, now: float, ahead: Ahead | None, gate: Any, engine: Engine | None) -> Advance:
-        """What an update made now would do; nothing is changed."""
-        current, gated = known[-1], gate_of(gate, self.description.learner)
-        foreseen = self.description.schedule.ahead(progress_of(self.description, self.store, known, now))
-        frozen, marks = self._plan(now, foreseen if ahead is None else ahead, gated), self.store.marks()
-        learned = self._learn(known, marks, frozen, engine=engine)
-        if learned.state.done:
-            return _not_made(current, (OVER,))
-        report = learned.report | {"seconds": learned.seconds}
-        if gated is not None:
-            found, _ = self._judge(known, marks, frozen, learned.state)
-            report["gate"] = found.to_plain()
-            if not found.promoted:
-                return _refused(current, found, report)
-        return advance_of(self.description.learner, current.number + 1, learned.state, report)
+    def _held_out(self, which: HeldOut, known: Versions, marks: Marks, now: float) -> Iterator[Logged]:
+        """The decisions of the current policy that were held out."""
+        for log in self.logged(known, marks, now, only=known[-1].number).chunks(contexts=True):
+            among = which.among(log.ids)
+            if among.any():
+                yield log.select(among)
 
-    def _plan(self, moment: float, ahead: Ahead | None, gate: Gate | None) -> dict[str, Any]:
-        """What is frozen of an update beside the marks."""
-        plan = {"now": moment, "ahead": _plain(ahead), "seen": rewards_seen(self.description, self.store)}
-        return plan if gate is None else plan | {"gate": asdict(gate)}
+    def _lift(self, known: Versions, marks: Marks, now: float) -> dict[str, Any]:
+        """For the report: what was earned more than the baseline would have, where requests name one."""
+        if self.description.baseline_share is None:
+            return {}
+        return {"lift": measured_lift(self.logged(known, marks, now), now).to_plain()}
 
-    def _learn(self, known: Versions, marks: Marks, frozen: dict[str, Any], **how: Any) -> Learned:
-        return learn(self.description, known, self.store, marks, **frozen, **how)
+    def logged(self, known: Versions, marks: Marks, now: float, *, only: int | None = None) -> StoredLog:
+        """The decisions up to the marks, of all policies or of one, with their rewards as they count then."""
+        told, policies = self.description.rewards, [one.policy for one in known]
+        return StoredLog(
+            self.store,
+            policies,
+            dim=self.description.learner.dim,
+            upto=marks,
+            only=only,
+            window=told.window,
+            now=None if told.window is None else now,
+            default=told.default,
+            sums=told.sums,
+        )
+
+    # what is told
 
     def _advanced(self, number: int, *, elsewhere: bool) -> Advance:
         made = self.version(number)
-        return advance_of(self.description.learner, number, made.state, made.report, elsewhere=elsewhere)
+        told = advance_of(self.description.learner, number, made.state, made.report, elsewhere=elsewhere)
+        return self._told(told, made.report)
 
+    def _refused(self, current: Version, gate: GateReport, report: dict[str, Any]) -> Advance:
+        """What is told of an update that a gate refused."""
+        outcome = replace(self._not_made(current, ()), gate=gate, **seen_in(report), seconds=report["seconds"])
+        return self._told(outcome, report)
 
-def _not_made(current: Version, waits: tuple[str, ...]) -> Advance:
-    return Advance(made=False, version=current.number, policy_id=current.policy.id, waits=waits)
+    def _not_made(self, current: Version, waits: tuple[str, ...]) -> Advance:
+        outcome = Advance(made=False, version=current.number, policy_id=current.policy.id, waits=waits)
+        return self._told(outcome, current.report)
 
-
-def _refused(current: Version, gate: GateReport, report: dict[str, Any]) -> Advance:
-    """What is told of an update that a gate refused."""
-    return replace(_not_made(current, ()), gate=gate, **seen_in(report), seconds=report["seconds"])
+    def _told(self, outcome: Advance, report: dict[str, Any]) -> Advance:
+        """An outcome with the lift over the baseline, as a report has it."""
+        return replace(outcome, lift=kept_lift(report, baseline=self.description.baseline_share is not None))
 
 
 def _plain(ahead: Ahead | None) -> Any:

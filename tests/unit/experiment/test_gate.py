@@ -362,3 +362,26 @@ def test_a_policy_that_plays_as_the_incumbent_gains_nothing() -> None:
             look=1,
         )
         assert (gate.gain, gate.bound, gate.promoted) == (0.0, 0.0, loss > 0.0)
+
+
+def test_what_the_incumbent_never_shows_is_never_promoted() -> None:
+    """The model likes what it has never seen: what little the incumbent could not show would decide."""
+    slopes = np.array([0.2, -0.1, 0.3])
+    incumbent, candidate = (
+        Policy(dim=3, sampler=PosteriorDraws(draws=(slopes + shift)[None])) for shift in (np.zeros(3), 1e-4)
+    )
+    contexts = np.random.default_rng(3).standard_normal((20_000, 4, 3))
+    decided = incumbent.decide(contexts, ids=range(len(contexts)), seed=3)
+    rewards = (contexts @ slopes)[np.arange(len(contexts)), decided.arms]
+    log = Logged(places=decided.arms, propensities=decided.propensities, rewards=rewards, contexts=contexts)
+    gate = judge(
+        Gate(),
+        [log],
+        candidate=candidate,
+        incumbent=incumbent,
+        predict=lambda contexts: contexts @ (slopes + 1e-4),
+        look=1,
+    )
+    assert not gate.promoted
+    assert not gate.answered
+    assert "had probability 0: of that a gate knows nothing" in str(gate)
