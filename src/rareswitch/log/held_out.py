@@ -22,9 +22,9 @@ class HeldOut:
     --------
     >>> from rareswitch.ids import id_keys
     >>> int(HeldOut(share=0.3).among(id_keys(range(1000))).sum())
-    302
+    264
     >>> int(HeldOut(share=0.3, keep=0.1).among(id_keys(range(1000))).sum())
-    36
+    30
     """
 
     share: float

@@ -85,7 +85,7 @@ def test_a_worse_policy_is_refused_and_the_old_one_goes_on() -> None:
     assert gate.gain is not None
     assert gate.gain < 0.0
     assert not gate.promoted
-    assert str(outcome).splitlines() == [f"No update: policy 1 ({before[:12]}…) goes on.", f"  {gate}"]
+    assert str(outcome).splitlines()[1:] == [f"No update: policy 1 ({before[:12]}…) goes on.", f"  {gate}"]
     assert str(gate).startswith("not promoted: gain -")
     assert str(gate).endswith("look 1 at level 0.025; the bound must be above 0")
     assert not trial.store.started(1)
