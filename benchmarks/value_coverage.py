@@ -87,7 +87,7 @@ def candidates_of(place: Place, seed: int) -> dict[str, Any]:
     arms = np.floor(uniforms(seed, "pilot", 0, PILOT_SIZE)[:, 0] * world.arms).astype(np.int64)
     rewards = world.rewards(drawn.means[rows, arms], seed=seed, first=PILOT)
     x = drawn.contexts[rows, arms]
-    theta = np.linalg.solve(np.eye(world.dim) + x.T @ x, x.T @ rewards)
+    theta: FloatArray = np.asarray(np.linalg.solve(np.eye(world.dim) + x.T @ x, x.T @ rewards), dtype=np.float64)
     spread = float((drawn.contexts @ theta).std()) or 1.0
     thumb = normals(seed, "thumb", 0, 1, world.dim)[0]
     return {
@@ -139,9 +139,11 @@ def replayed(log: Logged, candidate: Any, seed: int) -> Interval | None:
 def answers(job: tuple[Place, int]) -> dict[str, Answer]:
     """What is said of the candidates, in one log."""
     place, seed = job
+    seed += place.key
     world, candidates = world_of(place), candidates_of(place, seed)
     learner = Foresight(dim=world.dim, horizon=TOTAL, updates=UPDATES)
-    log = adaptive_log(place, seed, learner, learner.clock.ends)
+    clock: Any = learner.clock
+    log = adaptive_log(place, seed, learner, clock.ends)
     found, sets = evaluate(log, candidates, level=LEVEL), everything(place, seed)
     made = {}
     for name, candidate in candidates.items():
@@ -172,6 +174,7 @@ def looks(seed: int) -> Looked:
     hundredth log is evaluated at each look, and must say the same. Looks are also counted at which too few decisions
     were there for evaluate to give an answer.
     """
+    seed += CLICKS.key
     world, ends = world_of(CLICKS), [LOOK_SIZE * (batch + 1) for batch in range(LOOKS)]
     learner = PureExploitation(dim=world.dim, arms=world.arms, horizon=ends[-1], grid=ends)
     log = adaptive_log(CLICKS, seed, learner, ends)
@@ -270,10 +273,10 @@ def rows(runs: dict[Place, list[dict[str, Answer]]], looked: Sequence[Looked]) -
         )
 
 
-def measured(call: Callable[[Any], Any], jobs: Sequence[Any], what: str) -> list[Any]:
-    """All of them, on all cores."""
+def measured(call: Callable[[Any], Any], jobs: Sequence[Any], what: str, processes: int) -> list[Any]:
+    """All of them, in several processes."""
     found = []
-    with ProcessPoolExecutor(available_cores()) as pool:
+    with ProcessPoolExecutor(processes) as pool:
         for done, one in enumerate(pool.map(call, jobs, chunksize=4), 1):
             found.append(one)
             if done % 100 == 0:
@@ -301,12 +304,13 @@ def main() -> int:
     parser.add_argument("--looked", type=int, default=2000, help="logs that are looked at 20 times")
     parser.add_argument("--movielens", type=Path, help="a folder of ratings, for the world movielens")
     parser.add_argument("--tables", type=Path, help="a folder of tables: phishing.csv, diamonds.csv, cracker.csv")
+    parser.add_argument("--processes", type=int, default=available_cores(), help="at a time")
     parser.add_argument("--only", nargs="*", help="these worlds alone")
     options = parser.parse_args()
     seeds = range(options.first, options.first + (4 if options.quick else options.seeds))
     wanted = places(options.movielens, options.tables, developing=options.first >= 1000)
     wanted = [place for place in wanted if not options.only or place.name in options.only]
-    found = measured(answers, [(place, seed) for place in wanted for seed in seeds], "logs")
+    found = measured(answers, [(place, seed) for place in wanted for seed in seeds], "logs", options.processes)
     runs = {place: found[at * len(seeds) : (at + 1) * len(seeds)] for at, place in enumerate(wanted)}
     looked = measured(
         looks, [*range(options.first, options.first + (20 if options.quick else options.looked))], "looks"

@@ -4,7 +4,7 @@ import csv
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,10 +17,13 @@ from rareswitch.sim import SUITE
 DIM, ARMS, NOISE = 8, 6, 0.5
 #: Reported on, and developed on.
 TABLES, OTHER_TABLES = ("phishing", "diamonds", "cracker"), ("banana", "segment")
-#: Where the sets begin by which truths are computed, and how many there are; no log comes so far.
-TRUTH, SETS = 10_000_000, 100_000
+#: By how many sets truths are computed, and of which seed, which no log has.
+SETS, TRUTH_SEED = 100_000, 999_999
 #: Where those of the pilot begin.
 PILOT = 5_000_000
+
+
+KEYED = (*SUITE, *TABLES, *OTHER_TABLES, "clicks")
 
 
 class Place(NamedTuple):
@@ -28,6 +31,11 @@ class Place(NamedTuple):
 
     name: str
     folder: str = ""
+
+    @property
+    def key(self) -> int:
+        """Added to seeds: worlds that share random numbers would be wrong together."""
+        return 100_000 * (1 + KEYED.index(self.name))
 
 
 def places(movielens: Path | None, tables: Path | None, *, developing: bool) -> list[Place]:
@@ -51,15 +59,23 @@ def world_of(place: Place) -> World:
     return make_world(f"{name}:{folder}" if folder else name, dim=DIM, arms=ARMS, noise=NOISE)
 
 
-@lru_cache(maxsize=8)
 def everything(place: Place, seed: int) -> Rounds:
-    """The sets over which a candidate's value is the truth: all rows of a table, and many of a world without end."""
-    world = world_of(place)
+    """The sets over which a candidate's value is the truth: all rows of a table, many sets of a world without end."""
+    world: Any = world_of(place)
     if isinstance(world, ClassificationWorld):
-        return _of_examples(world, np.arange(len(world.labels)))
+        return _of_examples(world)
     if isinstance(world, Purchases):
         return world.all
-    return world.draw(SETS, seed=seed, first=TRUTH)
+    if place.name in ("fixed", "end-of-optimism"):
+        return world_of(place).draw(1, seed=seed)  # the same set in every round
+    contexts = _many(place)
+    return Rounds(contexts=contexts, means=contexts @ (world.hidden if place.folder else world.theta(seed)))
+
+
+@lru_cache(maxsize=8)
+def _many(place: Place) -> FloatArray:
+    """Sets of a world whose seed tells θ and the draws, and nothing else about sets."""
+    return world_of(place).draw(SETS, seed=TRUTH_SEED).contexts
 
 
 def table(name: str, folder: Path) -> ClassificationWorld:
@@ -75,7 +91,7 @@ def table(name: str, folder: Path) -> ClassificationWorld:
 
 @dataclass(frozen=True, eq=False)
 class Purchases:
-    """Each round is a random purchase out of a table: what is known of each brand, and 1 for the one that was bought."""
+    """Each round is a random purchase of a table: what is known of each brand, and 1 for the one that was bought."""
 
     #: Every purchase of the table.
     all: Rounds
@@ -115,9 +131,11 @@ def purchases(folder: Path) -> Purchases:
     return Purchases(Rounds(contexts=contexts / longest, means=means))
 
 
-def _of_examples(world: ClassificationWorld, which: np.ndarray) -> Rounds:
+@lru_cache(maxsize=8)
+def _of_examples(world: ClassificationWorld) -> Rounds:
+    """Every example of a table."""
     classes = np.arange(world.arms)
-    contexts = np.zeros((len(which), world.arms, world.arms, world.features.shape[1]))
-    contexts[:, classes, classes] = world.features[which][:, None, :]
-    means = (world.labels[which][:, None] == classes).astype(np.float64)
-    return Rounds(contexts=contexts.reshape(len(which), world.arms, world.dim), means=means)
+    contexts = np.zeros((len(world.labels), world.arms, world.arms, world.features.shape[1]))
+    contexts[:, classes, classes] = world.features[:, None, :]
+    means = (world.labels[:, None] == classes).astype(np.float64)
+    return Rounds(contexts=contexts.reshape(len(means), world.arms, world.dim), means=means)
