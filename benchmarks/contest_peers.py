@@ -31,13 +31,13 @@ from measure import machine
 from peer_learners import BayesianBandits, CannotExpressError, Chunk, ContextualBandits, MABWiser, Maker, VowpalWabbit
 from rareswitch.env import World, make_world
 from rareswitch.learner import geometric_grid
-from rareswitch.report import table
 from rareswitch.report.resampling import HEADER, OFFSET, resolution
 from rareswitch.report.verdict import Standing, Verdict, judge
 from rareswitch.rng import uniforms
 from rareswitch.sim import SUITE, UPDATES, Recorder, Run, choose_entrants, chunk_size, contest
 from rareswitch.sim.contest import ARMS, DIM, NOISE
 from rareswitch.sim.rounds import Drawn, regrets
+from rareswitch.tables import table
 
 LIBRARIES = ("vowpalwabbit", "mabwiser", "bayesianbandits", "contextualbandits")
 BATCHED: tuple[Maker, ...] = (

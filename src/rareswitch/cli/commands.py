@@ -29,6 +29,7 @@ COMMANDS = {
     "experiment": Entry("experiment", "create an experiment, decide, reward, update; see rareswitch experiment --help"),
     "play": Entry("play", "let simulated users ask an experiment and reward it, late or never"),
     "demo": Entry("demo", "eight weeks of an experiment in a minute, with a table and a picture"),
+    "evaluate": Entry("evaluate", "what another policy would have earned, or why a log cannot tell"),
     "recommend": Entry("recommend", "which learner to take, how many policies it needs, and what is proved"),
     "learners": Entry("learners", "list the learners, their adaptivity and their regret bounds"),
     "simulate": Entry("simulate", "run one learner in a simulated world"),
@@ -36,6 +37,7 @@ COMMANDS = {
     "agents": Entry("agents", "one learner with many agents, in a simulated world"),
     "tradeoff": Entry("tradeoff", "what is lost with fewer policies: regret under a cap on their number"),
     "contest": Entry("contest", "every learner in a fixed suite of worlds, against the best fully adaptive one"),
+    "convert": Entry("convert", "a log from one format to another: Parquet, CSV, dsjson of Vowpal Wabbit"),
     "key": Entry("key", "make a key to sign policies and experiments with"),
     "design": Entry("design", "certified optimal designs of context sets"),
 }

@@ -40,7 +40,8 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Play, and show what was lost against full adaptivity and against never updating."""
-    from rareswitch.report import check_target, draw_experiment, table
+    from rareswitch.report import check_target, draw_experiment
+    from rareswitch.tables import table
     from rareswitch.validation import whole
 
     check_target(options.plot)

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import special
 
 from rareswitch.evaluation.results import ArmCount, Calibration
+from rareswitch.lanes import compiled
 from rareswitch.log import Logged
 from rareswitch.validation import BoolArray, FloatArray, IntArray
 
@@ -57,35 +58,20 @@ class Tally:
 
     def add(self, chunk: Logged, logging: FloatArray | None = None) -> None:
         """Count decisions; ``logging`` (n, K) are the probabilities of all arms under the policies that decided."""
-        named = chunk.arms is not None and chunk.codes is not None
-        codes = chunk.codes if named and not _in_place(chunk) else None
-        labels = chunk.arms if named and chunk.arms is not None else tuple(map(str, range(chunk.alive.shape[1])))
+        width = chunk.alive.shape[1]
+        codes = np.arange(width)[None] if chunk.codes is None else chunk.codes
+        labels = tuple(map(str, range(width))) if chunk.arms is None or chunk.codes is None else chunk.arms
         rows = np.array([self._names.setdefault(label, len(self._names)) for label in labels], dtype=np.int64)
-        chosen = chunk.places if codes is None else codes[np.arange(len(chunk)), chunk.places]
         if logging is not None:
-            own = logging[np.arange(len(chunk)), chunk.places]
-            odd = np.abs(own - chunk.propensities) > ROUNDING * chunk.propensities
-            odd |= np.abs(logging.sum(axis=1) - 1.0) > ROUNDING
-            self._disagreeing += int(odd.sum())
-            columns = [
-                _offered(chunk.alive, codes, len(labels)),
-                _by_arm(chosen, None, len(labels)),
-                _summed(logging, codes, len(labels)),
-                _summed(logging * (1.0 - logging), codes, len(labels)),
-            ]
-            self._exact = _added(self._exact, rows, columns)
+            sums = np.zeros((len(labels), 4))
+            self._disagreeing += _count_all(chunk.alive, codes, chunk.places, chunk.propensities, logging, sums)
+            self._exact = _added(self._exact, rows, sums)
             return
-        for batch in np.unique(chunk.batches).tolist():
-            of = chunk.batches == batch
-            inverse = 1.0 / chunk.propensities[of]
-            columns = [
-                _offered(chunk.alive[of], None if codes is None else codes[of], len(labels)),
-                _by_arm(chosen[of], None, len(labels)),
-                _by_arm(chosen[of], inverse, len(labels)),
-                _by_arm(chosen[of], inverse * inverse, len(labels)),
-            ]
-            name = chunk.batch_names[batch]
-            self._inverse[name] = _added(self._inverse.get(name, np.zeros((0, 4))), rows, columns)
+        found = np.zeros((len(chunk.batch_names), len(labels), 4))
+        _count_chosen(chunk.alive, codes, chunk.places, chunk.propensities, chunk.batches, found)
+        for name, sums in zip(chunk.batch_names, found, strict=True):
+            if sums.any():
+                self._inverse[name] = _added(self._inverse.get(name, np.zeros((0, 4))), rows, sums)
 
     def calibration(self) -> Calibration | None:
         """What came of it; None where nothing was counted, or all decisions had one arm only."""
@@ -185,33 +171,43 @@ def _counted(name: str, offered: float, came: float, expected: float, variance: 
     return ArmCount(arm=name, offered=int(offered), came=int(came), expected=expected, deviation=float(deviation))
 
 
-def _in_place(chunk: Logged) -> bool:
-    """Whether the arms stand in the order of their ids in all rows."""
-    codes = chunk.codes
-    if codes is None or chunk.arms is None or len(chunk.arms) != codes.shape[1]:
-        return False
-    return bool(((codes == np.arange(codes.shape[1])) | (codes < 0)).all())
+@compiled
+def _count_all(alive, codes, places, propensities, logging, sums):  # type: ignore[no-untyped-def]
+    """Offers, choices, Σ μ and Σ μ(1 − μ) of each arm; how many propensities or sums of probabilities are wrong."""
+    wrong = 0
+    for s in range(alive.shape[0]):
+        row = s if codes.shape[0] > 1 else 0
+        total = 0.0
+        for i in range(alive.shape[1]):
+            if alive[s, i]:
+                arm, share = codes[row, i], logging[s, i]
+                total += share
+                sums[arm, 0] += 1.0
+                sums[arm, 2] += share
+                sums[arm, 3] += share * (1.0 - share)
+        sums[codes[row, places[s]], 1] += 1.0
+        own = logging[s, places[s]]
+        wrong += abs(total - 1.0) > ROUNDING or abs(own - propensities[s]) > ROUNDING * propensities[s]
+    return wrong
 
 
-def _offered(alive: BoolArray, codes: IntArray | None, arms: int) -> FloatArray:
-    return alive.sum(axis=0, dtype=np.float64) if codes is None else _by_arm(codes[alive], None, arms)
+@compiled
+def _count_chosen(alive, codes, places, propensities, batches, sums):  # type: ignore[no-untyped-def]
+    """Offers, choices, Σ 1/p and Σ 1/p² of each arm in each batch."""
+    for s in range(alive.shape[0]):
+        row = s if codes.shape[0] > 1 else 0
+        for i in range(alive.shape[1]):
+            if alive[s, i]:
+                sums[batches[s], codes[row, i], 0] += 1.0
+        chosen, inverse = codes[row, places[s]], 1.0 / propensities[s]
+        sums[batches[s], chosen, 1] += 1.0
+        sums[batches[s], chosen, 2] += inverse
+        sums[batches[s], chosen, 3] += inverse * inverse
 
 
-def _summed(values: FloatArray, codes: IntArray | None, arms: int) -> FloatArray:
-    if codes is None:
-        return np.asarray(values.sum(axis=0))
-    there = codes >= 0
-    return _by_arm(codes[there], values[there], arms)
-
-
-def _by_arm(codes: IntArray, values: FloatArray | None, arms: int) -> FloatArray:
-    """(arms,) how often each code occurs, or the sum of the values where it does."""
-    return np.bincount(codes, values, minlength=arms).astype(np.float64, copy=False)
-
-
-def _added(sums: FloatArray, rows: IntArray, columns: list[FloatArray]) -> FloatArray:
+def _added(sums: FloatArray, rows: IntArray, more: FloatArray) -> FloatArray:
     sums = _padded(sums, int(rows.max()) + 1)
-    sums[rows] += np.stack(columns, axis=1)
+    sums[rows] += more
     return sums
 
 

@@ -27,8 +27,8 @@ class Always:
         object.__setattr__(self, "arm", str(self.arm))
 
 
-#: A policy; a rule by name; one arm; a function of contexts (n, K, d) and alive (n, K) to probabilities (n, K); or for a
-#: log in memory these probabilities themselves.
+#: A policy; a rule by name; one arm; a function of contexts (n, K, d) and alive (n, K) to probabilities (n, K); for a
+#: log in memory also these probabilities themselves.
 Candidate = Policy | str | Always | Callable[[Any, Any], Any] | FloatArray
 
 
@@ -39,6 +39,8 @@ class Played(NamedTuple):
     probabilities: FloatArray
     #: (n,) the decisions that are for it; None: all.
     applies: BoolArray | None
+    #: What the others do that makes them say nothing about it.
+    otherwise: str = ""
 
 
 def named_candidates(given: Any) -> dict[str, Candidate]:
@@ -123,13 +125,16 @@ def _played_by_policy(name: str, policy: Policy, log: Logged) -> Played:
             f"candidate {name!r:.60} is a policy for vectors of {policy.dim} features; those of the log have "
             f"{log.contexts.shape[2]}."
         )
-    if not policy.needs_baseline:
+    since = log.batch_names.index(policy.id) if policy.id in log.batch_names else 0
+    if not policy.needs_baseline and not since:
         return Played(policy_probabilities(policy, log), None)
-    applies = _with_baseline(log)
+    applies, otherwise = log.batches >= since, "come before it was made: what it was learned from would flatter it"
+    if policy.needs_baseline:
+        applies, otherwise = applies & _with_baseline(log), "name no baseline, or come before it was made"
     probabilities = np.zeros(log.alive.shape)
     if applies.any():
         probabilities[applies] = policy_probabilities(policy, log.select(applies))
-    return Played(probabilities, applies)
+    return Played(probabilities, applies, otherwise)
 
 
 def _always(arm: str, log: Logged) -> Played:
@@ -144,8 +149,8 @@ def _always(arm: str, log: Logged) -> Played:
     else:
         shown = np.zeros((1, 1), dtype=np.bool_)
     probabilities = np.asarray(shown & log.alive, dtype=np.float64)
-    applies = probabilities.any(axis=1)
-    return Played(probabilities, None if applies.all() else applies)
+    applies: BoolArray = np.asarray(probabilities.any(axis=1))
+    return Played(probabilities, None if applies.all() else applies, "do not offer its arm")
 
 
 def _by_rule(rule: str, log: Logged) -> Played:
@@ -153,13 +158,13 @@ def _by_rule(rule: str, log: Logged) -> Played:
     if rule == "uniform":
         return Played(log.alive / log.alive.sum(axis=1, keepdims=True), None)
     probabilities = np.zeros(log.alive.shape)
-    if rule == "logged":  # what was done: the weights are 1
-        probabilities[rows, log.places] = log.propensities
+    if rule == "logged":  # given what was done, it is what would have been done
+        probabilities[rows, log.places] = 1.0
         return Played(probabilities, None)
     applies = _with_baseline(log)
     if log.baselines is not None:
         probabilities[rows[applies], log.baselines[applies]] = 1.0
-    return Played(probabilities, applies)
+    return Played(probabilities, applies, "name no baseline")
 
 
 def _with_baseline(log: Logged) -> BoolArray:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.evaluation.estimators import SWITCH, Estimate, Estimator, estimate
+from rareswitch.evaluation.estimators import Estimate
+from rareswitch.evaluation.how import How
 from rareswitch.evaluation.intervals import quantile
 from rareswitch.evaluation.results import Difference, Interval
 from rareswitch.evaluation.scoring import Scores
@@ -26,13 +27,10 @@ def earned(scores: Scores, *, level: float) -> Interval:
     return _combined([(len(part) / len(scores.rewards), _mean(part)) for part in parts], [], level)
 
 
-def difference(
-    scores: Scores, name: str, *, estimator: Estimator = "dr", level: float = 0.95, switch: float = SWITCH
-) -> Difference:
+def difference(scores: Scores, name: str, how: How) -> Difference:
     """What a candidate would have earned more than what was logged."""
     scored = scores.candidates[name]
-    wanted = _Wanted(scores, name, label=name, over="logged", estimator=estimator, level=level, switch=switch)
-    return wanted.difference(scored.applies, scored.supports)
+    return _Wanted(scores, name, name, "logged", how).difference(scored.applies, scored.supports)
 
 
 def lift(scores: Scores, baseline: str, *, level: float = 0.95) -> tuple[Difference, ...]:
@@ -43,7 +41,7 @@ def lift(scores: Scores, baseline: str, *, level: float = 0.95) -> tuple[Differe
     scored = scores.candidates[baseline]
     if not scored.applies.any():
         return ()
-    wanted = _Wanted(scores, baseline, label="so far", over="baseline", level=level)
+    wanted = _Wanted(scores, baseline, "so far", "baseline", How(level=level))
     found = [wanted.difference(scored.applies, scored.supports)]
     known = scored.applies & np.isfinite(scores.times)
     weeks = np.floor((scores.times - _MONDAY) / _WEEK)
@@ -70,9 +68,7 @@ class _Wanted:
     label: str
     #: What is taken off: ``logged``, or the candidate.
     over: str
-    estimator: Estimator = "dr"
-    level: float = 0.95
-    switch: float = SWITCH
+    how: How
     #: Whether every batch must answer for itself.
     alone: bool = False
 
@@ -85,8 +81,11 @@ class _Wanted:
         scores = self.scores
         present = [batch for batch, support in enumerate(supports) if support is not None]
         kept, reasons = refusals([support for support in supports if support is not None])
-        if self.alone and len(kept) < len(present) and not reasons:
-            reasons = ("part of this week's decisions hardly ever showed what the baseline would have.",)
+        if self.alone and (reasons or len(kept) < len(present)):
+            reasons = (
+                "policies of these weeks hardly ever show what the baseline would, so nothing can be said of the week "
+                "alone. Keep every arm at a least probability: floor=….",
+            )
         if scores.mismatch:
             reasons = (scores.mismatch,)
         if not present:
@@ -94,13 +93,12 @@ class _Wanted:
         if reasons:
             return self._told(int(which.sum()), refusals=reasons)
         columns = {batch: scores.columns(self.name, which & (scores.batches == batch)) for batch in present}
-        would = {
-            batch: estimate(self.estimator, columns[batch], switch=self.switch) for batch in (present[k] for k in kept)
-        }
+        would = {present[at]: self.how.estimate(columns[present[at]]) for at in kept}
         total = sum(len(one.rewards) for one in columns.values())
         did = [(len(one.rewards) / total, _mean(one.rewards)) for one in columns.values()]
         if len(would) == len(present):
-            parts, assumes = [(share, would[batch]) for batch, (share, _) in zip(present, did, strict=True)], ""
+            parts: list[_Part] = [(share, would[batch]) for batch, (share, _) in zip(present, did, strict=True)]
+            assumes = ""
         else:
             scales = {batch: math.sqrt(one.effective) for batch, one in enumerate(supports) if one and batch in would}
             parts = [
@@ -108,7 +106,7 @@ class _Wanted:
             ]
             seen = ", ".join(str(batch + 1) for batch in would)
             assumes = f"as seen in batch{'es' * (len(would) > 1)} {seen}, traffic taken to have been alike"
-        interval = _combined(parts, did, self.level)
+        interval = _combined(parts, did, self.how.level)
         pair = (_total(parts), _total(did))
         if self.over != "logged":
             interval, pair = _turned(interval), pair[::-1]

@@ -1,27 +1,26 @@
 """What another policy would have earned: a value with an interval that holds, or the reason why there is none."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rareswitch.errors import ParameterError
-from rareswitch.evaluation.anytime import anytime as anytime_interval
-from rareswitch.evaluation.anytime import bounded
-from rareswitch.evaluation.candidates import named_candidates
+from rareswitch.evaluation.candidates import Candidate, named_candidates
 from rareswitch.evaluation.differences import difference, earned, lift
-from rareswitch.evaluation.estimators import ESTIMATORS, SWITCH, Columns, Estimate, Estimator, estimate
-from rareswitch.evaluation.intervals import iid, moved, pooled
-from rareswitch.evaluation.results import BatchValue, Difference, Evaluation, Interval, Overlap, Value
-from rareswitch.evaluation.scoring import Progress, Scores, score
-from rareswitch.evaluation.support import Support, overlap, refusals
+from rareswitch.evaluation.estimators import ESTIMATORS, SWITCH, Estimator
+from rareswitch.evaluation.how import How
+from rareswitch.evaluation.results import Difference, Evaluation
+from rareswitch.evaluation.scoring import Progress, score
+from rareswitch.evaluation.values import value_of
+from rareswitch.exchange import read
 from rareswitch.log import Source
 from rareswitch.validation import FloatArray, number
 
-#: Below this the value is said to have moved between batches.
-_MOVED = 0.001
-#: A share of missing rewards above which it is mentioned.
-_MISSING = 0.01
+#: What the baseline is called among candidates where nobody asked for it; no caller's name has a line break.
+_BASELINE = "\n"
 
 
 def evaluate(
@@ -70,10 +69,10 @@ def evaluate(
     >>> rng = np.random.default_rng(1)
     >>> places, clicks = rng.integers(2, size=4000), rng.random(4000)
     >>> log = {"places": places, "propensities": np.full(4000, 0.5), "arms": ["red", "blue"]}
-    >>> from rareswitch.log import Logged
+    >>> from rareswitch import Always, Logged
     >>> found = evaluate(Logged(rewards=clicks < 0.1 + 0.1 * places, **log), [Always("red"), Always("blue")])
     >>> print(found["always blue"].interval)
-    0.2054 (0.1878 to 0.223)
+    0.2059 (0.1881 to 0.2236)
     >>> evaluate(Logged(rewards=clicks, places=np.zeros(4000, int), propensities=np.ones(4000), arms=["red", "blue"]),
     ...          Always("blue"))["always blue"].answered
     False
@@ -85,20 +84,17 @@ def evaluate(
         raise ParameterError("level must be below 1: no interval but the whole line holds always.")
     bounds = _bounds(bounds)
     named, log = named_candidates(candidates), source_of(source)
-    everything = named if "baseline" in named.values() else {**named, _BASELINE: "baseline"}
+    everything: dict[str, Candidate] = {**named, _BASELINE: "baseline"}
     scores = score(log, everything, model=model, progress=progress)
     if bounds is not None:
         _check_within(scores.rewards, bounds)
-    how = {"estimator": estimator, "level": level, "switch": number("switch", switch, low=0.0)}
-    answers = [
-        _value(scores, name, log, anytime=anytime, bounds=bounds, model=model is not None, **how) for name in named
-    ]
-    baseline = next(name for name, one in everything.items() if isinstance(one, str) and one == "baseline")
+    how = How(estimator=estimator, level=level, switch=number("switch", switch, low=0.0))
+    how = replace(how, anytime=bool(anytime), bounds=bounds)
     return Evaluation(
-        values=tuple(answers),
+        values=tuple(value_of(scores, name, log, how) for name in named),
         earned=earned(scores, level=level),
-        lift=lift(scores, baseline, level=level),
-        gains=tuple(difference(scores, name, **how) for name in named),
+        lift=lift(scores, _BASELINE, level=level),
+        gains=tuple(difference(scores, name, how) for name in named),
         calibration=scores.tally.calibration(),
         decisions=scores.decisions,
         known=scores.known,
@@ -106,10 +102,6 @@ def evaluate(
         batch_names=scores.batch_names,
         estimated=log.estimated,
     )
-
-
-#: What the baseline is called among candidates where nobody asked for it; no caller's name has a line break.
-_BASELINE = "\n"
 
 
 def source_of(given: Any) -> Source:
@@ -120,8 +112,10 @@ def source_of(given: Any) -> Source:
     if hasattr(given, "logged"):
         experiment: Source = given.logged()
         return experiment
-    from rareswitch.exchange import read
-
+    if not isinstance(given, (str, Path)) and not (isinstance(given, Sequence) and given):
+        raise ParameterError(
+            f"source must be an experiment, logged decisions, or the path of a log; got {type(given).__name__}."
+        )
     return read(given)
 
 
@@ -146,157 +140,6 @@ def _check_within(rewards: FloatArray, bounds: tuple[float, float]) -> None:
             f"bounds must hold for all rewards; {int(odd.sum())} of {len(rewards)} are outside of {bounds[0]:g} to "
             f"{bounds[1]:g}, such as {rewards[odd][0]:g}."
         )
-
-
-def _value(
-    scores: Scores,
-    name: str,
-    log: Source,
-    *,
-    estimator: Estimator,
-    level: float,
-    switch: float,
-    anytime: bool,
-    bounds: tuple[float, float] | None,
-    model: bool,
-) -> Value:
-    """What is known of one candidate."""
-    scored = scores.candidates[name]
-    present = [batch for batch, support in enumerate(scored.supports) if support is not None]
-    supports = [support for support in scored.supports if support is not None]
-    if not supports:
-        return Value(
-            candidate=name, interval=None, refusals=(_inapplicable(name),), estimator=estimator, overlap=_nothing()
-        )
-    kept, reasons = refusals(supports)
-    reasons = (*((scores.mismatch,) if scores.mismatch else ()), *reasons)
-    every = {batch: scores.columns(name, scored.applies & (scores.batches == batch)) for batch in present}
-    made = {batch: estimate(estimator, every[batch], switch=switch) for batch in present}
-    usable = [] if reasons else [present[at] for at in kept]
-    batches = tuple(
-        _batch_value(scores, batch, support, made[batch], level=level, answers=batch in usable)
-        for batch, support in zip(present, supports, strict=True)
-    )
-    cautions = _cautions(scores, name, log, batches, left=[batch for batch in present if batch not in usable])
-    common = {"candidate": name, "estimator": estimator, "overlap": overlap(supports), "batches": batches}
-    if reasons:
-        return Value(interval=None, refusals=reasons, cautions=cautions, **common)
-    pool = _Pool([made[batch] for batch in usable], [scored.supports[batch] for batch in usable], level)
-    interval = pool.anytime([every[batch] for batch in usable], bounds) if anytime else pool.interval()
-    moving = pool.moved()
-    if moving < _MOVED:
-        cautions = (
-            *cautions,
-            f"the value moved between batches (p = {moving:.2g}): contexts or rewards changed over time, and the "
-            "pooled value speaks of no single time. Look at the batches.",
-        )
-    others = {}
-    for other in ESTIMATORS:
-        pool_of = replace(pool, terms=[estimate(other, every[batch], switch=switch) for batch in usable])
-        others[other] = pool_of.interval()
-    return Value(
-        interval=interval,
-        refusals=(),
-        others=others,
-        naive=pool.naive(),
-        cautions=cautions,
-        **common,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Pool:
-    """Estimates of the batches that can answer."""
-
-    terms: list[Estimate]
-    supports: list[Support]
-    level: float
-
-    @property
-    def _columns(self) -> dict[str, FloatArray]:
-        return {
-            "values": np.array([one.value for one in self.terms]),
-            "errors": np.array([one.error for one in self.terms]),
-            "counts": np.array([float(len(one.pulls)) for one in self.terms]),
-            "spreads": np.array([one.spread for one in self.supports]),
-        }
-
-    def interval(self) -> Interval:
-        return pooled(**self._columns, level=self.level)
-
-    def moved(self) -> float:
-        return moved(**self._columns)
-
-    def naive(self) -> Interval:
-        columns = self._columns
-        del columns["spreads"]
-        return iid(**columns, level=self.level)
-
-    def anytime(self, rows: list[Columns], bounds: tuple[float, float] | None) -> Interval:
-        if bounds is None:
-            return anytime_interval(**self._columns, level=self.level)
-        weights, rewards = (np.concatenate([getattr(one, part) for one in rows]) for part in ("weights", "rewards"))
-        return bounded(weights, rewards, low=bounds[0], high=bounds[1], level=self.level)
-
-
-def _batch_value(
-    scores: Scores, batch: int, support: Support, made: Estimate, *, level: float, answers: bool
-) -> BatchValue:
-    return BatchValue(
-        batch=batch,
-        name=scores.batch_names[batch],
-        decisions=len(made.pulls),
-        value=made.value if answers else float("nan"),
-        error=made.error if answers else float("nan"),
-        interval=_Pool([made], [support], level).interval() if answers else None,
-        spread=support.spread,
-        uncovered=support.uncovered,
-    )
-
-
-def _cautions(
-    scores: Scores, name: str, log: Source, batches: tuple[BatchValue, ...], *, left: list[int]
-) -> tuple[str, ...]:
-    """What to bear in mind beside the number."""
-    found = []
-    if log.estimated:
-        found.append(f"propensities were estimated ({log.estimated}): the value rests on that they are right.")
-    missing = scores.known - scores.rewarded
-    if missing > _MISSING * scores.known:
-        found.append(
-            f"{missing:,} of {scores.known:,} decisions have no reward and are left out: the value speaks of those "
-            "that have one, and is wrong if rewards are missing because of what was shown."
-        )
-    applies = int(scores.candidates[name].applies.sum())
-    if applies < scores.rewarded:
-        found.append(
-            f"{scores.rewarded - applies:,} of {scores.rewarded:,} decisions are not for it, and are left out."
-        )
-    if left and len(left) < len(batches):
-        numbers, many = ", ".join(str(batch + 1) for batch in left), len(left) > 1
-        them = f"batch{'es' * many} {numbers}"
-        found.append(f"{them} hardly ever showed what it would, and {'are' if many else 'is'} left out.")
-    return tuple(found)
-
-
-def _inapplicable(name: str) -> str:
-    return (
-        f"no decision of this log is for {name!r:.60}: no baseline was named with any, or its arm was never offered. "
-        "Create the experiment with a baseline, or name an arm that is offered."
-    )
-
-
-def _nothing() -> Overlap:
-    nan = float("nan")
-    return Overlap(
-        decisions=0,
-        mean_weight=nan,
-        mean_weight_error=nan,
-        uncovered=None,
-        effective=0.0,
-        largest=nan,
-        largest_share=nan,
-    )
 
 
 def lift_of(source: Any, *, level: float = 0.95, progress: Progress | None = None) -> tuple[Difference, ...]:

@@ -94,8 +94,11 @@ class CrossFitted:
             total = self._sums[batch][1 - side]
             for before in self._sums[:batch]:
                 total = total + before[0] + before[1]
-            held = (np.zeros(self.dim + 1), 0.0)
-            self._fitted[batch, side] = (total.estimate(ridge=RIDGE), total.shift) if total.count else held
+            found: FloatArray = np.zeros(self.dim + 1)
+            if total.count:  # the level is not drawn to 0, or it would matter what was taken off before sums were made
+                penalty = np.diag(np.append(np.full(self.dim, RIDGE), 0.0))
+                found = np.asarray(np.linalg.solve(total.gram + penalty, total.moment), dtype=np.float64)
+            self._fitted[batch, side] = found, total.shift
         return self._fitted[batch, side]
 
 

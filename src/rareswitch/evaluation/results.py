@@ -1,5 +1,6 @@
 """What an evaluation says: values with intervals, or the reasons why there are none."""
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -56,6 +57,8 @@ class Overlap:
     #: The largest weight that occurred, and its share of all weights.
     largest: float
     largest_share: float
+    #: How many decisions have a weight in each of the ranges of :func:`weight_counts`; empty where not counted.
+    weights: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,10 +164,20 @@ class Evaluation:
         raise KeyError(candidate)
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain data."""
-        return asdict(self)
+        """All of it as plain data, as JSON has it: numbers that are not finite are None."""
+        alarm = {} if self.calibration is None else {"alarm": self.calibration.alarm}
+        found: dict[str, Any] = _plain(asdict(self) | alarm)
+        return found
 
     def __str__(self) -> str:
         from rareswitch.evaluation.text import evaluation_text
 
         return evaluation_text(self)
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _plain(value) for name, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_plain(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data

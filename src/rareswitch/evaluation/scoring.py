@@ -28,6 +28,8 @@ class Scored:
     name: str
     #: By batch, of all decisions that are for it; None where a batch has none.
     supports: list[Support | None]
+    #: What other decisions do that makes them say nothing about it.
+    otherwise: str = ""
     _weights: list[FloatArray] = field(default_factory=list)
     _predicted: list[FloatArray] = field(default_factory=list)
     _expected: list[FloatArray] = field(default_factory=list)
@@ -156,8 +158,10 @@ def _add(
     present = np.unique(batches).tolist()
     for name, candidate in candidates.items():
         scored = scores.candidates[name]
-        probabilities, applies = played(name, candidate, log)
-        weights = (probabilities[rows, log.places] / log.propensities)[kept]
+        probabilities, applies, otherwise = played(name, candidate, log)
+        scored.otherwise = otherwise or scored.otherwise
+        did = isinstance(candidate, str) and candidate == "logged"
+        weights = (probabilities[rows, log.places] / (1.0 if did else log.propensities))[kept]
         scored._weights.append(weights)
         scored._predicted.append(predicted.chosen[kept])
         scored._expected.append(np.einsum("nk,nk->n", probabilities, predicted.arms)[kept])
@@ -171,7 +175,7 @@ def _add(
             found = Support.of(
                 weights[at],
                 candidate=probabilities[kept][at],
-                logging=None if logging is None else logging[kept][at],
+                logging=None if logging is None or did else logging[kept][at],
                 alive=log.alive[kept][at],
             )
             before = scored.supports[batch]

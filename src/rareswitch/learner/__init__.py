@@ -1,5 +1,6 @@
 """Learners: the only things that make policies."""
 
+from rareswitch.learner.attribution import attributed
 from rareswitch.learner.base_elimination import BaSE
 from rareswitch.learner.batch_linucb import BatchLinUCB
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified
@@ -59,8 +60,16 @@ __all__ += ["Contexts", "CoreLearning", "Designer", "DeterminantGrowth", "EveryL
 __all__ += ["FixedSetElimination", "Foresight", "Grid", "GrowingGrid", "LayerModels", "Layers", "Learner", "LinUCB"]
 __all__ += ["Optimism", "Posterior", "PosteriorSampling", "PureExploitation", "RarelySwitchSupLinUCB"]
 __all__ += ["Recommendation", "Report", "Rows", "Sample", "Share", "StaleLinUCB", "StaleThompsonSampling", "State"]
-__all__ += ["StaticGrid", "Summary", "SupLinRel", "SupLinUCB", "ThompsonSampling", "budgeted", "certified_cost"]
-__all__ += ["doubling_grid", "find_learner", "forecast", "geometric_grid", "growing_grid", "in_seconds"]
+__all__ += ["StaticGrid", "Summary", "SupLinRel", "SupLinUCB", "ThompsonSampling", "attributed", "budgeted"]
+__all__ += [
+    "certified_cost",
+    "doubling_grid",
+    "find_learner",
+    "forecast",
+    "geometric_grid",
+    "growing_grid",
+    "in_seconds",
+]
 __all__ += ["loglog_batches", "make_learner", "needed", "paper_design_grid", "paper_grid", "posterior", "recommend"]
 __all__ += ["sample_order", "sampled", "settings_of", "state_from_bytes", "state_to_bytes", "summaries_from_bytes"]
 __all__ += ["summaries_to_bytes", "summary_from_bytes", "summary_to_bytes", "takes", "to_plain", "warm_start"]

@@ -12,10 +12,11 @@ import numpy as np
 from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError, LevelWarning, ParameterError
 from rareswitch.features import Features
+from rareswitch.learner.attribution import attributed
 from rareswitch.learner.clocks import Clock
 from rareswitch.learner.forecast import Ahead, lengths
 from rareswitch.learner.levels import Extent, check_scales, unexplained_level
-from rareswitch.learner.rows import Rows, chosen_arms, in_seconds
+from rareswitch.learner.rows import Rows, chosen_arms
 from rareswitch.learner.rule import Ended, Rule, SumsRule
 from rareswitch.learner.settings import about, check_settings, count, features, setting
 from rareswitch.learner.state import Batch, State
@@ -23,7 +24,7 @@ from rareswitch.learner.statistics import OneModel
 from rareswitch.learner.summary import Sample, Summary, added
 from rareswitch.policy import Baseline, Blend, Decisions, Policy
 from rareswitch.stats import Stats
-from rareswitch.validation import LARGEST_SCALE, BoolArray, FloatArray, Sets, context_sets, number, unit_ball
+from rareswitch.validation import BoolArray, FloatArray, Sets, context_sets, number, unit_ball
 
 
 class Parts(NamedTuple):
@@ -196,21 +197,8 @@ class Learner(ABC):
         if len(rows) and (rows.sets is None or len(rows.sets) < len(rows)):
             self.check_chosen(rows.features)
         rows = rows.folded()
-        known = ~np.isnan(rows.rewards)
-        waiting = expired = np.zeros(0, dtype=np.bool_)
-        if window is None and now is not None:
-            raise ParameterError(
-                "now says when an attribution window is looked at, and there is none: give window too."
-            )
-        if window is not None:
-            waiting, expired = _outside(rows, number("window", window, low=0.0), now)
-            expired &= known & ~waiting
-            known &= ~waiting & ~expired
-        rewards = rows.rewards
-        if default is not None:
-            absent = ~known if window is None else ~known & ~waiting
-            rewards = np.where(absent, number("default", default, low=-LARGEST_SCALE, high=LARGEST_SCALE), rewards)
-            known, expired = known | absent, expired & False
+        when = {"times": rows.times, "reward_times": rows.reward_times}
+        rewards, known, waiting, expired = attributed(rows.rewards, **when, window=window, now=now, default=default)
         statistics, policy = self.parts.statistics, state.policy
         counted, shown = statistics.halves(rows.ids, position + 1)
         stats, extent = statistics.zero(), None
@@ -419,22 +407,3 @@ def _sample(rows: Rows, size: int, shown: BoolArray | None) -> Sample | None:
         return None
     at = np.arange(len(rows.places)) if shown is None else np.flatnonzero(shown[rows.places])
     return Sample.of(size, rows.ids[rows.places[at]], rows.sets, at) if len(at) else None
-
-
-def _outside(rows: Rows, window: float, now: float | np.datetime64 | None) -> tuple[BoolArray, BoolArray]:
-    """Which decisions are younger than the window, and which rewards came after it."""
-    if rows.times is None:
-        raise ParameterError("an attribution window needs to know when decisions were made: give the rows their times.")
-    dated = rows.times.dtype.kind == "M"
-    if now is not None and isinstance(now, np.datetime64) != dated:
-        raise ParameterError(
-            f"now is {now!r:.60} and the times of the rows are {'datetime64' if dated else 'seconds'}: they cannot be "
-            "compared. Give both as datetime64, or both in seconds from the same moment."
-        )
-    times = in_seconds(rows.times)
-    given: Any = float(in_seconds(now)) if dated and now is not None else now
-    moment = times.max(initial=-np.inf) if now is None else number("now", given, low=-np.inf)
-    waiting = np.asarray(moment - times < window)
-    if rows.reward_times is None:
-        return waiting, np.zeros(len(rows), dtype=np.bool_)
-    return waiting, np.asarray(in_seconds(rows.reward_times) - times > window)

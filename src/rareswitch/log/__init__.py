@@ -6,11 +6,13 @@ from rareswitch.log.importing import import_parts
 from rareswitch.log.log_report import Earlier, LogReport
 from rareswitch.log.log_summary import LogSummary, summarize_log
 from rareswitch.log.logged import Logged, Source
+from rareswitch.log.logged_file import write_logged
+from rareswitch.log.parquet_source import ParquetLog
 from rareswitch.log.places import find_parts
 from rareswitch.log.schema import log_schema
 from rareswitch.log.version import summarize_version
 from rareswitch.log.writer import LogWriter, write_part
 
-__all__ = ["Earlier", "ImportReport", "LogReport", "LogSummary", "LogWriter", "Logged", "Source"]
+__all__ = ["Earlier", "ImportReport", "LogReport", "LogSummary", "LogWriter", "Logged", "ParquetLog", "Source"]
 __all__ += ["export_parts", "find_parts"]
-__all__ += ["import_parts", "log_schema", "summarize_log", "summarize_version", "write_part"]
+__all__ += ["import_parts", "log_schema", "summarize_log", "summarize_version", "write_logged", "write_part"]

@@ -79,7 +79,7 @@ class Block:
             if len(at) == len(codes):  # as most are
                 yield name, self
             elif len(at):
-                yield name, Block(self.source, self.numbers[at], self.batch.take(at))
+                yield name, self.take(at)
 
     def span(self) -> Span:
         """Where the ids, which must be numbers, lie."""
@@ -118,7 +118,7 @@ class Block:
             self.refuse(every & (width != 8 * dim), f"has features of {width} bytes", f"The learner is for {dim}.")
             return np.asarray(_words(column, "<f8").astype(np.float64, copy=False))
         if hasattr(column, "offsets"):  # else they have a fixed size, which the schema says
-            sizes = np.diff(_bounds(column))
+            sizes = np.diff(bounds(column))
             self.refuse(sizes != dim, lambda at: f"has {sizes[at]} features", f"The learner is for {dim}.")
         return np.asarray(column.flatten().to_numpy(zero_copy_only=False).reshape(-1, dim))
 
@@ -160,11 +160,17 @@ class Block:
         bad = ~((values > 0.0) & (values <= 1.0))
         self.refuse(bad, lambda at: f"has the propensity {values[at]}", "It must be above 0 and at most 1.")
 
-    def check_numbers(self, features: FloatArray, rewards: FloatArray) -> None:
+    def take(self, rows: IntArray) -> "Block":
+        """Some of the rows."""
+        return Block(self.source, self.numbers[rows], self.batch.take(rows))
+
+    def check_numbers(self, features: FloatArray, rewards: FloatArray, name: str = "features") -> None:
         """Refuse numbers that cannot be summed."""
-        odd = ~np.isfinite(features).all(axis=1)
-        self.refuse(odd, "has features that are not finite", "Clean or impute the data first.")
-        large = (np.abs(features) > LARGEST_SCALE).any(axis=1) | (np.abs(rewards) > LARGEST_SCALE)
+        large = np.abs(rewards) > LARGEST_SCALE
+        if not sound(features):
+            odd = ~np.isfinite(features).all(axis=1)
+            self.refuse(odd, f"has {name} that are not finite", "Clean or impute the data first.")
+            large |= (np.abs(features) > LARGEST_SCALE).any(axis=1)
         self.refuse(large, f"has a number above {LARGEST_SCALE:g}", "Its square cannot be summed: use other units.")
 
     def check_lengths(self, vectors: FloatArray, learner: Learner) -> None:
@@ -179,8 +185,8 @@ class Block:
         if "contexts" not in self.batch.schema.names:
             return np.zeros(0, dtype=np.int64)
         column = self.batch.column("contexts")
-        places, bounds = np.flatnonzero(column.is_valid()), _bounds(column)
-        sizes, here = bounds[places + 1] - bounds[places], Block(self.source, self.numbers[places], None)
+        places, ends = np.flatnonzero(column.is_valid()), bounds(column)
+        sizes, here = ends[places + 1] - ends[places], Block(self.source, self.numbers[places], None)
         odd = (sizes == 0) | (sizes % dim != 0)
         rule = "Write the available arms one after the other, and null where they were not kept."
         here.refuse(odd, lambda at: f"has contexts of {sizes[at]} numbers, for arms of {dim} features", rule)
@@ -190,7 +196,7 @@ class Block:
         """The context sets of some rows, one at least, that have one."""
         column = self.batch.column("contexts").take(places)
         arms = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, learner.dim)
-        sizes = np.diff(_bounds(column)) // learner.dim
+        sizes = np.diff(bounds(column)) // learner.dim
         here = Block(self.source, np.repeat(self.numbers[places], sizes), None)
         odd = ~np.isfinite(arms).all(axis=1)
         here.refuse(odd, "has contexts that are not finite", "Clean or impute the data first.")
@@ -203,7 +209,18 @@ class Block:
         return ContextSets.checked(Sets(sealed(contexts), sealed(alive), False))
 
 
-def _bounds(column: Any) -> IntArray:
+def sound(numbers: FloatArray) -> bool:
+    """Whether numbers are finite and can be summed, in one pass; False where that is not sure.
+
+    >>> sound(np.array([1.0, -2.0])), sound(np.array([1.0, np.nan])), sound(np.array([1e101]))
+    (True, False, False)
+    """
+    flat = numbers.reshape(-1)
+    with np.errstate(all="ignore"):
+        return bool(np.dot(flat, flat) <= LARGEST_SCALE**2)
+
+
+def bounds(column: Any) -> IntArray:
     """(n + 1,) where each list begins among the values of a column."""
     if hasattr(column, "offsets"):
         return np.asarray(column.offsets.to_numpy(zero_copy_only=False))

@@ -1,7 +1,7 @@
 """What a log looks like: Parquet files, the parts, with one row a decision."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,9 @@ ROWS = 1 << 16
 NEEDED = ("id", "policy", "features", "propensity", "reward")
 #: Columns that an experiment adds, and their types: who reads a log need not know them.
 MORE = {"arm": "string", "place": "int64", "digest": "binary", "baseline": "int64", "names": "string"}
+#: Columns that logs for evaluation may have besides: the probabilities of all offered arms; where these stand, if that
+#: is not at the first places; the keys of ids that are not written as such.
+EVALUATION = {"logging": r"list<\w+: double.*>", "alive": r"list<\w+: bool.*>", "key": r"fixed_size_binary\[16\]"}
 #: Bytes of a column that are read at a time.
 _BUFFER = 1 << 20
 #: About how many bytes of all columns are held at a time.
@@ -66,13 +69,13 @@ _KINDS = {
 }
 
 
-def check_schema(path: str, schema: Any, dim: int) -> None:
+def check_schema(path: str, schema: Any, dim: int | None, needed: Sequence[str] = NEEDED) -> None:
     """Refuse a file whose columns are not those of a log of ``dim`` features; other columns are let be."""
     names = [name for name in schema.names if name in _KINDS]
-    missing = [name for name in NEEDED if name not in names]
+    missing = [name for name in needed if name not in names]
     if missing:
         raise FileFormatError(
-            f"{path}: a log needs the columns {', '.join(NEEDED)}; here {', '.join(missing)} "
+            f"{path}: a log needs the columns {', '.join(needed)}; here {', '.join(missing)} "
             f"{'is' if len(missing) == 1 else 'are'} missing. It has {', '.join(schema.names) or 'none'}."
         )
     if len(set(names)) != len(names):
@@ -81,22 +84,25 @@ def check_schema(path: str, schema: Any, dim: int) -> None:
         kind, (right, wanted) = schema.field(name).type, _KINDS[name]
         if not re.fullmatch(right, str(kind)):
             raise FileFormatError(f"{path}: column '{name}' must be {wanted.format(dim=dim)}; it is {kind}. Cast it.")
-    size = getattr(schema.field("features").type, "list_size", dim)
-    if size != dim:
+    size = getattr(schema.field("features").type, "list_size", dim) if "features" in names else dim
+    if size != dim and dim is not None:
         raise FileFormatError(f"{path}: the learner is for {dim} features, and column 'features' has {size}.")
 
 
-def check_more(path: str, schema: Any) -> None:
+def check_more(path: str, schema: Any, more: Mapping[str, str] = MORE) -> None:
     """Refuse a file whose columns have the names of those that experiments add, and other types."""
-    for name, wanted in MORE.items():
+    for name, wanted in more.items():
         if name in schema.names and not re.fullmatch(f"(large_)?{wanted}", str(schema.field(name).type)):
             kind = schema.field(name).type
             raise FileFormatError(f"{path}: column '{name}' must be {wanted}; it is {kind}. Cast or rename it.")
 
 
 @contextmanager
-def opened(path: str, dim: int) -> Iterator[Any]:
-    """A part, checked to be one; what is wrong with the file is raised with its name."""
+def opened(path: str, dim: int | None, *, needed: Sequence[str] = NEEDED) -> Iterator[Any]:
+    """A part of ``dim`` features, any number where it is None, and checked to be one with the columns that are needed.
+
+    What is wrong with the file is raised with its name.
+    """
     pa, parquet = pyarrow()
     try:
         with opened_file(path) as source:
@@ -112,7 +118,7 @@ def opened(path: str, dim: int) -> Iterator[Any]:
             except KeyError:  # there is no such column, or one of lists
                 file = parquet.ParquetFile(source, **options)
             with file:
-                check_schema(path, file.schema_arrow, dim)
+                check_schema(path, file.schema_arrow, dim, needed)
                 yield file
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         text = (str(error).splitlines() or [type(error).__name__])[0]
@@ -121,7 +127,7 @@ def opened(path: str, dim: int) -> Iterator[Any]:
         ) from error
 
 
-def blocks(file: Any, columns: list[str]) -> Iterator[tuple[int, Any]]:
+def blocks(file: Any, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
     """The rows of a part with the number of the first of them, of one row group at a time; of the columns it has.
 
     There are at most 65,536, and fewer where rows are long: the file alone says how sums are split.

@@ -182,7 +182,7 @@ def write_table(path: str | Path, table: Any) -> None:
 def _writer(path: Path, schema: Any) -> Any:
     """Chosen vectors are as good as random: stronger compression gains little."""
     pa, parquet = pyarrow()
-    options = {"compression": "snappy", "use_dictionary": ["policy"], "write_page_checksum": True}
+    options = {"compression": "snappy", "use_dictionary": ["policy", "arm", "names"], "write_page_checksum": True}
     numbers = pa.types.is_int64(schema.field("id").type)  # counters then take next to nothing
     options |= {"column_encoding": {"id": "DELTA_BINARY_PACKED"}} if numbers else {}
     return parquet.ParquetWriter(path, schema, **options)

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from rareswitch.report.tables import table
 from rareswitch.sim import Collaboration, Run
+from rareswitch.tables import table
 
 
 def meetings_table(found: Collaboration) -> str:

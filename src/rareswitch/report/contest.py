@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rareswitch.report.resampling import HEADER, LEVEL, OFFSET, resolution, short
-from rareswitch.report.tables import table
 from rareswitch.report.verdict import Standing, Verdict
+from rareswitch.tables import table
 
 
 @dataclass(frozen=True, kw_only=True)

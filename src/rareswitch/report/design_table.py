@@ -6,7 +6,7 @@ import numpy as np
 
 from rareswitch.context_files import ContextFile
 from rareswitch.design import Design
-from rareswitch.report.tables import table
+from rareswitch.tables import table
 
 #: Arms of smaller weight are counted, not listed.
 VISIBLE_WEIGHT = 1e-3

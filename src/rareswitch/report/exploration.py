@@ -7,7 +7,7 @@ import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.design import Sampler, largest_forms
-from rareswitch.report.tables import table
+from rareswitch.tables import table
 
 
 @dataclass(frozen=True, kw_only=True)

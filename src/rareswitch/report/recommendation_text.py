@@ -3,7 +3,7 @@
 import textwrap
 
 from rareswitch.learner import LEARNERS, Recommendation
-from rareswitch.report.tables import table
+from rareswitch.tables import table
 
 WIDTH = 80
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rareswitch.report.resampling import HEADER, OFFSET, Ratio, regret_ratio, resolution
-from rareswitch.report.tables import table
 from rareswitch.sim import Run
+from rareswitch.tables import table
 from rareswitch.validation import FloatArray
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from rareswitch.env import LowerBoundWorld, World, switch_lower_bound, theorem_range
 from rareswitch.report.figures import DARK_GREY, GREY, WIDTH, figure, headline, name_points, plain_ticks, series_colors
 from rareswitch.report.run_table import Group, grouped
-from rareswitch.report.tables import table
 from rareswitch.sim import Tradeoff
+from rareswitch.tables import table
 
 #: Runs that deploy more policies than this many times the largest cap are those of fully adaptive learners.
 EVERY_STEP = 4

@@ -47,12 +47,6 @@ def test_always_of_arms_without_ids_is_a_place() -> None:
         played("9", Always("9"), plain)
 
 
-def test_logged_has_weight_one() -> None:
-    one = log()
-    found = played("logged", "logged", one).probabilities
-    np.testing.assert_array_equal(found[np.arange(3), one.places] / one.propensities, np.ones(3))
-
-
 def test_baseline_is_for_decisions_that_name_one() -> None:
     found = played("baseline", "baseline", log(baselines=[1, -1, 0]))
     assert found.applies is not None
@@ -67,6 +61,15 @@ def test_a_policy_decides_about_the_vectors() -> None:
     greedy = Policy(dim=3, sampler=PosteriorDraws(draws=[[0.0, 1.0, 2.0]]))
     found = played("greedy", greedy, log())
     np.testing.assert_array_equal(found.probabilities, [[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+
+
+def test_a_policy_is_judged_by_what_came_after_it_was_learned() -> None:
+    second = Policy(dim=3, sampler=PosteriorDraws(draws=[[0.0, 1.0, 2.0]]))
+    batches = {"batches": [0, 1, 2], "batch_names": ("first", second.id, "third")}
+    found = played("second", second, log(**batches))
+    assert found.applies is not None
+    assert found.applies.tolist() == [False, True, True]
+    np.testing.assert_array_equal(found.probabilities, [[0, 0, 0], [0, 0, 1], [1, 0, 0]])
 
 
 def test_a_policy_that_plays_the_baseline_is_for_decisions_that_name_one() -> None:

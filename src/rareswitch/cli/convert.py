@@ -1,0 +1,98 @@
+"""``rareswitch convert``: a log from one format to another."""
+
+import argparse
+from typing import Any
+
+from rareswitch.cli.options import add_command, print_json, report_done
+from rareswitch.errors import ParameterError
+
+#: Columns of CSV, and what stands in them.
+_COLUMNS = {
+    "arm": "the id of the chosen arm; of dsjson the field of an action, such as item.id",
+    "reward": "what it earned, empty where that is not known",
+    "propensity": "the probability with which it was chosen",
+    "id": "the id of the decision",
+    "time": "seconds since 1970, or ISO 8601",
+    "policy": "the policy that decided; each is a batch",
+    "offered": "the ids of all arms that could be chosen, separated by |",
+    "baseline": "the arm that would have been shown otherwise",
+}
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command and its options."""
+    parser = add_command(
+        commands,
+        "convert",
+        run,
+        description=(
+            "Read a log of decisions and write it in another format, as the endings say: .parquet, .csv, or .dsjson, "
+            ".json and .jsonl for the JSON lines of Vowpal Wabbit; text also compressed, as .csv.gz. What was written "
+            "is read back the same, to the last bit."
+        ),
+    )
+    parser.add_argument("file", metavar="FROM", help="the log")
+    parser.add_argument("target", metavar="TO", help="a fresh file")
+    columns = parser.add_argument_group("columns of CSV", "by default those of these names")
+    for name, text in _COLUMNS.items():
+        columns.add_argument(f"--{name}", metavar="COLUMN", help=text)
+    parser.add_argument("--where", metavar="COLUMN=VALUE", nargs="+", help="take only rows of CSV with these values")
+    parser.add_argument("--features", metavar="FILE", help="make vectors of records by these features, TOML or JSON")
+    parser.add_argument("--arms", metavar="FILE", help="records of the arms for features of CSV, each with its id")
+    parser.add_argument(
+        "--propensities",
+        choices=("logged", "estimate"),
+        help="estimate: from how often arms were chosen, where they are not known; the log is marked for good",
+    )
+    parser.add_argument("--within", metavar="COLUMN", nargs="+", help="estimate within the values of these columns")
+    parser.add_argument("--json", action="store_true", help="print an object in place of text")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, write, and say what."""
+    from rareswitch.exchange import read, whole, write
+
+    logged = whole(read(options.file, **_how(options)))
+    write(options.target, logged)
+    rewarded = int((logged.rewards == logged.rewards).sum())
+    facts = {
+        "decisions": len(logged),
+        "rewarded": rewarded,
+        "batches": len(logged.batch_names),
+        "arms": int(logged.alive.shape[1]) if logged.arms is None else len(logged.arms),
+        "dim": logged.dim,
+        "estimated": logged.estimated,
+        "file": options.target,
+    }
+    if options.json:
+        print_json(facts)
+        return 0
+    vectors = "without vectors" if logged.dim is None else f"vectors of {logged.dim} features"
+    text = f"{facts['decisions']:,} decisions, {rewarded:,} of them rewarded, {facts['arms']:,} arms, {vectors}"
+    marked = f"\npropensities are estimated: {logged.estimated}" if logged.estimated else ""
+    report_done(f"{text}: written to {options.target}{marked}", f"{options.target} was written")
+    return 0
+
+
+def _how(options: argparse.Namespace) -> dict[str, Any]:
+    """What was said about the file that is read."""
+    given = (*_COLUMNS, "propensities", "within")
+    how = {name: getattr(options, name) for name in given if getattr(options, name) is not None}
+    if options.where is not None:
+        how["where"] = dict(_pair(text) for text in options.where)
+    if options.features is not None:
+        from rareswitch.features import Features
+
+        how["features"] = Features.load(options.features)
+    if options.arms is not None:
+        from rareswitch.cli.record_files import read_records
+
+        how["arms"] = read_records(options.arms)
+    return how
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ParameterError(f"where must be COLUMN=VALUE; got {text!r:.60}.")
+    return name, value

@@ -1,0 +1,24 @@
+"""How an evaluation is made."""
+
+from dataclasses import dataclass
+
+from rareswitch.evaluation.estimators import SWITCH, Columns, Estimate, Estimator, estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """The settings of an evaluation, checked."""
+
+    estimator: Estimator = "dr"
+    #: Of intervals.
+    level: float = 0.95
+    #: The weight above which switch-DR trusts the model alone.
+    switch: float = SWITCH
+    #: Whether intervals hold for one who looks after every batch.
+    anytime: bool = False
+    #: Where all rewards lie, if that is known.
+    bounds: tuple[float, float] | None = None
+
+    def estimate(self, columns: Columns) -> Estimate:
+        """Of a batch."""
+        return estimate(self.estimator, columns, switch=self.switch)

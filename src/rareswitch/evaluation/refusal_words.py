@@ -1,0 +1,79 @@
+"""What is said where a log cannot answer: what was seen, the rule, and what would help. Sentences without a capital."""
+
+
+def uncovered_text(uncovered: float, mean_weight: float, most: float) -> str:
+    """Of play that had probability 0."""
+    return (
+        f"{percent(uncovered)} of what this policy would show had probability 0 in the log (mean weight "
+        f"{mean_weight:.2f}, should be 1); at most {percent(most)} may be missing."
+    )
+
+
+def mean_weight_text(mean_weight: float, error: float) -> str:
+    """Of a mean weight that is not 1."""
+    missing = 1.0 - mean_weight
+    shown = f"{percent(missing)} of what this policy would show was never shown, or " if missing > 0.0 else ""
+    return (
+        f"the mean weight is {mean_weight:.2f} and should be 1, give or take {error:.2g}: {shown}propensities are "
+        "wrong."
+    )
+
+
+def uneven_text(count: int, carried: float, least: float) -> str:
+    """Of weights so uneven that few decisions carry everything."""
+    return (
+        f"this policy would often show what the log showed rarely: weights are so uneven that about {_few(carried)} "
+        f"of {count:,} decisions carry the answer; {least:.0f} are needed."
+    )
+
+
+def effective_text(count: int, effective: float, least: float, *, kept: int, batches: int) -> str:
+    """Of too few decisions in the batches that are used, ``kept`` of them."""
+    if kept == 0:
+        return f"none of the {plural(batches)} can answer ({count:,} decisions)." if batches > 1 else ""
+    return (
+        f"{count:,} decisions that can answer, of {kept} of {plural(batches)}, tell as much as {_few(effective)} of "
+        f"this policy itself; {least:.0f} are needed."
+    )
+
+
+def nothing_text(left_out: int) -> str:
+    """Of no decisions at all."""
+    missing = f" ({left_out:,} decisions lack one of them)" if left_out else ""
+    return (
+        f"no decision has both a reward and all the arms that were offered{missing}. Keep the context sets of all "
+        "decisions, or of a sample of them, and wait for rewards."
+    )
+
+
+def remedy_text(options: tuple[tuple[float, int], ...], as_it_is: int | None) -> str:
+    """Of (floor, decisions), and of the decisions that would do with the latest policy, where any number would."""
+    also = "" if as_it_is is None else f"about {as_it_is:,} more decisions of the latest policy would answer"
+    if not options:
+        return also + "." if also else "decisions with more than one arm on offer would help."
+    (floor, decisions), *others = options
+    text = f"{also}; or e" if also else "e"
+    text += (
+        f"xploration would make it answerable: with floor={floor:g} (the least probability of every offered arm) "
+        f"about {decisions:,} more decisions"
+    )
+    return text + "".join(f", with floor={floor:g} about {decisions:,}" for floor, decisions in others) + "."
+
+
+def sentence(text: str) -> str:
+    """With a capital."""
+    return text[:1].upper() + text[1:]
+
+
+def plural(batches: int) -> str:
+    """As many batches."""
+    return f"{batches} batch{'es' * (batches != 1)}"
+
+
+def percent(share: float) -> str:
+    """In words, two digits or whole."""
+    return f"{100.0 * share:.0f} %" if share >= 0.1 else f"{100.0 * share:.2g} %"
+
+
+def _few(count: float) -> str:
+    return f"{count:.0f}" if count >= 1.0 else "less than 1"

@@ -1,0 +1,265 @@
+"""An evaluation as people read it in a terminal: the lift over the baseline first, at most 100 columns wide."""
+
+from collections.abc import Sequence
+from textwrap import fill
+
+from rareswitch.evaluation.numerals import LONGEST, bounds_text, decimals, number_text, percent_text, shortened
+from rareswitch.evaluation.results import Calibration, Difference, Evaluation, Interval, Value
+from rareswitch.tables import table
+
+WIDTH = 100
+#: Characters of a candidate's name in a table, at least.
+SHORTEST = 12
+#: Before every number that rests on estimated propensities.
+ABOUT = "≈"
+#: The name of what was done, as a candidate.
+LOGGED = "logged"
+KINDS = {
+    "batch-studentised": "intervals hold although each policy was learned from the decisions before it",
+    "anytime": "intervals hold whenever, and however often, they are looked at",
+    "i.i.d.": "intervals hold where no policy was learned from the decisions before it",
+}
+
+
+def evaluation_text(evaluation: Evaluation, *, batches: bool = False) -> str:
+    r"""What is known, and why the rest is not.
+
+    Parameters
+    ----------
+    batches
+        Whether the values in every batch, and those by the other estimators, follow.
+
+    Examples
+    --------
+    >>> from rareswitch.evaluation.results import Overlap
+    >>> rests = Overlap(decisions=4000, mean_weight=0.0, mean_weight_error=0.0, uncovered=1.0, effective=0.0,
+    ...                 largest=0.0, largest_share=0.0)
+    >>> refused = Value(candidate="red", interval=None, refusals=("The log never shows red.",), estimator="ips",
+    ...                 overlap=rests)
+    >>> told = Evaluation(values=(refused,), earned=None, lift=(), gains=(), calibration=None, decisions=4000,
+    ...                   known=4000, rewarded=0, batch_names=("log",))
+    >>> print(evaluation_text(told).split("\n\n")[-1])
+    No answer for red:
+      - The log never shows red.
+    """
+    parts = [_lift(evaluation), _earned(evaluation), _answers(evaluation), _grounds(evaluation.values)]
+    refused = [one for one in evaluation.values if not one.answered]
+    parts += [_listed(f"No answer for {one.candidate}:", one.refusals) for one in refused]
+    parts += [_mind(evaluation), _calibration(evaluation.calibration)]
+    if batches:
+        parts += [_by_batch(one, about(evaluation)) for one in evaluation.values]
+    return "\n\n".join(part for part in parts if part)
+
+
+def about(evaluation: Evaluation) -> str:
+    """What stands before numbers that rest on propensities: a mark where these were estimated."""
+    return ABOUT if evaluation.estimated else ""
+
+
+def _lift(evaluation: Evaluation) -> str:
+    if not evaluation.lift:
+        return "Lift over the baseline: not known; no decision names the arm that would otherwise have been shown."
+    whole = next((one for one in evaluation.lift if one.name == "so far"), evaluation.lift[0])
+    weeks = [one for one in evaluation.lift if one is not whole]
+    digits, mark = decimals(one.interval for one in weeks), about(evaluation)
+    lines = [_whole_lift(whole, mark)]
+    if weeks:
+        rows = [[one.name, *_moved(one, digits, mark), f"{one.decisions:,} decisions"] for one in weeks]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for name, *cells in rows:
+            placed = [f"{name:{widths[0]}}", *(f"{cell:>{w}}" for cell, w in zip(cells, widths[1:], strict=True))]
+            lines.append("  " + "  ".join(placed))
+        reasons = dict.fromkeys(reason for one in weeks for reason in one.refusals[:1] if reason not in whole.refusals)
+        lines += [_item(f"no answer: {reason}") for reason in reasons]
+    return "\n".join(lines)
+
+
+def _whole_lift(whole: Difference, mark: str) -> str:
+    """The first line of all, or why there is no number in it."""
+    title = f"Lift over the {whole.over} {whole.name}"
+    if whole.interval is None:
+        return _listed(f"{title}: no answer.", whole.refusals)
+    gain, digits = whole.interval, decimals([whole.interval])
+    text = f"{title}: "
+    if whole.other is not None and whole.other > 0.0:
+        text += f"{mark}{number_text(100.0 * gain.value / whole.other, 1, sign=True)} %, "
+    text += f"{mark}{number_text(gain.value, digits, sign=True)} per decision"
+    text += f" ({percent_text(gain.level)}: {bounds_text(gain, digits, sign=True)})"
+    text += f", {whole.assumes}" if whole.assumes else ""
+    return _filled(f"{text}.", later="  ")
+
+
+def _earned(evaluation: Evaluation) -> str:
+    if evaluation.earned is None:
+        text = "Earned: not known."
+    else:
+        digits = decimals([evaluation.earned])
+        text = f"Earned: {number_text(evaluation.earned.value, digits)} per decision"
+        text += f" ({percent_text(evaluation.earned.level)}: {bounds_text(evaluation.earned, digits)})."
+    policies = len(evaluation.batch_names)
+    text += f" The log has {_several(evaluation.decisions, 'decision')} of {_several(policies, 'policy')}; "
+    if evaluation.known < evaluation.decisions:
+        text += f"all offered arms are known of {evaluation.known:,}, the reward of {evaluation.rewarded:,} of these."
+    elif evaluation.rewarded < evaluation.decisions:
+        text += f"rewards are known of {evaluation.rewarded:,}."
+    else:
+        text += "all rewards are known."
+    return _filled(text)
+
+
+def _answers(evaluation: Evaluation) -> str:
+    """Values and gains, a row for each candidate."""
+    answered = [one.interval for one in evaluation.values if one.interval is not None]
+    gains = {one.name: one for one in evaluation.gains}
+    digits, moved = decimals(answered), decimals(one.interval for one in evaluation.gains)
+    mark = about(evaluation)
+    rows = []
+    for one in evaluation.values:
+        cells = ["no answer", ""]
+        if one.interval is not None:
+            cells = [f"{mark}{number_text(one.interval.value, digits)}", bounds_text(one.interval, digits)]
+        gain = gains.get(one.candidate)
+        known = gain is not None and one.candidate != LOGGED and one.interval is not None
+        more = [*_moved(gain, moved, mark), _verdict(gain.interval)] if gain and known else ["", "", ""]
+        rows.append([one.candidate, *cells, *more])
+    interval = f"{percent_text(answered[0].level)} interval" if answered else "interval"
+    head = ["candidate", "value", interval, "over logged", interval, "earns"]
+    shown = head if any(row[3] for row in rows) else head[:3]
+    text = _table(shown, [row[: len(shown)] for row in rows])
+    if kinds := {one.kind for one in answered}:
+        told = "; ".join(KINDS.get(kind, kind) for kind in sorted(kinds))
+        text += "\n" + _filled(f"value: reward per decision; {told}")
+    return text
+
+
+def _grounds(values: Sequence[Value]) -> str:
+    """What the answers rest on."""
+    rows = []
+    for one in values:
+        has = one.overlap
+        cells = [f"{has.decisions:,}", _large(has.effective, 0), _large(has.mean_weight, 3), _large(has.largest, 1)]
+        uncovered = "unknown" if has.uncovered is None else percent_text(has.uncovered)
+        rows.append([one.candidate, one.estimator, *cells, uncovered])
+    head = ["rests on", "estimator", "decisions", "worth", "mean weight", "largest", "never shown"]
+    notes = (
+        "worth: so many decisions of the candidate itself would tell as much; mean weight: 1, up to chance, where "
+        "propensities are right; never shown: share of its play that the log could not have shown"
+    )
+    return f"{_table(head, rows, left=2)}\n{_filled(notes)}"
+
+
+def _mind(evaluation: Evaluation) -> str:
+    """What to bear in mind; what holds for all candidates is said once."""
+    items = []
+    if evaluation.estimated:
+        items.append(
+            f"{ABOUT}: rests on estimated propensities ({evaluation.estimated}); its interval holds only as far as "
+            "these are right."
+        )
+    about_whom: dict[str, list[str]] = {}
+    for gain in evaluation.gains:
+        if gain.assumes and gain.interval is not None:
+            about_whom.setdefault(f"its gain is {gain.assumes}.", []).append(gain.name)
+    for one in evaluation.values:
+        for caution in (told for told in one.cautions if not evaluation.estimated or evaluation.estimated not in told):
+            about_whom.setdefault(caution, []).append(one.candidate)
+    for caution, names in about_whom.items():
+        everyone = len(names) == len(evaluation.values)
+        items.append(caution if everyone else f"{', '.join(names)}: {caution}")
+    return _listed("Bear in mind:", items) if items else ""
+
+
+def _calibration(found: Calibration | None) -> str:
+    if found is None:
+        return ""
+    chance = f"p = {found.p_value:.2g}, {_several(len(found.arms), 'arm')}"
+    if not found.alarm:
+        return f"Arms come as often as their propensities say ({chance})."
+    worst = max(found.arms, key=lambda arm: abs(arm.deviation))
+    text = (
+        f"ALARM: arms do not come as often as their propensities say ({chance}). {worst.arm} came {worst.came:,} "
+        f"times where {worst.expected:,.0f} were to be expected, in {worst.offered:,} decisions that offered it. No "
+        "value here can be trusted before this is explained: look for decisions that were lost, changed after they "
+        "were made, or logged with another policy's propensities."
+    )
+    return _filled(text)
+
+
+def _by_batch(one: Value, mark: str) -> str:
+    """The values of a candidate in every batch, and by every estimator."""
+    text = f"{shortened(one.candidate)}, by batch (the decisions of one policy)"
+    digits = decimals(batch.interval for batch in one.batches)
+    rows = []
+    for batch in one.batches:
+        cells = ["no answer", "", ""]
+        if batch.interval is not None:
+            cells = [
+                f"{mark}{number_text(batch.value, digits)}",
+                bounds_text(batch.interval, digits),
+                number_text(batch.error, digits),
+            ]
+        uncovered = "unknown" if batch.uncovered is None else percent_text(batch.uncovered)
+        cells += [f"{batch.decisions:,}", _large(batch.spread, 2), uncovered]
+        rows.append([str(batch.batch + 1), batch.name[:12], *cells])
+    if rows:
+        head = ["batch", "policy", "value", "interval", "error", "decisions", "spread", "never shown"]
+        text += f"\n{table(head, rows, left=2)}"
+    others = {name: interval for name, interval in one.others.items() if name != one.estimator}
+    if one.naive is not None:
+        others["as if all decisions were independent"] = one.naive
+    digits = decimals(others.values())
+    told = [f"{name} {mark}{number_text(i.value, digits)} ({bounds_text(i, digits)})" for name, i in others.items()]
+    return "\n".join([text, _filled("for comparison: " + "; ".join(told))] if told else [text])
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
+    """A table whose first column, of names, takes the room that the others leave."""
+    others = [max(map(len, column)) for column in zip(header[1:], *(row[1:] for row in rows), strict=True)]
+    width = max(SHORTEST, min(LONGEST, WIDTH - sum(others) - 2 * len(others)))
+    return table(header, [[shortened(row[0], width), *row[1:]] for row in rows], left=left)
+
+
+def _moved(one: Difference, digits: int, mark: str) -> list[str]:
+    """A difference and its bounds, as cells."""
+    if one.interval is None:
+        return ["no answer", ""]
+    return [f"{mark}{number_text(one.interval.value, digits, sign=True)}", bounds_text(one.interval, digits, sign=True)]
+
+
+def _verdict(interval: Interval | None) -> str:
+    if interval is None:
+        return ""
+    if interval.low == interval.high == 0.0:
+        return "same"
+    return "more" if interval.low > 0.0 else "less" if interval.high < 0.0 else "unclear"
+
+
+def _listed(title: str, items: Sequence[str]) -> str:
+    """A title, and items below it."""
+    return "\n".join([title, *map(_item, items)])
+
+
+def _item(text: str) -> str:
+    return _filled(text, first="  - ", later="    ")
+
+
+def _filled(text: str, *, first: str = "", later: str = "") -> str:
+    """Lines of a paragraph; a number and its percent sign stay together."""
+    joined = text.replace(" %", "\N{NO-BREAK SPACE}%")
+    lines = fill(joined, WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
+    return lines.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def _large(value: float, digits: int) -> str:
+    """A number of a diagnostic, which may be very large."""
+    return number_text(value, digits if abs(value) < 1000.0 else 0)
+
+
+def _several(count: int, what: str) -> str:
+    """A count and what is counted.
+
+    >>> _several(1, "policy"), _several(1200, "policy")
+    ('one policy', '1,200 policies')
+    """
+    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"one {what}" if count == 1 else f"{count:,} {plural}"

@@ -1,0 +1,199 @@
+"""obp's ``bandit_feedback``: a dictionary of arrays, one entry a round."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.exchange.estimated import estimate_propensities
+from rareswitch.exchange.probabilities import with_probabilities
+from rareswitch.exchange.texts import OPTIONAL, OURS
+from rareswitch.log import Logged
+from rareswitch.validation import FloatArray, IntArray
+
+#: The columns of a log that obp has no names for.
+_MORE = ("places", "alive", "codes", "ids", "batches", *OPTIONAL)
+
+
+def from_obp(
+    feedback: Mapping[str, Any],
+    *,
+    position: int | None = None,
+    vectors: Literal["cross"] | None = None,
+    propensities: Literal["logged", "estimate"] = "logged",
+) -> Logged:
+    """A log of obp's.
+
+    A round is one decision. Where lists of several positions were shown, each position is a round of its own, with the
+    probability that the arm was shown in that position; ``pi_b``, where it is there, is taken at the round's position.
+
+    Parameters
+    ----------
+    feedback
+        With ``n_rounds``, ``n_actions``, ``action``, ``reward`` and ``pscore`` (or ``pi_b``), all (n_rounds,) but
+        ``pi_b`` (n_rounds, n_actions, positions); ``context`` and ``action_context`` for vectors.
+    position
+        Take the rounds of this position alone, from 0; all by default.
+    vectors
+        ``"cross"``: each arm's vector is the product of ``action_context`` (a column for each arm, where it is None)
+        with (1, context), all divided by the length of the longest. By default arms have none.
+    propensities
+        ``"estimate"``: from how often arms were chosen, for feedback without ``pscore``, within positions.
+
+    Examples
+    --------
+    >>> feedback = {"n_rounds": 2, "n_actions": 3, "action": np.array([2, 0]), "position": None,
+    ...             "reward": np.array([1, 0]), "pscore": np.array([0.5, 0.25])}
+    >>> from_obp(feedback)
+    <logged: 2 decisions, 2 rewarded, 1 batch, at most 3 arms>
+    """
+    rounds, arms = (_count(feedback, name) for name in ("n_rounds", "n_actions"))
+    action = _column(feedback, "action", rounds, whole=True)
+    if ((action < 0) | (action >= arms)).any():
+        at = int(np.flatnonzero((action < 0) | (action >= arms))[0])
+        raise ParameterError(f"action must be from 0 to {arms - 1}; round {at} (the first is 0) has {action[at]}.")
+    reward = _column(feedback, "reward", rounds).astype(np.float64)
+    where = _column(feedback, "position", rounds, whole=True) if feedback.get("position") is not None else None
+    own = feedback.get(OURS)
+    columns = _own(own, action) if own is not None else {"places": action, "arms": tuple(map(str, range(arms)))}
+    if own is None and feedback.get("pi_b") is not None:
+        columns["logging"] = _probabilities(feedback["pi_b"], rounds, arms, where)
+    if own is None and vectors is not None:
+        if vectors != "cross":
+            raise ParameterError(f"vectors must be 'cross', or None for no vectors; got {vectors!r:.60}.")
+        columns["contexts"] = _crossed(feedback, rounds, arms)
+    score = _score(feedback, rounds, action, columns.get("logging"), estimate=propensities == "estimate")
+    made = Logged(propensities=score, rewards=reward, **columns)
+    if propensities == "estimate":
+        made = estimate_propensities(made, within=where, named="position")
+    elif propensities != "logged":
+        raise ParameterError(f"propensities must be 'logged' or 'estimate'; got {propensities!r:.60}.")
+    if position is None:
+        return made
+    if where is None or not (where == position).any():
+        found = "none" if where is None else ", ".join(map(str, np.unique(where)))
+        raise ParameterError(f"position must be one of the feedback's, {found}; got {position!r:.60}.")
+    return made.select(where == position)
+
+
+def to_obp(logged: Logged) -> dict[str, Any]:
+    """A log for obp; :func:`from_obp` gives the same one back, from what is kept under ``rareswitch``.
+
+    Actions are arms, all that occur; ``pi_b`` is 0 for those that were not offered. The ``context`` of a round is the
+    vectors of its arms, one after the other.
+
+    >>> log = Logged(places=[0, 1], propensities=[0.5, 0.9], rewards=[1.0, 0.0], arms=["red", "blue"])
+    >>> feedback = to_obp(log)
+    >>> feedback["action"].tolist(), feedback["pscore"].tolist(), feedback["n_actions"]
+    ([0, 1], [0.5, 0.9], 2)
+    >>> from_obp(feedback).arms
+    ('red', 'blue')
+    """
+    logged = with_probabilities(logged)
+    unknown = int(np.isnan(logged.rewards).sum())
+    if unknown:
+        raise ParameterError(
+            f"rewards must all be known, as obp's are; {unknown} of {len(logged)} are not. Leave these decisions out: "
+            "to_obp(logged.select(~np.isnan(logged.rewards)))."
+        )
+    count, width = logged.alive.shape
+    arms = width if logged.arms is None else len(logged.arms)
+    codes = np.where(logged.alive, np.arange(width), -1) if logged.codes is None else logged.codes
+    made: dict[str, Any] = {
+        "n_rounds": count,
+        "n_actions": arms,
+        "context": np.ones((count, 1)) if logged.contexts is None else logged.contexts.reshape(count, -1),
+        "action_context": np.eye(arms),
+        "action": codes[np.arange(count), logged.places],
+        "position": None,
+        "reward": logged.rewards,
+        "pscore": logged.propensities,
+    }
+    if logged.logging is not None:
+        rows, places = np.nonzero(logged.alive)
+        spread = np.zeros((count, arms))
+        np.add.at(spread, (rows, codes[rows, places]), logged.logging[rows, places])
+        made["pi_b"] = spread[:, :, None]
+    own = {name: getattr(logged, name) for name in _MORE}
+    own |= {"arms": logged.arms, "batch_names": logged.batch_names, "estimated": logged.estimated}
+    return made | {OURS: own, "estimated": logged.estimated}
+
+
+def _own(own: Any, action: IntArray) -> dict[str, Any]:
+    """What :func:`to_obp` kept beside, if it is still that of these rounds."""
+    names = {*_MORE, "arms", "batch_names", "estimated"}
+    right = isinstance(own, Mapping) and {*own} == names and len(own["places"]) == len(action)
+    if right:
+        chosen = own["places"] if own["codes"] is None else own["codes"][np.arange(len(action)), own["places"]]
+        right = bool((chosen == action).all())
+    if not right:
+        raise ShapeError(
+            f"feedback['{OURS}'] must be as to_obp made it, for these {len(action)} rounds and actions. Where rounds "
+            f"were left out or changed, remove it: feedback.pop('{OURS}')."
+        )
+    return dict(own)
+
+
+def _count(feedback: Mapping[str, Any], name: str) -> int:
+    found = _needed(feedback, name)
+    if not isinstance(found, (int, np.integer)) or isinstance(found, bool) or found < 1:
+        raise ParameterError(f"feedback['{name}'] must be a whole number from 1 on; got {found!r:.60}.")
+    return int(found)
+
+
+def _needed(feedback: Mapping[str, Any], name: str) -> Any:
+    if not isinstance(feedback, Mapping) or feedback.get(name) is None:
+        held = ", ".join(map(str, feedback)) if isinstance(feedback, Mapping) else type(feedback).__name__
+        raise ParameterError(f"feedback must be a dictionary of obp's, with {name!r}; got {held:.200}.")
+    return feedback[name]
+
+
+def _column(feedback: Mapping[str, Any], name: str, rounds: int, *, whole: bool = False) -> Any:
+    found = np.asarray(_needed(feedback, name))
+    if found.shape != (rounds,) or found.dtype.kind not in ("iu" if whole else "biuf"):
+        kind = "whole numbers" if whole else "numbers"
+        raise ShapeError(
+            f"feedback['{name}'] must be {rounds} {kind}, one for each round; got {found.dtype} of shape {found.shape}."
+        )
+    return found
+
+
+def _probabilities(given: Any, rounds: int, arms: int, where: IntArray | None) -> FloatArray:
+    """(n, arms) those of the round's position."""
+    found = np.asarray(given)
+    at = np.zeros(rounds, dtype=np.int64) if where is None else where
+    if found.ndim != 3 or found.shape[:2] != (rounds, arms) or found.dtype.kind != "f" or at.max() >= found.shape[2]:
+        raise ShapeError(
+            f"feedback['pi_b'] must be probabilities of shape ({rounds}, {arms}, {int(at.max()) + 1} positions); got "
+            f"{found.dtype} of shape {found.shape}."
+        )
+    return np.asarray(found[np.arange(rounds), :, at], dtype=np.float64)
+
+
+def _score(feedback: Mapping[str, Any], rounds: int, action: IntArray, logging: Any, *, estimate: bool) -> FloatArray:
+    if estimate:
+        return np.ones(rounds) if logging is None else logging[np.arange(rounds), action]
+    if feedback.get("pscore") is not None:
+        return np.asarray(_column(feedback, "pscore", rounds), dtype=np.float64)
+    if logging is None:
+        raise ParameterError(
+            "feedback must have 'pscore' or 'pi_b', the probabilities with which its policy chose. Where they are not "
+            "known, pass propensities='estimate'; all that rests on them is marked then."
+        )
+    return np.asarray(logging[np.arange(rounds), action])
+
+
+def _crossed(feedback: Mapping[str, Any], rounds: int, arms: int) -> FloatArray:
+    context = np.asarray(_needed(feedback, "context"), dtype=np.float64)
+    given = feedback.get("action_context")
+    action_context = np.eye(arms) if given is None else np.asarray(given, dtype=np.float64)
+    if context.ndim != 2 or len(context) != rounds or action_context.ndim != 2 or len(action_context) != arms:
+        raise ShapeError(
+            f"feedback['context'] must be ({rounds}, any) and feedback['action_context'] ({arms}, any); got "
+            f"{context.shape} and {action_context.shape}."
+        )
+    user = np.concatenate([np.ones((rounds, 1)), context], axis=1)
+    found = np.einsum("ae,nc->naec", action_context, user).reshape(rounds, arms, -1)
+    longest = np.sqrt(np.einsum("nad,nad->na", found, found).max())
+    return np.asarray(found / longest if longest > 0.0 else found)

@@ -1,0 +1,372 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+
+from rareswitch.design import Uniform
+from rareswitch.errors import EmptySetError, FileFormatError, ParameterError
+from rareswitch.ids import id_keys
+from rareswitch.learner import sample_order
+from rareswitch.log import Logged, ParquetLog, write_logged, write_part
+from rareswitch.policy import Policy
+
+DIM = 3
+
+
+def policy(edition: int = 0) -> Policy:
+    return Policy(dim=DIM, sampler=Uniform(), edition=edition)
+
+
+def made(count: int = 40, *, seed: int = 1, vectors: bool = True, **more: Any) -> Logged:
+    """Decisions with all that a log can have: sets of different sizes, ids of arms, baselines, times, two batches."""
+    rng = np.random.default_rng(seed)
+    alive = rng.random((count, 5)) < 0.6
+    alive[np.arange(count), rng.integers(0, 5, count)] = True
+    logging = np.where(alive, rng.random((count, 5)), 0.0)
+    logging /= logging.sum(axis=1, keepdims=True)
+    places = np.array([rng.choice(5, p=row) for row in logging])
+    codes = np.where(alive, np.array([rng.permutation(7)[:5] for _ in range(count)]), -1)
+    columns: dict[str, Any] = {
+        "places": places,
+        "propensities": logging[np.arange(count), places],
+        "rewards": np.where(rng.random(count) < 0.2, np.nan, rng.standard_normal(count)),
+        "alive": alive,
+        "arms": ["red", "blue", "ä ☃", '"', "5", "6", "7"],
+        "codes": codes,
+        "logging": logging,
+        "baselines": np.where(rng.random(count) < 0.3, -1, alive.argmax(axis=1)),
+        "ids": [f"request {k}" if k % 2 else k for k in range(count)],
+        "times": np.where(rng.random(count) < 0.1, np.nan, 1e9 + np.arange(count)),
+        "batches": (np.arange(count) >= count // 2).astype(int),
+        "batch_names": ("second", "first"),
+        "estimated": "frequencies",
+    }
+    if vectors:
+        columns["contexts"] = np.where(alive[:, :, None], rng.standard_normal((count, 5, DIM)), 0.0)
+    return Logged(**columns | more)
+
+
+def joined(log: Any, *, contexts: bool = True) -> dict[str, Any]:
+    """All chunks together, arms by their ids."""
+    chunks = [*log.chunks(contexts=contexts)]
+    width = max(chunk.alive.shape[1] for chunk in chunks)
+    names = ("places", "propensities", "rewards", "features", "ids", "times", "batches", "baselines")
+    found: dict[str, Any] = {}
+    for name in names:
+        columns = [getattr(chunk, name) for chunk in chunks]
+        found[name] = None if columns[0] is None else np.concatenate(columns)
+    for name in ("alive", "contexts", "logging"):
+        columns = [getattr(chunk, name) for chunk in chunks]
+        if columns[0] is not None:
+            found[name] = np.concatenate(
+                [np.pad(one, ((0, 0), (0, width - one.shape[1]), *[(0, 0)] * (one.ndim - 2))) for one in columns]
+            )
+    found["chosen"] = [name for chunk in chunks for name in chunk.chosen_names]
+    found["names"] = [
+        None if chunk.codes is None else [None if code < 0 else chunk.arms[code] for code in row]
+        for chunk in chunks
+        for row in (chunk.codes if chunk.codes is not None else chunk.alive)
+    ]
+    return found
+
+
+def assert_same(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert one.keys() == other.keys()
+    for name, column in one.items():
+        np.testing.assert_equal(column, other[name], err_msg=name)
+
+
+@pytest.mark.parametrize("vectors", [True, False])
+@pytest.mark.parametrize("gaps", [True, False])
+def test_what_was_written_is_read(tmp_path: Path, vectors: bool, gaps: bool) -> None:
+    log = made(vectors=vectors)
+    if not gaps:
+        whole = np.ones((40, 5), dtype=bool)
+        logging, codes = np.full((40, 5), 0.2), np.tile(np.arange(5), (40, 1))
+        contexts = np.random.default_rng(2).standard_normal((40, 5, DIM)) if vectors else None
+        more = {"alive": whole, "logging": logging, "codes": codes, "contexts": contexts}
+        log = made(vectors=False, propensities=np.full(40, 0.2), **more)
+    write_logged(tmp_path / "log.parquet", log)
+    back = ParquetLog(tmp_path / "log.parquet")
+    assert (back.batch_names, back.estimated, back.dim) == (log.batch_names, log.estimated, log.dim)
+    (chunk,) = back.chunks()
+    assert chunk.arms == log.arms
+    np.testing.assert_array_equal(chunk.codes, log.codes)
+    assert_same(joined(back), joined(log))
+    (chosen,) = back.chunks(contexts=False)
+    np.testing.assert_equal(chosen.features, log.features)
+    np.testing.assert_equal(chosen.rewards, log.rewards)
+    assert chosen.contexts is None
+    assert chosen.alive.shape == (40, 1)
+    assert not chosen.places.any()
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        Logged(places=[1], propensities=[0.25], rewards=[None]),
+        Logged(places=[1, 0], propensities=[0.25, 1.0], rewards=[1.0, 2.0], alive=np.array([[True] * 3, [True] * 3])),
+        Logged(places=[0], propensities=[0.5], rewards=[1.0], features=[[1.0, 2.0]]),
+        Logged(places=[0], propensities=[0.5], rewards=[1.0], contexts=[[[1.0, 2.0], [3.0, 4.0]]]),
+        Logged(places=[2], propensities=[0.5], rewards=[1.0], arms=["a", "b", "c"], ids=["x"]),
+    ],
+)
+def test_logs_with_little_in_them(tmp_path: Path, log: Logged) -> None:
+    write_logged(tmp_path / "log.parquet", log)
+    assert_same(joined(ParquetLog(tmp_path / "log.parquet")), joined(log))
+
+
+def test_a_file_is_not_overwritten(tmp_path: Path) -> None:
+    write_logged(tmp_path / "log.parquet", made())
+    with pytest.raises(FileFormatError, match="exists already"):
+        write_logged(tmp_path / "log.parquet", made())
+
+
+def test_a_baseline_that_was_not_offered_is_not_written(tmp_path: Path) -> None:
+    alive = np.array([[True, False]])
+    log = Logged(places=[0], propensities=[1.0], rewards=[1.0], alive=alive, baselines=[1])
+    with pytest.raises(ParameterError, match="row 0"):
+        write_logged(tmp_path / "log.parquet", log)
+
+
+def part(path: Path, ids: Any, *, name: str = "first", keep: Any = None, seed: int = 3, **more: Any) -> dict[str, Any]:
+    """A part as those write it who know nothing of places, with sets of two to four arms."""
+    rng = np.random.default_rng(seed)
+    ids = list(ids)
+    sets = {one: rng.standard_normal((2 + k % 3, DIM)) for k, one in enumerate(ids)}
+    places = [k % len(arms) for k, arms in enumerate(sets.values())]
+    columns: dict[str, Any] = {
+        "features": np.array([arms[at] for arms, at in zip(sets.values(), places, strict=True)]).reshape(-1, DIM),
+        "propensities": np.full(len(ids), 0.5),
+        "rewards": rng.standard_normal(len(ids)),
+        "contexts": sets if keep is None else {one: arms for one, arms in sets.items() if one in keep},
+    }
+    columns |= more
+    write_part(path, policy_id=name, ids=ids, **columns)
+    return columns | {"places": places}
+
+
+def changed(path: Path, **columns: Any) -> Path:
+    """A part with other columns: None takes one away."""
+    table = parquet.read_table(path)
+    for name, column in columns.items():
+        if name in table.column_names:
+            table = table.drop_columns([name])
+        if column is not None:
+            table = table.append_column(name, column if isinstance(column, pa.Array) else pa.array(column))
+    parquet.write_table(table, path)
+    return path
+
+
+def test_places_are_found_by_the_vectors(tmp_path: Path) -> None:
+    told = part(tmp_path / "1.parquet", range(30))
+    (chunk,) = ParquetLog(tmp_path / "*.parquet").chunks()
+    assert chunk.places.tolist() == told["places"]
+    assert chunk.arms is None
+    assert chunk.contexts is not None
+    assert chunk.contexts.shape == (30, 4, DIM)
+    np.testing.assert_array_equal(chunk.contexts[np.arange(30), chunk.places], told["features"])
+
+
+def test_of_arms_with_one_vector_the_first_is_taken_unless_the_place_is_told(tmp_path: Path) -> None:
+    same = {0: np.ones((3, DIM)), 1: np.ones((3, DIM))}
+    part(tmp_path / "1.parquet", range(2), features=np.ones((2, DIM)), contexts=same)
+    assert next(ParquetLog(tmp_path / "1.parquet").chunks()).places.tolist() == [0, 0]
+    changed(tmp_path / "1.parquet", place=[1, 2])
+    assert next(ParquetLog(tmp_path / "1.parquet").chunks()).places.tolist() == [1, 2]
+
+
+def test_arms_may_be_told_by_their_ids(tmp_path: Path) -> None:
+    columns = {
+        "id": [1, 2],
+        "policy": ["p", "p"],
+        "propensity": [0.5, 0.5],
+        "reward": [1, 0],
+        "arm": ["b", "c"],
+        "names": ['["a","b"]', '["b", "c"]'],
+    }
+    parquet.write_table(pa.table(columns), tmp_path / "1.parquet")
+    (chunk,) = ParquetLog(tmp_path / "1.parquet").chunks()
+    assert (chunk.places.tolist(), chunk.arms, chunk.dim) == ([1, 1], ("a", "b", "c"), None)
+
+
+def test_batches_have_the_order_of_policies_or_of_their_first_rows(tmp_path: Path) -> None:
+    one, two = policy(1), policy(2)
+    part(tmp_path / "1.parquet", range(3), name=two.id)
+    part(tmp_path / "2.parquet", range(3), name=one.id)
+    assert ParquetLog(tmp_path / "*.parquet").batch_names == (two.id, one.id)
+    log = ParquetLog(tmp_path / "*.parquet", [one, policy(7), two])
+    assert log.batch_names == (one.id, two.id)
+    assert log.policies == {one.id: one, two.id: two}
+    assert [chunk.batches.tolist() for chunk in log.chunks(contexts=False)] == [[1] * 3, [0] * 3]
+    assert ParquetLog(tmp_path / "*.parquet", [one]).batch_names == (two.id, one.id)
+    with pytest.raises(ParameterError, match="policies must be those that decided"):
+        ParquetLog(tmp_path / "*.parquet", [policy(7)])
+
+
+def test_a_keyed_sample_is_read_and_another_is_refused(tmp_path: Path) -> None:
+    ids = list(range(200))
+    ranks = sample_order(id_keys(ids))
+    part(tmp_path / "1.parquet", ids, keep={one for one in ids if ranks[one] < 0.3})
+    (chunk,) = ParquetLog(tmp_path / "1.parquet").chunks()
+    assert chunk.ids[:, 0].tolist() == [one for one in ids if ranks[one] < 0.3]
+    assert len(next(ParquetLog(tmp_path / "1.parquet").chunks(contexts=False))) == 200
+    part(tmp_path / "2.parquet", ids, keep=set(range(0, 200, 3)))
+    with pytest.raises(FileFormatError, match="something else than the hash"):
+        [*ParquetLog(tmp_path / "2.parquet").chunks()]
+    part(tmp_path / "3.parquet", ids, keep={0} if ranks[0] > ranks.min() else {1})
+    with pytest.raises(FileFormatError, match="something else than the hash"):
+        [*ParquetLog(tmp_path / "3.parquet").chunks()]
+
+
+@pytest.mark.parametrize("text", [True, False])
+def test_copies_count_once_with_the_reward_that_one_of_them_knows(tmp_path: Path, text: bool) -> None:
+    ids: list[Any] = [f"r{k}" if text else k for k in range(50)]
+    rewards = np.random.default_rng(5).standard_normal(50)
+    early = np.where(np.arange(50) % 2, rewards, np.nan)
+    part(tmp_path / "1.parquet", ids, rewards=early)
+    part(tmp_path / "2.parquet", ids, rewards=rewards)
+    part(tmp_path / "3.parquet", ids, name="second", rewards=rewards)
+    log = ParquetLog(tmp_path / "*.parquet")
+    assert (log.decisions, log.copies) == (100, 50)
+    for contexts in (True, False):
+        found = joined(log, contexts=contexts)
+        np.testing.assert_array_equal(found["rewards"], np.tile(rewards, 2))
+        assert found["batches"].tolist() == [0] * 50 + [1] * 50
+
+
+def test_a_set_that_stands_beside_a_copy_is_not_lost(tmp_path: Path) -> None:
+    ids = list(range(20))
+    told = part(tmp_path / "1.parquet", ids, keep=set())
+    part(tmp_path / "2.parquet", ids, rewards=np.full(20, np.nan))
+    log = ParquetLog(tmp_path / "*.parquet")
+    np.testing.assert_array_equal(joined(log)["rewards"], told["rewards"])
+    assert log.copies == 20
+
+
+def test_copies_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    part(tmp_path / "1.parquet", range(20))
+    rewards = parquet.read_table(tmp_path / "1.parquet")["reward"].to_numpy().copy()
+    rewards[7] += 1.0
+    part(tmp_path / "2.parquet", range(20), rewards=rewards)
+    with pytest.raises(FileFormatError, match=r"row 7 .* contradicts row 7 of .*1\.parquet"):
+        ParquetLog(tmp_path / "*.parquet")
+    part(tmp_path / "3.parquet", range(20), propensities=np.full(20, 0.4))
+    with pytest.raises(FileFormatError, match="contradicts"):
+        ParquetLog([tmp_path / "1.parquet", tmp_path / "3.parquet"])
+
+
+def test_an_attribution_window(tmp_path: Path) -> None:
+    times = {"times": np.arange(4) * 100.0, "reward_times": np.array([10.0, 190.0, 210.0, 310.0])}
+    part(tmp_path / "1.parquet", range(4), rewards=np.ones(4), **times)
+    for how, wanted in (
+        ({}, [1.0] * 4),
+        ({"window": 50.0}, [1.0, np.nan, 1.0, np.nan]),
+        ({"window": 50.0, "now": 1000.0, "default": -1.0}, [1.0, -1.0, 1.0, 1.0]),
+        ({"window": 50.0, "default": -1.0}, [1.0, -1.0, 1.0, np.nan]),
+    ):
+        for contexts in (True, False):
+            found = joined(ParquetLog(tmp_path / "1.parquet", **how), contexts=contexts)["rewards"]
+            np.testing.assert_array_equal(found, wanted)
+    part(tmp_path / "2.parquet", range(4), name="second")
+    with pytest.raises(FileFormatError, match=r"2\.parquet: row 0 .* has no time"):
+        [*ParquetLog(tmp_path / "*.parquet", window=1.0).chunks()]
+
+
+def test_an_empty_log_and_one_row(tmp_path: Path) -> None:
+    part(tmp_path / "1.parquet", [])
+    with pytest.raises(EmptySetError, match="one decision at least"):
+        ParquetLog(tmp_path / "1.parquet")
+    told = part(tmp_path / "2.parquet", ["only"])
+    log = ParquetLog(tmp_path / "*.parquet")
+    assert [len(chunk) for chunk in log.chunks()] == [1]
+    np.testing.assert_array_equal(next(log.chunks()).features, told["features"])
+
+
+def sets_of(path: Path) -> list[Any]:
+    return parquet.read_table(path)["contexts"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"features": [[9.0] * DIM] * 6}, "row 0 .* features that are none of its contexts"),
+        ({"propensity": [0.5, 0.0, 0.5, 0.5, 0.5, 0.5]}, "row 1 .* has the propensity 0.0"),
+        ({"propensity": None}, "propensity is missing"),
+        ({"reward": [1.0, 1.0, float("inf"), 1.0, 1.0, 1.0]}, "row 2 .* reward inf"),
+        ({"place": [5, 0, 0, 0, 0, 0]}, "row 0 .* has the place 5, of 2 arms"),
+        ({"place": [-1, 0, 0, 0, 0, 0]}, "row 0 .* has the place -1"),
+        ({"place": [1, 1, 2, 0, 1, 2]}, "row 0 .* other features than the arm at its place, 1"),
+        ({"place": ["0"] * 6}, "column 'place' must be int64"),
+        ({"baseline": [0, 3, 0, 0, 0, 0]}, "row 1 .* has the baseline 3, of 3 arms"),
+        ({"names": ["[]"] * 6}, r"row 0 .* has the names '\[\]'\. Write the ids"),
+        ({"names": ["no JSON"] * 6}, "row 0 .* has the names 'no JSON'"),
+        ({"names": ['["a","a"]'] * 6}, "must have different ids"),
+        ({"names": ['["a","b"]'] * 6}, "row 1 .* has 2 names, for 3 arms"),
+        ({"logging": [[1.0]] * 6}, "row 0 .* has 1 numbers of logging, not 2"),
+        ({"logging": pa.array([[0.1, 0.1], [0.1] * 3, [0.1] * 4] * 2)}, "propensity 0.5 and logging 0.1"),
+        ({"alive": [[True, True, True]] * 6}, "row 0 .* has 2 arms, and alive says 3"),
+        ({"features": None}, "needs the column 'features'"),
+        ({"contexts": [[1.0] * 4] * 6}, "row 0 .* has contexts of 4 numbers, for arms of 3 features"),
+        ({"contexts": [[float("nan")] * 6] * 6}, "row 0 .* has contexts that are not finite"),
+        ({"contexts": [[1e120] * 6] * 6}, "row 0 .* has a number above 1e[+]100"),
+        ({"policy": [None] * 6}, "policy"),
+    ],
+)
+def test_what_is_wrong_is_told_with_file_and_row(tmp_path: Path, columns: dict[str, Any], said: str) -> None:
+    path = tmp_path / "1.parquet"
+    part(path, range(6))
+    changed(path, **columns)
+    with pytest.raises(FileFormatError, match=said) as caught:
+        [*ParquetLog(path).chunks()]
+    assert "1.parquet" in str(caught.value)
+
+
+def test_an_arm_must_be_among_the_names_and_at_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "1.parquet"
+    part(path, range(3))
+    names = [json.dumps([*"abcd"[:size]]) for size in (2, 3, 4)]
+    changed(path, names=names, arm=["a", "b", "c"], place=[0, 1, 2])
+    assert next(ParquetLog(path).chunks()).chosen_names == ["a", "b", "c"]
+    changed(path, arm=["a", "c", "c"])
+    with pytest.raises(FileFormatError, match=r"row 1 .* an arm that is not the one at its place, 1"):
+        [*ParquetLog(path).chunks()]
+    changed(path, arm=["a", "z", "c"])
+    with pytest.raises(FileFormatError, match=r"row 1 .* an arm that is none of its names"):
+        [*ParquetLog(path).chunks()]
+
+
+def test_parts_of_different_logs_are_refused(tmp_path: Path) -> None:
+    part(tmp_path / "1.parquet", range(3))
+    write_logged(tmp_path / "2.parquet", made(vectors=False))
+    with pytest.raises(FileFormatError, match="parts of one log"):
+        ParquetLog(tmp_path / "*.parquet")
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "1.parquet"
+    part(path, range(300))
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(FileFormatError, match="not a readable Parquet file"):
+        ParquetLog(path)
+    with pytest.raises(FileFormatError, match="no file matches"):
+        ParquetLog(tmp_path / "nothing-*.parquet")
+
+
+def test_many_rows_come_in_chunks_and_reading_may_stop(tmp_path: Path) -> None:
+    count = 70_000
+    features = np.arange(count, dtype=float)[:, None] * np.ones(DIM)
+    told = {"features": features, "propensities": np.ones(count), "rewards": np.zeros(count)}
+    write_part(tmp_path / "1.parquet", policy_id="first", ids=range(count), **told)
+    log = ParquetLog(tmp_path / "1.parquet")
+    chunks = [*log.chunks(contexts=False)]
+    assert len(chunks) > 1
+    np.testing.assert_array_equal(np.concatenate([chunk.features for chunk in chunks]), features)
+    assert [*log.chunks()] == []
+    for _ in log.chunks(contexts=False):
+        break
