@@ -312,9 +312,8 @@ def main() -> int:
     wanted = [place for place in wanted if not options.only or place.name in options.only]
     found = measured(answers, [(place, seed) for place in wanted for seed in seeds], "logs", options.processes)
     runs = {place: found[at * len(seeds) : (at + 1) * len(seeds)] for at, place in enumerate(wanted)}
-    looked = measured(
-        looks, [*range(options.first, options.first + (20 if options.quick else options.looked))], "looks"
-    )
+    many = 20 if options.quick else options.looked
+    looked = measured(looks, range(options.first, options.first + many), "looks", options.processes)
     print(details(runs))
     return report("Do intervals hold?", rows(runs, looked), options.out, note(runs, seeds))
 
