@@ -10,7 +10,6 @@ counts are. The smallest chance of any arm is multiplied by the number of arms.
 """
 
 import numpy as np
-from scipy import special
 
 from rareswitch.evaluation.results import ArmCount, Calibration
 from rareswitch.lanes import compiled
@@ -154,6 +153,8 @@ def binomial_tails(
     >>> [float(tail.round(4)) for tail in binomial_tails(*map(np.array, (8.0, 5.0, 2.5, 0.0, 10.0)))]
     [0.0547, 0.9893]
     """
+    from scipy import special
+
     certain = variance <= 1e-9 * np.maximum(mean, 1.0)
     variance = np.where(certain, 1.0, variance)
     share = np.clip(0.5 - 0.5 * third / variance, 1e-7, 1.0 - 1e-7)

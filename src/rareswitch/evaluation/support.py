@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy import special
 
 from rareswitch.evaluation import refusal_words as words
 from rareswitch.evaluation.moments import OCTAVES, ratio_moments, weight_moments, without_rarest
@@ -187,6 +186,8 @@ class Support:
     @property
     def chance(self) -> float:
         """Of a mean weight this far from 1 or farther, in a log that shows everything with its propensities."""
+        from scipy import special
+
         gap, error = abs(self.mean_weight - 1.0), self.mean_weight_error
         if gap <= 1e-9:
             return 1.0

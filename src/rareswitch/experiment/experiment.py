@@ -38,6 +38,7 @@ from rareswitch.features import field_values
 from rareswitch.files import canonical_json
 from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Ahead
+from rareswitch.log import StoredLog
 from rareswitch.policy import Key, Policy, check_signs
 from rareswitch.store import Marks, Store
 from rareswitch.validation import Sets, finite_array, summable
@@ -183,7 +184,8 @@ class Experiment:
     ) -> list[Choice | ConflictError]:
         request = self._request(contexts, arms, ids, baseline)
         version = self._refresh()
-        if version.number == 1 and request.baselines is not None and (request.baselines < 0).any():
+        first = version.number == 1 and self.description.needs_baseline
+        if first and request.baselines is not None and (request.baselines < 0).any():
             at = int(np.flatnonzero(request.baselines < 0)[0])
             field = self.description.baseline_field
             where = "" if field is None else f" in the field {field!r} of its record"
@@ -192,8 +194,9 @@ class Experiment:
                 "none. The first policy needs it, later ones do not."
             )
         # later policies know better than the baseline, and do not ask for it
-        baselines = {} if request.baselines is None or version.number > 1 else {"baseline": request.baselines}
-        decided = version.policy.decide(request.sets, ids=request.keys, seed=self.description.seed, **baselines)
+        baselines = {"baseline": request.baselines} if first and request.baselines is not None else {}
+        told, floored = self.description, request.floored(version.policy.floor)
+        decided = version.policy.decide(request.sets, ids=request.keys, seed=told.seed, floored=floored, **baselines)
         rows = decision_rows(request, decided, version=version.number, keep=self.description.keep, times=times)
         kept = self.store.add_decisions(rows)
         if request.counts:
@@ -394,6 +397,14 @@ class Experiment:
             request = read_requests(self.description.features, self.description.learner.dim, given, named, ids=[id])
         told = {"seed": self.description.seed, "dim": self.description.learner.dim}
         return audit_decision(id, kept, self._version(kept[0].version), request=request, **told)
+
+    def logged(self, *, now: Any = None) -> StoredLog:
+        """The decisions so far with their rewards, as they count now: what :func:`rareswitch.evaluate` reads."""
+        told = self.description
+        window, default, sums = told.rewards.window, told.rewards.default, told.rewards.sums
+        counting = {"window": window, "now": None if window is None else seconds_of(now), "default": default}
+        upto = self.store.marks()  # before the policies are read, so that there is one for each decision
+        return StoredLog(self.store, self.policies, dim=told.learner.dim, upto=upto, sums=sums, **counting)
 
     def verify(self) -> Verification:
         """Learn everything again from the summaries, and say which policies come out."""
