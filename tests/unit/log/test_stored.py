@@ -58,9 +58,15 @@ def play(trial: Experiment, ids: list[Any], *, now: float = 0.0, **more: Any) ->
 
 
 def one_of(log: Any, *, contexts: bool = True) -> Logged:
-    (chunk,) = log.chunks(contexts=contexts)
-    assert isinstance(chunk, Logged)
-    return chunk
+    """All decisions at once; those of the chosen arms alone come batch by batch."""
+    chunks = [*log.chunks(contexts=contexts)]
+    if contexts:
+        assert len(chunks) == 1
+        return chunks[0]
+    names = ("places", "propensities", "rewards", "alive", "features", "ids", "times", "batches")
+    joined = {name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in names}
+    assert all(chunk.contexts is None and chunk.codes is None and chunk.arms is None for chunk in chunks)
+    return chunks[0].checked(**vars(chunks[0]) | joined)
 
 
 def test_the_chunks_hold_what_was_decided(begin: Begin) -> None:
@@ -208,6 +214,18 @@ def test_many_decisions_come_in_chunks(begin_here: Begin, monkeypatch: pytest.Mo
     assert [name for chunk in chunks for name in chunk.chosen_names] == whole.chosen_names
     monkeypatch.setattr(stored, "BYTES", 1)
     assert len([*trial.logged().chunks()]) == 25
+
+
+def test_reading_may_stop_and_others_may_decide_meanwhile(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = begin()
+    play(trial, [*range(25)])
+    monkeypatch.setattr(stored, "ROWS", 10)
+    for contexts in (True, False):
+        for number, _ in enumerate(trial.logged().chunks(contexts=contexts)):
+            play(trial, [100 + number])
+            trial.reward(number, 1.0, now=0.0)
+            break
+    assert len(one_of(trial.logged(), contexts=False)) == 26
 
 
 def changed(trial: Experiment, at: int, **how: Any) -> StoredLog:
