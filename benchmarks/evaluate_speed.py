@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +110,7 @@ def evaluated(folder: Path, *, policies: bool, estimator: Any = "dr") -> float:
     return float(interval.value)
 
 
-CALLS = {
+CALLS: dict[str, Callable[[Path], float]] = {
     "plain": plain,
     "evaluate": lambda folder: evaluated(folder, policies=False),
     "with policies": lambda folder: evaluated(folder, policies=True),
