@@ -125,6 +125,8 @@ def measured(folder: Path, call: str) -> dict[str, float]:
     import rareswitch
 
     if call != "plain":
+        import numba  # noqa: F401
+
         import rareswitch.log  # noqa: F401
     start, before = time.perf_counter(), time.process_time()
     value = CALLS[call](folder)
