@@ -71,10 +71,9 @@ def test_intervals_of_adaptive_logs_hold(click: float) -> None:
 
 
 def test_a_bound_from_below_is_that_of_twice_the_risk() -> None:
-    columns = {"counts": [100, 300, 600], "spreads": [1.0, 1.2, 1.5]}
-    values, errors = [0.52, 0.47, 0.55], [0.05, 0.03, 0.02]
-    both = pooled(values, errors, level=0.9, **columns)
-    assert one_sided(values, errors, level=0.95, **columns) == pytest.approx(both.low)
+    values, errors, counts, spreads = [0.52, 0.47, 0.55], [0.05, 0.03, 0.02], [100, 300, 600], [1.0, 1.2, 1.5]
+    both = pooled(values, errors, counts=counts, spreads=spreads, level=0.9)
+    assert one_sided(values, errors, counts=counts, spreads=spreads, level=0.95) == pytest.approx(both.low)
 
 
 def test_a_batch_without_spread_in_its_scores_does_not_make_the_value_certain() -> None:
