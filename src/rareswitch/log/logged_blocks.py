@@ -77,7 +77,7 @@ class LoggedBlocks:
         if self.about.counting:
             rewards = self._counted(block, rewards, times)
         column = block.batch.column("policy")
-        numbers = np.array([self._numbers[name] for name in column.dictionary.to_pylist()], dtype=np.int64)
+        numbers = np.array([self._numbers.get(name, -1) for name in column.dictionary.to_pylist()], dtype=np.int64)
         return {
             "batches": sealed(numbers[column.indices.to_numpy()]),
             "propensities": read_only(block.batch.column("propensity").to_numpy()),

@@ -1,0 +1,147 @@
+"""An experiment's store as a source of logged decisions, read some rows at a time."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rareswitch.errors import EmptySetError, StoreError
+from rareswitch.files import pyarrow
+from rareswitch.log.block import Block
+from rareswitch.log.logged import Logged
+from rareswitch.log.logged_blocks import About, LoggedBlocks
+from rareswitch.log.schema import MORE
+from rareswitch.policy import Policy
+from rareswitch.store import DecisionRow, Marks, RewardRow, Store, rows_table
+
+#: Decisions of a chunk at the most, and about how many bytes of context sets.
+ROWS, BYTES = 1 << 15, 1 << 25
+
+_Kept = tuple[DecisionRow, list[RewardRow]]
+
+
+class StoredLog:
+    """The decisions of an experiment, a :class:`~rareswitch.log.Source`; a batch is what one of its policies decided.
+
+    All passes see the same decisions and rewards: those that were there when it was made. Rewards count as they do when
+    the next policy is learned.
+
+    Parameters
+    ----------
+    policies
+        Of the experiment, the first first; only those that decided something are batches.
+    dim
+        d, features of an arm.
+    upto
+        What is looked at; all that is there by default.
+    only
+        Number of the one policy whose decisions are wanted.
+    window, now, default, sums
+        As :func:`~rareswitch.log.summarize_version` takes them; with a window, ``now`` is needed.
+
+    Examples
+    --------
+    >>> from rareswitch.experiment import create
+    >>> with create("memory:", "spring", dim=2, horizon=100) as trial:
+    ...     choices = trial.decide_many([[[1.0, 0.0], [0.0, 1.0]]] * 3, ids=[1, 2, 3])
+    ...     trial.reward(2, 1.0)
+    ...     log = trial.logged()
+    ...     [chunk.rewards.tolist() for chunk in log.chunks()]
+    [[nan, 1.0, nan]]
+    """
+
+    estimated = ""
+
+    def __init__(
+        self,
+        store: Store,
+        policies: Sequence[Policy],
+        *,
+        dim: int,
+        upto: Marks | None = None,
+        only: int | None = None,
+        window: float | None = None,
+        now: float | None = None,
+        default: float | None = None,
+        sums: bool = False,
+    ) -> None:
+        self.store, self.dim = store, dim
+        self.upto = store.marks() if upto is None else upto
+        self._window, self._sums = window, sums
+        counts = [one for one in store.counts(self.upto) if only in (None, one.version)]
+        #: How many there are.
+        self.decisions = sum(one.decisions for one in counts)
+        if not counts:
+            raise EmptySetError(
+                f"experiment '{store.name}' has not decided anything yet: there is nothing to evaluate."
+            )
+        made = {one.version: policies[one.version - 1] for one in counts}
+        self._batches = {version: number for number, version in enumerate(made)}
+        self.batch_names = tuple(policy.id for policy in made.values())
+        self.policies: Mapping[str, Policy] = {policy.id: policy for policy in made.values()}
+        counting = {} if window is None else {"window": window, "now": now}
+        counting |= {} if default is None else {"default": default}
+        self._about = About(batch_names=self.batch_names, policies=self.policies, dim=dim, counting=counting)
+
+    def __repr__(self) -> str:
+        batches = len(self.batch_names)
+        return f"<log of {self.store.name}: {self.decisions} decisions, {batches} batch{'es' * (batches > 1)}>"
+
+    def chunks(self, *, contexts: bool = True) -> Iterator[Logged]:
+        """The decisions, some at a time; with ``contexts`` those of which all offered arms are known."""
+        reading, first = LoggedBlocks(self._about), 0
+        for some in self._pieces():
+            numbers = np.arange(first, first + len(some))
+            block = Block(f"the decisions of {self.store.name}", numbers, self._table(some, contexts=contexts))
+            found = reading.with_sets(block) if contexts else reading.chosen(block)
+            if found is not None:
+                yield found
+            first += len(some)
+
+    def _pieces(self) -> Iterator[list[_Kept]]:
+        """Decisions, so many that they fit into memory."""
+        waiting: list[_Kept] = []
+        size = 0
+        for _, some in self.store.rows(0, self.upto):
+            for one in some:
+                if one[0].version not in self._batches:
+                    continue
+                waiting.append(one)
+                size += len(one[0].contexts or b"")
+                if len(waiting) == ROWS or size > BYTES:
+                    yield waiting
+                    waiting, size = [], 0
+        if waiting:
+            yield waiting
+
+    def _table(self, some: Sequence[_Kept], *, contexts: bool) -> Any:
+        """Rows as an Arrow record batch."""
+        pa, _ = pyarrow()
+        rows = [row for row, _ in some]
+        table = rows_table(rows, [held for _, held in some], sums=self._sums, window=self._window)
+        columns = {name: table[name].combine_chunks() for name in table.column_names}
+        batches = np.array([self._batches[row.version] for row in rows], dtype=np.int32)
+        columns["policy"] = pa.DictionaryArray.from_arrays(batches, pa.array(self.batch_names))
+        columns["propensity"] = pa.array([row.propensity for row in rows], pa.float64())
+        columns["time"] = pa.array([row.time for row in rows], pa.float64())
+        if contexts:
+            for name in ("place", "baseline", "names"):
+                columns[name] = pa.array([getattr(row, name) for row in rows], pa.type_for_alias(MORE[name]))
+            columns["contexts"] = self._sets(rows)
+        return pa.record_batch(columns)
+
+    def _sets(self, rows: Sequence[DecisionRow]) -> Any:
+        """The context sets as lists of numbers, null where they were not kept."""
+        pa, _ = pyarrow()
+        sizes = np.array([len(row.contexts or b"") for row in rows])
+        odd = sizes % (8 * self.dim) != 0
+        if odd.any():
+            row = rows[int(np.flatnonzero(odd)[0])]
+            raise StoreError(
+                f"decision {row.id} has contexts of {len(row.contexts or b'')} bytes, and arms of {self.dim} features "
+                f"take {8 * self.dim} each: the store was changed by something else."
+            )
+        ends = pa.array(np.concatenate([[0], np.cumsum(sizes // 8)]), pa.int64())
+        data = np.frombuffer(b"".join([row.contexts for row in rows if row.contexts is not None]), dtype="<f8")
+        absent = pa.array([row.contexts is None for row in rows])
+        return pa.LargeListArray.from_arrays(ends, pa.array(data.astype(np.float64, copy=False)), mask=absent)

@@ -1,0 +1,243 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+
+from rareswitch.contexts import ContextSets
+from rareswitch.errors import EmptySetError, FileFormatError, StoreError
+from rareswitch.experiment import Experiment, Rewards, create
+from rareswitch.ids import id_keys
+from rareswitch.learner import sample_order
+from rareswitch.log import Logged, ParquetLog, StoredLog, export_parts, stored, summarize_version
+from rareswitch.store import DecisionRow
+from rareswitch.store.memory import MemoryStore
+
+STORES = ("memory", "folder", "sqlite", "postgres")
+Begin = Callable[..., Experiment]
+
+
+@pytest.fixture(params=STORES)
+def begin(request: pytest.FixtureRequest, tmp_path: Path) -> Begin:
+    """Begins an experiment in a store of each kind."""
+    places = {"memory": "memory:", "folder": f"folder:{tmp_path}/trials", "sqlite": f"sqlite:///{tmp_path}/trial.db"}
+    url = places[request.param] if request.param in places else str(request.getfixturevalue("postgres"))
+    return beginning(request, url)
+
+
+@pytest.fixture
+def begin_here(request: pytest.FixtureRequest) -> Begin:
+    """Begins an experiment in memory."""
+    return beginning(request, "memory:")
+
+
+def beginning(request: pytest.FixtureRequest, url: str) -> Begin:
+    def begun(**more: Any) -> Experiment:
+        told: dict[str, Any] = {"dim": 3, "horizon": 200, "updates": 4, "seed": 7, "now": 0.0}
+        trial = create(url, uuid4().hex, **told | more)
+        request.addfinalizer(trial.close)
+        return trial
+
+    return begun
+
+
+def sets_of(count: int, *, seed: int = 0) -> ContextSets:
+    """Sets of two to four arms."""
+    rng = np.random.default_rng(seed)
+    return ContextSets.from_ragged([rng.standard_normal((2 + k % 3, 3)) / 3 for k in range(count)])
+
+
+def play(trial: Experiment, ids: list[Any], *, now: float = 0.0, **more: Any) -> list[Any]:
+    """Decide, with ids of arms that are offered in different orders."""
+    sets = sets_of(len(ids), seed=len(ids))
+    arms = [[*"abcd"[k % 2 : k % 2 + 2 + k % 3]] + ["e"] * (k % 2 and k % 3 == 2) for k in range(len(ids))]
+    arms = [given[: 2 + k % 3] for k, given in enumerate(arms)]
+    return trial.decide_many(sets, arms, ids=ids, now=now, **more)
+
+
+def one_of(log: Any, *, contexts: bool = True) -> Logged:
+    (chunk,) = log.chunks(contexts=contexts)
+    assert isinstance(chunk, Logged)
+    return chunk
+
+
+def test_the_chunks_hold_what_was_decided(begin: Begin) -> None:
+    trial = begin()
+    ids: list[Any] = [f"request {k}" if k % 2 else k for k in range(30)]
+    choices = play(trial, ids, now=5.0)
+    trial.reward_many(ids[::2], [float(k) for k in range(15)], now=6.0)
+    log = trial.logged()
+    chunk, sets = one_of(log), sets_of(30, seed=30)
+    assert (log.dim, log.estimated, log.decisions) == (3, "", 30)
+    assert chunk.chosen_names == [choice.arm for choice in choices]
+    np.testing.assert_array_equal(chunk.propensities, [choice.propensity for choice in choices])
+    np.testing.assert_array_equal(chunk.ids, id_keys(ids))
+    np.testing.assert_array_equal(chunk.contexts, sets.contexts)
+    np.testing.assert_array_equal(chunk.alive, sets.alive)
+    assert chunk.contexts is not None
+    np.testing.assert_array_equal(chunk.features, chunk.contexts[np.arange(30), chunk.places])
+    np.testing.assert_array_equal(chunk.rewards[::2], np.arange(15.0))
+    assert np.isnan(chunk.rewards[1::2]).all()
+    assert chunk.times is not None
+    assert (chunk.times == 5.0).all()
+    short = one_of(log, contexts=False)
+    assert short.contexts is None
+    for name in ("features", "propensities", "rewards", "ids", "batches", "times"):
+        np.testing.assert_array_equal(getattr(short, name), getattr(chunk, name))
+    policy = trial.policies[0]
+    assert (log.batch_names, log.policies) == ((policy.id,), {policy.id: policy})
+    full = policy.probabilities(chunk.contexts, chunk.alive)
+    np.testing.assert_allclose(full[np.arange(30), chunk.places], chunk.propensities, rtol=1e-12)
+
+
+def test_batches_are_the_policies_that_decided(begin: Begin) -> None:
+    trial = begin()
+    for batch in range(2):
+        ids = list(range(20 * batch, 20 * batch + 20))
+        play(trial, ids)
+        trial.reward_many(ids, [0.5, -0.5] * 10, now=0.0)
+        assert trial.advance(now=0.0, anyway=True).made
+    log = trial.logged()
+    assert len(trial.policies) == 3
+    assert log.batch_names == tuple(policy.id for policy in trial.policies[:2])
+    assert one_of(log).batches.tolist() == [0] * 20 + [1] * 20
+
+
+def test_all_passes_see_the_same(begin: Begin) -> None:
+    trial = begin()
+    play(trial, [*range(10)])
+    trial.reward(3, 1.0, now=0.0)
+    log = trial.logged()
+    play(trial, [*range(10, 20)])
+    trial.reward(4, 1.0, now=0.0)
+    trial.reward(3, 2.0, now=0.0, overwrite=True)
+    for contexts in (True, False):
+        rewards = one_of(log, contexts=contexts).rewards
+        assert np.flatnonzero(~np.isnan(rewards)).tolist() == [3]
+        assert rewards[3] == 1.0
+    assert one_of(trial.logged()).rewards[[3, 4]].tolist() == [2.0, 1.0]
+    assert len(one_of(trial.logged())) == 20
+
+
+def test_of_a_share_the_sets_are_there_and_of_all_the_chosen_vectors(begin: Begin) -> None:
+    trial = begin(keep=0.3)
+    ids = [*range(100)]
+    play(trial, ids)
+    wanted = [k for k in ids if sample_order(id_keys([k]))[0] < 0.3]
+    assert one_of(trial.logged()).ids[:, 0].tolist() == wanted
+    assert one_of(trial.logged(), contexts=False).ids[:, 0].tolist() == ids
+
+
+@pytest.mark.parametrize("window", [None, 100.0])
+@pytest.mark.parametrize("default", [None, -1.0])
+@pytest.mark.parametrize("several", ["one", "sum"])
+def test_rewards_count_as_in_learning(begin: Begin, window: Any, default: Any, several: Any) -> None:
+    told = Rewards(window=window, default=default, several=several)
+    trial = begin(rewards=told)
+    ids = [*range(24)]
+    for k in ids:
+        play(trial, [k], now=10.0 * k)
+        for event, delay in (("a", 50.0), ("b", 120.0)):
+            if k % (2 if event == "a" else 3) == 0 and (several == "sum" or k % 6 or event == "a"):
+                name = event if several == "sum" else None
+                trial.reward(k, k + delay / 1000, event=name, now=10.0 * k + delay)
+    now = 260.0
+    log = trial.logged(now=now)
+    chunk = one_of(log)
+    state = trial.versions[0].state
+    counting = {
+        "window": window,
+        "now": now if window is not None else None,
+        "default": default,
+        "sums": several == "sum",
+    }
+    summary = summarize_version(
+        trial.description.learner, state, trial.store, version=1, policy_id=state.policy.id, upto=log.upto, **counting
+    )
+    known = ~np.isnan(chunk.rewards)
+    assert known.sum() == summary.rewarded
+    assert 0 < known.sum() <= 24
+    assert not known[np.array(ids) * 10.0 > now - (window or -1e9)].any()
+    assert chunk.features is not None
+    (stats,) = summary.stats
+    np.testing.assert_allclose(chunk.features[known].T @ chunk.rewards[known], stats.moment, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(one_of(log, contexts=False).rewards, chunk.rewards)
+
+
+def test_an_export_reads_the_same(begin: Begin, tmp_path: Path) -> None:
+    trial = begin(keep=0.5, baseline=True)
+    for batch in range(2):
+        ids: list[Any] = [f"{batch} {k}" for k in range(40)]
+        play(trial, ids, baseline=["b"] * 40, now=3.0)
+        trial.reward_many(ids[1:], [0.1 * (-1) ** k for k in range(39)], now=4.0)
+        trial.advance(now=5.0, anyway=True)
+    log = trial.logged(now=6.0)
+    export_parts(trial.store, tmp_path / "parts", policies=[policy.id for policy in trial.policies])
+    exported = ParquetLog(tmp_path / "parts" / "*.parquet", trial.policies)
+    assert exported.batch_names == log.batch_names
+    for contexts in (True, False):
+        one, other = one_of(log, contexts=contexts), one_of(exported, contexts=contexts)
+        for name in ("places", "propensities", "rewards", "alive", "contexts", "features", "ids", "times", "batches"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+        np.testing.assert_array_equal(one.baselines, other.baselines)
+        assert (one.baselines is not None) == contexts
+        assert one.chosen_names == other.chosen_names
+
+
+def test_nothing_was_decided_yet(begin: Begin) -> None:
+    with pytest.raises(EmptySetError, match="has not decided anything yet"):
+        begin().logged()
+
+
+def test_one_decision_about_one_arm(begin: Begin) -> None:
+    trial = begin()
+    trial.decide([[1.0, 0.0, 0.0]], id="only", now=0.0)
+    chunk = one_of(trial.logged())
+    assert (chunk.places.tolist(), chunk.propensities.tolist(), chunk.arms) == ([0], [1.0], None)
+
+
+def test_many_decisions_come_in_chunks(begin_here: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = begin_here()
+    play(trial, [*range(25)])
+    whole = one_of(trial.logged())
+    monkeypatch.setattr(stored, "ROWS", 10)
+    chunks = [*trial.logged().chunks()]
+    assert [len(chunk) for chunk in chunks] == [10, 10, 5]
+    assert [name for chunk in chunks for name in chunk.chosen_names] == whole.chosen_names
+    monkeypatch.setattr(stored, "BYTES", 1)
+    assert len([*trial.logged().chunks()]) == 25
+
+
+def changed(trial: Experiment, at: int, **how: Any) -> StoredLog:
+    """The log of a store in which a row was changed by something else."""
+    store = trial.store
+    assert isinstance(store, MemoryStore)
+    row: DecisionRow = store._decisions[at]
+    store._decisions[at] = row._replace(**how)
+    return trial.logged()
+
+
+def test_a_store_that_was_changed_is_refused(begin_here: Begin) -> None:
+    for how, said in (
+        ({"contexts": bytes(20)}, StoreError),
+        ({"contexts": np.ones(6).tobytes()}, FileFormatError),
+        ({"contexts": np.full(6, np.nan).tobytes()}, FileFormatError),
+        ({"names": "[1"}, FileFormatError),
+        ({"place": 9}, FileFormatError),
+        ({"propensity": 0.0}, FileFormatError),
+    ):
+        trial = begin_here()
+        play(trial, [*range(6)])
+        with pytest.raises(said):
+            [*changed(trial, 0, **how).chunks()]
+
+
+def test_sets_that_were_kept_by_something_else_are_refused(begin_here: Begin) -> None:
+    trial = begin_here()
+    ids = [*range(20)]
+    play(trial, ids)
+    first = int(np.argmin(sample_order(id_keys(ids))))
+    with pytest.raises(FileFormatError, match="something else than the hash"):
+        [*changed(trial, first, contexts=None, names=None).chunks()]
