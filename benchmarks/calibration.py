@@ -259,7 +259,7 @@ def main() -> int:
     parser = arguments(__doc__)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     given = parser.parse_args()
-    logs, runs = (4, 10) if given.quick else (60, 200)
+    logs, runs = (4, 10) if given.quick else (120, 200)
     note = (
         "5,000 decisions each. An arm of share s that is off by 10 % lies 0.1 √(n s/(1 − s)) standard deviations away "
         "after n decisions: of an arm of share 0.1 that is 2.4, and nobody can tell it from chance reliably. Where the "

@@ -249,7 +249,7 @@ def batch_reasons(support: Support) -> tuple[str, ...]:
     """Why a batch cannot answer, in words; empty where it can. Looks at no reward.
 
     >>> batch_reasons(Support.of(np.full(50, 0.5), candidate=np.full((50, 2), 0.5)))
-    ('the mean weight is 0.50 and should be 1, give or take 0: 50 % of what this policy would show was never ...',)
+    ('the mean weight is 0.50 and should be 1, give or take 0.00: 50 % of what this policy would show ...',)
     """
     return tuple(_said(kind, support) for kind in _faults(support))
 
@@ -312,14 +312,14 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
         return kept, ()
     reasons = []
     for kind in ("uncovered", "mean weight", "uneven"):
-        batches = [batch for batch, found in enumerate(faults) if kind in found]
-        if batches:
-            said = _said(kind, sum((supports[batch] for batch in batches), Support.zero()))
-            everywhere = len(batches) == len(supports)
-            reasons.append(said if everywhere else f"in {len(batches)} of {words.plural(len(supports))}, {said}")
+        faulty = [support for support, found in zip(supports, faults, strict=True) if kind in found]
+        if faulty:
+            best = max(faulty, key=lambda one: one.carried)
+            said = _said(kind, best if kind == "uneven" else sum(faulty, Support.zero()))
+            reasons.append(words.within(len(faulty), len(supports)) + said)
     if unlikely:
         reasons.append(_said("mean weight", together))
-    if used and carried < CARRIED:
+    if used and carried < CARRIED and (worth >= EFFECTIVE or carried < 0.5 * worth):
         reasons.append(words.uneven_text(together.count, carried, CARRIED))
     if worth < EFFECTIVE and (used or len(supports) > 1):
         count = together.count if used else whole.count
