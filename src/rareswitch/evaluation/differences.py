@@ -84,7 +84,7 @@ class _Wanted:
         if self.alone and (reasons or len(kept) < len(present)):
             reasons = (
                 "policies of these weeks hardly ever show what the baseline would, so nothing can be said of the week "
-                "alone. Keep every arm at a least probability: floor=….",
+                "alone. Keep every arm at a least probability: arm_floor=….",
             )
         if scores.mismatch:
             reasons = (scores.mismatch,)
