@@ -15,7 +15,7 @@ from rareswitch.errors import (
     UnsuitableError,
 )
 from rareswitch.evaluation import Always, Evaluation, evaluate
-from rareswitch.experiment import After, Best, ByHand, Every, Experiment, Rewards, create
+from rareswitch.experiment import After, Best, ByHand, Every, Experiment, Gate, Rewards, create
 from rareswitch.experiment import open_experiment as open  # noqa: A004
 from rareswitch.features import Features
 from rareswitch.learner import (
@@ -54,6 +54,7 @@ __all__ += [
     "FileFormatError",
     "Floor",
     "Foresight",
+    "Gate",
     "HmacKey",
 ]
 __all__ += [

@@ -1,5 +1,6 @@
 """Where an experiment stands."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -10,6 +11,8 @@ import numpy as np
 from rareswitch.contexts import ContextSets
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.floor_price import floor_price
+from rareswitch.experiment.gate import GateReport
+from rareswitch.experiment.lift import Lift, kept_lift
 from rareswitch.experiment.moments import minute_text
 from rareswitch.experiment.novelty import novelty
 from rareswitch.experiment.progress import Progress
@@ -70,6 +73,10 @@ class Status:
     novelty: str = ""
     #: What this process clipped, or found missing or unknown in records.
     records: dict[str, int] = field(default_factory=dict)
+    #: What was earned more than the baseline would have, as of the last update.
+    lift: Lift | None = None
+    #: What the gate said of the policies that it refused in this batch.
+    refused: tuple[GateReport, ...] = ()
 
     @property
     def due(self) -> bool:
@@ -87,6 +94,7 @@ class Status:
 
     def __str__(self) -> str:
         lines = [
+            *([] if self.lift is None else [str(self.lift), ""]),
             f"{self.name}: {self.learner}, updated {self.schedule}",
             *([f"These times cost {self.price}."] if self.price else []),
             *([f"{self.floor[0].upper()}{self.floor[1:]}."] if self.floor else []),
@@ -113,6 +121,7 @@ class Status:
                 lines.append(f"{count:,} {what}")
         if self.novelty:
             lines.append(self.novelty)
+        lines += [f"The gate refused an update. It was {one}" for one in self.refused]
         if self.started:
             lines.append("An update was begun and did not end; the next one goes on with what it had frozen.")
         if self.due:
@@ -179,6 +188,8 @@ def status_of(
         repeated_decisions=totals.repeated_decisions,
         novelty=_novelty(told, store, versions[-1]),
         records=dict(records),
+        lift=kept_lift(versions[-1].report, baseline=told.baseline_share is not None),
+        refused=tuple(GateReport.from_plain(json.loads(one)["gate"]) for one in store.refusals(versions[-1].number)),
     )
 
 

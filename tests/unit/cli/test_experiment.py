@@ -417,3 +417,24 @@ sys.exit(main(["experiment", "advance", *{HERE!r}]))
     status = json.loads(done(capsys, "experiment", "status", *HERE, "--json"))
     assert (len(status["batches"]), status["started"]) == (1, True)
     assert json.loads(done(capsys, "experiment", "advance", *HERE, "--json"))["policy_id"] == wanted
+
+
+def test_a_gate_refuses_with_a_status_of_its_own(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done(capsys, *CREATE)
+    typed(monkeypatch, *requests(40))
+    done(capsys, "experiment", "decide", *HERE)
+    typed(monkeypatch, *({"id": f"r{k}", "value": k % 2 == 0} for k in range(40)))
+    done(capsys, "experiment", "reward", *HERE)
+    advance = ("experiment", "advance", *HERE, "--now", "2026-03-09")
+    out = done(capsys, *advance, "--gate", "--gate-holdout", "0.5", "--preview", status=4)
+    assert "Nothing was changed." in out
+    assert "not promoted: the decisions held out cannot tell." in out
+    found = json.loads(done(capsys, *advance, "--gate", "0.1", "--gate-loss", "0.2", "--json", status=4))
+    assert (found["made"], found["gate"]["promoted"], found["gate"]["loss"]) == (False, False, 0.2)
+    assert "The gate refused an update. It was not promoted" in done(capsys, "experiment", "status", *HERE)
+    assert "more decisions: the gate refused a policy after 40" in done(capsys, *advance, "--gate", status=3)
+    assert "Updated in" in done(capsys, *advance)
+    assert "--gate-loss says how a gate is, and there is none" in refused(capsys, *advance, "--gate-loss", "1")
+    assert "level of a gate" in refused(capsys, *advance, "--gate", "2")
