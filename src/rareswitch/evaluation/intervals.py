@@ -27,7 +27,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
 
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.evaluation.results import Interval
@@ -194,6 +193,8 @@ def moved(values: Column, errors: Column, *, counts: Column | None = None, sprea
     >>> moved([0.52, 0.47, 0.90], [0.05, 0.03, 0.02], counts=[100, 300, 600]) < 1e-9
     True
     """
+    from scipy import special
+
     value, error, _, freedom = usable(values, errors, counts, spreads)
     value, error, freedom = (column[error > 0.0] for column in (value, error, freedom))
     if len(value) < 2:
@@ -218,6 +219,8 @@ def probability(level: float) -> float:
 
 def quantile(level: float, freedom: float) -> float:
     """Of Student's t distribution, the normal one where there are infinitely many degrees of freedom."""
+    from scipy import special
+
     return float(special.ndtri(level) if math.isinf(freedom) else special.stdtrit(freedom, level))
 
 

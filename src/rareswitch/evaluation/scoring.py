@@ -1,6 +1,6 @@
 """One way through a log: what candidates would have done, what a model predicts, how well the log supports them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -191,7 +191,7 @@ def logging_probabilities(source: Source, log: Logged) -> tuple[FloatArray | Non
     With it, what is wrong with recorded propensities, where they are not those of the policies.
     """
     found, mismatch = log.logging, ""
-    present: Sequence[int] = np.unique(log.batches).tolist()
+    present = log.present
     names = [log.batch_names[batch] for batch in present]
     if log.contexts is not None and all(name in source.policies for name in names):
         found = np.empty(log.alive.shape)

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy import special
 
 from rareswitch.evaluation import refusal_words as words
 from rareswitch.evaluation.results import Overlap
@@ -27,7 +26,7 @@ from rareswitch.validation import BoolArray, FloatArray, sealed
 
 #: Most of a candidate's play that may have had probability 0.
 UNCOVERED = 0.001
-#: Most of a candidate's play that may be so rare in the log that its weights are not looked at.
+#: Most of a candidate's play that may be so rare in a small log that its weights are not looked at.
 THIN = 0.01
 #: Decisions that must carry a batch for it to be used, and all used ones together. With 50, intervals of 1 to 8 batches
 #: of weights of two sizes covered 93 to 96 % in simulations; with 10 to 20 in all 85 to 94 %, with fewer down to 79 %.
@@ -153,14 +152,30 @@ class Support:
         if self.count < 2:
             return math.inf
         if self.known == self.count:
-            return math.sqrt(max(self.spread - (1.0 - self.missed / self.count) ** 2, 0.0) / self.count)
+            square = float(self.moments[1].sum()) / self.count
+            return math.sqrt(max(square - (1.0 - self.missed / self.count) ** 2, 0.0) / self.count)
         variance = (self.squares - self.weights * self.mean_weight) / (self.count - 1)
         return math.sqrt(max(variance, 0.0) / self.count)
 
     @property
+    def thin(self) -> float:
+        """Share of the play, at most, that may be so rare in the log that its weights are not looked at.
+
+        Were it missed, the value would be off by it; so it is less where values are precise: 0.2/√n, from 0.1 to 1 %.
+        """
+        return min(max(0.2 / math.sqrt(max(self.count, 1)), UNCOVERED), THIN)
+
+    @property
+    def _looked_at(self) -> FloatArray:
+        """(3,) the moments without those of the rarest play."""
+        above = np.append(self.moments[0][::-1].cumsum()[::-1][1:], 0.0)
+        kept = int(np.argmax(above <= self.thin * self.count)) + 1
+        return np.asarray(self.moments[:, :kept].sum(axis=1))
+
+    @property
     def spread(self) -> float:
-        """E Σ π²/μ = E_π[w], over what could be shown: the variance of the weights is this less 1."""
-        return float(self.moments[1].sum()) / self.count if self.count else math.inf
+        """E Σ π²/μ = E_π[w] over what could be shown, and not too rarely: the variance of weights is this less 1."""
+        return float(self._looked_at[1]) / self.count if self.count else math.inf
 
     @property
     def uncovered(self) -> float | None:
@@ -174,12 +189,9 @@ class Support:
 
     @property
     def carried(self) -> float:
-        """How many decisions carry the sum of the weights; the largest, of 1 % of the play, are not looked at."""
-        masses, squares, cubes = self.moments
-        above = np.append(masses[::-1].cumsum()[::-1][1:], 0.0)
-        kept = int(np.argmax(above <= THIN * self.count)) + 1
-        cube = float(cubes[:kept].sum())
-        return float(squares[:kept].sum()) ** 3 / cube**2 if cube > 0.0 else 0.0
+        """How many decisions carry the sum of the weights, N."""
+        _, square, cube = self._looked_at.tolist()
+        return float(square**3 / cube**2) if cube > 0.0 else 0.0
 
     @property
     def largest_share(self) -> float:
@@ -189,6 +201,8 @@ class Support:
     @property
     def chance(self) -> float:
         """Of a mean weight this far from 1 or farther, in a log that shows everything with its propensities."""
+        from scipy import special
+
         gap, error = abs(self.mean_weight - 1.0), self.mean_weight_error
         if gap <= 1e-9:
             return 1.0
@@ -235,7 +249,7 @@ def batch_reasons(support: Support) -> tuple[str, ...]:
     """Why a batch cannot answer, in words; empty where it can. Looks at no reward.
 
     >>> batch_reasons(Support.of(np.full(50, 0.5), candidate=np.full((50, 2), 0.5)))
-    ('the mean weight is 0.50 and should be 1, give or take 0: 50 % of what this policy would show was never ...',)
+    ('the mean weight is 0.50 and should be 1, give or take 0.00: 50 % of what this policy would show ...',)
     """
     return tuple(_said(kind, support) for kind in _faults(support))
 
@@ -298,14 +312,14 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
         return kept, ()
     reasons = []
     for kind in ("uncovered", "mean weight", "uneven"):
-        batches = [batch for batch, found in enumerate(faults) if kind in found]
-        if batches:
-            said = _said(kind, sum((supports[batch] for batch in batches), Support.zero()))
-            everywhere = len(batches) == len(supports)
-            reasons.append(said if everywhere else f"in {len(batches)} of {words.plural(len(supports))}, {said}")
+        faulty = [support for support, found in zip(supports, faults, strict=True) if kind in found]
+        if faulty:
+            best = max(faulty, key=lambda one: one.carried)
+            said = _said(kind, best if kind == "uneven" else sum(faulty, Support.zero()))
+            reasons.append(words.within(len(faulty), len(supports)) + said)
     if unlikely:
         reasons.append(_said("mean weight", together))
-    if used and carried < CARRIED:
+    if used and carried < CARRIED and (worth >= EFFECTIVE or carried < 0.5 * worth):
         reasons.append(words.uneven_text(together.count, carried, CARRIED))
     if worth < EFFECTIVE and (used or len(supports) > 1):
         count = together.count if used else whole.count

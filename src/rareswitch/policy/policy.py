@@ -146,7 +146,8 @@ class Policy:
     def probabilities(self, contexts: Any, alive: Any = None, *, baseline: Any = None) -> FloatArray:
         """Probability of each arm, (n, K), or (K,) for one set; ``baseline`` as in :meth:`decide`."""
         sets = with_baseline(sets_of(self.dim, contexts, alive), baseline)
-        probabilities = self.sampler.probabilities(Sets(sets.contexts, self._kept(sets)[0], False, sets.baseline))
+        kept = self._kept(sets)[0] if self.eliminations else sets.alive
+        probabilities = self.sampler.probabilities(Sets(sets.contexts, kept, False, sets.baseline))
         return probabilities[0] if sets.single else probabilities
 
     def decide(self, contexts: Any, alive: Any = None, *, ids: Any, seed: int, baseline: Any = None) -> Decisions:
