@@ -27,6 +27,8 @@ from rareswitch.evaluation.support import batch_reasons, refusals
 from rareswitch.log import Logged, Source
 from rareswitch.validation import number
 
+#: Why batches may disagree.
+_CHANGES = "requests or rewards changed over time"
 #: A share of missing rewards above which it is mentioned.
 _MISSING = 0.01
 
@@ -136,7 +138,7 @@ def _effect(scores: EffectScores, arm: str, group: str, level: float) -> tuple[E
     """The effect of an arm in a group, with its p-value not yet corrected."""
     cells = scores.cells.get((arm, group), {})
     parts, reasons = _parts(scores, arm, cells)
-    got = Answer.refused(*reasons) if reasons else answer(parts, level=level, what="the effect")
+    got = Answer.refused(*reasons) if reasons else answer(parts, level=level, what="the effect", changes=_CHANGES)
     effect = Effect(
         arm=arm,
         against=scores.against,

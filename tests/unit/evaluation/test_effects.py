@@ -302,7 +302,9 @@ def test_what_was_never_shown_is_refused_without_a_number() -> None:
 def test_batches_that_hardly_show_an_arm_are_left_out_and_named() -> None:
     policies = [Policy(dim=2, sampler=Uniform()), Policy(dim=2, sampler=PosteriorDraws(draws=[[1.0, 0.0]]))]
     contexts = np.broadcast_to(np.eye(2), (1000, 2, 2))
-    decided = [policy.decide(contexts, ids=range(1000 * k, 1000 * k + 1000), seed=1) for k, policy in enumerate(policies)]
+    decided = [
+        policy.decide(contexts, ids=range(1000 * k, 1000 * k + 1000), seed=1) for k, policy in enumerate(policies)
+    ]
     log = Logged(
         places=np.concatenate([one.arms for one in decided]),
         propensities=np.concatenate([one.propensities for one in decided]),

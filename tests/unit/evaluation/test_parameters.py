@@ -47,9 +47,7 @@ def adaptive(seed: int, *, batches: int = 10, length: int = 60, floor: float = 0
         plays += np.bincount(place, minlength=2)
     chosen = np.concatenate(places)
     names = tuple(f"policy {k}" for k in range(batches))
-    return log_of(
-        np.eye(2)[chosen], rewards.ravel(), batches=np.repeat(np.arange(batches), length), batch_names=names
-    )
+    return log_of(np.eye(2)[chosen], rewards.ravel(), batches=np.repeat(np.arange(batches), length), batch_names=names)
 
 
 @pytest.mark.parametrize(("variance", "power"), [("hc2", 1.0), ("hc3", 2.0)])
@@ -89,9 +87,7 @@ def test_intervals_have_the_stated_width() -> None:
     """With equal batches of plain arms they are those of all rows at once, but for Student's t."""
     rng = np.random.default_rng(3)
     chosen, rewards = np.tile([0, 1], 400), rng.normal(size=800)
-    log = log_of(
-        np.eye(2)[chosen], rewards, batches=np.repeat(np.arange(8), 100), batch_names=tuple("abcdefgh")
-    )
+    log = log_of(np.eye(2)[chosen], rewards, batches=np.repeat(np.arange(8), 100), batch_names=tuple("abcdefgh"))
     one = parameters(log, correction="none")["feature 0"]
     assert one.interval is not None
     assert one.interval.value == pytest.approx(rewards[::2].mean())
