@@ -253,7 +253,7 @@ def rows(quick: bool, first: int) -> Iterator[Row]:
 
 
 #: Of each world.
-RUNS = 400
+RUNS = 200
 ALIKE: dict[str, Any] = {"levels": (0.0, 0.0), "length": 400, "batches": 10}
 WORLDS = (
     World(

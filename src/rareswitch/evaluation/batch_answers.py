@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy import special
 
 from rareswitch.evaluation.effect_results import BatchPart
 from rareswitch.evaluation.intervals import moved, pool, pooled
@@ -32,13 +31,15 @@ class Answer(NamedTuple):
         return cls(None, None, math.nan, reasons, ())
 
 
-def answer(parts: Sequence[BatchPart], *, level: float, what: str, least: float = 0.0) -> Answer:
+def answer(parts: Sequence[BatchPart], *, level: float, what: str, changes: str, least: float = 0.0) -> Answer:
     """Pool those that are not left out.
 
     Parameters
     ----------
     what
         Is asked for, in words, such as ``the effect``.
+    changes
+        Why batches may disagree, in words.
     least
         Effective decisions that all together must have.
     """
@@ -58,7 +59,7 @@ def answer(parts: Sequence[BatchPart], *, level: float, what: str, least: float 
             "decisions that earn something else."
         )
     moving = moved(values, errors, counts=counts)
-    told = f"{what} moved between batches (p = {moving:.2g}): the pooled one speaks of no single time."
+    told = f"{what} moved between batches (p = {moving:.2g}): {changes}. The pooled one speaks of no single batch."
     return Answer(
         interval=pooled(values, errors, counts=counts, level=level),
         p_value=_p_value(found.value / found.error, found.freedom),
@@ -74,6 +75,8 @@ _COLUMNS = ("value", "error", "effective")
 
 def _p_value(ratio: float, freedom: float) -> float:
     """Two-sided, of Student's t distribution."""
+    from scipy import special
+
     below = special.ndtr(-abs(ratio)) if math.isinf(freedom) else special.stdtr(freedom, -abs(ratio))
     return min(1.0, 2.0 * float(below))
 

@@ -24,6 +24,8 @@ from rareswitch.log import Logged, Source
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray, number, vector
 
+#: Why batches may disagree.
+_CHANGES = "rewards changed over time, or are not linear in these features"
 #: Rows that batches must be worth together, of equal weight for what is asked.
 LEAST_TOGETHER = 20.0
 #: The column of the level, where one is asked for.
@@ -91,7 +93,7 @@ def parameters(
     found = []
     for k, name in enumerate(asked):
         parts = _parts({log.batch_names[at]: (at, fit.told(k)) for at, fit in enumerate(fits) if fit is not None})
-        got = answer(parts, level=each, what="the parameter", least=LEAST_TOGETHER)
+        got = answer(parts, level=each, what="the parameter", changes=_CHANGES, least=LEAST_TOGETHER)
         found.append(
             Parameter(
                 name=name,
