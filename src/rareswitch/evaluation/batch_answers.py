@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy import special
 
 from rareswitch.evaluation.effect_results import BatchPart
 from rareswitch.evaluation.intervals import moved, pool, pooled
@@ -76,7 +75,9 @@ _COLUMNS = ("value", "error", "effective")
 
 def _p_value(ratio: float, freedom: float) -> float:
     """Two-sided, of Student's t distribution."""
-    below = special.ndtr(-abs(ratio)) if math.isinf(freedom) else special.stdtr(freedom, -abs(ratio))
+    from scipy.special import ndtr, stdtr
+
+    below = ndtr(-abs(ratio)) if math.isinf(freedom) else stdtr(freedom, -abs(ratio))
     return min(1.0, 2.0 * float(below))
 
 
