@@ -15,7 +15,7 @@ from rareswitch.errors import (
     UnsuitableError,
 )
 from rareswitch.evaluation import Always, Effects, Evaluation, Parameters, effects, evaluate, parameters
-from rareswitch.experiment import After, Best, ByHand, Every, Experiment, Rewards, create
+from rareswitch.experiment import After, Best, ByHand, Every, Experiment, Gate, Rewards, create
 from rareswitch.experiment import open_experiment as open  # noqa: A004
 from rareswitch.features import Features
 from rareswitch.learner import (
@@ -36,7 +36,7 @@ from rareswitch.learner import (
     state_to_bytes,
 )
 from rareswitch.log import Logged
-from rareswitch.policy import Decisions, Ed25519Key, HmacKey, Policy, load_policy, save_policy
+from rareswitch.policy import Decisions, Ed25519Key, Floor, HmacKey, Policy, load_policy, save_policy
 from rareswitch.sim import collaborate, simulate, sweep, tradeoff
 from rareswitch.stats import Stats
 from rareswitch.version import __version__
@@ -53,7 +53,9 @@ __all__ += [
     "Experiment",
     "Features",
     "FileFormatError",
+    "Floor",
     "Foresight",
+    "Gate",
     "HmacKey",
 ]
 __all__ += [

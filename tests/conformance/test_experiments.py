@@ -131,6 +131,26 @@ def test_what_changes_while_an_update_learns_is_learned_by_the_next_one(
     )
 
 
+def test_a_gate_refuses_and_lets_pass_in_every_store_alike(begin: Begin) -> None:
+    trial, memory = (
+        begin(schedule="by hand", horizon=20_000),
+        create("memory:", "twin", dim=3, horizon=20_000, updates=4, seed=7, now=0.0, schedule="by hand"),
+    )
+    outcomes = []
+    for one in (trial, memory):
+        play(one, 0, 80)  # too few to tell
+        first = one.advance(now=0.0, gate=True)
+        play(one, 80, 1600)
+        second = one.advance(now=0.0, gate=True)
+        play(one, 1600, 1700)
+        third = one.advance(now=0.0)
+        assert (first.made, second.made, third.made, third.late) == (False, True, True, {1: 1600})
+        assert len(one.store.refusals(1)) == 1
+        assert one.verify().holds
+        outcomes.append((first.gate, second.gate, [policy.id for policy in one.policies]))
+    assert outcomes[0] == outcomes[1]
+
+
 def test_of_two_that_learn_the_same_one_says_that_it_made_the_policy(begin: Begin, monkeypatch: Any) -> None:
     trial = begin(schedule=BATCH)
     play(trial, 0, BATCH)

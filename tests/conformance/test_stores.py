@@ -222,6 +222,44 @@ def test_the_first_to_start_an_update_decides(store: Store) -> None:
     assert store.start_update(2, "{}") is not None
 
 
+def test_refusals_are_kept_in_their_order_and_end_the_update(store: Store) -> None:
+    store.add_decisions(decisions(range(3)))
+    assert store.refusals(1) == []
+    first = store.start_update(1, '{"now": 1}')
+    store.add_decisions([decision(3)])
+    store.refuse_update(1, 1, '{"why": "≤ ☃"}')
+    assert not store.started(1)
+    second = store.start_update(1, '{"now": 2}')
+    assert first is not None
+    assert second is not None
+    assert (second[0], second[1].decisions > first[1].decisions) == ('{"now": 2}', True)
+    for late in (1, 3):  # who learned the same as the first, and a number that is not the next one
+        store.refuse_update(1, late, "late")
+    assert store.started(1)
+    store.abandon_update(1)
+    assert not store.started(1)
+    assert store.start_update(1, "{}") is not None
+    store.refuse_update(1, 2, "again")
+    assert store.refusals(1) == ['{"why": "≤ ☃"}', "again"]
+    assert store.start_update(1, "{}") is not None
+    store.publish(version(2))
+    store.refuse_update(1, 3, "too late")
+    store.refuse_update(3, 1, "too early")
+    assert [store.refusals(parent) for parent in (1, 2, 3)] == [['{"why": "≤ ☃"}', "again"], [], []]
+
+
+def test_refusals_are_there_for_other_processes(shared: tuple[str, str]) -> None:
+    one, other = open_store(*shared), open_store(*shared)
+    one.start_update(1, "{}")
+    assert other.started(1)
+    other.refuse_update(1, 1, "no")
+    assert (one.started(1), one.refusals(1)) == (False, ["no"])
+    one.refuse_update(1, 1, "no")
+    assert other.refusals(1) == ["no"]
+    one.close()
+    other.close()
+
+
 def test_the_first_to_publish_makes_the_version(store: Store) -> None:
     other = version(2)._replace(policy=b"another")
     assert store.publish(version(2)) == version(2)

@@ -1,6 +1,6 @@
 """What another policy would have earned, from the decisions of those that were deployed; or why that cannot be said."""
 
-from rareswitch.evaluation.candidates import RULES, Always, Candidate
+from rareswitch.evaluation.candidates import RULES, Always, Candidate, policy_probabilities
 from rareswitch.evaluation.effect_results import Effect, Effects, Parameter, Parameters
 from rareswitch.evaluation.effects import effects
 from rareswitch.evaluation.effects_text import effects_title, label_of
@@ -18,6 +18,7 @@ from rareswitch.evaluation.results import (
     Overlap,
     Value,
 )
+from rareswitch.evaluation.support import Support, refusals
 from rareswitch.evaluation.text import evaluation_text
 from rareswitch.evaluation.weights import LEAST_POWER, weight_counts
 
@@ -26,3 +27,4 @@ __all__ += ["Difference", "Effect", "Effects", "Estimator", "Evaluation", "Inter
 __all__ += ["Parameters", "Value", "bounds_text", "decimals", "effects", "effects_title", "evaluate"]
 __all__ += ["evaluation_text", "label_of", "lift_of", "number_text", "parameters", "percent_text", "shortened"]
 __all__ += ["source_of", "weight_counts"]
+__all__ += ["Support", "policy_probabilities", "refusals"]

@@ -112,7 +112,9 @@ def policy_probabilities(policy: Policy, log: Logged) -> FloatArray:
     """π (n, K) of a frozen policy for logged decisions with vectors."""
     assert log.contexts is not None  # as candidates that are policies need it
     baseline = {"baseline": log.baselines} if policy.needs_baseline else {}
-    return policy.probabilities(Sets(log.contexts, log.alive, False), **baseline)  # which were checked already
+    floored = None if policy.floor is None else policy.floor.of_codes(log.arms, log.codes)
+    sets = Sets(log.contexts, log.alive, False)  # which were checked already
+    return policy.probabilities(sets, floored=floored, **baseline)
 
 
 def _played_by_policy(name: str, policy: Policy, log: Logged) -> Played:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rareswitch.experiment.gate import GateReport
+from rareswitch.experiment.lift import Lift
 from rareswitch.learner import Learner, State
 
 
@@ -31,6 +33,8 @@ class Advance:
     waiting: int = 0
     #: Those whose reward came after the window.
     expired: int = 0
+    #: Those that were held out for a gate; the next update learns from them.
+    held_out: int = 0
     #: Earlier batches of which more was known than before, by the number of their policy: rewards learned from.
     late: dict[int, int] = field(default_factory=dict)
     #: Context sets that the plan was made with.
@@ -42,60 +46,76 @@ class Advance:
     #: What is proved of the regret, or not.
     holds: str = ""
     seconds: float = 0.0
+    #: What the gate says, where there was one.
+    gate: GateReport | None = None
+    #: What was earned more than the baseline would have, as of the last update.
+    lift: Lift | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
         return asdict(self)
 
     def __str__(self) -> str:
+        return "\n".join([*([] if self.lift is None else [str(self.lift)]), *self._lines()])
+
+    def _lines(self) -> list[str]:
         name = f"policy {self.version} ({self.policy_id[:12]}…)"
         if not self.made and not self.elsewhere:
-            return "\n".join([f"No update: {name} goes on.", *(f"  waits for {what}" for what in self.waits)])
+            why = [f"  {self.gate}"] if self.gate is not None else []
+            return [f"No update: {name} goes on.", *why, *(f"  waits for {what}" for what in self.waits)]
         lines = [
             f"saw       {self.decided:,} decisions of policy {self.version - 1}, {self.rewarded:,} with a reward to "
             "learn from"
         ]
         for count, what in (
+            (self.held_out, "held out for the gate, for the next update to learn from"),
             (self.waiting, "whose attribution window is still open"),
             (self.expired, "whose reward came after the window"),
-            (self.decided - self.rewarded - self.waiting - self.expired, "without a reward"),
+            (self.decided - self.held_out - self.rewarded - self.waiting - self.expired, "without a reward"),
         ):
             if count:
                 lines.append(f"          {count:,} {what}")
         lines += [f"          policy {number}: now {known:,} rewards known" for number, known in self.late.items()]
         if believed := _believed(self.note):
             lines.append(f"believed  {believed}")
+        if self.gate is not None:
+            lines.append(f"gate      {self.gate}")
         planned = f", planned for {self.ahead[0]:,} decisions" if self.ahead else ""
         more = f", then {len(self.ahead) - 1} more for {sum(self.ahead[1:]):,}" if len(self.ahead) > 1 else ""
         lines.append(f"now       {name}{planned}{more}")
         if self.holds:
             lines.append(f"          {self.holds}")
         who = "Another process made the update." if self.elsewhere else f"Updated in {self.seconds:.1f} s."
-        return "\n".join([who, *lines])
+        return [who, *lines]
 
 
 def advance_of(
     learner: Learner, number: int, state: State, report: Mapping[str, Any], *, elsewhere: bool = False
 ) -> Advance:
     """What came of an update, of the report that is kept with its policy."""
-    (batch, *late), holds = report["learned"], learner.holds(state)
+    late, holds = report["learned"][1:], learner.holds(state)
     numbers = {batch.policy_id: position for position, batch in enumerate(state.past, 1)}
     return Advance(
         made=not elsewhere,
         elsewhere=elsewhere,
         version=number,
         policy_id=state.policy.id,
-        decided=batch["decided"],
-        rewarded=batch["rewarded"],
-        waiting=batch["waiting"],
-        expired=batch["expired"],
+        **seen_in(report),
         late={numbers[one["policy"]]: one["rewarded"] for one in late},
         sets=report["sets"],
         note=report["note"],
         ahead=state.ahead,
         holds=holds if holds.startswith("The batches were not") else "",
         seconds=report.get("seconds", 0.0),
+        gate=GateReport.from_plain(report["gate"]) if "gate" in report else None,
     )
+
+
+def seen_in(report: Mapping[str, Any]) -> dict[str, Any]:
+    """What the batch that ended came to, by the names of :class:`Advance`."""
+    batch = report["learned"][0]
+    names = ("decided", "rewarded", "waiting", "expired", "held_out")
+    return {name: batch.get(name, 0) for name in names}
 
 
 def _believed(note: dict[str, Any]) -> str:
@@ -109,7 +129,10 @@ def _believed(note: dict[str, Any]) -> str:
     if "cost" in note:
         texts.append(f"expects to lose {note['cost']:.3g} on the decisions to come")
     if "certificate" in note:
-        texts.append(f"a decision of it costs at most {note['certificate']:.3g} on average, if its intervals hold")
+        but = "" if "floor" not in note else " but for those of the floor"
+        texts.append(
+            f"a decision{but or ' of it'} costs at most {note['certificate']:.3g} on average, if its intervals hold"
+        )
     if "level" in note:
         texts.append(f"rewards lie around {note['level']:.3g}, which the features do not explain")
     return "; ".join(texts)

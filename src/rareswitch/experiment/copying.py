@@ -55,8 +55,11 @@ def copy_experiment(
     rows = [_signed(version, key) for version in trial.versions]
     try:
         store.create(signed_description(trial.description.to_text(), key), rows[0])
-        for row in rows[1:]:
-            store.publish(row)
+        for row in rows:
+            if row.number > 1:
+                store.publish(row)
+            for number, report in enumerate(trial.store.refusals(row.number), 1):
+                store.refuse_update(row.number, number, report)
         marks, done = trial.store.marks(), 0
         total = sum(one.decisions for one in trial.store.counts(marks))
         for _, some in trial.store.rows(0, marks):

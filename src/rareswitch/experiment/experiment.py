@@ -1,7 +1,5 @@
 """The experiment: records and ids in, decisions out, late rewards, updates when they are due; durable."""
 
-import json
-import secrets
 import threading
 import time as clock
 from collections import Counter
@@ -13,12 +11,12 @@ import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.engine import Engine
-from rareswitch.errors import ConflictError, ParameterError, RareswitchError, ShapeError, StoreError, UnreachableError
-from rareswitch.experiment.advance import Advance, advance_of
+from rareswitch.errors import ConflictError, ParameterError, ShapeError, StoreError, UnreachableError
+from rareswitch.experiment.advance import Advance
 from rareswitch.experiment.audit import Audit, audit_decision
 from rareswitch.experiment.choice import Choice
-from rareswitch.experiment.counted import OVER, ByHand, Planned
 from rareswitch.experiment.description import Description
+from rareswitch.experiment.gate import Gate
 from rareswitch.experiment.kept import (
     decision_rows,
     listed,
@@ -27,20 +25,19 @@ from rareswitch.experiment.kept import (
     refuse_other_values,
     reward_rows,
 )
-from rareswitch.experiment.learning import Learned, learn, rewards_seen
 from rareswitch.experiment.moments import seconds_of
 from rareswitch.experiment.requests import Requests, read_requests
-from rareswitch.experiment.status import Status, progress_of, status_of
+from rareswitch.experiment.status import Status, status_of
 from rareswitch.experiment.together import Together
+from rareswitch.experiment.updating import Updating
 from rareswitch.experiment.verification import Verification, verify_versions
-from rareswitch.experiment.versions import Version, digest, version_row
+from rareswitch.experiment.versions import Version, digest
 from rareswitch.features import field_values
-from rareswitch.files import canonical_json
 from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Ahead
 from rareswitch.log import StoredLog
 from rareswitch.policy import Key, Policy, check_signs
-from rareswitch.store import Marks, Store
+from rareswitch.store import Store
 from rareswitch.validation import Sets, finite_array, summable
 
 #: Seconds for which a process goes on without looking whether another one published a policy.
@@ -75,6 +72,7 @@ class Experiment:
         self._records = Counter[str]()
         self._together = Together[_Asked, Choice | ConflictError](self._decide_singly, UnreachableError)
         self._refresh(force=True)
+        self._updating = Updating(store, description, version=self._version, experiment=self._experiment, key=key)
 
     def __repr__(self) -> str:
         return (
@@ -184,7 +182,8 @@ class Experiment:
     ) -> list[Choice | ConflictError]:
         request = self._request(contexts, arms, ids, baseline)
         version = self._refresh()
-        if version.number == 1 and request.baselines is not None and (request.baselines < 0).any():
+        first = version.number == 1 and self.description.needs_baseline
+        if first and request.baselines is not None and (request.baselines < 0).any():
             at = int(np.flatnonzero(request.baselines < 0)[0])
             field = self.description.baseline_field
             where = "" if field is None else f" in the field {field!r} of its record"
@@ -193,8 +192,9 @@ class Experiment:
                 "none. The first policy needs it, later ones do not."
             )
         # later policies know better than the baseline, and do not ask for it
-        baselines = {} if request.baselines is None or version.number > 1 else {"baseline": request.baselines}
-        decided = version.policy.decide(request.sets, ids=request.keys, seed=self.description.seed, **baselines)
+        baselines = {"baseline": request.baselines} if first and request.baselines is not None else {}
+        told, floored = self.description, request.floored(version.policy.floor)
+        decided = version.policy.decide(request.sets, ids=request.keys, seed=told.seed, floored=floored, **baselines)
         rows = decision_rows(request, decided, version=version.number, keep=self.description.keep, times=times)
         kept = self.store.add_decisions(rows)
         if request.counts:
@@ -282,6 +282,7 @@ class Experiment:
         now: Any = None,
         ahead: Ahead | None = None,
         anyway: bool = False,
+        gate: Gate | bool | None = None,
         engine: Engine | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Advance:
@@ -298,82 +299,32 @@ class Experiment:
             How many decisions are to come, in all or in each batch; by default what the schedule foresees.
         anyway
             Whether to make it although it is not due.
+        gate
+            Deploys the policy only if decisions that it was not learned from say that it is no worse than the
+            incumbent: True, or a :class:`Gate`. Otherwise the incumbent goes on, and the outcome says why.
         engine
             Where decisions are read; here by default.
         progress
             Called with what was read, and how much there is.
         """
         self._check_key()
-        versions, moment = self._versions, seconds_of(now)
-        current = versions[-1]
-        if self.store.head() == current.number:
-            schedule = self.description.schedule
-            progressed = progress_of(self.description, self.store, versions, moment)
-            due = schedule.due(progressed)
-            over = isinstance(schedule, Planned) and progressed.over
-            asked = due.now or anyway or isinstance(schedule, ByHand) or (over and ahead is not None)
-            if not asked and not self.store.started(current.number):  # one that was begun is brought to its end
-                return self._not_made(current, due.waits)
-            plan = self._plan(moment, schedule.ahead(progressed) if ahead is None else ahead)
-            started = self.store.start_update(current.number, canonical_json(plan).decode())
-            if started is not None:
-                return self._advance(current, *started, engine=engine, progress=progress)
-        self._refresh(force=True)
-        return self._advanced(current.number + 1, elsewhere=True)
+        told: dict[str, Any] = {"ahead": ahead, "anyway": anyway, "gate": gate, "engine": engine, "progress": progress}
+        return self._updating.advance(self._versions, now=seconds_of(now), **told)
 
-    def _advance(self, current: Version, plan: str, marks: Marks, **how: Any) -> Advance:
-        frozen = json.loads(plan)
-        try:
-            learned = self._learn(current, marks, frozen, **how)
-        except StoreError:
-            raise  # it goes on with what was frozen when the store is back
-        except RareswitchError:
-            self.store.abandon_update(current.number)  # so that the next call looks at what has come since
-            raise
-        if learned.state.done:
-            self.store.abandon_update(current.number)
-            return self._not_made(current, (OVER,))
-        report = learned.report | {"marks": list(marks), "plan": frozen, "seconds": round(learned.seconds, 3)}
-        report["by"] = secrets.token_hex(8)  # of two that learned the same, it tells who published
-        row = version_row(
-            current.number + 1,
-            learned.state,
-            experiment=self._experiment,
-            summaries=learned.data,
-            report=report,
-            time=frozen["now"],
-            key=self._key,
-        )
-        published = self.store.publish(row)
-        self._refresh(force=True)
-        return self._advanced(row.number, elsewhere=published != row)
+    def preview(
+        self,
+        *,
+        now: Any = None,
+        ahead: Ahead | None = None,
+        gate: Gate | bool | None = None,
+        engine: Engine | None = None,
+    ) -> Advance:
+        """What an update made now would do; nothing is changed.
 
-    def preview(self, *, now: Any = None, ahead: Ahead | None = None, engine: Engine | None = None) -> Advance:
-        """What an update made now would do; nothing is changed."""
-        versions, moment = self.versions, seconds_of(now)
-        current = versions[-1]
-        foreseen = self.description.schedule.ahead(progress_of(self.description, self.store, versions, moment))
-        frozen = self._plan(moment, foreseen if ahead is None else ahead)
-        learned = self._learn(current, self.store.marks(), frozen, engine=engine)
-        if learned.state.done:
-            return self._not_made(current, (OVER,))
-        report = learned.report | {"seconds": learned.seconds}
-        return advance_of(self.description.learner, current.number + 1, learned.state, report)
-
-    def _plan(self, moment: float, ahead: Ahead | None) -> dict[str, Any]:
-        """What is frozen of an update beside the marks."""
-        return {"now": moment, "ahead": _plain(ahead), "seen": rewards_seen(self.description, self.store)}
-
-    def _learn(self, current: Version, marks: Marks, frozen: dict[str, Any], **how: Any) -> Learned:
-        versions = self._versions[: current.number]
-        return learn(self.description, versions, self.store, marks, **frozen, **how)
-
-    def _advanced(self, number: int, *, elsewhere: bool) -> Advance:
-        made = self._version(number)
-        return advance_of(self.description.learner, number, made.state, made.report, elsewhere=elsewhere)
-
-    def _not_made(self, current: Version, waits: tuple[str, ...]) -> Advance:
-        return Advance(made=False, version=current.number, policy_id=current.policy.id, waits=waits)
+        What it says of a gate is a look that is not counted: who advances when a preview looks good deploys worse
+        policies more often than the gate's level says.
+        """
+        return self._updating.preview(self.versions, now=seconds_of(now), ahead=ahead, gate=gate, engine=engine)
 
     def status(self, *, now: Any = None) -> Status:
         """Where the experiment stands, and what its next update waits for."""
@@ -398,11 +349,8 @@ class Experiment:
 
     def logged(self, *, now: Any = None) -> StoredLog:
         """The decisions so far with their rewards, as they count now: what :func:`rareswitch.evaluate` reads."""
-        told = self.description
-        window, default, sums = told.rewards.window, told.rewards.default, told.rewards.sums
-        counting = {"window": window, "now": None if window is None else seconds_of(now), "default": default}
         upto = self.store.marks()  # before the policies are read, so that there is one for each decision
-        return StoredLog(self.store, self.policies, dim=told.learner.dim, upto=upto, sums=sums, **counting)
+        return self._updating.logged(self.versions, upto, seconds_of(now))
 
     def verify(self) -> Verification:
         """Learn everything again from the summaries, and say which policies come out."""
@@ -438,7 +386,3 @@ class Experiment:
             )
         if self._key is not None:
             check_signs(self._key)
-
-
-def _plain(ahead: Ahead | None) -> Any:
-    return None if ahead is None else np.asarray(ahead).astype(np.int64).tolist()

@@ -2,15 +2,16 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rareswitch.engine import Engine
 from rareswitch.errors import BatchError
 from rareswitch.experiment.description import Description
+from rareswitch.experiment.gate import Gate
 from rareswitch.experiment.versions import Version
 from rareswitch.learner import Ahead, State, Summary, summaries_to_bytes
-from rareswitch.log import summarize_version
+from rareswitch.log import HeldOut, summarize_version
 from rareswitch.store import Counts, Marks, Store
 
 Progress = Callable[[int, int], None]
@@ -51,15 +52,16 @@ def learn(
     now: float,
     ahead: Ahead | None,
     seen: dict[str, int],
+    gate: dict[str, Any] | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Learned:
-    """The state after the current batch, of the decisions and rewards up to the marks."""
+    """The state after the current batch, of the decisions and rewards up to the marks, less what a gate holds out."""
     began = time.perf_counter()
     learner, rewards, current = description.learner, description.rewards, versions[-1]
     counts = {one.version: one for one in store.counts(marks)}
 
-    def summary(version: Version) -> Summary:
+    def summary(version: Version, leave_out: HeldOut | None = None) -> Summary:
         return summarize_version(
             learner,
             current.state,
@@ -72,6 +74,7 @@ def learn(
             now=now if rewards.window is not None else None,
             default=rewards.default,
             sums=rewards.sums,
+            leave_out=leave_out,
             progress=progress,
         )
 
@@ -79,7 +82,9 @@ def learn(
         raise BatchError(
             f"policy {current.number} has not decided anything yet: there is nothing to learn from. It can go on."
         )
-    batch = summary(current)
+    batch = summary(current, None if gate is None else Gate(**gate).held_out(description.keep))
+    decided = counts[current.number].decisions
+    held_out, batch = decided - batch.decided, replace(batch, decided=decided)  # what is held out is not known yet
     wanted = learner.sample_size(current.state)
     if wanted and batch.sample is None and ahead != 0:
         raise BatchError(
@@ -90,7 +95,7 @@ def learn(
     late = [summary(version) for version in _changed(versions, counts, seen)]
     state = learner.next(current.state, batch, late=late, ahead=ahead)
     summaries = (batch, *late)
-    report = {
+    report: dict[str, Any] = {
         "batches": [
             {"version": number, "decisions": one.decisions, "rewarded": one.rewarded} for number, one in counts.items()
         ],
@@ -108,6 +113,8 @@ def learn(
         "sets": 0 if batch.sample is None else len(batch.sample),
         "note": dict(state.notes[-1]) if len(state.notes) > len(current.state.notes) else {},
     }
+    if gate is not None:
+        report["learned"][0]["held_out"] = held_out
     return Learned(state=state, summaries=summaries, report=report, seconds=time.perf_counter() - began)
 
 
@@ -118,7 +125,9 @@ def _changed(versions: Sequence[Version], counts: dict[int, Counts], seen: dict[
     last = versions[-1].report
     before = {entry["version"]: entry for entry in last["batches"]}
     waiting = {
-        entry["policy"]: entry["waiting"] for version in versions[1:] for entry in version.report["learned"]
+        entry["policy"]: entry["waiting"] or entry.get("held_out")
+        for version in versions[1:]
+        for entry in version.report["learned"]
     }  # as of the last time that each was learned from
     found = []
     for version in versions[:-1]:

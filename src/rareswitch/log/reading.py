@@ -12,6 +12,7 @@ from rareswitch.errors import FileFormatError, InputError
 from rareswitch.ids import KeyArray
 from rareswitch.learner import Learner, Rows, State, Summary, sample_order
 from rareswitch.log.block import Block, Span
+from rareswitch.log.held_out import HeldOut
 from rareswitch.log.places import size_of
 from rareswitch.log.schema import NEEDED, blocks, opened
 from rareswitch.validation import BoolArray, FloatArray, IntArray
@@ -61,6 +62,8 @@ class Task:
     now: Any = None
     #: What counts for decisions whose reward did not come, once their window has passed.
     default: float | None = None
+    #: Decisions of an experiment that are passed over.
+    leave_out: HeldOut | None = None
 
     @property
     def counting(self) -> dict[str, Any]:

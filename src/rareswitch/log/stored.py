@@ -34,6 +34,8 @@ class StoredLog:
         d, features of an arm.
     upto
         What is looked at; all that is there by default.
+    only
+        Number of the one policy whose decisions are wanted.
     window, now, default, sums
         As :func:`~rareswitch.log.summarize_version` takes them; with a window, ``now`` is needed.
 
@@ -57,6 +59,7 @@ class StoredLog:
         *,
         dim: int,
         upto: Marks | None = None,
+        only: int | None = None,
         window: float | None = None,
         now: float | None = None,
         default: float | None = None,
@@ -65,7 +68,7 @@ class StoredLog:
         self.store, self.dim = store, dim
         self.upto = store.marks() if upto is None else upto
         self._window, self._sums = window, sums
-        counts = store.counts(self.upto)
+        counts = [one for one in store.counts(self.upto) if only in (None, one.version)]
         #: How many there are.
         self.decisions = sum(one.decisions for one in counts)
         if not counts:
@@ -101,6 +104,8 @@ class StoredLog:
         size = 0
         for _, some in self.store.rows(0, self.upto):
             for one in some:
+                if one[0].version not in self._batches:
+                    continue
                 waiting.append(one)
                 size += len(one[0].contexts or b"")
                 if len(waiting) == ROWS or size > BYTES:

@@ -16,6 +16,7 @@ from rareswitch.errors import StoreError
 from rareswitch.ids import KeyArray, keys_of_bytes
 from rareswitch.learner import Learner, Rows, Sample, State, Summary
 from rareswitch.log.block import Block
+from rareswitch.log.held_out import HeldOut
 from rareswitch.log.reading import Reader, Task
 from rareswitch.store import Marks, Slice, Store
 from rareswitch.validation import FloatArray, Sets
@@ -37,6 +38,7 @@ def summarize_version(
     now: float | None = None,
     default: float | None = None,
     sums: bool = False,
+    leave_out: HeldOut | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Summary:
     """Reduce the decisions of a version, with the rewards that were there at a mark, to what is learned from.
@@ -58,6 +60,8 @@ def summarize_version(
         time of the latest of these decisions, and is not looked at without a window.
     sums
         Whether several rewards of a decision are summed.
+    leave_out
+        Decisions that are passed over, as if they had not been made.
     progress
         Called with the number of slices that were read, and how many there are.
 
@@ -78,7 +82,7 @@ def summarize_version(
     if window is not None and now is None:
         now = max((one.last_time for one in store.counts(upto) if one.version == version), default=0.0)
     now, few = None if window is None else now, len(slices) <= 1
-    names, task = frozenset([policy_id]), Task(learner=learner, state=state, known={policy_id: 0})
+    names, task = frozenset([policy_id]), Task(learner=learner, state=state, known={policy_id: 0}, leave_out=leave_out)
     task = replace(task, gathered=names if few else frozenset(), window=window, now=now, default=default)
     parts = [
         _Part(part, f"{store.name}, version {version}, slice {number} of {len(slices)}")
@@ -97,7 +101,7 @@ def summarize_version(
         summary = learner.summarize(state, Rows.concatenate(rows), **task.counting)
     if policy_id != state.policy.id or state.done:
         return summary
-    return replace(summary, sample=_sample(learner, state, store.sample(version, upto)))
+    return replace(summary, sample=_sample(learner, state, store.sample(version, upto), leave_out))
 
 
 def _in_turn(parts: Sequence["_Part"], task: Task) -> Iterator[Rows | Summary]:
@@ -129,6 +133,8 @@ def _taken(part: _Part, table: Any, task: Task) -> Rows | Summary:
     for batch in table.combine_chunks().to_batches():  # one, or none where there are no rows
         block = Block(part.source, np.arange(batch.num_rows), batch)
         block.check_present("key", "features")
+        if task.leave_out is not None:
+            block = block.take(np.flatnonzero(~task.leave_out.among(block.keys())))
         reader.take_rows(policy_id, block)
     if reader.summaries:
         return reader.summaries[policy_id]
@@ -143,14 +149,19 @@ def _no_rows(learner: Learner, policy_id: str, *, timed: bool) -> Rows:
     return Rows(ids=[], policy_id=policy_id, features=features, rewards=none, times=times, reward_times=times)
 
 
-def _sample(learner: Learner, state: State, kept: Iterator[tuple[bytes, bytes]]) -> Sample | None:
+def _sample(
+    learner: Learner, state: State, kept: Iterator[tuple[bytes, bytes]], leave_out: HeldOut | None
+) -> Sample | None:
     """The sample of those decisions whose context sets were kept, which come in the order of their ranks."""
     size, keys = learner.sample_size(state), list[KeyArray]()
     sets = list[FloatArray]()
     while len(sets) < size and (some := list(islice(kept, size - len(sets)))):
         words = keys_of_bytes(b"".join(key for key, _ in some), len(some))
-        _, shown = learner.parts.statistics.halves(words, state.updates)
-        for at in range(len(some)) if shown is None else np.flatnonzero(shown).tolist():
+        _, half = learner.parts.statistics.halves(words, state.updates)
+        shown = np.ones(len(some), dtype=np.bool_) if half is None else half
+        if leave_out is not None:
+            shown = shown & ~leave_out.among(words)
+        for at in np.flatnonzero(shown).tolist():
             key, arms = some[at]
             if not arms or len(arms) % (8 * learner.dim):
                 raise StoreError(

@@ -28,7 +28,9 @@ from rareswitch.store.folder_files import (
 from rareswitch.store.memory import MemorySlice, MemoryStore
 from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Totals, VersionRow, parentless
 
-SCHEMA = 1
+#: Of what is written. Folders of schema 1, in which no update was ever refused, become this when one is.
+SCHEMA = 2
+READ = (1, 2)
 EXPERIMENT, LOCK, REPEATS = "experiment.json", "lock", "repeats.json"
 FOLDERS = ("versions", "updates", "decisions", "rewards")
 
@@ -45,7 +47,7 @@ class FolderStore:
 
         experiment.json            what it was created with
         versions/0001/             policy, state, summaries and report; a folder for every version
-        updates/0001.json          what the update of a version looks at
+        updates/0001.json          what the update of a version looks at, and why others were refused
         decisions/00000001.parquet
         rewards/00000001.parquet
     """
@@ -150,22 +152,40 @@ class FolderStore:
 
     def started(self, parent: int) -> bool:
         with self._lock:
-            return parent == self._current().head() and self._update(parent).exists()
+            return parent == self._current().head() and "plan" in self._frozen(parent)
 
     def start_update(self, parent: int, plan: str) -> tuple[str, Marks] | None:
         with self._writing() as image:
             if parent != image.head():
                 return None
-            path = self._update(parent)
-            if not path.exists():
-                write_json(path, {"plan": plan, "marks": list(image.marks())})
-            frozen = read_json(path)
+            frozen = self._frozen(parent)
+            if "plan" not in frozen:
+                frozen |= {"plan": plan, "marks": list(image.marks())}
+                write_json(self._update(parent), frozen)
             return frozen["plan"], Marks(*frozen["marks"])
 
     def abandon_update(self, parent: int) -> None:
         with self._writing() as image:
-            if parent == image.head():
+            if parent != image.head():
+                return
+            if refusals := self._frozen(parent).get("refusals"):
+                write_json(self._update(parent), {"refusals": refusals})
+            else:
                 self._update(parent).unlink(missing_ok=True)
+
+    def refuse_update(self, parent: int, number: int, report: str) -> None:
+        with self._writing() as image:
+            refusals = self._frozen(parent).get("refusals", [])
+            if parent == image.head() and number == len(refusals) + 1:
+                told = read_json(self.path / EXPERIMENT)
+                if told["schema"] != SCHEMA:  # first, so that no earlier release finds what it cannot read
+                    write_json(self.path / EXPERIMENT, told | {"schema": SCHEMA})
+                write_json(self._update(parent), {"refusals": [*refusals, report]})
+
+    def refusals(self, parent: int) -> list[str]:
+        with self._lock:
+            self._current()
+            return list(self._frozen(parent).get("refusals", []))
 
     def publish(self, version: VersionRow) -> VersionRow:
         with self._writing() as image:
@@ -230,9 +250,9 @@ class FolderStore:
         if not (self.path / EXPERIMENT).is_file():
             raise StoreError(f"there is no experiment '{self.name}' in {self.url}. Create it, or correct the address.")
         told = read_json(self.path / EXPERIMENT)
-        if told.get("schema") != SCHEMA or told.get("name") != self.name:
+        if told.get("schema") not in READ or told.get("name") != self.name:
             raise StoreError(
-                f"{self.path / EXPERIMENT}: experiments in folders have schema {SCHEMA}; this one has "
+                f"{self.path / EXPERIMENT}: experiments in folders have schema 1 or {SCHEMA}; this one has "
                 f"{told.get('schema')!r:.60} and the name {told.get('name')!r:.100}. Use a matching version of "
                 "rareswitch, and the name it was created with."
             )
@@ -291,6 +311,11 @@ class FolderStore:
 
     def _update(self, parent: int) -> Path:
         return self.path / "updates" / f"{parent:04d}.json"
+
+    def _frozen(self, parent: int) -> dict[str, Any]:
+        """The update of a version that was begun, its plan and its marks, and the refusals of those before it."""
+        path = self._update(parent)
+        return read_json(path) if path.exists() else {}
 
     def _repeats(self) -> dict[str, Any]:
         path = self.path / REPEATS

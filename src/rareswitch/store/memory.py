@@ -56,6 +56,7 @@ class MemoryStore:
         self._of: dict[bytes, list[_Reward]] = defaultdict(list)
         self._ranked: dict[int, list[tuple[float, int]]] = defaultdict(list)
         self._updates: dict[int, tuple[str, Marks]] = {}
+        self._refusals: dict[int, list[str]] = defaultdict(list)
         self._seen = dict.fromkeys(("repeated_rewards", "overwritten", "repeated_decisions"), 0)
 
     def create(self, description: str, first: VersionRow) -> None:
@@ -157,6 +158,16 @@ class MemoryStore:
         with self._lock:
             if parent == self.head():
                 self._updates.pop(parent, None)
+
+    def refuse_update(self, parent: int, number: int, report: str) -> None:
+        with self._lock:
+            if parent == self.head() and number == len(self._refusals[parent]) + 1:
+                self._refusals[parent].append(report)
+                self._updates.pop(parent, None)
+
+    def refusals(self, parent: int) -> list[str]:
+        with self._lock:
+            return [*self._refusals[parent]]
 
     def publish(self, version: VersionRow) -> VersionRow:
         with self._lock:

@@ -138,6 +138,29 @@ class SqlStore(SqlDatabase):
 
         self._submit(Job(call=call))
 
+    def refuse_update(self, parent: int, number: int, report: str) -> None:
+        import sqlalchemy as sa
+
+        updates, refused, experiment = tables().updates, tables().refusals, self.number
+
+        def call(connection: Any) -> None:
+            self._alone(connection)
+            kept = sa.select(sa.func.count()).where(refused.c.experiment == experiment, refused.c.parent == parent)
+            if self._head(connection, experiment) == parent and connection.execute(kept).scalar() == number - 1:
+                row = {"experiment": experiment, "parent": parent, "number": number, "report": report}
+                connection.execute(sa.insert(refused).values(**row))
+                mine = sa.delete(updates).where(updates.c.experiment == experiment, updates.c.parent == parent)
+                connection.execute(mine)
+
+        self._submit(Job(call=call))
+
+    def refusals(self, parent: int) -> list[str]:
+        import sqlalchemy as sa
+
+        refused = tables().refusals.c
+        mine = sa.select(refused.report).where(refused.experiment == self.number, refused.parent == parent)
+        return self._read(lambda connection: list(connection.execute(mine.order_by(refused.number)).scalars()))
+
     def publish(self, version: VersionRow) -> VersionRow:
         import sqlalchemy as sa
 

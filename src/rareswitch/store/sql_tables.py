@@ -18,6 +18,7 @@ class Tables(NamedTuple):
     experiments: Any
     versions: Any
     updates: Any
+    refusals: Any
     decisions: Any
     contexts: Any
     rewards: Any
@@ -69,6 +70,13 @@ def tables() -> Tables:
         needed("plan", sa.Text),
         needed("decisions", sequence),
         needed("rewards", sequence),
+    )
+    refusals = table(
+        "refusals",
+        needed("experiment", number, primary_key=True),
+        needed("parent", number, primary_key=True, autoincrement=False),
+        needed("number", number, primary_key=True, autoincrement=False),
+        needed("report", sa.Text),
     )
     decisions = table(
         "decisions",
@@ -125,4 +133,4 @@ def tables() -> Tables:
         needed("name", sa.Text, primary_key=True),
         needed("count", sa.BigInteger),
     )
-    return Tables(metadata, experiments, versions, updates, decisions, contexts, rewards, counters)
+    return Tables(metadata, experiments, versions, updates, refusals, decisions, contexts, rewards, counters)

@@ -175,7 +175,17 @@ class Store(Protocol):
         """
 
     def abandon_update(self, parent: int) -> None:
-        """Forget what was frozen, where the update was refused."""
+        """Forget what was frozen, where nothing could be learned."""
+
+    def refuse_update(self, parent: int, number: int, report: str) -> None:
+        """Forget what was frozen, and keep why the policy that was learned is not published, at once.
+
+        Refusals of a parent are numbered from 1. Nothing is changed where this number is not the next one, or the
+        parent is not the head: of several who learned the same, one is heard, and once.
+        """
+
+    def refusals(self, parent: int) -> list[str]:
+        """The reports of updates of a version that were refused, the first first."""
 
     def publish(self, version: VersionRow) -> VersionRow:
         """Make it the head, in one transaction, if its parent, the number before, is the head now.

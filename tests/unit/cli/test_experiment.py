@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 from rareswitch.cli import main
+from rareswitch.exchange import write
 from rareswitch.experiment import open_experiment
 from rareswitch.features import Features
 from rareswitch.learner import LEARNERS, BatchLinUCBKW, Foresight, settings_of, takes
+from rareswitch.log import Logged
 
 HERE = ("spring.db", "banner")
 CREATE = (
@@ -299,6 +301,43 @@ def test_settings_of_foresight(capsys: pytest.CaptureFixture[str]) -> None:
         assert trial.description.keep == 0.5
 
 
+def test_a_floor_under_arms(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    create = ("experiment", "create", *HERE, "--dim", "3")
+    assert "--arm-floor must be a finite number above 0" in refused(capsys, *create, "--arm-floor", "0")
+    assert "--floored-arms says which arms" in refused(capsys, *create, "--floored-arms", "a")
+    told = ("--schedule", "100*10", "--arm-floor", "0.1", "--floored-arms", "b", "a")
+    out = done(capsys, *create, *told)
+    assert "Floor of 0.1 for a, b: with 2 arms a set 20 % of decisions explore for evaluation; over the 1,000" in out
+    typed(monkeypatch, *requests(1))
+    done(capsys, "experiment", "decide", *HERE)
+    assert "same propensity" in done(capsys, "experiment", "audit", *HERE, "r0")
+    assert json.loads(done(capsys, "experiment", "status", *HERE, "--json"))["floor"].startswith(
+        "floor of 0.1 for a, b"
+    )
+
+
+def test_a_start_from_a_log(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    x, arms = rng.standard_normal((200, 4, 3)), rng.integers(0, 4, 200)
+    rewards = x[np.arange(200), arms] @ [1.0, 0.0, -1.0] + rng.standard_normal(200)
+    columns: dict[str, Any] = {"places": arms, "propensities": [0.25] * 200, "rewards": rewards, "contexts": x}
+    write("log.parquet", Logged(**columns, estimated="arm frequencies"))
+    create = ("experiment", "create", *HERE, "--horizon", "1e3", "--seed", "1", "--start-from", "log.parquet")
+    assert "the vectors of the log have 3 features" in refused(capsys, *create, "--dim", "5")
+    own = ("--learner", "batch-linucb-kw", "--arms", "4")
+    assert "--start-from: batch-linucb-kw concludes from batches" in refused(capsys, *create, "--dim", "3", *own)
+    assert "no.csv" in refused(capsys, *create[:-1], "no.csv", "--dim", "3")
+    out = done(capsys, *create, "--dim", "3")
+    assert "learned from a log of 200 decisions, 200 of them rewarded; its propensities were estimated" in out
+    typed(monkeypatch, *requests(20))
+    done(capsys, "experiment", "decide", *HERE)
+    typed(monkeypatch, *({"id": f"r{k}", "value": 1.0 + k % 2} for k in range(20)))
+    done(capsys, "experiment", "reward", *HERE)
+    done(capsys, "experiment", "advance", *HERE, "--anyway")
+    with open_experiment("spring.db", "banner") as trial:
+        assert trial.verify().holds
+
+
 def test_every_setting_that_is_a_number_or_a_text_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(("experiment", "create", "--help"))
@@ -378,3 +417,24 @@ sys.exit(main(["experiment", "advance", *{HERE!r}]))
     status = json.loads(done(capsys, "experiment", "status", *HERE, "--json"))
     assert (len(status["batches"]), status["started"]) == (1, True)
     assert json.loads(done(capsys, "experiment", "advance", *HERE, "--json"))["policy_id"] == wanted
+
+
+def test_a_gate_refuses_with_a_status_of_its_own(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done(capsys, *CREATE)
+    typed(monkeypatch, *requests(40))
+    done(capsys, "experiment", "decide", *HERE)
+    typed(monkeypatch, *({"id": f"r{k}", "value": k % 2 == 0} for k in range(40)))
+    done(capsys, "experiment", "reward", *HERE)
+    advance = ("experiment", "advance", *HERE, "--now", "2026-03-09")
+    out = done(capsys, *advance, "--gate", "--gate-holdout", "0.5", "--preview", status=4)
+    assert "Nothing was changed." in out
+    assert "not promoted: the decisions held out cannot tell." in out
+    found = json.loads(done(capsys, *advance, "--gate", "0.1", "--gate-loss", "0.2", "--json", status=4))
+    assert (found["made"], found["gate"]["promoted"], found["gate"]["loss"]) == (False, False, 0.2)
+    assert "The gate refused an update. It was not promoted" in done(capsys, "experiment", "status", *HERE)
+    assert "more decisions: the gate refused a policy after 40" in done(capsys, *advance, "--gate", status=3)
+    assert "Updated in" in done(capsys, *advance)
+    assert "--gate-loss says how a gate is, and there is none" in refused(capsys, *advance, "--gate-loss", "1")
+    assert "level of a gate" in refused(capsys, *advance, "--gate", "2")

@@ -13,7 +13,7 @@ import pytest
 
 from rareswitch.env import make_world
 from rareswitch.errors import FileFormatError, StoreError, UnreachableError
-from rareswitch.experiment import Choice, Experiment, create, experiment, open_experiment
+from rareswitch.experiment import Choice, Experiment, create, open_experiment, updating
 
 BATCH = 12
 CONTEXTS = make_world("gaussian", dim=3, arms=4).draw(2000, seed=7).contexts
@@ -92,7 +92,7 @@ def test_an_update_for_which_there_is_no_room_is_made_when_there_is(
 ) -> None:
     with opened(path) as trial:
         serve(trial, 2 * BATCH - 1, 2 * BATCH)  # so that there is a log
-        module: Any = experiment
+        module: Any = updating
         learn, disk = module.learn, small_disk(path)
         if when == "frozen":
             with disk, pytest.raises(StoreError, match="full"):
@@ -104,7 +104,7 @@ def test_an_update_for_which_there_is_no_room_is_made_when_there_is(
                 disk.__enter__()
                 return learned
 
-            monkeypatch.setattr(experiment, "learn", fills)
+            monkeypatch.setattr(updating, "learn", fills)
             try:
                 with pytest.raises(StoreError, match="full"):
                     trial.advance(now=0.0)

@@ -11,7 +11,7 @@ from rareswitch.engine import make_engine
 from rareswitch.errors import BatchError, FileFormatError, StoreError
 from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Learner, State, Summary, make_learner, sample_order, summaries_to_bytes
-from rareswitch.log import summarize_version
+from rareswitch.log import HeldOut, summarize_version
 from rareswitch.store import DecisionRow, Marks, RewardRow, Store, open_store
 from reference.logs import Row, Run, as_rows, played
 
@@ -264,3 +264,18 @@ def test_slices_in_pieces_are_summed_as_one() -> None:
         store.slices = lambda *given, table=table, **named: [Damaged(table)]  # type: ignore[method-assign]
         found = of_store(learner, state, store)
         assert summaries_to_bytes([found]) == summaries_to_bytes([in_memory(learner, state, rows)])
+
+
+@pytest.mark.parametrize("name", ["foresight", "batch-linucb-kw"])
+@pytest.mark.parametrize("engine", [None, "serial"])
+def test_what_is_left_out_is_as_if_it_had_not_been_decided(name: str, engine: str | None) -> None:
+    learner, state = begun(name)
+    rows = played(Run.of(learner, state))
+    among = HeldOut(0.4, keep=0.8).among(id_keys([row.id for row in rows]))
+    assert 0 < among.sum() < len(rows)
+    rest = [row for row, left_out in zip(rows, among, strict=True) if not left_out]
+    more = {} if engine is None else {"engine": make_engine(engine)}
+    found = of_store(learner, state, kept(rows), leave_out=HeldOut(0.4, keep=0.8), **more)
+    assert summaries_to_bytes([found]) == summaries_to_bytes([of_store(learner, state, kept(rest))])
+    every = of_store(learner, state, kept(rows), leave_out=HeldOut(1.0))
+    assert (every.decided, every.sample) == (0, None)

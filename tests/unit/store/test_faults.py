@@ -175,12 +175,35 @@ def test_another_schema_is_refused_and_both_revisions_named(
                 store.create("{}", version(1))
             with psycopg.connect(url) as remote:
                 remote.execute(changed.encode())
-        told = rf"revision {revision};.*up to 1\. Open it with a newer release"
+        told = rf"revision {revision};.*up to 2\. Open it with a newer release"
         with closing(open_store(url, "trial")) as store:
             with pytest.raises(StoreError, match=told):
                 store.head()
             with pytest.raises(StoreError, match=told):
                 store.create("{}", version(1))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_database_of_the_first_revision_is_brought_up_to_date(kind: str, path: Path, postgres_server: str) -> None:
+    back = ("DROP TABLE rareswitch_refusals", "UPDATE rareswitch_schema SET version_num = '1'")
+    with database(postgres_server, f"first-{uuid4().hex}") as url:
+        url = f"sqlite:///{path}" if kind == "sqlite" else url
+        with closing(open_store(url, "trial")) as store:
+            if kind == "postgres":
+                store.create("{}", version(1))
+            store.add_decisions([decision(9)])
+            frozen = store.start_update(1, '{"now": 1}')
+        if kind == "sqlite":
+            with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+                [connection.execute(change) for change in back]
+        else:
+            with psycopg.connect(url) as remote:
+                [remote.execute(change.encode()) for change in back]
+        with closing(open_store(url, "trial")) as store:
+            assert store.find([decision(9).key]) == [(decision(9), [])]
+            assert store.start_update(1, "{}") == frozen
+            store.refuse_update(1, 1, "no")
+            assert (store.refusals(1), store.started(1)) == (["no"], False)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

@@ -284,15 +284,32 @@ def test_a_new_experiment_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert begun(tmp_path).path.stat().st_mode & 0o777 == 0o700
 
 
+def test_a_folder_of_the_first_schema_opens_and_is_brought_up_when_an_update_is_refused(tmp_path: Path) -> None:
+    from rareswitch.store.folder_files import read_json, write_json
+
+    store = begun(tmp_path)
+    path, update = store.path / "experiment.json", store.path / "updates" / "0001.json"
+    write_json(path, read_json(path) | {"schema": 1})
+    write_json(update, {"plan": '{"now":1}', "marks": [0, 0]})  # as that schema kept it
+    old = again(store)
+    assert (old.head(), old.started(1), old.refusals(1)) == (1, True, [])
+    assert old.start_update(1, "{}") == ('{"now":1}', Marks(0, 0))
+    assert read_json(path)["schema"] == 1
+    old.refuse_update(1, 1, "no")
+    assert read_json(path)["schema"] == 2
+    assert (again(store).refusals(1), again(store).started(1)) == (["no"], False)
+    assert again(store).description() == store.description()
+
+
 def test_another_schema_is_refused(tmp_path: Path) -> None:
     from rareswitch.store.folder_files import read_json, write_json
 
     store = begun(tmp_path)
     path = store.path / "experiment.json"
-    write_json(path, read_json(path) | {"schema": 2})
-    with pytest.raises(StoreError, match="experiments in folders have schema 1; this one has 2"):
+    write_json(path, read_json(path) | {"schema": 3})
+    with pytest.raises(StoreError, match="experiments in folders have schema 1 or 2; this one has 3"):
         again(store).head()
-    write_json(path, read_json(path) | {"schema": 1})
+    write_json(path, read_json(path) | {"schema": 2})
     store.path.rename(tmp_path / "autumn")
     with pytest.raises(StoreError, match="and the name 'spring'"):
         FolderStore(tmp_path, "autumn").head()

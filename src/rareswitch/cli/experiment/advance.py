@@ -7,10 +7,12 @@ from typing import Any
 from rareswitch.cli.experiment import add_now, add_verb, in_options, opened
 from rareswitch.cli.options import add_options, print_json, report_done
 from rareswitch.cli.settings import count_option
-from rareswitch.errors import LevelWarning
+from rareswitch.errors import LevelWarning, ParameterError
 
-#: Status where no update was made.
-NOT_DUE = 3
+#: Status where no update was made; and where a gate refused it.
+NOT_DUE, REFUSED = 3, 4
+#: Of a gate where none is given.
+LEVEL = 0.05
 
 
 def add_parser(commands: Any) -> None:
@@ -34,6 +36,20 @@ def add_parser(commands: Any) -> None:
         help="decisions to come in all, or of each batch to come (default: what the schedule foresees)",
     )
     parser.add_argument("--anyway", action="store_true", help="update although it is not due")
+    parser.add_argument(
+        "--gate",
+        nargs="?",
+        type=float,
+        const=LEVEL,
+        metavar="LEVEL",
+        help="let the policy decide only if decisions that it was not learned from say that it is no worse than the "
+        f"one before it; in a share LEVEL of updates at most that is wrong ({LEVEL} where none is given). Otherwise "
+        f"the old one goes on, with status {REFUSED}",
+    )
+    parser.add_argument(
+        "--gate-loss", type=float, metavar="X", help="what the policy may lose a decision, in units of rewards (0)"
+    )
+    parser.add_argument("--gate-holdout", type=float, metavar="S", help="share of the batch to test it on (0.3)")
     parser.add_argument("--preview", action="store_true", help="say what an update would do, and change nothing")
     add_now(parser, "when it is made, for schedules and windows (default: now)")
     add_options(parser, engine={})
@@ -46,6 +62,7 @@ def run(options: argparse.Namespace) -> int:
     from rareswitch.engine import make_engine
     from rareswitch.sim import Progress
 
+    gate = _gate(options)
     ahead = options.ahead[0] if options.ahead is not None and len(options.ahead) == 1 else options.ahead
     with (
         opened(options) as trial,
@@ -60,9 +77,9 @@ def run(options: argparse.Namespace) -> int:
             bar.update(done, f"part {done} of {total}")
 
         if options.preview:
-            found = trial.preview(now=options.now, ahead=ahead, engine=engine)
+            found = trial.preview(now=options.now, ahead=ahead, gate=gate, engine=engine)
         else:
-            told: dict[str, Any] = {"anyway": options.anyway, "engine": engine, "progress": show}
+            told: dict[str, Any] = {"anyway": options.anyway, "gate": gate, "engine": engine, "progress": show}
             found = trial.advance(now=options.now, ahead=ahead, **told)
     if options.json:
         print_json(found.as_dict())
@@ -71,4 +88,19 @@ def run(options: argparse.Namespace) -> int:
             f"Nothing was changed. An update would say:\n{in_options(found)}" if options.preview else in_options(found)
         )
         report_done(text, f"policy {found.version} decides now")
-    return 0 if found.made or found.elsewhere else NOT_DUE
+    if found.made or found.elsewhere:
+        return 0
+    return NOT_DUE if found.gate is None else REFUSED
+
+
+def _gate(options: argparse.Namespace) -> Any:
+    """The gate that the options say, None where there is none."""
+    from rareswitch.experiment import Gate
+
+    told = {"loss": options.gate_loss, "holdout": options.gate_holdout}
+    given = {name: value for name, value in told.items() if value is not None}
+    if options.gate is None:
+        if given:
+            raise ParameterError(f"--gate-{next(iter(given))} says how a gate is, and there is none: give --gate too.")
+        return None
+    return Gate(level=options.gate, **given)

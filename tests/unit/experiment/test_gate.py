@@ -1,0 +1,387 @@
+"""Gated updates: what is held out, what is promoted and refused, and that every look is counted once."""
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch.design import Uniform
+from rareswitch.env import make_world
+from rareswitch.errors import ParameterError, StoreError, UnsuitableError
+from rareswitch.experiment import Advance, Experiment, Gate, GateReport, Rewards, copy_experiment, create
+from rareswitch.experiment.gate import judge, lower_bound
+from rareswitch.ids import id_keys
+from rareswitch.log import HeldOut, Logged
+from rareswitch.policy import Policy, PosteriorDraws, new_key
+
+WORLD = make_world("gaussian", dim=3, arms=4, noise=0.5)
+BATCH = 1600
+
+
+def begun(**more: Any) -> Experiment:
+    told: dict[str, Any] = {"dim": 3, "horizon": 20_000, "updates": 6, "seed": 7, "now": 0.0, "schedule": "by hand"}
+    return create("memory:", "spring", **told | {"intercept": True} | more)
+
+
+def play(
+    trial: Experiment, count: int = BATCH, *, paid: Callable[[Any, Any], Any] | None = None, now: float = 0.0
+) -> None:
+    """Decisions with rewards; ``paid`` makes the rewards of ids and of what the world pays."""
+    first = sum(one.decisions for one in trial.store.counts())
+    rounds, ids = WORLD.draw(count, seed=7, first=first), np.arange(first, first + count)
+    arms = [choice.arm for choice in trial.decide_many(rounds.contexts, ids=ids.tolist(), now=now)]
+    rewards = WORLD.rewards(rounds.means[np.arange(count), arms], seed=7, first=first)
+    trial.reward_many(ids.tolist(), (rewards if paid is None else paid(ids, rewards)).tolist(), now=now)
+
+
+def poisoned(ids: Any, rewards: Any) -> Any:
+    """What is learned from says the opposite of what is held out: the policy that is learned is the worst."""
+    return np.where(HeldOut(0.3).among(id_keys(ids)), rewards, -rewards)
+
+
+def told(outcome: Advance) -> GateReport:
+    assert outcome.gate is not None
+    return outcome.gate
+
+
+def test_a_better_policy_is_promoted_and_what_was_held_out_is_learned_by_the_next_update() -> None:
+    trial = begun()
+    play(trial)
+    outcome = trial.advance(now=0.0, gate=True)
+    gate = told(outcome)
+    held_out = int(HeldOut(0.3).among(id_keys(range(BATCH))).sum())
+    assert (outcome.made, outcome.version, gate.promoted, gate.candidate) == (True, 2, True, trial.policy.id)
+    assert (outcome.decided, outcome.rewarded, outcome.held_out) == (BATCH, BATCH - held_out, held_out)
+    assert (gate.held_out, gate.tested, gate.look, gate.level) == (held_out, held_out, 1, 0.025)
+    assert gate.gain is not None
+    assert gate.bound is not None
+    assert 0.0 < gate.bound < gate.gain
+    assert f"gate      promoted: gain {gate.gain:.3g} (at least {gate.bound:.3g}) a decision on" in str(outcome)
+    assert f"{held_out} held out for the gate" in str(outcome)
+    assert "without a reward" not in str(outcome)
+    assert trial.versions[1].report["gate"] == gate.to_plain()
+    assert trial.versions[1].report["plan"]["gate"] == {"level": 0.05, "loss": 0.0, "holdout": 0.3}
+    assert outcome.as_dict()["gate"]["gain"] == gate.gain
+    play(trial, 50)
+    after = trial.advance(now=0.0)
+    assert after.late == {1: BATCH}
+    assert trial.versions[2].state.past[0].rewarded == BATCH
+    play(trial, 50)
+    assert trial.advance(now=0.0).late == {}  # once
+    assert trial.verify().holds
+    assert {entry.verdict for entry in trial.verify().policies} == {"same"}
+
+
+def test_a_worse_policy_is_refused_and_the_old_one_goes_on() -> None:
+    trial = begun()
+    play(trial, paid=poisoned)
+    before = trial.policy.id
+    outcome = trial.advance(now=0.0, gate=True)
+    gate = told(outcome)
+    assert (outcome.made, outcome.version, outcome.policy_id, trial.store.head()) == (False, 1, before, 1)
+    assert gate.gain is not None
+    assert gate.gain < 0.0
+    assert not gate.promoted
+    assert str(outcome).splitlines()[1:] == [f"No update: policy 1 ({before[:12]}…) goes on.", f"  {gate}"]
+    assert str(gate).startswith("not promoted: gain -")
+    assert str(gate).endswith("look 1 at level 0.025; the bound must be above 0")
+    assert not trial.store.started(1)
+    assert [json.loads(one)["gate"] for one in trial.store.refusals(1)] == [gate.to_plain()]
+    assert trial.decide(WORLD.draw(1, seed=1).contexts[0], id="after", now=0.0).version == 1
+    trial.advance(now=0.0)  # without a gate, whatever was refused
+    assert trial.store.head() == 2
+    assert trial.versions[1].report["learned"][0]["rewarded"] == BATCH
+
+
+def test_a_loss_that_is_allowed_lets_a_policy_pass() -> None:
+    trial = begun()
+    play(trial, paid=poisoned)
+    assert not told(trial.preview(now=0.0, gate=Gate(loss=0.1))).promoted
+    gate = told(trial.advance(now=0.0, gate=Gate(loss=5.0)))
+    assert gate.promoted
+    assert gate.gain is not None
+    assert gate.gain < 0.0
+
+
+def test_looks_at_one_batch_are_counted_and_wait_for_it_to_grow() -> None:
+    trial = begun()
+    play(trial, paid=poisoned)
+    assert told(trial.advance(now=0.0, gate=True)).look == 1
+    waits = trial.advance(now=0.0, gate=True)
+    assert waits.gate is None
+    assert waits.waits == ("800 more decisions: the gate refused a policy after 1,600, and looks again after 2,400",)
+    assert len(trial.store.refusals(1)) == 1
+    again = told(trial.advance(now=0.0, gate=True, anyway=True))
+    assert (again.look, again.level) == (2, pytest.approx(0.05 / 6))
+    play(trial, 2 * BATCH)
+    third = told(trial.advance(now=0.0, gate=True))
+    assert (third.look, third.level, third.promoted) == (3, pytest.approx(0.05 / 12), True)
+    assert trial.store.head() == 2
+    play(trial, paid=poisoned)
+    assert told(trial.advance(now=0.0, gate=True)).look == 1  # of another policy
+
+
+def test_levels_of_all_looks_add_up_to_the_level() -> None:
+    levels = [Gate(level=0.1).level_of(look) for look in range(1, 10_000)]
+    assert sum(levels) < 0.1
+    assert sum(levels) == pytest.approx(0.1, rel=1e-3)
+
+
+def test_what_cannot_be_told_is_refused_without_spending_a_look() -> None:
+    trial = begun()
+    play(trial, 60)
+    outcome = trial.advance(now=0.0, gate=True)
+    gate = told(outcome)
+    assert (gate.promoted, gate.gain, gate.bound) == (False, None, None)
+    assert "the decisions held out cannot tell" in str(outcome)
+    assert "floor=" in gate.reasons[-1]
+    play(trial)
+    assert told(trial.advance(now=0.0, gate=True)).look == 1
+    assert len(trial.store.refusals(1)) == 1
+
+
+def test_a_preview_changes_nothing() -> None:
+    trial = begun(intercept=False)
+    for paid in (poisoned, None):
+        play(trial, BATCH if paid else 3 * BATCH, paid=paid)
+        outcome = trial.preview(now=0.0, gate=True)
+        assert told(outcome).promoted == outcome.made == (paid is None)
+        assert trial.store.refusals(1) == []
+        assert (trial.store.head(), trial.store.started(1)) == (1, False)
+    assert trial.preview(now=0.0).gate is None
+
+
+@pytest.mark.parametrize("worse", [False, True])
+def test_after_a_crash_the_very_same_update_comes_to_the_same_end(worse: bool, monkeypatch: Any) -> None:
+    trial, twin = begun(), begun()
+    for one in (trial, twin):
+        play(one, paid=poisoned if worse else None)
+    expected = twin.advance(now=0.0, gate=Gate(holdout=0.4))
+    with monkeypatch.context() as patch:
+
+        def dies(*given: Any) -> Any:
+            raise StoreError("gone")
+
+        patch.setattr(trial.store, "refuse_update" if worse else "publish", dies)
+        with pytest.raises(StoreError, match="gone"):
+            trial.advance(now=0.0, gate=Gate(holdout=0.4))
+    assert trial.store.started(1)
+    play(trial, 100)
+    outcome = trial.advance(now=5.0)  # what was frozen has the gate
+    assert told(outcome) == told(expected)
+    assert (outcome.made, outcome.policy_id) == (not worse, expected.policy_id)
+    assert len(trial.store.refusals(1)) == worse
+
+
+@pytest.mark.parametrize("worse", [False, True])
+def test_of_two_processes_one_is_heard(worse: bool, monkeypatch: Any) -> None:
+    trial = begun()
+    play(trial, paid=poisoned if worse else None)
+    other, outcomes = Experiment(trial.store, trial.description, None), list[Advance]()
+    verb = "refuse_update" if worse else "publish"
+    kept = getattr(trial.store, verb)
+
+    def outrun(*given: Any) -> Any:
+        monkeypatch.setattr(trial.store, verb, kept)
+        outcomes.append(other.advance(now=0.0, gate=True))
+        return kept(*given)
+
+    monkeypatch.setattr(trial.store, verb, outrun)
+    outcomes.append(trial.advance(now=0.0, gate=True))
+    assert told(outcomes[0]) == told(outcomes[1])
+    assert [(one.made, one.elsewhere) for one in outcomes] == (
+        [(False, False)] * 2 if worse else [(True, False), (False, True)]
+    )
+    assert (trial.store.head(), len(trial.store.refusals(1))) == ((1, 1) if worse else (2, 0))
+
+
+def test_a_refusal_that_comes_after_another_process_let_one_pass_is_not_kept(monkeypatch: Any) -> None:
+    trial = begun()
+    play(trial, paid=poisoned)
+    other, kept = Experiment(trial.store, trial.description, None), trial.store.refuse_update
+
+    def outrun(*given: Any) -> None:
+        monkeypatch.setattr(trial.store, "refuse_update", kept)
+        other.advance(now=0.0, gate=True)
+        play(other, 5 * BATCH)
+        assert told(other.advance(now=0.0, gate=True)).promoted
+        kept(*given)
+
+    monkeypatch.setattr(trial.store, "refuse_update", outrun)
+    outcome = trial.advance(now=0.0, gate=True)
+    assert (outcome.elsewhere, outcome.version) == (True, 2)
+    assert len(trial.store.refusals(1)) == 1
+
+
+def test_only_decisions_whose_sets_were_kept_are_held_out() -> None:
+    trial = begun(keep=0.6)
+    play(trial, 2 * BATCH)
+    outcome = trial.advance(now=0.0, gate=True)
+    held_out = int(HeldOut(0.3, keep=0.6).among(id_keys(range(2 * BATCH))).sum())
+    assert (outcome.held_out, told(outcome).held_out, told(outcome).tested) == (held_out,) * 3
+    assert 0.15 * 2 * BATCH < held_out < 0.21 * 2 * BATCH
+
+
+def test_rewards_count_as_they_do_for_learners() -> None:
+    trial = begun(rewards=Rewards(window=10.0, default=0.0))
+    play(trial, now=0.0)
+    play(trial, now=5.0)
+    rounds = WORLD.draw(BATCH, seed=7, first=2 * BATCH)
+    trial.decide_many(rounds.contexts, ids=list(range(2 * BATCH, 3 * BATCH)), now=0.0)  # no reward: the default
+    gate = told(trial.preview(now=11.0, gate=True))
+    among = HeldOut(0.3).among(id_keys(range(3 * BATCH)))
+    assert gate.held_out == among.sum()
+    assert gate.tested == among[:BATCH].sum() + among[2 * BATCH :].sum()
+
+
+def test_experiments_without_a_gate_are_as_they_were() -> None:
+    trial = begun()
+    play(trial)
+    trial.advance(now=0.0)
+    report = trial.versions[1].report
+    assert set(report) == {"batches", "seen", "learned", "sets", "note", "marks", "plan", "seconds", "by"}
+    assert set(report["plan"]) == {"now", "ahead", "seen"}
+    assert set(report["learned"][0]) == {"policy", "decided", "rewarded", "waiting", "expired"}
+
+
+def test_signed_experiments_are_gated_too_and_copies_know_what_was_refused() -> None:
+    key = new_key("hmac")
+    trial = begun(key=key)
+    play(trial, paid=poisoned)
+    trial.advance(now=0.0, gate=True)
+    play(trial, 2 * BATCH)
+    assert told(trial.advance(now=0.0, gate=True)).look == 2
+    play(trial, paid=poisoned)
+    trial.advance(now=0.0, gate=True)
+    copy = copy_experiment(trial, "memory:", key=key)
+    assert [copy.store.refusals(number) for number in (1, 2)] == [trial.store.refusals(number) for number in (1, 2)]
+    assert [len(copy.store.refusals(number)) for number in (1, 2)] == [1, 1]
+    assert (copy.verify().holds, copy.signature) == (True, "checked")
+
+
+def test_learners_that_use_a_batch_once_are_not_gated() -> None:
+    trial = create("memory:", "spring", learner="batch-linucb-kw", dim=3, arms=4, horizon=2000, noise=0.5, seed=1)
+    with pytest.raises(UnsuitableError, match=r"batch-linucb-kw learns from each batch once.*would be lost"):
+        trial.advance(gate=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"level": 0.0}, "level"),
+        ({"level": math.nan}, "level"),
+        ({"loss": -1.0}, "loss"),
+        ({"holdout": 1.0}, "holdout"),
+    ],
+)
+def test_gates_are_checked(given: dict[str, float], told: str) -> None:
+    with pytest.raises(ParameterError, match=told):
+        Gate(**given)
+
+
+def test_what_is_no_gate_is_refused() -> None:
+    with pytest.raises(ParameterError, match=r"gate must be True, or Gate\(.*got 0.05"):
+        begun().advance(gate=0.05)  # type: ignore[arg-type]
+
+
+def candidates() -> tuple[Policy, Policy]:
+    """A policy that explores evenly, and one that plays by an estimate."""
+    draws = PosteriorDraws(draws=np.array([[1.0, 0.5, -0.5], [0.5, 1.0, 0.0], [0.8, -0.2, 0.3]]))
+    return Policy(dim=3, sampler=Uniform()), Policy(dim=3, sampler=draws)
+
+
+def held_out(count: int, seed: int) -> tuple[Logged, Any]:
+    """Decisions of the first policy, with rewards that have a level; and what arms earn on average."""
+    incumbent, _ = candidates()
+    rng = np.random.default_rng(seed)
+    contexts = rng.standard_normal((count, 4, 3))
+    decided = incumbent.decide(contexts, ids=range(count), seed=seed)
+    means = 5.0 + contexts @ np.array([0.2, -0.1, 0.3])
+    rewards = means[np.arange(count), decided.arms] + rng.standard_normal(count)
+    return Logged(places=decided.arms, propensities=decided.propensities, rewards=rewards, contexts=contexts), means
+
+
+@pytest.mark.parametrize("model", ["none", "right", "wrong"])
+def test_the_gain_is_what_the_policy_earns_more_whatever_the_model_says(model: str) -> None:
+    incumbent, candidate = candidates()
+    log, means = held_out(6000, seed=1)
+    right = np.array([0.2, -0.1, 0.3])
+    slopes = {"none": np.zeros(3), "right": right, "wrong": np.array([-2.0, 1.0, 1.0])}[model]
+    gate = judge(
+        Gate(),
+        [log],
+        candidate=candidate,
+        incumbent=incumbent,
+        predict=lambda contexts: contexts @ slopes,
+        look=1,
+    )
+    new, old = (policy.probabilities(log.contexts) for policy in (candidate, incumbent))
+    truth = float(((new - old) * means).sum(axis=1).mean())
+    assert gate.gain is not None
+    assert gate.error is not None
+    assert abs(gate.gain - truth) <= 5.0 * gate.error  # a false alarm in two million runs
+    assert gate.error < (0.06 if model == "wrong" else 0.03)  # the level of 5 is taken off
+
+
+def test_changed_propensities_are_noticed() -> None:
+    incumbent, candidate = candidates()
+    log, _ = held_out(200, seed=1)
+    changed = Logged(places=log.places, propensities=log.propensities * 0.9, rewards=log.rewards, contexts=log.contexts)
+    with pytest.raises(ParameterError, match="recorded propensities are not those of the policy"):
+        judge(
+            Gate(), [changed], candidate=candidate, incumbent=incumbent, predict=lambda x: np.zeros(x.shape[:2]), look=1
+        )
+
+
+@pytest.mark.parametrize("failures", [0.05, 0.5, 0.95])
+def test_bounds_hold_where_a_few_decisions_weigh_much_and_rarely_fail(failures: float) -> None:
+    """One in 40 has the weight 21; plain Student bounds are wrong in a quarter of these runs where 5 % fail."""
+    runs, count, level, rng = 1000, 1200, 0.05, np.random.default_rng(5)
+    half, wrong = np.arange(count) % 2 < 1, 0
+    for _ in range(runs):
+        slopes = np.where(rng.random(count) < 0.025, 20.0, -0.5 / 0.975)
+        residuals = (rng.random(count) < 1.0 - failures) - (1.0 - failures)
+        wrong += lower_bound(np.zeros(count), slopes, residuals, half, level=level)[2] > 0.0
+    spread = math.sqrt(runs * level * (1.0 - level))
+    assert wrong <= runs * level + 4.0 * spread  # of a bound that holds exactly, once in 30,000 runs
+
+
+def test_a_policy_that_plays_as_the_incumbent_gains_nothing() -> None:
+    incumbent, _ = candidates()
+    log, _ = held_out(400, seed=2)
+    for loss in (0.0, 0.1):
+        gate = judge(
+            Gate(loss=loss),
+            [log],
+            candidate=incumbent,
+            incumbent=incumbent,
+            predict=lambda contexts: contexts @ np.ones(3),
+            look=1,
+        )
+        assert (gate.gain, gate.bound, gate.promoted) == (0.0, 0.0, loss > 0.0)
+
+
+def test_what_the_incumbent_never_shows_is_never_promoted() -> None:
+    """The model likes what it has never seen: what little the incumbent could not show would decide."""
+    slopes = np.array([0.2, -0.1, 0.3])
+    incumbent, candidate = (
+        Policy(dim=3, sampler=PosteriorDraws(draws=(slopes + shift)[None])) for shift in (np.zeros(3), 1e-4)
+    )
+    contexts = np.random.default_rng(3).standard_normal((20_000, 4, 3))
+    decided = incumbent.decide(contexts, ids=range(len(contexts)), seed=3)
+    rewards = (contexts @ slopes)[np.arange(len(contexts)), decided.arms]
+    log = Logged(places=decided.arms, propensities=decided.propensities, rewards=rewards, contexts=contexts)
+    gate = judge(
+        Gate(),
+        [log],
+        candidate=candidate,
+        incumbent=incumbent,
+        predict=lambda contexts: contexts @ (slopes + 1e-4),
+        look=1,
+    )
+    assert not gate.promoted
+    assert not gate.answered
+    assert "had probability 0: of that a gate knows nothing" in str(gate)
