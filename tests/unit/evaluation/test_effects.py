@@ -325,6 +325,7 @@ def test_batches_that_hardly_show_an_arm_are_left_out_and_named() -> None:
     (one,) = effects(log, "blue", "red")
     assert [bool(part.left_out) for part in one.batches] == [False, True]
     assert "showing blue" in one.batches[1].left_out
+    assert "batch 2 cannot tell and is left out" in one.cautions[0]
     first = effects(log.select(slice(1000)), "blue", "red")["blue"]
     assert one.interval == first.interval is not None
 

@@ -106,6 +106,8 @@ def test_batches_that_do_not_determine_a_direction_are_left_out_and_named() -> N
     assert [bool(part.left_out) for part in found["feature 1"].batches] == [False, True]
     assert found["feature 1"].batches[1].left_out == "a column of it is 0 in all rows"
     assert found["feature 1"].batches[1].value is None
+    assert "batch 2 cannot tell and is left out" in found["feature 1"].cautions[0]
+    assert not found["feature 0"].cautions
     assert not any(part.left_out for part in found["feature 0"].batches)
     assert found["feature 1"].interval == whole["feature 1"].interval
 
