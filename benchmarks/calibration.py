@@ -182,6 +182,24 @@ def off(job: tuple[int, float, int]) -> FloatArray:
     return np.array([*comes, *fitted, *apart, first if told is not None and told.alarm else np.inf], dtype=np.float64)
 
 
+def off_by_context(job: tuple[int, float, int]) -> FloatArray:
+    """(3,) where propensities vary with the context, about ``share`` on average, and one arm's was recorded off.
+
+    With all probabilities, the others to fit; with the chosen ones, recorded too low; and recorded too high.
+    """
+    arms, share, seed = job
+    rng = np.random.default_rng([seed, arms, round(1000 * share), 1])
+    right = rng.dirichlet(5.0 * arms * fixed(share, arms, 1)[0], DECISIONS)
+    places = drawn(right, rng)
+    found = list[bool]()
+    for factor in (0.9, 1.1):
+        wrong = right.copy()
+        wrong[:, 0] = np.minimum(wrong[:, 0] * factor, 0.999)
+        wrong[:, 1:] *= ((1.0 - wrong[:, 0]) / (1.0 - right[:, 0]))[:, None]
+        found.extend(alarms([wrong], [places]))
+    return np.array([(found[0] + found[2]) / 2.0, found[1], found[3]])
+
+
 def best_possible(share: float) -> float:
     return float(special.ndtr(0.1 * math.sqrt(DECISIONS * share / (1.0 - share)) + special.ndtri(THRESHOLD)))
 
@@ -193,6 +211,7 @@ def enough(share: float, arms: int) -> int:
     return int(distance**2 * (1.0 - share) / share * 100.0)
 
 
+VARIED = ((3, 1 / 3), (5, 0.4), (10, 0.3))
 PLANS = ((2, 0.5), (3, 1 / 3), (5, 0.4), (5, 0.2), (10, 0.5), (10, 0.3), (10, 0.1), (20, 0.3), (20, 0.05))
 
 
@@ -220,6 +239,10 @@ def rows(logs: int, runs: int, first: int) -> Iterator[Row]:
         runs_of = {
             plan: np.array([*pool.map(off, [(*plan, seed) for seed in range(first, first + runs)], chunksize=8)])
             for plan in PLANS
+        }
+        varied = {
+            plan: np.mean([*pool.map(off_by_context, [(*plan, seed) for seed in range(first, first + runs)])], axis=0)
+            for plan in VARIED
         }
     beside = np.concatenate([*runs_of.values()])
     yield Row(
@@ -252,6 +275,11 @@ def rows(logs: int, runs: int, first: int) -> Iterator[Row]:
             holds=bool(min(comes_all, comes_chosen, fitted_all, fitted_chosen, apart_chosen) >= 0.8)
             if best >= 0.99
             else None,
+        )
+    for (arms, share), (everything, low, high) in varied.items():
+        yield Row(
+            what=f"{arms} arms, one of share {share:.2g} on average, by context, recorded off by 10 %, others to fit",
+            measured=f"all probabilities: {everything:.0%}; chosen arms' alone: too low {low:.0%}, too high {high:.0%}",
         )
 
 

@@ -20,26 +20,24 @@ from typing import Self
 import numpy as np
 
 from rareswitch.evaluation import refusal_words as words
+from rareswitch.evaluation.estimators import Moments
+from rareswitch.evaluation.moments import OCTAVES, ratio_moments, weight_moments, without_rarest
 from rareswitch.evaluation.results import Overlap
-from rareswitch.lanes import compiled
 from rareswitch.validation import BoolArray, FloatArray, sealed
 
 #: Most of a candidate's play that may have had probability 0.
 UNCOVERED = 0.001
 #: Most of a candidate's play that may be so rare in a small log that its weights are not looked at.
 THIN = 0.01
-#: Decisions that must carry a batch for it to be used, and all used ones together. With 50, intervals of 1 to 8 batches
-#: of weights of two sizes covered 93 to 96 % in simulations; with 10 to 20 in all 85 to 94 %, with fewer down to 79 %.
-BATCH_CARRIED = 10.0
-CARRIED = 50.0
+#: Decisions that must carry a batch for it to be used, and all used ones together. With fewer, intervals that know
+#: their skewness cover too little all the same: benchmarks/few_decisions.md.
+BATCH_CARRIED = 5.0
+CARRIED = 5.0
 #: Decisions of the candidate itself that all used ones together must be worth.
 EFFECTIVE = 100.0
 #: Chance of a mean weight this far from 1, below which it is no chance: of one batch, and of all together.
 BATCH_CHANCE = 0.001
 CHANCE = 0.01
-#: Weights are sorted by powers of two, up to 2^40; those above count as infinite: nobody logs that many decisions.
-_OCTAVES = 42
-_INFINITE = 2.0**40
 _FLOORS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001)
 
 
@@ -73,15 +71,15 @@ class Support:
     cubes: float
     #: Most arms that were offered at once.
     arms: int
-    #: (3, 42) Σ_x Σ_a π, π²/μ and π³/μ² over what μ could show, by e, where 2^(e − 1) ≤ π/μ < 2^e, or less for e = 1;
-    #: Σ w, w² and w³ where only the propensity of the chosen arm is known.
+    #: (3, 42) Σ_x Σ_a π, π²/μ and π³/μ² over what μ could show, by the size of π/μ: of the weights that occurred where
+    #: only the propensity of the chosen arm is known.
     moments: FloatArray
 
     @classmethod
     def zero(cls) -> Self:
         """Of no decisions."""
         none = dict.fromkeys(("weights", "squares", "largest", "missed", "concentration", "cubes"), 0.0)
-        return cls(count=0, known=0, arms=0, moments=sealed(np.zeros((3, _OCTAVES))), **none)
+        return cls(count=0, known=0, arms=0, moments=sealed(np.zeros((3, OCTAVES))), **none)
 
     @classmethod
     def of(
@@ -107,12 +105,7 @@ class Support:
         """
         if len(weights) == 0:
             return cls.zero()
-        moments = np.zeros((3, _OCTAVES))
-        if logging is None:
-            missed = 0.0
-            _add_weights(weights, moments)
-        else:
-            missed = _add_ratios(candidate, logging, moments)
+        missed, moments = (0.0, weight_moments(weights)) if logging is None else ratio_moments(candidate, logging)
         squares = candidate * candidate
         return cls(
             count=len(weights),
@@ -124,7 +117,7 @@ class Support:
             concentration=float(squares.sum()),
             cubes=float(np.vdot(squares, candidate)),
             arms=candidate.shape[1] if alive is None else int(alive.sum(axis=1).max()),
-            moments=sealed(moments),
+            moments=moments,
         )
 
     def __add__(self, other: Self) -> Self:
@@ -166,16 +159,15 @@ class Support:
         return min(max(0.2 / math.sqrt(max(self.count, 1)), UNCOVERED), THIN)
 
     @property
-    def _looked_at(self) -> FloatArray:
-        """(3,) the moments without those of the rarest play."""
-        above = np.append(self.moments[0][::-1].cumsum()[::-1][1:], 0.0)
-        kept = int(np.argmax(above <= self.thin * self.count)) + 1
-        return np.asarray(self.moments[:, :kept].sum(axis=1))
-
-    @property
     def spread(self) -> float:
         """E Σ π²/μ = E_π[w] over what could be shown, and not too rarely: the variance of weights is this less 1."""
-        return float(self._looked_at[1]) / self.count if self.count else math.inf
+        return without_rarest(self.moments, self.thin * self.count)[1] / self.count if self.count else math.inf
+
+    @property
+    def weight_moments(self) -> Moments:
+        """E w² and E w³, of what could be shown and not too rarely."""
+        _, square, cube = without_rarest(self.moments, self.thin * self.count)
+        return Moments(float(square) / self.count, float(cube) / self.count)
 
     @property
     def uncovered(self) -> float | None:
@@ -190,8 +182,8 @@ class Support:
     @property
     def carried(self) -> float:
         """How many decisions carry the sum of the weights, N."""
-        _, square, cube = self._looked_at.tolist()
-        return float(square**3 / cube**2) if cube > 0.0 else 0.0
+        _, square, cube = without_rarest(self.moments, self.thin * self.count)
+        return square**3 / cube**2 if cube > 0.0 else 0.0
 
     @property
     def largest_share(self) -> float:
@@ -207,42 +199,6 @@ class Support:
         if gap <= 1e-9:
             return 1.0
         return float(2.0 * special.ndtr(-gap / error)) if error > 0.0 else 0.0
-
-
-@compiled
-def _add_ratios(candidate, logging, moments):  # type: ignore[no-untyped-def]
-    """Moments of all π/μ, in one pass; Σ π where μ is 0."""
-    missed = mass_small = square_small = cube_small = 0.0
-    for s in range(candidate.shape[0]):
-        for i in range(candidate.shape[1]):
-            mass, seen = candidate[s, i], logging[s, i]
-            if mass < 2.0 * seen:  # most are so: kept in registers
-                square = mass * (mass / seen)
-                mass_small += mass
-                square_small += square
-                cube_small += square * (mass / seen)
-            elif seen * _INFINITE <= mass:
-                missed += mass
-            else:
-                _add(mass, mass / seen, moments)
-    moments[0, 1] += mass_small
-    moments[1, 1] += square_small
-    moments[2, 1] += cube_small
-    return missed
-
-
-@compiled
-def _add_weights(weights, moments):  # type: ignore[no-untyped-def]
-    for s in range(weights.shape[0]):
-        _add(weights[s], weights[s], moments)
-
-
-@compiled
-def _add(mass, ratio, moments):  # type: ignore[no-untyped-def]
-    octave = 1 if ratio < 2.0 else min(math.frexp(ratio)[1], _OCTAVES - 1)
-    moments[0, octave] += mass
-    moments[1, octave] += mass * ratio
-    moments[2, octave] += mass * ratio * ratio
 
 
 def batch_reasons(support: Support) -> tuple[str, ...]:
@@ -296,7 +252,7 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
     >>> print(reasons[0])
     50 % of what this policy would show had probability 0 in the log (mean weight 0.50, should be 1); ...
     >>> print(reasons[-1])
-    Exploration would make it answerable: with floor=0.2 ... about 250 more decisions, with floor=0.05 about 1,000.
+    Exploration would make it answerable: with arm_floor=0.2 ... 250 more decisions, with arm_floor=0.05 about 1,000.
     """
     whole = sum(supports, Support.zero())
     if whole.count == 0:

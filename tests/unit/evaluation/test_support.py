@@ -1,9 +1,12 @@
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import rareswitch
+from rareswitch.env import make_world
 from rareswitch.evaluation.support import (
     BATCH_CARRIED,
     CARRIED,
@@ -14,7 +17,8 @@ from rareswitch.evaluation.support import (
     overlap,
     refusals,
 )
-from rareswitch.learner import BatchLinUCB, Rows
+from rareswitch.learner import Foresight, Rows
+from rareswitch.log import Logged
 from rareswitch.validation import FloatArray
 
 
@@ -123,27 +127,35 @@ def test_the_same_without_the_probabilities_of_all_arms() -> None:
     assert "27 % of what this policy would show was never shown, or propensities are wrong" in reasons[0]
 
 
-def test_a_log_of_a_learner_that_exploits_cannot_speak_of_uniform_play() -> None:
-    """Late policies have given up most arms: what is left is answered only by the first batches."""
-    rng = np.random.default_rng(4)
-    theta = np.array([1.0, -0.5, 0.3, 0.0, 0.2])
-    learner = BatchLinUCB(dim=5, arms=10, horizon=4000)
-    state, supports = learner.begin(), []
-    for start, count in ((0, 60), (60, 240), (300, 3700)):
-        contexts = rng.normal(size=(count, 10, 5))
-        contexts /= np.linalg.norm(contexts, axis=2, keepdims=True)
-        decisions = state.policy.decide(contexts, ids=range(start, start + count), seed=1)
-        rewards = contexts[np.arange(count), decisions.arms] @ theta + 0.1 * rng.normal(size=count)
-        uniform = np.full((count, 10), 0.1)
-        supports.append(
-            Support.of(0.1 / decisions.propensities, candidate=uniform, logging=state.policy.probabilities(contexts))
-        )
-        rows = Rows.of(contexts, decisions, rewards)
-        if start + count < 4000:
-            state = learner.next(state, learner.summarize(state, rows))
-    kept, reasons = refusals(supports[-1:])
-    assert kept == ()
-    assert "had probability 0 in the log" in reasons[0]
+def test_the_last_batch_of_foresight_cannot_speak_of_uniform_play() -> None:
+    """The self-normalised estimate is far off and looks precise; uniform play is worth 0 here."""
+    world, learner = make_world("gaussian", dim=5, arms=10), Foresight(dim=5, horizon=2000, updates=4)
+    state = learner.begin()
+    while True:
+        count, first = state.ahead[0], state.start
+        rounds = world.draw(count, seed=1, first=first)
+        decisions = state.policy.decide(rounds.contexts, ids=range(first, first + count), seed=1)
+        rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=1, first=first)
+        if len(state.ahead) == 1:
+            break
+        state = learner.next(state, learner.summarize(state, Rows.of(rounds.contexts, decisions, rewards)))
+    weights = 0.1 / decisions.propensities
+    assert (weights @ rewards) / weights.sum() > 0.3
+    log = Logged(
+        places=decisions.arms,
+        propensities=decisions.propensities,
+        rewards=rewards,
+        contexts=rounds.contexts,
+        batch_names=(state.policy.id,),
+        policies={state.policy.id: state.policy},
+    )
+    for one in (log, replace(log, policies={})):
+        value = rareswitch.evaluate(one, "uniform")["uniform"]
+        assert value.interval is None
+        assert not value.others
+        assert all(np.isnan(batch.value) for batch in value.batches)
+        assert ("had probability 0 in the log" if one is log else "mean weight is") in value.refusals[0]
+        assert "with floor=0.05" in value.refusals[-1]
 
 
 def test_honest_logs_are_refused_by_the_mean_weight_as_rarely_as_it_says() -> None:
