@@ -199,11 +199,13 @@ def _differ(found: Sequence[Answer]) -> Heterogeneity | None:
     told = [(one.interval.value, one.error) for one in found if one.interval is not None]
     if len(told) < 2:
         return None
+    from scipy.special import chdtrc
+
     values, errors = np.array(told).T
     precision = errors**-2.0
     statistic = float(precision @ np.square(values - precision @ values / precision.sum()))
     freedom = len(told) - 1
-    return Heterogeneity(statistic=statistic, freedom=freedom, p_value=float(special.chdtrc(freedom, statistic)))
+    return Heterogeneity(statistic=statistic, freedom=freedom, p_value=float(chdtrc(freedom, statistic)))
 
 
 def _cautions(scores: EffectScores, log: Source) -> tuple[str, ...]:

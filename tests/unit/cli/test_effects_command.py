@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,11 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     places = rng.integers(3, size=1500)
     contexts = np.broadcast_to(np.eye(3), (1500, 3, 3))
     rewards = (rng.random(1500) < 0.2 + 0.2 * (places == 1)).astype(float)
-    facts = {"places": places, "propensities": np.full(1500, 1.0 / 3.0), "arms": ["red", "blue", "green"]}
+    facts: dict[str, Any] = {
+        "places": places,
+        "propensities": np.full(1500, 1.0 / 3.0),
+        "arms": ["red", "blue", "green"],
+    }
     write("log.csv", Logged(rewards=rewards, contexts=contexts, **facts))
     return "log.csv"
 
@@ -77,11 +82,12 @@ def test_a_log_that_cannot_tell_has_a_status_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    facts = {"places": [0] * 200, "propensities": [1.0] * 200, "rewards": [0.0, 1.0] * 100}
-    write("log.csv", Logged(arms=["red", "blue"], **facts))
+    facts: dict[str, Any] = {"places": [0] * 200, "propensities": [1.0] * 200, "rewards": [0.0, 1.0] * 100}
+    write("log.csv", Logged(arms=("red", "blue"), **facts))
     assert main(["effects", "log.csv", "--arm", "blue", "--plot", "none.png"]) == 3
     out = capsys.readouterr().out
-    assert "no answer" in out and "floor" in out
+    assert "no answer" in out
+    assert "floor" in out
     assert Path("none.png").exists()
 
 

@@ -52,7 +52,7 @@ def adaptive(seed: int, *, batches: int = 6, length: int = 300, gap: float = 0.0
         parts.append((decided.arms, decided.propensities, rewards))
         sums += np.bincount(decided.arms, rewards, minlength=2)
         plays += np.bincount(decided.arms, minlength=2)
-        greedy = Blend(main=PosteriorDraws(draws=[sums / plays]), explorer=Uniform(), share=0.3)
+        greedy = Blend(main=PosteriorDraws(draws=(sums / plays)[None]), explorer=Uniform(), share=0.3)
         policies.append(Policy(dim=2, sampler=greedy, edition=batch + 1))
     places, propensities, rewards = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Logged(
@@ -121,7 +121,9 @@ def test_every_arm_comes_the_best_first_and_corrected() -> None:
     assert found.correction == "bonferroni"
     for one in found:
         alone = effects(log, one.arm, "rest")[one.arm]
-        assert one.interval is not None and alone.interval is not None and alone.p_value is not None
+        assert one.interval is not None
+        assert alone.interval is not None
+        assert alone.p_value is not None
         assert one.interval.value == pytest.approx(alone.interval.value)
         assert one.interval.level == pytest.approx(1.0 - 0.05 / 3.0)
         assert one.p_value == pytest.approx(min(1.0, 3.0 * alone.p_value))
@@ -134,7 +136,7 @@ def test_decisions_that_do_not_offer_both_do_not_count() -> None:
     alive[:1000, 2] = False
     places = np.where(np.arange(4000) < 1000, rng.integers(2, size=4000), rng.integers(3, size=4000))
     propensities = np.where(np.arange(4000) < 1000, 0.5, 1.0 / 3.0)
-    facts = {"places": places, "propensities": propensities, "alive": alive, "arms": NAMES}
+    facts: dict[str, Any] = {"places": places, "propensities": propensities, "alive": alive, "arms": NAMES}
     log = Logged(rewards=places + rng.normal(size=4000), **facts)
     assert effects(log, "green", "red")["green"].decisions == 3000
     assert effects(log, "blue", "red")["blue"].decisions == 4000
@@ -150,10 +152,13 @@ def test_groups_have_effects_of_their_own_and_a_difference_is_found() -> None:
         assert interval is not None
         # scores also vary as effects do, by 0.25
         assert abs(interval.value - truth) < 1.1 * margin(4000 if group == "" else 2000)
-    assert found.differ is not None and found.differ.freedom == 1
+    assert found.differ is not None
+    assert found.differ.freedom == 1
     assert found.differ.p_value < 1e-6
-    assert found["new"].interval is not None and found["new"].interval.level == pytest.approx(0.975)
-    assert found[""].interval is not None and found[""].interval.level == 0.95
+    assert found["new"].interval is not None
+    assert found["new"].interval.level == pytest.approx(0.975)
+    assert found[""].interval is not None
+    assert found[""].interval.level == 0.95
     assert "differs between groups" in str(found)
 
 
@@ -210,7 +215,7 @@ def counts(found: Effects) -> dict[str, int]:
 
 @pytest.mark.parametrize("how", FIELDS)
 def test_levels_of_a_field_are_read_off_the_vectors(how: str) -> None:
-    devices = ["ios"] * 300 + ["web"] * 200 + ["tv"] * 50 + [None] * 50  # type: ignore[list-item]
+    devices = ["ios"] * 300 + ["web"] * 200 + ["tv"] * 50 + [None] * 50
     records = [{"device": device, "day": "mon"} for device in devices]
     found = effects(encoded(Features(**FIELDS[how]), records), "blue", "red", by="device")
     groups = {"device=ios": 300, "device=web": 200, "device unknown": 50, "device missing": 50}
@@ -247,7 +252,7 @@ def test_what_cannot_be_read_off_is_refused() -> None:
     policy = Policy(dim=features.dim, sampler=Uniform(), features=features)
     arms = {"red": {"price": 1.0}, "blue": {"price": 2.0}}
     contexts = features.encode_many([{"age": 0.5, "income": 1.0}] * 50, arms).vectors
-    facts = {"places": [0] * 50, "propensities": [0.5] * 50, "rewards": [1.0] * 50, "arms": NAMES[:2]}
+    facts: dict[str, Any] = {"places": [0] * 50, "propensities": [0.5] * 50, "rewards": [1.0] * 50, "arms": NAMES[:2]}
     log = Logged(contexts=contexts, batch_names=(policy.id,), policies={policy.id: policy}, **facts)
     with pytest.raises(ParameterError, match="cannot be read off"):
         effects(log, "blue", "red", by="age")
@@ -282,25 +287,27 @@ class Chunked:
 def test_chunks_do_not_matter() -> None:
     log = adaptive(3)
     whole, parts = effects(log)["blue"].interval, effects(Chunked(log, 130))["blue"].interval
-    assert whole is not None and parts is not None
+    assert whole is not None
+    assert parts is not None
     assert [parts.low, parts.high] == pytest.approx([whole.low, whole.high], rel=1e-9)
     with pytest.raises(ParameterError, match="a log in memory"):
         effects(Chunked(log, 130), "blue", by=["a"] * len(log))
 
 
 def test_what_was_never_shown_is_refused_without_a_number() -> None:
-    always = Logged(places=[0] * 500, propensities=[1.0] * 500, rewards=np.arange(500) % 2, arms=NAMES[:2])
+    rewards = np.tile([0.0, 1.0], 250)
+    always = Logged(places=np.zeros(500, int), propensities=np.ones(500), rewards=rewards, arms=NAMES[:2])
     (one,) = effects(always, "blue", "red")
-    assert one.interval is None and one.p_value is None
+    assert one.interval is None
+    assert one.p_value is None
     assert any(reason.startswith("showing blue") for reason in one.refusals)
     assert "no answer" in str(effects(always, "blue", "red"))
-    rare = uniform(400, [0.0, 0.0], propensities=np.where(np.arange(400) < 0, 0.5, 0.5))
-    some = rare.select(rare.places == 0)
-    assert effects(some, "blue", "red")["blue"].interval is None
+    whole = uniform(400, [0.0, 0.0])
+    assert effects(whole.select(whole.places == 0), "blue", "red")["blue"].interval is None
 
 
 def test_batches_that_hardly_show_an_arm_are_left_out_and_named() -> None:
-    policies = [Policy(dim=2, sampler=Uniform()), Policy(dim=2, sampler=PosteriorDraws(draws=[[1.0, 0.0]]))]
+    policies = [Policy(dim=2, sampler=Uniform()), Policy(dim=2, sampler=PosteriorDraws(draws=np.array([[1.0, 0.0]])))]
     contexts = np.broadcast_to(np.eye(2), (1000, 2, 2))
     decided = [
         policy.decide(contexts, ids=range(1000 * k, 1000 * k + 1000), seed=1) for k, policy in enumerate(policies)
@@ -318,6 +325,7 @@ def test_batches_that_hardly_show_an_arm_are_left_out_and_named() -> None:
     (one,) = effects(log, "blue", "red")
     assert [bool(part.left_out) for part in one.batches] == [False, True]
     assert "showing blue" in one.batches[1].left_out
+    assert "batch 2 cannot tell and is left out" in one.cautions[0]
     first = effects(log.select(slice(1000)), "blue", "red")["blue"]
     assert one.interval == first.interval is not None
 
@@ -350,7 +358,8 @@ def test_effects_that_move_are_said() -> None:
 def test_places_stand_for_arms_without_ids() -> None:
     log = uniform(2000, [0.0, 1.0], arms=None)
     found = effects(log, 1, 0)
-    assert found["1"].interval is not None and found["1"].interval.low > 0.0
+    assert found["1"].interval is not None
+    assert found["1"].interval.low > 0.0
     assert [one.arm for one in effects(log)] == ["1", "0"]
 
 
