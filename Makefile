@@ -60,7 +60,7 @@ $(BENCH)/installed: pyproject.toml benchmarks/requirements.txt
 	@$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --editable '.[dask,parquet,postgres]' --requirement benchmarks/requirements.txt
 	@touch $@
 
-bench: $(BENCH)/installed ## Measure against peers, side by side in one run
+bench: $(BENCH)/installed ## Measure against peers, side by side in one run. SHOP=folder adds the Open Bandit Dataset
 	@status=0; \
 	$(BENCH)/bin/python benchmarks/design.py --out benchmarks/design.md || status=1; \
 	$(BENCH)/bin/python benchmarks/batched.py --out benchmarks/batched.md || status=1; \
@@ -70,6 +70,8 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run
 	$(BENCH)/bin/python benchmarks/store.py --out benchmarks/store.md || status=1; \
 	$(BENCH)/bin/python benchmarks/decide.py --out benchmarks/decide.md || status=1; \
 	$(BENCH)/bin/python benchmarks/records.py --out benchmarks/records.md || status=1; \
+	$(BENCH)/bin/python benchmarks/obp_equality.py $(if $(SHOP),--data '$(SHOP)') --out benchmarks/obp_equality.md || status=1; \
+	$(if $(SHOP),$(BENCH)/bin/python benchmarks/open_bandit.py --data '$(SHOP)' --out benchmarks/open_bandit.md || status=1;) \
 	$(BENCH)/bin/python benchmarks/schedules.py --out benchmarks/schedules.md || status=1; \
 	$(BENCH)/bin/python benchmarks/start.py --out benchmarks/start.md || status=1; \
 	$(BENCH)/bin/python benchmarks/weeks.py --out benchmarks/weeks.md || status=1; \
@@ -92,5 +94,5 @@ peers: $(PEERS)/installed ## The contest against other libraries, an hour or so.
 		$(if $(HORIZON),--horizon $(HORIZON)) --out docs/contest-peers.md
 
 clean: ## Remove environments and caches
-	@rm -rf $(VENV) $(DEMO) $(BENCH) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png
+	@rm -rf $(VENV) $(DEMO) $(BENCH) $(PEERS) .venv-obp .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,7 +16,7 @@ import numpy as np
 ENVIRONMENT = Path(__file__).parent.parent / ".venv-obp"
 #: Installed without what it asks for: its pins are for older Pythons, and torch is not needed here.
 PINNED = ("obp==0.4.1", "pyieoe==0.1.1")
-BESIDE = ("numpy", "scipy", "pandas", "scikit-learn", "pyyaml", "tqdm", "seaborn")
+BESIDE = ("numpy", "scipy", "pandas", "scikit-learn", "pyyaml", "tqdm", "seaborn", "mypy-extensions")
 #: Weights above which switch-DR trusts the model alone.
 SWITCH = 5.0
 
@@ -41,7 +41,7 @@ def estimates(folder: Path, *arguments: str) -> dict[str, Any]:
 
 
 def without_torch() -> None:
-    """obp imports torch for what is not used here; where it is missing, names without content stand for it."""
+    """Names without content in place of torch, which obp imports for what is not used here."""
 
     class Absent(ModuleType):
         def __getattr__(self, name: str) -> Any:
@@ -94,7 +94,7 @@ def open_bandit(folder: Path, data: Path) -> None:
     import pandas as pd
     from obp.dataset import OpenBanditDataset
 
-    class Dataset(OpenBanditDataset):
+    class Dataset(OpenBanditDataset):  # type: ignore[misc]
         def pre_process(self) -> None:  # obp's own uses arguments that pandas no longer has
             users = self.data.columns.str.contains("user_feature")
             self.context = pd.get_dummies(self.data.loc[:, users], drop_first=True).values.astype(float)

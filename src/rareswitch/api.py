@@ -36,7 +36,7 @@ from rareswitch.learner import (
     state_to_bytes,
 )
 from rareswitch.log import Logged
-from rareswitch.policy import Decisions, Ed25519Key, HmacKey, Policy, load_policy, save_policy
+from rareswitch.policy import Decisions, Ed25519Key, Floor, HmacKey, Policy, load_policy, save_policy
 from rareswitch.sim import collaborate, simulate, sweep, tradeoff
 from rareswitch.stats import Stats
 from rareswitch.version import __version__
@@ -52,6 +52,7 @@ __all__ += [
     "Experiment",
     "Features",
     "FileFormatError",
+    "Floor",
     "Foresight",
     "Gate",
     "HmacKey",

@@ -71,5 +71,5 @@ def kinds() -> dict[str, Logged]:
         "no ids of arms": log_of(1004, arms=None, codes=None),
         "nothing more": log_of(1005, arms=None, codes=None, alive=None, **bare, ids=None),
         "one row": full.select(slice(0, 1)),
-        "no times known": log_of(1006, times=np.full(60, np.nan), baselines=np.full(60, -1)),
+        "no times known": log_of(1006, times=np.full(60, np.nan)),
     }

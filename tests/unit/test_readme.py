@@ -30,6 +30,10 @@ def test_the_readme_is_an_experiment_in_twenty_lines(tmp_path: Path, monkeypatch
         exec(compile(f"import random\nrandom.seed(1)\n{code}", "README.md", "exec"), {})
     assert "spring: foresight, updated best times for 8 policies" in out.getvalue()
     assert f"{21 * 24} values in records: spare" in out.getvalue()  # the ninth campaign has its own place
+    answer = re.search(r"\nuniform +(0\.\d+) +(0\.\d+) to (0\.\d+) ", out.getvalue())
+    assert answer is not None
+    truth = sum(0.1 + 0.15 / count for count in (8, 9)) / 2.0  # half of the visitors are on ios
+    assert float(answer[2]) < truth < float(answer[3])
     with rareswitch.open("sqlite:///spring.db", "spring") as trial:
         status = trial.status()
         assert status.decisions == 42 * 24

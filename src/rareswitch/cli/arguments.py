@@ -7,7 +7,7 @@ from functools import partial
 from rareswitch.errors import ParameterError, RareswitchError
 
 #: What has no dashes.
-_POSITIONAL = {"file": "FILE", "url": "STORE", "name": "NAME", "ids": "ID", "source": "SOURCE"}
+_POSITIONAL = {"file": "FILE", "url": "STORE", "name": "NAME", "ids": "ID", "source": "SOURCE", "target": "TARGET"}
 
 
 def option_name(name: str) -> str:

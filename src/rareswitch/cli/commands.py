@@ -30,6 +30,7 @@ COMMANDS = {
     "play": Entry("play", "let simulated users ask an experiment and reward it, late or never"),
     "demo": Entry("demo", "eight weeks of an experiment in a minute, with a table and a picture"),
     "evaluate": Entry("evaluate", "what another policy would have earned, or why a log cannot tell"),
+    "effects": Entry("effects", "is one arm better than another, for whom, and by how much"),
     "recommend": Entry("recommend", "which learner to take, how many policies it needs, and what is proved"),
     "learners": Entry("learners", "list the learners, their adaptivity and their regret bounds"),
     "simulate": Entry("simulate", "run one learner in a simulated world"),

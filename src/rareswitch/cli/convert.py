@@ -31,8 +31,8 @@ def add_parser(commands: Any) -> None:
             "is read back the same, to the last bit."
         ),
     )
-    parser.add_argument("file", metavar="FROM", help="the log")
-    parser.add_argument("target", metavar="TO", help="a fresh file")
+    parser.add_argument("file", metavar="FILE", help="the log")
+    parser.add_argument("target", metavar="TARGET", help="a fresh file")
     columns = parser.add_argument_group("columns of CSV", "by default those of these names")
     for name, text in _COLUMNS.items():
         columns.add_argument(f"--{name}", metavar="COLUMN", help=text)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rareswitch.cli.experiment import opened
+from rareswitch.cli.experiment import add_now, opened
 from rareswitch.cli.signing import add_key
 from rareswitch.errors import ParameterError
 
@@ -27,15 +27,16 @@ class Opened(NamedTuple):
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
-    """Add what a log is read from, and the key of an experiment."""
+    """Add what a log is read from, and the key and the clock of an experiment."""
     parser.add_argument(
         "source",
         nargs="+",
         metavar="SOURCE",
-        help="an experiment: its STORE and its NAME; or a log: files, patterns in quotes or a folder of Parquet, a CSV "
-        "file, or a file in Vowpal Wabbit's dsjson",
+        help="an experiment: its STORE and its NAME; or a log: files of Parquet or patterns in quotes, a CSV file, or "
+        "a file in Vowpal Wabbit's dsjson",
     )
     add_key(parser, "check the experiment with the key in this file")
+    add_now(parser, "the time at which an experiment's rewards are looked at, for windows (default: now)")
 
 
 @contextmanager
@@ -44,9 +45,9 @@ def opened_source(options: argparse.Namespace) -> Iterator[Opened]:
     if is_experiment(options.source):
         options.url, options.name = options.source
         with opened(options) as trial:
-            yield Opened(trial, trial)
+            yield Opened(trial.logged(now=options.now), trial)
         return
-    for name in ("key", "key_file"):
+    for name in ("key", "key_file", "now"):
         if getattr(options, name) is not None:
             raise ParameterError(
                 f"{name} is that of an experiment, and what was named are files of a log: leave it out."

@@ -26,6 +26,9 @@ def add_parser(commands: Any) -> None:
         "of seasons and drifts (default stochastic)"
     )
     parser.add_argument("--contexts", choices=CONTEXTS, default="stochastic", help=kinds)
+    parser.add_argument(
+        "--arm-floor", metavar="X", type=float, help="least probability of every arm, of which the price is said"
+    )
     add_options(parser, json="print an object in place of the text")
 
 
@@ -35,8 +38,16 @@ def run(options: argparse.Namespace) -> int:
 
     asked = {name: getattr(options, name) for name in ("dim", "arms", "horizon", "updates", "contexts")}
     found = recommend(**asked)
+    price = None
+    if options.arm_floor is not None:
+        from rareswitch.experiment import best_ends, floor_price
+        from rareswitch.policy import Floor, least_probability
+
+        ends = best_ends(options.horizon, found.updates, dim=options.dim)
+        floor = Floor(least=least_probability("arm_floor", options.arm_floor))
+        price = floor_price(floor, arms=options.arms, ends=ends, dim=options.dim)
     if options.json:
-        print_json(found.summary())
+        print_json(found.summary() | ({} if price is None else {"floor": price.as_dict()}))
     else:
-        print(recommendation_text(found))
+        print(recommendation_text(found, floor="" if price is None else str(price)))
     return 0

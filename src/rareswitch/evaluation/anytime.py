@@ -7,7 +7,6 @@ confidence sequence is wrong at *any* look, however many there are and whenever 
 import math
 
 import numpy as np
-from scipy import special
 
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.evaluation.intervals import Column, around, probability, usable
@@ -48,6 +47,8 @@ def anytime(
     >>> print(anytime([0.52, 0.47, 0.55], [0.05, 0.03, 0.02], counts=[100, 300, 600]))
     0.5175 (0.4602 to 0.5747)
     """
+    from scipy import special
+
     level = probability(level)
     value, error, weight, freedom = usable(values, errors, counts, spreads)
     total = float(weight.sum())

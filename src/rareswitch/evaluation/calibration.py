@@ -4,13 +4,12 @@ Where the probabilities of all offered arms are known, an arm comes Σ μ(a | x)
 Σ μ(1 − μ), given the contexts and whatever was learned in between. Where only the propensity p of the chosen arm is
 known, Σ 1/p over the decisions in which an arm came is on average the number of those in which it could have come.
 
-A count is compared with a binomial distribution of the same mean and variance, whose tails hold for rare arms too; it
-is exact where propensities do not vary. A sum of 1/p is taken for a count of its average size, as weighted Poisson
+A count is compared with a binomial distribution of the same moments, whose tails hold for rare arms too; it is exact
+where propensities do not vary. A sum of 1/p is taken for a count of its average size, as weighted Poisson
 counts are. The smallest chance of any arm is multiplied by the number of arms.
 """
 
 import numpy as np
-from scipy import special
 
 from rareswitch.evaluation.results import ArmCount, Calibration
 from rareswitch.lanes import compiled
@@ -50,8 +49,8 @@ class Tally:
 
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
-        #: (arms, 4) offered, came, Σ μ, Σ μ(1 − μ), of decisions with the probabilities of all arms.
-        self._exact = np.zeros((0, 4))
+        #: (arms, 5) offered, came, Σ μ, Σ μ(1 − μ), Σ μ(1 − μ)(1 − 2μ), of decisions with all arms' probabilities.
+        self._exact = np.zeros((0, 5))
         #: By batch, (arms, 4) offered, came, Σ 1/p and Σ 1/p² where it came, of the others.
         self._inverse: dict[str, FloatArray] = {}
         self._disagreeing = 0
@@ -63,7 +62,7 @@ class Tally:
         labels = tuple(map(str, range(width))) if chunk.arms is None or chunk.codes is None else chunk.arms
         rows = np.array([self._names.setdefault(label, len(self._names)) for label in labels], dtype=np.int64)
         if logging is not None:
-            sums = np.zeros((len(labels), 4))
+            sums = np.zeros((len(labels), 5))
             self._disagreeing += _count_all(chunk.alive, codes, chunk.places, chunk.propensities, logging, sums)
             self._exact = _added(self._exact, rows, sums)
             return
@@ -101,9 +100,9 @@ class Tally:
 
 def _from_all(sums: FloatArray) -> FloatArray:
     """(arms, 5) offered, came, how often it should have, the variance of that, and the chance of such a distance."""
-    offered, came, mean, variance = sums.T
-    upper, lower = binomial_tails(came, mean, variance, offered)
-    return np.column_stack([sums, np.minimum(1.0, 2.0 * np.minimum(upper, lower))])
+    offered, came, mean, variance, third = sums.T
+    upper, lower = binomial_tails(came, mean, variance, third, offered)
+    return np.column_stack([sums[:, :4], np.minimum(1.0, 2.0 * np.minimum(upper, lower))])
 
 
 def _from_chosen(batches: FloatArray) -> FloatArray:
@@ -123,7 +122,8 @@ def _inverse_tails(batches: FloatArray) -> tuple[FloatArray, FloatArray]:
     mean = offered / size
     # the variance is Σ (1 − p)/p² where an arm came, which is in proportion to what is compared: not so in its mean
     share = np.divide(inverse, squares, out=np.ones(len(came)), where=came > 0)
-    upper, lower = binomial_tails(inverse / size, mean, mean * (1.0 - share), offered)
+    variance = mean * (1.0 - share)
+    upper, lower = binomial_tails(inverse / size, mean, variance, variance * (1.0 - 2.0 * share), offered)
     return np.where(came > 0, upper, 1.0), np.where(came > 0, lower, 1.0)
 
 
@@ -142,25 +142,30 @@ def _context_free(batches: FloatArray) -> BoolArray:
 
 
 def binomial_tails(
-    count: FloatArray, mean: FloatArray, variance: FloatArray, most: FloatArray
+    count: FloatArray, mean: FloatArray, variance: FloatArray, third: FloatArray, most: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """P(X ≥ count) and P(X ≤ count) of sums X of at most ``most`` independent events, with that mean and variance.
+    """P(X ≥ count) and P(X ≤ count) of sums X of at most ``most`` independent events, of which three moments are known.
 
-    Of the binomial distribution with the same mean and variance. Counts that are impossible there, though they are
-    not in the sum, have the chance in that of the same mean and ``most`` events, which has the heavier tails.
+    Of the binomial distribution that, moved, has the same mean, variance Σ μ(1 − μ) and third central moment
+    Σ μ(1 − μ)(1 − 2μ): it is the distribution itself where all events are alike. Counts that are impossible there,
+    though they are not in the sum, have the chance in that of the same mean and ``most`` events: its tails are heavier.
 
-    >>> [float(tail.round(4)) for tail in binomial_tails(*map(np.array, (8.0, 5.0, 2.5, 10.0)))]
+    >>> [float(tail.round(4)) for tail in binomial_tails(*map(np.array, (8.0, 5.0, 2.5, 0.0, 10.0)))]
     [0.0547, 0.9893]
     """
-    share = np.clip(1.0 - np.divide(variance, mean, out=np.ones(np.shape(mean)), where=mean > 0.0), 1e-12, 1.0)
-    trials = np.where(mean > 0.0, mean / share, most)
-    wide = count > trials
-    share = np.where(wide, np.divide(mean, most, out=np.zeros(np.shape(mean)), where=most > 0.0), share)
-    trials = np.where(wide, np.maximum(most, count), trials)
-    upper = np.where(count > 0.0, special.betainc(np.maximum(count, 1e-9), trials - count + 1.0, share), 1.0)
-    left = trials - count
-    lower = np.where(left > 0.0, special.betaincc(count + 1.0, np.maximum(left, 1e-9), share), 1.0)
+    from scipy import special
+
     certain = variance <= 1e-9 * np.maximum(mean, 1.0)
+    variance = np.where(certain, 1.0, variance)
+    share = np.clip(0.5 - 0.5 * third / variance, 1e-7, 1.0 - 1e-7)
+    trials = variance / (share * (1.0 - share))
+    moved = count - (mean - trials * share)
+    wide = (moved < 0.0) | (moved > trials)
+    share = np.where(wide, np.clip(mean / np.maximum(most, 1.0), 0.0, 1.0), share)
+    trials, moved = np.where(wide, np.maximum(most, count), trials), np.where(wide, count, moved)
+    upper = np.where(moved > 0.0, special.betainc(np.maximum(moved, 1e-9), trials - moved + 1.0, share), 1.0)
+    left = trials - moved
+    lower = np.where(left > 0.0, special.betaincc(moved + 1.0, np.maximum(left, 1e-9), share), 1.0)
     same = np.abs(count - mean) <= 0.5
     return np.where(certain, same | (count < mean), upper), np.where(certain, same | (count > mean), lower)
 
@@ -173,7 +178,7 @@ def _counted(name: str, offered: float, came: float, expected: float, variance: 
 
 @compiled
 def _count_all(alive, codes, places, propensities, logging, sums):  # type: ignore[no-untyped-def]
-    """Offers, choices, Σ μ and Σ μ(1 − μ) of each arm; how many propensities or sums of probabilities are wrong."""
+    """Offers, choices and the moments of each arm; how many propensities or sums of probabilities are wrong."""
     wrong = 0
     for s in range(alive.shape[0]):
         row = s if codes.shape[0] > 1 else 0
@@ -185,6 +190,7 @@ def _count_all(alive, codes, places, propensities, logging, sums):  # type: igno
                 sums[arm, 0] += 1.0
                 sums[arm, 2] += share
                 sums[arm, 3] += share * (1.0 - share)
+                sums[arm, 4] += share * (1.0 - share) * (1.0 - 2.0 * share)
         sums[codes[row, places[s]], 1] += 1.0
         own = logging[s, places[s]]
         wrong += abs(total - 1.0) > ROUNDING or abs(own - propensities[s]) > ROUNDING * propensities[s]
@@ -212,4 +218,4 @@ def _added(sums: FloatArray, rows: IntArray, more: FloatArray) -> FloatArray:
 
 
 def _padded(sums: FloatArray, arms: int) -> FloatArray:
-    return np.concatenate([sums, np.zeros((max(0, arms - len(sums)), 4))])
+    return np.concatenate([sums, np.zeros((max(0, arms - len(sums)), sums.shape[1]))])

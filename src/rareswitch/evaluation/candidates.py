@@ -9,7 +9,7 @@ import numpy as np
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.log import Logged
 from rareswitch.policy import Policy
-from rareswitch.validation import BoolArray, FloatArray
+from rareswitch.validation import BoolArray, FloatArray, Sets
 
 #: Rules that have names.
 RULES = ("uniform", "baseline", "logged")
@@ -110,8 +110,11 @@ def played(name: str, candidate: Candidate, log: Logged) -> Played:
 
 def policy_probabilities(policy: Policy, log: Logged) -> FloatArray:
     """π (n, K) of a frozen policy for logged decisions with vectors."""
+    assert log.contexts is not None  # as candidates that are policies need it
     baseline = {"baseline": log.baselines} if policy.needs_baseline else {}
-    return policy.probabilities(log.contexts, log.alive, **baseline)
+    floored = None if policy.floor is None else policy.floor.of_codes(log.arms, log.codes)
+    sets = Sets(log.contexts, log.alive, False)  # which were checked already
+    return policy.probabilities(sets, floored=floored, **baseline)
 
 
 def _played_by_policy(name: str, policy: Policy, log: Logged) -> Played:

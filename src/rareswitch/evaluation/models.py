@@ -65,7 +65,7 @@ class CrossFitted:
     def add(self, log: Logged) -> None:
         assert log.features is not None
         known, half = ~np.isnan(log.rewards), halves(log)
-        for batch in np.unique(log.batches).tolist():
+        for batch in log.present:
             for side in (0, 1):
                 at = known & (half == side) & (log.batches == batch)
                 if at.any():
@@ -78,14 +78,15 @@ class CrossFitted:
         count, arms, _ = log.contexts.shape
         flat, half = log.contexts.reshape(count * arms, self.dim), halves(log)
         found = np.empty((count, arms))
-        for batch in np.unique(log.batches).tolist():
+        for batch in log.present:
             pair = [self._coefficients(batch, side) for side in (0, 1)]
             at: Any = slice(None) if len(log.batch_names) == 1 else log.batches == batch
             rows = flat if isinstance(at, slice) or at.all() else log.contexts[at].reshape(-1, self.dim)
-            both = rows @ np.stack([one[:-1] for one, _ in pair], axis=1)
-            both += np.array([one[-1] + level for one, level in pair])
-            sides = half[at]
-            found[at] = np.take_along_axis(both.reshape(len(sides), arms, 2), sides[:, None, None], axis=2)[:, :, 0]
+            second = half[at] == 1
+            values, others = ((rows @ one[:-1]).reshape(-1, arms) for one, _ in pair)
+            np.copyto(values, others, where=second[:, None])
+            levels = [one[-1] + level for one, level in pair]
+            found[at] = values + np.where(second, levels[1], levels[0])[:, None]
         return Predicted(found[np.arange(count), log.places], found)
 
     def _coefficients(self, batch: int, side: int) -> tuple[FloatArray, float]:

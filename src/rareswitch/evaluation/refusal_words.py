@@ -3,9 +3,10 @@
 
 def uncovered_text(uncovered: float, mean_weight: float, most: float) -> str:
     """Of play that had probability 0."""
+    seen = f" (mean weight {mean_weight:.2f}, should be 1)" if mean_weight < 1.0 else ""
     return (
-        f"{percent(uncovered)} of what this policy would show had probability 0 in the log (mean weight "
-        f"{mean_weight:.2f}, should be 1); at most {percent(most)} may be missing."
+        f"{percent(uncovered)} of what this policy would show had probability 0 in the log{seen}; at most "
+        f"{percent(most)} may be missing."
     )
 
 
@@ -14,16 +15,19 @@ def mean_weight_text(mean_weight: float, error: float) -> str:
     missing = 1.0 - mean_weight
     shown = f"{percent(missing)} of what this policy would show was never shown, or " if missing > 0.0 else ""
     return (
-        f"the mean weight is {mean_weight:.2f} and should be 1, give or take {error:.2g}: {shown}propensities are "
+        f"the mean weight is {mean_weight:.2f} and should be 1, give or take {error:.2f}: {shown}propensities are "
         "wrong."
     )
 
 
 def uneven_text(count: int, carried: float, least: float) -> str:
-    """Of weights so uneven that few decisions carry everything."""
+    """Of weights so uneven that few decisions carry everything, or of few decisions."""
+    if carried > 0.5 * count or count < least:
+        return f"{count:,} decision{'s are' if count != 1 else ' is'} too few: {least:.0f} are needed."
+    many = f"about {carried:.0f}" if carried >= 1.0 else "less than 1"
     return (
-        f"this policy would often show what the log showed rarely: weights are so uneven that about {_few(carried)} "
-        f"of {count:,} decisions carry the answer; {least:.0f} are needed."
+        f"this policy would often show what the log showed rarely: weights are so uneven that {many} of {count:,} "
+        f"decisions carry the answer; {least:.0f} are needed."
     )
 
 
@@ -31,10 +35,8 @@ def effective_text(count: int, effective: float, least: float, *, kept: int, bat
     """Of too few decisions in the batches that are used, ``kept`` of them."""
     if kept == 0:
         return f"none of the {plural(batches)} can answer ({count:,} decisions)." if batches > 1 else ""
-    return (
-        f"{count:,} decisions that can answer, of {kept} of {plural(batches)}, tell as much as {_few(effective)} of "
-        f"this policy itself; {least:.0f} are needed."
-    )
+    where = "" if kept == batches else f"in the {kept} of {batches} batches that can answer, "
+    return f"{where}{count:,} decisions tell as much as {effective:.0f} of this policy itself; {least:.0f} are needed."
 
 
 def nothing_text(left_out: int) -> str:
@@ -65,6 +67,13 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def within(some: int, batches: int) -> str:
+    """In which batches, where there are several."""
+    if batches == 1:
+        return ""
+    return f"in all {batches} batches, " if some == batches else f"in {some} of {batches} batches, "
+
+
 def plural(batches: int) -> str:
     """As many batches."""
     return f"{batches} batch{'es' * (batches != 1)}"
@@ -73,7 +82,3 @@ def plural(batches: int) -> str:
 def percent(share: float) -> str:
     """In words, two digits or whole."""
     return f"{100.0 * share:.0f} %" if share >= 0.1 else f"{100.0 * share:.2g} %"
-
-
-def _few(count: float) -> str:
-    return f"{count:.0f}" if count >= 1.0 else "less than 1"

@@ -1,6 +1,6 @@
 """One way through a log: what candidates would have done, what a model predicts, how well the log supports them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -107,7 +107,7 @@ def score(
         Called with the number of decisions that were read, and how many there are: 0 in the first pass.
     """
     batches, names = len(source.batch_names), tuple(source.batch_names)
-    predictor: Model = Given(model) if model is not None else _own(source, batches)
+    predictor: Model = Given(model) if model is not None else own_model(source)
     decisions = 0
     for log in source.chunks(contexts=source.dim is None):
         decisions += len(log)
@@ -121,7 +121,8 @@ def score(
     scores = Scores(names, {name: Scored(name, [*supports]) for name in candidates}, Tally(), decisions=decisions)
     for log in source.chunks(contexts=True):
         scores.known += len(log)
-        logging = _logging(source, log, scores)
+        logging, mismatch = logging_probabilities(source, log)
+        scores.mismatch = scores.mismatch or mismatch
         scores.tally.add(log, logging)
         _add(scores, candidates, predictor, log, logging)
         if progress is not None:
@@ -138,7 +139,9 @@ def score(
     return scores
 
 
-def _own(source: Source, batches: int) -> Model:
+def own_model(source: Source) -> Model:
+    """What is learned from the log itself."""
+    batches = len(source.batch_names)
     return ArmMeans(batches) if source.dim is None else CrossFitted(source.dim, batches)
 
 
@@ -182,10 +185,13 @@ def _add(
             scored.supports[batch] = found if before is None else before + found
 
 
-def _logging(source: Source, log: Logged, scores: Scores) -> FloatArray | None:
-    """μ (n, K), the probabilities of all offered arms under the policies that decided, where they are known."""
-    found = log.logging
-    present: Sequence[int] = np.unique(log.batches).tolist()
+def logging_probabilities(source: Source, log: Logged) -> tuple[FloatArray | None, str]:
+    """μ (n, K), the probabilities of all offered arms under the policies that decided, where they are known.
+
+    With it, what is wrong with recorded propensities, where they are not those of the policies.
+    """
+    found, mismatch = log.logging, ""
+    present = log.present
     names = [log.batch_names[batch] for batch in present]
     if log.contexts is not None and all(name in source.policies for name in names):
         found = np.empty(log.alive.shape)
@@ -195,13 +201,13 @@ def _logging(source: Source, log: Logged, scores: Scores) -> FloatArray | None:
             found[at] = policy_probabilities(source.policies[name], log if one else log.select(at))
         own = found[np.arange(len(log)), log.places]
         off = np.abs(own - log.propensities)
-        if not scores.mismatch and off.max() > _ROUNDING:
+        if off.max() > _ROUNDING:
             at = int(off.argmax())
             policy = log.batch_names[log.batches[at]]
-            scores.mismatch = (
+            mismatch = (
                 f"recorded propensities are not those of the policy that decided: where {log.propensities[at]:.6g} is "
                 f"recorded, policy {policy[:12]} chooses this arm with {own[at]:.6g}; {int((off > _ROUNDING).sum())} "
                 f"of {len(log)} decisions differ so. They were changed, or another policy decided. Find out which, and "
                 "correct the log."
             )
-    return found
+    return found, mismatch

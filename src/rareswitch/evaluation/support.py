@@ -18,16 +18,15 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy import special
 
 from rareswitch.evaluation import refusal_words as words
+from rareswitch.evaluation.moments import OCTAVES, ratio_moments, weight_moments, without_rarest
 from rareswitch.evaluation.results import Overlap
-from rareswitch.lanes import compiled
 from rareswitch.validation import BoolArray, FloatArray, sealed
 
 #: Most of a candidate's play that may have had probability 0.
 UNCOVERED = 0.001
-#: Most of a candidate's play that may be so rare in the log that its weights are not looked at.
+#: Most of a candidate's play that may be so rare in a small log that its weights are not looked at.
 THIN = 0.01
 #: Decisions that must carry a batch for it to be used, and all used ones together. With 50, intervals of 1 to 8 batches
 #: of weights of two sizes covered 93 to 96 % in simulations; with 10 to 20 in all 85 to 94 %, with fewer down to 79 %.
@@ -38,9 +37,6 @@ EFFECTIVE = 100.0
 #: Chance of a mean weight this far from 1, below which it is no chance: of one batch, and of all together.
 BATCH_CHANCE = 0.001
 CHANCE = 0.01
-#: Weights are sorted by powers of two, up to 2^40; those above count as infinite: nobody logs that many decisions.
-_OCTAVES = 42
-_INFINITE = 2.0**40
 _FLOORS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001)
 
 
@@ -74,15 +70,15 @@ class Support:
     cubes: float
     #: Most arms that were offered at once.
     arms: int
-    #: (3, 42) Σ_x Σ_a π, π²/μ and π³/μ² over what μ could show, by e, where 2^(e − 1) ≤ π/μ < 2^e, or less for e = 1;
-    #: Σ w, w² and w³ where only the propensity of the chosen arm is known.
+    #: (3, 42) Σ_x Σ_a π, π²/μ and π³/μ² over what μ could show, by the size of π/μ: of the weights that occurred where
+    #: only the propensity of the chosen arm is known.
     moments: FloatArray
 
     @classmethod
     def zero(cls) -> Self:
         """Of no decisions."""
         none = dict.fromkeys(("weights", "squares", "largest", "missed", "concentration", "cubes"), 0.0)
-        return cls(count=0, known=0, arms=0, moments=sealed(np.zeros((3, _OCTAVES))), **none)
+        return cls(count=0, known=0, arms=0, moments=sealed(np.zeros((3, OCTAVES))), **none)
 
     @classmethod
     def of(
@@ -108,12 +104,7 @@ class Support:
         """
         if len(weights) == 0:
             return cls.zero()
-        moments = np.zeros((3, _OCTAVES))
-        if logging is None:
-            missed = 0.0
-            _add_weights(weights, moments)
-        else:
-            missed = _add_ratios(candidate, logging, moments)
+        missed, moments = (0.0, weight_moments(weights)) if logging is None else ratio_moments(candidate, logging)
         squares = candidate * candidate
         return cls(
             count=len(weights),
@@ -125,7 +116,7 @@ class Support:
             concentration=float(squares.sum()),
             cubes=float(np.vdot(squares, candidate)),
             arms=candidate.shape[1] if alive is None else int(alive.sum(axis=1).max()),
-            moments=sealed(moments),
+            moments=moments,
         )
 
     def __add__(self, other: Self) -> Self:
@@ -153,14 +144,23 @@ class Support:
         if self.count < 2:
             return math.inf
         if self.known == self.count:
-            return math.sqrt(max(self.spread - (1.0 - self.missed / self.count) ** 2, 0.0) / self.count)
+            square = float(self.moments[1].sum()) / self.count
+            return math.sqrt(max(square - (1.0 - self.missed / self.count) ** 2, 0.0) / self.count)
         variance = (self.squares - self.weights * self.mean_weight) / (self.count - 1)
         return math.sqrt(max(variance, 0.0) / self.count)
 
     @property
+    def thin(self) -> float:
+        """Share of the play, at most, that may be so rare in the log that its weights are not looked at.
+
+        Were it missed, the value would be off by it; so it is less where values are precise: 0.2/√n, from 0.1 to 1 %.
+        """
+        return min(max(0.2 / math.sqrt(max(self.count, 1)), UNCOVERED), THIN)
+
+    @property
     def spread(self) -> float:
-        """E Σ π²/μ = E_π[w], over what could be shown: the variance of the weights is this less 1."""
-        return float(self.moments[1].sum()) / self.count if self.count else math.inf
+        """E Σ π²/μ = E_π[w] over what could be shown, and not too rarely: the variance of weights is this less 1."""
+        return without_rarest(self.moments, self.thin * self.count)[1] / self.count if self.count else math.inf
 
     @property
     def uncovered(self) -> float | None:
@@ -174,12 +174,9 @@ class Support:
 
     @property
     def carried(self) -> float:
-        """How many decisions carry the sum of the weights; the largest, of 1 % of the play, are not looked at."""
-        masses, squares, cubes = self.moments
-        above = np.append(masses[::-1].cumsum()[::-1][1:], 0.0)
-        kept = int(np.argmax(above <= THIN * self.count)) + 1
-        cube = float(cubes[:kept].sum())
-        return float(squares[:kept].sum()) ** 3 / cube**2 if cube > 0.0 else 0.0
+        """How many decisions carry the sum of the weights, N."""
+        _, square, cube = without_rarest(self.moments, self.thin * self.count)
+        return square**3 / cube**2 if cube > 0.0 else 0.0
 
     @property
     def largest_share(self) -> float:
@@ -189,53 +186,19 @@ class Support:
     @property
     def chance(self) -> float:
         """Of a mean weight this far from 1 or farther, in a log that shows everything with its propensities."""
+        from scipy import special
+
         gap, error = abs(self.mean_weight - 1.0), self.mean_weight_error
         if gap <= 1e-9:
             return 1.0
         return float(2.0 * special.ndtr(-gap / error)) if error > 0.0 else 0.0
 
 
-@compiled
-def _add_ratios(candidate, logging, moments):  # type: ignore[no-untyped-def]
-    """Moments of all π/μ, in one pass; Σ π where μ is 0."""
-    missed = mass_small = square_small = cube_small = 0.0
-    for s in range(candidate.shape[0]):
-        for i in range(candidate.shape[1]):
-            mass, seen = candidate[s, i], logging[s, i]
-            if mass < 2.0 * seen:  # most are so: kept in registers
-                square = mass * (mass / seen)
-                mass_small += mass
-                square_small += square
-                cube_small += square * (mass / seen)
-            elif seen * _INFINITE <= mass:
-                missed += mass
-            else:
-                _add(mass, mass / seen, moments)
-    moments[0, 1] += mass_small
-    moments[1, 1] += square_small
-    moments[2, 1] += cube_small
-    return missed
-
-
-@compiled
-def _add_weights(weights, moments):  # type: ignore[no-untyped-def]
-    for s in range(weights.shape[0]):
-        _add(weights[s], weights[s], moments)
-
-
-@compiled
-def _add(mass, ratio, moments):  # type: ignore[no-untyped-def]
-    octave = 1 if ratio < 2.0 else min(math.frexp(ratio)[1], _OCTAVES - 1)
-    moments[0, octave] += mass
-    moments[1, octave] += mass * ratio
-    moments[2, octave] += mass * ratio * ratio
-
-
 def batch_reasons(support: Support) -> tuple[str, ...]:
     """Why a batch cannot answer, in words; empty where it can. Looks at no reward.
 
     >>> batch_reasons(Support.of(np.full(50, 0.5), candidate=np.full((50, 2), 0.5)))
-    ('the mean weight is 0.50 and should be 1, give or take 0: 50 % of what this policy would show was never ...',)
+    ('the mean weight is 0.50 and should be 1, give or take 0.00: 50 % of what this policy would show ...',)
     """
     return tuple(_said(kind, support) for kind in _faults(support))
 
@@ -298,14 +261,14 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
         return kept, ()
     reasons = []
     for kind in ("uncovered", "mean weight", "uneven"):
-        batches = [batch for batch, found in enumerate(faults) if kind in found]
-        if batches:
-            said = _said(kind, sum((supports[batch] for batch in batches), Support.zero()))
-            everywhere = len(batches) == len(supports)
-            reasons.append(said if everywhere else f"in {len(batches)} of {words.plural(len(supports))}, {said}")
+        faulty = [support for support, found in zip(supports, faults, strict=True) if kind in found]
+        if faulty:
+            best = max(faulty, key=lambda one: one.carried)
+            said = _said(kind, best if kind == "uneven" else sum(faulty, Support.zero()))
+            reasons.append(words.within(len(faulty), len(supports)) + said)
     if unlikely:
         reasons.append(_said("mean weight", together))
-    if used and carried < CARRIED:
+    if used and carried < CARRIED and (worth >= EFFECTIVE or carried < 0.5 * worth):
         reasons.append(words.uneven_text(together.count, carried, CARRIED))
     if worth < EFFECTIVE and (used or len(supports) > 1):
         count = together.count if used else whole.count

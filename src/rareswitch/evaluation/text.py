@@ -111,7 +111,8 @@ def _answers(evaluation: Evaluation) -> str:
     """Values and gains, a row for each candidate."""
     answered = [one.interval for one in evaluation.values if one.interval is not None]
     gains = {one.name: one for one in evaluation.gains}
-    digits, moved = decimals(answered), decimals(one.interval for one in evaluation.gains)
+    digits = decimals(answered)
+    moved = min(digits + 1, decimals(one.interval for one in evaluation.gains))
     mark = about(evaluation)
     rows = []
     for one in evaluation.values:
@@ -120,7 +121,7 @@ def _answers(evaluation: Evaluation) -> str:
             cells = [f"{mark}{number_text(one.interval.value, digits)}", bounds_text(one.interval, digits)]
         gain = gains.get(one.candidate)
         known = gain is not None and one.candidate != LOGGED and one.interval is not None
-        more = [*_moved(gain, moved, mark), _verdict(gain.interval)] if gain and known else ["", "", ""]
+        more = [*_moved(gain, moved, mark), _verdict(gain.interval, moved)] if gain and known else ["", "", ""]
         rows.append([one.candidate, *cells, *more])
     interval = f"{percent_text(answered[0].level)} interval" if answered else "interval"
     head = ["candidate", "value", interval, "over logged", interval, "earns"]
@@ -226,10 +227,10 @@ def _moved(one: Difference, digits: int, mark: str) -> list[str]:
     return [f"{mark}{number_text(one.interval.value, digits, sign=True)}", bounds_text(one.interval, digits, sign=True)]
 
 
-def _verdict(interval: Interval | None) -> str:
+def _verdict(interval: Interval | None, digits: int) -> str:
     if interval is None:
         return ""
-    if interval.low == interval.high == 0.0:
+    if float(f"{max(abs(interval.low), abs(interval.high)):.{digits}f}") == 0.0:  # as good as none, and shown as 0
         return "same"
     return "more" if interval.low > 0.0 else "less" if interval.high < 0.0 else "unclear"
 

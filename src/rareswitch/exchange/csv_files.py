@@ -10,7 +10,7 @@ import numpy as np
 
 from rareswitch.errors import FileFormatError, ParameterError
 from rareswitch.exchange.csv_cells import Table, joined, number_of, offers_of, time_of
-from rareswitch.exchange.estimated import estimate_propensities
+from rareswitch.exchange.estimated import estimate_propensities, estimating
 from rareswitch.exchange.probabilities import with_probabilities
 from rareswitch.exchange.texts import (
     OURS,
@@ -82,9 +82,11 @@ def read_csv(
     >>> read_csv(path, arm="item", reward="click", propensity="p", where={"slot": 2}).chosen_names
     ['12', '7']
     """
-    if propensities not in ("logged", "estimate"):
-        raise ParameterError(f"propensities must be 'logged' or 'estimate'; got {propensities!r:.60}.")
-    estimate = propensities == "estimate"
+    estimate = estimating(propensities)
+    if within and not estimate:
+        raise ParameterError(f"within is for propensities that are estimated; got {', '.join(map(str, within)):.60}.")
+    if arms is not None and features is None:
+        raise ParameterError("arms are records for features; give features=… as well.")
     table = Table.read(path)
     named = dict(zip(_COLUMNS, (id, time, policy, arm, propensity, reward, offered, baseline), strict=True))
     roles = table.roles(named, needed=("arm", "reward") if estimate else ("arm", "reward", "propensity"))

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rareswitch.errors import FileFormatError, ParameterError
+from rareswitch.errors import FileFormatError
 from rareswitch.exchange.dsjson_lines import Line, Records, add_records, arm_name, lines_of
-from rareswitch.exchange.estimated import estimate_propensities
+from rareswitch.exchange.estimated import estimate_propensities, estimating
 from rareswitch.exchange.probabilities import with_probabilities
 from rareswitch.exchange.texts import (
     OURS,
@@ -67,6 +67,7 @@ def read_dsjson(
     >>> again.chosen_names, again.propensities.tolist(), again.rewards.tolist()
     (['red', 'blue'], [0.5, 0.9], [1.0, nan])
     """
+    estimate = estimating(propensities)
     lines = [*lines_of(path)]
     if not lines:
         raise FileFormatError(f"{path}: it holds no decision.")
@@ -98,16 +99,12 @@ def read_dsjson(
         check_ids(path, columns["ids"], batches, [line.number for line in lines], texts)
     made = Logged(
         places=_places(lines, alive),
-        propensities=_propensities(path, lines, estimate=propensities == "estimate"),
+        propensities=_propensities(path, lines, estimate=estimate),
         rewards=np.array([line.reward for line in lines]),
         estimated="" if facts is None else facts["estimated"],
         **columns,
     )
-    if propensities == "estimate":
-        return estimate_propensities(made)
-    if propensities != "logged":
-        raise ParameterError(f"propensities must be 'logged' or 'estimate'; got {propensities!r:.60}.")
-    return made
+    return estimate_propensities(made) if estimate else made
 
 
 def write_dsjson(path: str | Path, logged: Logged) -> None:

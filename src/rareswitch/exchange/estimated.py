@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.errors import ShapeError
+from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.log import Logged
 from rareswitch.validation import IntArray, number
 
@@ -59,6 +59,13 @@ def estimate_propensities(logged: Logged, *, within: Any = None, named: str = ""
         policies={},
         estimated=f"arm frequencies within {strata_text}, smoothing {smoothing:g}",
     )
+
+
+def estimating(propensities: str) -> bool:
+    """Whether propensities shall be estimated, as a reader is told."""
+    if propensities not in ("logged", "estimate"):
+        raise ParameterError(f"propensities must be 'logged' or 'estimate'; got {propensities!r:.60}.")
+    return propensities == "estimate"
 
 
 def _strata(logged: Logged, within: Sequence[Any]) -> IntArray:

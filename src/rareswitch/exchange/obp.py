@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rareswitch.errors import ParameterError, ShapeError
-from rareswitch.exchange.estimated import estimate_propensities
+from rareswitch.exchange.estimated import estimate_propensities, estimating
 from rareswitch.exchange.probabilities import with_probabilities
 from rareswitch.exchange.texts import OPTIONAL, OURS
 from rareswitch.log import Logged
@@ -48,6 +48,7 @@ def from_obp(
     >>> from_obp(feedback)
     <logged: 2 decisions, 2 rewarded, 1 batch, at most 3 arms>
     """
+    estimate = estimating(propensities)
     rounds, arms = (_count(feedback, name) for name in ("n_rounds", "n_actions"))
     action = _column(feedback, "action", rounds, whole=True)
     if ((action < 0) | (action >= arms)).any():
@@ -63,12 +64,10 @@ def from_obp(
         if vectors != "cross":
             raise ParameterError(f"vectors must be 'cross', or None for no vectors; got {vectors!r:.60}.")
         columns["contexts"] = _crossed(feedback, rounds, arms)
-    score = _score(feedback, rounds, action, columns.get("logging"), estimate=propensities == "estimate")
+    score = _score(feedback, rounds, action, columns.get("logging"), estimate=estimate)
     made = Logged(propensities=score, rewards=reward, **columns)
-    if propensities == "estimate":
+    if estimate:
         made = estimate_propensities(made, within=where, named="position")
-    elif propensities != "logged":
-        raise ParameterError(f"propensities must be 'logged' or 'estimate'; got {propensities!r:.60}.")
     if position is None:
         return made
     if where is None or not (where == position).any():

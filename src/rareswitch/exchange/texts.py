@@ -1,7 +1,9 @@
 """What text files share: lines, compressed or not; ids and times as texts; what a log knows beside its rows."""
 
 import gzip
+import os
 import re
+import stat
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -12,7 +14,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from rareswitch.errors import FileFormatError
+from rareswitch.errors import FileFormatError, InputError
 from rareswitch.files import replacing
 from rareswitch.ids import KeyArray, id_keys, key_bytes, keys_of_bytes
 from rareswitch.log import Logged
@@ -36,7 +38,12 @@ def reading(path: str | Path) -> Iterator[TextIO]:
     """
     try:
         with ExitStack() as held:
-            raw: Any = held.enter_context(open(path, "rb"))
+            # a pipe would wait for its writer, and a device has no end
+            raw: Any = held.enter_context(
+                open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+            )
+            if not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
+                raise FileFormatError(f"{path}: cannot be read (it is a device or a pipe). Name a regular file.")
             if str(path).endswith(".gz"):
                 raw = held.enter_context(gzip.GzipFile(fileobj=raw))
             yield held.enter_context(TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
@@ -48,6 +55,10 @@ def reading(path: str | Path) -> Iterator[TextIO]:
         raise FileFormatError(f"{path}: not a text in UTF-8 ({error.reason}). Convert it.") from error
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    except ValueError as error:  # a name that no file can have
+        if isinstance(error, InputError):
+            raise
+        raise FileFormatError(f"{path}: cannot be read ({error!s:.60}).") from error
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from rareswitch.experiment.counted import After, ByHand, Planned
 from rareswitch.experiment.durations import duration_of
 from rareswitch.experiment.every import Every
 from rareswitch.experiment.experiment import Experiment
+from rareswitch.experiment.floor_price import FloorPrice, floor_price
 from rareswitch.experiment.gate import Gate, GateReport
 from rareswitch.experiment.lift import Lift
 from rareswitch.experiment.moments import moment_of
@@ -25,7 +26,8 @@ from rareswitch.experiment.traffic import Played, Traffic, play
 from rareswitch.experiment.verification import Relearned, Verification
 
 __all__ = ["Advance", "After", "Audit", "Best", "ByHand", "Choice", "Due", "End", "Every", "Experiment", "Gate"]
-__all__ += ["GateReport", "Lift", "Novelty"]
+__all__ += ["FloorPrice", "GateReport", "Lift", "Novelty"]
 __all__ += ["Planned", "Price", "Progress", "Rewards", "Schedule", "Status", "adaptive_cost", "baseline_share"]
 __all__ += ["best_ends", "copy_experiment", "cost", "create", "novelty", "open_experiment", "schedule_from_plain"]
-__all__ += ["Played", "Relearned", "Traffic", "Verification", "duration_of", "moment_of", "play", "schedule_of"]
+__all__ += ["Played", "Relearned", "Traffic", "Verification", "duration_of", "floor_price", "moment_of", "play"]
+__all__ += ["schedule_of"]

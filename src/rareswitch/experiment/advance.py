@@ -129,7 +129,10 @@ def _believed(note: dict[str, Any]) -> str:
     if "cost" in note:
         texts.append(f"expects to lose {note['cost']:.3g} on the decisions to come")
     if "certificate" in note:
-        texts.append(f"a decision of it costs at most {note['certificate']:.3g} on average, if its intervals hold")
+        but = "" if "floor" not in note else " but for those of the floor"
+        texts.append(
+            f"a decision{but or ' of it'} costs at most {note['certificate']:.3g} on average, if its intervals hold"
+        )
     if "level" in note:
         texts.append(f"rewards lie around {note['level']:.3g}, which the features do not explain")
     return "; ".join(texts)

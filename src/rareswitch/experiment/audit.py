@@ -1,5 +1,6 @@
 """Whether a decision is what its frozen policy decides."""
 
+import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -48,7 +49,8 @@ class Audit:
         ]
         texts = {
             "matches": "The frozen policy decides the same, with the same propensity.",
-            "contexts needed": "Its context set was not kept. Give the request again, and it is checked by its hash.",
+            "contexts needed": "Its context set was not kept, or lacks the ids of arms. Give the request again, and "
+            "it is checked by its hash.",
             "other contexts": "This is not the request that was decided: its hash is another.",
             "differs": f"THE POLICY DECIDES OTHERWISE: {self._said()}. The store was changed, "
             "or another machine made the decision with another seed.",
@@ -76,19 +78,24 @@ def audit_decision(
     row, rewards = kept
     verdict: Verdict = "contexts needed"
     recomputed = None
-    vectors = None
+    vectors, names = None, None
     if request is not None:
         if row.baseline is not None:
             request = replace(request, baselines=np.array([row.baseline]))
         vectors = np.ascontiguousarray(request.vectors(0))
         if request.digest(0, vectors.tobytes()) != row.digest:
             verdict, vectors = "other contexts", None
+        names = request.names_text(0)
     elif row.contexts is not None:
-        vectors = np.frombuffer(row.contexts, dtype="<f8").reshape(-1, dim)
+        vectors, names = np.frombuffer(row.contexts, dtype="<f8").reshape(-1, dim), row.names
+    floor = version.policy.floor
+    if floor is not None and floor.arms is not None and names is None:
+        vectors = None  # logs of servers need not name the arms, and without it the floor is not known
     if vectors is not None:
         words = keys_of_bytes(row.key, 1)
         baseline = {} if row.baseline is None else {"baseline": np.array([row.baseline])}
-        again = version.policy.decide(vectors[None], ids=words, seed=seed, **baseline)
+        floored = None if floor is None or names is None else floor.of_names([json.loads(names)], len(vectors))
+        again = version.policy.decide(vectors[None], ids=words, seed=seed, floored=floored, **baseline)
         recomputed = int(again.arms[0]), float(again.propensities[0])
         same = recomputed == (row.place, row.propensity) and vectors[row.place].tobytes() == row.features
         verdict = "matches" if same else "differs"

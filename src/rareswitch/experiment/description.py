@@ -15,9 +15,11 @@ from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.schedule import Schedule
 from rareswitch.experiment.short_forms import schedule_from_plain, schedule_of
 from rareswitch.experiment.start import baseline_share
+from rareswitch.experiment.warm_start import WarmStart
 from rareswitch.features import Features
 from rareswitch.files import bounded, canonical_json, plain_json
-from rareswitch.learner import Learner, find_learner, make_learner, needed, takes, to_plain
+from rareswitch.learner import Learner, State, Summary, find_learner, make_learner, needed, takes, to_plain
+from rareswitch.policy import Floor, floor_from_plain, floor_to_plain, least_probability
 from rareswitch.validation import number, whole
 from rareswitch.version import __version__
 
@@ -41,6 +43,10 @@ class Description:
     baseline_share: float | None
     #: The field of the context record that names this arm; None: it is given with each request.
     baseline_field: str | None
+    #: The least probability of arms, of every policy; None: there is none.
+    floor: Floor | None = None
+    #: The log that the first policy was learned from; None: it knows nothing.
+    warm: WarmStart | None = None
     #: Share of the decisions whose whole context sets are kept.
     keep: float
     #: Keys the randomness of all decisions. Who knows it can foretell them.
@@ -50,9 +56,21 @@ class Description:
     #: Of rareswitch.
     version: str = __version__
 
+    @property
+    def needs_baseline(self) -> bool:
+        """Whether the first policy plays the arm that requests name; one that was learned from a log does not."""
+        return self.baseline_share is not None and self.warm is None
+
+    def begin(self, warm: Summary | None) -> State:
+        """The state before the first decision, of what the log held where there is one."""
+        baseline = self.baseline_share if self.needs_baseline else None
+        return self.learner.begin(features=self.features, baseline=baseline, floor=self.floor, warm=warm)
+
     def to_plain(self) -> dict[str, Any]:
-        """As JSON keeps it."""
-        return {
+        """As JSON keeps it; what there is none of, and earlier versions did not know, is left out."""
+        later: dict[str, Any] = {} if self.floor is None else {"floor": floor_to_plain(self.floor)}
+        later |= {} if self.warm is None else {"warm": self.warm.to_plain()}
+        return later | {
             "schema": SCHEMA,
             "name": self.name,
             "learner": self.learner.name,
@@ -84,6 +102,8 @@ class Description:
                 rewards=Rewards.from_plain(data["rewards"]),
                 baseline_share=data["baseline_share"],
                 baseline_field=data["baseline_field"],
+                floor=floor_from_plain(data["floor"]) if "floor" in data else None,
+                warm=WarmStart.from_plain(data["warm"]) if "warm" in data else None,
                 keep=number("keep", data["keep"], low=0.0, high=1.0),
                 seed=whole("seed", data["seed"], low=0),
                 created=number("created", data["created"], low=-1e12),
@@ -122,6 +142,7 @@ def describe(
     schedule: Any,
     rewards: Rewards | None,
     baseline: bool | str | None,
+    arm_floor: Floor | float | None,
     keep: float,
     seed: int | None,
     created: float,
@@ -139,6 +160,10 @@ def describe(
         )
     if isinstance(baseline, str) and features is None:
         raise ParameterError(f"baseline names a field of context records, and there are no features; got {baseline!r}.")
+    floor = None
+    if arm_floor is not None:
+        floor = arm_floor if isinstance(arm_floor, Floor) else Floor(least=least_probability("arm_floor", arm_floor))
+        made.begin(floor=floor)  # refuses learners that can have none
     keep = number("keep", keep, low=0.0, high=1.0)
     if keep == 0.0 and made.sample_size(made.begin()):
         raise ParameterError(
@@ -157,6 +182,7 @@ def describe(
         rewards=Rewards() if rewards is None else rewards,
         baseline_share=share,
         baseline_field=baseline if isinstance(baseline, str) else None,
+        floor=floor,
         keep=keep,
         seed=secrets.randbits(62) if seed is None else whole("seed", seed, low=0),
         created=created,

@@ -182,7 +182,8 @@ class Experiment:
     ) -> list[Choice | ConflictError]:
         request = self._request(contexts, arms, ids, baseline)
         version = self._refresh()
-        if version.number == 1 and request.baselines is not None and (request.baselines < 0).any():
+        first = version.number == 1 and self.description.needs_baseline
+        if first and request.baselines is not None and (request.baselines < 0).any():
             at = int(np.flatnonzero(request.baselines < 0)[0])
             field = self.description.baseline_field
             where = "" if field is None else f" in the field {field!r} of its record"
@@ -191,8 +192,9 @@ class Experiment:
                 "none. The first policy needs it, later ones do not."
             )
         # later policies know better than the baseline, and do not ask for it
-        baselines = {} if request.baselines is None or version.number > 1 else {"baseline": request.baselines}
-        decided = version.policy.decide(request.sets, ids=request.keys, seed=self.description.seed, **baselines)
+        baselines = {"baseline": request.baselines} if first and request.baselines is not None else {}
+        told, floored = self.description, request.floored(version.policy.floor)
+        decided = version.policy.decide(request.sets, ids=request.keys, seed=told.seed, floored=floored, **baselines)
         rows = decision_rows(request, decided, version=version.number, keep=self.description.keep, times=times)
         kept = self.store.add_decisions(rows)
         if request.counts:

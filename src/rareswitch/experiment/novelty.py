@@ -1,6 +1,7 @@
 """Whether contexts look unlike those that a policy was learned from, by their features alone."""
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +59,8 @@ def novelty(state: State, contexts: Any, alive: Any = None) -> Novelty:
     count = sum(sums.count for sums in state.sums)
     if not count:
         return Novelty(1.0, False, "nothing has been learned yet that contexts could be unlike")
-    shares = np.atleast_2d(state.policy.probabilities(Sets(sets.contexts, sets.alive, False)))
+    policy = replace(state.policy, floor=None)  # what it plays by its own choice
+    shares = np.atleast_2d(policy.probabilities(Sets(sets.contexts, sets.alive, False)))
     values = (shares * _leverages(sets, state.sums)).sum(axis=1) * count / state.policy.dim
     value, error = float(values.mean()), float(values.std()) / math.sqrt(len(values))
     unlike = value - ERRORS * error > THRESHOLD

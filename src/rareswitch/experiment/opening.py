@@ -1,6 +1,7 @@
 """Experiments are created once, and opened by their URL and name."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from rareswitch.errors import FileFormatError
@@ -9,9 +10,11 @@ from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.moments import seconds_of
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.versions import digest, version_row
+from rareswitch.experiment.warm_start import warm_start
 from rareswitch.features import Features
 from rareswitch.files import canonical_json, plain_json
-from rareswitch.policy import Key, check_signature, check_signs, sign, verify_signature
+from rareswitch.learner import summaries_to_bytes
+from rareswitch.policy import Floor, Key, check_signature, check_signs, sign, verify_signature
 from rareswitch.store import open_store
 
 
@@ -25,6 +28,8 @@ def create(
     schedule: Any = None,
     rewards: Rewards | None = None,
     baseline: bool | str | None = None,
+    arm_floor: Floor | float | None = None,
+    start_from: Any = None,
     keep: float = 1.0,
     seed: int | None = None,
     key: Key | None = None,
@@ -50,6 +55,15 @@ def create(
     baseline
         For a start that is not blind: True, if each request names the arm that would have been shown, or the field of
         the context record that does. The first policy plays it, but for a planned share of exploration.
+    arm_floor
+        The least probability of every offered arm, such as 0.02, in every policy: so that the log can tell what other
+        policies would have earned. ``Floor(least=0.02, arms=["red", "blue"])`` is for these arms alone. Not to be
+        confused with ``floor``, a setting of foresight: the share of its exploration among arms that may be the best.
+    start_from
+        A log that the first policy is learned from, whoever made its decisions: another experiment, a
+        :class:`~rareswitch.log.Source` such as :class:`~rareswitch.log.Logged`, or a file as
+        :func:`rareswitch.evaluate` takes it. Its vectors must be made as those of this experiment. A ``baseline`` is
+        then kept with each decision, and not played.
     keep
         The share of decisions whose whole context sets are kept: 1, all, lets every decision be audited, and every
         policy be evaluated.
@@ -82,16 +96,27 @@ def create(
         schedule=schedule,
         rewards=rewards,
         baseline=baseline,
+        arm_floor=arm_floor,
         keep=keep,
         seed=seed,
         created=created,
         settings=settings,
     )
-    store = open_store(url, name)
-    state = description.learner.begin(features=features, baseline=description.baseline_share)
-    text = description.to_text()
+    warm = None
+    if start_from is not None:
+        learns = description.learner
+        held, warm = warm_start(start_from, learner=learns, features=features, rewards=description.rewards)
+        description = replace(description, warm=held)
+    state = description.begin(warm)
+    store, text = open_store(url, name), description.to_text()
     first = version_row(
-        1, state, experiment=digest(text), summaries=b"", report={"batches": [], "learned": []}, time=created, key=key
+        1,
+        state,
+        experiment=digest(text),
+        summaries=b"" if warm is None else summaries_to_bytes([warm]),
+        report={"batches": [], "learned": []},
+        time=created,
+        key=key,
     )
     store.create(signed_description(text, key), first)
     return Experiment(store, description, key)

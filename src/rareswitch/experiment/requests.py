@@ -14,7 +14,8 @@ from rareswitch.contexts import ContextSets
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.features import Features
 from rareswitch.ids import KeyArray, id_keys
-from rareswitch.validation import FloatArray, IntArray, Sets, context_sets
+from rareswitch.policy import Floor
+from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -53,6 +54,17 @@ class Requests:
         if self.names is not None:
             return self.names[at][place]
         return place if self.given is None else int(self.given[at, place])
+
+    def floored(self, floor: Floor | None) -> BoolArray | None:
+        """(n, K) where the arms of a floor stand; None where there is none, or it is for all arms."""
+        if floor is None or floor.arms is None:
+            return None
+        if self.names is None:
+            raise ParameterError(
+                f"arms must be named with each request: this experiment has a floor for {', '.join(floor.arms):.100}, "
+                "and vectors alone do not tell which they are. Pass arms=[…], the ids of the vectors."
+            )
+        return floor.of_names(self.names, self.sets.alive.shape[1])
 
     def names_text(self, at: int) -> str | None:
         """The ids of the arms of one request, as they are kept: texts, since 3 and "3" are one arm."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.experiment.description import Description
+from rareswitch.experiment.floor_price import floor_price
 from rareswitch.experiment.gate import GateReport
 from rareswitch.experiment.lift import Lift, kept_lift
 from rareswitch.experiment.moments import minute_text
@@ -18,6 +19,7 @@ from rareswitch.experiment.progress import Progress
 from rareswitch.experiment.schedule import DAY
 from rareswitch.experiment.versions import Version
 from rareswitch.store import Counts, Store
+from rareswitch.validation import FloatArray
 
 #: Context sets by which novelty is measured.
 LOOKED_AT = 200
@@ -49,6 +51,10 @@ class Status:
     batches: tuple[Batch, ...]
     #: What the schedule costs by the model of the regret, in words; '' where the model cannot tell.
     price: str
+    #: What the least probability of arms costs, in words; '' where there is none.
+    floor: str
+    #: The log that the first policy was learned from, in words; '' where there is none.
+    start: str
     #: What the next update waits for; none: it is due.
     waits: tuple[str, ...]
     #: Whether an update was begun and not finished; it goes on where it was.
@@ -91,6 +97,8 @@ class Status:
             *([] if self.lift is None else [str(self.lift), ""]),
             f"{self.name}: {self.learner}, updated {self.schedule}",
             *([f"These times cost {self.price}."] if self.price else []),
+            *([f"{self.floor[0].upper()}{self.floor[1:]}."] if self.floor else []),
+            *([f"The first policy was learned from {self.start}."] if self.start else []),
             f"rewards: {self.rewards}",
             "",
             "policy  published (UTC)   decisions  rewarded",
@@ -158,6 +166,8 @@ def status_of(
         learner=told.learner.name,
         schedule=str(told.schedule),
         price="" if price is None else str(price),
+        floor=_floor(told, store, versions[-1], progress),
+        start="" if told.warm is None else str(told.warm),
         rewards=str(told.rewards),
         batches=tuple(
             Batch(
@@ -189,10 +199,34 @@ def _counts(store: Store, versions: Sequence[Version]) -> list[Counts]:
     return [told.get(one.number, Counts(one.number, 0, 0, one.row.time, one.row.time)) for one in versions]
 
 
+def _floor(told: Description, store: Store, current: Version, progress: Progress) -> str:
+    """The floor and its price, in words."""
+    if told.floor is None:
+        return ""
+    if told.floor.arms is not None:
+        arms: float | None = len(told.floor.arms)
+    else:
+        sizes = [len(vectors) for vectors in _sample(told, store, current.number)]
+        fixed = None if told.features is None or told.features.arms is None else len(told.features.arms.ids)
+        arms = sum(sizes) / len(sizes) if sizes else told.learner.arms or fixed
+    if arms is None or told.floor.least * arms > 1.0:
+        return f"floor of {told.floor}"
+    ends = [end.decisions for end in told.schedule.ends(progress)]
+    known = [end for end in ends if end is not None]
+    whole = known if len(known) == len(ends) else None
+    dim, before, now = told.learner.dim, progress.before, progress.total
+    return str(floor_price(told.floor, arms=arms, ends=whole, dim=dim, before=before, now=now))
+
+
+def _sample(told: Description, store: Store, version: int) -> list[FloatArray]:
+    """Some context sets (K, d) that a policy met."""
+    kept = islice(store.sample(version, store.marks()), LOOKED_AT)
+    return [np.frombuffer(data, dtype="<f8").reshape(-1, told.learner.dim) for _, data in kept]
+
+
 def _novelty(told: Description, store: Store, current: Version) -> str:
     """Whether contexts are unlike those that the policy was learned from, in words."""
     if current.number == 1:
         return ""
-    kept = islice(store.sample(current.number, store.marks()), LOOKED_AT)
-    vectors = [np.frombuffer(data, dtype="<f8").reshape(-1, told.learner.dim) for _, data in kept]
+    vectors = _sample(told, store, current.number)
     return str(novelty(current.state, ContextSets.from_ragged(vectors))) if vectors else ""

@@ -75,7 +75,7 @@ class Verification:
 def verify_versions(description: Description, versions: Sequence[Version]) -> Verification:
     """Learn everything again from the summaries that each policy was learned from."""
     learner = description.learner
-    state = learner.begin(features=description.features, baseline=description.baseline_share)
+    state = description.begin(next(iter(versions[0].summaries), None))
     found = [compared(versions[0].policy, state.policy)]
     for before, version in pairwise(versions):
         try:

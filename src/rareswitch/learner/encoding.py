@@ -86,14 +86,22 @@ def _state_to_bytes(state: State, schema: int) -> bytes:
         _plain(batch, BATCH) | {"policy": batch.policy_id, "sums": _put(f"past.{k}", batch.stats, tensors)}
         for k, batch in enumerate(state.past)
     ]
-    meta = _plain(state, STATE) | {
-        "schema": schema,
-        "policy": policy,
-        "policy_id": state.policy.id,
-        "notes": [dict(note) for note in state.notes],
-        "sums": _put("sums", state.sums, tensors),
-        "past": past,
-    }
+    warm = {}
+    if state.warm is not None:
+        warm = {"warm": _plain(state.warm, BATCH) | {"policy": state.warm.policy_id}}
+        warm["warm"]["sums"] = _put("warm", state.warm.stats, tensors)
+    meta = (
+        _plain(state, STATE)
+        | warm
+        | {
+            "schema": schema,
+            "policy": policy,
+            "policy_id": state.policy.id,
+            "notes": [dict(note) for note in state.notes],
+            "sums": _put("sums", state.sums, tensors),
+            "past": past,
+        }
+    )
     return _sealed(meta, tensors)
 
 
@@ -110,22 +118,26 @@ def state_from_bytes(data: bytes) -> State:
         check_schema("states", meta, STATE_SCHEMA, oldest=1)
         _check_parts(meta["schema"] == STATE_SCHEMA, tensors)
         policy = policy_from_plain(meta["policy"], _under("policy.", tensors))
-        past = tuple(
-            Batch(
-                policy_id=_text(entry["policy"]),
-                stats=_get(f"past.{k}", entry["sums"], tensors, most=plain_count("rewarded", entry["rewarded"])),
-                **{name: plain_count(name, entry[name]) for name in BATCH},
-            )
-            for k, entry in enumerate(meta["past"])
-        )
+        past = tuple(_batch(f"past.{k}", entry, tensors) for k, entry in enumerate(meta["past"]))
+        warm = _batch("warm", meta["warm"], tensors) if "warm" in meta else None
         told = {name: meta[name] for name in STATE} | {"ahead": tuple(meta["ahead"]), "notes": tuple(meta["notes"])}
         most = sum(batch.rewarded for batch in past) if past else plain_count("start", meta["start"])
+        most += 0 if warm is None else warm.rewarded
         sums, kept = _get("sums", meta["sums"], tensors, most=most), _under("kept.", tensors)
-        state = State(policy=policy, sums=sums, past=past, kept=kept, **told)
+        state = State(policy=policy, sums=sums, past=past, warm=warm, kept=kept, **told)
         if meta["policy_id"] != policy.id or _state_to_bytes(state, meta["schema"]) != data:
             raise FileFormatError("the state does not have the hash that it was written with: it was changed.")
         _check_state(state)
     return state
+
+
+def _batch(name: str, entry: Any, tensors: Tensors) -> Batch:
+    """What is remembered of some decisions."""
+    return Batch(
+        policy_id=_text(entry["policy"]),
+        stats=_get(name, entry["sums"], tensors, most=plain_count("rewarded", entry["rewarded"])),
+        **{name: plain_count(name, entry[name]) for name in BATCH},
+    )
 
 
 def check_schema(what: str, meta: Any, schema: int, *, oldest: int | None = None) -> None:
@@ -216,7 +228,8 @@ def _check_state(state: State) -> None:
     if updates > start + 1:
         raise BatchError(f"{updates} policies after {start} decisions.")
     models, dim, sampler = len(state.sums), state.sums[0].dim, state.policy.sampler
-    dims = {tuple(stats.dim for stats in sums) for sums in (state.sums, *(batch.stats for batch in state.past))}
+    learned = state.past if state.warm is None else (state.warm, *state.past)
+    dims = {tuple(stats.dim for stats in sums) for sums in (state.sums, *(batch.stats for batch in learned))}
     if dim not in (features, features + 1) or not dims <= {(), (dim,) * models}:
         raise BatchError(f"sums of other features than the {features} of the policy.")
     shapes = {name: finite_array(name, part).shape for name, part in state.kept.items()}
@@ -229,8 +242,8 @@ def _check_state(state: State) -> None:
         raise BatchError(f"the rule remembers {shapes!s:.200} where it needs {wanted}.")
     if isinstance(sampler, Layered) and len(sampler.thresholds) != models:
         raise BatchError(f"sums of {models} layers beside a policy of {len(sampler.thresholds)}.")
-    kept = [batch.stats for batch in state.past if batch.stats]
-    if kept and len(kept) == batches and not _same(reduce(added, kept), state.sums):
+    kept = [batch.stats for batch in learned if batch.stats]
+    if kept and len(kept) == len(learned) and not _same(reduce(added, kept), state.sums):
         raise BatchError("the sums of all decisions are not those of the batches.")
     for note in state.notes:
         if not all(value is None or isinstance(value, (bool, int, float, str)) for value in note.values()):

@@ -139,6 +139,10 @@ class PlannedExploration(Rule):
     #: Of each batch alone; None where intervals rest on estimates of scale.
     proved: Intervals | None
 
+    @property
+    def any_past(self) -> bool:
+        return self.proved is None  # proved intervals are of batches whose arms were not chosen by their rewards
+
     def first(self) -> Made:
         return Made(Policy(dim=self.settings.dim, sampler=GOptimal(tol=1.0)))
 

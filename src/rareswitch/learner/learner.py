@@ -17,12 +17,12 @@ from rareswitch.learner.clocks import Clock
 from rareswitch.learner.forecast import Ahead, lengths
 from rareswitch.learner.levels import Extent, check_scales, unexplained_level
 from rareswitch.learner.rows import Rows, chosen_arms
-from rareswitch.learner.rule import Ended, Rule, SumsRule
+from rareswitch.learner.rule import Ended, Made, Rule, SumsRule
 from rareswitch.learner.settings import about, check_settings, count, features, setting
 from rareswitch.learner.state import Batch, State
 from rareswitch.learner.statistics import OneModel
 from rareswitch.learner.summary import Sample, Summary, added
-from rareswitch.policy import Baseline, Blend, Decisions, Policy
+from rareswitch.policy import Baseline, Blend, Decisions, Floor, Policy
 from rareswitch.stats import Stats
 from rareswitch.validation import BoolArray, FloatArray, Sets, context_sets, number, unit_ball
 
@@ -79,7 +79,14 @@ class Learner(ABC):
         """When the next policy is due."""
         return self.parts.clock
 
-    def begin(self, *, features: Features | None = None, baseline: float | None = None) -> State:
+    def begin(
+        self,
+        *,
+        features: Features | None = None,
+        baseline: float | None = None,
+        floor: Floor | None = None,
+        warm: Summary | None = None,
+    ) -> State:
         """The state before the first decision.
 
         Parameters
@@ -90,6 +97,14 @@ class Learner(ABC):
             The first policy then plays the arm that the caller names with each request, but for this share of the
             decisions, which explore by the G-optimal design. The policies after it do not need it. By default the
             first policy is the learner's own, which knows nothing.
+        floor
+            The least probability of arms: every policy of the run has it. What is proved of the learner then is for
+            the decisions that the floor leaves to it.
+        warm
+            Decisions of a log, whoever made them, from which the first policy is learned: a summary of rows that are
+            given as those of the learner's own first policy, ``begin().policy.id``; or what
+            :func:`rareswitch.log.summarize_source` makes of a log. They are in all sums from then on; decisions,
+            policies and horizon are counted from the beginning of the run.
 
         Examples
         --------
@@ -112,7 +127,48 @@ class Learner(ABC):
             policy = replace(policy, sampler=Blend(main=Baseline(), explorer=GOptimal(tol=1.0), share=share))
         if features is not None:
             policy = replace(policy, features=features)
-        return State(learner=self.name, policy=policy, ahead=self.clock.begin(), sums=sums, kept=made.kept)
+        if floor is not None:
+            if self.clock.steps or self.parts.statistics.needs_offered:
+                raise ParameterError(
+                    f"floor: {self.name} rests on what its own policies chose, or has a new one after each decision, "
+                    "and cannot play other arms. Use foresight or a batched learner, or begin without a floor."
+                )
+            policy = replace(policy, floor=floor)
+        state = State(learner=self.name, policy=policy, ahead=self.clock.begin(), sums=sums, kept=made.kept)
+        if warm is None:
+            return state
+        if baseline is not None:
+            raise ParameterError(
+                "baseline: the first policy is learned from a log, and plays what that says is best. Leave out one or "
+                "the other."
+            )
+        return self._warmed(state, warm, made.policy.id)
+
+    @property
+    def begins_with_logs(self) -> bool:
+        """Whether its first policy may be learned from decisions of others."""
+        return self.parts.rule.any_past and not self.clock.steps
+
+    def _warmed(self, state: State, warm: Summary, blind: str) -> State:
+        """The state before the first decision, with what a log teaches."""
+        if not self.begins_with_logs:
+            raise ParameterError(
+                f"warm: {self.name} concludes from batches of its own policies, or after each single decision, and "
+                "cannot begin with decisions of others. Use foresight without a noise_bound, or begin without a log."
+            )
+        self._check_learnable(warm)
+        if warm.policy_id != blind:
+            raise BatchError(
+                f"warm must be a summary of rows that are given as those of the learner's own first policy, "
+                f"{blind[:12]}…; this one is of {warm.policy_id[:12]}…. Make it with rareswitch.log.summarize_source, "
+                "or of Rows(policy_id=learner.begin().policy.id, …)."
+            )
+        before = replace(state, updates=0)
+        told = Ended(state=before, start=warm.decided, batch=warm, sums=warm.stats, ahead=state.ahead)
+        made = self.parts.rule.next(told)
+        policy, note = _carrying(made.policy, state), self._note(made, before, warm.stats)
+        begun = replace(state, policy=policy, sums=warm.stats, warm=self._batch(warm), kept=made.kept)
+        return replace(begun, notes=(note,) if note else ())
 
     def check(self, sets: Sets) -> None:
         """Refuse sets that this learner is not made for."""
@@ -236,8 +292,7 @@ class Learner(ABC):
         if not isinstance(late, Sequence):
             raise BatchError(f"late must be a list of summaries; got a {type(late).__name__}. Give it as late=[…].")
         for one in (summary, *late):
-            if not isinstance(one, Summary):
-                raise BatchError(f"next takes summaries, as summarize makes them of rows; got {type(one).__name__}.")
+            _check_summary(one)
         if state.done:
             raise BatchError("this run is over: its last batch has been learned from. Begin a new one.")
         if summary.policy_id != state.policy.id:
@@ -245,24 +300,10 @@ class Learner(ABC):
                 f"this summary is of policy {summary.policy_id[:12]}… and the current one is {state.policy.id[:12]}…: "
                 "it belongs to another run, or to a batch that was learned from already (give that as late=[…])."
             )
-        for one in (summary, *late):
-            if one.learner not in ("", self.name):
-                raise BatchError(
-                    f"this summary was made by {one.learner}, which counts other things than {self.name} although the "
-                    "policy is the same. Summarize the rows with the learner that shall learn from them."
-                )
-        dims, *others = ([s.dim for s in sums] for sums in (self.parts.statistics.zero(), summary.stats, state.sums))
-        if any(found != dims for found in others):
-            raise BatchError(f"these sums were made by a learner with other features than {self!r:.200}.")
-        if not summary.rewarded:
-            open_ones = f" The window of {summary.waiting} of them is still open." if summary.waiting else ""
-            raise BatchError(
-                f"none of the {summary.decided} decisions of this batch has a reward: there is nothing to learn from."
-                f"{open_ones} Wait until rewards are there; the current policy can go on."
-            )
-        if summary.extent is not None:
-            kinds = {"intercept": self.parts.statistics.intercept, "in_unit_ball": self.in_unit_ball}
-            check_scales(summary.extent, summary.rewarded, **kinds, remedy=self._level_remedy())
+        for one in late:
+            self._check_own(one)
+        self._check_sums(state.sums)
+        self._check_learnable(summary)
         past, sums = self._with_late(state, late)
         moved = sum(new.decided - old.decided for new, old in zip(past, state.past, strict=True))
         start, updates = state.start + moved + summary.decided, state.updates
@@ -283,9 +324,41 @@ class Learner(ABC):
         policy = _carrying(made.policy, state)
         if policy.id in {state.policy.id, *(batch.policy_id for batch in past)}:
             policy = replace(policy, edition=updates)  # so that the rows of the two batches can be told apart
-        note = dict(made.note) | self._level_note(state, sums)
+        note = self._note(made, state, sums)
         notes = (*state.notes, note) if note else state.notes
         return replace(over, policy=policy, updates=updates + 1, ahead=coming, kept=made.kept, notes=notes)
+
+    def _check_learnable(self, summary: Summary) -> None:
+        """Refuse what nothing can be learned from, or not by this learner."""
+        _check_summary(summary)
+        self._check_own(summary)
+        self._check_sums(summary.stats)
+        if not summary.rewarded:
+            open_ones = f" The window of {summary.waiting} of them is still open." if summary.waiting else ""
+            raise BatchError(
+                f"none of the {summary.decided} decisions of this batch has a reward: there is nothing to learn from."
+                f"{open_ones} Wait until rewards are there; the current policy can go on."
+            )
+        if summary.extent is not None:
+            kinds = {"intercept": self.parts.statistics.intercept, "in_unit_ball": self.in_unit_ball}
+            check_scales(summary.extent, summary.rewarded, **kinds, remedy=self._level_remedy())
+
+    def _check_own(self, summary: Summary) -> None:
+        if summary.learner not in ("", self.name):
+            raise BatchError(
+                f"this summary was made by {summary.learner}, which counts other things than {self.name} although the "
+                "policy is the same. Summarize the rows with the learner that shall learn from them."
+            )
+
+    def _check_sums(self, sums: tuple[Stats, ...]) -> None:
+        if [one.dim for one in sums] != [one.dim for one in self.parts.statistics.zero()]:
+            raise BatchError(f"these sums were made by a learner with other features than {self!r:.200}.")
+
+    def _note(self, made: Made, state: State, sums: tuple[Stats, ...]) -> dict[str, Any]:
+        """What was believed, planned and concluded at an update."""
+        note = dict(made.note) | self._level_note(state, sums)
+        floor = state.policy.floor
+        return note | ({"floor": floor.least} if floor is not None and "certificate" in note else {})
 
     def _level_note(self, state: State, sums: tuple[Stats, ...]) -> dict[str, Any]:
         """What is to be said of a level that the features do not explain; once a run also as a warning."""
@@ -324,6 +397,16 @@ class Learner(ABC):
 
     def holds(self, state: State) -> str:
         """What is known of the regret of this run, given the batches it had."""
+        floor = state.policy.floor
+        left = "" if floor is None else f" This is of the decisions that the floor of {floor} leaves to the learner."
+        if state.warm is not None:
+            left += (
+                f" It began with {state.warm.decided:,} decisions of a log, and is known if their rewards are alike."
+            )
+        return f"{self._known(state)}{left}"
+
+    def _known(self, state: State) -> str:
+        """What is known of the regret, where no floor plays along."""
         came = tuple(batch.decided for batch in state.past)
         free = self.clock.looks or self.clock.needs_width or self.clock.horizon is None
         planned = came if free else self._planned(len(came))
@@ -388,7 +471,8 @@ class Learner(ABC):
             past[position] = self._batch(summary) if self.parts.statistics.pooled else unused
         if not late or not self.parts.statistics.pooled:
             return tuple(past), state.sums
-        return tuple(past), reduce(added, (batch.stats for batch in past))
+        begun = () if state.warm is None else (state.warm,)
+        return tuple(past), reduce(added, (batch.stats for batch in (*begun, *past)))
 
     def _batch(self, summary: Summary) -> Batch:
         """What is remembered of a batch: its own sums only where they may be replaced."""
@@ -396,9 +480,15 @@ class Learner(ABC):
         return Batch(policy_id=summary.policy_id, decided=summary.decided, rewarded=summary.rewarded, stats=stats)
 
 
+def _check_summary(given: Any) -> None:
+    if not isinstance(given, Summary):
+        raise BatchError(f"next takes summaries, as summarize makes them of rows; got {type(given).__name__}.")
+
+
 def _carrying(policy: Policy, state: State) -> Policy:
-    """A new policy with the features of the run."""
-    return policy if state.policy.features is None else replace(policy, features=state.policy.features)
+    """A new policy with the features and the floor of the run."""
+    features, floor = state.policy.features, state.policy.floor
+    return policy if features is None and floor is None else replace(policy, features=features, floor=floor)
 
 
 def _sample(rows: Rows, size: int, shown: BoolArray | None) -> Sample | None:

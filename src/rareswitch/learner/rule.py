@@ -47,6 +47,11 @@ class Rule(ABC):
     #: Whether another policy may take the place of its first one: later ones rest on sums, whoever chose the arms.
     any_first: ClassVar[bool] = False
 
+    @property
+    def any_past(self) -> bool:
+        """Whether it may learn from decisions of others: what it concludes does not rest on how arms were chosen."""
+        return False
+
     @abstractmethod
     def first(self) -> Made:
         """The policy that knows nothing."""
@@ -83,3 +88,7 @@ class OneModelRule(SumsRule):
     any_first: ClassVar[bool] = True
     statistics: OneModel
     level: SelfNormalized
+
+    @property
+    def any_past(self) -> bool:
+        return self.statistics.pooled

@@ -46,6 +46,8 @@ class State:
     sums: tuple[Stats, ...]
     #: The batches that were learned from; none are told apart by learners that change at every step.
     past: tuple[Batch, ...] = ()
+    #: Decisions of a log that were learned from before the first one, none of this run; they are not counted in it.
+    warm: Batch | None = None
     #: What else the rule remembers.
     kept: Mapping[str, FloatArray] = field(default_factory=dict)
     #: What was believed, planned and concluded at each update, by name: numbers and texts.

@@ -13,9 +13,11 @@ from rareswitch.log.places import find_parts
 from rareswitch.log.schema import log_schema
 from rareswitch.log.stored import StoredLog
 from rareswitch.log.version import summarize_version
+from rareswitch.log.warm import summarize_source
 from rareswitch.log.writer import LogWriter, write_part
 
 __all__ = ["Earlier", "HeldOut", "ImportReport", "LogReport", "LogSummary", "LogWriter", "Logged", "ParquetLog"]
 __all__ += ["Source", "StoredLog"]
 __all__ += ["export_parts", "find_parts"]
-__all__ += ["import_parts", "log_schema", "summarize_log", "summarize_version", "write_logged", "write_part"]
+__all__ += ["import_parts", "log_schema", "summarize_log", "summarize_source", "summarize_version"]
+__all__ += ["write_logged", "write_part"]

@@ -195,6 +195,12 @@ class Logged:
         """Features of an arm; None where there are no vectors."""
         return None if self.features is None else int(self.features.shape[1])
 
+    @property
+    def present(self) -> list[int]:
+        """The batches that have rows here."""
+        found: list[int] = np.flatnonzero(np.bincount(self.batches)).tolist()
+        return found
+
     @cached_property
     def chosen_names(self) -> list[str]:
         """(n) the ids of the chosen arms; their places as texts where arms have none."""

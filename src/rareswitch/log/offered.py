@@ -165,9 +165,11 @@ def _places(
         left = np.flatnonzero(~known)
         if len(left):
             found[left] = _alike(block.take(left), offered[left], features[left], contexts[left])
-        odd = (contexts[np.arange(count), found] != features).any(axis=1)
-        rule = "Write as place, from 0, and as features those of the arm that was chosen."
-        block.refuse(odd, lambda at: f"has other features than the arm at its place, {found[at]}", rule)
+        chosen = contexts.reshape(-1, features.shape[1]).take(np.arange(count) * offered.shape[1] + found, axis=0)
+        if not np.array_equal(chosen, features):
+            odd = (chosen != features).any(axis=1)
+            rule = "Write as place, from 0, and as features those of the arm that was chosen."
+            block.refuse(odd, lambda at: f"has other features than the arm at its place, {found[at]}", rule)
     else:
         block.refuse(~known, "does not say which arm was chosen", "Write its place, from 0, in the column 'place'.")
     return sealed(found)

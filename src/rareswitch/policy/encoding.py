@@ -13,6 +13,7 @@ from rareswitch.files import canonical_json
 from rareswitch.policy.baseline import Baseline
 from rareswitch.policy.blend import Blend
 from rareswitch.policy.elimination import Elimination
+from rareswitch.policy.floor import Floor
 from rareswitch.policy.inverse_gap import InverseGap
 from rareswitch.policy.layered import Layered
 from rareswitch.policy.optimism import Optimistic
@@ -50,6 +51,8 @@ def encode(policy: "Policy") -> tuple[dict[str, Any], dict[str, FloatArray]]:
         data["edition"] = policy.edition
     if policy.features is not None:
         data["features"] = policy.features.to_plain()
+    if policy.floor is not None:
+        data["floor"] = floor_to_plain(policy.floor)
     return data, tensors
 
 
@@ -62,13 +65,30 @@ def decode(data: Any, tensors: dict[str, FloatArray]) -> "Policy":
         parts = tuple(_decode(part, unused) for part in data["eliminations"])
         sampler = _decode(data["sampler"], unused)
         features = Features.from_plain(data["features"]) if "features" in data else None
-        edition = data.get("edition", 0)
-        policy = Policy(dim=data["dim"], sampler=sampler, eliminations=parts, edition=edition, features=features)
+        floor = floor_from_plain(data["floor"]) if "floor" in data else None
+        policy = Policy(
+            dim=data["dim"],
+            sampler=sampler,
+            eliminations=parts,
+            edition=data.get("edition", 0),
+            features=features,
+            floor=floor,
+        )
     except (KeyError, TypeError, AttributeError, InputError) as error:
         raise FileFormatError(f"the description of the policy is damaged ({error!s:.200}).") from error
     if unused:
         raise FileFormatError(f"the arrays {sorted(unused)!s:.200} belong to nothing.")
     return policy
+
+
+def floor_to_plain(floor: Floor) -> dict[str, Any]:
+    """A floor as JSON keeps it."""
+    return {"least": floor.least, "arms": None if floor.arms is None else [*floor.arms]}
+
+
+def floor_from_plain(data: Any) -> Floor:
+    """The floor that :func:`floor_to_plain` was given."""
+    return Floor(least=data["least"], arms=None if data["arms"] is None else tuple(data["arms"]))
 
 
 def content_id(policy: "Policy") -> str:

@@ -85,6 +85,29 @@ def blend(main, explorer, share, mixed):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def raise_to(probabilities, alive, floored, least, raised):  # type: ignore[no-untyped-def]
+    """``raised`` (n, K) becomes (1 - m·least)·p, plus ``least`` for each of the m floored arms that are alive.
+
+    A set that has no arm of positive probability stays so. Returns the first set in which m·least exceeds 1, or -1.
+    """
+    for s in range(raised.shape[0]):
+        count, total = 0, 0.0
+        for i in range(raised.shape[1]):
+            total += probabilities[s, i]
+            if floored[s, i] and alive[s, i]:
+                count += 1
+        rest = 1.0 - count * least
+        if rest < -1e-12:
+            return s
+        rest = max(rest, 0.0)
+        for i in range(raised.shape[1]):
+            raised[s, i] = rest * probabilities[s, i]
+            if total > 0.0 and floored[s, i] and alive[s, i]:
+                raised[s, i] += least
+    return -1
+
+
+@compiled
 def highest_arms(contexts, alive, estimate, root, probabilities):  # type: ignore[no-untyped-def]
     """Put 1 into ``probabilities`` (n, K), zero before, at the largest xᵀ·estimate + ‖root·x‖ of each set."""
     n, arm_count, dim = contexts.shape

@@ -1,4 +1,4 @@
-"""The frozen policy: past eliminations, then a sampler on the arms they leave."""
+"""The frozen policy: past eliminations, a sampler on the arms they leave, and a floor under arms, if there is one."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -15,6 +15,7 @@ from rareswitch.policy.baseline import Baseline, with_baseline
 from rareswitch.policy.blend import Blend
 from rareswitch.policy.elimination import Elimination
 from rareswitch.policy.encoding import content_id
+from rareswitch.policy.floor import Floor
 from rareswitch.policy.kernels import draw_arms, eliminate
 from rareswitch.rng import stream_key
 from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, sealed, sets_of, whole
@@ -81,6 +82,8 @@ class Policy:
     edition: int = 0
     #: How records become its contexts, where it decides about records.
     features: Features | None = None
+    #: The least probability of arms, those too that were eliminated; None: there is none.
+    floor: Floor | None = None
 
     def __post_init__(self) -> None:
         dim, edition = whole("dim", self.dim), whole("edition", self.edition, low=0)
@@ -106,6 +109,8 @@ class Policy:
             raise ParameterError(f"features must be of the type Features; got {self.features!r:.60}.")
         if self.features is not None and self.features.dim != dim:
             raise ShapeError(f"features of {self.features.dim} columns in a policy of {dim} dimensions.")
+        if self.floor is not None and not isinstance(self.floor, Floor):
+            raise ParameterError(f"floor must be of the type Floor, such as Floor(least=0.02); got {self.floor!r:.60}.")
         for elimination in self.eliminations:
             if not isinstance(elimination, Elimination):
                 raise ParameterError(f"eliminations must be of the type Elimination; got {elimination!r:.60}.")
@@ -143,13 +148,20 @@ class Policy:
         kept, _ = self._kept(sets)
         return kept[0] if sets.single else kept
 
-    def probabilities(self, contexts: Any, alive: Any = None, *, baseline: Any = None) -> FloatArray:
-        """Probability of each arm, (n, K), or (K,) for one set; ``baseline`` as in :meth:`decide`."""
+    def probabilities(
+        self, contexts: Any, alive: Any = None, *, baseline: Any = None, floored: Any = None
+    ) -> FloatArray:
+        """Probability of each arm, (n, K), or (K,) for one set; ``baseline`` and ``floored`` as in :meth:`decide`."""
         sets = with_baseline(sets_of(self.dim, contexts, alive), baseline)
-        probabilities = self.sampler.probabilities(Sets(sets.contexts, self._kept(sets)[0], False, sets.baseline))
+        kept = self._kept(sets)[0] if self.eliminations else sets.alive
+        probabilities = self.sampler.probabilities(Sets(sets.contexts, kept, False, sets.baseline))
+        if self.floor is not None:
+            probabilities = self.floor.raised(sets, probabilities, floored)
         return probabilities[0] if sets.single else probabilities
 
-    def decide(self, contexts: Any, alive: Any = None, *, ids: Any, seed: int, baseline: Any = None) -> Decisions:
+    def decide(
+        self, contexts: Any, alive: Any = None, *, ids: Any, seed: int, baseline: Any = None, floored: Any = None
+    ) -> Decisions:
         """Choose an arm of each set.
 
         An id that is used twice gets the same random number twice. With the same contexts that is the same decision,
@@ -170,12 +182,17 @@ class Policy:
         baseline
             The place of the arm that the caller would show in each set, (n,), or one number for one set. Needed by a
             first policy that was begun with a baseline; others do not look at it.
+        floored
+            Where the arms stand that the policy's floor names, (n, K) or (K,). Needed where it names some; others do
+            not look at it.
         """
         sets = with_baseline(sets_of(self.dim, contexts, alive), baseline)
         keys = np.array([one_key(ids)], np.uint64) if sets.single else id_keys(ids, len(sets.contexts))
         keys.setflags(write=False)
         kept, survivors = self._kept(sets)
         probabilities = self.sampler.probabilities(Sets(sets.contexts, kept, False, sets.baseline))
+        if self.floor is not None:
+            probabilities = self.floor.raised(sets, probabilities, floored)
         arms = np.empty(len(kept), dtype=np.int64)
         propensities = np.empty(len(kept))
         _refuse(draw_arms(probabilities, *stream_key(seed, "decide"), keys, arms, propensities))
@@ -226,7 +243,9 @@ class Policy:
         if baseline is not None and baseline not in names:
             raise ParameterError(f"baseline must be the id of an arm that is offered; got {baseline!r:.60}.")
         shown = None if baseline is None else names.index(baseline)
-        decided = self.decide(encoded.checked, ids=id, seed=seed, baseline=shown)
+        flags = None if self.floor is None else self.floor.of_names([names], len(names))
+        floored = None if flags is None else flags[0]
+        decided = self.decide(encoded.checked, ids=id, seed=seed, baseline=shown, floored=floored)
         made, place = object.__new__(Chosen), int(decided.arms)
         vars(made).update(
             arm=names[place],

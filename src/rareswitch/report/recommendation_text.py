@@ -8,12 +8,14 @@ from rareswitch.tables import table
 WIDTH = 80
 
 
-def recommendation_text(found: Recommendation) -> str:
-    """What to take, what is proved, and how many policies are needed."""
+def recommendation_text(found: Recommendation, *, floor: str = "") -> str:
+    """What to take, what a floor under arms costs, what is proved, and how many policies are needed."""
     asked = found.problem
     limit = "" if asked.updates is None else f", at most {asked.updates:,} policies"
     size = f"{asked.dim:,} features, {asked.arms:,} arms, {asked.horizon:,} decisions"
-    parts = [_wrapped(f"{size}, {asked.contexts} contexts{limit}."), _advice(found), _options(found)]
+    parts = [_wrapped(f"{size}, {asked.contexts} contexts{limit}."), _advice(found)]
+    parts += [_wrapped(f"{floor[0].upper()}{floor[1:]}.")] if floor else []
+    parts.append(_options(found))
     if asked.updates is None:
         parts.append(_needs(found))
     return "\n\n".join([*parts, _adaptivity(found)])

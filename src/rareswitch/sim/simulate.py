@@ -5,6 +5,7 @@ from collections.abc import Callable
 from rareswitch.env import World
 from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.learner import Learner, State, Summary
+from rareswitch.policy import Floor
 from rareswitch.sim.compiled import Walker, find_walker
 from rareswitch.sim.recorder import Recorder
 from rareswitch.sim.rounds import Drawn, check_match, chunk_size, regrets
@@ -20,6 +21,7 @@ def simulate(
     horizon: int | None = None,
     cap: int | None = None,
     agents: int = 1,
+    floor: Floor | None = None,
     name: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Run:
@@ -38,6 +40,8 @@ def simulate(
         How many act at each time step, with the same policy: where the next one is due within a step, it comes at the
         step's end. For learners that change when they have seen enough; the horizon counts all decisions. Where batches
         end at known decisions, :func:`~rareswitch.collaborate` shares them instead.
+    floor
+        The least probability of every offered arm, in all policies of the run; worlds do not name arms.
     name
         How the run's world is called; its ``repr`` by default.
     progress
@@ -61,8 +65,10 @@ def simulate(
     check_agents(learner, agents, total)
     chunk = -(-chunk_size(world.arms, world.dim) // agents) * agents
     # with more arms than that, asking what each would pay takes longer than steps
-    walker = find_walker(learner) if world.arms <= chunk and agents == 1 and total == learner.horizon else None
-    loop = Loop(learner, agents=agents, cap=None if cap is None else whole("cap", cap), window=chunk, horizon=total)
+    alone = agents == 1 and floor is None
+    walker = find_walker(learner) if world.arms <= chunk and alone and total == learner.horizon else None
+    state, most = learner.begin(floor=floor), None if cap is None else whole("cap", cap)
+    loop = Loop(learner, state, agents=agents, cap=most, window=chunk, horizon=total)
     for first in range(0, total, chunk):
         drawn = Drawn.of(world, min(chunk, total - first), seed=seed, first=first)
         loop.take(drawn, walker)
@@ -75,11 +81,12 @@ def simulate(
 class Loop:
     """A run under way: the state, what the current policy has done, and what is recorded."""
 
-    def __init__(self, learner: Learner, *, agents: int, cap: int | None, window: int, horizon: int) -> None:
-        self.learner, self.agents, self.cap = learner, agents, cap
+    def __init__(
+        self, learner: Learner, state: State, *, agents: int, cap: int | None, window: int, horizon: int
+    ) -> None:
+        self.learner, self.state, self.agents, self.cap = learner, state, agents, cap
         #: Decisions that are looked ahead at a time, at the most and now.
         self.longest = self.window = window
-        self.state: State = learner.begin()
         self.summary: Summary | None = None
         self.recorder = Recorder(horizon)
 

@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 from rareswitch.cli import main
+from rareswitch.exchange import write
 from rareswitch.experiment import open_experiment
 from rareswitch.features import Features
 from rareswitch.learner import LEARNERS, BatchLinUCBKW, Foresight, settings_of, takes
+from rareswitch.log import Logged
 
 HERE = ("spring.db", "banner")
 CREATE = (
@@ -297,6 +299,43 @@ def test_settings_of_foresight(capsys: pytest.CaptureFixture[str]) -> None:
     with open_experiment(*HERE) as trial:
         assert trial.description.learner == Foresight(dim=3, intercept=True, floor=0.01)
         assert trial.description.keep == 0.5
+
+
+def test_a_floor_under_arms(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    create = ("experiment", "create", *HERE, "--dim", "3")
+    assert "--arm-floor must be a finite number above 0" in refused(capsys, *create, "--arm-floor", "0")
+    assert "--floored-arms says which arms" in refused(capsys, *create, "--floored-arms", "a")
+    told = ("--schedule", "100*10", "--arm-floor", "0.1", "--floored-arms", "b", "a")
+    out = done(capsys, *create, *told)
+    assert "Floor of 0.1 for a, b: with 2 arms a set 20 % of decisions explore for evaluation; over the 1,000" in out
+    typed(monkeypatch, *requests(1))
+    done(capsys, "experiment", "decide", *HERE)
+    assert "same propensity" in done(capsys, "experiment", "audit", *HERE, "r0")
+    assert json.loads(done(capsys, "experiment", "status", *HERE, "--json"))["floor"].startswith(
+        "floor of 0.1 for a, b"
+    )
+
+
+def test_a_start_from_a_log(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    x, arms = rng.standard_normal((200, 4, 3)), rng.integers(0, 4, 200)
+    rewards = x[np.arange(200), arms] @ [1.0, 0.0, -1.0] + rng.standard_normal(200)
+    columns: dict[str, Any] = {"places": arms, "propensities": [0.25] * 200, "rewards": rewards, "contexts": x}
+    write("log.parquet", Logged(**columns, estimated="arm frequencies"))
+    create = ("experiment", "create", *HERE, "--horizon", "1e3", "--seed", "1", "--start-from", "log.parquet")
+    assert "the vectors of the log have 3 features" in refused(capsys, *create, "--dim", "5")
+    own = ("--learner", "batch-linucb-kw", "--arms", "4")
+    assert "--start-from: batch-linucb-kw concludes from batches" in refused(capsys, *create, "--dim", "3", *own)
+    assert "no.csv" in refused(capsys, *create[:-1], "no.csv", "--dim", "3")
+    out = done(capsys, *create, "--dim", "3")
+    assert "learned from a log of 200 decisions, 200 of them rewarded; its propensities were estimated" in out
+    typed(monkeypatch, *requests(20))
+    done(capsys, "experiment", "decide", *HERE)
+    typed(monkeypatch, *({"id": f"r{k}", "value": 1.0 + k % 2} for k in range(20)))
+    done(capsys, "experiment", "reward", *HERE)
+    done(capsys, "experiment", "advance", *HERE, "--anyway")
+    with open_experiment("spring.db", "banner") as trial:
+        assert trial.verify().holds
 
 
 def test_every_setting_that_is_a_number_or_a_text_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,6 +46,20 @@ def test_a_recommendation_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert {bound["text"] for bound in found["adaptivity"]} >= {"Ω(√T)", "O(d log T)"}
 
 
+def test_the_price_of_a_floor(capsys: pytest.CaptureFixture[str]) -> None:
+    told = ["recommend", "--dim", "10", "--arms", "5", "--horizon", "1e4", "--arm-floor"]
+    assert main([*told, "0.02"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "this costs about as much as 1,000 blind decisions, beside about 208 for learning." in " ".join(out.split())
+    assert main([*told, "0.02", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["floor"]["cost"] == 1000.0
+    assert main([*told, "0.3"]) == 2
+    assert "a floor of 0.3 is for at most 3 arms of a set" in capsys.readouterr().err
+    assert main([*told, "2"]) == 2
+    assert "--arm-floor must be a finite number above 0 and at most 1; got 2" in capsys.readouterr().err
+
+
 def test_bad_sizes_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["recommend", "--dim", "0", "--arms", "5"]) == 2
     assert "dim must be at least 1; got 0" in capsys.readouterr().err

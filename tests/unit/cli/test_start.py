@@ -55,7 +55,7 @@ def loaded(*arguments):
     assert "Traceback" not in errors.getvalue()
     return status, [name for name in ("numpy", "scipy", "numba") if name in sys.modules]
 
-light = [["demo"], ["learners"], ["agents"], ["tradeoff"], ["play"], ["experiment"]]
+light = [["demo"], ["learners"], ["agents"], ["tradeoff"], ["play"], ["experiment"], ["evaluate"]]
 verbs = ("decide", "reward", "status", "advance", "audit", "export", "import")
 light += [["experiment", name] for name in verbs]
 print(json.dumps([
@@ -65,7 +65,7 @@ print(json.dumps([
 ]))
 """
     told = json.loads(subprocess.check_output([sys.executable, "-c", script], text=True))
-    assert told[:-3] == [[0, []], *[[2, []]] * 3, *[[2, []]] * 13, *[[0, []]] * 13]
+    assert told[:-3] == [[0, []], *[[2, []]] * 3, *[[2, []]] * 14, *[[0, []]] * 14]
     assert told[-3:] == [[0, ["numpy"]], [2, ["numpy"]], [2, ["numpy"]]]
 
 

@@ -41,7 +41,9 @@ COMMANDS: dict[str, list[str]] = {
     "experiment export": ["STORE", "x", "--out", "fresh", "--quiet"],
     "experiment import": ["STORE", "x", "--log", "LOG", "--quiet"],
     "play": ["STORE", "x", "--days", "0.02", "--no-advance", "--quiet"],
+    "evaluate": ["TABLE", "--rule", "logged", "--quiet"],
     "design": ["SETS"],
+    "convert": ["TABLE", "fresh.csv"],
 }
 #: What heeds an option, where the arguments above do not.
 HEEDING: dict[tuple[str, str], list[str]] = {
@@ -63,7 +65,7 @@ MAY_BE_TAKEN: list[tuple[str, set[str], set[str]]] = [
     ("a page is written anew", {"--markdown"}, {"empty", "binary", "truncated"}),
     ("a folder for files may be there already", {"play --out", "contest --out", "--plots"}, {"directory"}),
     ("any text or number names a decision", {"--id"}, {"1e308", "nan", "missing", *_LARGE}),
-    ("any text names an arm", {"experiment decide --arms"}, {*FILES, "missing", "-1"}),
+    ("any text names an arm", {"experiment decide --arms", "--always"}, {*FILES, "missing", "-1"}),
     ("any name does for an experiment", {"experiment create NAME"}, {"missing", "-1"}),
     ("a folder may hold an experiment", {"experiment create STORE"}, {"directory"}),
     ("any name does for a policy", {"experiment export --policy"}, {"missing", "-1"}),
@@ -131,15 +133,15 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     assert main(["experiment", "export", str(store), "x", "--out", str(log), "--quiet"]) == 0
     rows = [f"{k // 3},{x},{y}" for k, (x, y) in enumerate(np.random.default_rng(1).normal(size=(12, 2)))]
     sets.write_text("set,x,y\n" + "\n".join(rows))
+    (folder / "table.csv").write_text("arm,reward,propensity\n" + "a,1,0.5\nb,0,0.5\n" * 100)
     (part,) = log.glob("*.parquet")
     for name in FILES[:6]:
         damage(folder / Path(name).name, name, part.read_bytes())
     found = {name: str(folder / name) for name in ("empty", "binary", "truncated", "directory", "pipe", "empty/inside")}
     shutil.copy(part, folder / "unreadable")
     (folder / "unreadable").chmod(0)
-    return (
-        found | {"unreadable": str(folder / "unreadable"), "STORE": str(store), "LOG": str(part)} | {"SETS": str(sets)}
-    )
+    names = {"unreadable": str(folder / "unreadable"), "STORE": str(store), "LOG": str(part), "SETS": str(sets)}
+    return found | names | {"TABLE": str(folder / "table.csv")}
 
 
 @pytest.fixture

@@ -53,6 +53,21 @@ def add_parser(commands: Any) -> None:
         help="the first policy plays the arm that requests name, or a field of their records, but for exploration",
     )
     parser.add_argument(
+        "--arm-floor",
+        type=float,
+        metavar="X",
+        help="least probability of every offered arm, so that other policies can be evaluated from the log",
+    )
+    parser.add_argument(
+        "--floored-arms", nargs="+", metavar="ID", help="for --arm-floor, ids of the only arms it is for"
+    )
+    parser.add_argument(
+        "--start-from",
+        nargs="+",
+        metavar="FILE",
+        help="learn the first policy from a log, whoever made its decisions: Parquet, CSV or dsjson",
+    )
+    parser.add_argument(
         "--keep", type=float, default=1.0, metavar="SHARE", help="of context sets kept (default 1: all)"
     )
     parser.add_argument("--seed", type=int, help="keys the decisions (default: drawn, and kept in the store)")
@@ -81,6 +96,8 @@ def run(options: argparse.Namespace) -> int:
         features=features,
         rewards=Rewards(window=options.window, default=options.default, several=several),  # type: ignore[arg-type]
         baseline=options.baseline,
+        arm_floor=_floor(options),
+        start_from=_log(options),
         key=given_key(options),
         **told,
         **settings,
@@ -93,6 +110,23 @@ def run(options: argparse.Namespace) -> int:
         text = f"{shown}{trial.name} begins in {trial.store.url}.\n{in_options(trial.status(now=options.now))}"
     report_done(text, f"{options.name} was created in {facts['url']}")
     return 0
+
+
+def _log(options: argparse.Namespace) -> Any:
+    """One file, or the parts of a log."""
+    given = options.start_from
+    return given[0] if given is not None and len(given) == 1 else given
+
+
+def _floor(options: argparse.Namespace) -> Any:
+    """A floor for all arms, or for some."""
+    from rareswitch.policy import Floor, least_probability
+
+    if options.arm_floor is None and options.floored_arms is not None:
+        raise ParameterError("floored_arms says which arms have a floor, and there is none: give it with --arm-floor.")
+    if options.arm_floor is None:
+        return None
+    return Floor(least=least_probability("arm_floor", options.arm_floor), arms=options.floored_arms)
 
 
 def _features(options: argparse.Namespace) -> Any:

@@ -1,0 +1,154 @@
+"""What is known of effects and of parameters: estimates with intervals, or the reasons why there are none."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rareswitch.evaluation.multiplicity import Correction
+from rareswitch.evaluation.results import Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchPart:
+    """What one batch says."""
+
+    #: From 0.
+    batch: int
+    #: Of the policy that decided.
+    name: str
+    #: Those it rests on.
+    decisions: int
+    #: None where the batch is left out, as is its standard error.
+    value: float | None
+    error: float | None
+    #: As many decisions that are all about the question would tell as much; 0 where it is left out.
+    effective: float
+    #: Why it is left out; empty where it is not. It never depends on rewards, which would bias what is left.
+    left_out: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A coefficient, or a contrast of some."""
+
+    name: str
+    #: The answer; None where the log cannot give one.
+    interval: Interval | None
+    #: That it is 0, corrected for the number of questions.
+    p_value: float | None
+    refusals: tuple[str, ...]
+    batches: tuple[BatchPart, ...]
+    cautions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """Parameters of a linear model of rewards; prints as a table."""
+
+    parameters: tuple[Parameter, ...]
+    #: Of the intervals; with a correction, of all of them together.
+    level: float
+    #: For the number of questions: ``none``, ``bonferroni`` or ``holm``.
+    correction: Correction
+    #: ``hc2`` or ``hc3``.
+    variance: str
+    #: In what the coefficients are counted.
+    unit: str
+    #: In all, and of these with a reward.
+    decisions: int
+    rewarded: int
+
+    def __iter__(self) -> Iterator[Parameter]:
+        return iter(self.parameters)
+
+    def __getitem__(self, name: str) -> Parameter:
+        for one in self.parameters:
+            if one.name == name:
+                return one
+        raise KeyError(name)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        from rareswitch.evaluation.effects_text import parameters_text
+
+        return parameters_text(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """What showing one arm in place of another does to the reward, on average over the decisions that offer both."""
+
+    arm: str
+    #: Another arm, ``baseline`` (what the caller would have shown) or ``rest`` (the mean of the other offered arms).
+    against: str
+    #: For whom; empty: for all.
+    group: str
+    #: Those that offered both, with a reward.
+    decisions: int
+    #: How often each was shown in them.
+    shown: int
+    shown_against: int
+    #: The answer, a difference of rewards; None where the log cannot give one.
+    interval: Interval | None
+    #: That there is no difference, corrected for the number of questions.
+    p_value: float | None
+    refusals: tuple[str, ...]
+    batches: tuple[BatchPart, ...]
+    cautions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heterogeneity:
+    """Whether an effect differs between groups: Cochran's Q."""
+
+    #: Σ ((effect of a group − their weighted mean) / its standard error)².
+    statistic: float
+    #: Groups less 1.
+    freedom: int
+    p_value: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effects:
+    """Effects of arms; prints as a table."""
+
+    #: Of one arm for all and then by group, or of every arm, the best first.
+    effects: tuple[Effect, ...]
+    #: Of the intervals; with a correction, of all of them together.
+    level: float
+    #: For the number of questions: ``none`` or ``bonferroni``.
+    correction: Correction
+    #: What the groups are of; empty where there are none.
+    by: str
+    #: Between the groups; None where fewer than two are answered.
+    differ: Heterogeneity | None
+    #: In all, of which all offered arms are known, and of these with a reward.
+    decisions: int
+    known: int
+    rewarded: int
+    #: What to bear in mind of all of them.
+    cautions: tuple[str, ...] = ()
+    #: How propensities were estimated; empty where they are exact.
+    estimated: str = ""
+
+    def __iter__(self) -> Iterator[Effect]:
+        return iter(self.effects)
+
+    def __getitem__(self, name: str) -> Effect:
+        """The effect for a group; or of an arm, for all."""
+        for one in self.effects:
+            if name in (one.group, one.arm):
+                return one
+        raise KeyError(name)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        from rareswitch.evaluation.effects_text import effects_text
+
+        return effects_text(self)

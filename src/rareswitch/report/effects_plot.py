@@ -1,0 +1,116 @@
+"""Pictures of effects and of parameters: dots with intervals, beside the line of no effect."""
+
+from collections.abc import Sequence
+from textwrap import wrap
+from typing import Any, NamedTuple
+
+from rareswitch.evaluation import (
+    Effects,
+    Interval,
+    Parameters,
+    decimals,
+    effects_title,
+    label_of,
+    number_text,
+    percent_text,
+    shortened,
+)
+from rareswitch.report.figures import BLUE, DARK_GREY, GREY, WIDTH, beside, figure
+
+#: Inches of a row, and of head and foot together; rows of room at least.
+ROW, ENDS, LEAST = 0.36, 1.9, 3
+#: Characters of a name, and of a line of the reason why there is no answer, or of what is shown.
+NAME, REASON, WHAT = 28, 84, 96
+#: Behind texts that may lie on lines.
+BOX: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.0}
+#: The most rows that can be read; of more parameters those with the smallest p-values are shown.
+MOST_ROWS = 60
+
+
+class Line(NamedTuple):
+    """A row of the picture."""
+
+    name: str
+    interval: Interval | None
+    reason: str
+
+
+def draw_effects(found: Effects) -> Any:
+    """A row for each arm, the best on top; or for all and for each group."""
+    lines = [_line(shortened(label_of(one, found), NAME), one) for one in found.effects]
+    what = "\n".join(wrap(effects_title(found), WHAT)) + f"\n{percent_text(found.level)} intervals"
+    if found.correction != "none":
+        what += ", those of the groups hold together" if found.by else ", which hold together"
+    if found.differ is not None:
+        said = "differs" if found.differ.p_value < 1.0 - found.level else "is not seen to differ"
+        what += f"; the effect {said} between groups (p = {found.differ.p_value:.2g})"
+    return _drawn(lines[:MOST_ROWS], _effects_headline(found), what, estimated=bool(found.estimated))
+
+
+def draw_parameters(found: Parameters) -> Any:
+    """A row for each parameter, the largest on top; of very many, those that are surest not to be 0."""
+    lines = [_line(shortened(one.name, NAME), one) for one in found]
+    known = [(line.interval, line) for line in lines if line.interval is not None]
+    clear = sum(not interval.low <= 0.0 <= interval.high for interval, _ in known)
+    sure = sorted(known, key=lambda one: abs(one[0].value) / max(1e-300, one[0].high - one[0].low), reverse=True)
+    ordered = sorted(sure[:MOST_ROWS], key=lambda one: one[0].value, reverse=True)
+    what = f"what a feature adds to the reward; {percent_text(found.level)} intervals"
+    what += "" if found.correction == "none" else ", which hold together"
+    if len(ordered) < len(lines):
+        what += f"\n{len(lines) - len(ordered)} parameters that have no answer, or are less sure, are not shown"
+    title = f"{clear} of {len(lines)} parameters are known not to be 0"
+    return _drawn([line for _, line in ordered] or lines[:1], title, what, estimated=False)
+
+
+def _line(name: str, one: Any) -> Line:
+    reason = one.refusals[0].partition(". ")[0].rstrip(".") if one.refusals else ""
+    return Line(name, one.interval, reason)
+
+
+def _drawn(lines: Sequence[Line], title: str, what: str, *, estimated: bool) -> Any:
+    made, (panel,) = figure()
+    made.set_size_inches(WIDTH, ENDS + ROW * max(LEAST, len(lines)))
+    digits, mark = decimals(line.interval for line in lines), "≈" if estimated else ""
+    panel.axvline(0.0, color=DARK_GREY, linewidth=1.0, linestyle="--", zorder=1)
+    for row, (_, interval, reason) in enumerate(lines):
+        if interval is None:
+            told = wrap(f"no answer: {reason}".replace(" %", "\N{NO-BREAK SPACE}%"), REASON)
+            told = told if len(told) <= 2 else [told[0], f"{told[1][: REASON - 1]}…"]
+            place = {"transform": panel.get_yaxis_transform(), "va": "center", "fontsize": 8.5, "style": "italic"}
+            panel.text(0.02, row, "\n".join(told), color=DARK_GREY, bbox=BOX, zorder=4, **place)
+            continue
+        color = GREY if interval.low <= 0.0 <= interval.high else BLUE
+        panel.plot([interval.low, interval.high], [row, row], color=color, linewidth=3.0, zorder=2)
+        panel.plot([interval.value], [row], "o", color=color, markersize=7, zorder=3)
+        text = f"{mark}{number_text(interval.value, digits, sign=True)}"
+        style = {"ha": "center", "fontsize": 8.5, "color": DARK_GREY if color == GREY else BLUE}
+        beside(panel, text, (interval.value, row), (0, 6), **style)
+    panel.set_yticks(range(len(lines)), [line.name for line in lines], fontsize=10)
+    panel.set_ylim(len(lines) - 0.4, -0.8)
+    panel.tick_params(axis="y", length=0)
+    panel.spines["left"].set_visible(False)
+    panel.grid(axis="x", color="#e4e8eb", linewidth=0.8)
+    panel.set_axisbelow(True)
+    if not any(line.interval for line in lines):
+        panel.set_xlim(-1.0, 1.0)
+        panel.set_xticks([0.0])
+    about = "\n≈: rests on estimated propensities" if estimated else ""
+    panel.set_xlabel(f"{what}\n(grey: may be nothing){about}", fontsize=9)
+    made.suptitle(title, x=0.01, ha="left", fontweight="bold", fontsize=12)
+    return made
+
+
+def _effects_headline(found: Effects) -> str:
+    """What to see."""
+    answered = [(one, one.interval) for one in found.effects if one.interval is not None]
+    if not answered:
+        return "the log cannot tell what arms do"
+    clear = [(one, interval) for one, interval in answered if not interval.low <= 0.0 <= interval.high]
+    if not clear:
+        return "no effect is known to be other than nothing"
+    one, interval = clear[0]
+    other = {"baseline": "the baseline", "rest": "the others"}.get(one.against, shortened(one.against, NAME))
+    whom = f" for {shortened(one.group, NAME)}" if one.group else ""
+    alike = sum((another.low > 0.0) == (interval.low > 0.0) for _, another in clear) - 1
+    more = f", and so {'is' if alike == 1 else 'are'} {alike} more" if alike and not found.by else ""
+    return f"{shortened(one.arm, NAME)} is {'better' if interval.low > 0.0 else 'worse'} than {other}{whom}{more}"

@@ -1,0 +1,224 @@
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rareswitch
+from rareswitch.env import make_world
+from rareswitch.evaluation.support import (
+    BATCH_CARRIED,
+    CARRIED,
+    EFFECTIVE,
+    Support,
+    batch_reasons,
+    needed,
+    overlap,
+    refusals,
+)
+from rareswitch.learner import Foresight, Rows
+from rareswitch.log import Logged
+from rareswitch.validation import FloatArray
+
+
+def drawn(logging: FloatArray, seed: int) -> Any:
+    """(n,) arms drawn with the probabilities of their rows."""
+    coins = np.random.default_rng(seed).random(len(logging))
+    return (coins[:, None] >= logging.cumsum(axis=1)).sum(axis=1).clip(max=logging.shape[1] - 1)
+
+
+def support_of(candidate: FloatArray, logging: FloatArray, *, seed: int = 0, known: bool = True) -> Support:
+    rows, arms = np.arange(len(logging)), drawn(logging, seed)
+    weights = candidate[rows, arms] / logging[rows, arms]
+    return Support.of(weights, candidate=candidate, logging=logging if known else None)
+
+
+def always(arm: int, count: int, arms: int) -> FloatArray:
+    return np.tile(np.eye(arms)[arm], (count, 1))
+
+
+def mixed(share: float, count: int, arms: int = 2) -> FloatArray:
+    """Arm 0 with that probability, the others alike."""
+    return np.tile([share, *[(1.0 - share) / (arms - 1)] * (arms - 1)], (count, 1))
+
+
+def test_sums_are_those_of_the_definition() -> None:
+    rng = np.random.default_rng(1)
+    candidate, logging = rng.dirichlet(np.full(6, 0.3), 400), rng.dirichlet(np.full(6, 0.3), 400)
+    logging[:50, 0] = 0.0
+    candidate[60:90, 1] = 0.0
+    seen = logging > 0.0
+    ratios = np.divide(candidate, logging, out=np.zeros_like(candidate), where=seen)
+    support = Support.of(np.ones(400), candidate=candidate, logging=logging)
+    assert math.isclose(support.moments[1].sum() / 400, (candidate * ratios).sum() / 400, rel_tol=1e-12)
+    assert support.uncovered is not None
+    assert math.isclose(support.uncovered, candidate[~seen].sum() / 400, rel_tol=1e-12)
+    assert math.isclose(support.moments[2].sum(), (candidate * ratios**2).sum(), rel_tol=1e-12)
+    assert math.isclose(support.moments[0].sum() + support.missed, candidate.sum(), rel_tol=1e-12)
+
+
+def test_parts_add_up_to_the_whole() -> None:
+    rng = np.random.default_rng(2)
+    candidate, logging = rng.dirichlet(np.ones(4), 300), rng.dirichlet(np.ones(4), 300)
+    weights, alive = rng.random(300), rng.random((300, 4)) < 0.9
+    alive[0] = True
+    parts = [slice(0, 100), slice(100, 101), slice(101, 300), slice(300, 300)]
+    for mu in (logging, None):
+        whole = Support.of(weights, candidate=candidate, logging=mu, alive=alive)
+        total = Support.zero()
+        for part in parts:
+            total += Support.of(
+                weights[part], candidate=candidate[part], logging=None if mu is None else mu[part], alive=alive[part]
+            )
+        assert (whole.count, whole.known, whole.arms) == (total.count, total.known, total.arms)
+        for name in ("mean_weight", "mean_weight_error", "spread", "carried", "largest_share", "concentration"):
+            assert math.isclose(getattr(whole, name), getattr(total, name), rel_tol=1e-12)
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.5, 400), (0.05, 4000)])
+def test_an_arm_that_is_always_shown_rests_on_the_decisions_that_showed_it(share: float, count: int) -> None:
+    support = support_of(always(0, count, 2), mixed(share, count))
+    assert math.isclose(support.effective, share * count)
+    assert math.isclose(support.carried, share * count)
+    same = support_of(mixed(share, count), mixed(share, count))
+    assert math.isclose(same.effective, count)
+    assert math.isclose(same.carried, count)
+
+
+def test_what_carries_is_never_more_than_what_is_effective() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        size = rng.uniform(0.2, 3.0)
+        support = support_of(rng.dirichlet(np.ones(5), 200), rng.dirichlet(np.full(5, size), 200), seed=1)
+        assert support.carried <= support.effective * (1.0 + 1e-9)
+        assert support.effective <= 200.0
+
+
+def test_a_sliver_of_rare_play_does_not_decide() -> None:
+    count = 2000
+    candidate, logging = mixed(0.5, count), mixed(0.5, count)
+    candidate[0], logging[0] = (0.5, 0.5), (1e-9, 1.0 - 1e-9)
+    assert refusals([Support.of(np.ones(count), candidate=candidate, logging=logging)]) == ((0,), ())
+
+
+def test_play_that_could_not_be_shown_is_refused_with_its_share() -> None:
+    """Three of eleven arms were eliminated before; the mean weight says so, the usual effective size does not."""
+    count, arms = 3000, 11
+    logging = np.zeros((count, arms))
+    logging[:, :8] = 1 / 8
+    support = support_of(np.full((count, arms), 1 / arms), logging)
+    kept, reasons = refusals([support])
+    assert kept == ()
+    assert reasons[0].startswith("27 % of what this policy would show had probability 0 in the log (mean weight 0.73")
+    assert "floor=0.02" in reasons[-1]
+    assert (support.weights**2 / support.squares) == pytest.approx(count)
+
+
+def test_the_same_without_the_probabilities_of_all_arms() -> None:
+    count, arms = 3000, 11
+    logging = np.zeros((count, arms))
+    logging[:, :8] = 1 / 8
+    support = support_of(np.full((count, arms), 1 / arms), logging, known=False)
+    assert support.uncovered is None
+    kept, reasons = refusals([support])
+    assert kept == ()
+    assert reasons[0].startswith("The mean weight is 0.73 and should be 1")
+    assert "27 % of what this policy would show was never shown, or propensities are wrong" in reasons[0]
+
+
+def test_the_last_batch_of_foresight_cannot_speak_of_uniform_play() -> None:
+    """The self-normalised estimate is far off and looks precise; uniform play is worth 0 here."""
+    world, learner = make_world("gaussian", dim=5, arms=10), Foresight(dim=5, horizon=2000, updates=4)
+    state = learner.begin()
+    while True:
+        count, first = state.ahead[0], state.start
+        rounds = world.draw(count, seed=1, first=first)
+        decisions = state.policy.decide(rounds.contexts, ids=range(first, first + count), seed=1)
+        rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=1, first=first)
+        if len(state.ahead) == 1:
+            break
+        state = learner.next(state, learner.summarize(state, Rows.of(rounds.contexts, decisions, rewards)))
+    weights = 0.1 / decisions.propensities
+    assert (weights @ rewards) / weights.sum() > 0.3
+    log = Logged(
+        places=decisions.arms,
+        propensities=decisions.propensities,
+        rewards=rewards,
+        contexts=rounds.contexts,
+        batch_names=(state.policy.id,),
+        policies={state.policy.id: state.policy},
+    )
+    for one in (log, replace(log, policies={})):
+        value = rareswitch.evaluate(one, "uniform")["uniform"]
+        assert value.interval is None
+        assert not value.others
+        assert all(np.isnan(batch.value) for batch in value.batches)
+        assert ("had probability 0 in the log" if one is log else "mean weight is") in value.refusals[0]
+        assert "with floor=0.05" in value.refusals[-1]
+
+
+def test_honest_logs_are_refused_by_the_mean_weight_as_rarely_as_it_says() -> None:
+    """With and without all probabilities: 400 batches, chance 0.001 each; more than 5 have a chance below 1e-5."""
+    for known in (True, False):
+        refused = sum(
+            "mean weight"
+            in " ".join(batch_reasons(support_of(mixed(0.3, 500, 4), mixed(0.6, 500, 4), seed=seed, known=known)))
+            for seed in range(400)
+        )
+        assert refused <= 5
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_weights_that_were_never_seen_are_missed_by_the_mean(known: bool) -> None:
+    """An arm that comes once in 10,000 decisions, of 500: weights look harmless, all of them 0."""
+    kept, reasons = refusals([support_of(always(0, 500, 2), mixed(1e-4, 500), known=known)])
+    assert kept == ()
+    assert ("less than 1 of 500 decisions carry the answer" if known else "mean weight is 0.00") in reasons[0]
+
+
+def test_batches_that_cannot_answer_are_left_out() -> None:
+    good = support_of(mixed(0.5, 400), mixed(0.4, 400))
+    bad = support_of(mixed(0.5, 400), always(0, 400, 2))
+    assert refusals([bad, good]) == ((1,), ())
+    small = support_of(mixed(0.5, 60), mixed(0.4, 60))
+    kept, reasons = refusals([bad, small])
+    assert kept == (1,)
+    assert reasons[0].startswith("In 1 of 2 batches, 50 % of what")
+    assert "In the 1 of 2 batches that can answer, 60 decisions tell as much as 58 of this policy itself" in reasons[1]
+    assert "more decisions of the latest policy would answer" in reasons[2]
+
+
+def test_what_is_said_to_be_needed_suffices() -> None:
+    """Where the policy never shows what the candidate would but for the floor."""
+    for arms, candidate in ((4, always(3, 1, 4)), (11, np.full((1, 11), 1 / 11)), (3, mixed(0.9, 1, 3)[:, ::-1])):
+        options = needed(Support.of(np.ones(1), candidate=candidate))
+        assert len(options) == 2
+        for floor, decisions in options:
+            logging = np.full((decisions, arms), floor)
+            logging[:, 0] = 1.0 - (arms - 1) * floor
+            support = Support.of(np.ones(decisions), candidate=candidate.repeat(decisions, axis=0), logging=logging)
+            assert support.effective >= EFFECTIVE
+            assert support.carried >= CARRIED
+            assert not batch_reasons(support)
+
+
+def test_tiny_logs_and_none() -> None:
+    assert Support.zero().effective == 0.0
+    kept, reasons = refusals([Support.zero()], left_out=7)
+    assert kept == ()
+    assert "7 decisions lack one of them" in reasons[0]
+    one = Support.of(np.ones(1), candidate=np.ones((1, 1)), logging=np.ones((1, 1)))
+    assert one.mean_weight_error == math.inf
+    assert refusals([one])[1]
+    assert batch_reasons(one) == (f"1 decision is too few: {BATCH_CARRIED:.0f} are needed.",)
+    assert needed(one) == ()
+
+
+def test_overlap_is_that_of_all_batches() -> None:
+    parts = [support_of(mixed(0.5, 400), mixed(0.4, 400), seed=seed) for seed in range(2)]
+    found = overlap(parts)
+    assert found.decisions == 800
+    assert found.uncovered == 0.0
+    assert math.isclose(found.mean_weight, sum(part.weights for part in parts) / 800)
+    assert abs(found.mean_weight - 1.0) <= 5 * found.mean_weight_error

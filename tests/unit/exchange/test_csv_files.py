@@ -1,0 +1,177 @@
+import contextlib
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch.errors import FileFormatError, ParameterError, RareswitchError
+from rareswitch.exchange import read_csv, write_csv
+from rareswitch.features import Arms, Category, Features, Number
+from rareswitch.log import Logged
+from reference.logged import log_of
+
+GOOD = "id,arm,reward,propensity,offered\n1,a,1,0.5,a|b\n2,b,,0.25,b|c|d\n"
+
+
+def written(folder: Path, text: str, name: str = "log.csv") -> Path:
+    path = folder / name
+    path.write_text(text, newline="")
+    return path
+
+
+def test_what_is_offered_chosen_and_earned(tmp_path: Path) -> None:
+    log = read_csv(written(tmp_path, GOOD))
+    assert log.arms == ("a", "b", "c", "d")
+    assert log.alive.tolist() == [[True, True, False], [True, True, True]]
+    assert log.codes is not None
+    assert log.codes.tolist() == [[0, 1, -1], [1, 2, 3]]
+    assert log.places.tolist() == [0, 0]
+    assert log.ids[:, 0].tolist() == [1, 2]
+    assert np.isnan(log.rewards).tolist() == [False, True]
+
+
+def test_columns_of_other_names_all_arms_and_times(tmp_path: Path) -> None:
+    text = "when,item,click,p\n2019-11-24 00:01:03.979311+00:00,10,1,0.5\n2019-11-24T01:01:03.979311+01:00,9,0,0.25\n"
+    log = read_csv(written(tmp_path, text), arm="item", reward="click", propensity="p", time="when")
+    assert log.arms == ("9", "10"), "numbers are in their order"
+    assert log.places.tolist() == [1, 0]
+    assert log.times is not None
+    assert log.times.tolist() == [1574553663.979311] * 2
+
+
+def test_policies_are_batches_in_the_order_in_which_they_come(tmp_path: Path) -> None:
+    text = "arm,reward,propensity,policy\na,1,1,second\na,1,1,first\na,1,1,second\n"
+    log = read_csv(written(tmp_path, text))
+    assert log.batch_names == ("second", "first")
+    assert log.batches.tolist() == [0, 1, 0]
+
+
+def test_rows_are_taken_by_values(tmp_path: Path) -> None:
+    text = "arm,reward,propensity,position\na,1,0.5,1\nb,2,0.5,2\nc,3,0.5,3\n"
+    path = written(tmp_path, text)
+    assert read_csv(path, where={"position": [1, 3]}).rewards.tolist() == [1.0, 3.0]
+    assert read_csv(path, where={"position": 2}).arms == ("a", "b", "c"), "all arms of the file could be chosen"
+    with pytest.raises(ParameterError, match="none has position = 4"):
+        read_csv(path, where={"position": 4})
+
+
+def test_other_columns_become_vectors(tmp_path: Path) -> None:
+    features = Features(
+        fields=[Number("age", mean=40, scale=10), Category("device", levels=["ios", "web"]), Number("price", of="arm")],
+        arms=Arms(ids=["a", "b"], own=["age"]),
+    )
+    text = "arm,reward,propensity,age,device\na,1,0.5,30,ios\nb,0,0.5,,tv\n"
+    records = [{"id": "a", "price": 1.0}, {"id": "b", "price": 2.0}]
+    log = read_csv(written(tmp_path, text), features=features, arms=records)
+    users: list[dict[str, Any]] = [{"age": 30.0, "device": "ios"}, {"age": None, "device": "tv"}]
+    assert log.contexts is not None
+    assert log.contexts.tolist() == features.encode_many(users, records).vectors.tolist()
+    with pytest.raises(ParameterError, match="none of 'b'"):
+        read_csv(written(tmp_path, text), features=features, arms=records[:1])
+
+
+def test_estimated_propensities_are_marked(tmp_path: Path) -> None:
+    path = written(tmp_path, "arm,reward,position\na,1,1\na,0,1\nb,0,1\nb,0,2\n")
+    with pytest.raises(FileFormatError, match="propensities='estimate'"):
+        read_csv(path)
+    log = read_csv(path, propensities="estimate", within=["position"])
+    assert log.propensities.tolist() == pytest.approx([3 / 5, 3 / 5, 2 / 5, 2 / 3])
+    assert log.estimated == "arm frequencies within each policy and position, smoothing 1"
+    write_csv(tmp_path / "again.csv", log)
+    assert read_csv(tmp_path / "again.csv").estimated == log.estimated
+    with pytest.raises(ParameterError, match="within"):
+        read_csv(path, within=["position"])
+
+
+HOSTILE = {
+    "empty": ("", "it is empty"),
+    "names alone": ("arm,reward,propensity\n", "no decision"),
+    "a short row": ("arm,reward,propensity\na,1,0.5\nb,1\n", "line 3: 2 cells"),
+    "a long row": ("arm,reward,propensity\na,1,0.5,7\n", "line 2: 4 cells"),
+    "an open quote": ('arm,reward,propensity\n"a,1,0.5\n', "line"),
+    "two columns of a name": ("arm,reward,propensity,arm\na,1,0.5,b\n", "'arm' is there twice"),
+    "no arm": ("reward,propensity\n1,0.5\n", "no column 'arm'"),
+    "an empty arm": ("arm,reward,propensity\n,1,0.5\n", "line 2: the column 'arm' must not be empty"),
+    "a word as reward": (
+        "arm,reward,propensity\na,1,0.5\na,yes,0.5\n",
+        "line 3: reward must be a finite number; got 'yes'",
+    ),
+    "NaN as reward": ("arm,reward,propensity\na,nan,0.5\n", "line 2: reward must be a finite number; got 'nan'"),
+    "infinite reward": ("arm,reward,propensity\na,inf,0.5\n", "line 2: reward"),
+    "reward beyond floats": ("arm,reward,propensity\na,1e400,0.5\n", "reward"),
+    "NaN as propensity": ("arm,reward,propensity\na,1,NaN\n", "line 2: propensity must be a finite number"),
+    "an empty propensity": ("arm,reward,propensity\na,1,\n", "line 2: propensity"),
+    "a negative propensity": ("arm,reward,propensity\na,1,-0.5\n", "above 0 and at most 1"),
+    "a propensity of 0": ("arm,reward,propensity\na,1,0\n", "above 0 and at most 1"),
+    "a propensity above 1": ("arm,reward,propensity\na,1,1.5\n", "above 0 and at most 1"),
+    "an arm that was not offered": (
+        "arm,reward,propensity,offered\na,1,0.5,b|c\n",
+        "line 2: the arm 'a' is none of those",
+    ),
+    "a baseline that was not": (
+        "arm,reward,propensity,baseline\na,1,0.5,z\n",
+        "line 2: the baseline 'z' is none of those",
+    ),
+    "the same id": (
+        "id,arm,reward,propensity\n7,a,1,0.5\n8,a,1,0.5\n7,b,1,0.5\n",
+        "line 4: the id '7' was there in line 2",
+    ),
+    "an empty id": ("id,arm,reward,propensity\n,a,1,0.5\n", "line 2: the column 'id' must not be empty"),
+    "a bad time": ("time,arm,reward,propensity\nsoon,a,1,0.5\n", "line 2: time must be a time"),
+    "damaged facts": ("arm,reward,propensity,rareswitch\na,1,0.5,{}\n", "damaged"),
+    "facts that are no JSON": ("arm,reward,propensity,rareswitch\na,1,0.5,{\n", "must be JSON"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_what_is_wrong_is_told_with_its_line(kind: str, tmp_path: Path) -> None:
+    text, expected = HOSTILE[kind]
+    path = written(tmp_path, text)
+    with pytest.raises(RareswitchError) as caught:
+        read_csv(path)
+    assert expected in str(caught.value)
+
+
+def test_files_that_are_cut_short_or_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv.gz"
+    write_csv(path, log_of(1020))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(FileFormatError, match="cut short"):
+        read_csv(path)
+    path.write_bytes(b"arm,reward,propensity\n")
+    with pytest.raises(FileFormatError, match="gzip"):
+        read_csv(path)
+    damaged = bytearray(whole)
+    damaged[len(whole) // 2] ^= 255
+    path.write_bytes(bytes(damaged))
+    with pytest.raises(FileFormatError):
+        read_csv(path)
+    path.write_bytes(gzip.compress(b"\xff\xfe\x00"))
+    with pytest.raises(FileFormatError, match="UTF-8"):
+        read_csv(path)
+    with pytest.raises(FileFormatError, match="cannot be read"):
+        read_csv(tmp_path / "missing.csv")
+    with pytest.raises(FileFormatError):
+        read_csv(tmp_path)
+
+
+def test_every_damage_of_our_own_columns_is_an_error_or_changes_only_its_cell(tmp_path: Path) -> None:
+    write_csv(tmp_path / "log.csv", log_of(1021, count=5))
+    lines = (tmp_path / "log.csv").read_bytes().decode().split("\r\n")
+    rng = np.random.default_rng(7)
+    for _ in range(150):
+        text = "\r\n".join(lines)
+        at = int(rng.integers(len(text)))
+        changed = text[:at] + str(rng.choice(["", ",", '"', "[", "9", "|", "nan"])) + text[at + 1 :]
+        path = written(tmp_path, changed, "changed.csv")
+        with contextlib.suppress(RareswitchError):
+            assert isinstance(read_csv(path), Logged)
+
+
+def test_the_same_log_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one.csv.gz", "two.csv.gz"):
+        write_csv(tmp_path / name, log_of(1022))
+    assert (tmp_path / "one.csv.gz").read_bytes() == (tmp_path / "two.csv.gz").read_bytes()

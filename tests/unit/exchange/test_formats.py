@@ -1,0 +1,136 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rareswitch
+from rareswitch.cli import main
+from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, ShapeError
+from rareswitch.exchange import estimate_propensities, from_obp, read, read_csv, read_dsjson, to_obp, whole, write
+from rareswitch.log import Logged
+from rareswitch.policy import Policy
+from reference.logged import differing, log_of
+
+
+def test_endings_that_are_not_known(tmp_path: Path) -> None:
+    for name in ("log", "log.txt", "log.npz", "log.parquet.gz", "log.gz"):
+        with pytest.raises(FileFormatError, match="files that end in"):
+            read(tmp_path / name)
+        with pytest.raises(FileFormatError, match="files that end in"):
+            write(tmp_path / name, log_of(1050))
+
+
+def test_options_of_another_format_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="reward is no option of dsjson"):
+        read(tmp_path / "log.dsjson", reward="click")
+    with pytest.raises(ParameterError, match="arm is no option of Parquet"):
+        read(tmp_path / "log.parquet", arm="item")
+
+
+def test_logs_are_never_overwritten(tmp_path: Path) -> None:
+    for ending in ("csv", "dsjson", "parquet"):
+        path = tmp_path / f"log.{ending}"
+        write(path, log_of(1051))
+        before = path.read_bytes()
+        with pytest.raises(FileFormatError, match="never overwritten"):
+            write(path, log_of(1052))
+        assert path.read_bytes() == before
+
+
+def test_several_files_of_parquet_are_one_log(tmp_path: Path) -> None:
+    log = log_of(1053, ids=range(60))
+    order = np.argsort(log.batches, kind="stable")
+    log = log.select(order)
+    for k in range(3):
+        write(tmp_path / f"part-{k}.parquet", log.select(slice(20 * k, 20 * k + 20)))
+    again = whole(read(tmp_path / "part-*.parquet"))
+    assert len(again) == 60
+    assert again.chosen_names == log.chosen_names
+    assert again.propensities.tolist() == log.propensities.tolist()
+
+
+def test_policies_at_hand_become_probabilities(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    contexts = rng.normal(size=(40, 3, 2)) / 4
+    from rareswitch.design import Uniform
+
+    policy = Policy(dim=2, sampler=Uniform())
+    decisions = policy.decide(contexts, ids=range(40), seed=1)
+    log = Logged(
+        places=decisions.arms,
+        propensities=decisions.propensities,
+        rewards=np.ones(40),
+        contexts=contexts,
+        batch_names=(policy.id,),
+        policies={policy.id: policy},
+    )
+    for ending in ("csv", "dsjson", "parquet"):
+        write(tmp_path / f"log.{ending}", log)
+        again = whole(read(tmp_path / f"log.{ending}"))
+        assert again.logging is not None
+        assert again.logging.tolist() == policy.probabilities(contexts).tolist()
+    assert from_obp(to_obp(log)).logging is not None
+
+
+def test_estimates_add_up_and_are_right_where_arms_are_drawn_by_themselves() -> None:
+    rng = np.random.default_rng(2)
+    count, rates = 20_000, np.array([0.5, 0.3, 0.15, 0.05])
+    places = rng.choice(4, size=count, p=rates)
+    log = Logged(places=places, propensities=np.ones(count), rewards=np.zeros(count))
+    found = estimate_propensities(log)
+    assert found.logging is not None
+    np.testing.assert_allclose(found.logging.sum(axis=1), 1.0, rtol=1e-12)
+    # Hoeffding for four arms, false alarm at most 1e-6; smoothing moves a rate by at most 4/n
+    bound = np.sqrt(np.log(2 * 4 / 1e-6) / (2 * count)) + 4 / count
+    assert np.abs(found.logging[0] - rates).max() <= bound
+
+
+def test_estimates_of_arms_that_are_not_always_offered() -> None:
+    alive = np.array([[True, True, False], [True, False, True], [True, True, True]] * 10)
+    log = Logged(places=np.zeros(30, dtype=np.int64), propensities=np.ones(30), rewards=np.zeros(30), alive=alive)
+    found = estimate_propensities(log)
+    assert found.logging is not None
+    assert not found.logging[~alive].any()
+    np.testing.assert_allclose(found.logging.sum(axis=1), 1.0, rtol=1e-12)
+    with pytest.raises(ShapeError, match="within must be 30 values"):
+        estimate_propensities(log, within=[1, 2])
+    with pytest.raises(ParameterError, match="smoothing"):
+        estimate_propensities(log, smoothing=0.0)
+
+
+def test_the_command_converts_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "clicks.csv"
+    source.write_text("item,click,slot\na,1,1\nb,0,1\na,,2\n")
+    options = ["--arm", "item", "--reward", "click", "--propensities", "estimate", "--within", "slot"]
+    assert main(["convert", str(source), str(tmp_path / "log.parquet"), *options, "--where", "slot=1"]) == 0
+    said = capsys.readouterr().out
+    assert "2 decisions, 2 of them rewarded, 2 arms, without vectors" in said
+    assert "propensities are estimated: arm frequencies within each policy and slot" in said
+    assert main(["convert", str(tmp_path / "log.parquet"), str(tmp_path / "log.dsjson")]) == 0
+    again = read_dsjson(tmp_path / "log.dsjson")
+    expected = read_csv(source, arm="item", reward="click", propensities="estimate", within=["slot"], where={"slot": 1})
+    assert differing(again, expected) == []
+    assert rareswitch.evaluate(tmp_path / "log.dsjson", estimator="snips").estimated == expected.estimated
+
+
+def test_nothing_heavy_is_imported_with_the_room() -> None:
+    code = (
+        "import sys, rareswitch.exchange; print([m for m in ('pyarrow', 'pandas', 'matplotlib') if m in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+def test_no_chunk_is_no_log() -> None:
+    class Nothing:
+        batch_names: tuple[str, ...] = ()
+        policies: dict[str, Policy] = {}  # noqa: RUF012
+        estimated = ""
+        dim = None
+
+        def chunks(self, *, contexts: bool = True) -> object:
+            return iter(())
+
+    with pytest.raises(EmptySetError):
+        whole(Nothing())  # type: ignore[arg-type]

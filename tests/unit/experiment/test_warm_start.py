@@ -1,0 +1,241 @@
+"""A start from a log: the first policy is learned from it, and everything after rests on it too."""
+
+import json
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch.distributions import Gaussian
+from rareswitch.env import LinearWorld
+from rareswitch.errors import BatchError, FileFormatError, ParameterError, ShapeError
+from rareswitch.exchange import write
+from rareswitch.experiment import copy_experiment, create, open_experiment
+from rareswitch.experiment.description import Description
+from rareswitch.experiment.verification import verify_versions
+from rareswitch.features import Arms, Features, Number
+from rareswitch.learner import (
+    LEARNERS,
+    Foresight,
+    Learner,
+    Rows,
+    State,
+    make_learner,
+    state_from_bytes,
+    state_to_bytes,
+)
+from rareswitch.log import Logged, summarize_source
+from rareswitch.policy import Floor, new_key
+from rareswitch.stats import Stats
+
+DIM, ARMS, ROWS = 3, 4, 600
+WORLD = LinearWorld(source=Gaussian(dim=DIM, arms=ARMS))
+#: Learners of which policies rest on all decisions, whoever made them.
+TAKING = {"foresight", "oful", "stale-linucb", "stale-thompson", "pure-exploitation"}
+
+
+def log_of(seed: int, count: int = ROWS, **told: Any) -> Logged:
+    """Somebody's uniform play, in the world of that seed, after decisions that nobody else makes."""
+    drawn = WORLD.draw(count, seed=seed, first=10**6)
+    places = np.random.default_rng(seed).integers(0, ARMS, count)
+    rewards = WORLD.rewards(drawn.means[np.arange(count), places], seed=seed, first=10**6)
+    columns: dict[str, Any] = {"places": places, "propensities": [1.0 / ARMS] * count, "rewards": rewards}
+    return Logged(**columns | {"contexts": drawn.contexts} | told)
+
+
+def played(learner: Learner, state: State, seed: int, count: int) -> State:
+    """The state after some decisions."""
+    drawn = WORLD.draw(count, seed=seed, first=state.start)
+    made = state.policy.decide(drawn.contexts, ids=range(state.start, state.start + count), seed=seed)
+    rewards = WORLD.rewards(drawn.means[np.arange(count), made.arms], seed=seed, first=state.start)
+    return learner.next(state, learner.summarize(state, Rows.of(drawn.contexts, made, rewards)))
+
+
+def close(one: Stats, other: Stats) -> bool:
+    return one.count == other.count and bool(
+        np.allclose(one.gram, other.gram) and np.allclose(one.moment, other.moment)
+    )
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_learners_that_pool_all_decisions_begin_with_a_log(name: str) -> None:
+    learner = make_learner(name, dim=DIM, arms=DIM if name == "base" else ARMS, horizon=1000)
+    assert learner.begins_with_logs == (name in TAKING)
+    if name not in TAKING:
+        with pytest.raises(ParameterError, match=f"warm: {name} concludes from batches of its own"):
+            learner.begin(warm=summarize_source(make_learner("foresight", dim=DIM), log_of(1)))
+        return
+    log = log_of(1)
+    state, blind = learner.begin(warm=summarize_source(learner, log)), learner.begin()
+    assert state.policy.id != blind.policy.id
+    assert (state.updates, state.start, state.ahead, state.past) == (1, 0, blind.ahead, ())
+    assert log.features is not None
+    assert close(state.sums[0], Stats.of(log.features, log.rewards))
+    assert state.warm is not None
+    assert (state.warm.decided, state.warm.rewarded) == (ROWS, ROWS)
+    after = played(learner, state, 1, 50)
+    assert (after.updates, after.start, after.sums[0].count) == (2, 50, ROWS + 50)
+    assert f"{ROWS} decisions of a log" in learner.holds(after)
+
+
+def test_a_log_lowers_the_regret_of_the_beginning() -> None:
+    """In each of 20 worlds: were it no better than chance, that had a probability of 2⁻²⁰, below 1e-6."""
+    for seed in range(20):
+        learner = Foresight(dim=DIM, grid=[100, 200])
+        drawn, lost = WORLD.draw(100, seed=seed), []
+        for warm in (None, summarize_source(learner, log_of(seed))):
+            made = learner.begin(warm=warm).policy.decide(drawn.contexts, ids=range(100), seed=seed)
+            lost.append(float((drawn.means.max(axis=1) - drawn.means[np.arange(100), made.arms]).sum()))
+        assert lost[1] < lost[0]
+
+
+def test_late_rewards_do_not_lose_the_log() -> None:
+    learner = Foresight(dim=DIM, horizon=2000)
+    state = learner.begin(warm=summarize_source(learner, log_of(1)))
+    drawn = WORLD.draw(60, seed=1)
+    made = state.policy.decide(drawn.contexts, ids=range(60), seed=1)
+    rewards = WORLD.rewards(drawn.means[np.arange(60), made.arms], seed=1)
+    rows = Rows.of(drawn.contexts, made, rewards)
+    half = Rows.of(drawn.contexts, made, np.where(np.arange(60) < 30, rewards, np.nan))
+    second = learner.next(state, learner.summarize(state, half))
+    more = WORLD.draw(60, seed=1, first=60)
+    then = second.policy.decide(more.contexts, ids=range(60, 120), seed=1)
+    batch = learner.summarize(second, Rows.of(more.contexts, then, np.zeros(60)))
+    third = learner.next(second, batch, late=[learner.summarize(second, rows)])
+    assert third.sums[0].count == ROWS + 120
+    assert state.warm is not None
+    assert close(third.sums[0], reduce(lambda a, b: a + b, (one.stats[0] for one in (state.warm, *third.past))))
+
+
+def test_states_keep_the_log() -> None:
+    learner = Foresight(dim=DIM, horizon=2000)
+    state = learner.begin(warm=summarize_source(learner, log_of(1)), floor=Floor(least=0.05))
+    for one in (state, played(learner, state, 1, 50)):
+        again = state_from_bytes(state_to_bytes(one))
+        assert again.warm is not None
+        assert again.policy.id == one.policy.id
+        assert state_to_bytes(again) == state_to_bytes(one)
+    lost = replace(state, warm=None)
+    with pytest.raises(FileFormatError):
+        state_from_bytes(state_to_bytes(lost))
+    assert b"warm" not in state_to_bytes(learner.begin())
+
+
+def test_what_a_log_must_have() -> None:
+    learner, log = Foresight(dim=DIM), log_of(1)
+    bare = Logged(places=log.places, propensities=log.propensities, rewards=log.rewards)
+    with pytest.raises(ParameterError, match="the log has no vectors of arms"):
+        summarize_source(learner, bare)
+    with pytest.raises(ShapeError, match=r"vectors of the log have 3 features.*those of 5"):
+        summarize_source(Foresight(dim=5), log)
+    unknown = log_of(1, rewards=[None] * ROWS)
+    with pytest.raises(BatchError, match=f"none of the {ROWS} decisions of the log has a reward"):
+        summarize_source(learner, unknown)
+    assert summarize_source(learner, unknown, default=0.5).rewarded == ROWS
+    chosen = Logged(
+        places=np.zeros(ROWS, dtype=np.int64), propensities=log.propensities, rewards=log.rewards, features=log.features
+    )
+    assert summarize_source(learner, chosen).sample is None
+    with pytest.raises(ParameterError, match="start_from: foresight plans with the vectors of all arms"):
+        create("memory:", "spring", dim=DIM, start_from=chosen)
+    assert create("memory:", "spring", learner="stale-linucb", dim=DIM, arms=ARMS, horizon=1000, start_from=chosen)
+    with pytest.raises(BatchError, match="as those of the learner's own first policy"):
+        learner.begin(warm=replace(summarize_source(learner, log), policy_id="another"))
+    with pytest.raises(BatchError, match="other features"):
+        Foresight(dim=DIM, intercept=True).begin(warm=summarize_source(learner, log))
+    with pytest.raises(BatchError, match="summaries"):
+        learner.begin(warm=log)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="baseline: the first policy is learned from a log"):
+        learner.begin(warm=summarize_source(learner, log), baseline=0.1)
+    with pytest.raises(ParameterError, match="start_from: batch-linucb-kw concludes"):
+        create("memory:", "spring", learner="batch-linucb-kw", dim=DIM, arms=ARMS, horizon=1000, start_from=log)
+    proved: dict[str, Any] = {"noise_bound": 1.0, "arms": ARMS, "horizon": 1000}
+    with pytest.raises(ParameterError, match="start_from: foresight concludes"):
+        create("memory:", "spring", dim=DIM, start_from=log, **proved)
+
+
+def played_on(trial: Any, first: int, count: int, **more: Any) -> None:
+    drawn = WORLD.draw(count, seed=7, first=first)
+    made = trial.decide_many(drawn.contexts, ids=range(first, first + count), **more)
+    means = drawn.means[np.arange(count), [one.arm for one in made]]
+    trial.reward_many(range(first, first + count), WORLD.rewards(means, seed=7, first=first))
+
+
+@pytest.mark.parametrize("kind", ["memory:", "sqlite", "folder"])
+def test_an_experiment_begins_with_a_log(kind: str, tmp_path: Path) -> None:
+    url = {"memory:": kind, "sqlite": f"sqlite:///{tmp_path}/a.db", "folder": f"folder:{tmp_path}/a"}[kind]
+    log = log_of(7, estimated="arm frequencies")
+    trial = create(url, "spring", dim=DIM, updates=3, horizon=300, seed=1, start_from=log)
+    for k in range(2):
+        assert len(trial.versions) == k + 1
+        played_on(trial, 60 * k, 60)
+        assert trial.advance(anyway=True).made
+    found = trial.verify()
+    assert found.holds
+    assert [one.verdict for one in found.policies] == ["same"] * 3
+    assert trial.audit(7).matches
+    if kind != "memory:":
+        trial.close()
+        trial = open_experiment(url, "spring")
+    told = f"a log of {ROWS} decisions, {ROWS} of them rewarded; its propensities were estimated: arm frequencies"
+    assert trial.status().start == told
+    assert f"The first policy was learned from {told}." in str(trial.status())
+    assert trial.status().decisions == 120
+    state = trial.versions[-1].state
+    assert (state.start, state.updates, state.sums[0].count) == (120, 3, ROWS + 120)
+    key = new_key("hmac")
+    signed = copy_experiment(trial, "memory:", key=key)
+    assert signed.verify().holds
+    trial.close()
+
+
+def test_an_experiment_that_lost_its_log_is_not_learned_again() -> None:
+    trial = create("memory:", "spring", dim=DIM, seed=1, start_from=log_of(7))
+    played_on(trial, 0, 60)
+    trial.advance(anyway=True)
+    one, *rest = trial.versions
+    lost = type(one)(one.row._replace(summaries=b""), one.experiment, None)
+    vars(lost)["policy"] = one.policy
+    found = verify_versions(trial.description, [lost, *rest])
+    assert not found.holds
+    assert found.policies[0].verdict == "otherwise"
+
+
+def test_files_and_other_experiments_of_the_same_features(tmp_path: Path) -> None:
+    write(tmp_path / "log.parquet", log_of(7))
+    trial = create("memory:", "spring", dim=DIM, start_from=tmp_path / "log.parquet", seed=1)
+    assert trial.policy.id == create("memory:", "spring", dim=DIM, start_from=log_of(7), seed=2).policy.id
+    assert trial.status().start == f"a log of {ROWS} decisions, {ROWS} of them rewarded"
+    features = Features(fields=[Number("age", mean=40, scale=10, alone=False)], arms=Arms(ids=["a", "b"], own=["age"]))
+    other = Foresight(dim=features.dim).begin(features=features).policy
+    vectors = np.random.default_rng(1).random((50, 2, features.dim)) / 4.0
+    columns: dict[str, Any] = {"places": [0] * 50, "propensities": [0.5] * 50, "rewards": np.arange(50.0)}
+    log = Logged(**columns, contexts=vectors, policies={"log": other})
+    with pytest.raises(ParameterError, match="start_from: the policies of the log have other features"):
+        create("memory:", "spring", dim=features.dim, start_from=log)
+    assert create("memory:", "spring", features=features, start_from=log)
+
+
+def test_a_baseline_is_kept_and_not_played() -> None:
+    trial = create("memory:", "spring", dim=DIM, baseline=True, start_from=log_of(7), seed=1)
+    assert not trial.policy.needs_baseline
+    played_on(trial, 0, 30, baseline=[3] * 30)
+    trial.decide(WORLD.draw(1, seed=7, first=50).contexts[0], id="without")
+    rows = [row for _, some in trial.store.rows(0, trial.store.marks()) for row, _ in some]
+    assert [row.baseline for row in rows] == [3] * 30 + [None]
+    assert trial.audit(3).matches
+    assert trial.verify().holds
+
+
+def test_descriptions_of_blind_starts_are_what_they_were() -> None:
+    plain = create("memory:", "spring", dim=DIM, seed=1).description.to_plain()
+    assert "warm" not in plain
+    told = create("memory:", "spring", dim=DIM, seed=1, start_from=log_of(7)).description
+    assert json.loads(told.to_text())["warm"] == {"decisions": ROWS, "rewarded": ROWS, "estimated": ""}
+    assert Description.from_text(told.to_text()).warm == told.warm
+    changed = told.to_plain() | {"warm": {"decisions": "many", "rewarded": 1, "estimated": ""}}
+    with pytest.raises(FileFormatError, match="damaged"):
+        Description.from_plain(changed)
