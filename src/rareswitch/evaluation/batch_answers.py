@@ -48,7 +48,7 @@ def answer(parts: Sequence[BatchPart], *, level: float, what: str, least: float 
     if (total := sum(part.effective for part in used)) < least:
         return Answer.refused(
             f"all batches together have {total:.1f} decisions' worth of data about {what}; {least:g} are needed. Wait "
-            "for more decisions, or explore more: floor=…, the least probability of every offered arm."
+            "for more decisions, or explore more: arm_floor=…, the least probability of every offered arm."
         )
     values, errors, counts = (np.array([getattr(part, name) for part in used]) for name in _COLUMNS)
     found = pool(values, errors, counts)
