@@ -194,6 +194,8 @@ def _words(against: str) -> str:
 
 def _differ(found: Sequence[Answer]) -> Heterogeneity | None:
     """Cochran's Q of the groups that have an answer, whose decisions are different ones."""
+    from scipy import special
+
     told = [(one.interval.value, one.error) for one in found if one.interval is not None]
     if len(told) < 2:
         return None
