@@ -1,9 +1,10 @@
 """Parameters of a linear model from adaptive batches: least squares in each batch, studentised by itself, then pooled.
 
 Where policies learn, least squares of all rows at once mislead: how often an arm was shown depends on what it had
-earned, and the usual intervals miss the truth too often, however long the log. Given the past, a batch of one frozen
-policy is an ordinary sample: its own estimate over its own error is about standard normal, and so is Σ Z_t/√B of these
-(Zhang, Janson and Murphy 2020, *Inference for Batched Bandits*).
+earned, and the usual intervals need not hold, however long the log. Given the past, a batch of one frozen policy is an
+ordinary sample with an error of its own, and sums over batches of estimates less the truth, weighted without a look at
+rewards and divided by their joint error, are about standard normal (Zhang, Janson and Murphy 2020, *Inference for
+Batched Bandits*; for the weights see :mod:`rareswitch.evaluation.intervals`).
 """
 
 import math
