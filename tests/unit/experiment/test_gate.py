@@ -143,6 +143,18 @@ def test_what_cannot_be_told_is_refused_without_spending_a_look() -> None:
     assert len(trial.store.refusals(1)) == 1
 
 
+def test_where_every_arm_is_possible_later_policies_can_be_judged_too() -> None:
+    trial = begun(arm_floor=0.05)
+    play(trial)
+    assert told(trial.advance(now=0.0, gate=True)).promoted
+    play(trial, 2 * BATCH)
+    again = told(trial.advance(now=0.0, gate=Gate(loss=0.1)))
+    assert (again.promoted, again.look) == (True, 1)
+    assert again.bound is not None
+    assert -0.1 < again.bound < 0.0  # it is as good, which cannot be told from a little worse
+    assert trial.verify().holds
+
+
 def test_a_preview_changes_nothing() -> None:
     trial = begun(intercept=False)
     for paid in (poisoned, None):
