@@ -35,8 +35,10 @@ BATCH_CARRIED = 5.0
 CARRIED = 5.0
 #: Decisions of the candidate itself that all used ones together must be worth.
 EFFECTIVE = 100.0
-#: Chance of a mean weight this far from 1, of one batch or of all together, below which it is no chance.
+#: Chance of a mean weight this far from 1, of one batch or of all together, below which it is no chance; and where all
+#: probabilities are known, so that nothing can be missing unseen, and only wrong propensities are left to be found.
 CHANCE = 0.001
+KNOWN_CHANCE = 1e-5
 _FLOORS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001)
 
 
@@ -195,14 +197,12 @@ class Support:
         return self.largest / self.weights if self.weights > 0.0 else 1.0
 
     @property
-    def chance(self) -> float:
-        """Of a mean weight this far from 1 or farther, in a log that shows everything with its propensities."""
-        from scipy import special
-
+    def unlikely(self) -> bool:
+        """Whether chance does not explain how far the mean weight is from 1."""
         gap, error = abs(self.mean_weight - 1.0), self.mean_weight_error
-        if gap <= 1e-9:
-            return 1.0
-        return float(2.0 * special.ndtr(-gap / error)) if error > 0.0 else 0.0
+        if gap <= 1e-9 or error == 0.0:
+            return gap > 1e-9
+        return math.erfc(gap / error / math.sqrt(2.0)) < (KNOWN_CHANCE if self.known == self.count else CHANCE)
 
 
 def batch_reasons(support: Support) -> tuple[str, ...]:
@@ -220,7 +220,7 @@ def _faults(support: Support) -> list[str]:
     found = []
     if (support.uncovered or 0.0) > UNCOVERED:
         found.append("uncovered")
-    elif support.chance < CHANCE:
+    elif support.unlikely:
         found.append("mean weight")
     if support.carried < BATCH_CARRIED:
         found.append("uneven")
@@ -267,7 +267,7 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
     together = sum(used, Support.zero())
     worth = effective(used)
     carried = len(used) ** 3 / sum(one.carried**-0.5 for one in used) ** 2 if used else 0.0
-    unlikely = bool(used) and together.chance < CHANCE
+    unlikely = bool(used) and together.unlikely
     if worth >= EFFECTIVE and carried >= CARRIED and not unlikely:
         return kept, ()
     reasons = []
@@ -318,7 +318,7 @@ def needed(support: Support) -> tuple[tuple[float, int], ...]:
 
 def _as_it_is(latest: Support) -> int | None:
     """As many decisions of the latest batch's policy would suffice; None where no number would."""
-    if not latest.count or (latest.uncovered or 0.0) > UNCOVERED or latest.chance < CHANCE:
+    if not latest.count or (latest.uncovered or 0.0) > UNCOVERED or latest.unlikely:
         return None
     if latest.carried <= 0.0 or (latest.known < latest.count and latest.carried < BATCH_CARRIED):
         return None
