@@ -88,7 +88,7 @@ def test_what_was_written_is_read(tmp_path: Path, vectors: bool, gaps: bool) -> 
         whole = np.ones((40, 5), dtype=bool)
         logging, codes = np.full((40, 5), 0.2), np.tile(np.arange(5), (40, 1))
         contexts = np.random.default_rng(2).standard_normal((40, 5, DIM)) if vectors else None
-        more = {"alive": whole, "logging": logging, "codes": codes, "contexts": contexts}
+        more: dict[str, Any] = {"alive": whole, "logging": logging, "codes": codes, "contexts": contexts}
         log = made(vectors=False, propensities=np.full(40, 0.2), **more)
     write_logged(tmp_path / "log.parquet", log)
     back = ParquetLog(tmp_path / "log.parquet")
@@ -309,14 +309,15 @@ def test_copies_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
 
 
 def test_an_attribution_window(tmp_path: Path) -> None:
-    times = {"times": np.arange(4) * 100.0, "reward_times": np.array([10.0, 190.0, 210.0, 310.0])}
+    times: dict[str, Any] = {"times": np.arange(4) * 100.0, "reward_times": np.array([10.0, 190.0, 210.0, 310.0])}
     part(tmp_path / "1.parquet", range(4), rewards=np.ones(4), **times)
-    for how, wanted in (
+    asked: list[tuple[dict[str, Any], list[float]]] = [
         ({}, [1.0] * 4),
         ({"window": 50.0}, [1.0, np.nan, 1.0, np.nan]),
         ({"window": 50.0, "now": 1000.0, "default": -1.0}, [1.0, -1.0, 1.0, 1.0]),
         ({"window": 50.0, "default": -1.0}, [1.0, -1.0, 1.0, np.nan]),
-    ):
+    ]
+    for how, wanted in asked:
         for contexts in (True, False):
             found = joined(ParquetLog(tmp_path / "1.parquet", **how), contexts=contexts)["rewards"]
             np.testing.assert_array_equal(found, wanted)
@@ -336,7 +337,8 @@ def test_an_empty_log_and_one_row(tmp_path: Path) -> None:
 
 
 def sets_of(path: Path) -> list[Any]:
-    return parquet.read_table(path)["contexts"].to_pylist()
+    found: list[Any] = parquet.read_table(path)["contexts"].to_pylist()
+    return found
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def play(trial: Experiment, ids: list[Any], *, now: float = 0.0, **more: Any) ->
 
 def one_of(log: Any, *, contexts: bool = True) -> Logged:
     """All decisions at once; those of the chosen arms alone come batch by batch."""
-    chunks = [*log.chunks(contexts=contexts)]
+    chunks: list[Logged] = [*log.chunks(contexts=contexts)]
     if contexts:
         assert len(chunks) == 1
         return chunks[0]
