@@ -1,7 +1,7 @@
 """Pooled values of batches: what they are, that their intervals hold, and what batches that know little do to them."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -72,7 +72,7 @@ def test_intervals_of_adaptive_logs_hold(click: float) -> None:
 
 def test_an_interval_is_longer_where_the_estimate_is_skewed() -> None:
     """Johnson's: t + |γ|(2t² + 1)/6 on the side of the long tail, with γ the skewness of the pooled value."""
-    columns = {"counts": [10_000, 10_000], "spreads": [1.0, 1.0]}
+    columns: dict[str, Any] = {"counts": [10_000, 10_000], "spreads": [1.0, 1.0]}
     plain = pooled([0.5, 0.5], [0.1, 0.1], **columns)
     error, half = 0.1 / math.sqrt(2.0), plain.high - 0.5
     third = 2.0 * 0.1**3 * 0.3  # of two alike of skewness 0.3: 0.3/√2 together
