@@ -16,7 +16,7 @@ import numpy as np
 ENVIRONMENT = Path(__file__).parent.parent / ".venv-obp"
 #: Installed without what it asks for: its pins are for older Pythons, and torch is not needed here.
 PINNED = ("obp==0.4.1", "pyieoe==0.1.1")
-BESIDE = ("numpy", "scipy", "pandas", "scikit-learn", "pyyaml", "tqdm", "seaborn")
+BESIDE = ("numpy", "scipy", "pandas", "scikit-learn", "pyyaml", "tqdm", "seaborn", "mypy-extensions")
 #: Weights above which switch-DR trusts the model alone.
 SWITCH = 5.0
 

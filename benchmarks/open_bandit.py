@@ -90,6 +90,8 @@ def beside(which: str, found: Evaluation, given: Evaluation, rate: Interval) -> 
         yield Row(
             what=f"{scope(which)}: what uniform play earns; its own log says {in_percent(rate)}",
             measured=f"refused: {value.refusals[0]}",
+            needed="an interval that contains the rate",
+            holds=False,
         )
         return
     told = {name: value.others[name] for name in COMPARED} | {"dr with obp's model": given["uniform"].others["dr"]}

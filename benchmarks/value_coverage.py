@@ -22,6 +22,7 @@ import numpy as np
 
 from measure import FloatArray, Row, arguments, available_cores, report
 from rareswitch import Always, evaluate
+from rareswitch.contexts import ContextSets
 from rareswitch.evaluation import Interval
 from rareswitch.evaluation.anytime import anytime
 from rareswitch.evaluation.intervals import pooled
@@ -34,6 +35,8 @@ from value_coverage_worlds import PILOT, Place, everything, places, world_of
 TOTAL, UPDATES = 3000, 8
 #: Share of decisions that the floor spreads over all arms.
 FLOORED = 0.3
+#: Context sets of a batch from which the next policy is planned: foresight would take 200, and most of the time.
+KEPT = 30
 #: Decisions of the pilot, which plays uniformly.
 PILOT_SIZE = 400
 LOOKS, LOOK_SIZE = 20, 100
@@ -64,7 +67,14 @@ def adaptive_log(place: Place, seed: int, learner: Learner, ends: Sequence[int])
         parts.append((decisions.arms, decisions.propensities, rewards, drawn.contexts, np.full(end - start, batch)))
         policies.append(state.policy)
         if end < ends[-1]:
-            rows = Rows.of(drawn.contexts, decisions, rewards, drawn.alive)
+            rows = Rows(
+                ids=decisions.ids,
+                policy_id=decisions.policy_id,
+                features=drawn.contexts[np.arange(end - start), decisions.arms],
+                rewards=rewards,
+                sets=ContextSets(drawn.contexts[:KEPT], np.ones(drawn.means[:KEPT].shape, dtype=np.bool_)),
+                places=np.arange(min(KEPT, end - start)),
+            )
             state = learner.next(state, learner.summarize(state, rows))
     places_, propensities, rewards, contexts, batches = (np.concatenate(part) for part in zip(*parts, strict=True))
     names = tuple(policy.id for policy in policies)

@@ -10,7 +10,7 @@ import numpy as np
 
 from rareswitch.evaluation.estimators import Estimate
 from rareswitch.evaluation.how import How
-from rareswitch.evaluation.intervals import quantile
+from rareswitch.evaluation.intervals import Pool, skewed
 from rareswitch.evaluation.results import Difference, Interval
 from rareswitch.evaluation.scoring import Scores
 from rareswitch.evaluation.support import Support, refusals
@@ -84,7 +84,7 @@ class _Wanted:
         if self.alone and (reasons or len(kept) < len(present)):
             reasons = (
                 "policies of these weeks hardly ever show what the baseline would, so nothing can be said of the week "
-                "alone. Keep every arm at a least probability: floor=….",
+                "alone. Keep every arm at a least probability: arm_floor=….",
             )
         if scores.mismatch:
             reasons = (scores.mismatch,)
@@ -93,7 +93,8 @@ class _Wanted:
         if reasons:
             return self._told(int(which.sum()), refusals=reasons)
         columns = {batch: scores.columns(self.name, which & (scores.batches == batch)) for batch in present}
-        would = {present[at]: self.how.estimate(columns[present[at]]) for at in kept}
+        told = [support for support in supports if support is not None]
+        would = {present[at]: self.how.estimate(columns[present[at]], told[at]) for at in kept}
         total = sum(len(one.rewards) for one in columns.values())
         did = [(len(one.rewards) / total, _mean(one.rewards)) for one in columns.values()]
         if len(would) == len(present):
@@ -122,15 +123,22 @@ _Part = tuple[float, Estimate] | None
 
 def _combined(parts: Sequence[_Part], less: Sequence[_Part], level: float) -> Interval:
     """Σ share·estimate of batches, less another such sum of the same batches, where there is one."""
-    error = 0.0
+    variance = third = 0.0
     for at, part in enumerate(parts):
-        pulls = 0.0 if part is None else part[0] * part[1].pulls
+        pulls, least, alike = (0.0, 0.0, 0.0) if part is None else _scaled(*part)
         other = less[at] if less else None
         if other is not None:
             pulls = pulls - other[0] * other[1].pulls
-        error += Estimate(0.0, np.asarray(pulls)).error ** 2
-    value, half = _total(parts) - _total(less), quantile(0.5 + level / 2.0, math.inf) * math.sqrt(error)
-    return Interval(value=value, low=value - half, high=value + half, level=level, kind="by batch")
+        made = Estimate(0.0, np.asarray(pulls), least, alike)
+        variance, third = variance + made.error**2, third + made.skew
+    skewness = third / variance**1.5 if variance > 0.0 else 0.0
+    found = Pool(_total(parts) - _total(less), math.sqrt(variance), math.inf, skewness)
+    return skewed(found, level=level, kind="by batch")
+
+
+def _scaled(share: float, made: Estimate) -> tuple[Any, float, float]:
+    """Pulls, least error and third moment of a share of an estimate."""
+    return share * made.pulls, share * made.least, share**3 * made.third
 
 
 def _total(parts: Sequence[_Part]) -> float:

@@ -29,22 +29,46 @@ class Columns(NamedTuple):
     expected: FloatArray
 
 
+class Moments(NamedTuple):
+    """E w² and E w³ of the weights."""
+
+    square: float
+    cube: float
+
+
 class Estimate(NamedTuple):
-    """An estimate of a mean, and how far each row pulls it: its error is that of the mean of the pulls."""
+    """An estimate of a mean, and how far each row pulls it.
+
+    A decision that weighs much and whose reward is rare may be missing by chance. The estimate is then too low, and the
+    pulls that came do not tell. Weights and rewards tell it each by itself, as both are seen often. So the variance is
+    at least half of what follows where residuals do not depend on weights, and the third moment is the larger one.
+    """
 
     value: float
     #: (n,) of mean 0.
     pulls: FloatArray
+    #: The error is not less.
+    least: float = 0.0
+    #: Third central moment of a single decision's score, where residuals do not depend on weights.
+    third: float = 0.0
 
     @property
     def error(self) -> float:
         """The standard error."""
         count = len(self.pulls)
-        return float(np.sqrt(self.pulls @ self.pulls / (count - 1) / count)) if count > 1 else float("inf")
+        if count < 2:
+            return float("inf")
+        return max(float(np.sqrt(self.pulls @ self.pulls / (count - 1) / count)), self.least)
+
+    @property
+    def skew(self) -> float:
+        """The third central moment of the estimate."""
+        both = float((self.pulls**3).mean()), self.third
+        return (max(both) if sum(both) > 0.0 else min(both)) / len(self.pulls) ** 2
 
 
-def estimate(name: Estimator, columns: Columns, *, switch: float = SWITCH) -> Estimate:
-    """The estimate of that name, of a batch.
+def estimate(name: Estimator, columns: Columns, *, switch: float = SWITCH, moments: Moments | None = None) -> Estimate:
+    """The estimate of that name, of a batch; with the moments of the weights where policies tell them.
 
     >>> columns = Columns(*map(np.array, ([1.0, 0.0, 1.0], [2.0, 0.0, 1.0], [0.5] * 3, [0.5] * 3)))
     >>> [round(estimate(name, columns).value, 6) for name in ESTIMATORS]
@@ -53,17 +77,25 @@ def estimate(name: Estimator, columns: Columns, *, switch: float = SWITCH) -> Es
     0.666667
     """
     rewards, weights, predicted, expected = columns
+    if name == "switch-dr":
+        weights, moments = np.where(weights <= switch, weights, 0.0), None
+    square, cube = moments or Moments(float((weights**2).mean()), float((weights**3).mean()))
+    count = len(rewards)
     if name == "snips":
         total = weights.mean()
         if total <= 0.0:
             return Estimate(float("nan"), np.full(len(rewards), np.nan))
         value = float((weights @ rewards) / weights.sum())
-        return Estimate(value, weights * (rewards - value) / total)
-    if name == "ips":
-        scores = weights * rewards
-    elif name == "dr":
-        scores = expected + weights * (rewards - predicted)
+        residuals, steady = rewards - value, 0.0
+        pulls = weights * residuals / total
     else:
-        scores = expected + np.where(weights <= switch, weights, 0.0) * (rewards - predicted)
-    value = float(scores.mean())
-    return Estimate(value, scores - value)
+        residuals = rewards if name == "ips" else rewards - predicted
+        scores = weights * rewards if name == "ips" else expected + weights * residuals
+        value = float(scores.mean())
+        pulls = scores - value
+        steady = -(value**2) if name == "ips" else float(expected.var())
+    alike = square * float((residuals**2).mean())
+    third = cube * float((residuals**3).mean())
+    if name == "ips":
+        third += 2.0 * value**3 - 3.0 * value * alike
+    return Estimate(value, pulls, float(np.sqrt(max(0.0, steady + alike) / 2.0 / count)), third)

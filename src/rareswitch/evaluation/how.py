@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from rareswitch.evaluation.estimators import SWITCH, Columns, Estimate, Estimator, estimate
+from rareswitch.evaluation.support import Support
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,6 @@ class How:
     #: Where all rewards lie, if that is known.
     bounds: tuple[float, float] | None = None
 
-    def estimate(self, columns: Columns) -> Estimate:
+    def estimate(self, columns: Columns, support: Support) -> Estimate:
         """Of a batch."""
-        return estimate(self.estimator, columns, switch=self.switch)
+        return estimate(self.estimator, columns, switch=self.switch, moments=support.weight_moments)

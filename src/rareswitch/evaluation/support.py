@@ -20,6 +20,7 @@ from typing import Self
 import numpy as np
 
 from rareswitch.evaluation import refusal_words as words
+from rareswitch.evaluation.estimators import Moments
 from rareswitch.evaluation.moments import OCTAVES, ratio_moments, weight_moments, without_rarest
 from rareswitch.evaluation.results import Overlap
 from rareswitch.validation import BoolArray, FloatArray, sealed
@@ -28,10 +29,10 @@ from rareswitch.validation import BoolArray, FloatArray, sealed
 UNCOVERED = 0.001
 #: Most of a candidate's play that may be so rare in a small log that its weights are not looked at.
 THIN = 0.01
-#: Decisions that must carry a batch for it to be used, and all used ones together. With 50, intervals of 1 to 8 batches
-#: of weights of two sizes covered 93 to 96 % in simulations; with 10 to 20 in all 85 to 94 %, with fewer down to 79 %.
-BATCH_CARRIED = 10.0
-CARRIED = 50.0
+#: Decisions that must carry a batch for it to be used, and all used ones together. With fewer, intervals that know
+#: their skewness cover too little all the same: benchmarks/few_decisions.md.
+BATCH_CARRIED = 5.0
+CARRIED = 5.0
 #: Decisions of the candidate itself that all used ones together must be worth.
 EFFECTIVE = 100.0
 #: Chance of a mean weight this far from 1, of one batch or of all together, below which it is no chance; and where all
@@ -169,6 +170,12 @@ class Support:
         return without_rarest(self.moments, self.thin * self.count)[1] / self.count if self.count else math.inf
 
     @property
+    def weight_moments(self) -> Moments:
+        """E w² and E w³, of what could be shown and not too rarely."""
+        _, square, cube = without_rarest(self.moments, self.thin * self.count)
+        return Moments(float(square) / self.count, float(cube) / self.count)
+
+    @property
     def uncovered(self) -> float | None:
         """Share of the candidate's play that had probability 0; None where that is not known."""
         return self.missed / self.known if self.known else None
@@ -249,7 +256,7 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
     >>> print(reasons[0])
     50 % of what this policy would show had probability 0 in the log (mean weight 0.50, should be 1); ...
     >>> print(reasons[-1])
-    Exploration would make it answerable: with floor=0.2 ... about 250 more decisions, with floor=0.05 about 1,000.
+    Exploration would make it answerable: with arm_floor=0.2 ... 250 more decisions, with arm_floor=0.05 about 1,000.
     """
     whole = sum(supports, Support.zero())
     if whole.count == 0:

@@ -72,8 +72,11 @@ class _Pool:
     supports: list[Support]
     how: How
 
+    def _made(self) -> list[Estimate]:
+        return [self.how.estimate(columns, one) for columns, one in zip(self.columns, self.supports, strict=True)]
+
     def _terms(self) -> tuple[FloatArray, FloatArray]:
-        made = [self.how.estimate(columns) for columns in self.columns]
+        made = self._made()
         return np.array([one.value for one in made]), np.array([one.error for one in made])
 
     @property
@@ -88,7 +91,8 @@ class _Pool:
         """The pooled value."""
         (values, errors), level = self._terms(), self.how.level
         if not self.how.anytime:
-            return pooled(values, errors, counts=self._counts, spreads=self._spreads, level=level)
+            thirds = np.array([one.skew for one in self._made()])
+            return pooled(values, errors, counts=self._counts, spreads=self._spreads, thirds=thirds, level=level)
         if self.how.bounds is None:
             return anytime(values, errors, counts=self._counts, spreads=self._spreads, level=level)
         low, high = self.how.bounds
@@ -97,7 +101,8 @@ class _Pool:
 
     def naive(self) -> Interval:
         """As if all rows were one sample."""
-        return iid(*self._terms(), self._counts, level=self.how.level)
+        plain = [one._replace(least=0.0) for one in self._made()]
+        return iid([one.value for one in plain], [one.error for one in plain], self._counts, level=self.how.level)
 
     def moved(self) -> float:
         """The p-value of all batches having the same value."""
@@ -106,7 +111,7 @@ class _Pool:
 
 def _batch_value(scores: Scores, batch: int, support: Support, columns: Columns, how: How, answers: bool) -> BatchValue:
     nothing = Estimate(float("nan"), np.full(1, np.nan))
-    made = how.estimate(columns) if answers else nothing
+    made = how.estimate(columns, support) if answers else nothing
     return BatchValue(
         batch=batch,
         name=scores.batch_names[batch],

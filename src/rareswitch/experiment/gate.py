@@ -183,7 +183,7 @@ def judge(
         share = 100.0 * support.missed / support.count
         reasons = (
             f"{share:.2g} % of what this policy would show had probability 0: of that a gate knows nothing, and the "
-            "rest may gain less. Keep every arm possible, as with floor=0.01.",
+            "rest may gain less. Keep every arm possible, as with arm_floor=0.01.",
         )
     if reasons:
         return GateReport(promoted=False, reasons=reasons, **told)

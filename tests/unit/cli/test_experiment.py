@@ -336,6 +336,9 @@ def test_a_start_from_a_log(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     done(capsys, "experiment", "advance", *HERE, "--anyway")
     with open_experiment("spring.db", "banner") as trial:
         assert trial.verify().holds
+    again = ("experiment", "create", "spring.db", "again", "--dim", "3", "--start-from", *HERE)
+    assert "learned from a log of 20 decisions, 20 of them rewarded." in done(capsys, *again)
+    assert "nobody" in refused(capsys, *again[:-1], "nobody")
 
 
 def test_every_setting_that_is_a_number_or_a_text_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:

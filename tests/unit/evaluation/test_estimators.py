@@ -1,9 +1,12 @@
 """Estimators against sums written out, and what makes them right: rows that they may not see."""
 
+import math
+from typing import Any
+
 import numpy as np
 import pytest
 
-from rareswitch.evaluation.estimators import ESTIMATORS, Columns, estimate
+from rareswitch.evaluation.estimators import ESTIMATORS, Columns, Moments, estimate
 from rareswitch.evaluation.models import ArmMeans, CrossFitted, Given, halves
 from rareswitch.log import Logged
 
@@ -44,6 +47,28 @@ def test_the_pull_of_a_row_is_what_the_estimate_moves_without_it(name: str) -> N
     without = np.array([estimate(name, Columns(*(np.delete(p, k) for p in given))).value for k in range(400)])  # type: ignore[arg-type]
     jackknife = np.sqrt(399 / 400 * ((without - without.mean()) ** 2).sum())
     assert abs(found.error / jackknife - 1.0) < 0.02  # equal up to terms of order 1/n
+
+
+@pytest.mark.parametrize("name", ["ips", "snips", "dr"])
+def test_rare_rewards_with_large_weights_cannot_hide(name: Any) -> None:
+    """Where none of the heavy decisions had a click, the error is still that of rewards that do not know weights."""
+    weights = np.repeat([100.0, 0.5], [10, 990])
+    rewards = np.zeros(1000)
+    rewards[500:600] = 1.0
+    found = estimate(name, Columns(rewards, weights, np.full(1000, 0.1), np.full(1000, 0.1)))
+    told = float((weights**2).mean()) * {"ips": 0.1, "snips": 0.0, "dr": 0.09}[name]
+    if name == "snips":
+        told = float((weights**2).mean() * ((rewards - found.value) ** 2).mean())
+    if name == "ips":
+        told -= found.value**2
+    assert found.error == pytest.approx(math.sqrt(told / 2.0 / 1000.0))
+    assert found.error > 2.0 * found._replace(least=0.0).error
+    assert found.skew > 10.0 * found._replace(third=0.0).skew
+
+
+def test_known_moments_of_weights_take_the_place_of_those_that_came() -> None:
+    rows = Columns(np.tile([0.0, 1.0], 50), np.ones(100), np.full(100, 0.5), np.full(100, 0.5))
+    assert estimate("dr", rows, moments=Moments(9.0, 27.0)).error == pytest.approx(math.sqrt(9.0 * 0.25 / 2.0 / 100.0))
 
 
 def test_a_single_row_has_no_error_to_speak_of() -> None:

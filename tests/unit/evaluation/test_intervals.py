@@ -1,14 +1,14 @@
 """Pooled values of batches: what they are, that their intervals hold, and what batches that know little do to them."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from rareswitch.errors import ParameterError, ShapeError
-from rareswitch.evaluation.intervals import iid, moved, one_sided, pooled, usable
+from rareswitch.evaluation.intervals import iid, moved, pooled, usable
 from rareswitch.validation import FloatArray
 
 NAN, INF = math.nan, math.inf
@@ -70,11 +70,19 @@ def test_intervals_of_adaptive_logs_hold(click: float) -> None:
     assert held <= stats.binom.isf(RISK, len(runs), 0.97)
 
 
-def test_a_bound_from_below_is_that_of_twice_the_risk() -> None:
-    columns = {"counts": [100, 300, 600], "spreads": [1.0, 1.2, 1.5]}
-    values, errors = [0.52, 0.47, 0.55], [0.05, 0.03, 0.02]
-    both = pooled(values, errors, level=0.9, **columns)
-    assert one_sided(values, errors, level=0.95, **columns) == pytest.approx(both.low)
+def test_an_interval_is_longer_where_the_estimate_is_skewed() -> None:
+    """Johnson's: t + |γ|(2t² + 1)/6 on the side of the long tail, with γ the skewness of the pooled value."""
+    columns: dict[str, Any] = {"counts": [10_000, 10_000], "spreads": [1.0, 1.0]}
+    plain = pooled([0.5, 0.5], [0.1, 0.1], **columns)
+    error, half = 0.1 / math.sqrt(2.0), plain.high - 0.5
+    third = 2.0 * 0.1**3 * 0.3  # of two alike of skewness 0.3: 0.3/√2 together
+    student = half / error
+    more = 0.3 / math.sqrt(2.0) * (2.0 * student**2 + 1.0) / 6.0 * error
+    for sign in (1.0, -1.0):
+        found = pooled([0.5, 0.5], [0.1, 0.1], thirds=[sign * third / 2.0] * 2, **columns)
+        longer, other = (found.high - 0.5, 0.5 - found.low)[:: int(sign)]
+        assert longer == pytest.approx(half + more)
+        assert other == pytest.approx(half)
 
 
 def test_a_batch_without_spread_in_its_scores_does_not_make_the_value_certain() -> None:
@@ -89,7 +97,6 @@ def test_a_batch_without_spread_in_its_scores_does_not_make_the_value_certain() 
 def test_scores_that_are_all_alike_say_nothing() -> None:
     found = pooled([0.0, 0.0], [0.0, 0.0], counts=[50, 50])
     assert (found.value, found.low, found.high) == (0.0, -INF, INF)
-    assert one_sided([0.0], [0.0], counts=[50]) == -INF
     naive = iid([0.0], [0.0], [50])
     assert (naive.low, naive.high) == (-INF, INF)
 

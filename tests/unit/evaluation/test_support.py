@@ -155,7 +155,7 @@ def test_the_last_batch_of_foresight_cannot_speak_of_uniform_play() -> None:
         assert not value.others
         assert all(np.isnan(batch.value) for batch in value.batches)
         assert ("had probability 0 in the log" if one is log else "mean weight is") in value.refusals[0]
-        assert "with floor=0.05" in value.refusals[-1]
+        assert "with arm_floor=0.05" in value.refusals[-1]
 
 
 def test_honest_logs_are_refused_by_the_mean_weight_as_rarely_as_it_says() -> None:

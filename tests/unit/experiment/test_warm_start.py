@@ -219,6 +219,19 @@ def test_files_and_other_experiments_of_the_same_features(tmp_path: Path) -> Non
     assert create("memory:", "spring", features=features, start_from=log)
 
 
+def test_another_experiment_is_a_log(tmp_path: Path) -> None:
+    first = create(f"sqlite:///{tmp_path}/a.db", "first", dim=DIM, updates=3, horizon=500, seed=1)
+    played_on(first, 0, 100)
+    first.advance(anyway=True)
+    played_on(first, 100, 100)
+    trial = create("memory:", "spring", dim=DIM, seed=1, start_from=first)
+    assert trial.status().start == "a log of 200 decisions, 200 of them rewarded"
+    (sums,) = trial.versions[0].state.sums
+    first.advance(anyway=True)
+    assert close(sums, first.versions[-1].state.sums[0])
+    first.close()
+
+
 def test_a_baseline_is_kept_and_not_played() -> None:
     trial = create("memory:", "spring", dim=DIM, baseline=True, start_from=log_of(7), seed=1)
     assert not trial.policy.needs_baseline

@@ -1,9 +1,12 @@
 """``rareswitch experiment create``: a store holds the experiment from then on."""
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rareswitch.cli.experiment import add_now, add_verb, in_options
+from rareswitch.cli.log_source import is_experiment
 from rareswitch.cli.options import add_options, print_json, report_done
 from rareswitch.cli.record_files import ENDINGS, arm_count, given_arms, read_records
 from rareswitch.cli.settings import add_settings, check_heeded, given_settings
@@ -64,8 +67,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--start-from",
         nargs="+",
-        metavar="FILE",
-        help="learn the first policy from a log, whoever made its decisions: Parquet, CSV or dsjson",
+        metavar="LOG",
+        help="learn the first policy from a log, whoever made its decisions: Parquet, CSV or dsjson; or from another "
+        "experiment, by its STORE and NAME",
     )
     parser.add_argument(
         "--keep", type=float, default=1.0, metavar="SHARE", help="of context sets kept (default 1: all)"
@@ -89,19 +93,22 @@ def run(options: argparse.Namespace) -> int:
         settings["arms"] = arm_count(options.arms)
     told: dict[str, Any] = {name: getattr(options, name) for name in ("dim", "schedule", "keep", "seed", "now")}
     several = "sum" if options.sum else "one"
-    with create(
-        options.url,
-        options.name,
-        learner=options.learner,
-        features=features,
-        rewards=Rewards(window=options.window, default=options.default, several=several),  # type: ignore[arg-type]
-        baseline=options.baseline,
-        arm_floor=_floor(options),
-        start_from=_log(options),
-        key=given_key(options),
-        **told,
-        **settings,
-    ) as trial:
+    with (
+        _log(options) as log,
+        create(
+            options.url,
+            options.name,
+            learner=options.learner,
+            features=features,
+            rewards=Rewards(window=options.window, default=options.default, several=several),  # type: ignore[arg-type]
+            baseline=options.baseline,
+            arm_floor=_floor(options),
+            start_from=log,
+            key=given_key(options),
+            **told,
+            **settings,
+        ) as trial,
+    ):
         facts = {"name": trial.name, "url": trial.store.url, "learner": options.learner, "policy_id": trial.policy.id}
         if options.json:
             print_json(facts | {"dim": trial.policy.dim, "features": None if features is None else features.id})
@@ -112,10 +119,17 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _log(options: argparse.Namespace) -> Any:
-    """One file, or the parts of a log."""
+@contextmanager
+def _log(options: argparse.Namespace) -> Iterator[Any]:
+    """An experiment, one file, or the parts of a log."""
     given = options.start_from
-    return given[0] if given is not None and len(given) == 1 else given
+    if given is None or not is_experiment(given):
+        yield given[0] if given is not None and len(given) == 1 else given
+        return
+    from rareswitch.experiment import open_experiment
+
+    with open_experiment(*given) as other:
+        yield other
 
 
 def _floor(options: argparse.Namespace) -> Any:
