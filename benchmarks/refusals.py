@@ -318,8 +318,8 @@ def main() -> int:
     examples = list[str]()
     table = rows(seeds, examples)
     note = (
-        "On three sets of ten seeds before this one (0, 100 and 200 on), 31 of 31 were refused as well, and 296, 299 and "
-        "299 of 300 logs answered: the chance of a mean weight by which honest logs are refused was lowered then, and "
+        "On three sets of ten seeds before this one (0, 100 and 200 on), 31 of 31 were refused as well, and 296, 299 "
+        "and 299 of 300 logs answered: the chance of a mean weight by which honest logs are refused was lowered then, and "
         "two logs that carried too little in some of the worlds were made larger or milder.\n\n"
         "What is said of the README's case, with the first seed:\n\n"
     )
