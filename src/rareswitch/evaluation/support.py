@@ -222,7 +222,7 @@ def _faults(support: Support) -> list[str]:
         found.append("uncovered")
     elif support.unlikely:
         found.append("mean weight")
-    if support.carried < BATCH_CARRIED:
+    if not found and support.carried < BATCH_CARRIED:
         found.append("uneven")
     return found
 
