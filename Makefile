@@ -73,6 +73,14 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run. SHO
 	$(BENCH)/bin/python benchmarks/obp_equality.py $(if $(SHOP),--data '$(SHOP)') --out benchmarks/obp_equality.md || status=1; \
 	$(if $(SHOP),$(BENCH)/bin/python benchmarks/open_bandit.py --data '$(SHOP)' --out benchmarks/open_bandit.md || status=1;) \
 	$(BENCH)/bin/python benchmarks/schedules.py --out benchmarks/schedules.md || status=1; \
+	$(BENCH)/bin/python benchmarks/value_coverage.py $(if $(DATA),--movielens '$(DATA)') $(if $(TABLES),--tables '$(TABLES)') --out benchmarks/value_coverage.md || status=1; \
+	$(BENCH)/bin/python benchmarks/few_decisions.py --out benchmarks/few_decisions.md || status=1; \
+	$(BENCH)/bin/python benchmarks/effects.py --out benchmarks/effects.md || status=1; \
+	$(BENCH)/bin/python benchmarks/refusals.py --out benchmarks/refusals.md || status=1; \
+	$(BENCH)/bin/python benchmarks/calibration.py --out benchmarks/calibration.md || status=1; \
+	$(BENCH)/bin/python benchmarks/gate.py --out benchmarks/gate.md || status=1; \
+	$(BENCH)/bin/python benchmarks/floor.py --out benchmarks/floor.md || status=1; \
+	$(BENCH)/bin/python benchmarks/evaluate_speed.py --out benchmarks/evaluate_speed.md || status=1; \
 	$(BENCH)/bin/python benchmarks/start.py --out benchmarks/start.md || status=1; \
 	$(BENCH)/bin/python benchmarks/weeks.py --out benchmarks/weeks.md || status=1; \
 	$(BENCH)/bin/python benchmarks/scales.py --out benchmarks/scales.md || status=1; \

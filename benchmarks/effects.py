@@ -167,10 +167,11 @@ class Shares:
         self.held: Counter[str] = Counter()
         self.low: Counter[str] = Counter()
         self.widths: Counter[str] = Counter()
-        self.answered = self.asked = self.left_out = self.batches = 0
+        self.answered = self.asked = self.left_out = self.batches = self.naive_of_all = 0
 
     def take(self, found: Any, naive: tuple[float, float], truth: float) -> None:
         self.asked += 1
+        self.naive_of_all += held(*naive, truth)
         if found.interval is None:
             return
         self.answered += 1
@@ -191,6 +192,8 @@ class Shares:
             f"{100.0 * (1.0 - one - self.low[kind] / count):.1f} % too high)"
             for kind, one in share.items()
         }
+        if self.answered < 0.95 * self.asked:
+            texts["naive"] += f", of all that was asked, refused or not, {100.0 * self.naive_of_all / self.asked:.1f} %"
         return Row(
             what=what,
             measured=f"{texts['ours']} of {self.answered:,} hold, {self.asked - self.answered:,} refused, "
@@ -253,9 +256,16 @@ def rows(quick: bool, first: int) -> Iterator[Row]:
 
 
 #: Of each world.
-RUNS = 400
+RUNS = 200
 ALIKE: dict[str, Any] = {"levels": (0.0, 0.0), "length": 400, "batches": 10}
 WORLDS = (
+    World(
+        name="10 arms alike, 5 % click, greedy with a floor of 0.5 %, 40 × 100",
+        levels=(0.05,) * 10,
+        share=0.05,
+        batches=40,
+        arms_too=False,
+    ),
     World(
         name="2 arms alike, Thompson with a floor of 1 %, 25 × 100",
         levels=(0.0, 0.0),

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +110,7 @@ def evaluated(folder: Path, *, policies: bool, estimator: Any = "dr") -> float:
     return float(interval.value)
 
 
-CALLS = {
+CALLS: dict[str, Callable[[Path], float]] = {
     "plain": plain,
     "evaluate": lambda folder: evaluated(folder, policies=False),
     "with policies": lambda folder: evaluated(folder, policies=True),
@@ -125,6 +125,8 @@ def measured(folder: Path, call: str) -> dict[str, float]:
     import rareswitch
 
     if call != "plain":
+        import numba  # noqa: F401
+
         import rareswitch.log  # noqa: F401
     start, before = time.perf_counter(), time.process_time()
     value = CALLS[call](folder)

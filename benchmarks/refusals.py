@@ -3,7 +3,8 @@
 31 cases of the first kind and 30 of the second, fixed as data below, each with several seeds. Contexts are directions
 of four features, rewards linear in them with noise 0.3 or clicks; loggers and candidates are rules by the scores of an
 imperfect model, so that their worth differs. The first case is the example that the README once had: the last batch
-of a run of foresight, and uniform play. The limits were chosen on seeds from 1000 on; the report is on seeds from 0 on.
+of a run of foresight, and uniform play. The limits were chosen on seeds below 300 and from 1000 on; the report is on
+seeds from 300 on.
 """
 
 import sys
@@ -110,8 +111,8 @@ ANSWERED = (
     Case(candidate="uniform", batches=(("epsilon 0.2", 5000),), known=False),
     Case(candidate="worst", batches=(("epsilon 0.2", 5000),)),
     Case(candidate="worst", batches=(("epsilon 0.1", 20_000),), clicks=True),
-    Case(candidate="other", batches=(("epsilon 0.3", 5000),), arms=10),
-    Case(candidate="other", batches=(("softmax 1", 3000),)),
+    Case(candidate="other", batches=(("epsilon 0.3", 10_000),), arms=10),
+    Case(candidate="other", batches=(("softmax 3", 3000),)),
     Case(candidate="top 2", batches=(("top 4", 3000),), arms=10),
     Case(candidate="top 2", batches=(("top 4", 3000),), arms=10, known=False),
     Case(candidate="first 3", batches=(("first 4", 2000),), arms=20),
@@ -174,7 +175,7 @@ def chosen_by(rule: str, shown: Traffic) -> FloatArray:
 
 
 def logged(case: Case, seed: int) -> tuple[Logged, Any, float | None]:
-    """The log, the candidate, and its true value."""
+    """The log, the candidate, and its true value where it is to be answered."""
     parts, names = [], tuple(f"policy {number}" for number in range(len(case.batches)))
     for number, (rule, count) in enumerate(case.batches):
         shown = traffic(case, count, seed, number)
@@ -198,12 +199,13 @@ def logged(case: Case, seed: int) -> tuple[Logged, Any, float | None]:
     )
     if case.candidate == "baseline":
         return log, "baseline", None
-    many = traffic(case, min(max(30 * len(places), LEAST), MOST), seed, FRESH)
     word, _, number_of = case.candidate.partition(" ")
     rule = case.batches[0][0] if word == "logged" else case.candidate
-    truth = float((chosen_by(rule, many) * many.means).sum(axis=1).mean())
-    candidate: Any = Always(number_of) if word == "always" else chosen_by(rule, shown)
-    return log, "logged" if word == "logged" else candidate, truth
+    candidate: Any = Always(number_of) if word == "always" else "logged" if word == "logged" else chosen_by(rule, shown)
+    if case.reason:
+        return log, candidate, None
+    many = traffic(case, min(max(30 * len(places), LEAST), MOST), seed, FRESH)
+    return log, candidate, float((chosen_by(rule, many) * many.means).sum(axis=1).mean())
 
 
 def readme(seed: int) -> tuple[Logged, Any, None]:
@@ -309,13 +311,18 @@ def _says(case: Case | None, told: Told) -> bool:
 
 def main() -> int:
     parser = arguments(__doc__)
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--first", type=int, default=300, help="the first seed")
     parser.add_argument("--seeds", type=int, default=10, help="how many")
     given = parser.parse_args()
     seeds = range(given.first, given.first + (2 if given.quick else given.seeds))
     examples = list[str]()
     table = rows(seeds, examples)
-    note = "What is said of the README's case, with the first seed:\n\n"
+    note = (
+        "On three sets of ten seeds before this one (0, 100 and 200 on), 31 of 31 were refused as well, and 296, 299 and "
+        "299 of 300 logs answered: the chance of a mean weight by which honest logs are refused was lowered then, and "
+        "two logs that carried too little in some of the worlds were made larger or milder.\n\n"
+        "What is said of the README's case, with the first seed:\n\n"
+    )
     listed = list(table)
     return report("Refusals", listed, given.out, note + "\n".join(f"- {reason}" for reason in examples))
 

@@ -14,7 +14,7 @@ from rareswitch.errors import (
     StoreError,
     UnsuitableError,
 )
-from rareswitch.evaluation import Always, Evaluation, evaluate
+from rareswitch.evaluation import Always, Effects, Evaluation, Parameters, effects, evaluate, parameters
 from rareswitch.experiment import After, Best, ByHand, Every, Experiment, Gate, Rewards, create
 from rareswitch.experiment import open_experiment as open  # noqa: A004
 from rareswitch.features import Features
@@ -47,6 +47,7 @@ __all__ += [
     "ContextSets",
     "Decisions",
     "Ed25519Key",
+    "Effects",
     "Evaluation",
     "Every",
     "Experiment",
@@ -62,6 +63,7 @@ __all__ += [
     "Learner",
     "Logged",
     "ParameterError",
+    "Parameters",
     "Policy",
     "RarelySwitchSupLinUCB",
     "RareswitchError",
@@ -71,12 +73,14 @@ __all__ += ["Rows", "ShapeError", "State", "Stats", "StoreError", "Summary", "Un
 __all__ += [
     "collaborate",
     "create",
+    "effects",
     "evaluate",
     "forecast",
     "load_policy",
     "make_learner",
     "make_world",
     "open",
+    "parameters",
     "recommend",
 ]
 __all__ += ["save_policy", "simulate", "state_from_bytes", "state_to_bytes", "sweep", "tradeoff"]

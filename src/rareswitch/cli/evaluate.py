@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rareswitch.cli.log_source import add_source, opened_source
+from rareswitch.cli.log_source import Opened, add_source, opened_source
 from rareswitch.cli.options import add_command, add_options, print_json, save_picture
 from rareswitch.errors import ParameterError
 
@@ -51,6 +51,12 @@ def add_parser(commands: Any) -> None:
         help="uniform: every offered arm alike; baseline: the arm that would have been shown; logged: what was done",
     )
     asked.add_argument("--always", nargs="+", metavar="ARM", default=[], help="one arm, wherever it is offered")
+    parser.add_argument(
+        "--decided-by",
+        nargs="+",
+        metavar="FILE",
+        help="for Parquet, the policies that decided, in their order: then it is known what they could not have shown",
+    )
     how = parser.add_argument_group("how they are evaluated")
     how.add_argument(
         "--estimator",
@@ -83,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
             bar.update(done, f"{done or total:,} decisions")
 
         found = evaluate(
-            log.source,
+            _source(options, log),
             _candidates(options, log.experiment),
             estimator=options.estimator,
             level=options.level,
@@ -98,6 +104,18 @@ def run(options: argparse.Namespace) -> int:
     if options.plot is not None:
         save_picture(draw_evaluation(found), options)
     return 0 if any(value.answered for value in found.values) else NO_ANSWER
+
+
+def _source(options: argparse.Namespace, log: Opened) -> Any:
+    """What is read; files together with the policies that decided, where these are given."""
+    if options.decided_by is None:
+        return log.source
+    if log.experiment is not None:
+        raise ParameterError("decided_by is for logs in Parquet; an experiment has its policies: leave it out.")
+    from rareswitch.exchange import read
+    from rareswitch.policy import load_policy
+
+    return read(log.source, policies=[load_policy(path) for path in options.decided_by])
 
 
 def _candidates(options: argparse.Namespace, trial: "Experiment | None") -> dict[str, Any]:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy import special
 
 from rareswitch.evaluation.effect_results import BatchPart
 from rareswitch.evaluation.intervals import moved, pool, pooled
@@ -32,13 +31,15 @@ class Answer(NamedTuple):
         return cls(None, None, math.nan, reasons, ())
 
 
-def answer(parts: Sequence[BatchPart], *, level: float, what: str, least: float = 0.0) -> Answer:
+def answer(parts: Sequence[BatchPart], *, level: float, what: str, changes: str, least: float = 0.0) -> Answer:
     """Pool those that are not left out.
 
     Parameters
     ----------
     what
         Is asked for, in words, such as ``the effect``.
+    changes
+        Why batches may disagree, in words.
     least
         Effective decisions that all together must have.
     """
@@ -57,14 +58,24 @@ def answer(parts: Sequence[BatchPart], *, level: float, what: str, least: float 
             f"rewards do not vary, which leaves no measure of their noise and of how sure {what} is. Wait for "
             "decisions that earn something else."
         )
-    moving = moved(values, errors, counts=counts)
-    told = f"{what} moved between batches (p = {moving:.2g}): the pooled one speaks of no single time."
+    cautions = []
+    if left := [str(part.batch + 1) for part in parts if part.left_out]:
+        these = (
+            f"batches {', '.join(left)} cannot tell and are" if len(left) > 1 else f"batch {left[0]} cannot tell and is"
+        )
+        cautions.append(
+            f"{these} left out. Where that hangs on what arms had earned before, the interval is a little too narrow."
+        )
+    if (moving := moved(values, errors, counts=counts)) < _MOVED:
+        cautions.append(
+            f"{what} moved between batches (p = {moving:.2g}): {changes}. The pooled one speaks of no single batch."
+        )
     return Answer(
         interval=pooled(values, errors, counts=counts, level=level),
         p_value=_p_value(found.value / found.error, found.freedom),
         error=found.error,
         refusals=(),
-        cautions=(told,) if moving < _MOVED else (),
+        cautions=tuple(cautions),
     )
 
 
@@ -74,7 +85,9 @@ _COLUMNS = ("value", "error", "effective")
 
 def _p_value(ratio: float, freedom: float) -> float:
     """Two-sided, of Student's t distribution."""
-    below = special.ndtr(-abs(ratio)) if math.isinf(freedom) else special.stdtr(freedom, -abs(ratio))
+    from scipy.special import ndtr, stdtr
+
+    below = ndtr(-abs(ratio)) if math.isinf(freedom) else stdtr(freedom, -abs(ratio))
     return min(1.0, 2.0 * float(below))
 
 

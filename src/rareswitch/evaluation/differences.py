@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.evaluation.estimators import Estimate
+from rareswitch.evaluation.estimators import Estimate, least_error
 from rareswitch.evaluation.how import How
 from rareswitch.evaluation.intervals import Pool, skewed
 from rareswitch.evaluation.results import Difference, Interval
@@ -125,20 +125,28 @@ def _combined(parts: Sequence[_Part], less: Sequence[_Part], level: float) -> In
     """Σ share·estimate of batches, less another such sum of the same batches, where there is one."""
     variance = third = 0.0
     for at, part in enumerate(parts):
-        pulls, least, alike = (0.0, 0.0, 0.0) if part is None else _scaled(*part)
-        other = less[at] if less else None
-        if other is not None:
-            pulls = pulls - other[0] * other[1].pulls
-        made = Estimate(0.0, np.asarray(pulls), least, alike)
+        made = _less(part, less[at] if less else None)
         variance, third = variance + made.error**2, third + made.skew
     skewness = third / variance**1.5 if variance > 0.0 else 0.0
     found = Pool(_total(parts) - _total(less), math.sqrt(variance), math.inf, skewness)
     return skewed(found, level=level, kind="by batch")
 
 
-def _scaled(share: float, made: Estimate) -> tuple[Any, float, float]:
-    """Pulls, least error and third moment of a share of an estimate."""
-    return share * made.pulls, share * made.least, share**3 * made.third
+def _less(part: _Part, other: _Part) -> Estimate:
+    """How far the decisions of a batch pull a share of one estimate less a share of what was earned.
+
+    Both rest on the same rewards: a residual counts share·w times in the one, and share times in the other.
+    """
+    if part is None:
+        assert other is not None
+        return Estimate(0.0, -other[0] * other[1].pulls)
+    share, made = part
+    taken, pulls = 0.0, share * made.pulls
+    if other is not None:
+        taken, pulls = other[0], pulls - other[0] * other[1].pulls
+    slopes = made.weights.less(share, taken)
+    alike = slopes.square * made.residuals.square
+    return Estimate(0.0, pulls, least_error(alike, len(pulls)), slopes.cube * made.residuals.cube)
 
 
 def _total(parts: Sequence[_Part]) -> float:

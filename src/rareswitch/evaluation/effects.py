@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from rareswitch.errors import ParameterError
 from rareswitch.evaluation.batch_answers import Answer, answer
@@ -27,6 +26,8 @@ from rareswitch.evaluation.support import batch_reasons, refusals
 from rareswitch.log import Logged, Source
 from rareswitch.validation import number
 
+#: Why batches may disagree.
+_CHANGES = "requests or rewards changed over time"
 #: A share of missing rewards above which it is mentioned.
 _MISSING = 0.01
 
@@ -136,7 +137,7 @@ def _effect(scores: EffectScores, arm: str, group: str, level: float) -> tuple[E
     """The effect of an arm in a group, with its p-value not yet corrected."""
     cells = scores.cells.get((arm, group), {})
     parts, reasons = _parts(scores, arm, cells)
-    got = Answer.refused(*reasons) if reasons else answer(parts, level=level, what="the effect")
+    got = Answer.refused(*reasons) if reasons else answer(parts, level=level, what="the effect", changes=_CHANGES)
     effect = Effect(
         arm=arm,
         against=scores.against,
@@ -196,11 +197,13 @@ def _differ(found: Sequence[Answer]) -> Heterogeneity | None:
     told = [(one.interval.value, one.error) for one in found if one.interval is not None]
     if len(told) < 2:
         return None
+    from scipy.special import chdtrc
+
     values, errors = np.array(told).T
     precision = errors**-2.0
     statistic = float(precision @ np.square(values - precision @ values / precision.sum()))
     freedom = len(told) - 1
-    return Heterogeneity(statistic=statistic, freedom=freedom, p_value=float(special.chdtrc(freedom, statistic)))
+    return Heterogeneity(statistic=statistic, freedom=freedom, p_value=float(chdtrc(freedom, statistic)))
 
 
 def _cautions(scores: EffectScores, log: Source) -> tuple[str, ...]:

@@ -30,10 +30,20 @@ class Columns(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """E w² and E w³ of the weights."""
+    """E w² and E w³ of weights of mean 1."""
 
     square: float
     cube: float
+
+    def less(self, share: float, other: float) -> "Moments":
+        """Those of share·w − other.
+
+        >>> Moments(4.0, 10.0).less(1.0, 1.0)
+        Moments(square=3.0, cube=0.0)
+        """
+        square = share**2 * self.square - 2.0 * share * other + other**2
+        cube = share**3 * self.cube - 3.0 * share**2 * other * self.square + 3.0 * share * other**2 - other**3
+        return Moments(max(square, 0.0), cube)
 
 
 class Estimate(NamedTuple):
@@ -51,6 +61,9 @@ class Estimate(NamedTuple):
     least: float = 0.0
     #: Third central moment of a single decision's score, where residuals do not depend on weights.
     third: float = 0.0
+    #: Of the weights, and of the residuals that they multiply.
+    weights: Moments = Moments(1.0, 1.0)
+    residuals: Moments = Moments(0.0, 0.0)
 
     @property
     def error(self) -> float:
@@ -94,8 +107,13 @@ def estimate(name: Estimator, columns: Columns, *, switch: float = SWITCH, momen
         value = float(scores.mean())
         pulls = scores - value
         steady = -(value**2) if name == "ips" else float(expected.var())
-    alike = square * float((residuals**2).mean())
-    third = cube * float((residuals**3).mean())
+    rest = Moments(float((residuals**2).mean()), float((residuals**3).mean()))
+    alike, third = square * rest.square, cube * rest.cube
     if name == "ips":
         third += 2.0 * value**3 - 3.0 * value * alike
-    return Estimate(value, pulls, float(np.sqrt(max(0.0, steady + alike) / 2.0 / count)), third)
+    return Estimate(value, pulls, least_error(steady + alike, count), third, Moments(square, cube), rest)
+
+
+def least_error(variance: float, count: int) -> float:
+    """Of the mean of so many scores with this variance, where residuals do not depend on weights."""
+    return float(np.sqrt(max(0.0, variance) / 2.0 / count))

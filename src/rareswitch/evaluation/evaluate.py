@@ -72,7 +72,7 @@ def evaluate(
     >>> from rareswitch import Always, Logged
     >>> found = evaluate(Logged(rewards=clicks < 0.1 + 0.1 * places, **log), [Always("red"), Always("blue")])
     >>> print(found["always blue"].interval)
-    0.2059 (0.1881 to 0.2236)
+    0.2059 (0.1881 to 0.224)
     >>> evaluate(Logged(rewards=clicks, places=np.zeros(4000, int), propensities=np.ones(4000), arms=["red", "blue"]),
     ...          Always("blue"))["always blue"].answered
     False

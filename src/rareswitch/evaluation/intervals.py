@@ -35,6 +35,8 @@ from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.evaluation.results import Interval
 from rareswitch.validation import FloatArray, number
 
+#: Values are taken to be skewed so much at the most.
+SKEWEST = 1.0
 #: A number for each batch.
 Column = Sequence[float] | FloatArray
 
@@ -225,7 +227,8 @@ def skewed(found: Pool, *, level: float, kind: str) -> Interval:
 
     Where a few decisions with large weights and rare rewards carry an estimate, most often none of them came and the
     estimate is too low: its long tail lies above, and so does the truth. Student's quantile t becomes
-    t + |γ|(2t² + 1)/6 on that side (Johnson 1978); the other side is not shortened for it.
+    t + |γ|(2t² + 1)/6 on that side (Johnson 1978), |γ| at most 1, beyond which the expansion says nothing; the other
+    side is not shortened for it. benchmarks/few_decisions.md has what that comes to.
 
     >>> print(skewed(Pool(0.5, 0.1, math.inf, 0.2), level=0.95, kind="example"))
     0.5 (0.304 to 0.7249)
@@ -233,7 +236,7 @@ def skewed(found: Pool, *, level: float, kind: str) -> Interval:
     student = quantile(0.5 + level / 2.0, found.freedom)
     if not math.isfinite(found.error):
         return around(found.value, math.inf, level=level, kind=kind)
-    more = abs(found.skewness) * (2.0 * student**2 + 1.0) / 6.0
+    more = min(abs(found.skewness), SKEWEST) * (2.0 * student**2 + 1.0) / 6.0
     below, above = (student, student + more) if found.skewness > 0.0 else (student + more, student)
     low, high = found.value - below * found.error, found.value + above * found.error
     return Interval(value=found.value, low=low, high=high, level=level, kind=kind)

@@ -1,9 +1,10 @@
 """Parameters of a linear model from adaptive batches: least squares in each batch, studentised by itself, then pooled.
 
 Where policies learn, least squares of all rows at once mislead: how often an arm was shown depends on what it had
-earned, and the usual intervals miss the truth too often, however long the log. Given the past, a batch of one frozen
-policy is an ordinary sample: its own estimate over its own error is about standard normal, and so is Σ Z_t/√B of these
-(Zhang, Janson and Murphy 2020, *Inference for Batched Bandits*).
+earned, and the usual intervals need not hold, however long the log. Given the past, a batch of one frozen policy is an
+ordinary sample with an error of its own, and sums over batches of estimates less the truth, weighted without a look at
+rewards and divided by their joint error, are about standard normal (Zhang, Janson and Murphy 2020, *Inference for
+Batched Bandits*; for the weights see :mod:`rareswitch.evaluation.intervals`).
 """
 
 import math
@@ -24,6 +25,8 @@ from rareswitch.log import Logged, Source
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray, number, vector
 
+#: Why batches may disagree.
+_CHANGES = "rewards changed over time, or are not linear in these features"
 #: Rows that batches must be worth together, of equal weight for what is asked.
 LEAST_TOGETHER = 20.0
 #: The column of the level, where one is asked for.
@@ -91,7 +94,7 @@ def parameters(
     found = []
     for k, name in enumerate(asked):
         parts = _parts({log.batch_names[at]: (at, fit.told(k)) for at, fit in enumerate(fits) if fit is not None})
-        got = answer(parts, level=each, what="the parameter", least=LEAST_TOGETHER)
+        got = answer(parts, level=each, what="the parameter", changes=_CHANGES, least=LEAST_TOGETHER)
         found.append(
             Parameter(
                 name=name,

@@ -35,9 +35,10 @@ BATCH_CARRIED = 5.0
 CARRIED = 5.0
 #: Decisions of the candidate itself that all used ones together must be worth.
 EFFECTIVE = 100.0
-#: Chance of a mean weight this far from 1, below which it is no chance: of one batch, and of all together.
-BATCH_CHANCE = 0.001
-CHANCE = 0.01
+#: Chance of a mean weight this far from 1, of one batch or of all together, below which it is no chance; and where all
+#: probabilities are known, so that nothing can be missing unseen, and only wrong propensities are left to be found.
+CHANCE = 0.001
+KNOWN_CHANCE = 1e-5
 _FLOORS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001)
 
 
@@ -141,14 +142,19 @@ class Support:
 
     @property
     def mean_weight_error(self) -> float:
-        """Standard error of the mean weight: exact given the contexts where all probabilities are known."""
+        """Standard error of the mean weight in a log that shows everything.
+
+        Exact given the contexts where all probabilities are known. Else the variance is Σ w²/Σ w − 1, which does not
+        fall with the mean as that of the weights themselves does; and what is missing, if it came with weights of 2
+        and chance alone kept it away, has at least its own share as variance, though no weight shows it.
+        """
         if self.count < 2:
             return math.inf
         if self.known == self.count:
             square = float(self.moments[1].sum()) / self.count
             return math.sqrt(max(square - (1.0 - self.missed / self.count) ** 2, 0.0) / self.count)
-        variance = (self.squares - self.weights * self.mean_weight) / (self.count - 1)
-        return math.sqrt(max(variance, 0.0) / self.count)
+        typical = self.squares / self.weights if self.weights > 0.0 else 0.0
+        return math.sqrt(max(typical - 1.0, 1.0 - self.mean_weight, 0.0) / self.count)
 
     @property
     def thin(self) -> float:
@@ -191,21 +197,19 @@ class Support:
         return self.largest / self.weights if self.weights > 0.0 else 1.0
 
     @property
-    def chance(self) -> float:
-        """Of a mean weight this far from 1 or farther, in a log that shows everything with its propensities."""
-        from scipy import special
-
+    def unlikely(self) -> bool:
+        """Whether chance does not explain how far the mean weight is from 1."""
         gap, error = abs(self.mean_weight - 1.0), self.mean_weight_error
-        if gap <= 1e-9:
-            return 1.0
-        return float(2.0 * special.ndtr(-gap / error)) if error > 0.0 else 0.0
+        if gap <= 1e-9 or error == 0.0:
+            return gap > 1e-9
+        return math.erfc(gap / error / math.sqrt(2.0)) < (KNOWN_CHANCE if self.known == self.count else CHANCE)
 
 
 def batch_reasons(support: Support) -> tuple[str, ...]:
     """Why a batch cannot answer, in words; empty where it can. Looks at no reward.
 
     >>> batch_reasons(Support.of(np.full(50, 0.5), candidate=np.full((50, 2), 0.5)))
-    ('the mean weight is 0.50 and should be 1, give or take 0.00: 50 % of what this policy would show ...',)
+    ('the mean weight is 0.50 and should be 1, give or take 0.10: 50 % of what this policy would show ...',)
     """
     return tuple(_said(kind, support) for kind in _faults(support))
 
@@ -216,7 +220,7 @@ def _faults(support: Support) -> list[str]:
     found = []
     if (support.uncovered or 0.0) > UNCOVERED:
         found.append("uncovered")
-    elif support.chance < BATCH_CHANCE:
+    elif support.unlikely:
         found.append("mean weight")
     if support.carried < BATCH_CARRIED:
         found.append("uneven")
@@ -263,7 +267,7 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
     together = sum(used, Support.zero())
     worth = effective(used)
     carried = len(used) ** 3 / sum(one.carried**-0.5 for one in used) ** 2 if used else 0.0
-    unlikely = bool(used) and together.chance < (BATCH_CHANCE if together.known == together.count else CHANCE)
+    unlikely = bool(used) and together.unlikely
     if worth >= EFFECTIVE and carried >= CARRIED and not unlikely:
         return kept, ()
     reasons = []
@@ -314,7 +318,7 @@ def needed(support: Support) -> tuple[tuple[float, int], ...]:
 
 def _as_it_is(latest: Support) -> int | None:
     """As many decisions of the latest batch's policy would suffice; None where no number would."""
-    if not latest.count or (latest.uncovered or 0.0) > UNCOVERED or latest.chance < BATCH_CHANCE:
+    if not latest.count or (latest.uncovered or 0.0) > UNCOVERED or latest.unlikely:
         return None
     if latest.carried <= 0.0 or (latest.known < latest.count and latest.carried < BATCH_CARRIED):
         return None

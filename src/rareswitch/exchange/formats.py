@@ -51,7 +51,8 @@ def read(path: Any, **how: Any) -> Source:
     if not isinstance(path, (str, Path)) or _is_folder(path) or format_of(path) == "parquet":
         from rareswitch.log import ParquetLog
 
-        return ParquetLog(path, **_taken("Parquet", how, {"policies", "window", "now", "default"}))
+        parts = Path(path, "*.parquet") if isinstance(path, (str, Path)) and _is_folder(path) else path
+        return ParquetLog(parts, **_taken("Parquet", how, {"policies", "window", "now", "default"}))
     if format_of(path) == "csv":
         return read_csv(path, **_taken("CSV", how, {*inspect.signature(read_csv).parameters} - {"path"}))
     return read_dsjson(path, **_taken("dsjson", how, {*inspect.signature(read_dsjson).parameters} - {"path"}))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
@@ -61,6 +61,29 @@ class Logged:
     policies: Mapping[str, Policy] = field(default_factory=dict)
     #: How propensities were estimated; empty where they are those with which decisions were made.
     estimated: str = ""
+
+    if TYPE_CHECKING:  # columns may be given as lists, or as whatever becomes an array
+
+        def __init__(
+            self,
+            *,
+            places: Any,
+            propensities: Any,
+            rewards: Any,
+            alive: Any = None,
+            contexts: Any = None,
+            features: Any = None,
+            arms: Any = None,
+            codes: Any = None,
+            logging: Any = None,
+            baselines: Any = None,
+            ids: Any = None,
+            times: Any = None,
+            batches: Any = None,
+            batch_names: Sequence[str] = ("log",),
+            policies: Mapping[str, Policy] | None = None,
+            estimated: str = "",
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         places = _whole("places", self.places)

@@ -1,9 +1,7 @@
 """A log in Parquet as a source of logged decisions, read some rows at a time."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +9,7 @@ import numpy as np
 
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError
 from rareswitch.files import pyarrow
+from rareswitch.log.ahead import ahead
 from rareswitch.log.block import Block
 from rareswitch.log.logged import Logged
 from rareswitch.log.logged_blocks import ALL, CHOSEN, About, LoggedBlocks
@@ -130,12 +129,12 @@ class ParquetLog:
     def chunks(self, *, contexts: bool = True) -> Iterator[Logged]:
         """The decisions, some at a time; with ``contexts`` those of which all offered arms are known."""
         reading = LoggedBlocks(self._about)
-        for _, block in _ahead(self._counted(ALL if contexts else CHOSEN)):
+        for _, block in ahead(self._counted(ALL if contexts else CHOSEN)):
             found = reading.with_sets(block) if contexts else reading.chosen(block)
             if found is not None:
                 yield found
 
-    def _counted(self, columns: Sequence[str]) -> Iterator[tuple[int, Block]]:
+    def _counted(self, columns: Sequence[str]) -> Generator[tuple[int, Block]]:
         """The rows that count."""
         for file, block in self._blocks(columns):
             left = self._repeats.settled(file, block) if self.copies else block
@@ -222,12 +221,3 @@ def _dim(part: Any) -> int | None:
         return int(size)
     first = next(part.iter_batches(1, columns=["features"])).column("features")
     return max(1, len(first[0])) if first[0].is_valid else None
-
-
-def _ahead(items: Iterator[Any]) -> Iterator[Any]:
-    """The same, each made while the one before it is looked at."""
-    with closing(items), ThreadPoolExecutor(1) as pool:  # type: ignore[type-var]
-        waiting = pool.submit(next, items, None)
-        while (one := waiting.result()) is not None:
-            waiting = pool.submit(next, items, None)
-            yield one

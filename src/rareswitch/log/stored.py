@@ -1,12 +1,13 @@
 """An experiment's store as a source of logged decisions, read some rows at a time."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from rareswitch.errors import EmptySetError, StoreError
 from rareswitch.files import pyarrow
+from rareswitch.log.ahead import ahead
 from rareswitch.log.block import Block
 from rareswitch.log.logged import Logged
 from rareswitch.log.logged_blocks import About, LoggedBlocks
@@ -79,6 +80,8 @@ class StoredLog:
         self._batches = {version: number for number, version in enumerate(made)}
         self.batch_names = tuple(policy.id for policy in made.values())
         self.policies: Mapping[str, Policy] = {policy.id: policy for policy in made.values()}
+        pa, _ = pyarrow()
+        self._names = pa.array(self.batch_names)
         counting = {} if window is None else {"window": window, "now": now}
         counting |= {} if default is None else {"default": default}
         self._about = About(batch_names=self.batch_names, policies=self.policies, dim=dim, counting=counting)
@@ -89,19 +92,29 @@ class StoredLog:
 
     def chunks(self, *, contexts: bool = True) -> Iterator[Logged]:
         """The decisions, some at a time; with ``contexts`` those of which all offered arms are known."""
-        reading, first = LoggedBlocks(self._about), 0
-        for some in self._pieces():
-            numbers = np.arange(first, first + len(some))
-            block = Block(f"the decisions of {self.store.name}", numbers, self._table(some, contexts=contexts))
+        reading = LoggedBlocks(self._about)
+        for block in ahead(self._with_sets() if contexts else self._chosen()):
             found = reading.with_sets(block) if contexts else reading.chosen(block)
             if found is not None:
                 yield found
-            first += len(some)
 
-    def _pieces(self) -> Iterator[list[_Kept]]:
-        """Decisions, so many that they fit into memory."""
+    def _chosen(self) -> Generator[Block]:
+        """The decisions batch by batch, without what was offered: as updates read them."""
+        pa, _ = pyarrow()
+        how: dict[str, Any] = {"sums": self._sums, "window": self._window, "propensities": True}
+        for version, batch in self._batches.items():
+            for number, part in enumerate(self.store.slices(version, self.upto, **how), 1):
+                table = part.read().combine_chunks()
+                made = pa.array(np.full(len(table), batch, dtype=np.int32))
+                table = table.append_column("policy", pa.DictionaryArray.from_arrays(made, self._names))
+                source = f"{self.store.name}, version {version}, slice {number}"
+                for piece in table.to_batches():
+                    yield Block(source, np.arange(piece.num_rows), piece)
+
+    def _with_sets(self) -> Generator[Block]:
+        """All decisions with what was offered, as it was kept, so many at a time that they fit into memory."""
         waiting: list[_Kept] = []
-        size = 0
+        size = first = 0
         for _, some in self.store.rows(0, self.upto):
             for one in some:
                 if one[0].version not in self._batches:
@@ -109,26 +122,25 @@ class StoredLog:
                 waiting.append(one)
                 size += len(one[0].contexts or b"")
                 if len(waiting) == ROWS or size > BYTES:
-                    yield waiting
-                    waiting, size = [], 0
+                    yield self._block(waiting, first)
+                    first, size = first + len(waiting), 0
+                    waiting = []
         if waiting:
-            yield waiting
+            yield self._block(waiting, first)
 
-    def _table(self, some: Sequence[_Kept], *, contexts: bool) -> Any:
+    def _block(self, some: Sequence[_Kept], first: int) -> Block:
         """Rows as an Arrow record batch."""
         pa, _ = pyarrow()
-        rows = [row for row, _ in some]
-        table = rows_table(rows, [held for _, held in some], sums=self._sums, window=self._window)
+        rows, held = [row for row, _ in some], [rewards for _, rewards in some]
+        table = rows_table(rows, held, sums=self._sums, window=self._window, propensities=True)
         columns = {name: table[name].combine_chunks() for name in table.column_names}
-        batches = np.array([self._batches[row.version] for row in rows], dtype=np.int32)
-        columns["policy"] = pa.DictionaryArray.from_arrays(batches, pa.array(self.batch_names))
-        columns["propensity"] = pa.array([row.propensity for row in rows], pa.float64())
-        columns["time"] = pa.array([row.time for row in rows], pa.float64())
-        if contexts:
-            for name in ("place", "baseline", "names"):
-                columns[name] = pa.array([getattr(row, name) for row in rows], pa.type_for_alias(MORE[name]))
-            columns["contexts"] = self._sets(rows)
-        return pa.record_batch(columns)
+        batches = pa.array([self._batches[row.version] for row in rows], pa.int32())
+        columns["policy"] = pa.DictionaryArray.from_arrays(batches, self._names)
+        for name in ("place", "baseline", "names"):
+            columns[name] = pa.array([getattr(row, name) for row in rows], pa.type_for_alias(MORE[name]))
+        columns["contexts"] = self._sets(rows)
+        numbers = np.arange(first, first + len(rows))
+        return Block(f"the decisions of {self.store.name}", numbers, pa.record_batch(columns))
 
     def _sets(self, rows: Sequence[DecisionRow]) -> Any:
         """The context sets as lists of numbers, null where they were not kept."""

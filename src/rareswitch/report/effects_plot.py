@@ -57,7 +57,7 @@ def draw_parameters(found: Parameters) -> Any:
     what = f"what a feature adds to the reward; {percent_text(found.level)} intervals"
     what += "" if found.correction == "none" else ", which hold together"
     if len(ordered) < len(lines):
-        what += f"\n{len(lines) - len(ordered)} parameters that have no answer, or are less sure, are not shown"
+        what += f"\nnot shown, for want of an answer or of certainty: {len(lines) - len(ordered)}"
     title = f"{clear} of {len(lines)} parameters are known not to be 0"
     return _drawn([line for _, line in ordered] or lines[:1], title, what, estimated=False)
 

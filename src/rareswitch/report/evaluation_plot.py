@@ -1,12 +1,22 @@
 """A picture of an evaluation: what each candidate would have earned, how it weighs the log, and what of it counts."""
 
+import re
 from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any
 
 import numpy as np
 
-from rareswitch.evaluation import LEAST_POWER, Evaluation, Value, decimals, number_text, percent_text, shortened
+from rareswitch.evaluation import (
+    LEAST_POWER,
+    BatchValue,
+    Evaluation,
+    Value,
+    decimals,
+    number_text,
+    percent_text,
+    shortened,
+)
 from rareswitch.report.figures import BLUE, DARK_GREY, GREY, beside, figure
 
 LIGHT = "#cfd6dc"
@@ -70,8 +80,7 @@ def _draw_values(panel: Any, evaluation: Evaluation) -> None:
         beside(panel, told, (earned.value, 1.0), (0, 2), xycoords=panel.get_xaxis_transform(), ha="center", **SMALL)
     for row, one in enumerate(evaluation.values):
         if one.interval is None:
-            reason = one.refusals[0].partition(". ")[0].rstrip(".") if one.refusals else "the log does not support it"
-            _draw_reason(panel, row, f"no answer: {reason}")
+            _draw_reason(panel, row, f"no answer: {_short(one.refusals)}")
             continue
         color = DARK_GREY if one.candidate == "logged" else BLUE
         for lane, batch in _in_lanes(one.batches):
@@ -140,9 +149,11 @@ def _draw_overlap(panel: Any, values: Sequence[Value], thick: float) -> None:
         share = min(1.0, has.effective / max(has.decisions, 1))
         color = BLUE if one.answered else GREY
         for lane, batch in _in_lanes(one.batches):
-            panel.plot([1.0 / max(batch.spread, 1.0)], [row + lane], "o", color=color, markersize=2.6, alpha=0.8)
+            panel.plot([_counting(batch)], [row + lane], "o", color=color, markersize=2.6, alpha=0.8)
         panel.barh([row], [share], height=thick, color=color, linewidth=0)
-        beside(panel, _effective(has.effective), (share, row), (3, 0), va="center", **SMALL | {"color": color})
+        if has.effective >= 1.0:
+            count = f"{has.effective:,.0f}"
+            beside(panel, count, (share, row), (3, 0), va="center", **SMALL | {"color": color})
         if has.uncovered:
             style = {"facecolor": "none", "edgecolor": DARK_GREY, "hatch": "/////", "linewidth": 0.6}
             panel.barh([row], [-has.uncovered], left=1.0, height=thick, **style)
@@ -168,15 +179,22 @@ def _limits(evaluation: Evaluation) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _in_lanes(batches: Sequence[Any]) -> list[tuple[float, Any]]:
+def _in_lanes(batches: Sequence[BatchValue]) -> list[tuple[float, BatchValue]]:
     """The last batches, each with its place below its candidate."""
     shown = batches[-MOST_LANES:]
     places = np.linspace(TOP, BOTTOM - 0.05, len(shown)) if len(shown) > 1 else [TOP]
     return list(zip(map(float, places), shown, strict=True))
 
 
-def _effective(count: float) -> str:
-    return f"{count:,.0f}" if np.isfinite(count) else "unknown"
+def _counting(batch: BatchValue) -> float:
+    """The share of a batch's decisions that counts."""
+    shown = min(1.0, batch.spread) if batch.uncovered is None else 1.0 - batch.uncovered
+    return shown / max(batch.spread, 1.0)
+
+
+def _short(refusals: Sequence[str]) -> str:
+    """The first reason, without its figures."""
+    return re.split(r"[:;.] | \(|\.$", refusals[0])[0] if refusals else "the log does not support it"
 
 
 def _title(evaluation: Evaluation) -> str:

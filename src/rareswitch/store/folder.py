@@ -195,9 +195,11 @@ class FolderStore:
                 write_version(_version_folder(self.path, version.number), version)
             return self._current().versions(version.number - 1)[0]
 
-    def slices(self, version: int, upto: Marks, *, sums: bool, window: float | None = None) -> list[MemorySlice]:
+    def slices(
+        self, version: int, upto: Marks, *, sums: bool, window: float | None = None, propensities: bool = False
+    ) -> list[MemorySlice]:
         with self._lock:
-            return self._current().slices(version, upto, sums=sums, window=window)
+            return self._current().slices(version, upto, sums=sums, window=window, propensities=propensities)
 
     def sample(self, version: int, upto: Marks) -> Iterator[tuple[bytes, bytes]]:
         with self._lock:

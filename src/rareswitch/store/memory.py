@@ -37,9 +37,11 @@ class MemorySlice(NamedTuple):
     rewards: list[list[RewardRow]]
     sums: bool
     window: float | None
+    propensities: bool
 
     def read(self) -> Any:
-        return rows_table(self.decisions, self.rewards, sums=self.sums, window=self.window)
+        how: dict[str, Any] = {"sums": self.sums, "window": self.window, "propensities": self.propensities}
+        return rows_table(self.decisions, self.rewards, **how)
 
 
 class MemoryStore:
@@ -177,12 +179,18 @@ class MemoryStore:
                 self._versions.append(version)
             return self._versions[version.number - 1]
 
-    def slices(self, version: int, upto: Marks, *, sums: bool, window: float | None = None) -> list[MemorySlice]:
+    def slices(
+        self, version: int, upto: Marks, *, sums: bool, window: float | None = None, propensities: bool = False
+    ) -> list[MemorySlice]:
         with self._lock:
             places = [k for k, row in enumerate(self._decisions[: upto.decisions]) if row.version == version]
             return [
                 MemorySlice(
-                    [self._decisions[k] for k in part], [self._in_force(k, upto.rewards) for k in part], sums, window
+                    [self._decisions[k] for k in part],
+                    [self._in_force(k, upto.rewards) for k in part],
+                    sums,
+                    window,
+                    propensities,
                 )
                 for part in (places[at : at + ROWS] for at in range(0, len(places), ROWS))
             ]
@@ -199,14 +207,20 @@ class MemoryStore:
         for at in range(after, upto.decisions, ROWS):
             places = range(at, min(at + ROWS, upto.decisions))
             with self._lock:
-                yield places[-1] + 1, [(self._decisions[k], self._in_force(k, upto.rewards)) for k in places]
+                some = [(self._decisions[k], self._in_force(k, upto.rewards)) for k in places]
+            yield places[-1] + 1, some  # others may decide meanwhile
 
     def close(self) -> None:
         pass
 
 
 def rows_table(
-    decisions: list[DecisionRow], rewards: list[list[RewardRow]], *, sums: bool, window: float | None
+    decisions: list[DecisionRow],
+    rewards: list[list[RewardRow]],
+    *,
+    sums: bool,
+    window: float | None,
+    propensities: bool = False,
 ) -> Any:
     """What :meth:`Slice.read` gives, of rows with their rewards in force."""
     pa, _ = pyarrow()
@@ -223,8 +237,11 @@ def rows_table(
     }
     if window is not None:
         times = [max((one.time for one in held), default=None) for held in rewards]
-        columns["time"] = pa.array([row.time for row in decisions], pa.float64())
         columns["reward_time"] = pa.array(times, pa.float64())
+    if propensities:
+        columns["propensity"] = pa.array([row.propensity for row in decisions], pa.float64())
+    if propensities or window is not None:
+        columns["time"] = pa.array([row.time for row in decisions], pa.float64())
     return pa.table(columns)
 
 

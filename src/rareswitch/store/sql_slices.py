@@ -21,14 +21,16 @@ class Stretch(NamedTuple):
     upto: Marks
     sums: bool
     window: float | None
+    propensities: bool = False
 
     def queries(self, hint: str = "") -> tuple[str, str]:
         """For decisions and for rewards; whole numbers only, so nothing to escape."""
         part = f"experiment = {int(self.experiment)} AND version = {int(self.version)}"
         between = f"BETWEEN {int(self.first)} AND {int(self.last)}"
         mark, times = int(self.upto.rewards), ", time" if self.window is not None else ""
+        more = ", time, propensity" if self.propensities else times
         return (
-            f"SELECT seq, key, features{times} FROM rareswitch_decisions {hint} WHERE {part} "
+            f"SELECT seq, key, features{more} FROM rareswitch_decisions {hint} WHERE {part} "
             f"AND seq {between} ORDER BY seq",
             f"SELECT decision, value{times} FROM rareswitch_rewards WHERE {part} "
             f"AND decision {between} AND seq <= {mark} AND (superseded IS NULL OR superseded > {mark})",
@@ -64,8 +66,9 @@ def slice_table(decisions: Any, rewards: Any, *, sums: bool, window: float | Non
         "features": fixed_size(decisions["features"]),
         "reward": pa.array(values, mask=missing),
     }
+    columns |= {name: decisions[name] for name in ("time", "propensity") if name in decisions.column_names}
     if window is not None:
-        columns |= {"time": decisions["time"], "reward_time": pa.array(times, mask=missing)}
+        columns["reward_time"] = pa.array(times, mask=missing)
     return pa.table(columns)
 
 

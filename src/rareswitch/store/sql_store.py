@@ -271,7 +271,9 @@ class SqlStore(SqlDatabase):
 
         return self._read(call)
 
-    def slices(self, version: int, upto: Marks, *, sums: bool, window: float | None = None) -> Sequence[Slice]:
+    def slices(
+        self, version: int, upto: Marks, *, sums: bool, window: float | None = None, propensities: bool = False
+    ) -> Sequence[Slice]:
         import sqlalchemy as sa
 
         decisions, number = tables().decisions.c, self.number
@@ -288,7 +290,7 @@ class SqlStore(SqlDatabase):
                 last = connection.execute(rest.limit(1).offset(ROWS - 1)).scalar()
                 if last is None:
                     last = connection.execute(sa.select(sa.func.max(decisions.seq)).where(*mine)).scalar()
-                found.append(self._slice(Stretch(number, version, first, last, upto, sums, window)))
+                found.append(self._slice(Stretch(number, version, first, last, upto, sums, window, propensities)))
                 after = last
 
         return self._read(call)

@@ -83,8 +83,10 @@ class SqliteStore(SqlStore):
     def _recording(self, connection: Any) -> Recording:
         return SqliteRecording(connection, self.number)
 
-    def slices(self, version: int, upto: Marks, *, sums: bool, window: float | None = None) -> Sequence[Slice]:
-        found = super().slices(version, upto, sums=sums, window=window)
+    def slices(
+        self, version: int, upto: Marks, *, sums: bool, window: float | None = None, propensities: bool = False
+    ) -> Sequence[Slice]:
+        found = super().slices(version, upto, sums=sums, window=window, propensities=propensities)
         if len(found) > 1:
             _start_readers()
         return found

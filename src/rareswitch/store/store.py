@@ -114,7 +114,8 @@ class Slice(Protocol):
 
         Columns: ``key`` (fixed_size_binary[16]), ``features`` (fixed_size_binary[8d]), ``reward`` (double, null where
         none came up to the mark; a sum where rewards are summed), and where there is a window ``time`` and
-        ``reward_time`` (double, seconds; of several rewards the last).
+        ``reward_time`` (double, seconds; of several rewards the last). Where it was asked for, ``propensity`` and
+        ``time`` (double).
         """
 
 
@@ -193,7 +194,9 @@ class Store(Protocol):
         Otherwise nothing is changed, and the version that has this number is returned; an error where none has.
         """
 
-    def slices(self, version: int, upto: Marks, *, sums: bool, window: float | None = None) -> Sequence[Slice]:
+    def slices(
+        self, version: int, upto: Marks, *, sums: bool, window: float | None = None, propensities: bool = False
+    ) -> Sequence[Slice]:
         """The decisions of a version up to the marks, 65,536 a slice, and the rest in the last.
 
         Where rewards are summed, those that came later than ``window`` seconds after their decision are left out of

@@ -14,8 +14,9 @@ from rareswitch.cli.evaluate import ESTIMATORS, RULES
 from rareswitch.evaluation import ESTIMATORS as KNOWN_ESTIMATORS
 from rareswitch.evaluation import RULES as KNOWN_RULES
 from rareswitch.exchange import write
-from rareswitch.experiment import create
+from rareswitch.experiment import create, open_experiment
 from rareswitch.log import Logged
+from rareswitch.policy import save_policy
 
 HERE = ("spring.db", "banner")
 ROWS = 900
@@ -103,6 +104,13 @@ def test_a_parquet_log_says_what_its_experiment_says(capsys: pytest.CaptureFixtu
     log = json.loads(done(capsys, f"{tmp_path}/parts/*.parquet", "--json"))
     assert log["values"][0]["others"]["ips"]["value"] == pytest.approx(own["values"][0]["others"]["ips"]["value"])
     assert log["decisions"] == own["decisions"] == 2 * ROWS
+    policies = []
+    with open_experiment("sqlite:///spring.db", "banner") as trial:
+        for number, policy in enumerate(trial.policies, 1):
+            policies.append(str(tmp_path / f"{number}.policy"))
+            save_policy(policy, policies[-1])
+    exact = json.loads(done(capsys, f"{tmp_path}/parts/*.parquet", "--json", "--decided-by", *policies))
+    assert exact["values"][0]["overlap"]["uncovered"] == own["values"][0]["overlap"]["uncovered"] is not None
 
 
 def test_what_a_log_cannot_answer_has_a_status_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,6 +152,7 @@ def test_what_makes_no_sense_is_refused_in_a_line(capsys: pytest.CaptureFixture[
     assert "--version must be a policy of banner, from 1 to 2; got 3." in refused(capsys, *HERE, "--version", "3")
     assert "--key-file is that of an experiment" in refused(capsys, "log.csv", "--key-file", "key")
     assert "missing.policy: cannot be read" in refused(capsys, "log.csv", "--policy", "missing.policy")
+    assert "an experiment has its policies" in refused(capsys, *HERE, "--decided-by", "log.csv")
     assert "a picture's name must end" in refused(capsys, "log.csv", "--plot", "picture")
     assert "bounds must hold for all rewards" in refused(capsys, "log.csv", "--anytime", "--bounds", "0", "0.5")
 

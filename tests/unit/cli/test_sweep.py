@@ -42,6 +42,7 @@ COMMANDS: dict[str, list[str]] = {
     "experiment import": ["STORE", "x", "--log", "LOG", "--quiet"],
     "play": ["STORE", "x", "--days", "0.02", "--no-advance", "--quiet"],
     "evaluate": ["TABLE", "--rule", "logged", "--quiet"],
+    "effects": ["TABLE", "--arm", "a"],
     "design": ["SETS"],
     "convert": ["TABLE", "fresh.csv"],
 }

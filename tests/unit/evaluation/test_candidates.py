@@ -1,5 +1,7 @@
 """Candidates are probabilities over the arms that were offered, or an error that says what is wrong."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ def log(**more: object) -> Logged:
 def test_uniform_plays_what_is_offered() -> None:
     found = played("u", "uniform", log())
     assert found.applies is None
-    np.testing.assert_allclose(found.probabilities, [[0.5, 0.5, 0], [1 / 3] * 3, [1, 0, 0]])
+    np.testing.assert_allclose(found.probabilities, np.array([[0.5, 0.5, 0], [1 / 3] * 3, [1, 0, 0]]))
 
 
 def test_always_finds_its_arm_wherever_it_stands() -> None:
@@ -58,13 +60,13 @@ def test_baseline_is_for_decisions_that_name_one() -> None:
 
 
 def test_a_policy_decides_about_the_vectors() -> None:
-    greedy = Policy(dim=3, sampler=PosteriorDraws(draws=[[0.0, 1.0, 2.0]]))
+    greedy = Policy(dim=3, sampler=PosteriorDraws(draws=np.array([[0.0, 1.0, 2.0]])))
     found = played("greedy", greedy, log())
     np.testing.assert_array_equal(found.probabilities, [[0, 1, 0], [0, 0, 1], [1, 0, 0]])
 
 
 def test_a_policy_is_judged_by_what_came_after_it_was_learned() -> None:
-    second = Policy(dim=3, sampler=PosteriorDraws(draws=[[0.0, 1.0, 2.0]]))
+    second = Policy(dim=3, sampler=PosteriorDraws(draws=np.array([[0.0, 1.0, 2.0]])))
     batches = {"batches": [0, 1, 2], "batch_names": ("first", second.id, "third")}
     found = played("second", second, log(**batches))
     assert found.applies is not None
@@ -77,7 +79,7 @@ def test_a_policy_that_plays_the_baseline_is_for_decisions_that_name_one() -> No
     found = played("first", policy, log(baselines=[1, -1, 0]))
     assert found.applies is not None
     assert found.applies.tolist() == [True, False, True]
-    np.testing.assert_allclose(found.probabilities, [[0.15, 0.85, 0], [0, 0, 0], [1, 0, 0]])
+    np.testing.assert_allclose(found.probabilities, np.array([[0.15, 0.85, 0], [0, 0, 0], [1, 0, 0]]))
 
 
 def test_functions_and_arrays_are_checked() -> None:
@@ -97,9 +99,10 @@ def test_functions_and_arrays_are_checked() -> None:
 
 
 def test_candidates_are_named_by_what_they_are() -> None:
-    assert list(named_candidates(["uniform", Always(3), "uniform"])) == ["uniform", "always 3", "uniform (2)"]
+    assert list(named_candidates(["uniform", Always("3"), "uniform"])) == ["uniform", "always 3", "uniform (2)"]
     assert list(named_candidates({"mine": lambda contexts, alive: alive})) == ["mine"]
-    for wrong in ("unifrom", 3.0, [], {}, {"x": None}):
+    several: list[Any] = ["unifrom", 3.0, [], {}, {"x": None}]
+    for wrong in several:
         with pytest.raises(ParameterError):
             named_candidates(wrong)
 

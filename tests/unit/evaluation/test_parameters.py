@@ -63,7 +63,8 @@ def test_one_batch_is_least_squares_with_robust_errors(variance: Any, power: flo
         (part,) = one.batches
         assert part.value == pytest.approx(theta[k])
         assert part.error == pytest.approx(errors[k])
-        assert one.interval is not None and one.p_value is not None
+        assert one.interval is not None
+        assert one.p_value is not None
         assert one.interval.value == pytest.approx(theta[k])
         half = one.interval.high - one.interval.value
         # rows of unequal weight have fewer degrees of freedom than 200 less the 3 parameters
@@ -105,6 +106,8 @@ def test_batches_that_do_not_determine_a_direction_are_left_out_and_named() -> N
     assert [bool(part.left_out) for part in found["feature 1"].batches] == [False, True]
     assert found["feature 1"].batches[1].left_out == "a column of it is 0 in all rows"
     assert found["feature 1"].batches[1].value is None
+    assert "batch 2 cannot tell and is left out" in found["feature 1"].cautions[0]
+    assert not found["feature 0"].cautions
     assert not any(part.left_out for part in found["feature 0"].batches)
     assert found["feature 1"].interval == whole["feature 1"].interval
 
@@ -142,7 +145,8 @@ def test_levels_of_rewards_do_not_cost_digits() -> None:
     x, rewards = sample(200, 2)
     near, far = (parameters(log_of(x, rewards + level), intercept=True) for level in (0.0, 1e9))
     for one, other in zip(near, far, strict=True):
-        assert one.interval is not None and other.interval is not None
+        assert one.interval is not None
+        assert other.interval is not None
         level = 1e9 if one.name == "intercept" else 0.0
         assert other.interval.value == pytest.approx(one.interval.value + level, abs=1e-5)
         assert other.interval.high - other.interval.low == pytest.approx(one.interval.high - one.interval.low, rel=1e-4)
@@ -172,7 +176,8 @@ class Chunked:
 def test_chunks_do_not_matter() -> None:
     log = adaptive(5)
     for one, other in zip(parameters(log), parameters(Chunked(log, 77)), strict=True):
-        assert one.interval is not None and other.interval is not None
+        assert one.interval is not None
+        assert other.interval is not None
         assert [other.interval.low, other.interval.high] == pytest.approx([one.interval.low, one.interval.high])
 
 
@@ -216,7 +221,9 @@ def test_holm_is_between_bonferroni_and_nothing() -> None:
 def test_they_print_and_are_plain_data() -> None:
     found = parameters(adaptive(1))
     text = str(found)
-    assert "feature 0" in text and "95 % interval" in text and "10 of 10" in text
+    assert "feature 0" in text
+    assert "95 % interval" in text
+    assert "10 of 10" in text
     plain = json.loads(json.dumps(found.as_dict(), allow_nan=False))
     assert [one["name"] for one in plain["parameters"]] == ["feature 0", "feature 1"]
     with pytest.raises(KeyError):
@@ -242,7 +249,7 @@ def test_what_is_asked_wrongly_is_refused(wrong: dict[str, Any], said: str) -> N
 
 def test_logs_that_cannot_be_fitted_are_refused() -> None:
     with pytest.raises(ParameterError, match="no vectors"):
-        parameters(Logged(places=[0], propensities=[1.0], rewards=[1.0]))
+        parameters(Logged(places=np.zeros(1, int), propensities=np.ones(1), rewards=np.ones(1)))
     with pytest.raises(EmptySetError, match="has a reward"):
         parameters(log_of(np.ones((3, 1)), np.full(3, np.nan)))
     with pytest.raises(ShapeError):

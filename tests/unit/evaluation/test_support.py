@@ -155,7 +155,7 @@ def test_the_last_batch_of_foresight_cannot_speak_of_uniform_play() -> None:
         assert not value.others
         assert all(np.isnan(batch.value) for batch in value.batches)
         assert ("had probability 0 in the log" if one is log else "mean weight is") in value.refusals[0]
-        assert "with floor=0.05" in value.refusals[-1]
+        assert "with arm_floor=0.05" in value.refusals[-1]
 
 
 def test_honest_logs_are_refused_by_the_mean_weight_as_rarely_as_it_says() -> None:
@@ -222,3 +222,12 @@ def test_overlap_is_that_of_all_batches() -> None:
     assert found.uncovered == 0.0
     assert math.isclose(found.mean_weight, sum(part.weights for part in parts) / 800)
     assert abs(found.mean_weight - 1.0) <= 5 * found.mean_weight_error
+
+
+def test_a_small_batch_that_missed_a_rare_arm_by_chance_is_used() -> None:
+    """The candidate shows an arm in 2 % of cases that came in 1 %: no decision of 60 has it, and no weight shows it."""
+    support = Support.of(np.full(60, 0.98 / 0.99), candidate=mixed(0.98, 60))
+    assert support.mean_weight < 1.0
+    assert not batch_reasons(support)
+    missing = Support.of(np.full(60, 0.7), candidate=mixed(0.7, 60))
+    assert "30 % of what this policy would show was never shown" in batch_reasons(missing)[0]

@@ -65,3 +65,11 @@ def test_the_mark_of_estimated_propensities_reaches_results_through_every_file(e
     found = rareswitch.evaluate(through(log, ending, tmp_path))
     assert found.estimated == log.estimated
     assert any("estimated" in caution for caution in found["uniform"].cautions)
+
+
+def test_a_folder_of_parts_is_a_log(tmp_path: Path) -> None:
+    log = log_of(1013, count=900)
+    half = np.arange(900) < 450
+    write(tmp_path / "a.parquet", log.select(half))
+    write(tmp_path / "b.parquet", log.select(~half))
+    assert len(whole(read(tmp_path))) == 900

@@ -115,10 +115,10 @@ def test_looks_at_one_batch_are_counted_and_wait_for_it_to_grow() -> None:
     assert waits.waits == ("800 more decisions: the gate refused a policy after 1,600, and looks again after 2,400",)
     assert len(trial.store.refusals(1)) == 1
     again = told(trial.advance(now=0.0, gate=True, anyway=True))
-    assert (again.look, again.level) == (2, pytest.approx(0.05 / 6))
+    assert (again.look, again.level) == (2, Gate().level_of(2))
     play(trial, 2 * BATCH)
     third = told(trial.advance(now=0.0, gate=True))
-    assert (third.look, third.level, third.promoted) == (3, pytest.approx(0.05 / 12), True)
+    assert (third.look, third.level, third.promoted) == (3, Gate().level_of(3), True)
     assert trial.store.head() == 2
     play(trial, paid=poisoned)
     assert told(trial.advance(now=0.0, gate=True)).look == 1  # of another policy
@@ -141,6 +141,18 @@ def test_what_cannot_be_told_is_refused_without_spending_a_look() -> None:
     play(trial)
     assert told(trial.advance(now=0.0, gate=True)).look == 1
     assert len(trial.store.refusals(1)) == 1
+
+
+def test_where_every_arm_is_possible_later_policies_can_be_judged_too() -> None:
+    trial = begun(arm_floor=0.05)
+    play(trial)
+    assert told(trial.advance(now=0.0, gate=True)).promoted
+    play(trial, 2 * BATCH)
+    again = told(trial.advance(now=0.0, gate=Gate(loss=0.1)))
+    assert (again.promoted, again.look) == (True, 1)
+    assert again.bound is not None
+    assert -0.1 < again.bound < 0.0  # it is as good, which cannot be told from a little worse
+    assert trial.verify().holds
 
 
 def test_a_preview_changes_nothing() -> None:
@@ -343,7 +355,7 @@ def test_bounds_hold_where_a_few_decisions_weigh_much_and_rarely_fail(failures: 
     half, wrong = np.arange(count) % 2 < 1, 0
     for _ in range(runs):
         slopes = np.where(rng.random(count) < 0.025, 20.0, -0.5 / 0.975)
-        residuals = (rng.random(count) < 1.0 - failures) - (1.0 - failures)
+        residuals = np.where(rng.random(count) < failures, 0.0, 1.0) - (1.0 - failures)
         wrong += lower_bound(np.zeros(count), slopes, residuals, half, level=level)[2] > 0.0
     spread = math.sqrt(runs * level * (1.0 - level))
     assert wrong <= runs * level + 4.0 * spread  # of a bound that holds exactly, once in 30,000 runs

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import StoreError
-from rareswitch.experiment import Experiment, Lift, create
+from rareswitch.experiment import Advance, Experiment, Lift, Status, create
 
 WEEK = 7 * 86_400.0
 RATES = np.array([0.2, 0.4, 0.6])
@@ -27,7 +27,7 @@ def play(trial: Experiment, count: int, *, baseline: Sequence[Any] | None, now: 
     trial.reward_many(ids, clicks.tolist(), now=now)
 
 
-def lift_of(outcome: Any) -> Lift:
+def lift_of(outcome: Advance | Status) -> Lift:
     assert outcome.lift is not None
     return outcome.lift
 

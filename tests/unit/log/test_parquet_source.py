@@ -11,7 +11,7 @@ from rareswitch.design import Uniform
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError
 from rareswitch.ids import id_keys
 from rareswitch.learner import sample_order
-from rareswitch.log import Logged, ParquetLog, write_logged, write_part
+from rareswitch.log import Logged, ParquetLog, repeats, write_logged, write_part
 from rareswitch.policy import Policy
 
 DIM = 3
@@ -88,7 +88,7 @@ def test_what_was_written_is_read(tmp_path: Path, vectors: bool, gaps: bool) -> 
         whole = np.ones((40, 5), dtype=bool)
         logging, codes = np.full((40, 5), 0.2), np.tile(np.arange(5), (40, 1))
         contexts = np.random.default_rng(2).standard_normal((40, 5, DIM)) if vectors else None
-        more = {"alive": whole, "logging": logging, "codes": codes, "contexts": contexts}
+        more: dict[str, Any] = {"alive": whole, "logging": logging, "codes": codes, "contexts": contexts}
         log = made(vectors=False, propensities=np.full(40, 0.2), **more)
     write_logged(tmp_path / "log.parquet", log)
     back = ParquetLog(tmp_path / "log.parquet")
@@ -239,6 +239,54 @@ def test_copies_count_once_with_the_reward_that_one_of_them_knows(tmp_path: Path
         assert found["batches"].tolist() == [0] * 50 + [1] * 50
 
 
+def test_many_ids_are_compared_in_several_sweeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [f"r{k}" for k in range(60)]
+    told = part(tmp_path / "1.parquet", ids)
+    again = ids[::3]
+    more = {name: told[name][::3] for name in ("features", "propensities", "rewards")}
+    part(tmp_path / "2.parquet", again, contexts={one: told["contexts"][one] for one in again}, **more)
+    monkeypatch.setattr(repeats, "SWEEP", 7)
+    log = ParquetLog(tmp_path / "*.parquet")
+    assert (log.decisions, log.copies) == (60, 20)
+    np.testing.assert_array_equal(joined(log)["ids"], id_keys(ids))
+
+
+def test_ids_that_do_not_rise_may_still_be_different(tmp_path: Path) -> None:
+    ids = [5, 3, 9, 1]
+    part(tmp_path / "1.parquet", ids)
+    part(tmp_path / "2.parquet", [8, 2], seed=4)
+    log = ParquetLog(tmp_path / "*.parquet")
+    assert (log.decisions, log.copies) == (6, 0)
+    assert joined(log)["ids"][:, 0].tolist() == [*ids, 8, 2]
+
+
+def test_what_files_say_of_themselves(tmp_path: Path) -> None:
+    one = made(ids=range(40), estimated="frequencies")
+    write_logged(tmp_path / "1.parquet", one)
+    write_logged(tmp_path / "2.parquet", made(ids=range(40, 80), estimated="a model", batch_names=("first", "second")))
+    log = ParquetLog(tmp_path / "*.parquet")
+    assert log.estimated == "frequencies; a model"
+    assert log.batch_names == ("second", "first")  # as they appear, since the files do not agree
+    table = parquet.read_table(tmp_path / "1.parquet")
+    broken = table.replace_schema_metadata({"rareswitch.batches": "[1"})
+    parquet.write_table(broken, tmp_path / "3.parquet")
+    with pytest.raises(FileFormatError, match="must be a JSON list"):
+        ParquetLog(tmp_path / "3.parquet")
+
+
+def test_vectors_may_be_lists_of_any_length_in_the_schema(tmp_path: Path) -> None:
+    told = part(tmp_path / "1.parquet", range(5))
+    changed(tmp_path / "1.parquet", features=pa.array(told["features"].tolist(), pa.list_(pa.float64())))
+    log = ParquetLog(tmp_path / "1.parquet")
+    assert log.dim == DIM
+    np.testing.assert_array_equal(joined(log)["features"], told["features"])
+    odd = told["features"].tolist()
+    odd[2] = [1.0]
+    changed(tmp_path / "1.parquet", features=pa.array(odd, pa.list_(pa.float64())))
+    with pytest.raises(FileFormatError, match=r"row 2 .* has 1 features"):
+        [*ParquetLog(tmp_path / "1.parquet").chunks()]
+
+
 def test_a_set_that_stands_beside_a_copy_is_not_lost(tmp_path: Path) -> None:
     ids = list(range(20))
     told = part(tmp_path / "1.parquet", ids, keep=set())
@@ -261,14 +309,15 @@ def test_copies_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
 
 
 def test_an_attribution_window(tmp_path: Path) -> None:
-    times = {"times": np.arange(4) * 100.0, "reward_times": np.array([10.0, 190.0, 210.0, 310.0])}
+    times: dict[str, Any] = {"times": np.arange(4) * 100.0, "reward_times": np.array([10.0, 190.0, 210.0, 310.0])}
     part(tmp_path / "1.parquet", range(4), rewards=np.ones(4), **times)
-    for how, wanted in (
+    asked: list[tuple[dict[str, Any], list[float]]] = [
         ({}, [1.0] * 4),
         ({"window": 50.0}, [1.0, np.nan, 1.0, np.nan]),
         ({"window": 50.0, "now": 1000.0, "default": -1.0}, [1.0, -1.0, 1.0, 1.0]),
         ({"window": 50.0, "default": -1.0}, [1.0, -1.0, 1.0, np.nan]),
-    ):
+    ]
+    for how, wanted in asked:
         for contexts in (True, False):
             found = joined(ParquetLog(tmp_path / "1.parquet", **how), contexts=contexts)["rewards"]
             np.testing.assert_array_equal(found, wanted)
@@ -288,7 +337,8 @@ def test_an_empty_log_and_one_row(tmp_path: Path) -> None:
 
 
 def sets_of(path: Path) -> list[Any]:
-    return parquet.read_table(path)["contexts"].to_pylist()
+    found: list[Any] = parquet.read_table(path)["contexts"].to_pylist()
+    return found
 
 
 @pytest.mark.parametrize(

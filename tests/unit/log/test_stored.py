@@ -6,6 +6,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
+from rareswitch import Always, evaluate
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import EmptySetError, FileFormatError, StoreError
 from rareswitch.experiment import Experiment, Rewards, create
@@ -58,9 +59,15 @@ def play(trial: Experiment, ids: list[Any], *, now: float = 0.0, **more: Any) ->
 
 
 def one_of(log: Any, *, contexts: bool = True) -> Logged:
-    (chunk,) = log.chunks(contexts=contexts)
-    assert isinstance(chunk, Logged)
-    return chunk
+    """All decisions at once; those of the chosen arms alone come batch by batch."""
+    chunks: list[Logged] = [*log.chunks(contexts=contexts)]
+    if contexts:
+        assert len(chunks) == 1
+        return chunks[0]
+    names = ("places", "propensities", "rewards", "alive", "features", "ids", "times", "batches")
+    joined = {name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in names}
+    assert all(chunk.contexts is None and chunk.codes is None and chunk.arms is None for chunk in chunks)
+    return chunks[0].checked(**vars(chunks[0]) | joined)
 
 
 def test_the_chunks_hold_what_was_decided(begin: Begin) -> None:
@@ -186,6 +193,26 @@ def test_an_export_reads_the_same(begin: Begin, tmp_path: Path) -> None:
         assert one.chosen_names == other.chosen_names
 
 
+def test_evaluations_of_an_experiment_and_of_its_export_are_the_same(begin: Begin, tmp_path: Path) -> None:
+    trial = begin(keep=0.7, floor=0.1)
+    for batch in range(2):
+        ids = [*range(batch * 200, batch * 200 + 200)]
+        play(trial, ids)
+        trial.reward_many(ids[5:], [0.5 * (-1) ** (k % 3) for k in range(195)], now=0.0)
+        trial.advance(now=0.0, anyway=True)
+    export_parts(trial.store, tmp_path / "parts", policies=[policy.id for policy in trial.policies])
+    found = [
+        evaluate(source, ["uniform", Always("b")], estimator="ips")
+        for source in (trial, ParquetLog(tmp_path / "parts" / "*.parquet", trial.policies))
+    ]
+    assert found[0].decisions == 400
+    assert 200 < found[0].known < 350
+    assert found[0]["uniform"].answered
+    for name in ("uniform", "always b"):
+        one, other = (repr((each[name].interval, each[name].refusals, each[name].batches)) for each in found)
+        assert one == other  # as texts, since NaN is not NaN
+
+
 def test_nothing_was_decided_yet(begin: Begin) -> None:
     with pytest.raises(EmptySetError, match="has not decided anything yet"):
         begin().logged()
@@ -208,6 +235,18 @@ def test_many_decisions_come_in_chunks(begin_here: Begin, monkeypatch: pytest.Mo
     assert [name for chunk in chunks for name in chunk.chosen_names] == whole.chosen_names
     monkeypatch.setattr(stored, "BYTES", 1)
     assert len([*trial.logged().chunks()]) == 25
+
+
+def test_reading_may_stop_and_others_may_decide_meanwhile(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = begin()
+    play(trial, [*range(25)])
+    monkeypatch.setattr(stored, "ROWS", 10)
+    for contexts in (True, False):
+        for number, _ in enumerate(trial.logged().chunks(contexts=contexts)):
+            play(trial, [100 + number])
+            trial.reward(number, 1.0, now=0.0)
+            break
+    assert len(one_of(trial.logged(), contexts=False)) == 26
 
 
 def changed(trial: Experiment, at: int, **how: Any) -> StoredLog:

@@ -50,7 +50,8 @@ def in_options(report: object) -> str:
     >>> in_options("advance with anyway=True")
     'advance with --anyway'
     """
-    return str(report).replace("anyway=True", "--anyway").replace("ahead=…", "--ahead N")
+    text = str(report).replace("anyway=True", "--anyway").replace("ahead=…", "--ahead N")
+    return text.replace("baseline=…", "--baseline")
 
 
 def id_option(text: str) -> int | str:

@@ -1,0 +1,109 @@
+"""``rareswitch effects``: a table, JSON and a picture of what arms and features do."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch.cli import main
+from rareswitch.evaluation import effects, parameters
+from rareswitch.exchange import read, write
+from rareswitch.log import Logged
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """1,500 decisions among three arms, of which the second pays more, with vectors, as a file."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    places = rng.integers(3, size=1500)
+    contexts = np.broadcast_to(np.eye(3), (1500, 3, 3))
+    rewards = (rng.random(1500) < 0.2 + 0.2 * (places == 1)).astype(float)
+    facts: dict[str, Any] = {
+        "places": places,
+        "propensities": np.full(1500, 1.0 / 3.0),
+        "arms": ["red", "blue", "green"],
+    }
+    write("log.csv", Logged(rewards=rewards, contexts=contexts, **facts))
+    return "log.csv"
+
+
+def test_every_arm_is_a_row(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["effects", log]) == 0
+    out = capsys.readouterr().out
+    assert out == f"{effects(read(log))}\n"
+    assert out.index("blue") < out.index("red")
+    assert "better" in out
+
+
+def test_one_arm_by_group_as_json(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["effects", log, "--arm", "blue", "--against", "red", "--by", "position", "--level", "0.9", "--json"]
+    assert main(command) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["group"] for one in found["effects"]] == ["", "place 1"]
+    assert found["level"] == 0.9
+    interval = effects(read(log), "blue", "red", level=0.9)["blue"].interval
+    assert interval is not None
+    assert found["effects"][0]["interval"]["low"] == interval.low > 0.0
+
+
+def test_parameters_are_asked_for_by_a_switch(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["effects", log, "--parameters"]) == 0
+    assert capsys.readouterr().out == f"{parameters(read(log))}\n"
+    assert main(["effects", log, "--parameters", "--by", "position"]) == 2
+    assert "--by is about arms" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("asked", [[], ["--arm", "blue", "--by", "position"], ["--parameters"]])
+def test_pictures_are_written(log: str, asked: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["effects", log, *asked, "--plot", "found.png"]) == 0
+    assert "picture written to found.png" in capsys.readouterr().out
+    assert Path("found.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_an_experiment_is_asked_by_store_and_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rareswitch.experiment import create
+
+    monkeypatch.chdir(tmp_path)
+    ids, pays = [f"r{k}" for k in range(600)], np.random.default_rng(1).random(600)
+    with create("sqlite:///spring.db", "banner", dim=2, updates=2, horizon=1200, seed=1, now=0.0) as trial:
+        decided = trial.decide_many([np.eye(2).tolist()] * 600, arms=[["red", "blue"]] * 600, ids=ids, now=1.0)
+        paid = [bool(pay < (0.5 if one.arm == "blue" else 0.2)) for one, pay in zip(decided, pays, strict=True)]
+        trial.reward_many(ids, paid, now=2.0)
+    assert main(["effects", "spring.db", "banner", "--arm", "blue", "--against", "red"]) == 0
+    assert "better" in capsys.readouterr().out
+
+
+def test_a_log_that_cannot_tell_has_a_status_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    facts: dict[str, Any] = {"places": [0] * 200, "propensities": [1.0] * 200, "rewards": [0.0, 1.0] * 100}
+    write("log.csv", Logged(arms=("red", "blue"), **facts))
+    assert main(["effects", "log.csv", "--arm", "blue", "--plot", "none.png"]) == 3
+    out = capsys.readouterr().out
+    assert "no answer" in out
+    assert "floor" in out
+    assert Path("none.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--arm", "pink"], "--arm must be one of the arms"),
+        (["--arm", "blue", "--against", "pink"], "--against must be"),
+        (["--arm", "blue", "--by", "device"], "--by must be"),
+        (["--by", "position"], "--by says for whom"),
+        (["--level", "2"], "--level"),
+        (["--plot", "found.txt"], "must end in"),
+    ],
+)
+def test_what_is_asked_wrongly_is_refused_by_option(
+    log: str, asked: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["effects", log, *asked]) == 2
+    assert said in capsys.readouterr().err
