@@ -255,7 +255,7 @@ def note(runs: dict[Place, list[dict[str, Answer]]], seeds: range) -> str:
         "over all arms. Worlds that let one choose have 8 features, 6 arms and noise 0.5: with the 20 arms of the "
         "contest, 3,000 decisions could not answer for most candidates. Coverage in %, of the candidates that were "
         "answered; bands take the logs as the sample. *rows as one sample* has the same scores, each row of the same "
-        "weight: narrower, since most rows are of the last batches, but less of it holds. *replay* is the mean of the "
+        "weight: narrower, since most rows are of the last batches. *replay* is the mean of the "
         "rows in which the candidate would have done what was done, without weights, and does not hold. Looks are at "
         f"{LOOKS} batches of {LOOK_SIZE} decisions about clicks, three arms, whose policies are greedy but for the "
         "floor; the candidate is the greedy policy of a pilot."
