@@ -13,32 +13,30 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from measure import FloatArray, Row, arguments, available_cores, report
-from rareswitch import Always, evaluate
+from measure import Row, arguments, available_cores, report
+from rareswitch import evaluate
 from rareswitch.contexts import ContextSets
 from rareswitch.evaluation import Interval
 from rareswitch.evaluation.anytime import anytime
 from rareswitch.evaluation.intervals import pooled
 from rareswitch.learner import Foresight, Learner, PureExploitation, Rows
 from rareswitch.log import Logged
-from rareswitch.policy import Floor, Policy, PosteriorDraws
-from rareswitch.rng import normals, uniforms
-from value_coverage_worlds import PILOT, Place, everything, places, world_of
+from rareswitch.policy import Floor
+from rareswitch.rng import uniforms
+from value_coverage_candidates import candidates_of, probabilities
+from value_coverage_worlds import Place, everything, places, world_of
 
 TOTAL, UPDATES = 3000, 8
 #: Share of decisions that the floor spreads over all arms.
 FLOORED = 0.3
 #: Context sets of a batch from which the next policy is planned: foresight would take 200, and most of the time.
 KEPT = 30
-#: Decisions of the pilot, which plays uniformly.
-PILOT_SIZE = 400
 LOOKS, LOOK_SIZE = 20, 100
 LEVEL = 0.95
 #: What the intervals are called in the table, in the order of its columns.
@@ -87,51 +85,6 @@ def adaptive_log(place: Place, seed: int, learner: Learner, ends: Sequence[int])
         batch_names=names,
         policies=dict(zip(names, policies, strict=True)),
     )
-
-
-def candidates_of(place: Place, seed: int) -> dict[str, Any]:
-    """The five, none of which has seen the log."""
-    world = world_of(place)
-    drawn = world.draw(PILOT_SIZE, seed=seed, first=PILOT)
-    rows = np.arange(PILOT_SIZE)
-    arms = np.floor(uniforms(seed, "pilot", 0, PILOT_SIZE)[:, 0] * world.arms).astype(np.int64)
-    rewards = world.rewards(drawn.means[rows, arms], seed=seed, first=PILOT)
-    x = drawn.contexts[rows, arms]
-    theta: FloatArray = np.asarray(np.linalg.solve(np.eye(world.dim) + x.T @ x, x.T @ rewards), dtype=np.float64)
-    spread = float((drawn.contexts @ theta).std()) or 1.0
-    thumb = normals(seed, "thumb", 0, 1, world.dim)[0]
-    return {
-        "uniform": "uniform",
-        "greedy": Policy(dim=world.dim, sampler=PosteriorDraws(draws=theta[None])),
-        "soft-max": partial(soft_max, theta=2.0 * theta / spread),
-        "always the first": Always("0"),
-        "rule of thumb": partial(rule_of_thumb, direction=thumb),
-    }
-
-
-def soft_max(contexts: FloatArray, alive: Any = None, *, theta: FloatArray) -> FloatArray:
-    odds = contexts @ theta
-    odds = np.exp(odds - odds.max(axis=1, keepdims=True))
-    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
-
-
-def rule_of_thumb(contexts: FloatArray, alive: Any = None, *, direction: FloatArray) -> FloatArray:
-    """Mostly the arm that is farthest in a direction."""
-    count, arms, _ = contexts.shape
-    chances = np.full((count, arms), 0.2 / arms)
-    chances[np.arange(count), (contexts @ direction).argmax(axis=1)] += 0.8
-    return chances
-
-
-def probabilities(candidate: Any, contexts: FloatArray) -> FloatArray:
-    """Of each arm, (n, K)."""
-    if isinstance(candidate, Policy):
-        return candidate.probabilities(contexts)
-    if isinstance(candidate, Always):
-        return np.broadcast_to(np.arange(contexts.shape[1]) == int(candidate.arm), contexts.shape[:2]) * 1.0
-    if candidate == "uniform":
-        return np.full(contexts.shape[:2], 1.0 / contexts.shape[1])
-    return np.asarray(candidate(contexts))
 
 
 def replayed(log: Logged, candidate: Any, seed: int) -> Interval | None:
@@ -301,9 +254,11 @@ def note(runs: dict[Place, list[dict[str, Answer]]], seeds: range) -> str:
         f"foresight with {UPDATES} policies over {TOTAL:,} decisions, of which a floor spreads {100 * FLOORED:.0f} % "
         "over all arms. Worlds that let one choose have 8 features, 6 arms and noise 0.5: with the 20 arms of the "
         "contest, 3,000 decisions could not answer for most candidates. Coverage in %, of the candidates that were "
-        "answered; bands take the logs as the sample. *replay* is the mean of the rows in which the candidate would "
-        f"have done what was done. Looks are at {LOOKS} batches of {LOOK_SIZE} decisions about clicks, three arms, "
-        "whose policies are greedy but for the floor; the candidate is the greedy policy of a pilot."
+        "answered; bands take the logs as the sample. *rows as one sample* has the same scores, each row of the same "
+        "weight: narrower, since most rows are of the last batches. *replay* is the mean of the "
+        "rows in which the candidate would have done what was done, without weights, and does not hold. Looks are at "
+        f"{LOOKS} batches of {LOOK_SIZE} decisions about clicks, three arms, whose policies are greedy but for the "
+        "floor; the candidate is the greedy policy of a pilot."
     )
 
 

@@ -19,8 +19,6 @@ DIM, ARMS, NOISE = 8, 6, 0.5
 TABLES, OTHER_TABLES = ("phishing", "diamonds", "cracker"), ("banana", "segment")
 #: By how many sets truths are computed, and of which seed, which no log has.
 SETS, TRUTH_SEED = 100_000, 999_999
-#: Where those of the pilot begin.
-PILOT = 5_000_000
 
 
 KEYED = (*SUITE, *TABLES, *OTHER_TABLES, "clicks")
