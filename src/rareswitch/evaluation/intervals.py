@@ -11,18 +11,9 @@ is about standard normal: Zhan, Hadad, Hirshberg and Athey (2021) have this weig
 Janson and Murphy (2020) the idea that each batch brings its own error.
 
 Why not c = 1/e, which makes every term standard normal by itself? Where scores are skewed, as those of clicks are, a
-batch that was unlucky has a low estimate *and* a low error, and is trusted more than a lucky one. Of 95 % intervals of
-IPS and DR in simulated adaptive logs of 8 batches of 30 to 500 decisions (12 kinds of 2,000 logs), so many % held, with
-the least over the kinds:
-
-    rewards                     1/e           √(n / spread)    n / spread
-    clicks, one in twenty       81, least 56  94, least 92     94, least 92
-    clicks, one in ten          89, least 76  95, least 94     94, least 93
-    normal                      95, least 94  95, least 94     95, least 94
-    exponential                 93, least 90  95, least 94     95, least 94
-
-Inverse variances, n / spread, are 6 % narrower; but variances then hang on the luck of the first batches, and sums of
-such terms need not become normal.
+batch that was unlucky has a low estimate *and* a low error, and is trusted more than a lucky one: benchmarks/effects.md
+has it beside this weight. Inverse variances, n / spread, are somewhat narrower; but variances then hang on the luck of
+the first batches, and sums of such terms need not become normal.
 """
 
 import math
@@ -73,8 +64,6 @@ def usable(values: Column, errors: Column, counts: Column | None = None, spreads
 
     A batch whose scores are nearly all alike, such as one without a click, has an error near 0: it knows too little,
     not everything. Per effective decision its variance is taken to be at least half of what all batches have together.
-    Of clicks of which one in twenty comes, 95 % intervals then cover up to 1.2 % more, where they covered least; those
-    of other rewards stay as they are.
 
     Degrees of freedom are those of n / spread decisions, as many as there are effective ones: large weights rest on few
     rows. Without counts, errors are taken for certain.
