@@ -6,6 +6,7 @@ are told by a hash of the id. What comes later is never looked at: policies of l
 
 from collections import defaultdict
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -89,12 +90,18 @@ class CrossFitted:
             found[at] = values + np.where(second, levels[1], levels[0])[:, None]
         return Predicted(found[np.arange(count), log.places], found)
 
+    @cached_property
+    def _before(self) -> list[Stats]:
+        """(B,) the sums of all batches before each; asked for when all decisions were added."""
+        found = [Stats.zero(self.dim + 1)]
+        for one, other in self._sums[:-1]:
+            found.append(found[-1] + one + other)
+        return found
+
     def _coefficients(self, batch: int, side: int) -> tuple[FloatArray, float]:
         """Of the model for one half of a batch, with the level that is to be added."""
         if (batch, side) not in self._fitted:
-            total = self._sums[batch][1 - side]
-            for before in self._sums[:batch]:
-                total = total + before[0] + before[1]
+            total = self._before[batch] + self._sums[batch][1 - side]
             found: FloatArray = np.zeros(self.dim + 1)
             if total.count:  # the level is not drawn to 0, or it would matter what was taken off before sums were made
                 penalty = np.diag(np.append(np.full(self.dim, RIDGE), 0.0))
