@@ -24,7 +24,7 @@ _MONDAY = 4 * 86400.0
 def earned(scores: Scores, *, level: float) -> Interval:
     """What was earned a decision, over all batches."""
     parts = [scores.rewards[scores.batches == batch] for batch in np.unique(scores.batches).tolist()]
-    return _combined([(len(part) / len(scores.rewards), _mean(part)) for part in parts], [], level)
+    return _combined([_mean(part, len(part) / len(scores.rewards)) for part in parts], level)
 
 
 def difference(scores: Scores, name: str, how: How) -> Difference:
@@ -93,22 +93,23 @@ class _Wanted:
         if reasons:
             return self._told(int(which.sum()), refusals=reasons)
         columns = {batch: scores.columns(self.name, which & (scores.batches == batch)) for batch in present}
-        told = [support for support in supports if support is not None]
-        would = {present[at]: self.how.estimate(columns[present[at]], told[at]) for at in kept}
         total = sum(len(one.rewards) for one in columns.values())
-        did = [(len(one.rewards) / total, _mean(one.rewards)) for one in columns.values()]
-        if len(would) == len(present):
-            parts: list[_Part] = [(share, would[batch]) for batch, (share, _) in zip(present, did, strict=True)]
-            assumes = ""
-        else:
-            scales = {batch: math.sqrt(one.effective) for batch, one in enumerate(supports) if one and batch in would}
-            parts = [
-                (scales[batch] / sum(scales.values()), would[batch]) if batch in would else None for batch in present
-            ]
-            seen = ", ".join(str(batch + 1) for batch in would)
-            assumes = f"as seen in batch{'es' * (len(would) > 1)} {seen}, traffic taken to have been alike"
-        interval = _combined(parts, did, self.how.level)
-        pair = (_total(parts), _total(did))
+        shares = {batch: len(one.rewards) / total for batch, one in columns.items()}
+        able, scales, assumes = [present[at] for at in kept], shares, ""
+        if len(able) < len(present):
+            scales = {batch: math.sqrt(one.effective) for batch, one in enumerate(supports) if one and batch in able}
+            seen = ", ".join(str(batch + 1) for batch in able)
+            assumes = f"as seen in batch{'es' * (len(able) > 1)} {seen}, traffic taken to have been alike"
+        parts = []
+        for batch, support in enumerate(supports):
+            if support is not None and batch in able:
+                scale = scales[batch] / sum(scales.values())
+                parts.append(self.how.paired(columns[batch], support, scale, shares[batch]))
+            elif support is not None:
+                parts.append(_mean(columns[batch].rewards, -shares[batch]))
+        interval = _combined(parts, self.how.level)
+        did = sum(shares[batch] * float(one.rewards.mean()) for batch, one in columns.items())
+        pair = (did + interval.value, did)
         if self.over != "logged":
             interval, pair = _turned(interval), pair[::-1]
         return self._told(total, interval=interval, value=pair[0], other=pair[1], assumes=assumes)
@@ -117,38 +118,19 @@ class _Wanted:
         return Difference(name=self.label, over=self.over, decisions=decisions, **{"interval": None} | more)
 
 
-#: A batch's share in a sum, and its estimate; None where it is not in it.
-_Part = tuple[float, Estimate] | None
-
-
-def _combined(parts: Sequence[_Part], less: Sequence[_Part], level: float) -> Interval:
-    """Σ share·estimate of batches, less another such sum of the same batches, where there is one."""
-    variance = third = 0.0
-    for at, part in enumerate(parts):
-        pulls, least, alike = (0.0, 0.0, 0.0) if part is None else _scaled(*part)
-        other = less[at] if less else None
-        if other is not None:
-            pulls = pulls - other[0] * other[1].pulls
-        made = Estimate(0.0, np.asarray(pulls), least, alike)
-        variance, third = variance + made.error**2, third + made.skew
-    skewness = third / variance**1.5 if variance > 0.0 else 0.0
-    found = Pool(_total(parts) - _total(less), math.sqrt(variance), math.inf, skewness)
+def _combined(parts: Sequence[Estimate], level: float) -> Interval:
+    """The sum of estimates of batches."""
+    variance = sum(part.error**2 for part in parts)
+    skewness = sum(part.skew for part in parts) / variance**1.5 if variance > 0.0 else 0.0
+    found = Pool(sum(part.value for part in parts), math.sqrt(variance), math.inf, skewness)
     return skewed(found, level=level, kind="by batch")
-
-
-def _scaled(share: float, made: Estimate) -> tuple[Any, float, float]:
-    """Pulls, least error and third moment of a share of an estimate."""
-    return share * made.pulls, share * made.least, share**3 * made.third
-
-
-def _total(parts: Sequence[_Part]) -> float:
-    return sum(part[0] * part[1].value for part in parts if part is not None)
 
 
 def _turned(interval: Interval) -> Interval:
     return replace(interval, value=-interval.value, low=-interval.high, high=-interval.low)
 
 
-def _mean(rewards: FloatArray) -> Estimate:
+def _mean(rewards: FloatArray, share: float) -> Estimate:
+    """A share of the mean reward."""
     value = float(rewards.mean())
-    return Estimate(value, rewards - value)
+    return Estimate(share * value, share * (rewards - value))

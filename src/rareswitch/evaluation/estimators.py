@@ -99,3 +99,29 @@ def estimate(name: Estimator, columns: Columns, *, switch: float = SWITCH, momen
     if name == "ips":
         third += 2.0 * value**3 - 3.0 * value * alike
     return Estimate(value, pulls, float(np.sqrt(max(0.0, steady + alike) / 2.0 / count)), third)
+
+
+def paired(
+    name: Estimator, columns: Columns, share: float, less: float, *, switch: float = SWITCH, moments: Moments
+) -> Estimate:
+    """``share`` of the estimate of that name, less a share of the mean reward, of the same decisions.
+
+    Both rest on the same rewards, so decisions count with the weight share·w − less: where a candidate does what was
+    done, little is left.
+
+    >>> columns = Columns(*map(np.array, ([1.0, 0.0, 1.0], [2.0, 0.0, 1.0], [0.5] * 3, [0.5] * 3)))
+    >>> [round(paired(name, columns, 1.0, 1.0, moments=Moments(5 / 3, 3.0)).value, 6) for name in ESTIMATORS]
+    [0.333333, 0.333333, 0.333333, 0.333333]
+    """
+    rewards, weights, predicted, expected = columns
+    if name == "switch-dr":
+        weights = np.where(weights <= switch, weights, 0.0)
+        moments = Moments(float((weights**2).mean()), float((weights**3).mean()))
+    elif name != "dr":  # both are doubly robust with a constant for a model
+        level = 0.0 if name == "ips" else estimate(name, columns).value
+        weights = weights if name == "ips" else weights / weights.mean()
+        predicted = expected = np.full(len(rewards), level)
+    square = share**2 * moments.square - 2.0 * share * less + less**2
+    cube = share**3 * moments.cube - 3.0 * share**2 * less * moments.square + 3.0 * share * less**2 - less**3
+    seen = Columns(rewards, share * weights - less, predicted, share * expected - less * predicted)
+    return estimate("dr", seen, moments=Moments(max(square, 0.0), cube))
