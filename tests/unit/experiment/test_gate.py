@@ -188,6 +188,34 @@ def test_after_a_crash_the_very_same_update_comes_to_the_same_end(worse: bool, m
     assert len(trial.store.refusals(1)) == worse
 
 
+def test_an_update_that_was_begun_without_a_gate_does_not_pass_beside_it(monkeypatch: Any) -> None:
+    trial = begun()
+    play(trial, paid=poisoned)
+    with monkeypatch.context() as patch:
+
+        def dies(*given: Any) -> Any:
+            raise StoreError("gone")
+
+        patch.setattr(trial.store, "publish", dies)
+        with pytest.raises(StoreError, match="gone"):
+            trial.advance(now=0.0)
+    assert trial.store.started(1)
+    outcome = trial.advance(now=0.0, gate=True)
+    assert (outcome.made, told(outcome).promoted, trial.store.head()) == (False, False, 1)
+
+
+def test_the_bound_is_that_of_the_level_of_the_look() -> None:
+    trial = begun()
+    play(trial, paid=poisoned)
+    first = told(trial.advance(now=0.0, gate=True))
+    again = told(trial.advance(now=0.0, gate=True, anyway=True))  # the same decisions, at a lower level
+    assert (first.gain, first.error, first.look, again.look) == (again.gain, again.error, 1, 2)
+    assert first.gain is not None
+    assert first.bound is not None
+    assert again.bound is not None
+    assert again.bound < first.bound < first.gain
+
+
 @pytest.mark.parametrize("worse", [False, True])
 def test_of_two_processes_one_is_heard(worse: bool, monkeypatch: Any) -> None:
     trial = begun()
