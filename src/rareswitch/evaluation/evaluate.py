@@ -39,8 +39,8 @@ def evaluate(
 
     Decisions of one frozen policy are independent given what came before, so each of these batches brings an error
     of its own, and they are pooled: the interval holds although what was learned from one batch made the policy of the
-    next. Batches that hardly ever show what a candidate would are left out; where too little is left there is no number, but
-    the reason, and how to explore so that there will be one.
+    next. Batches that hardly ever show what a candidate would are left out; where too little is left there is no
+    number, but the reason, and how to explore so that there will be one.
 
     Parameters
     ----------
