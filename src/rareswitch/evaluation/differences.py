@@ -19,6 +19,8 @@ from rareswitch.validation import BoolArray, FloatArray
 _WEEK = 7 * 86400.0
 #: Monday, 1970-01-05, in seconds since 1970.
 _MONDAY = 4 * 86400.0
+#: Of the decisions of a week: policies with fewer, as after an update at its beginning, are left out of it.
+_FEW = 0.01
 
 
 def earned(scores: Scores, *, level: float) -> Interval:
@@ -36,7 +38,8 @@ def difference(scores: Scores, name: str, how: How) -> Difference:
 def lift(scores: Scores, baseline: str, *, level: float = 0.95) -> tuple[Difference, ...]:
     """What was earned more than the baseline would have, so far and in each week from Monday to Sunday (UTC).
 
-    Only decisions that name a baseline count; empty where none does.
+    Only decisions that name a baseline count; empty where none does. A week is without the policies that made less than
+    1 % of its decisions.
     """
     scored = scores.candidates[baseline]
     if not scored.applies.any():
@@ -48,6 +51,8 @@ def lift(scores: Scores, baseline: str, *, level: float = 0.95) -> tuple[Differe
     for week in np.unique(weeks[known]).tolist():
         monday = datetime(1970, 1, 5, tzinfo=UTC) + timedelta(weeks=week)
         which = known & (weeks == week)
+        counts = np.bincount(scores.batches[which], minlength=len(scores.batch_names))
+        which &= (counts >= _FEW * counts.sum())[scores.batches]
         supports = [_support(scored.weights[which & (scores.batches == b)]) for b in range(len(scores.batch_names))]
         one = replace(wanted, label=f"week of {monday:%Y-%m-%d}", alone=True)
         found.append(one.difference(which, supports))
@@ -83,8 +88,8 @@ class _Wanted:
         kept, reasons = refusals([support for support in supports if support is not None])
         if self.alone and (reasons or len(kept) < len(present)):
             reasons = (
-                "policies of these weeks hardly ever show what the baseline would, so nothing can be said of the week "
-                "alone. Keep every arm at a least probability: arm_floor=….",
+                "a policy of these weeks hardly ever showed what the baseline would, or decided too little, so nothing "
+                "can be said of the week alone. Keep every arm at a least probability: arm_floor=….",
             )
         if scores.mismatch:
             reasons = (scores.mismatch,)

@@ -150,8 +150,8 @@ def test_a_difference_from_what_was_earned_is_that_of_every_row(name: Estimator)
 
 def test_who_does_nearly_what_was_done_differs_by_little_for_certain() -> None:
     rng = np.random.default_rng(5)
-    weights = np.where(rng.random(5000) < 0.97, 1.0 / 0.97, 0.0)  # one arm, shown in 97 of 100 decisions
-    rewards, moments = (rng.random(5000) < 0.1) * 1.0, Moments(1 / 0.97, 1 / 0.97**2)
+    weights = (rng.random(5000) < 0.97) / 0.97  # one arm, shown in 97 of 100 decisions
+    rewards, moments = np.asarray(rng.random(5000) < 0.1, dtype=np.float64), Moments(1 / 0.97, 1 / 0.97**2)
     given = Columns(rewards, weights, np.full(5000, 0.1), np.full(5000, 0.1))
     alone, both = estimate("dr", given, moments=moments), paired("dr", given, 1.0, 1.0, moments=moments)
     assert both.error < 0.25 * alone.error  # √(0.03) of it is 0.17

@@ -181,6 +181,15 @@ def test_weeks_begin_on_monday_at_midnight_utc() -> None:
     assert [(week.name, week.decisions) for week in weeks] == told
 
 
+def test_a_few_decisions_of_the_policy_before_do_not_cost_the_week() -> None:
+    mixed = [Policy(dim=DIM, sampler=Blend(main=Baseline(), explorer=Uniform(), share=one)) for one in (0.5, 0.6)]
+    half, monday = COUNT // 2, datetime(2026, 3, 9, tzinfo=UTC).timestamp()
+    so_far, _, week = lift_of(logged(mixed, times=monday + np.arange(COUNT) - half + 4.0))
+    assert so_far.decisions == COUNT
+    assert (week.name, week.decisions) == ("week of 2026-03-09", half)
+    assert week.interval is not None
+
+
 def test_a_baseline_that_later_policies_do_not_show_is_compared_with_a_caveat() -> None:
     first = Policy(dim=DIM, sampler=Blend(main=Baseline(), explorer=Uniform(), share=0.2))
     so_far = lift_of(logged([first, GREEDY]))[0]
