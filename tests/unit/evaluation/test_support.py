@@ -240,3 +240,9 @@ def test_a_mean_weight_that_is_low_in_all_batches_is_noticed_though_each_may_be_
     kept, reasons = refusals([batch] * 4)  # 5 standard errors
     assert kept == (0, 1, 2, 3)
     assert reasons[0].startswith("The mean weight is 0.88 and should be 1, give or take 0.03")
+
+
+def test_the_error_of_a_mean_weight_is_that_of_known_probabilities() -> None:
+    candidate, logging = np.tile([1.0, 0.0], (100, 1)), np.full((100, 2), 0.5)
+    given = Support.of(np.repeat([2.0, 0.0], 50), candidate=candidate, logging=logging)
+    assert given.mean_weight_error == pytest.approx(0.1)  # weights are 0 or 2, of variance 1
