@@ -6,6 +6,7 @@ from rareswitch.evaluation.effects import effects
 from rareswitch.evaluation.effects_text import effects_title, label_of
 from rareswitch.evaluation.estimators import ESTIMATORS, Estimator
 from rareswitch.evaluation.evaluate import evaluate, lift_of, source_of
+from rareswitch.evaluation.models import halves
 from rareswitch.evaluation.numerals import bounds_text, decimals, number_text, percent_text, shortened
 from rareswitch.evaluation.parameters import parameters
 from rareswitch.evaluation.results import (
@@ -27,4 +28,4 @@ __all__ += ["Difference", "Effect", "Effects", "Estimator", "Evaluation", "Inter
 __all__ += ["Parameters", "Value", "bounds_text", "decimals", "effects", "effects_title", "evaluate"]
 __all__ += ["evaluation_text", "label_of", "lift_of", "number_text", "parameters", "percent_text", "shortened"]
 __all__ += ["source_of", "weight_counts"]
-__all__ += ["Support", "policy_probabilities", "refusals"]
+__all__ += ["Support", "halves", "policy_probabilities", "refusals"]

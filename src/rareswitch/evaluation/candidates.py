@@ -128,6 +128,12 @@ def _played_by_policy(name: str, policy: Policy, log: Logged) -> Played:
             f"candidate {name!r:.60} is a policy for vectors of {policy.dim} features; those of the log have "
             f"{log.contexts.shape[2]}."
         )
+    known = {one.features.id for one in log.policies.values() if one.features is not None}
+    if policy.features is not None and known and policy.features.id not in known:
+        raise ParameterError(
+            f"candidate {name!r:.60} has other features than the policies of the log, so that its vectors mean "
+            "something else. Give a policy with the features of the log."
+        )
     since = log.batch_names.index(policy.id) if policy.id in log.batch_names else 0
     if not policy.needs_baseline and not since:
         return Played(policy_probabilities(policy, log), None)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.evaluation.estimators import Estimate, least_error
+from rareswitch.evaluation.estimators import Estimate
 from rareswitch.evaluation.how import How
 from rareswitch.evaluation.intervals import Pool, skewed
 from rareswitch.evaluation.results import Difference, Interval
@@ -19,12 +19,14 @@ from rareswitch.validation import BoolArray, FloatArray
 _WEEK = 7 * 86400.0
 #: Monday, 1970-01-05, in seconds since 1970.
 _MONDAY = 4 * 86400.0
+#: Of the decisions of a week: policies with fewer, as after an update at its beginning, are left out of it.
+_FEW = 0.01
 
 
 def earned(scores: Scores, *, level: float) -> Interval:
     """What was earned a decision, over all batches."""
     parts = [scores.rewards[scores.batches == batch] for batch in np.unique(scores.batches).tolist()]
-    return _combined([(len(part) / len(scores.rewards), _mean(part)) for part in parts], [], level)
+    return _combined([_mean(part, len(part) / len(scores.rewards)) for part in parts], level)
 
 
 def difference(scores: Scores, name: str, how: How) -> Difference:
@@ -36,7 +38,8 @@ def difference(scores: Scores, name: str, how: How) -> Difference:
 def lift(scores: Scores, baseline: str, *, level: float = 0.95) -> tuple[Difference, ...]:
     """What was earned more than the baseline would have, so far and in each week from Monday to Sunday (UTC).
 
-    Only decisions that name a baseline count; empty where none does.
+    Only decisions that name a baseline count; empty where none does. A week is without the policies that made less than
+    1 % of its decisions.
     """
     scored = scores.candidates[baseline]
     if not scored.applies.any():
@@ -48,6 +51,8 @@ def lift(scores: Scores, baseline: str, *, level: float = 0.95) -> tuple[Differe
     for week in np.unique(weeks[known]).tolist():
         monday = datetime(1970, 1, 5, tzinfo=UTC) + timedelta(weeks=week)
         which = known & (weeks == week)
+        counts = np.bincount(scores.batches[which], minlength=len(scores.batch_names))
+        which &= (counts >= _FEW * counts.sum())[scores.batches]
         supports = [_support(scored.weights[which & (scores.batches == b)]) for b in range(len(scores.batch_names))]
         one = replace(wanted, label=f"week of {monday:%Y-%m-%d}", alone=True)
         found.append(one.difference(which, supports))
@@ -83,8 +88,8 @@ class _Wanted:
         kept, reasons = refusals([support for support in supports if support is not None])
         if self.alone and (reasons or len(kept) < len(present)):
             reasons = (
-                "policies of these weeks hardly ever show what the baseline would, so nothing can be said of the week "
-                "alone. Keep every arm at a least probability: arm_floor=….",
+                "a policy of these weeks hardly ever showed what the baseline would, or decided too little, so nothing "
+                "can be said of the week alone. Keep every arm at a least probability: arm_floor=….",
             )
         if scores.mismatch:
             reasons = (scores.mismatch,)
@@ -93,22 +98,23 @@ class _Wanted:
         if reasons:
             return self._told(int(which.sum()), refusals=reasons)
         columns = {batch: scores.columns(self.name, which & (scores.batches == batch)) for batch in present}
-        told = [support for support in supports if support is not None]
-        would = {present[at]: self.how.estimate(columns[present[at]], told[at]) for at in kept}
         total = sum(len(one.rewards) for one in columns.values())
-        did = [(len(one.rewards) / total, _mean(one.rewards)) for one in columns.values()]
-        if len(would) == len(present):
-            parts: list[_Part] = [(share, would[batch]) for batch, (share, _) in zip(present, did, strict=True)]
-            assumes = ""
-        else:
-            scales = {batch: math.sqrt(one.effective) for batch, one in enumerate(supports) if one and batch in would}
-            parts = [
-                (scales[batch] / sum(scales.values()), would[batch]) if batch in would else None for batch in present
-            ]
-            seen = ", ".join(str(batch + 1) for batch in would)
-            assumes = f"as seen in batch{'es' * (len(would) > 1)} {seen}, traffic taken to have been alike"
-        interval = _combined(parts, did, self.how.level)
-        pair = (_total(parts), _total(did))
+        shares = {batch: len(one.rewards) / total for batch, one in columns.items()}
+        able, scales, assumes = [present[at] for at in kept], shares, ""
+        if len(able) < len(present):
+            scales = {batch: math.sqrt(one.effective) for batch, one in enumerate(supports) if one and batch in able}
+            seen = ", ".join(str(batch + 1) for batch in able)
+            assumes = f"as seen in batch{'es' * (len(able) > 1)} {seen}, traffic taken to have been alike"
+        parts = []
+        for batch, support in enumerate(supports):
+            if support is not None and batch in able:
+                scale = scales[batch] / sum(scales.values())
+                parts.append(self.how.paired(columns[batch], support, scale, shares[batch]))
+            elif support is not None:
+                parts.append(_mean(columns[batch].rewards, -shares[batch]))
+        interval = _combined(parts, self.how.level)
+        did = sum(shares[batch] * float(one.rewards.mean()) for batch, one in columns.items())
+        pair = (did + interval.value, did)
         if self.over != "logged":
             interval, pair = _turned(interval), pair[::-1]
         return self._told(total, interval=interval, value=pair[0], other=pair[1], assumes=assumes)
@@ -117,46 +123,19 @@ class _Wanted:
         return Difference(name=self.label, over=self.over, decisions=decisions, **{"interval": None} | more)
 
 
-#: A batch's share in a sum, and its estimate; None where it is not in it.
-_Part = tuple[float, Estimate] | None
-
-
-def _combined(parts: Sequence[_Part], less: Sequence[_Part], level: float) -> Interval:
-    """Σ share·estimate of batches, less another such sum of the same batches, where there is one."""
-    variance = third = 0.0
-    for at, part in enumerate(parts):
-        made = _less(part, less[at] if less else None)
-        variance, third = variance + made.error**2, third + made.skew
-    skewness = third / variance**1.5 if variance > 0.0 else 0.0
-    found = Pool(_total(parts) - _total(less), math.sqrt(variance), math.inf, skewness)
+def _combined(parts: Sequence[Estimate], level: float) -> Interval:
+    """The sum of estimates of batches."""
+    variance = sum(part.error**2 for part in parts)
+    skewness = sum(part.skew for part in parts) / variance**1.5 if variance > 0.0 else 0.0
+    found = Pool(sum(part.value for part in parts), math.sqrt(variance), math.inf, skewness)
     return skewed(found, level=level, kind="by batch")
-
-
-def _less(part: _Part, other: _Part) -> Estimate:
-    """How far the decisions of a batch pull a share of one estimate less a share of what was earned.
-
-    Both rest on the same rewards: a residual counts share·w times in the one, and share times in the other.
-    """
-    if part is None:
-        assert other is not None
-        return Estimate(0.0, -other[0] * other[1].pulls)
-    share, made = part
-    taken, pulls = 0.0, share * made.pulls
-    if other is not None:
-        taken, pulls = other[0], pulls - other[0] * other[1].pulls
-    slopes = made.weights.less(share, taken)
-    alike = slopes.square * made.residuals.square
-    return Estimate(0.0, pulls, least_error(alike, len(pulls)), slopes.cube * made.residuals.cube)
-
-
-def _total(parts: Sequence[_Part]) -> float:
-    return sum(part[0] * part[1].value for part in parts if part is not None)
 
 
 def _turned(interval: Interval) -> Interval:
     return replace(interval, value=-interval.value, low=-interval.high, high=-interval.low)
 
 
-def _mean(rewards: FloatArray) -> Estimate:
+def _mean(rewards: FloatArray, share: float) -> Estimate:
+    """A share of the mean reward."""
     value = float(rewards.mean())
-    return Estimate(value, rewards - value)
+    return Estimate(share * value, share * (rewards - value))

@@ -30,20 +30,10 @@ class Columns(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """E w² and E w³ of weights of mean 1."""
+    """E w² and E w³ of the weights."""
 
     square: float
     cube: float
-
-    def less(self, share: float, other: float) -> "Moments":
-        """Those of share·w − other.
-
-        >>> Moments(4.0, 10.0).less(1.0, 1.0)
-        Moments(square=3.0, cube=0.0)
-        """
-        square = share**2 * self.square - 2.0 * share * other + other**2
-        cube = share**3 * self.cube - 3.0 * share**2 * other * self.square + 3.0 * share * other**2 - other**3
-        return Moments(max(square, 0.0), cube)
 
 
 class Estimate(NamedTuple):
@@ -61,9 +51,6 @@ class Estimate(NamedTuple):
     least: float = 0.0
     #: Third central moment of a single decision's score, where residuals do not depend on weights.
     third: float = 0.0
-    #: Of the weights, and of the residuals that they multiply.
-    weights: Moments = Moments(1.0, 1.0)
-    residuals: Moments = Moments(0.0, 0.0)
 
     @property
     def error(self) -> float:
@@ -107,13 +94,34 @@ def estimate(name: Estimator, columns: Columns, *, switch: float = SWITCH, momen
         value = float(scores.mean())
         pulls = scores - value
         steady = -(value**2) if name == "ips" else float(expected.var())
-    rest = Moments(float((residuals**2).mean()), float((residuals**3).mean()))
-    alike, third = square * rest.square, cube * rest.cube
+    alike = square * float((residuals**2).mean())
+    third = cube * float((residuals**3).mean())
     if name == "ips":
         third += 2.0 * value**3 - 3.0 * value * alike
-    return Estimate(value, pulls, least_error(steady + alike, count), third, Moments(square, cube), rest)
+    return Estimate(value, pulls, float(np.sqrt(max(0.0, steady + alike) / 2.0 / count)), third)
 
 
-def least_error(variance: float, count: int) -> float:
-    """Of the mean of so many scores with this variance, where residuals do not depend on weights."""
-    return float(np.sqrt(max(0.0, variance) / 2.0 / count))
+def paired(
+    name: Estimator, columns: Columns, share: float, less: float, *, switch: float = SWITCH, moments: Moments
+) -> Estimate:
+    """``share`` of the estimate of that name, less a share of the mean reward, of the same decisions.
+
+    Both rest on the same rewards, so decisions count with the weight share·w − less: where a candidate does what was
+    done, little is left.
+
+    >>> columns = Columns(*map(np.array, ([1.0, 0.0, 1.0], [2.0, 0.0, 1.0], [0.5] * 3, [0.5] * 3)))
+    >>> [round(paired(name, columns, 1.0, 1.0, moments=Moments(5 / 3, 3.0)).value, 6) for name in ESTIMATORS]
+    [0.333333, 0.333333, 0.333333, 0.333333]
+    """
+    rewards, weights, predicted, expected = columns
+    if name == "switch-dr":
+        weights = np.where(weights <= switch, weights, 0.0)
+        moments = Moments(float((weights**2).mean()), float((weights**3).mean()))
+    elif name != "dr":  # both are doubly robust with a constant for a model
+        level = 0.0 if name == "ips" else estimate(name, columns).value
+        weights = weights if name == "ips" else weights / weights.mean()
+        predicted = expected = np.full(len(rewards), level)
+    square = share**2 * moments.square - 2.0 * share * less + less**2
+    cube = share**3 * moments.cube - 3.0 * share**2 * less * moments.square + 3.0 * share * less**2 - less**3
+    seen = Columns(rewards, share * weights - less, predicted, share * expected - less * predicted)
+    return estimate("dr", seen, moments=Moments(max(square, 0.0), cube))

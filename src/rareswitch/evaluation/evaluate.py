@@ -37,10 +37,10 @@ def evaluate(
 ) -> Evaluation:
     """What candidates would have earned on logged traffic, a decision.
 
-    Decisions of one frozen policy are independent given what came before, so each of these batches is studentised by
-    itself and they are pooled: the interval holds although what was learned from one batch made the policy of the next.
-    Batches that hardly ever show what a candidate would are left out; where too little is left there is no number, but
-    the reason, and how to explore so that there will be one.
+    Decisions of one frozen policy are independent given what came before, so each of these batches brings an error
+    of its own, and they are pooled: the interval holds although what was learned from one batch made the policy of the
+    next. Batches that hardly ever show what a candidate would are left out; where too little is left there is no
+    number, but the reason, and how to explore so that there will be one.
 
     Parameters
     ----------
@@ -57,7 +57,8 @@ def evaluate(
     level
         Of the intervals.
     anytime
-        Whether intervals shall hold for one who looks after every batch, and may stop when he likes.
+        Whether intervals of values shall hold for one who looks after every batch, and may stop when he likes. Those of
+        gains and of the lift hold for one look.
     bounds
         Where all rewards are known to lie. Anytime intervals then need no approximation, however small batches are.
     model

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rareswitch.evaluation.estimators import SWITCH, Columns, Estimate, Estimator, estimate
+from rareswitch.evaluation.estimators import SWITCH, Columns, Estimate, Estimator, estimate, paired
 from rareswitch.evaluation.support import Support
 
 
@@ -23,3 +23,7 @@ class How:
     def estimate(self, columns: Columns, support: Support) -> Estimate:
         """Of a batch."""
         return estimate(self.estimator, columns, switch=self.switch, moments=support.weight_moments)
+
+    def paired(self, columns: Columns, support: Support, share: float, less: float) -> Estimate:
+        """A share of that, less a share of what was earned in the same batch."""
+        return paired(self.estimator, columns, share, less, switch=self.switch, moments=support.weight_moments)

@@ -129,7 +129,8 @@ def _answers(evaluation: Evaluation) -> str:
     text = _table(shown, [row[: len(shown)] for row in rows])
     if kinds := {one.kind for one in answered}:
         told = "; ".join(KINDS.get(kind, kind) for kind in sorted(kinds))
-        text += "\n" + _filled(f"value: reward per decision; {told}")
+        once = "; those over logged hold for one look" if "anytime" in kinds and shown == head else ""
+        text += "\n" + _filled(f"value: reward per decision; {told}{once}")
     return text
 
 

@@ -18,8 +18,6 @@ from rareswitch.validation import BoolArray, IntArray
 #: A cell may be long: it may hold the vectors of all arms.
 _LONGEST = 1 << 28
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-#: The names of columns that may be missing.
-_USUAL = {"id", "time", "policy", "offered", "baseline"}
 
 
 @dataclass(frozen=True, eq=False)

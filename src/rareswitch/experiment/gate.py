@@ -8,11 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from rareswitch.errors import ParameterError, UnsuitableError
-from rareswitch.evaluation import Support, policy_probabilities, refusals
+from rareswitch.evaluation import Support, halves, policy_probabilities, refusals
 from rareswitch.learner import Learner, State, posterior
 from rareswitch.log import HeldOut, Logged
 from rareswitch.policy import Policy
-from rareswitch.rng import uniforms_at
 from rareswitch.validation import BoolArray, FloatArray, number
 
 #: By how much a batch must have grown since a policy was refused, before the gate looks again.
@@ -154,7 +153,7 @@ def judge(
         Which try it is.
     """
     support, held_out = Support.zero(), 0
-    known, slopes, residuals, halves = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)], [np.zeros(0, dtype=np.bool_)]
+    known, slopes, residuals, first = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)], [np.zeros(0, dtype=np.bool_)]
     for chunk in chunks:
         held_out += len(chunk)
         rewarded = ~np.isnan(chunk.rewards)
@@ -175,7 +174,7 @@ def judge(
         known.append(np.einsum("nk,nk->n", new - old, np.where(log.alive, model, 0.0)))
         slopes.append(weights - 1.0)
         residuals.append(log.rewards - model[rows, log.places])
-        halves.append(np.asarray(uniforms_at(0, "cross-fit", log.ids) < 0.5))
+        first.append(halves(log) == 1)
     told: dict[str, Any] = {"candidate": candidate.id, "held_out": held_out, "tested": support.count, "look": look}
     told |= {"level": gate.level_of(look), "loss": gate.loss}
     _, reasons = refusals([support], left_out=held_out - support.count)
@@ -187,7 +186,7 @@ def judge(
         )
     if reasons:
         return GateReport(promoted=False, reasons=reasons, **told)
-    columns: tuple[list[Any], ...] = (known, slopes, residuals, halves)
+    columns: tuple[list[Any], ...] = (known, slopes, residuals, first)
     gain, error, bound = lower_bound(*map(np.concatenate, columns), level=gate.level_of(look))
     return GateReport(promoted=bound > -gate.loss, gain=gain, error=error, bound=bound, **told)
 

@@ -58,7 +58,11 @@ class Updating:
             if waits and not self.store.started(current.number):  # one that was begun is brought to its end
                 return self._not_made(current, waits)
             plan = self._plan(now, schedule.ahead(progressed) if ahead is None else ahead, gated)
-            started = self.store.start_update(current.number, canonical_json(plan).decode())
+            frozen = canonical_json(plan).decode()
+            started = self.store.start_update(current.number, frozen)
+            if started is not None and gated is not None and "gate" not in json.loads(started[0]):
+                self.store.abandon_update(current.number)  # it was begun without the gate that is asked for
+                started = self.store.start_update(current.number, frozen)
             if started is not None:
                 return self._advance(known, *started, **how)
         return self._advanced(current.number + 1, elsewhere=True)

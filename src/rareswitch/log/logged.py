@@ -1,7 +1,7 @@
 """Logged decisions as columns: what was offered, what was chosen with which probability, and what came of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -242,12 +242,6 @@ class Logged:
     def chunks(self, *, contexts: bool = True) -> Iterator[Self]:
         """Itself, as a :class:`Source`."""
         yield self
-
-    def with_policies(self, policies: Sequence[Policy]) -> Self:
-        """The same rows, with the frozen policies of their batches, as many as there are of these, in order."""
-        if len(policies) != len(self.batch_names):
-            raise ShapeError(f"policies must be one for each of the {len(self.batch_names)} batches.")
-        return replace(self, policies=dict(zip(self.batch_names, policies, strict=True)))
 
 
 class Source(Protocol):

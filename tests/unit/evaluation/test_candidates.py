@@ -9,6 +9,7 @@ from rareswitch.design import Uniform
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.evaluation import Always
 from rareswitch.evaluation.candidates import named_candidates, played
+from rareswitch.features import Arms, Features, Number
 from rareswitch.log import Logged
 from rareswitch.policy import Baseline, Blend, Policy, PosteriorDraws
 
@@ -112,3 +113,16 @@ def test_a_policy_needs_vectors_of_its_size() -> None:
         played("p", Policy(dim=2, sampler=Uniform()), log())
     with pytest.raises(ParameterError, match="vectors"):
         played("p", Policy(dim=3, sampler=Uniform()), log(contexts=None))
+
+
+def test_vectors_of_other_features_are_refused() -> None:
+    made, other = (
+        Features(fields=[Number("age", mean=mean, scale=10, alone=False)], arms=Arms(ids=["a", "b"], own=["age"]))
+        for mean in (40, 50)
+    )
+    mine, foreign = (Policy(dim=made.dim, sampler=Uniform(), features=one) for one in (made, other))
+    given = log(contexts=np.zeros((3, 3, made.dim)), batch_names=[mine.id], policies={mine.id: mine})
+    assert played("mine", mine, given).probabilities[2].tolist() == [1, 0, 0]
+    assert played("plain", Policy(dim=made.dim, sampler=Uniform()), given).applies is None
+    with pytest.raises(ParameterError, match="other features than the policies of the log"):
+        played("foreign", foreign, given)

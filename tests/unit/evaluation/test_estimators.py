@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.evaluation.estimators import ESTIMATORS, Columns, Moments, estimate
+from rareswitch.evaluation.estimators import ESTIMATORS, Columns, Estimator, Moments, estimate, paired
 from rareswitch.evaluation.models import ArmMeans, CrossFitted, Given, halves
 from rareswitch.log import Logged
 
@@ -135,3 +135,23 @@ def test_given_predictions_are_checked() -> None:
     for wrong in (np.ones((6, 2)), np.full((6, 3), np.nan), "q"):
         with pytest.raises(ValueError, match="model"):
             Given(wrong).predict(log)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_difference_from_what_was_earned_is_that_of_every_row(name: Estimator) -> None:
+    rng = np.random.default_rng(5)
+    rewards, weights = rng.random(500), rng.exponential(size=500)
+    given = Columns(rewards, weights, rng.random(500), rng.random(500))
+    moments = Moments(float((weights**2).mean()), float((weights**3).mean()))
+    alone, both = estimate(name, given, switch=2.0), paired(name, given, 0.7, 0.4, switch=2.0, moments=moments)
+    assert both.value == pytest.approx(0.7 * alone.value - 0.4 * rewards.mean())
+    np.testing.assert_allclose(both.pulls, 0.7 * alone.pulls - 0.4 * (rewards - rewards.mean()), atol=1e-12)
+
+
+def test_who_does_nearly_what_was_done_differs_by_little_for_certain() -> None:
+    rng = np.random.default_rng(5)
+    weights = (rng.random(5000) < 0.97) / 0.97  # one arm, shown in 97 of 100 decisions
+    rewards, moments = np.asarray(rng.random(5000) < 0.1, dtype=np.float64), Moments(1 / 0.97, 1 / 0.97**2)
+    given = Columns(rewards, weights, np.full(5000, 0.1), np.full(5000, 0.1))
+    alone, both = estimate("dr", given, moments=moments), paired("dr", given, 1.0, 1.0, moments=moments)
+    assert both.error < 0.25 * alone.error  # √(0.03) of it is 0.17

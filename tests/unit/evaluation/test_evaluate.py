@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -168,6 +169,25 @@ def test_the_lift_over_the_baseline() -> None:
     assert len(weeks) in (3, 4)
     assert [week.name for week in weeks] == sorted(week.name for week in weeks)
     assert sum(week.decisions for week in weeks) == so_far.decisions == COUNT
+
+
+def test_weeks_begin_on_monday_at_midnight_utc() -> None:
+    half = COUNT // 2
+    moments = [datetime(2026, 3, 8, 23, 59, 59, tzinfo=UTC), datetime(2026, 3, 9, tzinfo=UTC)]
+    mixed = Policy(dim=DIM, sampler=Blend(main=Baseline(), explorer=Uniform(), share=0.5))
+    times = np.repeat([one.timestamp() for one in moments], [half, COUNT - half])
+    weeks = lift_of(logged([mixed], times=times))[1:]
+    told = [("week of 2026-03-02", half), ("week of 2026-03-09", COUNT - half)]
+    assert [(week.name, week.decisions) for week in weeks] == told
+
+
+def test_a_few_decisions_of_the_policy_before_do_not_cost_the_week() -> None:
+    mixed = [Policy(dim=DIM, sampler=Blend(main=Baseline(), explorer=Uniform(), share=one)) for one in (0.5, 0.6)]
+    half, monday = COUNT // 2, datetime(2026, 3, 9, tzinfo=UTC).timestamp()
+    so_far, _, week = lift_of(logged(mixed, times=monday + np.arange(COUNT) - half + 4.0))
+    assert so_far.decisions == COUNT
+    assert (week.name, week.decisions) == ("week of 2026-03-09", half)
+    assert week.interval is not None
 
 
 def test_a_baseline_that_later_policies_do_not_show_is_compared_with_a_caveat() -> None:

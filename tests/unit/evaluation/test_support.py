@@ -231,3 +231,18 @@ def test_a_small_batch_that_missed_a_rare_arm_by_chance_is_used() -> None:
     assert not batch_reasons(support)
     missing = Support.of(np.full(60, 0.7), candidate=mixed(0.7, 60))
     assert "30 % of what this policy would show was never shown" in batch_reasons(missing)[0]
+
+
+def test_a_mean_weight_that_is_low_in_all_batches_is_noticed_though_each_may_be_by_chance() -> None:
+    weights = np.repeat([2.0, 0.0], [175, 225])  # of mean 0.875, give or take 0.05
+    batch = Support.of(weights, candidate=np.tile([1.0, 0.0], (400, 1)))
+    assert refusals([batch])[1] == ()
+    kept, reasons = refusals([batch] * 4)  # 5 standard errors
+    assert kept == (0, 1, 2, 3)
+    assert reasons[0].startswith("The mean weight is 0.88 and should be 1, give or take 0.03")
+
+
+def test_the_error_of_a_mean_weight_is_that_of_known_probabilities() -> None:
+    candidate, logging = np.tile([1.0, 0.0], (100, 1)), np.full((100, 2), 0.5)
+    given = Support.of(np.repeat([2.0, 0.0], 50), candidate=candidate, logging=logging)
+    assert given.mean_weight_error == pytest.approx(0.1)  # weights are 0 or 2, of variance 1

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 
 from rareswitch.design import Uniform
 from rareswitch.env import make_world
@@ -188,6 +189,34 @@ def test_after_a_crash_the_very_same_update_comes_to_the_same_end(worse: bool, m
     assert len(trial.store.refusals(1)) == worse
 
 
+def test_an_update_that_was_begun_without_a_gate_does_not_pass_beside_it(monkeypatch: Any) -> None:
+    trial = begun()
+    play(trial, paid=poisoned)
+    with monkeypatch.context() as patch:
+
+        def dies(*given: Any) -> Any:
+            raise StoreError("gone")
+
+        patch.setattr(trial.store, "publish", dies)
+        with pytest.raises(StoreError, match="gone"):
+            trial.advance(now=0.0)
+    assert trial.store.started(1)
+    outcome = trial.advance(now=0.0, gate=True)
+    assert (outcome.made, told(outcome).promoted, trial.store.head()) == (False, False, 1)
+
+
+def test_the_bound_is_that_of_the_level_of_the_look() -> None:
+    trial = begun()
+    play(trial, paid=poisoned)
+    first = told(trial.advance(now=0.0, gate=True))
+    again = told(trial.advance(now=0.0, gate=True, anyway=True))  # the same decisions, at a lower level
+    assert (first.gain, first.error, first.look, again.look) == (again.gain, again.error, 1, 2)
+    assert first.gain is not None
+    assert first.bound is not None
+    assert again.bound is not None
+    assert again.bound < first.bound < first.gain
+
+
 @pytest.mark.parametrize("worse", [False, True])
 def test_of_two_processes_one_is_heard(worse: bool, monkeypatch: Any) -> None:
     trial = begun()
@@ -359,6 +388,17 @@ def test_bounds_hold_where_a_few_decisions_weigh_much_and_rarely_fail(failures: 
         wrong += lower_bound(np.zeros(count), slopes, residuals, half, level=level)[2] > 0.0
     spread = math.sqrt(runs * level * (1.0 - level))
     assert wrong <= runs * level + 4.0 * spread  # of a bound that holds exactly, once in 30,000 runs
+
+
+def test_bounds_are_lower_where_the_gain_has_its_long_tail_below() -> None:
+    values, half, none = np.repeat([1.0, -9.0], [180, 20]), np.arange(200) % 2 < 1, np.zeros(200)
+    below = lower_bound(values, none, none, half, level=0.05)
+    above = lower_bound(-values, none, none, half, level=0.05)
+    assert (below[0], above[0], below[1]) == (0.0, 0.0, above[1])
+    student = float(stdtrit(199, 0.95))
+    skewness = float((values**3).mean()) / (below[1] ** 2 * 200) ** 1.5
+    assert above[2] == pytest.approx(-student * above[1])
+    assert below[2] == pytest.approx(above[2] + skewness * (2 * student**2 + 1) / (6 * math.sqrt(200)) * below[1])
 
 
 def test_a_policy_that_plays_as_the_incumbent_gains_nothing() -> None:
