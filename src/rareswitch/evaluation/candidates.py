@@ -128,7 +128,7 @@ def _played_by_policy(name: str, policy: Policy, log: Logged) -> Played:
             f"candidate {name!r:.60} is a policy for vectors of {policy.dim} features; those of the log have "
             f"{log.contexts.shape[2]}."
         )
-    since = log.batch_names.index(policy.id) if policy.id in log.batch_names else 0
+    since = _since(policy, log)
     if not policy.needs_baseline and not since:
         return Played(policy_probabilities(policy, log), None)
     applies, otherwise = log.batches >= since, "come before it was made: what it was learned from would flatter it"
@@ -138,6 +138,15 @@ def _played_by_policy(name: str, policy: Policy, log: Logged) -> Played:
     if applies.any():
         probabilities[applies] = policy_probabilities(policy, log.select(applies))
     return Played(probabilities, applies, otherwise)
+
+
+def _since(policy: Policy, log: Logged) -> int:
+    """The first batch that a policy was not learned from; one that the log knows may not have decided in it yet."""
+    if policy.id in log.batch_names:
+        return log.batch_names.index(policy.id)
+    order = [*log.policies]
+    made = order.index(policy.id) if policy.id in log.policies else 0
+    return sum(name in order[:made] for name in log.batch_names)
 
 
 def _always(arm: str, log: Logged) -> Played:
