@@ -8,23 +8,26 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.evaluation.anytime import mixture_bound
 from rareswitch.evaluation.estimators import Estimate
 from rareswitch.evaluation.how import How
-from rareswitch.evaluation.intervals import Pool, skewed
+from rareswitch.evaluation.intervals import Pool, around, skewed
 from rareswitch.evaluation.results import Difference, Interval
 from rareswitch.evaluation.scoring import Scores
 from rareswitch.evaluation.support import Support, refusals
 from rareswitch.validation import BoolArray, FloatArray
 
 _WEEK = 7 * 86400.0
+#: Seconds from 1970 within which years have four digits.
+_LATEST = 6e10
 #: Monday, 1970-01-05, in seconds since 1970.
 _MONDAY = 4 * 86400.0
 
 
-def earned(scores: Scores, *, level: float) -> Interval:
+def earned(scores: Scores, how: How) -> Interval:
     """What was earned a decision, over all batches."""
     parts = [scores.rewards[scores.batches == batch] for batch in np.unique(scores.batches).tolist()]
-    return _combined([(len(part) / len(scores.rewards), _mean(part)) for part in parts], [], level)
+    return _combined([(len(part) / len(scores.rewards), _mean(part)) for part in parts], [], how)
 
 
 def difference(scores: Scores, name: str, how: How) -> Difference:
@@ -33,7 +36,7 @@ def difference(scores: Scores, name: str, how: How) -> Difference:
     return _Wanted(scores, name, name, "logged", how).difference(scored.applies, scored.supports)
 
 
-def lift(scores: Scores, baseline: str, *, level: float = 0.95) -> tuple[Difference, ...]:
+def lift(scores: Scores, baseline: str, *, level: float = 0.95, anytime: bool = False) -> tuple[Difference, ...]:
     """What was earned more than the baseline would have, so far and in each week from Monday to Sunday (UTC).
 
     Only decisions that name a baseline count; empty where none does.
@@ -41,9 +44,9 @@ def lift(scores: Scores, baseline: str, *, level: float = 0.95) -> tuple[Differe
     scored = scores.candidates[baseline]
     if not scored.applies.any():
         return ()
-    wanted = _Wanted(scores, baseline, "so far", "baseline", How(level=level))
+    wanted = _Wanted(scores, baseline, "so far", "baseline", How(level=level, anytime=anytime))
     found = [wanted.difference(scored.applies, scored.supports)]
-    known = scored.applies & np.isfinite(scores.times)
+    known = scored.applies & (np.abs(scores.times) <= _LATEST)  # others have no date
     weeks = np.floor((scores.times - _MONDAY) / _WEEK)
     for week in np.unique(weeks[known]).tolist():
         monday = datetime(1970, 1, 5, tzinfo=UTC) + timedelta(weeks=week)
@@ -107,7 +110,7 @@ class _Wanted:
             ]
             seen = ", ".join(str(batch + 1) for batch in would)
             assumes = f"as seen in batch{'es' * (len(would) > 1)} {seen}, traffic taken to have been alike"
-        interval = _combined(parts, did, self.how.level)
+        interval = _combined(parts, did, self.how)
         pair = (_total(parts), _total(did))
         if self.over != "logged":
             interval, pair = _turned(interval), pair[::-1]
@@ -121,19 +124,24 @@ class _Wanted:
 _Part = tuple[float, Estimate] | None
 
 
-def _combined(parts: Sequence[_Part], less: Sequence[_Part], level: float) -> Interval:
+def _combined(parts: Sequence[_Part], less: Sequence[_Part], how: How) -> Interval:
     """Σ share·estimate of batches, less another such sum of the same batches, where there is one."""
-    variance = third = 0.0
+    variances, third = [], 0.0
     for at, part in enumerate(parts):
         pulls, least, alike = (0.0, 0.0, 0.0) if part is None else _scaled(*part)
         other = less[at] if less else None
         if other is not None:
             pulls = pulls - other[0] * other[1].pulls
         made = Estimate(0.0, np.asarray(pulls), least, alike)
-        variance, third = variance + made.error**2, third + made.skew
+        variances.append(made.error**2)
+        third += made.skew
+    variance, value = sum(variances), _total(parts) - _total(less)
+    if how.anytime and 0.0 < variance < math.inf:
+        half = mixture_bound(np.array(variances), how.level) * math.sqrt(variance)
+        return around(value, half, level=how.level, kind="anytime")
     skewness = third / variance**1.5 if variance > 0.0 else 0.0
-    found = Pool(_total(parts) - _total(less), math.sqrt(variance), math.inf, skewness)
-    return skewed(found, level=level, kind="by batch")
+    found = Pool(value, math.sqrt(variance) or math.inf, math.inf, skewness)  # rewards all alike tell no error
+    return skewed(found, level=how.level, kind="by batch")
 
 
 def _scaled(share: float, made: Estimate) -> tuple[Any, float, float]:

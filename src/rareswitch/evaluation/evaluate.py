@@ -92,8 +92,8 @@ def evaluate(
     how = replace(how, anytime=bool(anytime), bounds=bounds)
     return Evaluation(
         values=tuple(value_of(scores, name, log, how) for name in named),
-        earned=earned(scores, level=level),
-        lift=lift(scores, _BASELINE, level=level),
+        earned=earned(scores, how),
+        lift=lift(scores, _BASELINE, level=level, anytime=how.anytime),
         gains=tuple(difference(scores, name, how) for name in named),
         calibration=scores.tally.calibration(),
         decisions=scores.decisions,

@@ -12,6 +12,9 @@ from rareswitch.ids import KeyArray, id_keys
 from rareswitch.policy import Policy
 from rareswitch.validation import LARGEST_SCALE, BoolArray, FloatArray, IntArray, finite_array, read_only, sealed
 
+#: Times are at most this far from 1970, in seconds, where years have four digits.
+LATEST = 6e10
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Logged:
@@ -137,6 +140,12 @@ class Logged:
         if baselines is not None and ((baselines >= arms) | (baselines < -1)).any():
             raise ParameterError(f"baselines must be places of arms, up to {arms - 1}, or -1 where none was named.")
         times = None if self.times is None else _column("times", self.times, count, finite=False)
+        if times is not None and (np.abs(times) > LATEST).any():
+            at = int(np.flatnonzero(np.abs(times) > LATEST)[0])
+            raise ParameterError(
+                f"times must be seconds since 1970; row {at} (the first is 0) has {times[at]:g}. Divide milliseconds "
+                "by 1000, and give NaN where a time is not known."
+            )
         ids = np.arange(count) if self.ids is None else self.ids
         vars(self).update(
             places=places,
@@ -201,6 +210,14 @@ class Logged:
         codes = np.where(alive, codes, -1)
         if (codes[alive] < 0).any() or codes.max() >= len(arms):
             raise ParameterError(f"codes must be from 0 to {len(arms) - 1} where an arm is offered.")
+        ordered = np.sort(codes, axis=1)
+        twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+        if twice.any():
+            at, place = (int(one[0]) for one in np.nonzero(twice))
+            raise ParameterError(
+                f"a decision must offer different arms; row {at} (the first is 0) offers "
+                f"{arms[ordered[at, place]]!r:.60} twice."
+            )
         return arms, sealed(codes)
 
     def __len__(self) -> int:

@@ -223,3 +223,53 @@ def test_arms_that_are_not_offered_have_no_weight() -> None:
     assert not found.values[0].answered
     single = evaluate(Logged(places=[0] * 500, propensities=[1.0] * 500, rewards=[0, 1] * 250, arms=["a"]), Always("a"))
     assert single.values[0].answered
+
+
+def plain_log(count: int = 2000, **more: Any) -> dict[str, Any]:
+    """Columns of a log of three arms, each shown a third of the time."""
+    places = np.random.default_rng(1).integers(3, size=count)
+    batches, names = np.arange(count) * 4 // count, ("1", "2", "3", "4")
+    told = {"places": places, "propensities": np.full(count, 1 / 3), "arms": ["a", "b", "c"], "batches": batches}
+    return told | {"batch_names": names, "rewards": np.random.default_rng(2).random(count) < 0.3} | more
+
+
+def test_all_intervals_are_wider_for_one_who_looks_often() -> None:
+    log = Logged(**plain_log(baselines=np.zeros(2000, dtype=np.int64)))
+    once, often = evaluate(log, Always("b")), evaluate(log, Always("b"), anytime=True)
+    for one, wide in [(once.gains[0], often.gains[0]), (once.lift[0], often.lift[0])]:
+        assert one.interval is not None
+        assert wide.interval is not None
+        assert wide.interval.kind == "anytime"
+        assert wide.interval.high - wide.interval.low > 1.3 * (one.interval.high - one.interval.low)
+    assert once.earned is not None
+    assert often.earned is not None
+    assert often.earned.high - often.earned.low > 1.3 * (once.earned.high - once.earned.low)
+
+
+@pytest.mark.parametrize("anytime", [False, True])
+def test_rewards_that_are_all_alike_tell_no_error(anytime: bool) -> None:
+    found = evaluate(Logged(**plain_log(rewards=np.zeros(2000))), Always("b"), anytime=anytime)
+    for one in (found.earned, found.gains[0].interval, found["always b"].interval):
+        assert one is not None
+        assert (one.low, one.high) == (-math.inf, math.inf)
+
+
+def test_rewards_may_be_huge() -> None:
+    rewards = np.random.default_rng(3).random(2000)
+    small, huge = (evaluate(Logged(**plain_log(rewards=rewards * by)), Always("b")) for by in (1.0, 1e99))
+    one, other = small["always b"].interval, huge["always b"].interval
+    assert one is not None
+    assert other is not None
+    assert (other.low / 1e99, other.high / 1e99) == pytest.approx((one.low, one.high))
+
+
+def test_an_arm_offered_twice_is_refused() -> None:
+    with pytest.raises(ParameterError, match=r"row 0 .* offers 'a' twice"):
+        Logged(places=[0], propensities=[0.5], rewards=[1.0], arms=["a", "b"], codes=[[0, 1, 0]])
+    alive = np.array([[True, True, False]])
+    assert len(Logged(places=[0], propensities=[0.5], rewards=[1.0], arms=["a", "b"], codes=[[0, 1, 0]], alive=alive))
+
+
+def test_milliseconds_are_no_times() -> None:
+    with pytest.raises(ParameterError, match="Divide milliseconds by 1000"):
+        Logged(**plain_log(times=np.full(2000, 1.8e12)))
