@@ -273,3 +273,10 @@ def test_an_arm_offered_twice_is_refused() -> None:
 def test_milliseconds_are_no_times() -> None:
     with pytest.raises(ParameterError, match="Divide milliseconds by 1000"):
         Logged(**plain_log(times=np.full(2000, 1.8e12)))
+
+
+def test_what_rests_on_the_model_alone_is_said() -> None:
+    log = Logged(**plain_log())
+    *_, found = evaluate(log, Always("b"), estimator="switch-dr", switch=2.0)["always b"].cautions
+    assert found.startswith("100 % of the value is what the model says, where weights are above 2")
+    assert evaluate(log, Always("b"), estimator="switch-dr")["always b"].cautions == ()
