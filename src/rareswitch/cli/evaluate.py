@@ -66,7 +66,7 @@ def add_parser(commands: Any) -> None:
         "model alone where weights are large, with a bias that is not known",
     )
     how.add_argument("--level", type=_level, default=0.95, metavar="P", help="of the intervals (default 0.95)")
-    how.add_argument("--anytime", action="store_true", help="intervals of values that hold however often one looks")
+    how.add_argument("--anytime", action="store_true", help="intervals that hold however often one looks")
     how.add_argument(
         "--bounds", nargs=2, type=float, metavar=("LOW", "HIGH"), help="all rewards lie between these, for --anytime"
     )

@@ -1,7 +1,7 @@
 """Candidates: ways to choose that are to be evaluated, as probabilities of the arms of logged decisions."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -134,7 +134,7 @@ def _played_by_policy(name: str, policy: Policy, log: Logged) -> Played:
             f"candidate {name!r:.60} has other features than the policies of the log, so that its vectors mean "
             "something else. Give a policy with the features of the log."
         )
-    since = log.batch_names.index(policy.id) if policy.id in log.batch_names else 0
+    since = _since(policy, log)
     if not policy.needs_baseline and not since:
         return Played(policy_probabilities(policy, log), None)
     applies, otherwise = log.batches >= since, "come before it was made: what it was learned from would flatter it"
@@ -144,6 +144,17 @@ def _played_by_policy(name: str, policy: Policy, log: Logged) -> Played:
     if applies.any():
         probabilities[applies] = policy_probabilities(policy, log.select(applies))
     return Played(probabilities, applies, otherwise)
+
+
+def _since(policy: Policy, log: Logged) -> int:
+    """The first batch that a policy was not learned from; one that the log knows may not have decided in it yet."""
+    if policy.id in log.batch_names:
+        return log.batch_names.index(policy.id)
+    plain = replace(policy, edition=0).id
+    same = [replace(one, edition=0).id == plain for one in log.policies.values()]  # whatever edition it is called
+    order = [*log.policies]
+    made = same.index(True) if any(same) else 0
+    return sum(name in order[:made] for name in log.batch_names)
 
 
 def _always(arm: str, log: Logged) -> Played:

@@ -8,25 +8,28 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.evaluation.anytime import mixture_bound
 from rareswitch.evaluation.estimators import Estimate
 from rareswitch.evaluation.how import How
-from rareswitch.evaluation.intervals import Pool, skewed
+from rareswitch.evaluation.intervals import Pool, around, skewed
 from rareswitch.evaluation.results import Difference, Interval
 from rareswitch.evaluation.scoring import Scores
 from rareswitch.evaluation.support import Support, refusals
 from rareswitch.validation import BoolArray, FloatArray
 
 _WEEK = 7 * 86400.0
+#: Seconds from 1970 within which years have four digits.
+_LATEST = 6e10
 #: Monday, 1970-01-05, in seconds since 1970.
 _MONDAY = 4 * 86400.0
 #: Of the decisions of a week: policies with fewer, as after an update at its beginning, are left out of it.
 _FEW = 0.01
 
 
-def earned(scores: Scores, *, level: float) -> Interval:
+def earned(scores: Scores, how: How) -> Interval:
     """What was earned a decision, over all batches."""
     parts = [scores.rewards[scores.batches == batch] for batch in np.unique(scores.batches).tolist()]
-    return _combined([_mean(part, len(part) / len(scores.rewards)) for part in parts], level)
+    return _combined([_mean(part, len(part) / len(scores.rewards)) for part in parts], how)
 
 
 def difference(scores: Scores, name: str, how: How) -> Difference:
@@ -35,7 +38,7 @@ def difference(scores: Scores, name: str, how: How) -> Difference:
     return _Wanted(scores, name, name, "logged", how).difference(scored.applies, scored.supports)
 
 
-def lift(scores: Scores, baseline: str, *, level: float = 0.95) -> tuple[Difference, ...]:
+def lift(scores: Scores, baseline: str, *, level: float = 0.95, anytime: bool = False) -> tuple[Difference, ...]:
     """What was earned more than the baseline would have, so far and in each week from Monday to Sunday (UTC).
 
     Only decisions that name a baseline count; empty where none does. A week is without the policies that made less than
@@ -44,18 +47,20 @@ def lift(scores: Scores, baseline: str, *, level: float = 0.95) -> tuple[Differe
     scored = scores.candidates[baseline]
     if not scored.applies.any():
         return ()
-    wanted = _Wanted(scores, baseline, "so far", "baseline", How(level=level))
+    wanted = _Wanted(scores, baseline, "so far", "baseline", How(level=level, anytime=anytime))
     found = [wanted.difference(scored.applies, scored.supports)]
-    known = scored.applies & np.isfinite(scores.times)
+    known = scored.applies & (np.abs(scores.times) <= _LATEST)  # others have no date
     weeks = np.floor((scores.times - _MONDAY) / _WEEK)
     for week in np.unique(weeks[known]).tolist():
         monday = datetime(1970, 1, 5, tzinfo=UTC) + timedelta(weeks=week)
         which = known & (weeks == week)
         counts = np.bincount(scores.batches[which], minlength=len(scores.batch_names))
         which &= (counts >= _FEW * counts.sum())[scores.batches]
+        few = int(counts.sum()) - int(which.sum())
         supports = [_support(scored.weights[which & (scores.batches == b)]) for b in range(len(scores.batch_names))]
         one = replace(wanted, label=f"week of {monday:%Y-%m-%d}", alone=True)
-        found.append(one.difference(which, supports))
+        made = one.difference(which, supports)
+        found.append(replace(made, assumes=f"without {few} decisions of other policies") if few else made)
     return tuple(found)
 
 
@@ -112,7 +117,7 @@ class _Wanted:
                 parts.append(self.how.paired(columns[batch], support, scale, shares[batch]))
             elif support is not None:
                 parts.append(_mean(columns[batch].rewards, -shares[batch]))
-        interval = _combined(parts, self.how.level)
+        interval = _combined(parts, self.how)
         did = sum(shares[batch] * float(one.rewards.mean()) for batch, one in columns.items())
         pair = (did + interval.value, did)
         if self.over != "logged":
@@ -123,12 +128,16 @@ class _Wanted:
         return Difference(name=self.label, over=self.over, decisions=decisions, **{"interval": None} | more)
 
 
-def _combined(parts: Sequence[Estimate], level: float) -> Interval:
+def _combined(parts: Sequence[Estimate], how: How) -> Interval:
     """The sum of estimates of batches."""
-    variance = sum(part.error**2 for part in parts)
+    value, variances = sum(part.value for part in parts), [part.error**2 for part in parts]
+    variance = sum(variances)
+    if how.anytime and 0.0 < variance < math.inf:
+        half = mixture_bound(np.array(variances), how.level) * math.sqrt(variance)
+        return around(value, half, level=how.level, kind="anytime")
     skewness = sum(part.skew for part in parts) / variance**1.5 if variance > 0.0 else 0.0
-    found = Pool(sum(part.value for part in parts), math.sqrt(variance), math.inf, skewness)
-    return skewed(found, level=level, kind="by batch")
+    found = Pool(value, math.sqrt(variance) or math.inf, math.inf, skewness)  # rewards all alike tell no error
+    return skewed(found, level=how.level, kind="by batch")
 
 
 def _turned(interval: Interval) -> Interval:

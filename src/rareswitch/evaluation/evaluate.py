@@ -57,8 +57,7 @@ def evaluate(
     level
         Of the intervals.
     anytime
-        Whether intervals of values shall hold for one who looks after every batch, and may stop when he likes. Those of
-        gains and of the lift hold for one look.
+        Whether intervals shall hold for one who looks after every batch, and may stop when he likes.
     bounds
         Where all rewards are known to lie. Anytime intervals then need no approximation, however small batches are.
     model
@@ -93,8 +92,8 @@ def evaluate(
     how = replace(how, anytime=bool(anytime), bounds=bounds)
     return Evaluation(
         values=tuple(value_of(scores, name, log, how) for name in named),
-        earned=earned(scores, level=level),
-        lift=lift(scores, _BASELINE, level=level),
+        earned=earned(scores, how),
+        lift=lift(scores, _BASELINE, level=level, anytime=how.anytime),
         gains=tuple(difference(scores, name, how) for name in named),
         calibration=scores.tally.calibration(),
         decisions=scores.decisions,

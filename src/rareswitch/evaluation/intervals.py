@@ -100,13 +100,13 @@ def pool(
     total = float(variances.sum())
     if total == 0.0:
         return Pool(mean, math.inf, math.inf)
-    slack = float((variances**2 / freedom).sum())
+    slack = float(((variances / total) ** 2 / freedom).sum())
     skewness = 0.0
     if thirds is not None:
         third = np.asarray(thirds, dtype=np.float64)[np.isfinite(values) & np.isfinite(errors)]
         skewness = float(weight**3 @ third) / total**1.5
     error_of_all = math.sqrt(total) / float(weight.sum())
-    return Pool(mean, error_of_all, total**2 / slack if slack > 0.0 else math.inf, skewness)
+    return Pool(mean, error_of_all, 1.0 / slack if slack > 0.0 else math.inf, skewness)
 
 
 def pooled(

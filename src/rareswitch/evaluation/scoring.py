@@ -134,7 +134,8 @@ def score(
         )
     if not scores.rewarded:
         raise ParameterError(
-            f"none of the {scores.known} decisions of this log has a reward: nothing can be evaluated."
+            f"none of the {scores.known} decisions of this log has a reward: nothing can be "
+            "evaluated. Where rewards count only after a window, say as of when: trial.logged(now=…)."
         )
     return scores
 

@@ -16,7 +16,7 @@ ABOUT = "≈"
 LOGGED = "logged"
 KINDS = {
     "batch-studentised": "intervals hold although each policy was learned from the decisions before it",
-    "anytime": "values hold their intervals whenever, and however often, one looks; those over logged at one look",
+    "anytime": "intervals hold whenever, and however often, they are looked at",
     "i.i.d.": "intervals hold where no policy was learned from the decisions before it",
 }
 

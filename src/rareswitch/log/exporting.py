@@ -10,7 +10,7 @@ import numpy as np
 from rareswitch.errors import FileFormatError
 from rareswitch.files import pyarrow
 from rareswitch.log.places import exists, is_url
-from rareswitch.log.schema import MORE, ROWS, log_schema
+from rareswitch.log.schema import COUNTING, MORE, ROWS, log_schema
 from rareswitch.log.writer import write_table
 from rareswitch.store import DecisionRow, Marks, RewardRow, Store, reward_value
 
@@ -26,6 +26,8 @@ def export_parts(
     *,
     policies: Sequence[str],
     upto: Marks | None = None,
+    window: float | None = None,
+    default: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[str]:
     """Write all decisions of an experiment, in the order in which they came, with their rewards so far.
@@ -42,6 +44,9 @@ def export_parts(
         The ids of the experiment's policies, the first first.
     upto
         What is written; all that is there by default.
+    window, default
+        What counts as a reward in this experiment. Rewards are written as they came; this is written beside them, so
+        that who reads the log, such as :class:`ParquetLog`, counts them alike.
     progress
         Called with the number of decisions that were written, and how many there are.
 
@@ -58,7 +63,8 @@ def export_parts(
         path = f"{base}/part-{len(paths) + 1:05d}.parquet"
         if exists(path):
             raise FileFormatError(f"{path}: exists already, and a log is never overwritten. Name another folder.")
-        write_table(path, _table(part, policies))
+        counting = json.dumps({"window": window, "default": default})
+        write_table(path, _table(part, policies).replace_schema_metadata({COUNTING: counting}))
         paths.append(path)
         done += len(part)
         if progress is not None:

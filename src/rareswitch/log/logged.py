@@ -12,6 +12,9 @@ from rareswitch.ids import KeyArray, id_keys
 from rareswitch.policy import Policy
 from rareswitch.validation import LARGEST_SCALE, BoolArray, FloatArray, IntArray, finite_array, read_only, sealed
 
+#: Times are at most this far from 1970, in seconds, where years have four digits.
+LATEST = 6e10
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Logged:
@@ -133,11 +136,27 @@ class Logged:
                     f"logging must give the chosen arm its propensity; row {at} has {own[at]:g} beside "
                     f"{propensities[at]:g}."
                 )
+            inside = np.where(alive, logging, 0.0)
+            odd = (inside < 0.0).any(axis=1) | (np.abs(inside.sum(axis=1) - 1.0) > 1e-6)
+            if odd.any():
+                at = int(np.flatnonzero(odd)[0])
+                raise ParameterError(
+                    f"logging must be probabilities of the offered arms, which sum to 1; row {at} (the first is 0) has "
+                    f"{inside[at].tolist()!s:.100}."
+                )
         baselines = None if self.baselines is None else _whole("baselines", self.baselines, count)
         if baselines is not None and ((baselines >= arms) | (baselines < -1)).any():
             raise ParameterError(f"baselines must be places of arms, up to {arms - 1}, or -1 where none was named.")
         times = None if self.times is None else _column("times", self.times, count, finite=False)
-        ids = np.arange(count) if self.ids is None else self.ids
+        if times is not None and (np.abs(times) > LATEST).any():
+            at = int(np.flatnonzero(np.abs(times) > LATEST)[0])
+            raise ParameterError(
+                f"times must be seconds since 1970; row {at} (the first is 0) has {times[at]:g}. Divide milliseconds "
+                "by 1000, and give NaN where a time is not known."
+            )
+        ids = id_keys(np.arange(count) if self.ids is None else self.ids, count)
+        if self.ids is not None:
+            _refuse_repeated(ids, batches)
         vars(self).update(
             places=places,
             propensities=propensities,
@@ -149,7 +168,7 @@ class Logged:
             codes=codes,
             logging=logging,
             baselines=baselines,
-            ids=id_keys(ids, count),
+            ids=ids,
             times=times,
             batches=sealed(batches),
             batch_names=names,
@@ -201,6 +220,14 @@ class Logged:
         codes = np.where(alive, codes, -1)
         if (codes[alive] < 0).any() or codes.max() >= len(arms):
             raise ParameterError(f"codes must be from 0 to {len(arms) - 1} where an arm is offered.")
+        ordered = np.sort(codes, axis=1)
+        twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+        if twice.any():
+            at, place = (int(one[0]) for one in np.nonzero(twice))
+            raise ParameterError(
+                f"a decision must offer different arms; row {at} (the first is 0) offers "
+                f"{arms[ordered[at, place]]!r:.60} twice."
+            )
         return arms, sealed(codes)
 
     def __len__(self) -> int:
@@ -283,6 +310,19 @@ def _whole(name: str, given: Any, count: int | None = None) -> IntArray:
             f"{given!r:.60}."
         )
     return sealed(found.astype(np.int64))
+
+
+def _refuse_repeated(ids: KeyArray, batches: IntArray) -> None:
+    """Refuse rows of one decision: it would count several times."""
+    order = np.lexsort((batches, ids[:, 1], ids[:, 0]))
+    one, other = order[:-1], order[1:]
+    again = (ids[one] == ids[other]).all(axis=1) & (batches[one] == batches[other])
+    if again.any():
+        at = int(np.flatnonzero(again)[0])
+        raise ParameterError(
+            f"ids must differ within a batch; rows {sorted((int(one[at]), int(other[at])))} (the first is 0) have the "
+            f"same, and so do {int(again.sum())} pairs in all. Give each decision one row."
+        )
 
 
 def _column(name: str, given: Any, count: int, *, finite: bool = True) -> FloatArray:

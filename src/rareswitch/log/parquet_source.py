@@ -15,7 +15,7 @@ from rareswitch.log.logged import Logged
 from rareswitch.log.logged_blocks import ALL, CHOSEN, About, LoggedBlocks
 from rareswitch.log.places import find_parts
 from rareswitch.log.repeats import Repeats, Seen, find_repeats
-from rareswitch.log.schema import EVALUATION, MORE, NEEDED, blocks, check_more, opened
+from rareswitch.log.schema import COUNTING, EVALUATION, MORE, NEEDED, blocks, check_more, opened
 from rareswitch.policy import Policy
 from rareswitch.validation import number
 
@@ -49,7 +49,8 @@ class ParquetLog:
         The frozen policies, as far as they are at hand. If they are all that the log names, batches have their order;
         else that in which rows of each first appear.
     window, now, default
-        As :meth:`~rareswitch.learner.Learner.summarize` takes them; ``now`` is by default the latest time in the log.
+        As :meth:`~rareswitch.learner.Learner.summarize` takes them; by default what the experiment that wrote the log
+        wrote beside it, and for ``now`` the latest time in it.
 
     Examples
     --------
@@ -81,6 +82,8 @@ class ParquetLog:
         self.paths = find_parts(patterns)
         self._parts, self._meta = list[_Part](), dict[bytes, bytes]()
         self.dim = self._look()
+        counts = self._counting()
+        window, default = counts[0] if window is None else window, counts[1] if default is None else default
         found, latest, once = self._first_pass(timed=window is not None and now is None)
         #: Decisions, those that occur several times counted once.
         self.decisions = sum(part.rows for part in self._parts)
@@ -170,12 +173,28 @@ class ParquetLog:
 
     def _merge(self, path: str, meta: Mapping[bytes, bytes]) -> None:
         """What is said of a file is said of the log."""
-        for name in (ESTIMATED, BATCHES, ARMS):
+        for name in (ESTIMATED, BATCHES, ARMS, COUNTING):
             if name in meta and self._meta.setdefault(name, meta[name]) != meta[name]:
                 if name == ESTIMATED:
                     self._meta[name] += b"; " + meta[name]
+                elif name == COUNTING:
+                    raise FileFormatError(
+                        f"{path}: counts rewards otherwise ({meta[name].decode(errors='replace'):.100}) than the files "
+                        f"before it ({self._meta[name].decode(errors='replace'):.100}). Name the parts of one log."
+                    )
                 else:
                     del self._meta[name]  # of two logs that say otherwise neither holds for both
+
+    def _counting(self) -> tuple[float | None, float | None]:
+        """Window and default of rewards, as the experiment that wrote the log has them."""
+        try:
+            found = json.loads(self._meta.get(COUNTING, b"{}"))
+            window, default = (None if found.get(k) is None else float(found[k]) for k in ("window", "default"))
+        except (AttributeError, TypeError, ValueError):
+            raise FileFormatError(
+                f"{self.paths[0]}: '{COUNTING.decode()}' of its schema must be JSON with window and default."
+            ) from None
+        return window, default
 
     def _told(self, name: bytes) -> list[str]:
         try:

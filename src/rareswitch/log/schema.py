@@ -20,6 +20,8 @@ MORE = {"arm": "string", "place": "int64", "digest": "binary", "baseline": "int6
 #: Columns that logs for evaluation may have besides: the probabilities of all offered arms; where these stand, if that
 #: is not at the first places; the keys of ids that are not written as such.
 EVALUATION = {"logging": r"list<\w+: double.*>", "alive": r"list<\w+: bool.*>", "key": r"fixed_size_binary\[16\]"}
+#: Where the schema of a part says, in JSON, what counts as a reward: window, in seconds, and default.
+COUNTING = b"rareswitch.rewards"
 #: Bytes of a column that are read at a time.
 _BUFFER = 1 << 20
 #: About how many bytes of all columns are held at a time.

@@ -79,7 +79,8 @@ class StoredLog:
         made = {one.version: policies[one.version - 1] for one in counts}
         self._batches = {version: number for number, version in enumerate(made)}
         self.batch_names = tuple(policy.id for policy in made.values())
-        self.policies: Mapping[str, Policy] = {policy.id: policy for policy in made.values()}
+        #: Of all versions in order, those too that have not decided yet.
+        self.policies: Mapping[str, Policy] = {policy.id: policy for policy in policies}
         pa, _ = pyarrow()
         self._names = pa.array(self.batch_names)
         counting = {} if window is None else {"window": window, "now": now}

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from rareswitch.design import Uniform
 from rareswitch.errors import EmptySetError, ParameterError
 from rareswitch.evaluation import Always, evaluate, lift_of
-from rareswitch.log import Logged
+from rareswitch.experiment import Rewards, create
+from rareswitch.log import Logged, export_parts
 from rareswitch.policy import Baseline, Blend, Policy, PosteriorDraws
 
 COUNT, ARMS, DIM = 6000, 4, 3
@@ -243,3 +245,97 @@ def test_arms_that_are_not_offered_have_no_weight() -> None:
     assert not found.values[0].answered
     single = evaluate(Logged(places=[0] * 500, propensities=[1.0] * 500, rewards=[0, 1] * 250, arms=["a"]), Always("a"))
     assert single.values[0].answered
+
+
+def plain_log(count: int = 2000, **more: Any) -> dict[str, Any]:
+    """Columns of a log of three arms, each shown a third of the time."""
+    places = np.random.default_rng(1).integers(3, size=count)
+    batches, names = np.arange(count) * 4 // count, ("1", "2", "3", "4")
+    told = {"places": places, "propensities": np.full(count, 1 / 3), "arms": ["a", "b", "c"], "batches": batches}
+    return told | {"batch_names": names, "rewards": np.random.default_rng(2).random(count) < 0.3} | more
+
+
+def test_all_intervals_are_wider_for_one_who_looks_often() -> None:
+    log = Logged(**plain_log(baselines=np.zeros(2000, dtype=np.int64)))
+    once, often = evaluate(log, Always("b")), evaluate(log, Always("b"), anytime=True)
+    for one, wide in [(once.gains[0], often.gains[0]), (once.lift[0], often.lift[0])]:
+        assert one.interval is not None
+        assert wide.interval is not None
+        assert wide.interval.kind == "anytime"
+        assert wide.interval.high - wide.interval.low > 1.3 * (one.interval.high - one.interval.low)
+    assert once.earned is not None
+    assert often.earned is not None
+    assert often.earned.high - often.earned.low > 1.3 * (once.earned.high - once.earned.low)
+
+
+@pytest.mark.parametrize("anytime", [False, True])
+def test_rewards_that_are_all_alike_tell_no_error(anytime: bool) -> None:
+    found = evaluate(Logged(**plain_log(rewards=np.zeros(2000))), Always("b"), anytime=anytime)
+    for one in (found.earned, found.gains[0].interval, found["always b"].interval):
+        assert one is not None
+        assert (one.low, one.high) == (-math.inf, math.inf)
+
+
+def test_rewards_may_be_huge() -> None:
+    rewards = np.random.default_rng(3).random(2000)
+    small, huge = (evaluate(Logged(**plain_log(rewards=rewards * by)), Always("b")) for by in (1.0, 1e99))
+    one, other = small["always b"].interval, huge["always b"].interval
+    assert one is not None
+    assert other is not None
+    assert (other.low / 1e99, other.high / 1e99) == pytest.approx((one.low, one.high))
+
+
+def test_an_arm_offered_twice_is_refused() -> None:
+    with pytest.raises(ParameterError, match=r"row 0 .* offers 'a' twice"):
+        Logged(places=[0], propensities=[0.5], rewards=[1.0], arms=["a", "b"], codes=[[0, 1, 0]])
+    alive = np.array([[True, True, False]])
+    assert len(Logged(places=[0], propensities=[0.5], rewards=[1.0], arms=["a", "b"], codes=[[0, 1, 0]], alive=alive))
+
+
+def test_milliseconds_are_no_times() -> None:
+    with pytest.raises(ParameterError, match="Divide milliseconds by 1000"):
+        Logged(**plain_log(times=np.full(2000, 1.8e12)))
+
+
+def test_what_rests_on_the_model_alone_is_said() -> None:
+    log = Logged(**plain_log())
+    *_, found = evaluate(log, Always("b"), estimator="switch-dr", switch=2.0)["always b"].cautions
+    assert found.startswith("100 % of the value is what the model says, where weights are above 2")
+    assert evaluate(log, Always("b"), estimator="switch-dr")["always b"].cautions == ()
+
+
+def test_rewards_of_an_export_count_as_in_its_experiment(tmp_path: Any) -> None:
+    """A reward that never came is a 0 where the experiment says so, also for who reads the exported log."""
+    trial = create("memory:", "spring", dim=2, updates=3, horizon=600, seed=1, rewards=Rewards(window=3600, default=0))
+    ids = [f"r{k}" for k in range(600)]
+    trial.decide_many(np.tile(np.eye(2), (600, 1, 1)), ids=ids, now=1000.0)
+    trial.reward_many(ids[::4], [20.0] * 150, now=1010.0)
+    trial.decide([[1.0, 0.0], [0.0, 1.0]], id="late", now=9000.0)
+    told = trial.description.rewards
+    export_parts(trial.store, tmp_path, policies=[trial.policy.id], window=told.window, default=told.default)
+    kept, read = evaluate(trial.logged(now=9000.0)), evaluate(tmp_path)
+    assert kept.earned is not None
+    assert read.earned is not None
+    assert kept.earned.value == read.earned.value == 5.0
+    assert kept["uniform"].interval == read["uniform"].interval
+
+
+def test_a_policy_under_another_edition_is_the_same_policy() -> None:
+    """What it was learned from would flatter it under any name."""
+    renamed = replace(GREEDY, edition=7)
+    found = evaluate(logged([UNIFORM, SOFT, GREEDY]), {"greedy": GREEDY, "renamed": renamed})
+    assert found["greedy"].interval == found["renamed"].interval
+    assert found["renamed"].overlap.decisions == COUNT // 3
+
+
+def test_rows_of_one_decision_count_once() -> None:
+    columns = {"places": [0, 0], "propensities": [0.5, 0.5], "rewards": [1.0, 1.0], "arms": ["a", "b"]}
+    with pytest.raises(ParameterError, match=r"rows \[0, 1\]"):
+        Logged(ids=["x", "x"], **columns)
+    assert len(Logged(ids=["x", "x"], batches=[0, 1], batch_names=["p", "q"], **columns)) == 2
+
+
+@pytest.mark.parametrize("wrong", [[[0.5, 0.6]], [[0.5, -0.5]]])
+def test_probabilities_of_a_log_sum_to_one(wrong: Any) -> None:
+    with pytest.raises(ParameterError, match="sum to 1"):
+        Logged(places=[0], propensities=[0.5], rewards=[1.0], logging=wrong)

@@ -112,6 +112,16 @@ def test_batches_are_the_policies_that_decided(begin: Begin) -> None:
     assert one_of(log).batches.tolist() == [0] * 20 + [1] * 20
 
 
+def test_a_policy_that_has_not_decided_is_not_judged_by_what_it_was_learned_from(begin: Begin) -> None:
+    trial = begin()
+    play(trial, list(range(200)))
+    trial.reward_many(list(range(200)), [0.5, -0.5] * 100, now=0.0)
+    assert trial.advance(now=0.0, anyway=True).made
+    (found,) = evaluate(trial, trial.policies[1]).values
+    assert found.interval is None
+    assert "come before it was made" in found.refusals[0]
+
+
 def test_all_passes_see_the_same(begin: Begin) -> None:
     trial = begin()
     play(trial, [*range(10)])

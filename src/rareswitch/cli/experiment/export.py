@@ -71,4 +71,6 @@ def _write(trial: Any, options: argparse.Namespace) -> list[str]:
             bar.update(done)
 
         policies = [policy.id for policy in trial.policies]
-        return export_parts(trial.store, options.out, policies=policies, progress=show)
+        told = trial.description.rewards
+        counting = {"window": told.window, "default": told.default}
+        return export_parts(trial.store, options.out, policies=policies, **counting, progress=show)
