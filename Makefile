@@ -74,6 +74,7 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run. SHO
 	$(if $(SHOP),$(BENCH)/bin/python benchmarks/open_bandit.py --data '$(SHOP)' --out benchmarks/open_bandit.md || status=1;) \
 	$(BENCH)/bin/python benchmarks/schedules.py --out benchmarks/schedules.md || status=1; \
 	$(BENCH)/bin/python benchmarks/value_coverage.py $(if $(DATA),--movielens '$(DATA)') $(if $(TABLES),--tables '$(TABLES)') --out benchmarks/value_coverage.md || status=1; \
+	$(BENCH)/bin/python benchmarks/lift_coverage.py --out benchmarks/lift_coverage.md || status=1; \
 	$(BENCH)/bin/python benchmarks/few_decisions.py --out benchmarks/few_decisions.md || status=1; \
 	$(BENCH)/bin/python benchmarks/effects.py --out benchmarks/effects.md || status=1; \
 	$(BENCH)/bin/python benchmarks/refusals.py --out benchmarks/refusals.md || status=1; \

@@ -329,7 +329,7 @@ def test_a_policy_under_another_edition_is_the_same_policy() -> None:
 
 
 def test_rows_of_one_decision_count_once() -> None:
-    columns = {"places": [0, 0], "propensities": [0.5, 0.5], "rewards": [1.0, 1.0], "arms": ["a", "b"]}
+    columns: dict[str, Any] = {"places": [0, 0], "propensities": [0.5, 0.5], "rewards": [1.0, 1.0], "arms": ["a", "b"]}
     with pytest.raises(ParameterError, match=r"rows \[0, 1\]"):
         Logged(ids=["x", "x"], **columns)
     assert len(Logged(ids=["x", "x"], batches=[0, 1], batch_names=["p", "q"], **columns)) == 2
