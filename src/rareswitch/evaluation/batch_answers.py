@@ -6,12 +6,10 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from rareswitch.evaluation.cautions import MOVED
 from rareswitch.evaluation.effect_results import BatchPart
 from rareswitch.evaluation.intervals import moved, pool, pooled
 from rareswitch.evaluation.results import Interval
-
-#: Below this p-value it is said that batches disagree.
-_MOVED = 0.001
 
 
 class Answer(NamedTuple):
@@ -66,12 +64,12 @@ def answer(parts: Sequence[BatchPart], *, level: float, what: str, changes: str,
         cautions.append(
             f"{these} left out. Where that hangs on what arms had earned before, the interval is a little too narrow."
         )
-    if (moving := moved(values, errors, counts=counts)) < _MOVED:
+    if (moving := moved(values, errors, counts=counts)) < MOVED:
         cautions.append(
             f"{what} moved between batches (p = {moving:.2g}): {changes}. The pooled one speaks of no single batch."
         )
     return Answer(
-        interval=pooled(values, errors, counts=counts, level=level),
+        interval=pooled(values, errors, counts=counts, thirds=[part.third for part in used], level=level),
         p_value=_p_value(found.value / found.error, found.freedom),
         error=found.error,
         refusals=(),

@@ -23,6 +23,8 @@ class BatchPart:
     error: float | None
     #: As many decisions that are all about the question would tell as much; 0 where it is left out.
     effective: float
+    #: Third central moment of the value, by which its interval is longer on one side.
+    third: float = 0.0
     #: Why it is left out; empty where it is not. It never depends on rewards, which would bias what is left.
     left_out: str = ""
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from rareswitch.errors import EmptySetError, ParameterError
 from rareswitch.evaluation.candidates import Always, played
 from rareswitch.evaluation.effects_groups import MOST_GROUPS, Groups
+from rareswitch.evaluation.estimators import Columns, Estimate, Moments, estimate
 from rareswitch.evaluation.models import Predicted
 from rareswitch.evaluation.scoring import logging_probabilities, own_model
 from rareswitch.evaluation.support import Support
@@ -23,19 +25,12 @@ EVERYBODY = ""
 
 @dataclass(eq=False)
 class Cell:
-    """Decisions of one batch and group that offered both: moments of their scores, and the support of either.
+    """Decisions of one batch and group that offered both: their columns, and the support of either.
 
-    >>> cell = Cell()
-    >>> for part in ([1.0, 2.0], [6.0]):
-    ...     cell.take(np.array(part))
-    >>> cell.count, cell.mean, round(cell.error, 6)  # of 1, 2 and 6: √7/√3
-    (3, 3.0, 1.527525)
+    Weights are those of showing the arm, less those of what it is compared with.
     """
 
-    count: int = 0
-    mean: float = 0.0
-    #: Σ (score − mean)².
-    squares: float = 0.0
+    parts: list[Columns] = field(default_factory=list)
     #: Of showing the arm, and of what it is compared with.
     support: Support = field(default_factory=Support.zero)
     other: Support = field(default_factory=Support.zero)
@@ -43,18 +38,22 @@ class Cell:
     shown: int = 0
     shown_other: int = 0
 
-    def take(self, scores: FloatArray) -> None:
-        """Take more scores in."""
-        count, mean = len(scores), float(scores.mean())
-        total, step = self.count + count, mean - self.mean
-        self.squares += float(np.square(scores - mean).sum()) + step**2 * self.count * count / total
-        self.mean += step * count / total
-        self.count = total
+    @property
+    def count(self) -> int:
+        """Decisions."""
+        return self.support.count
 
     @property
-    def error(self) -> float:
-        """Standard error of the mean."""
-        return float(np.sqrt(self.squares / (self.count - 1) / self.count)) if self.count > 1 else float("inf")
+    def spread(self) -> float:
+        """E w²: no decision shows both."""
+        return self.support.spread + self.other.spread
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """The effect, doubly robust; asked for when all decisions were added."""
+        here, there = self.support.weight_moments, self.other.weight_moments
+        moments = Moments(here.square + there.square, here.cube - there.cube)
+        return estimate("dr", Columns(*map(np.concatenate, zip(*self.parts, strict=True))), moments=moments)
 
 
 #: By batch.
@@ -117,13 +116,13 @@ class EffectScores:
         chosen = (at, log.places[at])
         here, there = one[chosen] / log.propensities[at], other[chosen] / log.propensities[at]
         expected = np.einsum("nk,nk->n", one[at] - other[at], predicted.arms[at])
-        scores = expected + (here - there) * (log.rewards[at] - predicted.chosen[at])
+        columns = Columns(log.rewards[at], here - there, predicted.chosen[at], expected)
         for label, rows in self._groups(log, one, at):
             for batch in np.unique(log.batches[at[rows]]).tolist():
                 part = rows[log.batches[at[rows]] == batch]
                 told = {"logging": None if logging is None else logging[at[part]], "alive": log.alive[at[part]]}
                 cell = self.cells.setdefault((arm, label), {}).setdefault(batch, Cell())
-                cell.take(scores[part])
+                cell.parts.append(Columns(*(column[part] for column in columns)))
                 cell.support += Support.of(here[part], candidate=one[at[part]], **told)
                 cell.other += Support.of(there[part], candidate=other[at[part]], **told)
                 cell.shown += int((here[part] > 0.0).sum())

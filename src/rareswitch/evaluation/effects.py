@@ -16,6 +16,7 @@ import numpy as np
 
 from rareswitch.errors import ParameterError
 from rareswitch.evaluation.batch_answers import Answer, answer
+from rareswitch.evaluation.cautions import log_cautions
 from rareswitch.evaluation.effect_results import BatchPart, Effect, Effects, Heterogeneity
 from rareswitch.evaluation.effect_scores import BASELINE, EVERYBODY, REST, Cell, Cells, EffectScores
 from rareswitch.evaluation.effects_groups import groups_of
@@ -28,8 +29,6 @@ from rareswitch.validation import number
 
 #: Why batches may disagree.
 _CHANGES = "requests or rewards changed over time"
-#: A share of missing rewards above which it is mentioned.
-_MISSING = 0.01
 
 
 def effects(source: Any, arm: Any = None, against: Any = None, *, by: Any = None, level: float = 0.95) -> Effects:
@@ -60,7 +59,7 @@ def effects(source: Any, arm: Any = None, against: Any = None, *, by: Any = None
     >>> places, clicks = rng.integers(2, size=4000), rng.random(4000)
     >>> facts = {"places": places, "propensities": np.full(4000, 0.5), "arms": ["red", "blue"]}
     >>> print(effects(Logged(rewards=clicks < 0.1 + 0.1 * places, **facts), "blue", "red")["blue"].interval)
-    0.1049 (0.08278 to 0.1271)
+    0.1049 (0.08278 to 0.1272)
     """
     number("level", level, low=0.5, high=0.9999)
     log, one = source_of(source), None if arm is None else str(arm)
@@ -181,9 +180,10 @@ def _part(batch: int, scores: EffectScores, cell: Cell, why: str) -> BatchPart:
         batch=batch,
         name=scores.batch_names[batch],
         decisions=cell.count,
-        value=None if why else cell.mean,
-        error=None if why else cell.error,
-        effective=0.0 if why else cell.count / (cell.support.spread + cell.other.spread),
+        value=None if why else cell.estimate.value,
+        error=None if why else cell.estimate.error,
+        third=0.0 if why else cell.estimate.skew,
+        effective=0.0 if why else cell.count / cell.spread,
         left_out=why,
     )
 
@@ -212,12 +212,5 @@ def _cautions(scores: EffectScores, log: Source) -> tuple[str, ...]:
     if scores.arm is None and apart:
         other = "a baseline" if scores.against == BASELINE else _words(scores.against)
         found.append(f"not compared: {', '.join(apart):.100}; no decision with a reward offered {other} beside it.")
-    if log.estimated:
-        found.append(f"propensities were estimated ({log.estimated}): effects are right only as far as these are.")
-    missing = scores.known - scores.rewarded
-    if missing > _MISSING * scores.known:
-        found.append(
-            f"{missing:,} of {scores.known:,} decisions have no reward and are left out: effects speak of those that "
-            "have one, and are wrong if rewards are missing because of what was shown."
-        )
+    found += log_cautions(log, known=scores.known, rewarded=scores.rewarded)
     return tuple(found)

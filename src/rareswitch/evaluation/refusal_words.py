@@ -1,19 +1,21 @@
 """What is said where a log cannot answer: what was seen, the rule, and what would help. Sentences without a capital."""
 
+from rareswitch.evaluation.numerals import percent_text
+
 
 def uncovered_text(uncovered: float, mean_weight: float, most: float) -> str:
     """Of play that had probability 0."""
     seen = f" (mean weight {mean_weight:.2f}, should be 1)" if mean_weight < 1.0 else ""
     return (
-        f"{percent(uncovered)} of what this policy would show had probability 0 in the log{seen}; at most "
-        f"{percent(most)} may be missing."
+        f"{percent_text(uncovered)} of what this policy would show had probability 0 in the log{seen}; at most "
+        f"{percent_text(most)} may be missing."
     )
 
 
 def mean_weight_text(mean_weight: float, error: float) -> str:
     """Of a mean weight that is not 1."""
     missing = 1.0 - mean_weight
-    shown = f"{percent(missing)} of what this policy would show was never shown, or " if missing > 0.0 else ""
+    shown = f"{percent_text(missing)} of what this policy would show was never shown, or " if missing > 0.0 else ""
     return (
         f"the mean weight is {mean_weight:.2f} and should be 1, give or take {error:.2f}: {shown}propensities are "
         "wrong."
@@ -77,8 +79,3 @@ def within(some: int, batches: int) -> str:
 def plural(batches: int) -> str:
     """As many batches."""
     return f"{batches} batch{'es' * (batches != 1)}"
-
-
-def percent(share: float) -> str:
-    """In words, two digits or whole."""
-    return f"{100.0 * share:.0f} %" if share >= 0.1 else f"{100.0 * share:.2g} %"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rareswitch.evaluation.anytime import anytime, bounded
+from rareswitch.evaluation.cautions import MOVED, log_cautions
 from rareswitch.evaluation.estimators import ESTIMATORS, Columns, Estimate
 from rareswitch.evaluation.how import How
 from rareswitch.evaluation.intervals import iid, moved, pooled
@@ -14,11 +15,6 @@ from rareswitch.evaluation.support import Support, effective, overlap, refusals
 from rareswitch.evaluation.weights import weight_counts
 from rareswitch.log import Source
 from rareswitch.validation import FloatArray
-
-#: Below this the value is said to have moved between batches.
-_MOVED = 0.001
-#: A share of missing rewards above which it is mentioned.
-_MISSING = 0.01
 
 
 def value_of(scores: Scores, name: str, log: Source, how: How) -> Value:
@@ -52,7 +48,7 @@ def value_of(scores: Scores, name: str, log: Source, how: How) -> Value:
         return value
     pool = _Pool([columns[batch] for batch in usable], [found[batch] for batch in usable], how)
     moving = pool.moved()
-    if moving < _MOVED:
+    if moving < MOVED:
         caution = (
             f"the value moved between batches (p = {moving:.2g}): contexts or rewards changed over time, and the "
             "pooled value speaks of no single time. Look at the batches."
@@ -133,15 +129,7 @@ def _batch_value(scores: Scores, batch: int, support: Support, columns: Columns,
 
 def _cautions(scores: Scores, name: str, log: Source, *, left: list[int]) -> tuple[str, ...]:
     """What to bear in mind beside the number."""
-    found = []
-    if log.estimated:
-        found.append(f"propensities were estimated ({log.estimated}): the value rests on that they are right.")
-    missing = scores.known - scores.rewarded
-    if missing > _MISSING * scores.known:
-        found.append(
-            f"{missing:,} of {scores.known:,} decisions have no reward and are left out: the value speaks of those "
-            "that have one, and is wrong if rewards are missing because of what was shown."
-        )
+    found = log_cautions(log, known=scores.known, rewarded=scores.rewarded)
     applies = int(scores.candidates[name].applies.sum())
     if applies < scores.rewarded:
         others = f"{scores.rewarded - applies:,} of {scores.rewarded:,} decisions"

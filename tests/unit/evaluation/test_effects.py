@@ -409,3 +409,14 @@ def test_logs_that_say_nothing_are_refused() -> None:
 
     with pytest.raises(ParameterError, match="which arms were offered"):
         effects(Narrow(adaptive(1), 100), "blue", "red")
+
+
+def test_an_effect_of_rare_clicks_has_its_long_side_above() -> None:
+    """An arm that is rarely shown and rarely clicked most often looks worse than it is."""
+    rng = np.random.default_rng(3)
+    places = (rng.random(4000) < 0.9).astype(int)
+    clicks = rng.random(4000) < 0.03
+    log = Logged(places=places, propensities=np.where(places, 0.9, 0.1), rewards=clicks, arms=["rare", "usual"])
+    interval = effects(log, "rare", "usual")["rare"].interval
+    assert interval is not None
+    assert interval.high - interval.value > 1.1 * (interval.value - interval.low)

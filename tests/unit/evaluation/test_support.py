@@ -110,7 +110,7 @@ def test_play_that_could_not_be_shown_is_refused_with_its_share() -> None:
     support = support_of(np.full((count, arms), 1 / arms), logging)
     kept, reasons = refusals([support])
     assert kept == ()
-    assert reasons[0].startswith("27 % of what this policy would show had probability 0 in the log (mean weight 0.73")
+    assert reasons[0].startswith("27.3 % of what this policy would show had probability 0 in the log (mean weight 0.73")
     assert "floor=0.02" in reasons[-1]
     assert (support.weights**2 / support.squares) == pytest.approx(count)
 
@@ -124,7 +124,7 @@ def test_the_same_without_the_probabilities_of_all_arms() -> None:
     kept, reasons = refusals([support])
     assert kept == ()
     assert reasons[0].startswith("The mean weight is 0.73 and should be 1")
-    assert "27 % of what this policy would show was never shown, or propensities are wrong" in reasons[0]
+    assert "27.3 % of what this policy would show was never shown, or propensities are wrong" in reasons[0]
 
 
 def test_the_last_batch_of_foresight_cannot_speak_of_uniform_play() -> None:
