@@ -84,7 +84,7 @@ REFUSED = (
     Case(candidate="worst", batches=(("epsilon 0.01", 5000),), arms=10, reason=FEW),
     Case(candidate="worst", batches=(("epsilon 0.01", 5000),), arms=10, known=False, reason=FEW),
     Case(candidate="uniform", batches=(("epsilon 0.0001", 20_000),), reason=UNEVEN),
-    Case(candidate="worst", batches=(("softmax 0.05", 5000),), reason=UNEVEN),
+    Case(candidate="worst", batches=(("softmax 0.05", 5000),), reason=ZERO),
     # tiny logs
     Case(candidate="uniform", batches=(("uniform", 30),), arms=2, reason=FEW),
     Case(candidate="greedy", batches=(("uniform", 1),), arms=2, reason=FEW),

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from rareswitch.errors import EmptySetError, ParameterError
+from rareswitch.evaluation.calibration import Tally
 from rareswitch.evaluation.candidates import Always, played
 from rareswitch.evaluation.effects_groups import MOST_GROUPS, Groups
 from rareswitch.evaluation.estimators import Columns, Estimate, Moments, estimate
@@ -82,15 +83,22 @@ class EffectScores:
         self.decisions = self.known = self.rewarded = 0
         #: What is wrong with recorded propensities.
         self.mismatch = ""
+        tally = Tally()
         model = own_model(source)
         for log in source.chunks(contexts=source.dim is None):
             self.decisions += len(log)
             model.add(log)
         for log in source.chunks(contexts=True):
-            self._add(source, log, model.predict(log))
+            logging, mismatch = logging_probabilities(source, log)
+            self.mismatch = self.mismatch or mismatch
+            tally.add(log, logging)
+            self._add(log, model.predict(log), logging)
+        calibration = None if source.estimated else tally.calibration()
+        if calibration is not None and calibration.stops:
+            self.mismatch = self.mismatch or calibration.words
         self._check()
 
-    def _add(self, source: Source, log: Logged, predicted: Predicted) -> None:
+    def _add(self, log: Logged, predicted: Predicted, logging: FloatArray | None) -> None:
         rewarded = ~np.isnan(log.rewards)
         self.known += len(log)
         self.rewarded += int(rewarded.sum())
@@ -98,8 +106,6 @@ class EffectScores:
         self.arms |= dict.fromkeys(names)
         if not rewarded.any():
             return
-        logging, mismatch = logging_probabilities(source, log)
-        self.mismatch = self.mismatch or mismatch
         for arm in names if self.arm is None else [self.arm]:
             if arm != self.against:
                 self._add_arm(arm, log, predicted, logging, rewarded)

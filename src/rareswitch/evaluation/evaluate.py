@@ -88,6 +88,9 @@ def evaluate(
     scores = score(log, everything, model=model, progress=progress)
     if bounds is not None:
         _check_within(scores.rewards, bounds)
+    calibration = None if log.estimated else scores.tally.calibration()  # estimated ones fit by construction
+    if calibration is not None and calibration.stops:
+        scores.mismatch = scores.mismatch or calibration.words
     how = How(estimator=estimator, level=level, switch=number("switch", switch, low=0.0))
     how = replace(how, anytime=bool(anytime), bounds=bounds)
     return Evaluation(
@@ -95,7 +98,7 @@ def evaluate(
         earned=earned(scores, how),
         lift=lift(scores, _BASELINE, level=level, anytime=how.anytime),
         gains=tuple(difference(scores, name, how) for name in named),
-        calibration=scores.tally.calibration(),
+        calibration=calibration,
         decisions=scores.decisions,
         known=scores.known,
         rewarded=scores.rewarded,

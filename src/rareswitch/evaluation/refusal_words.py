@@ -25,7 +25,8 @@ def mean_weight_text(mean_weight: float, error: float) -> str:
 def uneven_text(count: int, carried: float, least: float) -> str:
     """Of weights so uneven that few decisions carry everything, or of few decisions."""
     if carried > 0.5 * count or count < least:
-        return f"{count:,} decision{'s are' if count != 1 else ' is'} too few: {least:.0f} are needed."
+        need = f"{least:.0f}" if count < least else "more"
+        return f"{count:,} decision{'s are' if count != 1 else ' is'} too few: {need} are needed."
     many = f"about {carried:.0f}" if carried >= 1.0 else "less than 1"
     return (
         f"this policy would often show what the log showed rarely: weights are so uneven that {many} of {count:,} "

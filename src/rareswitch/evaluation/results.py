@@ -136,6 +136,25 @@ class Calibration:
         """Whether the propensities are wrong."""
         return self.p_value < self.threshold
 
+    @property
+    def stops(self) -> bool:
+        """Whether that is so unlikely to be chance that no number is given."""
+        return self.p_value < self.threshold / 10.0
+
+    @property
+    def words(self) -> str:
+        """What it says, in a sentence or two."""
+        chance = f"p = {self.p_value:.2g}, {len(self.arms)} arm{'s' * (len(self.arms) != 1)}"
+        if not self.alarm:
+            return f"Arms come as often as their propensities say ({chance})."
+        worst = max(self.arms, key=lambda arm: abs(arm.deviation))
+        return (
+            f"Arms do not come as often as their propensities say ({chance}). {worst.arm} came {worst.came:,} times "
+            f"where {worst.expected:,.0f} were to be expected, in {worst.offered:,} decisions that offered it. No "
+            "value can be trusted before this is explained: look for decisions that were lost, changed after they were "
+            "made, or logged with another policy's propensities."
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:

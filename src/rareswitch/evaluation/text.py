@@ -174,17 +174,7 @@ def _mind(evaluation: Evaluation) -> str:
 def _calibration(found: Calibration | None) -> str:
     if found is None:
         return ""
-    chance = f"p = {found.p_value:.2g}, {_several(len(found.arms), 'arm')}"
-    if not found.alarm:
-        return f"Arms come as often as their propensities say ({chance})."
-    worst = max(found.arms, key=lambda arm: abs(arm.deviation))
-    text = (
-        f"ALARM: arms do not come as often as their propensities say ({chance}). {worst.arm} came {worst.came:,} "
-        f"times where {worst.expected:,.0f} were to be expected, in {worst.offered:,} decisions that offered it. No "
-        "value here can be trusted before this is explained: look for decisions that were lost, changed after they "
-        "were made, or logged with another policy's propensities."
-    )
-    return _filled(text)
+    return _filled(f"ALARM: {found.words}") if found.alarm else found.words
 
 
 def _by_batch(one: Value, mark: str) -> str:

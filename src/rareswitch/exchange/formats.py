@@ -48,6 +48,13 @@ def read(path: Any, **how: Any) -> Source:
     >>> read(path)
     <logged: 2 decisions, 2 rewarded, 1 batch, at most 2 arms>
     """
+    if not isinstance(path, (str, Path)) and len(path) == 1:
+        (path,) = path
+    elif not isinstance(path, (str, Path)) and (others := [one for one in path if format_of(one) != "parquet"]):
+        raise FileFormatError(
+            f"{others[0]}: only Parquet may be in several files; a log in CSV or dsjson is one. Join them, or convert "
+            "each to Parquet: rareswitch convert."
+        )
     if not isinstance(path, (str, Path)) or _is_folder(path) or format_of(path) == "parquet":
         from rareswitch.log import ParquetLog
 

@@ -95,7 +95,7 @@ def test_an_alarm_names_the_arm_that_came_too_often() -> None:
     assert "Arms come as often as their propensities say (p = 0.34, 2 arms)." in evaluation_text(evaluation())
     text = flat(evaluation_text(evaluation(alarm=True)))
     assert (
-        "ALARM: arms do not come as often as their propensities say (p = 4e-06, 2 arms). red came 1,234 times" in text
+        "ALARM: Arms do not come as often as their propensities say (p = 4e-06, 2 arms). red came 1,234 times" in text
     )
 
 
