@@ -57,10 +57,10 @@ format: $(VENV)/installed ## Rewrite the code in its canonical form
 $(BENCH)/installed: pyproject.toml benchmarks/requirements.txt
 	@echo "Making the environment of the benchmarks, peers included, in $(BENCH) (once) ..."
 	@$(PYTHON) -m venv $(BENCH)
-	@$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --editable '.[dask,parquet,postgres]' --requirement benchmarks/requirements.txt
+	@$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --editable '.[data,dask,parquet,postgres]' --requirement benchmarks/requirements.txt
 	@touch $@
 
-bench: $(BENCH)/installed ## Measure against peers, side by side in one run. SHOP=folder adds the Open Bandit Dataset
+bench: $(BENCH)/installed ## Measure against peers, side by side in one run. Folders add worlds and logs: DATA= MovieLens, TABLES= tables, SHOP= the Open Bandit Dataset
 	@status=0; \
 	$(BENCH)/bin/python benchmarks/design.py --out benchmarks/design.md || status=1; \
 	$(BENCH)/bin/python benchmarks/batched.py --out benchmarks/batched.md || status=1; \

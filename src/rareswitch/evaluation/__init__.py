@@ -9,6 +9,7 @@ from rareswitch.evaluation.evaluate import evaluate, lift_of, source_of
 from rareswitch.evaluation.models import halves
 from rareswitch.evaluation.numerals import bounds_text, decimals, number_text, percent_text, shortened
 from rareswitch.evaluation.parameters import parameters
+from rareswitch.evaluation.refusals import refusals
 from rareswitch.evaluation.results import (
     ArmCount,
     BatchValue,
@@ -19,7 +20,7 @@ from rareswitch.evaluation.results import (
     Overlap,
     Value,
 )
-from rareswitch.evaluation.support import Support, refusals
+from rareswitch.evaluation.support import Support
 from rareswitch.evaluation.text import evaluation_text
 from rareswitch.evaluation.weights import LEAST_POWER, weight_counts
 

@@ -12,9 +12,10 @@ from rareswitch.evaluation.anytime import mixture_bound
 from rareswitch.evaluation.estimators import Estimate
 from rareswitch.evaluation.how import How
 from rareswitch.evaluation.intervals import Pool, around, skewed
+from rareswitch.evaluation.refusals import refusals
 from rareswitch.evaluation.results import Difference, Interval
 from rareswitch.evaluation.scoring import Scores
-from rareswitch.evaluation.support import Support, refusals
+from rareswitch.evaluation.support import Support
 from rareswitch.validation import BoolArray, FloatArray
 
 _WEEK = 7 * 86400.0

@@ -23,7 +23,7 @@ from rareswitch.evaluation.effects_groups import groups_of
 from rareswitch.evaluation.evaluate import source_of
 from rareswitch.evaluation.multiplicity import corrected, each_level
 from rareswitch.evaluation.parameters import features_of
-from rareswitch.evaluation.support import batch_reasons, refusals
+from rareswitch.evaluation.refusals import batch_reasons, refusals
 from rareswitch.log import Logged, Source
 from rareswitch.validation import number
 

@@ -9,9 +9,10 @@ from rareswitch.evaluation.cautions import MOVED, log_cautions
 from rareswitch.evaluation.estimators import ESTIMATORS, Columns, Estimate
 from rareswitch.evaluation.how import How
 from rareswitch.evaluation.intervals import iid, moved, pooled
+from rareswitch.evaluation.refusals import refusals
 from rareswitch.evaluation.results import BatchValue, Interval, Value
 from rareswitch.evaluation.scoring import Scores
-from rareswitch.evaluation.support import Support, effective, overlap, refusals
+from rareswitch.evaluation.support import Support, effective, overlap
 from rareswitch.evaluation.weights import weight_counts
 from rareswitch.log import Source
 from rareswitch.validation import FloatArray

@@ -6,11 +6,12 @@ from rareswitch.log.import_report import ImportReport
 from rareswitch.log.importing import import_parts
 from rareswitch.log.log_report import Earlier, LogReport
 from rareswitch.log.log_summary import LogSummary, summarize_log
-from rareswitch.log.logged import Logged, Source
+from rareswitch.log.logged import Logged
 from rareswitch.log.logged_file import write_logged
 from rareswitch.log.parquet_source import ParquetLog
 from rareswitch.log.places import find_parts
 from rareswitch.log.schema import log_schema
+from rareswitch.log.source import Source
 from rareswitch.log.stored import StoredLog
 from rareswitch.log.version import summarize_version
 from rareswitch.log.warm import summarize_source

@@ -3,14 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from rareswitch.errors import EmptySetError, ParameterError, ShapeError
 from rareswitch.ids import KeyArray, id_keys
+from rareswitch.log.columns import finite_column, number_column, refuse_repeated, reward_column, whole_column
 from rareswitch.policy import Policy
-from rareswitch.validation import LARGEST_SCALE, BoolArray, FloatArray, IntArray, finite_array, read_only, sealed
+from rareswitch.validation import BoolArray, FloatArray, IntArray, read_only, sealed
 
 #: Times are at most this far from 1970, in seconds, where years have four digits.
 LATEST = 6e10
@@ -89,11 +90,11 @@ class Logged:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        places = _whole("places", self.places)
+        places = whole_column("places", self.places)
         count = len(places)
         if count == 0:
             raise EmptySetError("a log needs one decision at least; got none.")
-        propensities = _column("propensities", self.propensities, count)
+        propensities = number_column("propensities", self.propensities, count)
         bad = ~((propensities > 0.0) & (propensities <= 1.0))
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
@@ -101,8 +102,8 @@ class Logged:
                 f"propensities must be above 0 and at most 1; row {at} (the first is 0) has {propensities[at]:g}. What "
                 "was never chosen cannot be in a log; where propensities are not known, estimate them."
             )
-        rewards = _rewards(self.rewards, count)
-        contexts = None if self.contexts is None else _finite("contexts", self.contexts, (count, None, None))
+        rewards = reward_column(self.rewards, count)
+        contexts = None if self.contexts is None else finite_column("contexts", self.contexts, (count, None, None))
         alive = self._alive(places, contexts)
         arms = alive.shape[1]
         inside = (places >= 0) & (places < arms)
@@ -115,10 +116,12 @@ class Logged:
             )
         features = self.features
         if features is not None:
-            features = _finite("features", features, (count, None))
+            features = finite_column("features", features, (count, None))
         elif contexts is not None:
             features = sealed(contexts[np.arange(count), places])
-        batches = np.zeros(count, dtype=np.int64) if self.batches is None else _whole("batches", self.batches, count)
+        batches = (
+            np.zeros(count, dtype=np.int64) if self.batches is None else whole_column("batches", self.batches, count)
+        )
         names = tuple(self.batch_names)
         if len(set(names)) < len(names) or batches.min() < 0 or batches.max() >= len(names):
             raise ParameterError(
@@ -128,7 +131,7 @@ class Logged:
         arm_names, codes = self._named(alive)
         logging = self.logging
         if logging is not None:
-            logging = _finite("logging", logging, (count, arms))
+            logging = finite_column("logging", logging, (count, arms))
             own = logging[np.arange(count), places]
             if not np.allclose(own, propensities, rtol=1e-6, atol=1e-12):
                 at = int(np.abs(own - propensities).argmax())
@@ -144,10 +147,10 @@ class Logged:
                     f"logging must be probabilities of the offered arms, which sum to 1; row {at} (the first is 0) has "
                     f"{inside[at].tolist()!s:.100}."
                 )
-        baselines = None if self.baselines is None else _whole("baselines", self.baselines, count)
+        baselines = None if self.baselines is None else whole_column("baselines", self.baselines, count)
         if baselines is not None and ((baselines >= arms) | (baselines < -1)).any():
             raise ParameterError(f"baselines must be places of arms, up to {arms - 1}, or -1 where none was named.")
-        times = None if self.times is None else _column("times", self.times, count, finite=False)
+        times = None if self.times is None else number_column("times", self.times, count, finite=False)
         if times is not None and (np.abs(times) > LATEST).any():
             at = int(np.flatnonzero(np.abs(times) > LATEST)[0])
             raise ParameterError(
@@ -156,7 +159,7 @@ class Logged:
             )
         ids = id_keys(np.arange(count) if self.ids is None else self.ids, count)
         if self.ids is not None:
-            _refuse_repeated(ids, batches)
+            refuse_repeated(ids, batches)
         vars(self).update(
             places=places,
             propensities=propensities,
@@ -269,92 +272,3 @@ class Logged:
     def chunks(self, *, contexts: bool = True) -> Iterator[Self]:
         """Itself, as a :class:`Source`."""
         yield self
-
-
-class Source(Protocol):
-    """Where logged decisions are read from, as often as needed, some at a time; :class:`Logged` is one itself."""
-
-    @property
-    def batch_names(self) -> tuple[str, ...]:
-        """The names of all batches, in the order in which they were made."""
-
-    @property
-    def policies(self) -> Mapping[str, Policy]:
-        """The frozen policies of batches, as far as they are at hand, by the names of these."""
-
-    @property
-    def estimated(self) -> str:
-        """How propensities were estimated; empty where they are exact."""
-
-    @property
-    def dim(self) -> int | None:
-        """Features of an arm; None where there are no vectors."""
-
-    def chunks(self, *, contexts: bool = True) -> Iterator[Logged]:
-        """The decisions, some at a time; all chunks have the ``batch_names`` of the source.
-
-        With ``contexts`` those of which all offered arms are known (all, or a sample that was taken by the hash of the
-        id alone, so that it is like the rest). Without, all decisions, with the vectors of the chosen arms only:
-        ``contexts`` and ``codes`` are None, ``alive`` is (n, 1) and ``places`` 0.
-        """
-
-
-def _whole(name: str, given: Any, count: int | None = None) -> IntArray:
-    try:
-        found = np.asarray(given)
-    except ValueError:
-        raise ShapeError(f"{name} must be whole numbers, one for each decision; got {given!r:.60}.") from None
-    if found.ndim != 1 or (count is not None and len(found) != count) or (len(found) and found.dtype.kind not in "iu"):
-        raise ShapeError(
-            f"{name} must be {'' if count is None else f'{count} '}whole numbers, one for each decision; got "
-            f"{given!r:.60}."
-        )
-    return sealed(found.astype(np.int64))
-
-
-def _refuse_repeated(ids: KeyArray, batches: IntArray) -> None:
-    """Refuse rows of one decision: it would count several times."""
-    order = np.lexsort((batches, ids[:, 1], ids[:, 0]))
-    one, other = order[:-1], order[1:]
-    again = (ids[one] == ids[other]).all(axis=1) & (batches[one] == batches[other])
-    if again.any():
-        at = int(np.flatnonzero(again)[0])
-        raise ParameterError(
-            f"ids must differ within a batch; rows {sorted((int(one[at]), int(other[at])))} (the first is 0) have the "
-            f"same, and so do {int(again.sum())} pairs in all. Give each decision one row."
-        )
-
-
-def _column(name: str, given: Any, count: int, *, finite: bool = True) -> FloatArray:
-    try:
-        found = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ShapeError(f"{name} must be numbers, one for each decision; got {given!r:.60}.") from None
-    if found.shape != (count,):
-        raise ShapeError(f"{name} must be {count} numbers, one for each decision; got shape {found.shape}.")
-    if finite and not np.isfinite(found).all():
-        at = int(np.flatnonzero(~np.isfinite(found))[0])
-        raise ParameterError(f"{name} must be finite; row {at} (the first is 0) has {found[at]}.")
-    return read_only(found)
-
-
-def _rewards(given: Any, count: int) -> FloatArray:
-    if not isinstance(given, np.ndarray):
-        given = [np.nan if one is None else one for one in given]
-    found = _column("rewards", given, count, finite=False)
-    odd = np.abs(found) > LARGEST_SCALE
-    if odd.any():
-        at = int(np.flatnonzero(odd)[0])
-        raise ParameterError(
-            f"rewards must be numbers up to {LARGEST_SCALE:g}, or NaN where they are not known; row {at} has "
-            f"{found[at]:g}."
-        )
-    return found
-
-
-def _finite(name: str, given: Any, shape: tuple[int | None, ...]) -> FloatArray:
-    found = finite_array(name, given)
-    if found.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, found.shape, strict=True)):
-        wanted = ", ".join("any" if want is None else str(want) for want in shape)
-        raise ShapeError(f"{name} must have the shape ({wanted}); got {found.shape}.")
-    return read_only(found)

@@ -7,7 +7,8 @@ from operator import add
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import BatchError, ParameterError, ShapeError
 from rareswitch.learner import Learner, Rows, State, Summary
-from rareswitch.log.logged import Logged, Source
+from rareswitch.log.logged import Logged
+from rareswitch.log.source import Source
 
 
 def summarize_source(learner: Learner, source: Source, *, default: float | None = None) -> Summary:

@@ -7,16 +7,8 @@ import pytest
 
 import rareswitch
 from rareswitch.env import make_world
-from rareswitch.evaluation.support import (
-    BATCH_CARRIED,
-    CARRIED,
-    EFFECTIVE,
-    Support,
-    batch_reasons,
-    needed,
-    overlap,
-    refusals,
-)
+from rareswitch.evaluation.refusals import BATCH_CARRIED, CARRIED, EFFECTIVE, batch_reasons, needed, refusals
+from rareswitch.evaluation.support import Support, overlap
 from rareswitch.learner import Foresight, Rows
 from rareswitch.log import Logged
 from rareswitch.validation import FloatArray

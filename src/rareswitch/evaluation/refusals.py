@@ -1,0 +1,130 @@
+"""Which batches can answer for a candidate, and why a log cannot: by what is known without looking at a reward."""
+
+import math
+from collections.abc import Sequence
+
+from rareswitch.evaluation import refusal_words as words
+from rareswitch.evaluation.support import UNCOVERED, Support, effective
+
+#: Decisions that must carry a batch for it to be used, and all used ones together. With fewer, intervals that know
+#: their skewness cover too little all the same: benchmarks/few_decisions.md.
+BATCH_CARRIED = 5.0
+CARRIED = 5.0
+#: Decisions of the candidate itself that all used ones together must be worth.
+EFFECTIVE = 100.0
+_FLOORS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001)
+
+
+def batch_reasons(support: Support) -> tuple[str, ...]:
+    """Why a batch cannot answer, in words; empty where it can. Looks at no reward.
+
+    >>> batch_reasons(Support.of(np.full(50, 0.5), candidate=np.full((50, 2), 0.5)))
+    ('the mean weight is 0.50 and should be 1, give or take 0.10: 50 % of what this policy would show ...',)
+    """
+    return tuple(_said(kind, support) for kind in _faults(support))
+
+
+def _faults(support: Support) -> list[str]:
+    if support.count == 0:
+        return ["nothing"]
+    found = []
+    if (support.uncovered or 0.0) > UNCOVERED:
+        found.append("uncovered")
+    elif support.unlikely:
+        found.append("mean weight")
+    if not found and support.carried < BATCH_CARRIED:
+        found.append("uneven")
+    return found
+
+
+def _said(kind: str, support: Support) -> str:
+    if kind == "nothing":
+        return words.nothing_text(0)
+    if kind == "uncovered":
+        return words.uncovered_text(support.uncovered or 0.0, support.mean_weight, UNCOVERED)
+    if kind == "mean weight":
+        return words.mean_weight_text(support.mean_weight, support.mean_weight_error)
+    return words.uneven_text(support.count, support.carried, BATCH_CARRIED)
+
+
+def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Which batches can be used for a candidate, and why they do not suffice; no reasons where they do.
+
+    Parameters
+    ----------
+    supports
+        One for each batch, in order.
+    left_out
+        Decisions that are in none of them: their rewards or the arms that were offered are not known.
+
+    Examples
+    --------
+    >>> log = Support.of(np.full(50, 0.5), candidate=np.full((50, 2), 0.5), logging=np.tile([1.0, 0.0], (50, 1)))
+    >>> kept, reasons = refusals([log])
+    >>> kept
+    ()
+    >>> print(reasons[0])
+    50 % of what this policy would show had probability 0 in the log (mean weight 0.50, should be 1); ...
+    >>> print(reasons[-1])
+    Exploration would make it answerable: with arm_floor=0.2 ... 250 more decisions, with arm_floor=0.05 about 1,000.
+    """
+    whole = sum(supports, Support.zero())
+    if whole.count == 0:
+        return (), (words.sentence(words.nothing_text(left_out)),)
+    faults = [_faults(support) for support in supports]
+    kept = tuple(batch for batch, found in enumerate(faults) if not found)
+    used = [supports[batch] for batch in kept]
+    together = sum(used, Support.zero())
+    worth = effective(used)
+    carried = len(used) ** 3 / sum(one.carried**-0.5 for one in used) ** 2 if used else 0.0
+    unlikely = bool(used) and together.unlikely
+    if worth >= EFFECTIVE and carried >= CARRIED and not unlikely:
+        return kept, ()
+    reasons = []
+    for kind in ("uncovered", "mean weight", "uneven"):
+        faulty = [support for support, found in zip(supports, faults, strict=True) if kind in found]
+        if faulty:
+            best = max(faulty, key=lambda one: one.carried)
+            said = _said(kind, best if kind == "uneven" else sum(faulty, Support.zero()))
+            reasons.append(words.within(len(faulty), len(supports)) + said)
+    if unlikely:
+        reasons.append(_said("mean weight", together))
+    if used and carried < CARRIED and (worth >= EFFECTIVE or carried < 0.5 * worth):
+        reasons.append(words.uneven_text(together.count, carried, CARRIED))
+    if worth < EFFECTIVE and (used or len(supports) > 1):
+        count = together.count if used else whole.count
+        reasons.append(words.effective_text(count, worth, EFFECTIVE, kept=len(used), batches=len(supports)))
+    reasons.append(words.remedy_text(needed(whole), _as_it_is(supports[-1])))
+    return kept, tuple(map(words.sentence, reasons))
+
+
+def needed(support: Support) -> tuple[tuple[float, int], ...]:
+    """What exploration would make a candidate answerable: two floors, and for how many decisions each.
+
+    Where every offered arm has the probability f at least, E w² = E Σ π²/μ ≤ E Σ π²/f whatever else the policy plays,
+    with equality for a candidate that shows what the policy never would; then E w³ = E Σ π³/f².
+
+    >>> needed(Support.of(np.ones(50), candidate=np.tile([1.0, 0.0], (50, 1))))
+    ((0.2, 500), (0.05, 2000))
+    """
+    if support.count == 0 or support.arms < 2:
+        return ()
+    second, third = support.concentration / support.count, support.cubes / support.count
+    decisions = max(EFFECTIVE * second, CARRIED * third**2 / second**3)
+    floors = [floor for floor in _FLOORS if floor * support.arms <= 0.5] or [0.5 / support.arms]
+    return tuple((floor, _rounded_up(decisions / floor)) for floor in floors[:3:2])
+
+
+def _as_it_is(latest: Support) -> int | None:
+    """As many decisions of the latest batch's policy would suffice; None where no number would."""
+    if not latest.count or (latest.uncovered or 0.0) > UNCOVERED or latest.unlikely:
+        return None
+    if latest.carried <= 0.0 or (latest.known < latest.count and latest.carried < BATCH_CARRIED):
+        return None
+    return _rounded_up(max(EFFECTIVE * latest.spread, CARRIED * latest.count / latest.carried))
+
+
+def _rounded_up(decisions: float) -> int:
+    """To two digits."""
+    unit: int = 10 ** max(0, math.floor(math.log10(max(decisions, 1.0))) - 1)
+    return max(1, math.ceil(decisions / unit - 1e-9)) * unit
