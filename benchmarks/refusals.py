@@ -3,8 +3,8 @@
 31 cases of the first kind and 30 of the second, fixed as data below, each with several seeds. Contexts are directions
 of four features, rewards linear in them with noise 0.3 or clicks; loggers and candidates are rules by the scores of an
 imperfect model, so that their worth differs. The first case is the example that the README once had: the last batch
-of a run of foresight, and uniform play. The limits were chosen on seeds below 300 and from 1000 on; the report is on
-seeds from 300 on.
+of a run of foresight, and uniform play. The limits were chosen on seeds below 400 and from 1000 on; the report is on
+seeds from 400 on.
 """
 
 import sys
@@ -311,16 +311,17 @@ def _says(case: Case | None, told: Told) -> bool:
 
 def main() -> int:
     parser = arguments(__doc__)
-    parser.add_argument("--first", type=int, default=300, help="the first seed")
+    parser.add_argument("--first", type=int, default=400, help="the first seed")
     parser.add_argument("--seeds", type=int, default=10, help="how many")
     given = parser.parse_args()
     seeds = range(given.first, given.first + (2 if given.quick else given.seeds))
     examples = list[str]()
     table = rows(seeds, examples)
     note = (
-        "On three sets of ten seeds before this one (0, 100 and 200 on), 31 of 31 were refused as well, and 296, 299 "
-        "and 299 of 300 logs answered: the chance of a mean weight by which honest logs are refused was lowered then, "
-        "and two logs that carried too little in some of the worlds were made larger or milder.\n\n"
+        "On four sets of ten seeds before this one (0, 100, 200 and 300 on), 31 of 31 were refused as well, and 296, "
+        "299, 299 and 299 of 300 logs answered: the chance by which honest logs are refused, of a mean weight or of "
+        "arms that come too often, was lowered then, and two logs that carried too little in some of the worlds were "
+        "made larger or milder.\n\n"
         "What is said of the README's case, with the first seed:\n\n"
     )
     listed = list(table)

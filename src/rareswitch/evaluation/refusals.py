@@ -18,6 +18,7 @@ _FLOORS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.00
 def batch_reasons(support: Support) -> tuple[str, ...]:
     """Why a batch cannot answer, in words; empty where it can. Looks at no reward.
 
+    >>> import numpy as np
     >>> batch_reasons(Support.of(np.full(50, 0.5), candidate=np.full((50, 2), 0.5)))
     ('the mean weight is 0.50 and should be 1, give or take 0.10: 50 % of what this policy would show ...',)
     """
@@ -59,6 +60,7 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
 
     Examples
     --------
+    >>> import numpy as np
     >>> log = Support.of(np.full(50, 0.5), candidate=np.full((50, 2), 0.5), logging=np.tile([1.0, 0.0], (50, 1)))
     >>> kept, reasons = refusals([log])
     >>> kept
@@ -104,6 +106,7 @@ def needed(support: Support) -> tuple[tuple[float, int], ...]:
     Where every offered arm has the probability f at least, E w² = E Σ π²/μ ≤ E Σ π²/f whatever else the policy plays,
     with equality for a candidate that shows what the policy never would; then E w³ = E Σ π³/f².
 
+    >>> import numpy as np
     >>> needed(Support.of(np.ones(50), candidate=np.tile([1.0, 0.0], (50, 1))))
     ((0.2, 500), (0.05, 2000))
     """

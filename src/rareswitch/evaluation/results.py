@@ -139,7 +139,7 @@ class Calibration:
     @property
     def stops(self) -> bool:
         """Whether that is so unlikely to be chance that no number is given."""
-        return self.p_value < self.threshold / 10.0
+        return self.p_value < self.threshold / 1000.0
 
     @property
     def words(self) -> str:
