@@ -87,7 +87,8 @@ class BatchFit:
         raised = np.square(residuals) / np.where(single, 1.0, 1.0 - leverage) ** self._power
         self._variances += raised @ pulls
         self._squares += pulls.sum(axis=0)
-        self._fourths += np.square(pulls).sum(axis=0)
+        with np.errstate(over="ignore"):  # which is told of in the end
+            self._fourths += np.square(pulls).sum(axis=0)
         if single.any():
             self._alone = np.maximum(self._alone, pulls[single].max(axis=0))
 
@@ -100,7 +101,10 @@ class BatchFit:
                 "its columns vary only together with others, such as the levels of a field, of which one is always 1"
             )
         squares = float(self._squares[direction])
-        effective = squares**2 / float(self._fourths[direction])
+        fourths = float(self._fourths[direction])
+        if not (0.0 < fourths < math.inf and 0.0 < squares < 1e150):
+            return self._silent("its numbers are too large or too small to be squared: use other units")
+        effective = squares**2 / fourths
         freedom = min(effective - 1.0, float(self.count - self.rank))
         if min(effective, freedom + 1.0) < LEAST_ROWS:
             worth = math.floor(max(0.0, min(effective, freedom + 1.0)))

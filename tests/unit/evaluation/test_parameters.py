@@ -254,3 +254,12 @@ def test_logs_that_cannot_be_fitted_are_refused() -> None:
         parameters(log_of(np.ones((3, 1)), np.full(3, np.nan)))
     with pytest.raises(ShapeError):
         parameters(log_of(*sample(50, 2)), {"gap": [1.0, 2.0, 3.0]})
+
+
+@pytest.mark.parametrize("scale", [1e90, 1e-90])
+def test_features_whose_squares_overflow_are_refused(scale: float) -> None:
+    rng = np.random.default_rng(2)
+    columns: dict[str, Any] = {"places": np.zeros(300, dtype=int), "propensities": np.ones(300)}
+    rewards, features = rng.normal(size=300), scale * rng.normal(size=(300, 2))
+    found = parameters(Logged(features=features, rewards=rewards, **columns))
+    assert all(one.interval is None and "other units" in one.refusals[0] for one in found.parameters)
