@@ -345,7 +345,7 @@ def test_arms_that_come_too_often_stop_the_evaluation() -> None:
     """Recorded as 0.5 each where one comes in 0.6 of 6,000 decisions: 15 standard deviations."""
     rng = np.random.default_rng(4)
     places = (rng.random(COUNT) < 0.4).astype(int)
-    columns = {"places": places, "propensities": np.full(COUNT, 0.5), "rewards": rng.random(COUNT)}
+    columns: dict[str, Any] = {"places": places, "propensities": np.full(COUNT, 0.5), "rewards": rng.random(COUNT)}
     both = np.full((COUNT, 2), 0.5)
     found = evaluate(Logged(arms=["a", "b"], logging=both, **columns), ["uniform", Always("a")])
     assert found.calibration is not None
