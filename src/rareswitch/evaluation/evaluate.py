@@ -1,7 +1,6 @@
 """What another policy would have earned: a value with an interval that holds, or the reason why there is none."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +58,8 @@ def evaluate(
     anytime
         Whether intervals shall hold for one who looks after every batch, and may stop when he likes.
     bounds
-        Where all rewards are known to lie. Anytime intervals then need no approximation, however small batches are.
+        Where all rewards are known to lie. Anytime intervals of values then need no approximation, however small
+        batches are.
     model
         Predictions of rewards (n, K) for a log in memory, or a function of contexts and alive to them. By default a
         ridge regression of the log itself, of other decisions than those it is used for.
@@ -91,8 +91,8 @@ def evaluate(
     calibration = None if log.estimated else scores.tally.calibration()  # estimated ones fit by construction
     if calibration is not None and calibration.stops:
         scores.mismatch = scores.mismatch or calibration.words
-    how = How(estimator=estimator, level=level, switch=number("switch", switch, low=0.0))
-    how = replace(how, anytime=bool(anytime), bounds=bounds)
+    switch = number("switch", switch, low=0.0)
+    how = How(estimator=estimator, level=level, switch=switch, anytime=bool(anytime), bounds=bounds)
     return Evaluation(
         values=tuple(value_of(scores, name, log, how) for name in named),
         earned=earned(scores, how),
