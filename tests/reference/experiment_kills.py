@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, NoReturn
 from uuid import uuid4
 
 from rareswitch.errors import StoreError
-from rareswitch.experiment import Experiment, experiment, learning, open_experiment
+from rareswitch.experiment import Experiment, learning, open_experiment, updating
 from rareswitch.store import Store
 from rareswitch.store.postgres import PostgresStore
 from rareswitch.store.sql_store import SqlStore
@@ -215,7 +215,7 @@ def die_at(moment: Moment, occurrence: int) -> None:
 
     for name, verb in _VERBS.items():
         around(SqlStore, name, verb)
-    around(experiment, "learn", "learn")
+    around(updating, "learn", "learn")
     around(learning, "summarize_version", "learn", after="summarized", before="summarizes")
     commit = SqlStore._commit
 
