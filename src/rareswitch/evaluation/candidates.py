@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.evaluation.given import arm_numbers
 from rareswitch.log import Logged
 from rareswitch.policy import Policy
 from rareswitch.validation import BoolArray, FloatArray, Sets
@@ -195,15 +196,7 @@ def _with_baseline(log: Logged) -> BoolArray:
 
 def _probabilities(name: str, given: Any, log: Logged, who: str) -> FloatArray:
     """Probabilities that somebody else computed, checked."""
-    try:
-        found = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ShapeError(f"candidate {name!r:.60}: {who} must give numbers; got {given!r:.60}.") from None
-    if found.shape != log.alive.shape:
-        raise ShapeError(
-            f"candidate {name!r:.60}: {who} must give the probability of each arm, shape {log.alive.shape}; got shape "
-            f"{found.shape}."
-        )
+    found = arm_numbers(f"candidate {name!r:.60}: {who}", given, log)
     inside = np.where(log.alive, found, 0.0)
     bad = ~np.isfinite(inside).all(axis=1) | (inside < 0.0).any(axis=1) | (np.abs(inside.sum(axis=1) - 1.0) > _OFF)
     if bad.any():

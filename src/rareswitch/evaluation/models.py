@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.errors import ParameterError
+from rareswitch.evaluation.given import arm_numbers
 from rareswitch.log import Logged
 from rareswitch.rng import uniforms_at
 from rareswitch.stats import Stats
@@ -181,14 +182,7 @@ class Given:
 
     def predict(self, log: Logged) -> Predicted:
         told = self.given(log.contexts, log.alive) if callable(self.given) else self.given
-        try:
-            found = np.asarray(told, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ShapeError(f"model must give numbers; got {told!r:.60}.") from None
-        if found.shape != log.alive.shape:
-            raise ShapeError(
-                f"model must predict the reward of each arm, shape {log.alive.shape}; got shape {found.shape}."
-            )
+        found = arm_numbers("model", told, log)
         if not np.isfinite(found[log.alive]).all():
             raise ParameterError("model must predict finite rewards for all offered arms.")
         found = np.where(log.alive, found, 0.0)
