@@ -151,7 +151,7 @@ class PlannedExploration(Rule):
 
     def next(self, ended: Ended) -> Made:
         told, (total,) = self.settings, ended.sums
-        belief = posterior(centred(total) if told.intercept else total)
+        belief = self.belief(ended)
         if belief.noise == 0.0:  # every reward was the same: there is nothing to tell arms apart by
             return Made(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
         scale, share = 0.0, LAST_SHARE * told.floor
@@ -182,6 +182,11 @@ class PlannedExploration(Rule):
         if eliminations and ended.batch.sample is not None:
             note |= {"certificate": certified_cost(policy, thinned(ended.batch.sample.sets))}
         return Made(policy, note=note)
+
+    def belief(self, ended: Ended) -> Posterior:
+        """What all decisions so far say of θ."""
+        (total,) = ended.sums
+        return posterior(centred(total) if self.settings.intercept else total)
 
     def elimination(self, belief: Posterior) -> Elimination:
         """The self-normalised intervals of the belief, with ‖θ‖ as large as it expects: σ·√(d/ridge)."""
