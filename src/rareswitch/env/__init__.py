@@ -2,6 +2,7 @@
 
 from rareswitch.env.adversary import DriftingWorld, StarvingWorld
 from rareswitch.env.catalogue import WORLDS, NamedWorld, make_world
+from rareswitch.env.choices import ChoiceWorld
 from rareswitch.env.classification import ClassificationWorld
 from rareswitch.env.linear import ClickWorld, LinearWorld
 from rareswitch.env.lower_bound import (
@@ -18,10 +19,12 @@ from rareswitch.env.noise import CoinNoise, GaussianNoise, Noise, UniformNoise
 from rareswitch.env.optimism import EndOfOptimismWorld
 from rareswitch.env.records import RecordWorld
 from rareswitch.env.sequence import SequenceWorld
+from rareswitch.env.table import table_world
 from rareswitch.env.world import Rounds, World
 
-__all__ = ["WORLDS", "ClassificationWorld", "ClickWorld", "CoinNoise", "DriftingWorld", "EndOfOptimismWorld"]
-__all__ += ["GaussianNoise", "LinearWorld", "LowerBoundWorld", "MovieLensWorld", "NamedWorld", "Noise", "Regime"]
+__all__ = ["WORLDS", "ChoiceWorld", "ClassificationWorld", "ClickWorld", "CoinNoise", "DriftingWorld"]
+__all__ += ["EndOfOptimismWorld", "GaussianNoise", "LinearWorld", "LowerBoundWorld", "MovieLensWorld", "NamedWorld"]
+__all__ += ["Noise", "Regime"]
 __all__ += [
     "RecordWorld",
     "Rounds",
@@ -32,4 +35,4 @@ __all__ += [
     "every_instance",
     "every_sign",
 ]
-__all__ += ["make_world", "most_stages", "switch_lower_bound", "theorem_range"]
+__all__ += ["make_world", "most_stages", "switch_lower_bound", "table_world", "theorem_range"]
