@@ -79,12 +79,12 @@ WORLDS: dict[str, tuple[str, Maker]] = {
         lambda d, k, s, t: _movielens("", d, k),
     ),
     "table": (
-        "rows of a labelled table, whose classes are the arms: table:FILE; options follow after commas, as in "
-        "table:FILE,label=cut,features=shared,columns=100 or table:FILE,components=8",
+        "rows of a labelled table, its classes as arms: table:FILE or, as an example, "
+        "table:FILE,label=cut,features=shared",
         lambda d, k, s, t: _of_file("table", ""),
     ),
     "choices": (
-        "sets of a table with a row for each set and arm: choices:FILE, with options set=, arm=, reward= and columns=",
+        "sets of a table with a row for each set and arm: choices:FILE",
         lambda d, k, s, t: _of_file("choices", ""),
     ),
 }
