@@ -4,6 +4,7 @@ from rareswitch.env.adversary import DriftingWorld, StarvingWorld
 from rareswitch.env.catalogue import WORLDS, NamedWorld, make_world
 from rareswitch.env.choices import ChoiceWorld
 from rareswitch.env.classification import ClassificationWorld
+from rareswitch.env.hindsight import greedy_value
 from rareswitch.env.linear import ClickWorld, LinearWorld
 from rareswitch.env.lower_bound import (
     LowerBoundWorld,
@@ -34,5 +35,6 @@ __all__ += [
     "World",
     "every_instance",
     "every_sign",
+    "greedy_value",
 ]
 __all__ += ["make_world", "most_stages", "switch_lower_bound", "table_world", "theorem_range"]

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rareswitch.env import ChoiceWorld, ClassificationWorld, World, make_world, table_world
-from rareswitch.env.hindsight import greedy_value
+from rareswitch.env import ChoiceWorld, ClassificationWorld, World, greedy_value, make_world, table_world
 from rareswitch.errors import FileFormatError, InputError, ParameterError, ShapeError
 from rareswitch.validation import FloatArray
 from reference.tables import CHOICES, labelled
