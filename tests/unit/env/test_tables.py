@@ -253,7 +253,7 @@ HOSTILE = {
     "no name": ("x,,label\n1,2,a\n2,1,b\n", "column 2 has no name"),
     "no classes": (
         "x,label\n" + "".join(f"{row % 3},{row}.5\n" for row in range(30)),
-        "the column 'label' has 30 different values in 30 rows, which are no classes",
+        "the column 'label' has 30 different values in 30 rows; classes are at most 500, with two rows each",
     ),
     "two columns of a name": ("x,x,label\n1,2,a\n2,1,b\n", "'x' is there twice"),
     "sets, no reward": ("set,arm,x\n0,a,1\n0,b,2\n", "there is no column 'reward'"),
@@ -274,6 +274,13 @@ def test_what_is_wrong_with_a_table_is_told_with_its_file(write: Write, name: st
         make_world(f"choices:{path}" if "sets" in name else f"table:{path}")
     assert str(caught.value).startswith(path)
     assert said in str(caught.value)
+
+
+def test_sets_that_would_not_fit_into_memory_are_refused(write: Write) -> None:
+    one = "".join(f"0,{arm},{arm % 7}.5,{arm % 2}\n" for arm in range(20_000))
+    many = "".join(f"{s},{arm},{arm % 7}.5,{arm}\n" for s in range(1, 4000) for arm in range(2))
+    with pytest.raises(FileFormatError, match=r"wide\.csv: columns must be fewer: 4000 sets of up to 20000 arms"):
+        choices(write("wide.csv", f"set,arm,price,reward\n{one}{many}"))
 
 
 def test_files_that_are_no_tables_are_refused(write: Write, tmp_path: Path) -> None:
