@@ -252,11 +252,11 @@ def test_arms_that_are_not_there_are_not_chosen_in_hindsight() -> None:
     world = ChoiceWorld(
         name="x",
         contexts=contexts,
-        payoffs=np.array([[1.0, 9.0], [0.0, 2.0]]),
+        payoffs=np.array([[3.0, 9.0], [2.0, 4.0]]),
         alive=np.array([[True, False], [True] * 2]),
     )
-    assert greedy_value(world, np.array([1.0])) == 1.5
-    assert world.noise_scale == 1.0  # the 9 is not to be had
+    assert greedy_value(world, np.array([1.0])) == 3.5
+    assert world.noise_scale == 1.0  # rewards lie between 2 and 4; the 9 is not to be had
 
 
 #: Tables that are wrong, and what is said; of names with "sets", as choices.
