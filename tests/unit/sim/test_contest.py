@@ -9,7 +9,6 @@ from rareswitch.errors import FileFormatError, InputError, UnsuitableError
 from rareswitch.learner import LEARNERS
 from rareswitch.sim import (
     ENTRANTS,
-    RIVALS,
     SEEDS,
     SUITES,
     UPDATES,
