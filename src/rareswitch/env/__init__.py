@@ -8,6 +8,7 @@ from rareswitch.env.disjoint import DisjointWorld
 from rareswitch.env.equicorrelated import EquicorrelatedWorld
 from rareswitch.env.groups import LateGroupsWorld, MixDriftWorld
 from rareswitch.env.heavy_tails import HeavyTailsWorld
+from rareswitch.env.hindsight import greedy_value
 from rareswitch.env.linear import ClickWorld, LinearWorld
 from rareswitch.env.lower_bound import (
     LowerBoundWorld,
@@ -41,6 +42,7 @@ __all__ += [
     "World",
     "every_instance",
     "every_sign",
+    "greedy_value",
 ]
 __all__ += ["DisjointWorld", "EquicorrelatedWorld", "HeavyTailsWorld", "LateGroupsWorld", "MixDriftWorld"]
 __all__ += ["PlainWorld", "RareClicksWorld", "TurningWorld"]
