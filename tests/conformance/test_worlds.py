@@ -62,7 +62,7 @@ def test_any_split_gives_the_same_rounds(world: World) -> None:
     np.testing.assert_array_equal(rewards[19:], world.rewards(whole.means[19:, 0], seed=3, first=19))
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if "given" not in name])
+@pytest.mark.parametrize("name", [name for name in EVERY if "given" not in name and name != "random-actions"])
 def test_seeds_make_other_worlds(name: str) -> None:
     # where contexts are the same, θ is another; the hard instances are few, and seeds may share one
     drawn = [EVERY[name].draw(30, seed=seed) for seed in range(9)]
@@ -97,7 +97,8 @@ def test_means_are_linear_in_the_contexts(name: str) -> None:
     x, y = rounds.contexts.reshape(-1, EVERY[name].dim), rounds.means.ravel()
     theta, *_ = np.linalg.lstsq(x, y, rcond=None)
     np.testing.assert_allclose(x @ theta, y, atol=1e-9)
-    assert np.linalg.norm(theta) <= 1 + 1e-9
+    # published actions longer than 1 were shortened at the cost of θ
+    assert np.linalg.norm(theta) <= 1 + 1e-9 or name == "random-actions"
 
 
 @pytest.mark.parametrize("noise", [UniformNoise(0.4), CoinNoise(0.4)], ids=str)

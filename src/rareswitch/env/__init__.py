@@ -1,5 +1,6 @@
 """Worlds to learn in."""
 
+from rareswitch.env.actions import ActionsWorld
 from rareswitch.env.adversary import DriftingWorld, StarvingWorld
 from rareswitch.env.catalogue import WORLDS, NamedWorld, make_world
 from rareswitch.env.classification import ClassificationWorld
@@ -20,7 +21,8 @@ from rareswitch.env.records import RecordWorld
 from rareswitch.env.sequence import SequenceWorld
 from rareswitch.env.world import Rounds, World
 
-__all__ = ["WORLDS", "ClassificationWorld", "ClickWorld", "CoinNoise", "DriftingWorld", "EndOfOptimismWorld"]
+__all__ = ["WORLDS", "ActionsWorld", "ClassificationWorld", "ClickWorld", "CoinNoise", "DriftingWorld"]
+__all__ += ["EndOfOptimismWorld"]
 __all__ += ["GaussianNoise", "LinearWorld", "LowerBoundWorld", "MovieLensWorld", "NamedWorld", "Noise", "Regime"]
 __all__ += [
     "RecordWorld",
