@@ -99,9 +99,12 @@ class ExploreEliminateExploit(Rule):
         gaps[best] = 0.0
         plays, at = np.zeros(len(gaps)), np.flatnonzero(verdict.left)
         plays[at] = cheapest_allocation(verdict.actions[at], gaps[at])
-        wanted = np.where(np.isinf(plays), most, told.noise**2 * plays * alpha * log)
+        wanted = np.full(len(gaps), most)
+        others = np.isfinite(plays)
+        plays = plays[others]
         # what was found by multiplication is never quite zero
-        return np.where(wanted > 1e-3, np.ceil(np.minimum(wanted, most)), 0.0)
+        wanted[others] = np.where(plays > 1e-6 * plays.sum(), told.noise**2 * plays * alpha * log, 0.0)
+        return np.asarray(np.ceil(np.minimum(wanted, most)))
 
     def survivors(self, verdict: Verdict, number: int, start: int) -> BoolArray:
         """(K,) the actions that are left after batch ``number``."""

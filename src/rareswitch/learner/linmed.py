@@ -64,5 +64,7 @@ class StaleLinMED(StaleLearner, LinMED):
     (100, 1000, 10000)
     """
 
+    delta: float = setting(0.01, "failure probability of the intervals", real(LEAST_DELTA, 1.0))
+
     name: ClassVar[str] = "stale-linmed"
     text: ClassVar[str] = "LinMED on a grid, geometric by default"
