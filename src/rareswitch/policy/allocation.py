@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.validation import FloatArray, context_sets, probability_vector
+from rareswitch.errors import ShapeError
+from rareswitch.validation import FloatArray, context_sets, probability_vector, vector
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -24,7 +25,10 @@ class Allocation:
     weights: FloatArray
 
     def __post_init__(self) -> None:
-        vars(self).update(weights=probability_vector("weights", self.weights))
+        weights = vector("weights", self.weights)
+        if not len(weights):
+            raise ShapeError("weights must be (K,), one for each arm of the set; got none.")
+        vars(self).update(weights=probability_vector("weights", weights))
 
     def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
         sets = context_sets(contexts, alive)

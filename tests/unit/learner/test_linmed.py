@@ -31,7 +31,8 @@ def slow(x: Any, gram: Any, moment: Any, greedy: float, delta: float) -> Any:
             agreement[a] = math.exp(
                 -((between @ estimate) ** 2) / (beta * between @ np.linalg.solve(precision, between))
             )
-    design = g_optimal(np.sqrt(agreement)[:, None] * x, tol=1.0).weights
+    # any design within the factor of 2 will do; this is the one of arms that can be played at all
+    design = g_optimal(np.sqrt(agreement)[:, None] * x, agreement >= 1e-9, tol=1.0).weights
     weights = (1 - greedy) / 2 * design + (1 - greedy) / 2 / len(x) + greedy * (np.arange(len(x)) == best)
     return weights * agreement / (weights * agreement).sum()
 
