@@ -66,7 +66,7 @@ def test_any_split_gives_the_same_rounds(world: World) -> None:
     np.testing.assert_array_equal(rewards[19:], world.rewards(whole.means[19:, 0], seed=3, first=19))
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if "given" not in name])
+@pytest.mark.parametrize("name", [name for name in EVERY if "given" not in name and name != "random-actions"])
 def test_seeds_make_other_worlds(name: str) -> None:
     # where contexts are the same, θ is another; the hard instances are few, and seeds may share one
     drawn = [EVERY[name].draw(30, seed=seed) for seed in range(9)]
@@ -102,7 +102,7 @@ def test_rewards_average_to_their_means(name: str) -> None:
 #: Clicks are logistic, and θ turns. Worlds that know their best linear policy are linear only by chance.
 NOT_LINEAR = ("rare-clicks", "turning", *(name for name, world in EVERY.items() if hasattr(world, "best_linear")))
 #: Worlds in which θ may be longer than 1.
-LONG = ("disjoint", "disjoint-noisy", "plain-20")
+LONG = ("disjoint", "disjoint-noisy", "plain-20", "random-actions")
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if name not in NOT_LINEAR])

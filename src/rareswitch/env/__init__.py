@@ -1,5 +1,6 @@
 """Worlds to learn in."""
 
+from rareswitch.env.actions import ActionsWorld
 from rareswitch.env.adversary import DriftingWorld, StarvingWorld
 from rareswitch.env.catalogue import WORLDS, NamedWorld, make_world
 from rareswitch.env.choices import ChoiceWorld
@@ -30,7 +31,7 @@ from rareswitch.env.table import table_world
 from rareswitch.env.turning import TurningWorld
 from rareswitch.env.world import Rounds, World
 
-__all__ = ["WORLDS", "ChoiceWorld", "ClassificationWorld", "ClickWorld", "CoinNoise", "DriftingWorld"]
+__all__ = ["WORLDS", "ActionsWorld", "ChoiceWorld", "ClassificationWorld", "ClickWorld", "CoinNoise", "DriftingWorld"]
 __all__ += ["EndOfOptimismWorld", "GaussianNoise", "LinearWorld", "LowerBoundWorld", "MovieLensWorld", "NamedWorld"]
 __all__ += ["Noise", "Regime"]
 __all__ += [

@@ -321,6 +321,8 @@ class Learner(ABC):
         made = self.parts.rule.next(Ended(state=state, start=start, batch=summary, sums=sums, ahead=coming))
         if self.clock.needs_width and ahead is None:
             coming = self.clock.ahead(planned, batch=updates + 1, start=start, width=made.width)
+        if self.clock.told and ahead is None:
+            coming = made.ahead
         policy = _carrying(made.policy, state)
         if policy.id in {state.policy.id, *(batch.policy_id for batch in past)}:
             policy = replace(policy, edition=updates)  # so that the rows of the two batches can be told apart
@@ -387,7 +389,7 @@ class Learner(ABC):
         if not ahead:
             return replace(state, updates=updates - 1, start=start, ahead=ahead, sums=sums)
         assert isinstance(self.parts.rule, SumsRule)
-        policy, _, kept, _ = self.parts.rule.resumed(sums, start)
+        policy, _, kept, *_ = self.parts.rule.resumed(sums, start)
         policy = _carrying(policy, state)
         return replace(state, policy=policy, updates=updates, start=start, ahead=ahead, sums=sums, kept=kept)
 
@@ -408,7 +410,7 @@ class Learner(ABC):
     def _known(self, state: State) -> str:
         """What is known of the regret, where no floor plays along."""
         came = tuple(batch.decided for batch in state.past)
-        free = self.clock.looks or self.clock.needs_width or self.clock.horizon is None
+        free = self.clock.looks or self.clock.needs_width or self.clock.told or self.clock.horizon is None
         planned = came if free else self._planned(len(came))
         known = self.rate()
         if came == planned:

@@ -24,6 +24,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 UPDATES = 8
 #: Settings with which tunable learners enter: widths of LinUCB, spreads of Thompson sampling.
 SCALES = (0.25, 0.5, 1.0, 2.0)
+#: Weights of the best-looking arm with which LinMED enters.
+GREEDY = (0.5, 0.9, 0.99)
 SEEDS = 20
 #: Learners with few updates, the best of which in each world is what the challengers are held against.
 RIVALS = ("stale-thompson", "pure-exploitation")
@@ -61,6 +63,12 @@ def _scaled(learner: str, kind: Kind, setting: str, **others: Any) -> dict[str, 
     return {f"{learner} {a:g}": entrant for a, entrant in made.items()}
 
 
+def _weighted(learner: str, kind: Kind, *, slow: bool = False, **others: Any) -> dict[str, Entrant]:
+    """LinMED with the authors' three weights of the best-looking arm."""
+    made = {a: Entrant(learner=learner, kind=kind, settings={"greedy": a, **others}, slow=slow) for a in GREEDY}
+    return {f"{learner} {a:g}": entrant for a, entrant in made.items()}
+
+
 def _rare(
     learner: str, label: str = "", *, grid: Callable[[int], Grid] | None = None, **settings: Any
 ) -> dict[str, Entrant]:
@@ -73,13 +81,17 @@ ENTRANTS: dict[str, Entrant] = {
     "foresight 16": Entrant(learner="foresight", kind="other", settings={"updates": 16}),
     **_scaled("linucb", "adaptive", "confidence"),
     **_scaled("thompson", "adaptive", "scale"),
+    **_weighted("linmed", "adaptive", slow=True),
     "suplinucb": Entrant(learner="suplinucb", kind="adaptive"),
     "suplinrel": Entrant(learner="suplinrel", kind="adaptive", slow=True),
     "oful": Entrant(learner="oful", kind="other"),
+    "batched-thompson": Entrant(learner="batched-thompson", kind="other"),
+    "batched-thompson 0.5": Entrant(learner="batched-thompson", kind="other", settings={"scale": 0.5}),
     "oful 1": Entrant(learner="oful", kind="other", settings={"confidence": 1.0}),
     "rarely-switch-suplinucb": Entrant(learner="rarely-switch-suplinucb", kind="other"),
     **_scaled("stale-linucb", "rare", "confidence", updates=UPDATES),
     **_scaled("stale-thompson", "rare", "scale", updates=UPDATES),
+    **_weighted("stale-linmed", "rare", updates=UPDATES),
     **_rare("pure-exploitation", updates=UPDATES),
     **_rare("pure-exploitation", "pure-exploitation geometric", grid=partial(geometric_grid, updates=UPDATES)),
     **_rare("batch-linucb"),
@@ -88,6 +100,7 @@ ENTRANTS: dict[str, Entrant] = {
     **_rare("batch-linucb-dg-certified", g_optimal=GOptimal()),
     **_rare("falcon", updates=UPDATES),
     **_rare("fixed-set-elimination", updates=UPDATES),
+    **_rare("e4"),
     **_rare("base"),
 }
 
