@@ -38,6 +38,8 @@ EVERY |= {
         horizon=20_000, stages=5, dim=6, signs=np.ones((3, 5), dtype=np.int64), noise=GaussianNoise(0.5)
     ),
 }
+#: Worlds of others whose parameters are longer than 1.
+LONG = {"adaptive-trial"}
 every_world = pytest.mark.parametrize("world", EVERY.values(), ids=EVERY)
 
 
@@ -97,7 +99,8 @@ def test_means_are_linear_in_the_contexts(name: str) -> None:
     x, y = rounds.contexts.reshape(-1, EVERY[name].dim), rounds.means.ravel()
     theta, *_ = np.linalg.lstsq(x, y, rcond=None)
     np.testing.assert_allclose(x @ theta, y, atol=1e-9)
-    assert np.linalg.norm(theta) <= 1 + 1e-9
+    if name not in LONG:
+        assert np.linalg.norm(theta) <= 1 + 1e-9
 
 
 @pytest.mark.parametrize("noise", [UniformNoise(0.4), CoinNoise(0.4)], ids=str)

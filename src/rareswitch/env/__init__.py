@@ -18,9 +18,18 @@ from rareswitch.env.noise import CoinNoise, GaussianNoise, Noise, UniformNoise
 from rareswitch.env.optimism import EndOfOptimismWorld
 from rareswitch.env.records import RecordWorld
 from rareswitch.env.sequence import SequenceWorld
+from rareswitch.env.trial import AdaptiveTrialWorld
 from rareswitch.env.world import Rounds, World
 
-__all__ = ["WORLDS", "ClassificationWorld", "ClickWorld", "CoinNoise", "DriftingWorld", "EndOfOptimismWorld"]
+__all__ = [
+    "WORLDS",
+    "AdaptiveTrialWorld",
+    "ClassificationWorld",
+    "ClickWorld",
+    "CoinNoise",
+    "DriftingWorld",
+    "EndOfOptimismWorld",
+]
 __all__ += ["GaussianNoise", "LinearWorld", "LowerBoundWorld", "MovieLensWorld", "NamedWorld", "Noise", "Regime"]
 __all__ += [
     "RecordWorld",

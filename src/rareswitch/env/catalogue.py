@@ -18,6 +18,7 @@ from rareswitch.env.movielens import MovieLensWorld
 from rareswitch.env.noise import GaussianNoise
 from rareswitch.env.optimism import EndOfOptimismWorld
 from rareswitch.env.sequence import SequenceWorld
+from rareswitch.env.trial import AdaptiveTrialWorld
 from rareswitch.env.world import World
 from rareswitch.errors import InputError
 from rareswitch.validation import LARGEST_SCALE, count_of, number, whole
@@ -53,6 +54,10 @@ WORLDS: dict[str, tuple[str, Maker]] = {
     "end-of-optimism": (
         "three arms, of which the worst teaches most; d = 2",
         lambda d, k, s, t: EndOfOptimismWorld(noise=GaussianNoise(s)),
+    ),
+    "adaptive-trial": (
+        "ten treatments, five features of users, σ² = 0.2 (AExGym)",
+        lambda d, k, s, t: AdaptiveTrialWorld(),
     ),
     "drifting": ("directions that turn over the horizon", _ending("drifting", DriftingWorld)),
     "starving": ("features that first show up late", _ending("starving", StarvingWorld)),
