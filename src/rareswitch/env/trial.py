@@ -23,9 +23,9 @@ class AdaptiveTrialWorld(NoisyRewards):
     decisions tell little. Learners see features divided by 10, in the block of their arm, so that they lie in the unit
     ball, and θ is 10 times as long: the prior is N(0, :attr:`prior_scale`²·I_50), and expected rewards are the same.
 
-    AExGym (Wang, Che, Jiang and Namkoong, arXiv:2408.04570) has batches of 100 users, and reports the regret of a decision: its mean
-    over all users of the trial (``cumul_regret`` of its results), or, of the greedy policy on the final posterior mean,
-    over fresh users (``simple_regret``).
+    AExGym (Wang, Che, Jiang and Namkoong, arXiv:2408.04570) has batches of 100 users, and reports the regret of a
+    decision: its mean over all users of the trial (``cumul_regret`` of its results), or, of the greedy policy on the
+    final posterior mean, over fresh users (``simple_regret``).
 
     >>> world = AdaptiveTrialWorld()
     >>> world.draw(2, seed=1).contexts.shape, round(world.noise_scale**2, 3)
