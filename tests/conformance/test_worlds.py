@@ -93,7 +93,7 @@ def test_rewards_average_to_their_means(world: World) -> None:
     assert abs(errors.mean()) <= bound
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if name != "digits"])
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in {"digits", "logistic-ball"}])
 def test_means_are_linear_in_the_contexts(name: str) -> None:
     rounds = EVERY[name].draw(20_000, seed=6)
     x, y = rounds.contexts.reshape(-1, EVERY[name].dim), rounds.means.ravel()

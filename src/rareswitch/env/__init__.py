@@ -4,6 +4,7 @@ from rareswitch.env.adversary import DriftingWorld, StarvingWorld
 from rareswitch.env.catalogue import WORLDS, NamedWorld, make_world
 from rareswitch.env.classification import ClassificationWorld
 from rareswitch.env.linear import ClickWorld, LinearWorld
+from rareswitch.env.logistic_ball import LogisticBallWorld
 from rareswitch.env.lower_bound import (
     LowerBoundWorld,
     Regime,
@@ -30,7 +31,16 @@ __all__ = [
     "DriftingWorld",
     "EndOfOptimismWorld",
 ]
-__all__ += ["GaussianNoise", "LinearWorld", "LowerBoundWorld", "MovieLensWorld", "NamedWorld", "Noise", "Regime"]
+__all__ += [
+    "GaussianNoise",
+    "LinearWorld",
+    "LogisticBallWorld",
+    "LowerBoundWorld",
+    "MovieLensWorld",
+    "NamedWorld",
+    "Noise",
+    "Regime",
+]
 __all__ += [
     "RecordWorld",
     "Rounds",

@@ -13,6 +13,7 @@ from rareswitch.context_files import SUFFIXES
 from rareswitch.env.adversary import DriftingWorld, StarvingWorld
 from rareswitch.env.classification import ClassificationWorld
 from rareswitch.env.linear import ClickWorld, LinearWorld
+from rareswitch.env.logistic_ball import LogisticBallWorld
 from rareswitch.env.lower_bound import LowerBoundWorld, most_stages
 from rareswitch.env.movielens import MovieLensWorld
 from rareswitch.env.noise import GaussianNoise
@@ -68,6 +69,10 @@ WORLDS: dict[str, tuple[str, Maker]] = {
     "clicks": (
         "gaussian with rewards 0 or 1",
         lambda d, k, s, t: ClickWorld(source=sources.Gaussian(dim=whole("dim", d, low=2) - 1, arms=k)),
+    ),
+    "logistic-ball": (
+        "logistic clicks, ‖θ‖ = 5, arms in the unit ball; d = 5, 20 arms (RS-GLinCB)",
+        lambda d, k, s, t: LogisticBallWorld(),
     ),
     "digits": ("handwritten digits as a bandit", lambda d, k, s, t: ClassificationWorld.digits()),
     "movielens": (
