@@ -45,6 +45,7 @@ from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.pure_exploitation import PureExploitation
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.recommendation import Recommendation, recommend
+from rareswitch.learner.rho import RHO
 from rareswitch.learner.rows import Rows, in_seconds
 from rareswitch.learner.settings import needed, settings_of, to_plain
 from rareswitch.learner.state import Batch, State
@@ -54,7 +55,18 @@ from rareswitch.learner.suplinrel import SupLinRel
 from rareswitch.learner.suplinucb import SupLinUCB
 from rareswitch.learner.thompson import PosteriorSampling, StaleThompsonSampling, ThompsonSampling
 
-__all__ = ["CONTEXTS", "LEARNERS", "OFUL", "AdaptiveGrid", "Ahead", "BaSE", "Batch", "BatchLinUCB", "BatchLinUCBDG"]
+__all__ = [
+    "CONTEXTS",
+    "LEARNERS",
+    "OFUL",
+    "RHO",
+    "AdaptiveGrid",
+    "Ahead",
+    "BaSE",
+    "Batch",
+    "BatchLinUCB",
+    "BatchLinUCBDG",
+]
 __all__ += ["BatchLinUCBDGCertified", "BatchLinUCBKW", "CertifiedMixture", "Clock", "CommunicationRound"]
 __all__ += ["Contexts", "CoreLearning", "Designer", "DeterminantGrowth", "EveryLesson", "EveryStep", "Falcon"]
 __all__ += ["FixedSetElimination", "Foresight", "Grid", "GrowingGrid", "LayerModels", "Layers", "Learner", "LinUCB"]

@@ -15,6 +15,7 @@ from rareswitch.learner.linucb import LinUCB, StaleLinUCB
 from rareswitch.learner.oful import OFUL
 from rareswitch.learner.pure_exploitation import PureExploitation
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
+from rareswitch.learner.rho import RHO
 from rareswitch.learner.settings import from_plain, needed, settings_of
 from rareswitch.learner.suplinrel import SupLinRel
 from rareswitch.learner.suplinucb import SupLinUCB
@@ -22,7 +23,7 @@ from rareswitch.learner.thompson import StaleThompsonSampling, ThompsonSampling
 
 _PAPER = (BatchLinUCB, BatchLinUCBKW, BatchLinUCBDG, BatchLinUCBDGCertified, RarelySwitchSupLinUCB)
 _ADAPTIVE = (OFUL, LinUCB, ThompsonSampling, SupLinUCB, SupLinRel)
-_BATCHED = (StaleLinUCB, StaleThompsonSampling, PureExploitation, Falcon, FixedSetElimination, BaSE)
+_BATCHED = (StaleLinUCB, StaleThompsonSampling, PureExploitation, RHO, Falcon, FixedSetElimination, BaSE)
 #: All of them; what a learner takes are the fields of its class.
 LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in (Foresight, *_PAPER, *_ADAPTIVE, *_BATCHED)}
 

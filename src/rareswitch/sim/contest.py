@@ -93,6 +93,8 @@ ENTRANTS: dict[str, Entrant] = {
     **_scaled("stale-thompson", "rare", "scale", updates=UPDATES),
     **_rare("pure-exploitation", updates=UPDATES),
     **_rare("pure-exploitation", "pure-exploitation geometric", grid=partial(geometric_grid, updates=UPDATES)),
+    **_rare("rho", updates=UPDATES),
+    **_rare("rho", "rho 0.7", updates=UPDATES, weight=0.7),
     **_rare("batch-linucb"),
     **_rare("batch-linucb-kw", g_optimal=GOptimal()),
     **_rare("batch-linucb-dg", g_optimal=GOptimal()),
