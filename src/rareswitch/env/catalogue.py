@@ -18,6 +18,7 @@ from rareswitch.env.equicorrelated import EquicorrelatedWorld
 from rareswitch.env.groups import LateGroupsWorld, MixDriftWorld
 from rareswitch.env.heavy_tails import HeavyTailsWorld
 from rareswitch.env.linear import ClickWorld, LinearWorld
+from rareswitch.env.logistic_ball import LogisticBallWorld
 from rareswitch.env.lower_bound import LowerBoundWorld, most_stages
 from rareswitch.env.movielens import MovieLensWorld
 from rareswitch.env.noise import GaussianNoise
@@ -26,6 +27,7 @@ from rareswitch.env.plain import PlainWorld
 from rareswitch.env.rare_clicks import RareClicksWorld
 from rareswitch.env.sequence import SequenceWorld
 from rareswitch.env.table_names import TABLES, world_of_file
+from rareswitch.env.trial import AdaptiveTrialWorld
 from rareswitch.env.turning import TurningWorld
 from rareswitch.env.world import World
 from rareswitch.errors import InputError
@@ -71,6 +73,10 @@ WORLDS: dict[str, tuple[str, Maker]] = {
         "one published set of random actions for each size, random-actions:KxD; seeds differ in the noise",
         lambda d, k, s, t: ActionsWorld.random(k, d, noise=GaussianNoise(s)),
     ),
+    "adaptive-trial": (
+        "ten treatments, five features of users, σ² = 0.2 (AExGym)",
+        lambda d, k, s, t: AdaptiveTrialWorld(),
+    ),
     "drifting": ("directions that turn over the horizon", _ending("drifting", DriftingWorld)),
     "starving": ("features that first show up late", _ending("starving", StarvingWorld)),
     "lower-bound": (
@@ -80,6 +86,10 @@ WORLDS: dict[str, tuple[str, Maker]] = {
     "clicks": (
         "gaussian with rewards 0 or 1",
         lambda d, k, s, t: ClickWorld(source=sources.Gaussian(dim=whole("dim", d, low=2) - 1, arms=k)),
+    ),
+    "logistic-ball": (
+        "logistic clicks, ‖θ‖ = 5, arms in the unit ball; d = 5, 20 arms (RS-GLinCB)",
+        lambda d, k, s, t: LogisticBallWorld(),
     ),
     "disjoint": ("6 arms with own parameters over 5 features of a user", lambda d, k, s, t: DisjointWorld()),
     "disjoint-noisy": (

@@ -28,7 +28,7 @@ SCALES = (0.25, 0.5, 1.0, 2.0)
 GREEDY = (0.5, 0.9, 0.99)
 SEEDS = 20
 #: Learners with few updates, the best of which in each world is what the challengers are held against.
-RIVALS = ("stale-thompson", "pure-exploitation")
+RIVALS = ("stale-thompson", "pure-exploitation", "e4", "rho", "stale-linmed")
 CHALLENGERS = ("foresight",)
 
 
@@ -94,6 +94,8 @@ ENTRANTS: dict[str, Entrant] = {
     **_weighted("stale-linmed", "rare", updates=UPDATES),
     **_rare("pure-exploitation", updates=UPDATES),
     **_rare("pure-exploitation", "pure-exploitation geometric", grid=partial(geometric_grid, updates=UPDATES)),
+    **_rare("rho", updates=UPDATES),
+    **_rare("rho", "rho 0.7", updates=UPDATES, weight=0.7),
     **_rare("batch-linucb"),
     **_rare("batch-linucb-kw", g_optimal=GOptimal()),
     **_rare("batch-linucb-dg", g_optimal=GOptimal()),

@@ -60,8 +60,12 @@ RELATIVES = (
     "linucb",
     "thompson",
     "oful",
+    "batched-thompson",
     "stale-thompson",
+    "stale-linmed",
     "pure-exploitation geometric",
+    "rho",
+    "e4",
 )
 SUITES: dict[str, Suite] = {
     "ten": Suite(
