@@ -214,6 +214,10 @@ class Learner(ABC):
         planned, came = state.ahead[0], summary.decided
         if came > planned:
             return f"{came} decisions came where {planned} were planned"
+        return self.early(state, summary)
+
+    def early(self, state: State, summary: Summary) -> str | None:
+        """Why the features of these decisions call for the next policy before the batch was to end; None if not."""
         return self.clock.overdue(self._progress(state, summary)) if self.clock.looks else None
 
     def _progress(self, state: State, summary: Summary | None) -> Progress:

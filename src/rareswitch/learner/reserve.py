@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -85,7 +85,7 @@ class Reserve(ToTheHorizon):
         places = np.arange(1, left + 2)
         behind = left + 1 - places
         least = np.where(behind <= self.reserve, self.horizon * RELEASED ** (behind / self.reserve), 0.0)
-        return start * ((least / start[:, None]) ** (1.0 / places)).max(axis=1)
+        return np.asarray(start * ((least / start[:, None]) ** (1.0 / places)).max(axis=1))
 
     def due(self, progress: Progress, features: FloatArray, models: IntArray) -> int | None:
         found = np.flatnonzero(self._due(progress, features)[1:])
@@ -114,9 +114,7 @@ class Reserve(ToTheHorizon):
             due |= self._worth(every.grown(features), every.rate * made, made, next_batch, bar)
         return due
 
-    def _worth(
-        self, came: FloatArray, usual: FloatArray, made: IntArray, next_batch: FloatArray, bar: float
-    ) -> BoolArray:
+    def _worth(self, came: FloatArray, usual: Any, made: IntArray, next_batch: FloatArray, bar: float) -> BoolArray:
         """Whether an update now costs less than waiting; all (n,).
 
         Parameters
