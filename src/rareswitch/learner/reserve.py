@@ -157,7 +157,8 @@ class _Uncertain:
         if only_unknown:
             values, vectors = np.linalg.eigh(gram)
             unknown = values < KNOWN * weight
-            root, rate = vectors.T[unknown] / math.sqrt(weight), float(values[unknown].sum()) / (weight * count)
+            # each of them might as well have had a decision more: of few that came, the rate is not well known
+            root, rate = vectors.T[unknown] / math.sqrt(weight), float((values[unknown] / weight + 1.0).sum()) / count
         else:
             root, rate = inverse_root(gram + weight * np.eye(len(gram))), len(gram) / count
         total = float(np.sum((root @ since) * root))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import ParameterError
-from rareswitch.learner import Foresight, Rows, State
+from rareswitch.learner import Foresight, Rows, State, Summary
 from rareswitch.learner.forgetting import remembered
 from rareswitch.learner.state import Batch
 from rareswitch.policy import Blend, PosteriorDraws
@@ -57,7 +57,7 @@ def after(learner: Foresight, thetas: list[list[float]], late: float | None = No
         made = state.policy.decide(X[k], ids=range(200 * k, 200 * k + 200), seed=1)
         paid = X[k][np.arange(200), made.arms] @ theta + 0.1 * RNG.standard_normal(200)
         rows = Rows.of(X[k], made, paid)
-        again = []
+        again: list[Summary] = []
         if late is not None and k == len(thetas) - 1 and first is not None:
             corrected = Rows(
                 ids=first.ids, policy_id=first.policy_id, features=first.features, rewards=first.rewards * late

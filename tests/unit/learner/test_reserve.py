@@ -101,7 +101,7 @@ def test_the_schedule_is_the_cheapest_of_those_that_hold_back() -> None:
     least = np.array([0.0] * 5 + [500_000.0, 1e6 * 0.5**0.5])
 
     def cost(ends: FloatArray) -> float:
-        return sum((b - a) / a for a, b in pairwise(ends))
+        return float(sum((b - a) / a for a, b in pairwise(ends)))
 
     for place in range(1, 7):
         for factor in (0.98, 1.02):
