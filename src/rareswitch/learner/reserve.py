@@ -22,7 +22,7 @@ KNOWN = 5.0
 #: Decisions for each feature before which rare and new cannot be told apart.
 LEAST_SEEN = 10
 #: How much must have been gathered of what is new before it is worth an update; see :meth:`Reserve._worth`.
-ENOUGH = 3.0
+ENOUGH = 4.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,10 +108,12 @@ class Reserve(ToTheHorizon):
         start = np.maximum(1.0, progress.start + made)
         next_batch = self._next_end(start, left - 1) - start
         new = _Uncertain.of(progress, only_unknown=True)
-        due = self._worth(new.grown(features), new.rate * made, made, next_batch, UNLIKE)
+        came, usual = new.grown(features), new.rate * made
+        due = self._worth(came, usual, made, next_batch, UNLIKE)
         if left > self.reserve // 2:
             every, bar = _Uncertain.of(progress), UNLIKE if left > self.reserve else FAR_UNLIKE
-            due |= self._worth(every.grown(features), every.rate * made, made, next_batch, bar)
+            also = self._worth(every.grown(features), every.rate * made, made, next_batch, bar)
+            due |= also & (came <= UNLIKE * usual)  # where something is new, there must be enough of that
         return due
 
     def _worth(self, came: FloatArray, usual: Any, made: IntArray, next_batch: FloatArray, bar: float) -> BoolArray:
