@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import partial
 from itertools import starmap
 from pathlib import Path
@@ -79,6 +80,12 @@ def _rare(
 ENTRANTS: dict[str, Entrant] = {
     **_rare("foresight"),
     "foresight 16": Entrant(learner="foresight", kind="other", settings={"updates": 16}),
+    # for contexts or a θ that change: some policies kept back, older batches counted less
+    "foresight reserve 2": Entrant(learner="foresight", kind="rare", settings={"reserve": 2}, slow=True),
+    "foresight 16 reserve 4": Entrant(
+        learner="foresight", kind="other", settings={"updates": 16, "reserve": 4}, slow=True
+    ),
+    "foresight forget 0.5": Entrant(learner="foresight", kind="rare", settings={"forget": 0.5}, slow=True),
     **_scaled("linucb", "adaptive", "confidence"),
     **_scaled("thompson", "adaptive", "scale"),
     **_weighted("linmed", "adaptive", slow=True),
@@ -123,8 +130,10 @@ def choose_entrants(
     >>> list(choose_entrants(["thompson 0.5", "oful"]))
     ['thompson 0.5', 'oful', 'oful 1']
     """
-    names = find_suite(suite).entrants if names is None else names
     if names is None:
+        patterns = find_suite(suite).entrants
+        if patterns is not None:
+            return {label: e for label, e in ENTRANTS.items() if any(fnmatchcase(label, p) for p in patterns)}
         return {label: entrant for label, entrant in ENTRANTS.items() if slow or not entrant.slow}
     wanted = set(names)
     known = {name for label, e in ENTRANTS.items() for name in (label, e.learner, e.kind)}
