@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rareswitch import distributions as sources
 from rareswitch.context_files import SUFFIXES
+from rareswitch.env.actions import ActionsWorld
 from rareswitch.env.adversary import DriftingWorld, StarvingWorld
 from rareswitch.env.classification import LOADERS, ClassificationWorld
 from rareswitch.env.disjoint import DisjointWorld
@@ -17,6 +18,7 @@ from rareswitch.env.equicorrelated import EquicorrelatedWorld
 from rareswitch.env.groups import LateGroupsWorld, MixDriftWorld
 from rareswitch.env.heavy_tails import HeavyTailsWorld
 from rareswitch.env.linear import ClickWorld, LinearWorld
+from rareswitch.env.logistic_ball import LogisticBallWorld
 from rareswitch.env.lower_bound import LowerBoundWorld, most_stages
 from rareswitch.env.movielens import MovieLensWorld
 from rareswitch.env.noise import GaussianNoise
@@ -25,6 +27,7 @@ from rareswitch.env.plain import PlainWorld
 from rareswitch.env.rare_clicks import RareClicksWorld
 from rareswitch.env.sequence import SequenceWorld
 from rareswitch.env.table_names import TABLES, world_of_file
+from rareswitch.env.trial import AdaptiveTrialWorld
 from rareswitch.env.turning import TurningWorld
 from rareswitch.env.world import World
 from rareswitch.errors import InputError
@@ -63,8 +66,16 @@ WORLDS: dict[str, tuple[str, Maker]] = {
     ),
     "plain": ("arms without features; d is their number", _linear(lambda dim, arms: sources.PlainArms(arms=arms))),
     "end-of-optimism": (
-        "three arms, of which the worst teaches most; d = 2",
+        "three arms, of which the worst teaches most; d = 2; end-of-optimism:D has 2D - 1 of them",
         lambda d, k, s, t: EndOfOptimismWorld(noise=GaussianNoise(s)),
+    ),
+    "random-actions": (
+        "one published set of random actions for each size, random-actions:KxD; seeds differ in the noise",
+        lambda d, k, s, t: ActionsWorld.random(k, d, noise=GaussianNoise(s)),
+    ),
+    "adaptive-trial": (
+        "ten treatments, five features of users, σ² = 0.2 (AExGym)",
+        lambda d, k, s, t: AdaptiveTrialWorld(),
     ),
     "drifting": ("directions that turn over the horizon", _ending("drifting", DriftingWorld)),
     "starving": ("features that first show up late", _ending("starving", StarvingWorld)),
@@ -75,6 +86,10 @@ WORLDS: dict[str, tuple[str, Maker]] = {
     "clicks": (
         "gaussian with rewards 0 or 1",
         lambda d, k, s, t: ClickWorld(source=sources.Gaussian(dim=whole("dim", d, low=2) - 1, arms=k)),
+    ),
+    "logistic-ball": (
+        "logistic clicks, ‖θ‖ = 5, arms in the unit ball; d = 5, 20 arms (RS-GLinCB)",
+        lambda d, k, s, t: LogisticBallWorld(),
     ),
     "disjoint": ("6 arms with own parameters over 5 features of a user", lambda d, k, s, t: DisjointWorld()),
     "disjoint-noisy": (
@@ -147,6 +162,8 @@ def make_world(name: str, *, dim: int = 10, arms: int = 20, noise: float = 0.5, 
         return _from_file(name)
     if kind == "lower-bound":
         return _lower_bound(rest, dim, noise, horizon)
+    if kind in ("end-of-optimism", "random-actions") and rest:
+        return _actions(kind, rest, noise)
     if name not in WORLDS:
         if Path(name).suffix.lower() in SUFFIXES:
             return SequenceWorld.from_file(name, noise=GaussianNoise(noise))
@@ -195,6 +212,17 @@ def _lower_bound(text: str, dim: int, noise: float, horizon: int | None) -> Worl
         raise InputError(f"lower-bound:L takes a whole number of stages; got '{text}'.")
     most = most_stages(horizon=horizon, dim=dim, inverse=4) or most_stages(horizon=horizon, dim=dim) or 1
     return LowerBoundWorld(horizon=horizon, stages=int(text or most), dim=dim, noise=GaussianNoise(noise))
+
+
+def _actions(kind: str, text: str, noise: float) -> World:
+    """The instance of D features, or of K actions and D features."""
+    sizes = [int(size) for size in text.split("x") if size.isdecimal() and len(size) <= 9]
+    if len(sizes) != text.count("x") + 1 or len(sizes) != (1 if kind == "end-of-optimism" else 2):
+        form = "end-of-optimism:5 for 5 features" if kind == "end-of-optimism" else "random-actions:KxD, as in 50x20"
+        raise InputError(f"a fixed set of actions is named like {form}; got '{kind}:{text:.60}'.")
+    if kind == "end-of-optimism":
+        return ActionsWorld.end_of_optimism(sizes[0], noise=GaussianNoise(noise))
+    return ActionsWorld.random(sizes[0], sizes[1], noise=GaussianNoise(noise))
 
 
 def _movielens(folder: str, dim: int, arms: int) -> World:
