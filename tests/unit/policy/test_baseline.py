@@ -15,7 +15,7 @@ from rareswitch.validation import IntArray
 
 DIM, ARMS, SHARE = 3, 5, 0.3
 #: Learners that begin with a baseline.
-TAKING = ("foresight", "oful", "stale-linucb", "stale-thompson", "pure-exploitation")
+TAKING = ("foresight", "oful", "stale-linucb", "stale-thompson", "pure-exploitation", "rho")
 #: Learners whose arms are unit vectors.
 PLAIN = ("base", "fixed-set-elimination")
 
