@@ -4,7 +4,8 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from itertools import product
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from measure import FloatArray, available_cores
 from rareswitch.engine import Processes
 from rareswitch.env import World
 from rareswitch.report import Ratio
-from rareswitch.sim import LearnerFactory, Run, WorldFactory, sweep
+from rareswitch.sim import LearnerFactory, Run, WorldFactory, simulate
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -46,6 +47,23 @@ def spread(function: Callable[[J], R], jobs: Sequence[J]) -> Iterator[tuple[J, R
             yield job, found
 
 
+class Job(NamedTuple):
+    """A run, before it is run."""
+
+    name: str
+    make: LearnerFactory
+    place: str
+    world: World | WorldFactory
+    horizon: int
+    seed: int
+
+
+def one_run(job: Job) -> Run:
+    """What comes of a job."""
+    world = job.world(job.horizon) if callable(job.world) else job.world
+    return simulate(job.make(world, job.horizon, job.seed), world, seed=job.seed, name=job.place)
+
+
 def runs_of(
     makers: Mapping[str, LearnerFactory],
     worlds: Mapping[str, World | WorldFactory],
@@ -53,15 +71,12 @@ def runs_of(
     horizon: int,
     seeds: Iterable[int],
 ) -> dict[str, dict[str, list[Run]]]:
-    """Runs by learner and world, seed by seed, made in as many processes as there are cores."""
-    with Processes(available_cores()) as engine:
-        found = sweep(makers, worlds, horizons=[horizon], seeds=seeds, engine=engine)
-    if found.skipped or found.interrupted:
-        raise SystemExit(f"not all runs were made: {found.skipped or 'interrupted'}")
-    runs: dict[str, dict[str, list[Run]]] = {name: {place: [] for place in worlds} for name in makers}
-    for run in found.runs:
-        runs[run.learner][run.world].append(run)
-    return runs
+    """Runs by learner and world, seed by seed."""
+    found: dict[str, dict[str, list[Run]]] = {name: {place: [] for place in worlds} for name in makers}
+    every = product(makers.items(), worlds.items(), seeds)
+    for job, run in spread(one_run, [Job(*maker, *world, horizon, seed) for maker, world, seed in every]):
+        found[job.name][job.place].append(run)
+    return found
 
 
 def regrets(runs: Mapping[str, Sequence[Run]]) -> FloatArray:
@@ -77,4 +92,4 @@ def mean_regrets(runs: Mapping[str, Sequence[Run]]) -> str:
 
 def with_interval(ratio: Ratio) -> str:
     """A ratio as tables show it."""
-    return f"{ratio.value:.2f} ({ratio.interval or 'too few seeds for an interval'})"
+    return f"{ratio.value:.2f} ({ratio.interval or 'too few seeds'})"

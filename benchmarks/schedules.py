@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from measure import FloatArray, Row, arguments, available_cores, report
-from rareswitch.env import World
+from rareswitch.env import LateGroupsWorld, World
 from rareswitch.experiment import (
     Best,
     Every,
@@ -30,11 +30,11 @@ from rareswitch.experiment import (
     novelty,
     schedule_of,
 )
-from rareswitch.learner import Foresight, Rows, ThompsonSampling
+from rareswitch.learner import Foresight, Rows
 from rareswitch.report import Ratio, regret_ratio
 from rareswitch.rng import uniforms
-from rareswitch.sim import checkpoints, simulate
-from schedule_worlds import NOISE, NORM, WORLDS, LateGroups
+from rareswitch.sim import checkpoints, learner_for, simulate
+from schedule_worlds import WORLDS
 
 TOTAL, UPDATES, DAYS = 10_000, 8, 56
 RATE = TOTAL / DAYS
@@ -132,8 +132,7 @@ def right_half_of_the_time(means: FloatArray, seed: int) -> Any:
 def every_step(name: str, seed: int) -> Played:
     """The yardstick."""
     world = WORLDS[name]
-    noise, norm = NOISE.get(name, 0.5), NORM.get(name, 1.0)
-    learner = ThompsonSampling(dim=world.dim, arms=world.arms, horizon=TOTAL, scale=0.5, noise=noise, norm=norm)
+    learner = learner_for(world, "thompson", horizon=TOTAL, seed=0, noise=0.5, scale=0.5)
     return Played(simulate(learner, world, seed=seed).regrets, [])
 
 
@@ -142,7 +141,7 @@ def one(job: tuple[str, str, int]) -> Played:
     trial, world, seed = job
     if trial == STEPS:
         return every_step(world, seed)
-    return play(TRIALS[trial], LateGroups() if world == "late groups" else WORLDS[world], seed)
+    return play(TRIALS[trial], LateGroupsWorld(rounds=TOTAL) if world == "late groups" else WORLDS[world], seed)
 
 
 def measured(seeds: range, trials: tuple[str, ...], worlds: tuple[str, ...]) -> dict[tuple[str, str], list[Played]]:

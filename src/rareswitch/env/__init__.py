@@ -4,6 +4,10 @@ from rareswitch.env.actions import ActionsWorld
 from rareswitch.env.adversary import DriftingWorld, StarvingWorld
 from rareswitch.env.catalogue import WORLDS, NamedWorld, make_world
 from rareswitch.env.classification import ClassificationWorld
+from rareswitch.env.disjoint import DisjointWorld
+from rareswitch.env.equicorrelated import EquicorrelatedWorld
+from rareswitch.env.groups import LateGroupsWorld, MixDriftWorld
+from rareswitch.env.heavy_tails import HeavyTailsWorld
 from rareswitch.env.linear import ClickWorld, LinearWorld
 from rareswitch.env.lower_bound import (
     LowerBoundWorld,
@@ -17,8 +21,11 @@ from rareswitch.env.lower_bound import (
 from rareswitch.env.movielens import MovieLensWorld
 from rareswitch.env.noise import CoinNoise, GaussianNoise, Noise, UniformNoise
 from rareswitch.env.optimism import EndOfOptimismWorld
+from rareswitch.env.plain import PlainWorld
+from rareswitch.env.rare_clicks import RareClicksWorld
 from rareswitch.env.records import RecordWorld
 from rareswitch.env.sequence import SequenceWorld
+from rareswitch.env.turning import TurningWorld
 from rareswitch.env.world import Rounds, World
 
 __all__ = ["WORLDS", "ActionsWorld", "ClassificationWorld", "ClickWorld", "CoinNoise", "DriftingWorld"]
@@ -34,4 +41,6 @@ __all__ += [
     "every_instance",
     "every_sign",
 ]
+__all__ += ["DisjointWorld", "EquicorrelatedWorld", "HeavyTailsWorld", "LateGroupsWorld", "MixDriftWorld"]
+__all__ += ["PlainWorld", "RareClicksWorld", "TurningWorld"]
 __all__ += ["make_world", "most_stages", "switch_lower_bound", "theorem_range"]

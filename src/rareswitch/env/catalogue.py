@@ -13,12 +13,19 @@ from rareswitch.context_files import SUFFIXES
 from rareswitch.env.actions import ActionsWorld
 from rareswitch.env.adversary import DriftingWorld, StarvingWorld
 from rareswitch.env.classification import ClassificationWorld
+from rareswitch.env.disjoint import DisjointWorld
+from rareswitch.env.equicorrelated import EquicorrelatedWorld
+from rareswitch.env.groups import LateGroupsWorld, MixDriftWorld
+from rareswitch.env.heavy_tails import HeavyTailsWorld
 from rareswitch.env.linear import ClickWorld, LinearWorld
 from rareswitch.env.lower_bound import LowerBoundWorld, most_stages
 from rareswitch.env.movielens import MovieLensWorld
 from rareswitch.env.noise import GaussianNoise
 from rareswitch.env.optimism import EndOfOptimismWorld
+from rareswitch.env.plain import PlainWorld
+from rareswitch.env.rare_clicks import RareClicksWorld
 from rareswitch.env.sequence import SequenceWorld
+from rareswitch.env.turning import TurningWorld
 from rareswitch.env.world import World
 from rareswitch.errors import InputError
 from rareswitch.validation import LARGEST_SCALE, count_of, number, whole
@@ -69,6 +76,24 @@ WORLDS: dict[str, tuple[str, Maker]] = {
         "gaussian with rewards 0 or 1",
         lambda d, k, s, t: ClickWorld(source=sources.Gaussian(dim=whole("dim", d, low=2) - 1, arms=k)),
     ),
+    "disjoint": ("6 arms with own parameters over 5 features of a user", lambda d, k, s, t: DisjointWorld()),
+    "disjoint-noisy": (
+        "4 arms with own parameters over 8 features, σ = 1.5",
+        lambda d, k, s, t: DisjointWorld(arms=4, features=8, noise=GaussianNoise(1.5)),
+    ),
+    "rare-clicks": ("rewards 0 or 1, of 1 to 8 %, logistic; 15 arms", lambda d, k, s, t: RareClicksWorld()),
+    "heavy-tails": ("noise like a Student t; 10 arms, d = 8", lambda d, k, s, t: HeavyTailsWorld()),
+    "equicorrelated": ("4 arms much alike, d = 40", lambda d, k, s, t: EquicorrelatedWorld()),
+    "plain-20": ("20 arms without features that pay 0 to 1 on average", lambda d, k, s, t: PlainWorld()),
+    "late-groups": (
+        "user groups that appear after 10, 30 and 60 % of the horizon",
+        lambda d, k, s, t: LateGroupsWorld(rounds=_given("late-groups", t)),
+    ),
+    "mix-drift": (
+        "user groups whose shares move over the horizon",
+        lambda d, k, s, t: MixDriftWorld(rounds=_given("mix-drift", t)),
+    ),
+    "turning": ("gaussian, with a θ that turns over the horizon", _ending("turning", TurningWorld)),
     "digits": ("handwritten digits as a bandit", lambda d, k, s, t: ClassificationWorld.digits()),
     "movielens": (
         "films for users, from a folder of ratings: movielens:FOLDER",
