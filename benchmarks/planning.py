@@ -9,13 +9,14 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import sys
+import time
 from collections.abc import Iterator
 from functools import reduce
 from operator import add
 
 import numpy as np
 
-from measure import Row, arguments, peak_memory, report, timed
+from measure import Row, arguments, peak_memory, report
 from playing import rounds
 from rareswitch.env import make_world
 from rareswitch.learner import Foresight, State, Summary
@@ -43,13 +44,13 @@ def seconds(dim: int, arms: int, updates: int) -> list[float]:
     """Of each update of a run."""
     learner, state, summary = first_batch(dim, arms, updates)
     found = []
-    while len(state.ahead) > 1:
-        after: list[State] = []
-        found.append(timed(lambda state=state, summary=summary, after=after: after.append(learner.next(state, summary))))
-        (state,) = after
-        if len(state.ahead) > 1:  # the last batch is not learned from
-            summary = batch(learner, state, arms)
-    return found
+    while True:
+        began = time.perf_counter()
+        state = learner.next(state, summary)
+        found.append(time.perf_counter() - began)
+        if len(state.ahead) == 1:  # the last batch is not learned from
+            return found
+        summary = batch(learner, state, arms)
 
 
 def update_times(counts: tuple[int, ...]) -> Iterator[Row]:

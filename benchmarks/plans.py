@@ -88,3 +88,17 @@ def rows(jobs: list[Job]) -> Iterator[Row]:
             yield row(f"… update {update} of {updates - 1}", [pair for pair in here if pair.update == update])
     for place, horizon in dict.fromkeys((job.place, job.horizon) for job in jobs):
         yield row(f"{place}, T = {horizon:,}", [p for p in found if (p.job.place, p.job.horizon) == (place, horizon)])
+
+
+def main() -> int:
+    parser = arguments(__doc__)
+    add_seeds(parser, 5)
+    parser.add_argument("--data", help="folder of MovieLens ratings; without it that world is left out")
+    options = parser.parse_args()
+    seeds = chosen_seeds(options)
+    note = f"Seeds {seeds[0]} to {seeds[-1]}."
+    return report("The plan against what came", rows([]), options.out, note)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
