@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from rareswitch.env.linear import direction
 from rareswitch.env.noise import GaussianNoise, Noise, NoisyRewards
 from rareswitch.env.world import Rounds, into_ball
 from rareswitch.rng import normals
@@ -15,7 +16,7 @@ from rareswitch.validation import FloatArray, set_size, whole
 class EquicorrelatedWorld(NoisyRewards):
     """Arms x = (0.5·z + 0.85·c)/√d, where all arms of a set share c; z and c are standard normal.
 
-    The first ``nonzero`` entries of θ are N(0, 1), the others are 0.
+    θ is a random direction of the first ``nonzero`` coordinates.
 
     >>> rounds = EquicorrelatedWorld().draw(500, seed=1)
     >>> round(float(np.corrcoef(rounds.contexts[:, 0, 0], rounds.contexts[:, 1, 0])[0, 1]), 1)  # 0.85²/(0.5² + 0.85²)
@@ -31,14 +32,9 @@ class EquicorrelatedWorld(NoisyRewards):
         set_size(self.dim, self.arms)
         whole("nonzero", self.nonzero, high=self.dim)
 
-    @property
-    def norm(self) -> float:
-        """The root of the mean square of ‖θ‖."""
-        return math.sqrt(self.nonzero)
-
     def theta(self, seed: int) -> FloatArray:
-        """The hidden parameter (d,)."""
-        return np.pad(normals(seed, "theta", 0, 1, self.nonzero)[0], (0, self.dim - self.nonzero))
+        """The hidden parameter (d,), of norm 1."""
+        return np.pad(direction(seed, self.nonzero), (0, self.dim - self.nonzero))
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
         z = normals(seed, "items", first, count, self.arms * self.dim).reshape(count, self.arms, self.dim)

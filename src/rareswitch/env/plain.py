@@ -1,6 +1,5 @@
 """Arms without features."""
 
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,11 +29,6 @@ class PlainWorld(NoisyRewards):
     def dim(self) -> int:
         """As many as there are arms."""
         return self.arms
-
-    @property
-    def norm(self) -> float:
-        """The root of the mean square of ‖θ‖."""
-        return math.sqrt(self.arms / 3.0)
 
     def theta(self, seed: int) -> FloatArray:
         """The expected rewards (K,)."""
