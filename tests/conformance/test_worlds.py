@@ -21,9 +21,12 @@ from rareswitch.env import (
 )
 from rareswitch.errors import InputError
 from reference.movielens import small_world
+from reference.tables import small_tables
 
+#: Worlds that are made of a file.
+OF_FILES = ("movielens", "table", "choices")
 EVERY: dict[str, World] = {
-    name: make_world(name, dim=6, arms=5, noise=0.3, horizon=20_000) for name in WORLDS if name != "movielens"
+    name: make_world(name, dim=6, arms=5, noise=0.3, horizon=20_000) for name in WORLDS if name not in OF_FILES
 }
 EVERY |= {
     f"gaussian, {type(noise).__name__}": LinearWorld(source=Gaussian(dim=6, arms=5), noise=noise)
@@ -32,6 +35,7 @@ EVERY |= {
 SETS = VaryingArms(source=Gaussian(dim=6, arms=5)).draw(20_000, seed=4)
 EVERY |= {
     "movielens": small_world(),
+    **small_tables(),
     "sequence, array": SequenceWorld.from_array(SETS.contexts, SETS.alive, noise=CoinNoise(0.3)),
     "sequence, function": SequenceWorld.from_function(lambda t: SETS.contexts[t], rounds=20_000),
     "lower bound, given signs": LowerBoundWorld(
@@ -95,8 +99,8 @@ def test_rewards_average_to_their_means(name: str) -> None:
     assert abs(errors.mean()) <= bound
 
 
-#: Clicks are logistic, the digits are what they are, and θ turns.
-NOT_LINEAR = ("digits", "rare-clicks", "turning")
+#: Clicks are logistic, and θ turns. Worlds that know their best linear policy are linear only by chance.
+NOT_LINEAR = ("rare-clicks", "turning", *(name for name, world in EVERY.items() if hasattr(world, "best_linear")))
 #: Worlds in which θ may be longer than 1.
 LONG = ("disjoint", "disjoint-noisy", "plain-20", "random-actions")
 

@@ -3,6 +3,7 @@
 from rareswitch.env.actions import ActionsWorld
 from rareswitch.env.adversary import DriftingWorld, StarvingWorld
 from rareswitch.env.catalogue import WORLDS, NamedWorld, make_world
+from rareswitch.env.choices import ChoiceWorld
 from rareswitch.env.classification import ClassificationWorld
 from rareswitch.env.disjoint import DisjointWorld
 from rareswitch.env.equicorrelated import EquicorrelatedWorld
@@ -25,12 +26,13 @@ from rareswitch.env.plain import PlainWorld
 from rareswitch.env.rare_clicks import RareClicksWorld
 from rareswitch.env.records import RecordWorld
 from rareswitch.env.sequence import SequenceWorld
+from rareswitch.env.table import table_world
 from rareswitch.env.turning import TurningWorld
 from rareswitch.env.world import Rounds, World
 
-__all__ = ["WORLDS", "ActionsWorld", "ClassificationWorld", "ClickWorld", "CoinNoise", "DriftingWorld"]
-__all__ += ["EndOfOptimismWorld"]
-__all__ += ["GaussianNoise", "LinearWorld", "LowerBoundWorld", "MovieLensWorld", "NamedWorld", "Noise", "Regime"]
+__all__ = ["WORLDS", "ActionsWorld", "ChoiceWorld", "ClassificationWorld", "ClickWorld", "CoinNoise", "DriftingWorld"]
+__all__ += ["EndOfOptimismWorld", "GaussianNoise", "LinearWorld", "LowerBoundWorld", "MovieLensWorld", "NamedWorld"]
+__all__ += ["Noise", "Regime"]
 __all__ += [
     "RecordWorld",
     "Rounds",
@@ -43,4 +45,4 @@ __all__ += [
 ]
 __all__ += ["DisjointWorld", "EquicorrelatedWorld", "HeavyTailsWorld", "LateGroupsWorld", "MixDriftWorld"]
 __all__ += ["PlainWorld", "RareClicksWorld", "TurningWorld"]
-__all__ += ["make_world", "most_stages", "switch_lower_bound", "theorem_range"]
+__all__ += ["make_world", "most_stages", "switch_lower_bound", "table_world", "theorem_range"]

@@ -1,18 +1,21 @@
 """Worlds by name."""
 
 import importlib.util
+import re
 import sys
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from rareswitch import distributions as sources
 from rareswitch.context_files import SUFFIXES
 from rareswitch.env.actions import ActionsWorld
 from rareswitch.env.adversary import DriftingWorld, StarvingWorld
-from rareswitch.env.classification import ClassificationWorld
+from rareswitch.env.choices import ChoiceWorld
+from rareswitch.env.classification import LOADERS, ClassificationWorld
 from rareswitch.env.disjoint import DisjointWorld
 from rareswitch.env.equicorrelated import EquicorrelatedWorld
 from rareswitch.env.groups import LateGroupsWorld, MixDriftWorld
@@ -25,6 +28,7 @@ from rareswitch.env.optimism import EndOfOptimismWorld
 from rareswitch.env.plain import PlainWorld
 from rareswitch.env.rare_clicks import RareClicksWorld
 from rareswitch.env.sequence import SequenceWorld
+from rareswitch.env.table import table_world
 from rareswitch.env.turning import TurningWorld
 from rareswitch.env.world import World
 from rareswitch.errors import InputError
@@ -40,6 +44,10 @@ def _linear(source: Callable[..., sources.ContextDistribution]) -> Maker:
 
 def _ending(name: str, world: Callable[..., World]) -> Maker:
     return lambda d, k, s, t: world(rounds=_given(name, t), dim=d, arms=k, noise=GaussianNoise(s))
+
+
+def _scikit(name: str) -> Maker:
+    return lambda d, k, s, t: ClassificationWorld.scikit(name)
 
 
 WORLDS: dict[str, tuple[str, Maker]] = {
@@ -95,15 +103,34 @@ WORLDS: dict[str, tuple[str, Maker]] = {
     ),
     "turning": ("gaussian, with a θ that turns over the horizon", _ending("turning", TurningWorld)),
     "digits": ("handwritten digits as a bandit", lambda d, k, s, t: ClassificationWorld.digits()),
+    **{name: (f"scikit-learn's {name} as a bandit", _scikit(name)) for name in LOADERS},
     "movielens": (
         "films for users, from a folder of ratings: movielens:FOLDER",
         lambda d, k, s, t: _movielens("", d, k),
     ),
+    "table": (
+        "rows of a labelled table, whose classes are the arms: table:FILE; options follow after commas, as in "
+        "table:FILE,label=cut,features=shared,columns=100 or table:FILE,components=8",
+        lambda d, k, s, t: _of_file("table", ""),
+    ),
+    "choices": (
+        "sets of a table with a row for each set and arm: choices:FILE, with options set=, arm=, reward= and columns=",
+        lambda d, k, s, t: _of_file("choices", ""),
+    ),
+}
+#: Worlds that are made of a table in a file, with their options: texts and whole numbers.
+TABLES: dict[str, tuple[Callable[..., World], tuple[str, ...], tuple[str, ...]]] = {
+    "table": (table_world, ("label", "features"), ("components", "columns")),
+    "choices": (ChoiceWorld.from_file, ("set", "arm", "reward"), ("columns",)),
 }
 
 
 def make_world(name: str, *, dim: int = 10, arms: int = 20, noise: float = 0.5, horizon: int | None = None) -> World:
     """The world of that name; that of a class in a file, ``path/to/file.py:Class``; or the sets of a file, a path.
+
+    ``table:FILE`` and ``choices:FILE`` are worlds of tables, see :func:`~rareswitch.env.table_world` and
+    :meth:`ChoiceWorld.from_file <rareswitch.env.ChoiceWorld.from_file>`; what these take follows the file after commas,
+    ``table:FILE,label=cut,features=shared``.
 
     Parameters
     ----------
@@ -127,6 +154,8 @@ def make_world(name: str, *, dim: int = 10, arms: int = 20, noise: float = 0.5, 
     kind, _, rest = name.partition(":")
     if kind == "movielens":
         return _movielens(rest, dim, arms)
+    if kind in TABLES:
+        return _of_file(kind, rest)
     if ".py:" in name:
         return _from_file(name)
     if kind == "lower-bound":
@@ -198,6 +227,24 @@ def _movielens(folder: str, dim: int, arms: int) -> World:
     if not folder:
         raise InputError("the world 'movielens' is made from a folder of ratings. Name it: movielens:path/to/folder.")
     return MovieLensWorld.from_folder(folder, dim=dim, arms=arms)
+
+
+def _of_file(kind: str, text: str) -> World:
+    """The world of a table, named by its file and options after commas."""
+    make, texts, numbers = TABLES[kind]
+    path, options = text, dict[str, Any]()
+    while not Path(path).is_file() and (found := re.fullmatch(r"(.*),(\w+)=([^,]*)", path, re.DOTALL)):
+        path, option, value = found.groups()
+        if option not in (*texts, *numbers) or option in options:
+            raise InputError(
+                f"{kind}:FILE takes each of the options {', '.join((*texts, *numbers))} once; got '{option}={value}'."
+            )
+        if option in numbers and not (value.isdecimal() and len(value) <= 9):
+            raise InputError(f"{option} of {kind}:FILE must be a whole number; got '{value}'.")
+        options[option] = int(value) if option in numbers else value
+    if not path:
+        raise InputError(f"the world '{kind}' is made from a table in a file. Name it: {kind}:path/to/file.csv.")
+    return make(path, **options)
 
 
 def _from_file(name: str) -> World:

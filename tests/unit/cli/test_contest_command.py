@@ -1,12 +1,13 @@
 import importlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rareswitch.cli import main
-from rareswitch.sim import ENTRANTS, Run, simulate
+from rareswitch.sim import ENTRANTS, SUITES, Run, simulate
 from reference.movielens import write_folder
 
 SMALL = ["contest", "--horizons", "60", "--seeds", "2", "--quiet"]
@@ -46,7 +47,7 @@ def test_a_contest_as_json_is_resumable(tmp_path: Path, capsys: pytest.CaptureFi
 def test_movielens_needs_its_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importlib.import_module("rareswitch.sim.contest"), "SUITE", ("fixed", "movielens"))
+    monkeypatch.setitem(SUITES, "ten", replace(SUITES["ten"], worlds=("fixed", "movielens")))
     assert main([*SMALL, "--json"]) == 0
     captured = capsys.readouterr()
     assert "movielens is left out; name a folder of its ratings with --data" in captured.err
