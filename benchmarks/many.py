@@ -37,7 +37,7 @@ def floor_factor(dim: int, horizon: int, updates: int) -> float:
     2.16
     """
     first = min(4 * dim, math.isqrt(horizon))
-    r = (horizon / first) ** (1.0 / (updates - 1))
+    r: float = (horizon / first) ** (1.0 / (updates - 1))
     return (r - 1.0) / math.log(r)
 
 

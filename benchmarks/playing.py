@@ -9,7 +9,7 @@ from measure import FloatArray
 from rareswitch.env import World
 from rareswitch.learner import Learner, Rows, State, Summary
 from rareswitch.sim import chunk_size
-from rareswitch.sim.rounds import Drawn, Played
+from rareswitch.sim.rounds import Drawn, Played, regrets
 from rareswitch.validation import IntArray
 
 #: Which arms (n,) the caller would show, given what arms pay in expectation (n, K), a seed and the number of the first.
@@ -23,6 +23,8 @@ class Batch(NamedTuple):
     state: State
     #: (n,) of its decisions.
     regrets: FloatArray
+    #: (n,) what the best linear policy in hindsight would have lost; nothing where the best arms are those of one.
+    unlearnable: FloatArray
 
 
 def lived(
@@ -48,17 +50,17 @@ def lived(
     state, batches = learner.begin() if begun is None else begun, list[Batch]()
     before: list[Rows] = []
     while not state.done:
-        start, stop, regrets, here = state.start, state.stop, list[FloatArray](), list[Rows]()
+        start, stop, lost, here = state.start, state.stop, list[tuple[FloatArray, FloatArray]](), list[Rows]()
         summary: Summary | None = None
         for played in rounds(state, world, seed, baseline if state.updates == 1 else None):
-            regrets.append(played.regrets)
+            lost.append((played.regrets, unlearnable(world, played)))
             if late:
                 times = np.arange(played.first, played.first + len(played.means)) * 1.0
                 here.append(Rows.of(played.sets, played.decisions, played.rewards, times=times))
             else:
                 part = learner.summarize(state, played.rows)
                 summary = part if summary is None else summary + part
-        batches.append(Batch(state, np.concatenate(regrets)))
+        batches.append(Batch(state, *np.concatenate(lost, axis=1)))
         if summary is None:
             now: dict[str, Any] = {"window": float(late), "now": float(stop)}
             summary, *older = (total(learner, state, rows, now) for rows in (here, before) if rows)
@@ -83,6 +85,15 @@ def rounds(state: State, world: World, seed: int, baseline: Baseline | None) -> 
         named, ids = baseline(means, seed, first), range(first, first + count)
         decisions = state.policy.decide(drawn.sets, ids=ids, seed=seed, baseline=named)
         yield Played(world=world, seed=seed, first=first, sets=drawn.sets, decisions=decisions, means=means)
+
+
+def unlearnable(world: World, played: Played) -> FloatArray:
+    """(n,) what the best linear policy in hindsight would have lost to the best arms."""
+    best = getattr(world, "best_linear", None)
+    if best is None:
+        return np.zeros(len(played.means))
+    contexts, alive = played.sets.contexts, played.sets.alive
+    return regrets(played.means, alive, np.where(alive, contexts @ best(), -np.inf).argmax(axis=1))
 
 
 def total(learner: Learner, state: State, rows: list[Rows], now: dict[str, Any]) -> Summary:

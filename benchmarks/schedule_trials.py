@@ -41,7 +41,7 @@ def _of(schedule: Callable[[int], Schedule]) -> Ends:
     return ends
 
 
-def _best(**limits: str) -> Ends:
+def _best(**limits: Any) -> Ends:
     """The best times within limits."""
     return _of(lambda dim: Best(updates=UPDATES, rate=RATE, end=DAYS * 86_400.0, dim=dim, **limits))
 
@@ -62,7 +62,7 @@ class Trial:
 
     def make(self, world: World, seed: int) -> Learner:
         """The learner, with its batches."""
-        scale = {"scale": 0.5} if self.learner == "stale-thompson" else {}
+        scale: dict[str, Any] = {"scale": 0.5} if self.learner == "stale-thompson" else {}
         told: dict[str, Any] = {"horizon": TOTAL, "seed": seed, "noise": 0.5, "grid": self.ends(world.dim)}
         return learner_for(world, self.learner, **told, **scale)
 

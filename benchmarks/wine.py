@@ -39,7 +39,7 @@ def rows(horizon: int, seeds: range) -> Iterator[Row]:
         yield Row(
             what=label,
             measured=f"{own.mean():,.0f}, worst {own.max():,.0f}",
-            ratio=with_interval(regret_ratio(own, found[STEPS])),
+            ratio="1" if label == STEPS else with_interval(regret_ratio(own, found[STEPS])),
             needed=f"at most {MEAN:.0f}, worst {WORST:.0f}" if asked else "",
             holds=bool(own.mean() <= MEAN and np.max(own) <= WORST) if asked else None,
         )
