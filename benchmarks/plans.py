@@ -2,8 +2,8 @@
 
 The ten worlds of the contest with 100,000 decisions and those of the field with 30,000, 8 and 16 updates. An update is
 judged by (planned + 10)/(paid + 10), where what is paid is the regret of its run from then to the end against the best
-linear policy in hindsight, or 0 where that is less; 10 is added as in all ratios of regrets. The bare ratio stands beside
-it. The last update plans nothing: it is greedy. Worlds that change, of which no plan can know, stand apart.
+linear policy in hindsight, or 0 where that is less; 10 is added as in all ratios of regrets, and the bare ratio stands
+beside it. The last update plans nothing: it is greedy. Worlds that change, of which no plan can know, stand apart.
 """
 
 import sys
