@@ -96,26 +96,27 @@ def against(runs: Runs, trial: str, other: str, worlds: tuple[str, ...]) -> Rati
     return regret_ratio(regrets(runs, trial, worlds), regrets(runs, other, worlds))
 
 
-def blind_decisions(runs: Runs) -> dict[str, FloatArray]:
+def blind_decisions(runs: Runs, worlds: tuple[str, ...]) -> dict[str, FloatArray]:
     """Regret so far by trial, in units of what a blind decision costs in its world; mean over worlds and seeds."""
     curves = {key: np.mean([run.curve for run in found], axis=0) for key, found in runs.items()}
     return {
-        name: np.mean([curves[name, world] * TOTAL / curves["never", world][-1] for world in SIX], axis=0)
+        name: np.mean([curves[name, world] * TOTAL / curves["never", world][-1] for world in worlds], axis=0)
         for name in (*TRIALS, STEPS)
     }
 
 
-def modelled(trial: Trial) -> float:
+def modelled(trial: Trial, worlds: tuple[str, ...]) -> float:
     """What the model says of its batches: the geometric mean over the worlds of the ratio to full adaptivity."""
     ratios = []
-    for name in SIX:
+    for name in worlds:
         dim = PLACES[name](TOTAL).dim
         ratios.append(math.log(cost(trial.ends(dim), dim=dim, delay=trial.late) / adaptive_cost(TOTAL, dim=dim)))
     return math.exp(sum(ratios) / len(ratios))
 
 
-def rows(runs: Runs, late: list[Played]) -> Iterator[Row]:
-    weekly = against(runs, "weekly", STEPS, SIX).value
+def rows(runs: Runs, late: list[Played], six: tuple[str, ...], field: tuple[str, ...]) -> Iterator[Row]:
+    """A row for each trial, with ratios over the six worlds and over those of the field."""
+    weekly = against(runs, "weekly", STEPS, six).value
     bars = {
         "best": (1.4, "at most 1.40"),
         "best with a gap and a delay": (weekly / 2.0, f"at most {weekly / 2.0:.2f}, half of weekly's"),
@@ -123,21 +124,22 @@ def rows(runs: Runs, late: list[Played]) -> Iterator[Row]:
     }
     for name, trial in TRIALS.items():
         bar, needed = bars.get(name, (None, ""))
-        found = against(runs, name, STEPS, SIX)
+        found = against(runs, name, STEPS, six)
         told = (
-            f", the model says {modelled(trial):.2f}" if trial.start == "blind" and trial.learner == "foresight" else ""
+            f", the model says {modelled(trial, six):.2f}"
+            if trial.start == "blind" and trial.learner == "foresight"
+            else ""
         )
-        beside = "" if name == "best" else f", {against(runs, name, 'best', SIX).value:.2f} times best"
-        field = "" if name == "best" else f", {against(runs, name, 'best', FIELD).value:.2f} times best"
+        times = [f", {against(runs, name, 'best', worlds).value:.2f} times best" for worlds in (six, field)]
         yield Row(
             what=f"{name} (ends for d = 10: {', '.join(map(str, trial.ends(10)))})",
-            measured=_means(runs, name),
-            ratio=f"six worlds {with_interval(found)}, median over seeds {found.median:.2f}{beside}{told}; "
-            f"field {with_interval(against(runs, name, STEPS, FIELD))}{field}",
+            measured=_means(runs, name, six + field),
+            ratio=f"six worlds {with_interval(found)}, median over seeds {found.median:.2f}{times[0]}{told}; "
+            f"field {with_interval(against(runs, name, STEPS, field))}{times[1]}",
             needed=needed,
             holds=None if bar is None else found.value <= bar,
         )
-    yield Row(what="Thompson 0.5, every step", measured=_means(runs, STEPS), ratio="1")
+    yield Row(what="Thompson 0.5, every step", measured=_means(runs, STEPS, six + field), ratio="1")
     yield from novelties(runs, late)
 
 
@@ -172,8 +174,7 @@ def note(seeds: range) -> str:
     )
 
 
-def _means(runs: Runs, trial: str) -> str:
-    worlds = (*SIX, *FIELD)
+def _means(runs: Runs, trial: str, worlds: tuple[str, ...]) -> str:
     return ", ".join(f"{world} {regrets(runs, trial, (world,)).mean():.0f}" for world in worlds)
 
 
@@ -183,15 +184,16 @@ def main() -> int:
     parser.add_argument("--picture", type=Path, help="also draw the picture there")
     options = parser.parse_args()
     seeds = chosen_seeds(options)
-    runs = measured(seeds, (*TRIALS, STEPS), (*SIX, *FIELD))
+    six, field = (SIX[:2], FIELD[:2]) if options.quick else (SIX, FIELD)
+    runs = measured(seeds, (*TRIALS, STEPS), six + field)
     late = measured(seeds, ("weekly",), ("late-groups",))["weekly", "late-groups"]
     if options.picture:
         from schedule_picture import draw
 
         ends = {name: trial.ends(10) for name, trial in TRIALS.items()}
-        times = {name: against(runs, name, STEPS, SIX).value for name in TRIALS}
-        draw(options.picture, MARKS, blind_decisions(runs), ends=ends, times=times)
-    return report("When to update", rows(runs, late), options.out, note(seeds))
+        times = {name: against(runs, name, STEPS, six).value for name in TRIALS}
+        draw(options.picture, MARKS, blind_decisions(runs, six), ends=ends, times=times)
+    return report("When to update", rows(runs, late, six, field), options.out, note(seeds))
 
 
 if __name__ == "__main__":
