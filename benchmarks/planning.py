@@ -58,7 +58,7 @@ def update_times(counts: tuple[int, ...]) -> Iterator[Row]:
     for dim, arms, bar in SIZES:
         found = [one for updates in counts for one in seconds(dim, arms, updates)]
         yield Row(
-            what=f"an update, d = {dim}, K = {arms}, {len(found)} of them: slowest",
+            what=f"an update, d = {dim}, K = {arms}, {len(found)} of them: processor time of the slowest",
             measured=f"{max(found):.2f} s (median {np.median(found):.2f} s)",
             needed="" if bar is None else f"under {bar:g} s",
             holds=None if bar is None else max(found) < bar,

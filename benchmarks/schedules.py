@@ -134,7 +134,7 @@ def rows(runs: Runs, late: list[Played], six: tuple[str, ...], field: tuple[str,
         yield Row(
             what=f"{name} (ends for d = 10: {', '.join(map(str, trial.ends(10)))})",
             measured=_means(runs, name, six + field),
-            ratio=f"six worlds {with_interval(found)}, median over seeds {found.median:.2f}{times[0]}{told}; "
+            ratio=f"{len(six)} worlds {with_interval(found)}, median over seeds {found.median:.2f}{times[0]}{told}; "
             f"field {with_interval(against(runs, name, STEPS, field))}{times[1]}",
             needed=needed,
             holds=None if bar is None else found.value <= bar,
@@ -180,7 +180,7 @@ def _means(runs: Runs, trial: str, worlds: tuple[str, ...]) -> str:
 
 def main() -> int:
     parser = arguments(__doc__)
-    add_seeds(parser, 10)
+    add_seeds(parser, 8)
     parser.add_argument("--picture", type=Path, help="also draw the picture there")
     options = parser.parse_args()
     seeds = chosen_seeds(options)
