@@ -255,7 +255,7 @@ class Learner(ABC):
         rows = rows.folded()
         when = {"times": rows.times, "reward_times": rows.reward_times}
         rewards, known, waiting, expired = attributed(rows.rewards, **when, window=window, now=now, default=default)
-        statistics, policy = self.parts.statistics, state.policy
+        statistics = self.parts.statistics
         counted, shown = statistics.halves(rows.ids, position + 1)
         stats, extent = statistics.zero(), None
         if current or statistics.pooled:
@@ -265,7 +265,7 @@ class Learner(ABC):
             extent = Extent.of(x, r) if len(r) else None
             every = rows.sets if rows.sets is not None and len(rows.sets) == len(rows) else None
             sets = None if every is None else Sets(every.contexts[at], every.alive[at], False)
-            stats = statistics.of(policy, x, r, sets)
+            stats = statistics.of(state, x, r, sets)
         size = self.sample_size(state) if current else 0
         sample = _sample(rows, size, shown) if size else None
         masks = {"rewarded": known, "waiting": waiting, "expired": expired}
@@ -318,7 +318,7 @@ class Learner(ABC):
         over = replace(state, start=start, ahead=(), past=past, sums=sums)
         if not coming:
             return over
-        made = self.parts.rule.next(Ended(state=state, start=start, batch=summary, sums=sums, ahead=coming))
+        made = self.parts.rule.next(Ended(state=state, start=start, batch=summary, sums=sums, ahead=coming, past=past))
         if self.clock.needs_width and ahead is None:
             coming = self.clock.ahead(planned, batch=updates + 1, start=start, width=made.width)
         policy = _carrying(made.policy, state)
