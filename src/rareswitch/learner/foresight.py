@@ -14,10 +14,11 @@ from rareswitch.learner.batched import batch_elimination
 from rareswitch.learner.certificate import certified_cost
 from rareswitch.learner.clicks import ClicksModel
 from rareswitch.learner.clocks import Clock
+from rareswitch.learner.evidence import NOTHING, Evidence, informed, innovation
 from rareswitch.learner.forgetting import remembered
 from rareswitch.learner.grids import GrowingGrid, StaticGrid, as_grid, geometric_grid
 from rareswitch.learner.learner import Learner, Parts
-from rareswitch.learner.logistic import kept_point, logistic_posterior
+from rareswitch.learner.logistic import frozen_point, kept_point, logistic_posterior
 from rareswitch.learner.planning import TRUTHS, plan
 from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.reserve import Reserve
@@ -40,6 +41,8 @@ SAMPLE = 200
 SAMPLE_NUMBERS = 1 << 23
 #: Decisions of the first batch where the horizon is not known, or 4d if that is more.
 FIRST = 30
+#: κ/d, where a policy learned from t decisions costs κ/t of what a blind one does.
+BLIND_WORTH = 1.5
 #: Of the floor, in the last batch, from which nothing will be learned.
 LAST_SHARE = 0.1
 #: The most by which a click's probability grows with its logit.
@@ -80,7 +83,7 @@ class Foresight(Learner):
     )
     delta: float = setting(0.05, "failure probability of the intervals behind the floor", real(LEAST_DELTA, 1.0))
     seed: int = setting(0, "keys the draws", count(low=0))
-    grid: Any = setting(None, "where batches end; by default geometric from 4d to T", as_grid)
+    grid: Any = setting(None, "where batches end; by default geometric to T", as_grid)
     noise_bound: float | None = setting(
         None,
         "σ, if the noise is known to be at most that: arms then fall by proved intervals",
@@ -194,9 +197,13 @@ class PlannedExploration(Rule):
         belief = self.belief(ended)
         if belief.noise == 0.0:  # every reward was the same: there is nothing to tell arms apart by
             return Made(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
-        scale, share = 0.0, LAST_SHARE * told.floor
-        note = {"update": ended.state.updates, "noise": belief.noise, "scale": 0.0}
+        evidence = self.evidence(ended, belief)
+        note: dict[str, Any] = {"update": ended.state.updates, "noise": belief.noise, "scale": 0.0}
         note |= {} if belief.link is None else {"link": "logistic"}
+        if evidence.rank:
+            note |= {"surprise": evidence.surprise, "concluded": evidence.text}
+        belief = replace(belief, noise=belief.noise * math.sqrt(evidence.widening))
+        scale, share = 0.0, LAST_SHARE * told.floor
         if len(ended.ahead) > 1:
             if ended.batch.sample is None:
                 raise BatchError(
@@ -204,7 +211,8 @@ class PlannedExploration(Rule):
                     "the sets of the decisions that learner.sample_size(state) asks for."
                 )
             sets = thinned(ended.batch.sample.sets)
-            chosen = plan(belief, sets, lengths=ended.ahead, seed=told.seed, update=ended.state.updates)
+            keys = {"seed": told.seed, "update": ended.state.updates}
+            chosen = plan(belief, sets, lengths=ended.ahead, least_scale=evidence.least_scale, **keys)
             scale, share = chosen.scale, told.floor
             note |= {"scale": chosen.scale, "cost": chosen.cost}
         draws = belief.estimate[None]
@@ -244,6 +252,20 @@ class PlannedExploration(Rule):
                 return found
         return posterior(centred(total) if intercept else total)
 
+    def evidence(self, ended: Ended, belief: Posterior) -> Evidence:
+        """How far the batch was from what was believed before it, with the noise as it is known now."""
+        before, (batch,) = ended.state.sums[0], ended.batch.stats
+        if not informed(before) or batch.count < 2:
+            return NOTHING
+        if belief.link is not None:
+            point = frozen_point(ended.state.kept)
+            if point is None or batch.linearised is None:
+                return NOTHING
+            return innovation(point, batch.linearised.gram, batch.linearised.moment, noise=1.0)
+        if self.settings.intercept:
+            before, batch = centred(before), centred(batch)
+        return innovation(posterior(before), batch.gram, batch.moment, noise=belief.noise)
+
     def elimination(self, belief: Posterior) -> Elimination:
         """The self-normalised intervals of the belief, with ‖θ‖ as large as it expects: σ·√(d/ridge)."""
         noise, ridge = belief.noise, belief.ridge
@@ -254,14 +276,19 @@ class PlannedExploration(Rule):
 
 
 def default_grid(dim: int, horizon: int, updates: int) -> StaticGrid:
-    """Geometric from 4d decisions to T; from √T where that is less, so that short runs do not begin with their half.
+    """Geometric from κ^(1-1/M)·T^(1/M) decisions to T, κ = 1.5·d.
 
-    >>> default_grid(10, 1000, 4).ends
-    (31, 98, 314, 1000)
+    In units of what a blind decision costs: the first batch of n costs n, and M - 1 batches that each let all decisions
+    grow by r = (T/n)^(1/(M-1)) cost κ·(M - 1)·(r - 1), where a policy learned from t decisions costs κ/t for each of its
+    own. This n makes the sum least.
+
+    >>> default_grid(10, 10_000, 2).ends, default_grid(10, 10_000, 5).ends
+    ((387, 10000), (55, 201, 738, 2717, 10000))
     """
     whole("horizon", horizon, low=2)
     updates = min(whole("updates", updates), horizon)
-    return geometric_grid(horizon, updates, first=max(1, min(4 * dim, math.isqrt(horizon), horizon - updates + 1)))
+    first = math.floor((BLIND_WORTH * dim) ** (1.0 - 1.0 / updates) * horizon ** (1.0 / updates))
+    return geometric_grid(horizon, updates, first=max(1, min(first, horizon // 2, horizon - updates + 1)))
 
 
 def thinned(sets: ContextSets) -> ContextSets:
