@@ -121,7 +121,14 @@ def seen_in(report: Mapping[str, Any]) -> dict[str, Any]:
 def _believed(note: dict[str, Any]) -> str:
     """A learner's note in a line."""
     texts = []
-    if "noise" in note:
+    if "lost" in note:
+        expected = f" where {note['expected']:.3g} was expected" if "expected" in note else ""
+        texts.append(f"the batch lost about {note['lost']:.3g} to the best arms{expected}")
+    if "concluded" in note:
+        texts.append(note["concluded"])
+    if "link" in note:
+        texts.append("rewards are clicks, by a logistic model")
+    elif "noise" in note:
         texts.append(f"rewards vary by σ = {note['noise']:.3g}")
     if "scale" in note:
         scale = note["scale"]

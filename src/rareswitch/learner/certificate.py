@@ -1,8 +1,9 @@
-"""What a policy can cost at most, as far as its confidence intervals tell."""
+"""What a policy costs: at most, as far as its confidence intervals tell, and by a belief."""
 
 import numpy as np
 
 from rareswitch.contexts import ContextSets
+from rareswitch.learner.posterior import Posterior
 from rareswitch.policy import Policy
 
 
@@ -29,3 +30,18 @@ def certified_cost(policy: Policy, sets: ContextSets) -> float:
     highest = np.where(survivors, upper, -np.inf).max(axis=1)
     costs = np.where(survivors, highest[:, None] - lower, 0.0)
     return float((policy.probabilities(sets) * costs).sum(axis=1).mean())
+
+
+def believed_cost(policy: Policy, sets: ContextSets, belief: Posterior) -> float:
+    """What a decision of the policy costs on average in these sets, by what is believed now.
+
+    >>> from rareswitch.design import Uniform
+    >>> belief = Posterior(estimate=np.array([1.0, 0.8]), precision=np.eye(2), noise=1.0, ridge=1.0)
+    >>> round(believed_cost(Policy(dim=2, sampler=Uniform()), ContextSets.from_ragged([np.eye(2)]), belief), 6)
+    0.1
+    """
+    values = sets.contexts @ belief.estimate
+    if belief.link is not None:
+        values = belief.link.rates(sets.contexts, belief.estimate[None])[:, :, 0]
+    best = np.where(sets.alive, values, -np.inf).max(axis=1)
+    return float((best - (policy.probabilities(sets) * np.where(sets.alive, values, 0.0)).sum(axis=1)).mean())

@@ -11,7 +11,7 @@ from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal, Sampler
 from rareswitch.errors import BatchError, ParameterError
 from rareswitch.learner.batched import batch_elimination
-from rareswitch.learner.certificate import certified_cost
+from rareswitch.learner.certificate import believed_cost, certified_cost
 from rareswitch.learner.clicks import ClicksModel
 from rareswitch.learner.clocks import Clock
 from rareswitch.learner.evidence import NOTHING, Evidence, informed, innovation
@@ -200,8 +200,7 @@ class PlannedExploration(Rule):
         evidence = self.evidence(ended, belief)
         note: dict[str, Any] = {"update": ended.state.updates, "noise": belief.noise, "scale": 0.0}
         note |= {} if belief.link is None else {"link": "logistic"}
-        if evidence.rank:
-            note |= {"surprise": evidence.surprise, "concluded": evidence.text}
+        note |= self.came(ended, belief, evidence)
         belief = replace(belief, noise=belief.noise * math.sqrt(evidence.widening))
         scale, share = 0.0, LAST_SHARE * told.floor
         if len(ended.ahead) > 1:
@@ -214,7 +213,7 @@ class PlannedExploration(Rule):
             keys = {"seed": told.seed, "update": ended.state.updates}
             chosen = plan(belief, sets, lengths=ended.ahead, least_scale=evidence.least_scale, **keys)
             scale, share = chosen.scale, told.floor
-            note |= {"scale": chosen.scale, "cost": chosen.cost}
+            note |= {"scale": chosen.scale, "cost": chosen.cost, "next_cost": chosen.next_cost}
         draws = belief.estimate[None]
         if scale > 0.0:
             z = normals(told.seed, "posterior", ended.start, 1, DRAWS * told.dim).reshape(DRAWS, told.dim)
@@ -265,6 +264,16 @@ class PlannedExploration(Rule):
         if self.settings.intercept:
             before, batch = centred(before), centred(batch)
         return innovation(posterior(before), batch.gram, batch.moment, noise=belief.noise)
+
+    def came(self, ended: Ended, belief: Posterior, evidence: Evidence) -> dict[str, Any]:
+        """What the batch was expected to cost, what it did by what is known now, and what was concluded."""
+        note: dict[str, Any] = {}
+        if ended.batch.sample is not None and len(ended.batch.sample) and not ended.state.policy.needs_baseline:
+            played = replace(ended.state.policy, floor=None)
+            note["lost"] = ended.batch.decided * believed_cost(played, thinned(ended.batch.sample.sets), belief)
+        if ended.state.notes and "next_cost" in ended.state.notes[-1]:
+            note["expected"] = ended.state.notes[-1]["next_cost"]
+        return note if not evidence.rank else note | {"surprise": evidence.surprise, "concluded": evidence.text}
 
     def elimination(self, belief: Posterior) -> Elimination:
         """The self-normalised intervals of the belief, with ‖θ‖ as large as it expects: σ·√(d/ridge)."""

@@ -32,6 +32,8 @@ class Plan:
     scale: float
     #: Expected regret of all decisions to come, if every batch after the next is greedy.
     cost: float
+    #: That of the next batch alone.
+    next_cost: float
 
 
 def plan(
@@ -106,7 +108,7 @@ def prospects(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], s
                 noise = np.sqrt(share) * belief.noise * (columns @ shock)
                 moments = moments + (gained @ truths[:, :, None] + noise)[:, :, 0]
                 precisions = precisions + gained
-        found.append(Plan(scale=scale, cost=cost))
+        found.append(Plan(scale=scale, cost=cost, next_cost=lengths[0] * now))
     return found
 
 
