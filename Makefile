@@ -70,6 +70,11 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run. Fol
 	$(BENCH)/bin/python benchmarks/batched.py --out benchmarks/batched.md || status=1; \
 	$(BENCH)/bin/python benchmarks/switching.py --out benchmarks/switching.md || status=1; \
 	$(BENCH)/bin/python benchmarks/foresight.py --out benchmarks/foresight.md || status=1; \
+	$(BENCH)/bin/python benchmarks/planning.py --out benchmarks/planning.md || status=1; \
+	$(BENCH)/bin/python benchmarks/updates.py --out benchmarks/updates.md || status=1; \
+	$(BENCH)/bin/python benchmarks/plans.py $(if $(DATA),--data '$(DATA)') $(if $(TABLES),--tables '$(TABLES)') --out benchmarks/plans.md || status=1; \
+	$(BENCH)/bin/python benchmarks/many.py --out benchmarks/many.md || status=1; \
+	$(BENCH)/bin/python benchmarks/wine.py --out benchmarks/wine.md || status=1; \
 	$(BENCH)/bin/python benchmarks/update.py --out benchmarks/update.md || status=1; \
 	$(BENCH)/bin/python benchmarks/store.py --out benchmarks/store.md || status=1; \
 	$(BENCH)/bin/python benchmarks/decide.py --out benchmarks/decide.md || status=1; \

@@ -26,12 +26,14 @@ from measure import FloatArray, Row, arguments, report
 from rareswitch.design import GOptimal, Sampler, frank_wolfe_design
 from rareswitch.env import World, make_world
 from rareswitch.rng import uniforms
-from rareswitch.validation import BoolArray, IntArray
+from rareswitch.validation import IntArray
 
 #: A player: regret and number of policies of a run in a world.
 Player = Callable[[World, int, int], tuple[float, int]]
 #: Failure probability, ridge, and how much det H grows before RS-GLinCB is refitted, in the authors' experiments.
 DELTA, RIDGE, GROWTH = 0.01, 0.5, 1.5
+#: How many rounds RS-GLinCB decides together, at the least and at the most.
+LEAST, MOST = 16, 1024
 #: The most context sets from which B-GLinCB learns a design.
 SAMPLE = 1000
 
@@ -134,42 +136,47 @@ def rs_glincb(world: World, horizon: int, seed: int, *, norm: float | None = Non
     drawn = Drawn.of(world, horizon, seed)
     told = Told.of(world, drawn, norm)
     dim, bar = told.dim, 100.0 / (told.kappa * told.norm**2 * told.dim)
-    v_inverse = np.eye(dim) / RIDGE
-    h = RIDGE * np.eye(dim)
-    frozen_log_det, h_inverse = -np.inf, np.eye(dim) / RIDGE
+    v_inverse, h, h_inverse = np.eye(dim) / RIDGE, RIDGE * np.eye(dim), np.eye(dim) / RIDGE
+    log_det, frozen_log_det = dim * math.log(RIDGE), -np.inf
     warm, recent = np.zeros(dim), np.zeros(dim)
     arms, warmed = np.zeros(horizon, dtype=np.int64), np.zeros(horizon, dtype=np.bool_)
-    stale, policies = False, 1
-    rows = np.arange(horizon)
+    stale, policies, t, window = False, 1, 0, LEAST
 
-    def fitted(at: BoolArray, start: FloatArray) -> FloatArray:
-        which = rows[: len(at)][at]
+    def fitted(which: IntArray, start: FloatArray) -> FloatArray:
         return logistic_fit(drawn.contexts[which, arms[which]], drawn.rewards[which, arms[which]], RIDGE, start)
 
-    for t in range(horizon):
-        x = drawn.contexts[t]
-        squares = ((x @ v_inverse) * x).sum(axis=1)
-        arm = int(squares.argmax())
-        if squares[arm] > bar:
-            image = v_inverse @ x[arm]
-            v_inverse -= np.outer(image, image) / (1.0 + squares[arm])
-            arms[t], warmed[t], stale = arm, True, True
-            policies += 1
+    while t < horizon:
+        # a policy is frozen until one of the criteria holds: rounds ahead are decided together, and cut off there
+        x = drawn.contexts[t : t + window]
+        squares = ((x @ v_inverse) * x).sum(axis=2)
+        unknown = squares.max(axis=1) > bar
+        if unknown[0]:
+            arms[t] = arm = int(squares[0].argmax())
+            image = v_inverse @ x[0, arm]
+            v_inverse -= np.outer(image, image) / (1.0 + squares[0, arm])
+            warmed[t], stale, window = True, True, LEAST
+            policies, t = policies + 1, t + 1
             continue
         if stale:
-            warm, stale = fitted(warmed[:t], warm), False
-        log_det = float(np.linalg.slogdet(h)[1])
+            warm, stale = fitted(np.flatnonzero(warmed[:t]), warm), False
         if log_det >= frozen_log_det + math.log(GROWTH):
             frozen_log_det, h_inverse = log_det, np.asarray(np.linalg.inv(h), dtype=np.float64)
-            if t:
-                recent = fitted(np.ones(t, dtype=np.bool_), recent)
+            recent = fitted(np.arange(t), recent) if t else recent
             policies += 1
-        widths = told.gamma * math.sqrt(told.kappa) * np.sqrt(squares)
-        centres = x @ warm
-        scores = x @ (0.5 * (warm + recent)) + told.beta * np.sqrt(((x @ h_inverse) * x).sum(axis=1))
-        scores[centres + widths < (centres - widths).max()] = -np.inf
-        arm = arms[t] = int(scores.argmax())
-        h += slope(x[arm] @ warm) * np.outer(x[arm], x[arm])
+        known = int(unknown.argmax()) if unknown.any() else len(x)
+        x, squares = x[:known], squares[:known]
+        centres, widths = x @ warm, told.gamma * math.sqrt(told.kappa) * np.sqrt(squares)
+        scores = x @ (0.5 * (warm + recent)) + told.beta * np.sqrt(((x @ h_inverse) * x).sum(axis=2))
+        left = centres + widths >= (centres - widths).max(axis=1, keepdims=True)
+        chosen = np.where(left, scores, -np.inf).argmax(axis=1)
+        played = x[np.arange(known), chosen]
+        after = h + np.cumsum((slope(played @ warm)[:, None] * played)[:, :, None] * played[:, None, :], axis=0)
+        log_dets = np.linalg.slogdet(after)[1]
+        grown = log_dets >= frozen_log_det + math.log(GROWTH)
+        count = int(grown.argmax()) + 1 if grown.any() else known
+        arms[t : t + count] = chosen[:count]
+        h, log_det = after[count - 1], float(log_dets[count - 1])
+        t, window = t + count, min(2 * window, MOST)
     return drawn.regret(arms), policies
 
 

@@ -12,15 +12,17 @@ from rareswitch.design import GOptimal, Sampler
 from rareswitch.errors import BatchError, ParameterError
 from rareswitch.learner.batched import batch_elimination
 from rareswitch.learner.certificate import certified_cost
+from rareswitch.learner.clicks import ClicksModel
 from rareswitch.learner.clocks import Clock
 from rareswitch.learner.forgetting import remembered
 from rareswitch.learner.grids import GrowingGrid, StaticGrid, as_grid, geometric_grid
 from rareswitch.learner.learner import Learner, Parts
+from rareswitch.learner.logistic import kept_point, logistic_posterior
 from rareswitch.learner.planning import TRUTHS, plan
 from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.reserve import Reserve
 from rareswitch.learner.rule import Ended, Made, Rule
-from rareswitch.learner.settings import count, flag, real, setting
+from rareswitch.learner.settings import count, flag, one_of, real, setting
 from rareswitch.learner.statistics import OneModel
 from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
@@ -40,6 +42,8 @@ SAMPLE_NUMBERS = 1 << 23
 FIRST = 30
 #: Of the floor, in the last batch, from which nothing will be learned.
 LAST_SHARE = 0.1
+#: The most by which a click's probability grows with its logit.
+STEEPEST = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +72,9 @@ class Foresight(Learner):
         None, "policies, the first included; 8, or any number for an unknown horizon", count()
     )
     intercept: bool = setting(False, "whether rewards have a level besides xᵀθ, as ratings and clicks have", flag)
+    rewards: str | None = setting(
+        None, '"binary" or "linear" rewards; by default binary while all were 0 or 1', one_of("binary", "linear")
+    )
     floor: float = setting(
         0.0003, "share of decisions that explore by design; a tenth of it in the last batch", real(0.0, 1.0)
     )
@@ -94,7 +101,14 @@ class Foresight(Learner):
     def compose(self) -> Parts:
         grid = self.schedule()
         rule = PlannedExploration(self, self.proved_intervals(grid))
-        return Parts(rule, grid, OneModel(dim=self.dim, intercept=self.intercept))
+        if not self.may_be_logistic:
+            return Parts(rule, grid, OneModel(dim=self.dim, intercept=self.intercept))
+        return Parts(rule, grid, ClicksModel(dim=self.dim, intercept=self.intercept, only=self.rewards == "binary"))
+
+    @property
+    def may_be_logistic(self) -> bool:
+        """Whether rewards that are all 0 or 1 are taken for clicks; what is proved is of linear ones."""
+        return self.rewards != "linear" and self.noise_bound is None
 
     def proved_intervals(self, grid: Clock) -> Intervals | None:
         """Those of the theorem in docs/foresight.md, where a bound on the noise is known."""
@@ -109,6 +123,11 @@ class Foresight(Learner):
             raise ParameterError(
                 "noise_bound asks for intervals that are proved for all arms of a run whose rewards are xᵀθ and noise: "
                 "give arms and horizon too, and a constant feature in place of intercept=True."
+            )
+        if self.rewards == "binary":
+            raise ParameterError(
+                'noise_bound asks for intervals that are proved for linear rewards, and rewards="binary" for a '
+                "logistic model: give one or the other."
             )
         return independent_intervals(
             "tight",
@@ -177,6 +196,7 @@ class PlannedExploration(Rule):
             return Made(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
         scale, share = 0.0, LAST_SHARE * told.floor
         note = {"update": ended.state.updates, "noise": belief.noise, "scale": 0.0}
+        note |= {} if belief.link is None else {"link": "logistic"}
         if len(ended.ahead) > 1:
             if ended.batch.sample is None:
                 raise BatchError(
@@ -201,8 +221,9 @@ class PlannedExploration(Rule):
                 eliminations = (*eliminations, self.elimination(belief))
         policy = Policy(dim=told.dim, sampler=sampler, eliminations=eliminations)
         if eliminations and ended.batch.sample is not None:
-            note |= {"certificate": certified_cost(policy, thinned(ended.batch.sample.sets))}
-        return Made(policy, note=note)
+            steepest = 1.0 if belief.link is None else STEEPEST
+            note |= {"certificate": steepest * certified_cost(policy, thinned(ended.batch.sample.sets))}
+        return Made(policy, kept=kept_point(belief), note=note)
 
     def remembering(self, ended: Ended) -> Ended:
         """The same with sums in which older batches count less, where θ drifts."""
@@ -214,7 +235,14 @@ class PlannedExploration(Rule):
     def belief(self, ended: Ended) -> Posterior:
         """What all decisions so far say of θ."""
         (total,) = ended.sums
-        return posterior(centred(total) if self.settings.intercept else total)
+        intercept = self.settings.intercept
+        if self.settings.may_be_logistic:
+            warm = () if ended.state.warm is None else (ended.state.warm,)
+            batches = [*warm, *ended.past] or [ended.batch]
+            found = logistic_posterior([batch.stats[0] for batch in batches], intercept=intercept)
+            if found is not None:
+                return found
+        return posterior(centred(total) if intercept else total)
 
     def elimination(self, belief: Posterior) -> Elimination:
         """The self-normalised intervals of the belief, with ‖θ‖ as large as it expects: σ·√(d/ridge)."""

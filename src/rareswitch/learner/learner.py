@@ -264,7 +264,7 @@ class Learner(ABC):
         rows = rows.folded()
         when = {"times": rows.times, "reward_times": rows.reward_times}
         rewards, known, waiting, expired = attributed(rows.rewards, **when, window=window, now=now, default=default)
-        statistics, policy = self.parts.statistics, state.policy
+        statistics = self.parts.statistics
         counted, shown = statistics.halves(rows.ids, position + 1)
         stats, extent = statistics.zero(), None
         if current or statistics.pooled:
@@ -274,7 +274,7 @@ class Learner(ABC):
             extent = Extent.of(x, r) if len(r) else None
             every = rows.sets if rows.sets is not None and len(rows.sets) == len(rows) else None
             sets = None if every is None else Sets(every.contexts[at], every.alive[at], False)
-            stats = statistics.of(policy, x, r, sets)
+            stats = statistics.of(state, x, r, sets)
         size = self.sample_size(state) if current else 0
         sample = _sample(rows, size, shown) if size else None
         masks = {"rewarded": known, "waiting": waiting, "expired": expired}
