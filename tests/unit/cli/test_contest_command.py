@@ -1,5 +1,6 @@
 import importlib
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from rareswitch.cli import main
-from rareswitch.sim import ENTRANTS, SUITES, Run, simulate
+from rareswitch.sim import ENTRANTS, SUITES, Run, add_runs, load_runs, simulate
 from reference.field_tables import write_tables
 from reference.movielens import write_folder
 
@@ -43,6 +44,19 @@ def test_a_contest_as_json_is_resumable(tmp_path: Path, capsys: pytest.CaptureFi
     assert json.loads(capsys.readouterr().out) == [first]  # to the second, so nothing was run again
     assert main(command) == 0
     assert f"6 of 6 runs were taken from {tmp_path / 'runs.parquet'}" in capsys.readouterr().out
+
+
+def test_kept_runs_without_a_linear_regret_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [*SMALL, "--envs", "fixed", "--out", str(tmp_path), "--json"]
+    assert main(command) == 0
+    assert "linear" not in capsys.readouterr().err
+    file = tmp_path / "fixed-60.parquet"
+    kept = load_runs(file)
+    add_runs({key: replace(run, linear_regret=math.nan) for key, run in list(kept.items())[:4]}, file)
+    assert main(command) == 0
+    captured = capsys.readouterr()
+    assert "4 kept runs are older than regret against the best linear policy" in captured.err
+    assert len(json.loads(captured.out)) == 1
 
 
 def test_movielens_needs_its_folder(

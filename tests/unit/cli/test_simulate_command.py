@@ -27,7 +27,8 @@ def test_simulate_prints_runs_as_json(capsys: pytest.CaptureFixture[str]) -> Non
         ("batch-linucb-dg", "gaussian", 1000, 1),
     ]
     assert all(r["updates"] == 5 and r["regret"] > 0 and r["seconds"] > 0 for r in runs)
-    assert set(runs[0]) == {"learner", "env", "horizon", "seed", "regret", "updates", "seconds"}
+    assert runs[0]["linear_regret"] == runs[0]["regret"]
+    assert set(runs[0]) == {"learner", "env", "horizon", "seed", "regret", "linear_regret", "updates", "seconds"}
 
 
 def test_compare_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
