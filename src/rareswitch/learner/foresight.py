@@ -12,13 +12,17 @@ from rareswitch.design import GOptimal, Sampler
 from rareswitch.errors import BatchError, ParameterError
 from rareswitch.learner.batched import batch_elimination
 from rareswitch.learner.certificate import certified_cost
+from rareswitch.learner.clicks import ClicksModel
 from rareswitch.learner.clocks import Clock
+from rareswitch.learner.forgetting import remembered
 from rareswitch.learner.grids import GrowingGrid, StaticGrid, as_grid, geometric_grid
 from rareswitch.learner.learner import Learner, Parts
+from rareswitch.learner.logistic import kept_point, logistic_posterior
 from rareswitch.learner.planning import TRUTHS, plan
 from rareswitch.learner.posterior import Posterior, posterior
+from rareswitch.learner.reserve import Reserve
 from rareswitch.learner.rule import Ended, Made, Rule
-from rareswitch.learner.settings import count, flag, real, setting
+from rareswitch.learner.settings import count, flag, one_of, real, setting
 from rareswitch.learner.statistics import OneModel
 from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
@@ -38,6 +42,8 @@ SAMPLE_NUMBERS = 1 << 23
 FIRST = 30
 #: Of the floor, in the last batch, from which nothing will be learned.
 LAST_SHARE = 0.1
+#: The most by which a click's probability grows with its logit.
+STEEPEST = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +72,9 @@ class Foresight(Learner):
         None, "policies, the first included; 8, or any number for an unknown horizon", count()
     )
     intercept: bool = setting(False, "whether rewards have a level besides xᵀθ, as ratings and clicks have", flag)
+    rewards: str | None = setting(
+        None, '"binary" or "linear" rewards; by default binary while all were 0 or 1', one_of("binary", "linear")
+    )
     floor: float = setting(
         0.0003, "share of decisions that explore by design; a tenth of it in the last batch", real(0.0, 1.0)
     )
@@ -78,6 +87,10 @@ class Foresight(Learner):
         real(0.0, LARGEST_SCALE, open_low=True),
     )
     norm_bound: float = setting(1.0, "‖θ‖ at most, beside noise_bound", real(0.0, LARGEST_SCALE, open_low=True))
+    reserve: int = setting(0, "policies kept back for contexts that change; needs a horizon", count(low=0))
+    forget: float = setting(
+        1.0, "weight of a batch against the next one, below 1 where θ drifts", real(0.0, 1.0, open_low=True)
+    )
 
     name: ClassVar[str] = "foresight"
     text: ClassVar[str] = "posterior draws, exploration planned at each update; nothing to tune"
@@ -88,16 +101,33 @@ class Foresight(Learner):
     def compose(self) -> Parts:
         grid = self.schedule()
         rule = PlannedExploration(self, self.proved_intervals(grid))
-        return Parts(rule, grid, OneModel(dim=self.dim, intercept=self.intercept))
+        if not self.may_be_logistic:
+            return Parts(rule, grid, OneModel(dim=self.dim, intercept=self.intercept))
+        return Parts(rule, grid, ClicksModel(dim=self.dim, intercept=self.intercept, only=self.rewards == "binary"))
+
+    @property
+    def may_be_logistic(self) -> bool:
+        """Whether rewards that are all 0 or 1 are taken for clicks; what is proved is of linear ones."""
+        return self.rewards != "linear" and self.noise_bound is None
 
     def proved_intervals(self, grid: Clock) -> Intervals | None:
         """Those of the theorem in docs/foresight.md, where a bound on the noise is known."""
         if self.noise_bound is None:
             return None
+        if self.forget < 1.0:
+            raise ParameterError(
+                "noise_bound asks for intervals that are proved for a θ that stays, and forget is for one that drifts: "
+                "give one or the other."
+            )
         if self.arms is None or self.horizon is None or self.intercept:
             raise ParameterError(
                 "noise_bound asks for intervals that are proved for all arms of a run whose rewards are xᵀθ and noise: "
                 "give arms and horizon too, and a constant feature in place of intercept=True."
+            )
+        if self.rewards == "binary":
+            raise ParameterError(
+                'noise_bound asks for intervals that are proved for linear rewards, and rewards="binary" for a '
+                "logistic model: give one or the other."
             )
         return independent_intervals(
             "tight",
@@ -121,13 +151,21 @@ class Foresight(Learner):
         """The grid that was given, a geometric one, or one that grows where the horizon is not known."""
         if self.updates is not None and self.grid is not None:
             raise ParameterError("give updates, for a geometric grid of that many batches, or a grid; not both.")
+        if self.reserve and (self.grid is not None or self.horizon is None):
+            raise ParameterError(
+                f"reserve={self.reserve} policies are kept back of a geometric schedule up to a horizon: give the "
+                "horizon, and no grid."
+            )
         if self.grid is not None:
             if self.grid.needs_width:
                 raise ParameterError("an adaptive grid follows the widths of eliminations; give this learner another.")
             return self.grid  # type: ignore[no-any-return]
         if self.horizon is None:
             return GrowingGrid(first=max(FIRST, 4 * self.dim), updates=self.updates)
-        return default_grid(self.dim, self.horizon, UPDATES if self.updates is None else self.updates)
+        usual = default_grid(self.dim, self.horizon, UPDATES if self.updates is None else self.updates)
+        if not self.reserve:
+            return usual
+        return Reserve(horizon=self.horizon, updates=usual.updates, reserve=self.reserve, first=usual.ends[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,12 +188,15 @@ class PlannedExploration(Rule):
         return SAMPLE  # also where no plan is due: the forecast may change before the batch ends
 
     def next(self, ended: Ended) -> Made:
-        told, (total,) = self.settings, ended.sums
+        told = self.settings
+        ended = self.remembering(ended)
+        (total,) = ended.sums
         belief = self.belief(ended)
         if belief.noise == 0.0:  # every reward was the same: there is nothing to tell arms apart by
             return Made(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
         scale, share = 0.0, LAST_SHARE * told.floor
         note = {"update": ended.state.updates, "noise": belief.noise, "scale": 0.0}
+        note |= {} if belief.link is None else {"link": "logistic"}
         if len(ended.ahead) > 1:
             if ended.batch.sample is None:
                 raise BatchError(
@@ -171,7 +212,7 @@ class PlannedExploration(Rule):
             z = normals(told.seed, "posterior", ended.start, 1, DRAWS * told.dim).reshape(DRAWS, told.dim)
             draws = draws + scale * belief.noise * z @ inverse_root(belief.precision)
         sampler: Sampler = PosteriorDraws(draws=draws)
-        eliminations = ended.state.policy.eliminations
+        eliminations = ended.state.policy.eliminations if told.forget == 1.0 else ()  # of a θ that was
         if share > 0.0:
             sampler = Blend(main=sampler, explorer=GOptimal(tol=1.0), share=share)
             if self.proved is not None:
@@ -180,13 +221,28 @@ class PlannedExploration(Rule):
                 eliminations = (*eliminations, self.elimination(belief))
         policy = Policy(dim=told.dim, sampler=sampler, eliminations=eliminations)
         if eliminations and ended.batch.sample is not None:
-            note |= {"certificate": certified_cost(policy, thinned(ended.batch.sample.sets))}
-        return Made(policy, note=note)
+            steepest = 1.0 if belief.link is None else STEEPEST
+            note |= {"certificate": steepest * certified_cost(policy, thinned(ended.batch.sample.sets))}
+        return Made(policy, kept=kept_point(belief), note=note)
+
+    def remembering(self, ended: Ended) -> Ended:
+        """The same with sums in which older batches count less, where θ drifts."""
+        if self.settings.forget == 1.0 or not ended.past:
+            return ended
+        warm = () if ended.state.warm is None else (ended.state.warm,)
+        return replace(ended, sums=remembered((*warm, *ended.past), self.settings.forget))
 
     def belief(self, ended: Ended) -> Posterior:
         """What all decisions so far say of θ."""
         (total,) = ended.sums
-        return posterior(centred(total) if self.settings.intercept else total)
+        intercept = self.settings.intercept
+        if self.settings.may_be_logistic:
+            warm = () if ended.state.warm is None else (ended.state.warm,)
+            batches = [*warm, *ended.past] or [ended.batch]
+            found = logistic_posterior([batch.stats[0] for batch in batches], intercept=intercept)
+            if found is not None:
+                return found
+        return posterior(centred(total) if intercept else total)
 
     def elimination(self, belief: Posterior) -> Elimination:
         """The self-normalised intervals of the belief, with ‖θ‖ as large as it expects: σ·√(d/ridge)."""

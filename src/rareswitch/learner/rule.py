@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from rareswitch.confidence import SelfNormalized
-from rareswitch.learner.state import State
+from rareswitch.learner.state import Batch, State
 from rareswitch.learner.statistics import OneModel
 from rareswitch.learner.summary import Summary
 from rareswitch.policy import Policy
@@ -27,6 +27,8 @@ class Ended:
     sums: tuple[Stats, ...]
     #: Planned decisions of each batch to come, at least one.
     ahead: tuple[int, ...]
+    #: The batches so far as they are known now, this one the last; none where they are not told apart.
+    past: tuple[Batch, ...] = ()
 
 
 class Made(NamedTuple):
@@ -39,6 +41,8 @@ class Made(NamedTuple):
     kept: Mapping[str, FloatArray] = {}
     #: What it believed, planned and concluded: numbers and texts.
     note: Mapping[str, Any] = {}
+    #: Decisions of each batch to come, where the rule plans them (:attr:`Clock.told`).
+    ahead: tuple[int, ...] = ()
 
 
 class Rule(ABC):
