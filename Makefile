@@ -95,6 +95,8 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run. Fol
 	$(BENCH)/bin/python benchmarks/weeks.py --out benchmarks/weeks.md || status=1; \
 	$(BENCH)/bin/python benchmarks/scales.py --out benchmarks/scales.md || status=1; \
 	$(BENCH)/bin/python benchmarks/horizon.py $(if $(DATA),--data '$(DATA)') --out benchmarks/horizon.md || status=1; \
+	$(BENCH)/bin/python benchmarks/trial.py --out benchmarks/trial.md || status=1; \
+	$(BENCH)/bin/python benchmarks/limited_glm.py --out benchmarks/limited_glm.md || status=1; \
 	$(BENCH)/bin/python benchmarks/changing.py --out benchmarks/changing.md || status=1; \
 	$(BENCH)/bin/python benchmarks/agents.py --out benchmarks/agents.md || status=1; \
 	$(BENCH)/bin/python benchmarks/kills.py --out benchmarks/kills.md || status=1; \
