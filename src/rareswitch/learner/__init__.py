@@ -48,6 +48,7 @@ from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.pure_exploitation import PureExploitation
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.recommendation import Recommendation, recommend
+from rareswitch.learner.rho import RHO
 from rareswitch.learner.rows import Rows, in_seconds
 from rareswitch.learner.settings import needed, settings_of, to_plain
 from rareswitch.learner.state import Batch, State
@@ -57,7 +58,7 @@ from rareswitch.learner.suplinrel import SupLinRel
 from rareswitch.learner.suplinucb import SupLinUCB
 from rareswitch.learner.thompson import PosteriorSampling, StaleThompsonSampling, ThompsonSampling
 
-__all__ = ["CONTEXTS", "E4", "LEARNERS", "OFUL", "BatchedThompsonSampling", "LinMED", "StaleLinMED"]
+__all__ = ["CONTEXTS", "E4", "LEARNERS", "OFUL", "RHO", "BatchedThompsonSampling", "LinMED", "StaleLinMED"]
 __all__ += ["AdaptiveGrid", "Ahead", "BaSE", "Batch", "BatchLinUCB", "BatchLinUCBDG"]
 __all__ += ["BatchLinUCBDGCertified", "BatchLinUCBKW", "CertifiedMixture", "Clock", "CommunicationRound"]
 __all__ += ["Contexts", "CoreLearning", "Designer", "DeterminantGrowth", "EveryLesson", "EveryStep", "Falcon"]

@@ -18,6 +18,7 @@ from rareswitch.learner.linucb import LinUCB, StaleLinUCB
 from rareswitch.learner.oful import OFUL
 from rareswitch.learner.pure_exploitation import PureExploitation
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
+from rareswitch.learner.rho import RHO
 from rareswitch.learner.settings import from_plain, needed, settings_of
 from rareswitch.learner.suplinrel import SupLinRel
 from rareswitch.learner.suplinucb import SupLinUCB
@@ -26,7 +27,7 @@ from rareswitch.learner.thompson import StaleThompsonSampling, ThompsonSampling
 _PAPER = (BatchLinUCB, BatchLinUCBKW, BatchLinUCBDG, BatchLinUCBDGCertified, RarelySwitchSupLinUCB)
 _ADAPTIVE = (OFUL, LinUCB, ThompsonSampling, BatchedThompsonSampling, LinMED, SupLinUCB, SupLinRel)
 _STALE = (StaleLinUCB, StaleThompsonSampling, StaleLinMED)
-_BATCHED = (*_STALE, PureExploitation, Falcon, FixedSetElimination, E4, BaSE)
+_BATCHED = (*_STALE, PureExploitation, RHO, Falcon, FixedSetElimination, E4, BaSE)
 #: All of them; what a learner takes are the fields of its class.
 LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in (Foresight, *_PAPER, *_ADAPTIVE, *_BATCHED)}
 

@@ -13,7 +13,7 @@ from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError, LevelWarning, ParameterError
 from rareswitch.features import Features
 from rareswitch.learner.attribution import attributed
-from rareswitch.learner.clocks import Clock
+from rareswitch.learner.clocks import Clock, Progress
 from rareswitch.learner.forecast import Ahead, lengths
 from rareswitch.learner.levels import Extent, check_scales, unexplained_level
 from rareswitch.learner.rows import Rows, chosen_arms
@@ -205,17 +205,26 @@ class Learner(ABC):
         arms = chosen_arms(sets, decisions)
         if not self.clock.looks:
             return None
-        statistics = self.parts.statistics
-        progress = statistics.progress(state.sums, state.kept, None if summary is None else summary.stats)
         features = sets.contexts[np.arange(len(arms)), arms]
-        return self.clock.due(progress, features, statistics.taught(state.policy, sets))
+        taught = self.parts.statistics.taught(state.policy, sets)
+        return self.clock.due(self._progress(state, summary), features, taught)
 
     def overdue(self, state: State, summary: Summary) -> str | None:
         """Why the policy after these decisions should have come before; None if it need not have."""
-        if not self.clock.looks:
-            planned, came = state.ahead[0], summary.decided
-            return f"{came} decisions came where {planned} were planned" if came > planned else None
-        return self.clock.overdue(self.parts.statistics.progress(state.sums, state.kept, summary.stats))
+        planned, came = state.ahead[0], summary.decided
+        if came > planned:
+            return f"{came} decisions came where {planned} were planned"
+        return self.early(state, summary)
+
+    def early(self, state: State, summary: Summary) -> str | None:
+        """Why the features of these decisions call for the next policy before the batch was to end; None if not."""
+        return self.clock.overdue(self._progress(state, summary)) if self.clock.looks else None
+
+    def _progress(self, state: State, summary: Summary | None) -> Progress:
+        """How far the models have come by the decisions of the current policy."""
+        since = None if summary is None else summary.stats
+        found = self.parts.statistics.progress(state.sums, state.kept, since)
+        return replace(found, start=state.start, ahead=state.ahead)
 
     def summarize(
         self,
@@ -255,7 +264,7 @@ class Learner(ABC):
         rows = rows.folded()
         when = {"times": rows.times, "reward_times": rows.reward_times}
         rewards, known, waiting, expired = attributed(rows.rewards, **when, window=window, now=now, default=default)
-        statistics, policy = self.parts.statistics, state.policy
+        statistics = self.parts.statistics
         counted, shown = statistics.halves(rows.ids, position + 1)
         stats, extent = statistics.zero(), None
         if current or statistics.pooled:
@@ -265,7 +274,7 @@ class Learner(ABC):
             extent = Extent.of(x, r) if len(r) else None
             every = rows.sets if rows.sets is not None and len(rows.sets) == len(rows) else None
             sets = None if every is None else Sets(every.contexts[at], every.alive[at], False)
-            stats = statistics.of(policy, x, r, sets)
+            stats = statistics.of(state, x, r, sets)
         size = self.sample_size(state) if current else 0
         sample = _sample(rows, size, shown) if size else None
         masks = {"rewarded": known, "waiting": waiting, "expired": expired}
@@ -318,7 +327,7 @@ class Learner(ABC):
         over = replace(state, start=start, ahead=(), past=past, sums=sums)
         if not coming:
             return over
-        made = self.parts.rule.next(Ended(state=state, start=start, batch=summary, sums=sums, ahead=coming))
+        made = self.parts.rule.next(Ended(state=state, start=start, batch=summary, sums=sums, ahead=coming, past=past))
         if self.clock.needs_width and ahead is None:
             coming = self.clock.ahead(planned, batch=updates + 1, start=start, width=made.width)
         if self.clock.told and ahead is None:

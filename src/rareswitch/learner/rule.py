@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from rareswitch.confidence import SelfNormalized
-from rareswitch.learner.state import State
+from rareswitch.learner.state import Batch, State
 from rareswitch.learner.statistics import OneModel
 from rareswitch.learner.summary import Summary
 from rareswitch.policy import Policy
@@ -27,6 +27,8 @@ class Ended:
     sums: tuple[Stats, ...]
     #: Planned decisions of each batch to come, at least one.
     ahead: tuple[int, ...]
+    #: The batches so far as they are known now, this one the last; none where they are not told apart.
+    past: tuple[Batch, ...] = ()
 
 
 class Made(NamedTuple):

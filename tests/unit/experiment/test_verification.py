@@ -26,6 +26,7 @@ DEPLOYABLE: dict[str, dict[str, Any]] = {
     "stale-linucb": {"arms": 5, "updates": 4},
     "stale-thompson": {"arms": 5, "updates": 4},
     "pure-exploitation": {"arms": 5},
+    "rho": {"arms": 5, "updates": 4},
     "falcon": {"arms": 5, "updates": 4},
     "fixed-set-elimination": {"arms": 5, "updates": 4},
     "stale-linmed": {"arms": 5, "updates": 4},

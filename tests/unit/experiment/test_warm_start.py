@@ -42,6 +42,7 @@ TAKING = {
     "stale-thompson",
     "stale-linmed",
     "pure-exploitation",
+    "rho",
 }
 
 

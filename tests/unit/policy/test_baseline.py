@@ -23,6 +23,7 @@ TAKING = (
     "stale-thompson",
     "stale-linmed",
     "pure-exploitation",
+    "rho",
 )
 #: Learners whose arms are unit vectors.
 PLAIN = ("base", "fixed-set-elimination", "e4")
