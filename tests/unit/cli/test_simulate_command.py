@@ -177,7 +177,9 @@ def test_every_setting_of_a_learner_is_an_option(capsys: pytest.CaptureFixture[s
         "share of decisions that explore by design; a tenth of it in the last batch (default 0.0003); for foresight"
         in shown
     )
-    assert "parameters that a policy holds; for thompson, batched-thompson, stale-thompson" in shown  # which have different defaults
+    assert (
+        "parameters that a policy holds; for thompson, batched-thompson, stale-thompson" in shown
+    )  # which have different defaults
 
 
 def test_settings_reach_the_learners_that_take_them(capsys: pytest.CaptureFixture[str]) -> None:
