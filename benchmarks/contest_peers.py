@@ -232,7 +232,7 @@ def main() -> int:
     seeds = range(options.seeds)
     entrants = choose_entrants(["foresight", "linucb", "thompson"])
     found = contest(
-        {k: e for k, e in entrants.items() if k != "foresight 16"},
+        {k: e for k, e in entrants.items() if not k.startswith("foresight ")},
         places=places,
         data=options.data,
         horizons=[options.horizon],

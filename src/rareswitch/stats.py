@@ -44,6 +44,9 @@ class Stats:
     reward_sum: float | None = None
     #: What was taken off each reward before it was summed.
     shift: float = 0.0
+    #: The same rows where a learner took their likelihood for a parabola, as rows of features and rewards again; None
+    #: where it did not, and of any sum in which a part has none.
+    linearised: "Stats | None" = None
 
     def __post_init__(self) -> None:
         moment = vector("moment", self.moment)
@@ -57,6 +60,11 @@ class Stats:
         if self.reward_sum is not None:
             number("reward_sum", self.reward_sum, low=-np.inf)
         number("shift", self.shift, low=-np.inf)
+        if self.linearised is not None and (self.linearised.dim, self.linearised.count) != (len(moment), self.count):
+            raise ShapeError(
+                f"linearised sums are of the same {self.count} rows of {len(moment)} features; got "
+                f"{self.linearised.count} of {self.linearised.dim}."
+            )
         vars(self).update(gram=frozen(gram), moment=moment)
 
     @classmethod
@@ -104,6 +112,7 @@ class Stats:
             square_sum=left.square_sum + right.square_sum,
             reward_sum=left.reward_sum + right.reward_sum if known else None,  # type: ignore[operator]
             shift=left.shift,
+            linearised=None if None in (self.linearised, other.linearised) else self.linearised + other.linearised,
         )
 
     def shifted(self, shift: float) -> Self:

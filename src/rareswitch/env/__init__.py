@@ -1,5 +1,6 @@
 """Worlds to learn in."""
 
+from rareswitch.env.actions import ActionsWorld
 from rareswitch.env.adversary import DriftingWorld, StarvingWorld
 from rareswitch.env.catalogue import WORLDS, NamedWorld, make_world
 from rareswitch.env.choices import ChoiceWorld
@@ -8,7 +9,9 @@ from rareswitch.env.disjoint import DisjointWorld
 from rareswitch.env.equicorrelated import EquicorrelatedWorld
 from rareswitch.env.groups import LateGroupsWorld, MixDriftWorld
 from rareswitch.env.heavy_tails import HeavyTailsWorld
+from rareswitch.env.hindsight import greedy_value
 from rareswitch.env.linear import ClickWorld, LinearWorld
+from rareswitch.env.logistic_ball import LogisticBallWorld
 from rareswitch.env.lower_bound import (
     LowerBoundWorld,
     Regime,
@@ -26,12 +29,13 @@ from rareswitch.env.rare_clicks import RareClicksWorld
 from rareswitch.env.records import RecordWorld
 from rareswitch.env.sequence import SequenceWorld
 from rareswitch.env.table import table_world
+from rareswitch.env.trial import AdaptiveTrialWorld
 from rareswitch.env.turning import TurningWorld
 from rareswitch.env.world import Rounds, World
 
-__all__ = ["WORLDS", "ChoiceWorld", "ClassificationWorld", "ClickWorld", "CoinNoise", "DriftingWorld"]
-__all__ += ["EndOfOptimismWorld", "GaussianNoise", "LinearWorld", "LowerBoundWorld", "MovieLensWorld", "NamedWorld"]
-__all__ += ["Noise", "Regime"]
+__all__ = ["WORLDS", "ActionsWorld", "AdaptiveTrialWorld", "ChoiceWorld", "ClassificationWorld", "ClickWorld"]
+__all__ += ["CoinNoise", "DriftingWorld", "EndOfOptimismWorld", "GaussianNoise", "LinearWorld", "LogisticBallWorld"]
+__all__ += ["LowerBoundWorld", "MovieLensWorld", "NamedWorld", "Noise", "Regime"]
 __all__ += [
     "RecordWorld",
     "Rounds",
@@ -41,6 +45,7 @@ __all__ += [
     "World",
     "every_instance",
     "every_sign",
+    "greedy_value",
 ]
 __all__ += ["DisjointWorld", "EquicorrelatedWorld", "HeavyTailsWorld", "LateGroupsWorld", "MixDriftWorld"]
 __all__ += ["PlainWorld", "RareClicksWorld", "TurningWorld"]

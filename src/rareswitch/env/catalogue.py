@@ -1,25 +1,24 @@
 """Worlds by name."""
 
 import importlib.util
-import re
 import sys
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from rareswitch import distributions as sources
 from rareswitch.context_files import SUFFIXES
+from rareswitch.env.actions import ActionsWorld
 from rareswitch.env.adversary import DriftingWorld, StarvingWorld
-from rareswitch.env.choices import ChoiceWorld
 from rareswitch.env.classification import LOADERS, ClassificationWorld
 from rareswitch.env.disjoint import DisjointWorld
 from rareswitch.env.equicorrelated import EquicorrelatedWorld
 from rareswitch.env.groups import LateGroupsWorld, MixDriftWorld
 from rareswitch.env.heavy_tails import HeavyTailsWorld
 from rareswitch.env.linear import ClickWorld, LinearWorld
+from rareswitch.env.logistic_ball import LogisticBallWorld
 from rareswitch.env.lower_bound import LowerBoundWorld, most_stages
 from rareswitch.env.movielens import MovieLensWorld
 from rareswitch.env.noise import GaussianNoise
@@ -27,7 +26,8 @@ from rareswitch.env.optimism import EndOfOptimismWorld
 from rareswitch.env.plain import PlainWorld
 from rareswitch.env.rare_clicks import RareClicksWorld
 from rareswitch.env.sequence import SequenceWorld
-from rareswitch.env.table import table_world
+from rareswitch.env.table_names import TABLES, world_of_file
+from rareswitch.env.trial import AdaptiveTrialWorld
 from rareswitch.env.turning import TurningWorld
 from rareswitch.env.world import World
 from rareswitch.errors import InputError
@@ -66,8 +66,16 @@ WORLDS: dict[str, tuple[str, Maker]] = {
     ),
     "plain": ("arms without features; d is their number", _linear(lambda dim, arms: sources.PlainArms(arms=arms))),
     "end-of-optimism": (
-        "three arms, of which the worst teaches most; d = 2",
+        "three arms, of which the worst teaches most; d = 2; end-of-optimism:D has 2D - 1 of them",
         lambda d, k, s, t: EndOfOptimismWorld(noise=GaussianNoise(s)),
+    ),
+    "random-actions": (
+        "one published set of random actions for each size, random-actions:KxD; seeds differ in the noise",
+        lambda d, k, s, t: ActionsWorld.random(k, d, noise=GaussianNoise(s)),
+    ),
+    "adaptive-trial": (
+        "ten treatments, five features of users, σ² = 0.2 (AExGym)",
+        lambda d, k, s, t: AdaptiveTrialWorld(),
     ),
     "drifting": ("directions that turn over the horizon", _ending("drifting", DriftingWorld)),
     "starving": ("features that first show up late", _ending("starving", StarvingWorld)),
@@ -78,6 +86,10 @@ WORLDS: dict[str, tuple[str, Maker]] = {
     "clicks": (
         "gaussian with rewards 0 or 1",
         lambda d, k, s, t: ClickWorld(source=sources.Gaussian(dim=whole("dim", d, low=2) - 1, arms=k)),
+    ),
+    "logistic-ball": (
+        "logistic clicks, ‖θ‖ = 5, arms in the unit ball; d = 5, 20 arms (RS-GLinCB)",
+        lambda d, k, s, t: LogisticBallWorld(),
     ),
     "disjoint": ("6 arms with own parameters over 5 features of a user", lambda d, k, s, t: DisjointWorld()),
     "disjoint-noisy": (
@@ -104,19 +116,14 @@ WORLDS: dict[str, tuple[str, Maker]] = {
         lambda d, k, s, t: _movielens("", d, k),
     ),
     "table": (
-        "rows of a labelled table, whose classes are the arms: table:FILE; options follow after commas, as in "
-        "table:FILE,label=cut,features=shared,columns=100 or table:FILE,components=8",
-        lambda d, k, s, t: _of_file("table", ""),
+        "rows of a labelled table, its classes as arms: table:FILE or, as an example, "
+        "table:FILE,label=cut,features=shared",
+        lambda d, k, s, t: world_of_file("table", ""),
     ),
     "choices": (
-        "sets of a table with a row for each set and arm: choices:FILE, with options set=, arm=, reward= and columns=",
-        lambda d, k, s, t: _of_file("choices", ""),
+        "sets of a table with a row for each set and arm: choices:FILE",
+        lambda d, k, s, t: world_of_file("choices", ""),
     ),
-}
-#: Worlds that are made of a table in a file, with their options: texts and whole numbers.
-TABLES: dict[str, tuple[Callable[..., World], tuple[str, ...], tuple[str, ...]]] = {
-    "table": (table_world, ("label", "features"), ("components", "columns")),
-    "choices": (ChoiceWorld.from_file, ("set", "arm", "reward"), ("columns",)),
 }
 
 
@@ -150,11 +157,13 @@ def make_world(name: str, *, dim: int = 10, arms: int = 20, noise: float = 0.5, 
     if kind == "movielens":
         return _movielens(rest, dim, arms)
     if kind in TABLES:
-        return _of_file(kind, rest)
+        return world_of_file(kind, rest)
     if ".py:" in name:
         return _from_file(name)
     if kind == "lower-bound":
         return _lower_bound(rest, dim, noise, horizon)
+    if kind in ("end-of-optimism", "random-actions") and rest:
+        return _actions(kind, rest, noise)
     if name not in WORLDS:
         if Path(name).suffix.lower() in SUFFIXES:
             return SequenceWorld.from_file(name, noise=GaussianNoise(noise))
@@ -205,28 +214,21 @@ def _lower_bound(text: str, dim: int, noise: float, horizon: int | None) -> Worl
     return LowerBoundWorld(horizon=horizon, stages=int(text or most), dim=dim, noise=GaussianNoise(noise))
 
 
+def _actions(kind: str, text: str, noise: float) -> World:
+    """The instance of D features, or of K actions and D features."""
+    sizes = [int(size) for size in text.split("x") if size.isdecimal() and len(size) <= 9]
+    if len(sizes) != text.count("x") + 1 or len(sizes) != (1 if kind == "end-of-optimism" else 2):
+        form = "end-of-optimism:5 for 5 features" if kind == "end-of-optimism" else "random-actions:KxD, as in 50x20"
+        raise InputError(f"a fixed set of actions is named like {form}; got '{kind}:{text:.60}'.")
+    if kind == "end-of-optimism":
+        return ActionsWorld.end_of_optimism(sizes[0], noise=GaussianNoise(noise))
+    return ActionsWorld.random(sizes[0], sizes[1], noise=GaussianNoise(noise))
+
+
 def _movielens(folder: str, dim: int, arms: int) -> World:
     if not folder:
         raise InputError("the world 'movielens' is made from a folder of ratings. Name it: movielens:path/to/folder.")
     return MovieLensWorld.from_folder(folder, dim=dim, arms=arms)
-
-
-def _of_file(kind: str, text: str) -> World:
-    """The world of a table, named by its file and options after commas."""
-    make, texts, numbers = TABLES[kind]
-    path, options = text, dict[str, Any]()
-    while not Path(path).is_file() and (found := re.fullmatch(r"(.*),(\w+)=([^,]*)", path, re.DOTALL)):
-        path, option, value = found.groups()
-        if option not in (*texts, *numbers) or option in options:
-            raise InputError(
-                f"{kind}:FILE takes each of the options {', '.join((*texts, *numbers))} once; got '{option}={value}'."
-            )
-        if option in numbers and not (value.isdecimal() and len(value) <= 9):
-            raise InputError(f"{option} of {kind}:FILE must be a whole number; got '{value}'.")
-        options[option] = int(value) if option in numbers else value
-    if not path:
-        raise InputError(f"the world '{kind}' is made from a table in a file. Name it: {kind}:path/to/file.csv.")
-    return make(path, **options)
 
 
 def _from_file(name: str) -> World:

@@ -19,6 +19,8 @@ from rareswitch.validation import BoolArray, FloatArray, context_sets, finite_ar
 
 #: The most columns of vectors that are proposed, as Features does.
 MOST_COLUMNS = 100
+#: Numbers of vectors that are held: 1 GiB of them.
+_MOST_ENTRIES = 1 << 27
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -180,6 +182,17 @@ def remarks_of(features: Features, encoded: Encoded, *, known: Collection[str] =
     return " ".join([*said, *([f"{clipped} numbers were clipped."] if clipped else [])])
 
 
+def check_size(sets: int, arms: int, dim: int) -> None:
+    """Refuse vectors that would not fit into memory."""
+    entries = sets * arms * dim
+    if entries > _MOST_ENTRIES:
+        raise ParameterError(
+            f"columns must be fewer: {sets} sets of up to {arms} arms and {dim} features would take "
+            f"{entries * 8 / 2**30:.1f} GiB, and the limit is {_MOST_ENTRIES * 8 / 2**30:g}. Allow fewer with "
+            "columns=…, or give fewer rows."
+        )
+
+
 def _by_set(table: Columns, sets: Sequence[str], arms: Sequence[str]) -> list[list[int]]:
     """The rows of each set, in the order in which sets come; within a set, in the order in which arms first come."""
     order = {name: place for place, name in enumerate(dict.fromkeys(arms))}
@@ -217,5 +230,6 @@ def _encoded(
     features = Features.fit(contexts, offers, key=key, most=most)
     if features.arms is not None:  # all arms are known: there need not be room for others
         features = Features.fit(contexts, offers, key=key, most=most, room=0)
+    check_size(len(rows), max(map(len, rows)), features.dim)
     encoded = features.encode_many(contexts, offers)
     return encoded, remarks_of(features, encoded)

@@ -89,7 +89,7 @@ def _from_csv(path: str | Path) -> Columns:
         raise FileFormatError(f"{path}: column {table.names.index('') + 1} has no name in line 1. Give it one.")
     columns = Columns(
         path=str(path),
-        values={name: table.typed(name) for name in table.names},
+        values={name: _whole(table.typed(name)) for name in table.names},
         places=[f"line {line}" for line in table.lines],
     )
     for name, values in columns.values.items():
@@ -99,6 +99,13 @@ def _from_csv(path: str | Path) -> Columns:
             remedy = "Correct it; leave it empty if it is missing; write a letter before numbers that are names."
             raise columns.wrong(texts[0], f"{rule}. {remedy}")
     return columns
+
+
+def _whole(values: list[Any]) -> list[Any]:
+    """Whole numbers as such, where all numbers are: features know the numbers of rows by that."""
+    if all(value is None or (isinstance(value, float) and value.is_integer()) for value in values):
+        return [None if value is None else int(value) for value in values]
+    return values
 
 
 def _from_parquet(path: str | Path) -> Columns:

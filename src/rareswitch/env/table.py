@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from rareswitch.env.choices import MOST_COLUMNS, ChoiceWorld, remarks_of
+from rareswitch.env.choices import MOST_COLUMNS, ChoiceWorld, check_size, remarks_of
 from rareswitch.env.classification import COMPONENTS, ClassificationWorld
 from rareswitch.env.columns import Columns, read_columns
 from rareswitch.errors import FileFormatError, InputError, ParameterError
@@ -18,10 +18,9 @@ from rareswitch.validation import IntArray, count_of
 Layout = Literal["disjoint", "shared"]
 #: Of more classes than this, most rows must not be the only ones of theirs.
 _FEW = 20
-_MOST_CLASSES = 1000
-#: Columns of rows before they are reduced, and numbers that are held of shared features (1 GiB).
+_MOST_CLASSES = 500
+#: Columns of rows before they are reduced.
 _WIDEST = 5000
-_MOST_ENTRIES = 1 << 27
 #: The one arm of a row, where vectors are of rows alone.
 _ROW = "row"
 
@@ -106,10 +105,7 @@ def _shared(
         least = width + len(classes) * (1 + min(field.layout.columns for field in rows.fields))
         raise ParameterError(f"columns must be at least {least} for rows to make a difference; got {most}.")
     made = replace(crossed, fields=[replace(field, alone=True) for field in crossed.fields], seen=rows.seen)
-    entries = len(labels) * len(classes) * made.dim
-    if entries > _MOST_ENTRIES:
-        size = f"{entries * 8 / 2**30:.1f} GiB; the limit is {_MOST_ENTRIES * 8 / 2**30:g}"
-        raise ParameterError(f"columns of shared features would take {size}. Allow fewer, or take disjoint features.")
+    check_size(len(labels), len(classes), made.dim)
     encoded = made.encode_many(held, [*classes])
     beyond = fields.keys() - {field.name for field in made.fields}
     remarks = [remarks_of(made, encoded, known=fields)]
@@ -135,8 +131,9 @@ def _classes(table: Columns, label: str) -> tuple[IntArray, tuple[str, ...]]:
         )
     if len(classes) > _MOST_CLASSES or (len(classes) > _FEW and 2 * len(classes) > len(found)):
         raise FileFormatError(
-            f"{table.path}: the column {label!r:.60} has {len(classes)} different values in {len(found)} rows, which "
-            "are no classes. Name another with label=…, or put the values into a few groups."
+            f"{table.path}: the column {label!r:.60} has {len(classes)} different values in {len(found)} rows; classes "
+            f"are at most {_MOST_CLASSES}, with two rows each on average. Name another column with label=…, or put the "
+            "values into groups."
         )
     numbers = {name: number for number, name in enumerate(classes)}
     return np.array([numbers[name] for name in found]), classes

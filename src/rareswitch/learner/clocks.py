@@ -62,6 +62,8 @@ class Clock(ABC):
     horizon: int | None
     #: Whether lengths follow the widths of confidence intervals.
     needs_width: ClassVar[bool] = False
+    #: Whether the rule says at each update how long its policy shall decide.
+    told: ClassVar[bool] = False
     #: Whether it looks at features, so that :meth:`due` may say something.
     looks: ClassVar[bool] = False
     #: Whether a policy may make so few decisions that its own sums are not worth keeping.
@@ -112,6 +114,27 @@ class ToTheHorizon(Clock):
 
     def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
         return (self.horizon - start,) if start < self.horizon else ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsTold(ToTheHorizon):
+    """A first batch of so many decisions; how long those after it are, the rule says when it makes their policies.
+
+    >>> AsTold(horizon=100, first=20).begin()
+    (20, 80)
+    """
+
+    first: int
+    told: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        vars(self).update(first=whole("first", self.first))
+
+    def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
+        if start == 0 and self.first < self.horizon:
+            return self.first, self.horizon - self.first
+        return super().ahead(planned, batch=batch, start=start, width=width)
 
 
 class EveryStep(ToTheHorizon):

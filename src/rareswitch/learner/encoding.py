@@ -1,7 +1,7 @@
 """Summaries and states as bytes: tensor files in one canonical form, without pickle."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -18,9 +18,10 @@ from rareswitch.policy import Layered, policy_from_plain, policy_to_plain
 from rareswitch.stats import Stats
 from rareswitch.validation import LARGEST_SCALE, FloatArray, count_of, finite_array, number, summable
 
-#: With Σ r, shifts and the learner's name; those of the schema before, without these, are read as well.
-SUMMARY_SCHEMA = 3
-STATE_SCHEMA = 2
+#: Of sums that are linearised as well. Those without are written in the schema before, with Σ r, shifts and the
+#: learner's name; and those of the one before that, without these, are read too.
+SUMMARY_SCHEMA = 4
+STATE_SCHEMA = 3
 #: What is kept by its own name of a state and of a batch.
 STATE = ("learner", "updates", "start", "ahead")
 BATCH = ("decided", "rewarded", "late")
@@ -28,6 +29,8 @@ BATCH = ("decided", "rewarded", "late")
 MARKS = {"nodes": "reports", "summaries": "summaries", "past": "states", "id": "policies"}
 #: By how much the scaled products of rows may leave the range that they have, by rounding.
 SLACK = 1e-6
+#: Between the names of sums and of what is linearised of them.
+LINEARISED = ".linearised"
 #: Of a shift: by so much rewards may be off that it was taken from.
 ROUNDING = 1e-12
 Tensors = dict[str, FloatArray]
@@ -53,7 +56,8 @@ def summary_from_bytes(data: bytes) -> Summary:
 
 def summaries_to_bytes(summaries: Sequence[Summary]) -> bytes:
     """Several summaries of one learner in one content: that of a batch, and those of earlier ones given with it."""
-    return _summaries_to_bytes(summaries, SUMMARY_SCHEMA)
+    curved = _linearised(stats for summary in summaries for stats in summary.stats)
+    return _summaries_to_bytes(summaries, SUMMARY_SCHEMA if curved else SUMMARY_SCHEMA - 1)
 
 
 def _summaries_to_bytes(summaries: Sequence[Summary], schema: int) -> bytes:
@@ -66,7 +70,7 @@ def summaries_from_bytes(data: bytes) -> list[Summary]:
     with decoding("a summary"):
         meta, tensors = unpack(data)
         check_schema("summaries", meta, SUMMARY_SCHEMA, oldest=2)
-        _check_parts(meta["schema"] == SUMMARY_SCHEMA, tensors, meta["summaries"])
+        _check_parts(SUMMARY_SCHEMA - meta["schema"], tensors, meta["summaries"])
         found = decode(meta, tensors)
         if not found or _summaries_to_bytes(found, meta["schema"]) != data:
             raise FileFormatError("the summary does not have the hash that it was written with: it was changed.")
@@ -75,7 +79,8 @@ def summaries_from_bytes(data: bytes) -> list[Summary]:
 
 def state_to_bytes(state: State) -> bytes:
     """The content of a state file; equal states give equal bytes."""
-    return _state_to_bytes(state, STATE_SCHEMA)
+    learned = [*state.sums, *(stats for batch in (state.warm, *state.past) if batch for stats in batch.stats)]
+    return _state_to_bytes(state, STATE_SCHEMA if _linearised(learned) else STATE_SCHEMA - 1)
 
 
 def _state_to_bytes(state: State, schema: int) -> bytes:
@@ -116,7 +121,7 @@ def state_from_bytes(data: bytes) -> State:
     with decoding("a state"):
         meta, tensors = unpack(data)
         check_schema("states", meta, STATE_SCHEMA, oldest=1)
-        _check_parts(meta["schema"] == STATE_SCHEMA, tensors)
+        _check_parts(STATE_SCHEMA - meta["schema"], tensors)
         policy = policy_from_plain(meta["policy"], _under("policy.", tensors))
         past = tuple(_batch(f"past.{k}", entry, tensors) for k, entry in enumerate(meta["past"]))
         warm = _batch("warm", meta["warm"], tensors) if "warm" in meta else None
@@ -158,11 +163,19 @@ def check_schema(what: str, meta: Any, schema: int, *, oldest: int | None = None
         raise FileFormatError(f"{what} have schema {schema}; this one has {found}, and no migration is known.")
 
 
-def _check_parts(newest: bool, tensors: Tensors, entries: Sequence[Any] = ()) -> None:
-    """Refuse what has parts that its schema did not have yet."""
-    later = any(name.endswith((".rewards", ".shifts")) for name in tensors)
-    if not newest and (later or any({"learner", "extent"} & {*entry} for entry in entries)):
+def _check_parts(age: int, tensors: Tensors, entries: Sequence[Any] = ()) -> None:
+    """Refuse what has parts that its schema, as many versions old, did not have yet."""
+    later = age > 0 and any(LINEARISED in name for name in tensors)
+    if age > 1:
+        later |= any(name.endswith((".rewards", ".shifts")) for name in tensors)
+        later |= any({"learner", "extent"} & {*entry} for entry in entries)
+    if later:
         raise FileFormatError("it has parts of a later schema than its own: it was changed.")
+
+
+def _linearised(sums: Iterable[Stats]) -> bool:
+    """Whether any of the sums are linearised as well."""
+    return any(stats.linearised is not None for stats in sums)
 
 
 def encode(summaries: Sequence[Summary]) -> tuple[dict[str, Any], Tensors]:
@@ -266,6 +279,10 @@ def _same(sums: tuple[Stats, ...], others: tuple[Stats, ...]) -> bool:
         off = np.abs(one.moment - other.moment) > SLACK * scale[:-1] * scale[-1]
         if far.any() or off.any() or one.count != other.count:
             return False
+        if (one.linearised is None) != (other.linearised is None):
+            return False
+        if one.linearised is not None and not _same((one.linearised,), (other.linearised,)):  # type: ignore[arg-type]
+            return False
     return True
 
 
@@ -308,6 +325,9 @@ def _put(name: str, stats: tuple[Stats, ...], tensors: Tensors) -> list[int]:
             tensors[f"{name}.rewards"] = np.array([part.reward_sum for part in stats])
         if any(part.shift != 0.0 for part in stats):
             tensors[f"{name}.shifts"] = np.array([part.shift for part in stats])
+        linearised = tuple(part.linearised for part in stats if part.linearised is not None)
+        if len(linearised) == len(stats):
+            _put(f"{name}{LINEARISED}", linearised, tensors)
     return [part.count for part in stats]
 
 
@@ -316,6 +336,9 @@ def _get(name: str, counts: list[int], tensors: Tensors, *, most: int) -> tuple[
     arrays = [tensors[f"{name}.{part}"] for part in ("gram", "moment", "squares")] if counts else []
     rewards: list[Any] = [float(part) for part in tensors.get(f"{name}.rewards", ())] or [None] * len(counts)
     shifts = [float(part) for part in tensors.get(f"{name}.shifts", np.zeros(len(counts)))]
+    inner: tuple[Stats | None, ...] = (None,) * len(counts)
+    if f"{name}{LINEARISED}.gram" in tensors and not name.endswith(LINEARISED):
+        inner = _get(f"{name}{LINEARISED}", counts, tensors, most=most)
     found = tuple(
         Stats(
             gram=gram,
@@ -324,8 +347,11 @@ def _get(name: str, counts: list[int], tensors: Tensors, *, most: int) -> tuple[
             square_sum=float(squares),
             reward_sum=total,
             shift=shift,
+            linearised=linearised,
         )
-        for count, gram, moment, squares, total, shift in zip(counts, *arrays, rewards, shifts, strict=True)
+        for count, gram, moment, squares, total, shift, linearised in zip(
+            counts, *arrays, rewards, shifts, inner, strict=True
+        )
     )
     if sum(stats.count for stats in found) > most:
         raise BatchError(f"sums of {counts!s:.60} rows where {most} have rewards.")

@@ -12,15 +12,18 @@ from rareswitch.design import GOptimal, Sampler
 from rareswitch.errors import BatchError, ParameterError
 from rareswitch.learner.batched import batch_elimination
 from rareswitch.learner.certificate import certified_cost
+from rareswitch.learner.clicks import ClicksModel
 from rareswitch.learner.clocks import Clock
+from rareswitch.learner.evidence import NOTHING, Evidence, informed, innovation
 from rareswitch.learner.forgetting import remembered
 from rareswitch.learner.grids import GrowingGrid, StaticGrid, as_grid, geometric_grid
 from rareswitch.learner.learner import Learner, Parts
+from rareswitch.learner.logistic import frozen_point, kept_point, logistic_posterior
 from rareswitch.learner.planning import TRUTHS, plan
 from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.reserve import Reserve
 from rareswitch.learner.rule import Ended, Made, Rule
-from rareswitch.learner.settings import count, flag, real, setting
+from rareswitch.learner.settings import count, flag, one_of, real, setting
 from rareswitch.learner.statistics import OneModel
 from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
@@ -38,8 +41,12 @@ SAMPLE = 200
 SAMPLE_NUMBERS = 1 << 23
 #: Decisions of the first batch where the horizon is not known, or 4d if that is more.
 FIRST = 30
+#: κ/d, where a policy learned from t decisions costs κ/t of what a blind one does.
+BLIND_WORTH = 1.5
 #: Of the floor, in the last batch, from which nothing will be learned.
 LAST_SHARE = 0.1
+#: The most by which a click's probability grows with its logit.
+STEEPEST = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +75,15 @@ class Foresight(Learner):
         None, "policies, the first included; 8, or any number for an unknown horizon", count()
     )
     intercept: bool = setting(False, "whether rewards have a level besides xᵀθ, as ratings and clicks have", flag)
+    rewards: str | None = setting(
+        None, '"binary" or "linear" rewards; by default binary while all were 0 or 1', one_of("binary", "linear")
+    )
     floor: float = setting(
         0.0003, "share of decisions that explore by design; a tenth of it in the last batch", real(0.0, 1.0)
     )
     delta: float = setting(0.05, "failure probability of the intervals behind the floor", real(LEAST_DELTA, 1.0))
     seed: int = setting(0, "keys the draws", count(low=0))
-    grid: Any = setting(None, "where batches end; by default geometric from 4d to T", as_grid)
+    grid: Any = setting(None, "where batches end; by default geometric to T", as_grid)
     noise_bound: float | None = setting(
         None,
         "σ, if the noise is known to be at most that: arms then fall by proved intervals",
@@ -94,7 +104,14 @@ class Foresight(Learner):
     def compose(self) -> Parts:
         grid = self.schedule()
         rule = PlannedExploration(self, self.proved_intervals(grid))
-        return Parts(rule, grid, OneModel(dim=self.dim, intercept=self.intercept))
+        if not self.may_be_logistic:
+            return Parts(rule, grid, OneModel(dim=self.dim, intercept=self.intercept))
+        return Parts(rule, grid, ClicksModel(dim=self.dim, intercept=self.intercept, only=self.rewards == "binary"))
+
+    @property
+    def may_be_logistic(self) -> bool:
+        """Whether rewards that are all 0 or 1 are taken for clicks; what is proved is of linear ones."""
+        return self.rewards != "linear" and self.noise_bound is None
 
     def proved_intervals(self, grid: Clock) -> Intervals | None:
         """Those of the theorem in docs/foresight.md, where a bound on the noise is known."""
@@ -109,6 +126,11 @@ class Foresight(Learner):
             raise ParameterError(
                 "noise_bound asks for intervals that are proved for all arms of a run whose rewards are xᵀθ and noise: "
                 "give arms and horizon too, and a constant feature in place of intercept=True."
+            )
+        if self.rewards == "binary":
+            raise ParameterError(
+                'noise_bound asks for intervals that are proved for linear rewards, and rewards="binary" for a '
+                "logistic model: give one or the other."
             )
         return independent_intervals(
             "tight",
@@ -175,8 +197,13 @@ class PlannedExploration(Rule):
         belief = self.belief(ended)
         if belief.noise == 0.0:  # every reward was the same: there is nothing to tell arms apart by
             return Made(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
+        evidence = self.evidence(ended, belief)
+        note: dict[str, Any] = {"update": ended.state.updates, "noise": belief.noise, "scale": 0.0}
+        note |= {} if belief.link is None else {"link": "logistic"}
+        if evidence.rank:
+            note |= {"surprise": evidence.surprise, "concluded": evidence.text}
+        belief = replace(belief, noise=belief.noise * math.sqrt(evidence.widening))
         scale, share = 0.0, LAST_SHARE * told.floor
-        note = {"update": ended.state.updates, "noise": belief.noise, "scale": 0.0}
         if len(ended.ahead) > 1:
             if ended.batch.sample is None:
                 raise BatchError(
@@ -184,7 +211,8 @@ class PlannedExploration(Rule):
                     "the sets of the decisions that learner.sample_size(state) asks for."
                 )
             sets = thinned(ended.batch.sample.sets)
-            chosen = plan(belief, sets, lengths=ended.ahead, seed=told.seed, update=ended.state.updates)
+            keys = {"seed": told.seed, "update": ended.state.updates}
+            chosen = plan(belief, sets, lengths=ended.ahead, least_scale=evidence.least_scale, **keys)
             scale, share = chosen.scale, told.floor
             note |= {"scale": chosen.scale, "cost": chosen.cost}
         draws = belief.estimate[None]
@@ -201,8 +229,9 @@ class PlannedExploration(Rule):
                 eliminations = (*eliminations, self.elimination(belief))
         policy = Policy(dim=told.dim, sampler=sampler, eliminations=eliminations)
         if eliminations and ended.batch.sample is not None:
-            note |= {"certificate": certified_cost(policy, thinned(ended.batch.sample.sets))}
-        return Made(policy, note=note)
+            steepest = 1.0 if belief.link is None else STEEPEST
+            note |= {"certificate": steepest * certified_cost(policy, thinned(ended.batch.sample.sets))}
+        return Made(policy, kept=kept_point(belief), note=note)
 
     def remembering(self, ended: Ended) -> Ended:
         """The same with sums in which older batches count less, where θ drifts."""
@@ -214,7 +243,28 @@ class PlannedExploration(Rule):
     def belief(self, ended: Ended) -> Posterior:
         """What all decisions so far say of θ."""
         (total,) = ended.sums
-        return posterior(centred(total) if self.settings.intercept else total)
+        intercept = self.settings.intercept
+        if self.settings.may_be_logistic:
+            warm = () if ended.state.warm is None else (ended.state.warm,)
+            batches = [*warm, *ended.past] or [ended.batch]
+            found = logistic_posterior([batch.stats[0] for batch in batches], intercept=intercept)
+            if found is not None:
+                return found
+        return posterior(centred(total) if intercept else total)
+
+    def evidence(self, ended: Ended, belief: Posterior) -> Evidence:
+        """How far the batch was from what was believed before it, with the noise as it is known now."""
+        before, (batch,) = ended.state.sums[0], ended.batch.stats
+        if not informed(before) or batch.count < 2:
+            return NOTHING
+        if belief.link is not None:
+            point = frozen_point(ended.state.kept)
+            if point is None or batch.linearised is None:
+                return NOTHING
+            return innovation(point, batch.linearised.gram, batch.linearised.moment, noise=1.0)
+        if self.settings.intercept:
+            before, batch = centred(before), centred(batch)
+        return innovation(posterior(before), batch.gram, batch.moment, noise=belief.noise)
 
     def elimination(self, belief: Posterior) -> Elimination:
         """The self-normalised intervals of the belief, with ‖θ‖ as large as it expects: σ·√(d/ridge)."""
@@ -226,14 +276,19 @@ class PlannedExploration(Rule):
 
 
 def default_grid(dim: int, horizon: int, updates: int) -> StaticGrid:
-    """Geometric from 4d decisions to T; from √T where that is less, so that short runs do not begin with their half.
+    """Geometric from κ^(1-1/M)·T^(1/M) decisions to T, κ = 1.5·d.
 
-    >>> default_grid(10, 1000, 4).ends
-    (31, 98, 314, 1000)
+    In units of what a blind decision costs: the first batch of n costs n, and M - 1 batches that each let all decisions
+    grow by r = (T/n)^(1/(M-1)) cost κ·(M - 1)·(r - 1), where a policy learned from t decisions costs κ/t for each of its
+    own. This n makes the sum least.
+
+    >>> default_grid(10, 10_000, 2).ends, default_grid(10, 10_000, 5).ends
+    ((387, 10000), (55, 201, 738, 2717, 10000))
     """
     whole("horizon", horizon, low=2)
     updates = min(whole("updates", updates), horizon)
-    return geometric_grid(horizon, updates, first=max(1, min(4 * dim, math.isqrt(horizon), horizon - updates + 1)))
+    first = math.floor((BLIND_WORTH * dim) ** (1.0 - 1.0 / updates) * horizon ** (1.0 / updates))
+    return geometric_grid(horizon, updates, first=max(1, min(first, horizon // 2, horizon - updates + 1)))
 
 
 def thinned(sets: ContextSets) -> ContextSets:

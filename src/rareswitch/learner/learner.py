@@ -264,7 +264,7 @@ class Learner(ABC):
         rows = rows.folded()
         when = {"times": rows.times, "reward_times": rows.reward_times}
         rewards, known, waiting, expired = attributed(rows.rewards, **when, window=window, now=now, default=default)
-        statistics, policy = self.parts.statistics, state.policy
+        statistics = self.parts.statistics
         counted, shown = statistics.halves(rows.ids, position + 1)
         stats, extent = statistics.zero(), None
         if current or statistics.pooled:
@@ -274,7 +274,7 @@ class Learner(ABC):
             extent = Extent.of(x, r) if len(r) else None
             every = rows.sets if rows.sets is not None and len(rows.sets) == len(rows) else None
             sets = None if every is None else Sets(every.contexts[at], every.alive[at], False)
-            stats = statistics.of(policy, x, r, sets)
+            stats = statistics.of(state, x, r, sets)
         size = self.sample_size(state) if current else 0
         sample = _sample(rows, size, shown) if size else None
         masks = {"rewarded": known, "waiting": waiting, "expired": expired}
@@ -330,6 +330,8 @@ class Learner(ABC):
         made = self.parts.rule.next(Ended(state=state, start=start, batch=summary, sums=sums, ahead=coming, past=past))
         if self.clock.needs_width and ahead is None:
             coming = self.clock.ahead(planned, batch=updates + 1, start=start, width=made.width)
+        if self.clock.told and ahead is None:
+            coming = made.ahead
         policy = _carrying(made.policy, state)
         if policy.id in {state.policy.id, *(batch.policy_id for batch in past)}:
             policy = replace(policy, edition=updates)  # so that the rows of the two batches can be told apart
@@ -396,7 +398,7 @@ class Learner(ABC):
         if not ahead:
             return replace(state, updates=updates - 1, start=start, ahead=ahead, sums=sums)
         assert isinstance(self.parts.rule, SumsRule)
-        policy, _, kept, _ = self.parts.rule.resumed(sums, start)
+        policy, _, kept, *_ = self.parts.rule.resumed(sums, start)
         policy = _carrying(policy, state)
         return replace(state, policy=policy, updates=updates, start=start, ahead=ahead, sums=sums, kept=kept)
 
@@ -417,7 +419,7 @@ class Learner(ABC):
     def _known(self, state: State) -> str:
         """What is known of the regret, where no floor plays along."""
         came = tuple(batch.decided for batch in state.past)
-        free = self.clock.looks or self.clock.needs_width or self.clock.horizon is None
+        free = self.clock.looks or self.clock.needs_width or self.clock.told or self.clock.horizon is None
         planned = came if free else self._planned(len(came))
         known = self.rate()
         if came == planned:

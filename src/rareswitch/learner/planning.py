@@ -7,6 +7,7 @@ import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.learner.kernels import best_columns
+from rareswitch.learner.link import Link
 from rareswitch.learner.posterior import Posterior
 from rareswitch.linalg import half_power, inverse_root
 from rareswitch.rng import normals
@@ -33,7 +34,15 @@ class Plan:
     cost: float
 
 
-def plan(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], seed: int, update: int) -> Plan:
+def plan(
+    belief: Posterior,
+    sets: ContextSets,
+    *,
+    lengths: Sequence[int],
+    seed: int,
+    update: int,
+    least_scale: float = 0.0,
+) -> Plan:
     """The prospect with the least cost.
 
     Parameters
@@ -46,8 +55,11 @@ def plan(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], seed: 
         Decisions of each batch to come: the next one, then those after it.
     seed, update
         Key the draws.
+    least_scale
+        The least scale that may be chosen.
     """
-    return min(prospects(belief, sets, lengths=lengths, seed=seed, update=update), key=lambda found: found.cost)
+    found = prospects(belief, sets, lengths=lengths, seed=seed, update=update)
+    return min((one for one in found if one.scale >= least_scale), key=lambda one: one.cost)
 
 
 def prospects(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], seed: int, update: int) -> list[Plan]:
@@ -68,7 +80,8 @@ def prospects(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], s
     z = normals(seed, "plan", update, 1, (2 * truth_count + DRAWS) * dim).reshape(-1, dim)
     root = inverse_root(belief.precision)
     truths = belief.estimate + belief.noise * z[:truth_count] @ root
-    halves = [Stage.of(ContextSets(sets.contexts[i::2], sets.alive[i::2]), truths) for i in range(min(2, len(sets)))]
+    parts = [ContextSets(sets.contexts[i::2], sets.alive[i::2]) for i in range(min(2, len(sets)))]
+    halves = [Stage.of(part, truths, belief.link) for part in parts]
     count = max(len(half.best) for half in halves)
     shocks = normals(seed, "plan later", update, len(lengths) - 1, truth_count * count)
     found = []
@@ -106,12 +119,16 @@ class Stage:
     values: FloatArray
     #: (n, J)
     best: FloatArray
+    #: (n, K, J) what a decision for each arm teaches of xᵀθ, against one whose reward is xᵀθ + noise; None where all are.
+    weights: FloatArray | None = None
 
     @classmethod
-    def of(cls, sets: ContextSets, truths: FloatArray) -> "Stage":
+    def of(cls, sets: ContextSets, truths: FloatArray, link: Link | None = None) -> "Stage":
         """The sets, with what their arms pay."""
-        values = np.where(sets.alive[:, :, None], sets.contexts @ truths.T, -np.inf)
-        return cls(sets=sets, values=values, best=values.max(axis=1))
+        paid = sets.contexts @ truths.T if link is None else link.rates(sets.contexts, truths)
+        values = np.where(sets.alive[:, :, None], paid, -np.inf)
+        weights = None if link is None else paid * (1.0 - paid)
+        return cls(sets=sets, values=values, best=values.max(axis=1), weights=weights)
 
     def explore(self, draws: FloatArray) -> tuple[float, FloatArray]:
         """Expected regret of a decision by one of the draws (m, d), and the information (d, d) it gathers."""
@@ -119,16 +136,23 @@ class Stage:
         chosen = _best_arms(contexts, alive, draws)
         shares = (chosen[:, None, :] == np.arange(alive.shape[1])[:, None]).mean(axis=2)
         played = np.einsum("sk,skj->sj", shares, np.where(alive[:, :, None], self.values, 0.0))
-        weighted = (shares[:, :, None] * contexts).reshape(-1, contexts.shape[2])
+        taught = shares if self.weights is None else shares * self.weights.mean(axis=2)
+        weighted = (taught[:, :, None] * contexts).reshape(-1, contexts.shape[2])
         information = weighted.T @ contexts.reshape(-1, contexts.shape[2]) / len(contexts)
         return float((self.best - played).mean()), information
 
     def exploit(self, estimates: FloatArray) -> tuple[float, FloatArray]:
-        """Expected regret of a greedy decision on the estimate of each truth, and the arms (J, n, d) it chooses."""
+        """Expected regret of a greedy decision on the estimate of each truth, and the arms (J, n, d) it chooses.
+
+        The arms are as long as they teach.
+        """
         chosen = _best_arms(self.sets.contexts, self.sets.alive, estimates)
         count, truths = chosen.shape
         paid = self.values[np.arange(count)[:, None], chosen, np.arange(truths)]
         features = self.sets.contexts[np.arange(count), chosen.T]
+        if self.weights is not None:
+            taught = self.weights[np.arange(count)[:, None], chosen, np.arange(truths)]
+            features = features * np.sqrt(taught).T[:, :, None]
         return float((self.best - paid).mean()), features
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rareswitch.learner.link import Link
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray
 
@@ -25,6 +26,8 @@ class Posterior:
     noise: float
     #: σ²/τ², where θ ~ N(0, τ²·I) beforehand.
     ridge: float
+    #: How xᵀθ becomes a reward; None where it is one.
+    link: Link | None = None
 
 
 def posterior(stats: Stats) -> Posterior:

@@ -64,6 +64,17 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def one_of(*names: str) -> Check:
+    """One of these names."""
+
+    def check(name: str, value: Any) -> str:
+        if value not in names:
+            raise ParameterError(f"{name} must be {' or '.join(map(repr, names))}; got {value!r:.60}.")
+        return str(value)
+
+    return check
+
+
 def design_of_sets(name: str, value: Any) -> GOptimal:
     """A G-optimal design."""
     if not isinstance(value, GOptimal):

@@ -10,6 +10,7 @@ from rareswitch.errors import UnsuitableError
 from rareswitch.ids import KeyArray
 from rareswitch.learner.clocks import Progress
 from rareswitch.learner.levels import level_of
+from rareswitch.learner.state import State
 from rareswitch.learner.summary import added
 from rareswitch.policy import Layered, Policy
 from rareswitch.rng import uniforms_at
@@ -39,8 +40,14 @@ class OneModel:
         """Which decisions enter the sums, and of which the context sets are sampled; None for all."""
         return None, None
 
-    def of(self, policy: Policy, features: FloatArray, rewards: FloatArray, sets: Sets | None) -> tuple[Stats, ...]:
-        """The sums of decisions of a policy: chosen features (n, d), rewards (n,), and what was offered if known."""
+    def of(self, state: State, features: FloatArray, rewards: FloatArray, sets: Sets | None) -> tuple[Stats, ...]:
+        """The sums of decisions: chosen features (n, d), rewards (n,), and what was offered if known.
+
+        Parameters
+        ----------
+        state
+            Where the run stands when they are summed.
+        """
         if not self.intercept:
             return (Stats.of(features, rewards),)
         features = np.column_stack([features, np.ones(len(features))])
@@ -110,13 +117,13 @@ class LayerModels(OneModel):
     def zero(self) -> tuple[Stats, ...]:
         return (Stats.zero(self.dim),) * self.layers
 
-    def of(self, policy: Policy, features: FloatArray, rewards: FloatArray, sets: Sets | None) -> tuple[Stats, ...]:
+    def of(self, state: State, features: FloatArray, rewards: FloatArray, sets: Sets | None) -> tuple[Stats, ...]:
         if sets is None or len(sets.alive) != len(features):
             raise UnsuitableError(
                 "a layered learner sorts decisions into layers by all arms that were offered: each row must have its "
                 "context set. Use foresight or a batched learner where only chosen features are kept."
             )
-        return self.by_layer(features, rewards, self.taught(policy, sets))
+        return self.by_layer(features, rewards, self.taught(state.policy, sets))
 
     def by_layer(self, features: FloatArray, rewards: FloatArray, taught: IntArray) -> tuple[Stats, ...]:
         which = [taught == k for k in range(self.layers)]

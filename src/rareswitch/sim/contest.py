@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import partial
 from itertools import starmap
 from pathlib import Path
@@ -24,9 +25,11 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 UPDATES = 8
 #: Settings with which tunable learners enter: widths of LinUCB, spreads of Thompson sampling.
 SCALES = (0.25, 0.5, 1.0, 2.0)
+#: Weights of the best-looking arm with which LinMED enters.
+GREEDY = (0.5, 0.9, 0.99)
 SEEDS = 20
 #: Learners with few updates, the best of which in each world is what the challengers are held against.
-RIVALS = ("stale-thompson", "pure-exploitation")
+RIVALS = ("stale-thompson", "pure-exploitation", "e4", "rho", "stale-linmed")
 CHALLENGERS = ("foresight",)
 
 
@@ -61,6 +64,12 @@ def _scaled(learner: str, kind: Kind, setting: str, **others: Any) -> dict[str, 
     return {f"{learner} {a:g}": entrant for a, entrant in made.items()}
 
 
+def _weighted(learner: str, kind: Kind, *, slow: bool = False, **others: Any) -> dict[str, Entrant]:
+    """LinMED with the authors' three weights of the best-looking arm."""
+    made = {a: Entrant(learner=learner, kind=kind, settings={"greedy": a, **others}, slow=slow) for a in GREEDY}
+    return {f"{learner} {a:g}": entrant for a, entrant in made.items()}
+
+
 def _rare(
     learner: str, label: str = "", *, grid: Callable[[int], Grid] | None = None, **settings: Any
 ) -> dict[str, Entrant]:
@@ -71,23 +80,36 @@ def _rare(
 ENTRANTS: dict[str, Entrant] = {
     **_rare("foresight"),
     "foresight 16": Entrant(learner="foresight", kind="other", settings={"updates": 16}),
+    # for contexts or a θ that change: some policies kept back, older batches counted less
+    "foresight reserve 2": Entrant(learner="foresight", kind="rare", settings={"reserve": 2}, slow=True),
+    "foresight 16 reserve 4": Entrant(
+        learner="foresight", kind="other", settings={"updates": 16, "reserve": 4}, slow=True
+    ),
+    "foresight forget 0.5": Entrant(learner="foresight", kind="rare", settings={"forget": 0.5}, slow=True),
     **_scaled("linucb", "adaptive", "confidence"),
     **_scaled("thompson", "adaptive", "scale"),
+    **_weighted("linmed", "adaptive", slow=True),
     "suplinucb": Entrant(learner="suplinucb", kind="adaptive"),
     "suplinrel": Entrant(learner="suplinrel", kind="adaptive", slow=True),
     "oful": Entrant(learner="oful", kind="other"),
+    "batched-thompson": Entrant(learner="batched-thompson", kind="other"),
+    "batched-thompson 0.5": Entrant(learner="batched-thompson", kind="other", settings={"scale": 0.5}),
     "oful 1": Entrant(learner="oful", kind="other", settings={"confidence": 1.0}),
     "rarely-switch-suplinucb": Entrant(learner="rarely-switch-suplinucb", kind="other"),
     **_scaled("stale-linucb", "rare", "confidence", updates=UPDATES),
     **_scaled("stale-thompson", "rare", "scale", updates=UPDATES),
+    **_weighted("stale-linmed", "rare", updates=UPDATES),
     **_rare("pure-exploitation", updates=UPDATES),
     **_rare("pure-exploitation", "pure-exploitation geometric", grid=partial(geometric_grid, updates=UPDATES)),
+    **_rare("rho", updates=UPDATES),
+    **_rare("rho", "rho 0.7", updates=UPDATES, weight=0.7),
     **_rare("batch-linucb"),
     **_rare("batch-linucb-kw", g_optimal=GOptimal()),
     **_rare("batch-linucb-dg", g_optimal=GOptimal()),
     **_rare("batch-linucb-dg-certified", g_optimal=GOptimal()),
     **_rare("falcon", updates=UPDATES),
     **_rare("fixed-set-elimination", updates=UPDATES),
+    **_rare("e4"),
     **_rare("base"),
 }
 
@@ -108,8 +130,10 @@ def choose_entrants(
     >>> list(choose_entrants(["thompson 0.5", "oful"]))
     ['thompson 0.5', 'oful', 'oful 1']
     """
-    names = find_suite(suite).entrants if names is None else names
     if names is None:
+        patterns = find_suite(suite).entrants
+        if patterns is not None:
+            return {label: e for label, e in ENTRANTS.items() if any(fnmatchcase(label, p) for p in patterns)}
         return {label: entrant for label, entrant in ENTRANTS.items() if slow or not entrant.slow}
     wanted = set(names)
     known = {name for label, e in ENTRANTS.items() for name in (label, e.learner, e.kind)}

@@ -33,7 +33,7 @@ class Suite:
     text: str
     worlds: tuple[str, ...]
     horizons: tuple[int, ...]
-    #: Labels or learners; all but the slow ones by default.
+    #: Labels, or patterns of them as shells have them; all but the slow ones by default.
     entrants: tuple[str, ...] | None = None
     #: Whether its real tables come in halves.
     halved: bool = False
@@ -56,12 +56,8 @@ class Suite:
 
 #: Who enters where relatives are compared. Others join by a line here.
 RELATIVES = (
-    "foresight",
-    "linucb",
-    "thompson",
-    "oful",
-    "stale-thompson",
-    "pure-exploitation geometric",
+    *("foresight", "foresight 16", "linucb *", "thompson *", "oful*", "batched-thompson*"),
+    *("stale-thompson *", "stale-linmed *", "pure-exploitation geometric", "rho*", "e4"),
 )
 SUITES: dict[str, Suite] = {
     "ten": Suite(
@@ -86,7 +82,7 @@ SUITES: dict[str, Suite] = {
         text="contexts or θ change in the course of the horizon",
         worlds=("late-groups", "mix-drift", "turning"),
         horizons=(30_000,),
-        entrants=RELATIVES,
+        entrants=(*RELATIVES, "foresight *"),
     ),
 }
 

@@ -1,0 +1,34 @@
+"""What is summed of a batch where rewards may be clicks: a linear model, and beside it a logistic one."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rareswitch.errors import UnsuitableError
+from rareswitch.learner.logistic import linearised
+from rareswitch.learner.state import State
+from rareswitch.learner.statistics import OneModel
+from rareswitch.stats import Stats
+from rareswitch.validation import FloatArray, Sets
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClicksModel(OneModel):
+    """One model of the chosen features, summed for a logistic belief as well while all rewards are 0 or 1."""
+
+    #: Whether other rewards are refused.
+    only: bool = False
+
+    def of(self, state: State, features: FloatArray, rewards: FloatArray, sets: Sets | None) -> tuple[Stats, ...]:
+        (plain,) = super().of(state, features, rewards, sets)
+        other = rewards[(rewards != 0.0) & (rewards != 1.0)]
+        if len(other):
+            if self.only:
+                raise UnsuitableError(
+                    f'rewards="binary" is for rewards of 0 and 1; {len(other)} of {len(rewards)} are others, the first '
+                    f'{other[0]:g}. Use rewards="linear", or leave the choice to the data.'
+                )
+            return (plain,)
+        if self.intercept:
+            features = np.column_stack([features, np.ones(len(features))])
+        return (replace(plain, linearised=linearised(features, rewards, state.kept)),)
