@@ -37,4 +37,5 @@ def _weighed(stats: Stats, weight: float) -> Stats:
         count=count,
         square_sum=weight * stats.square_sum,
         reward_sum=None if stats.reward_sum is None else weight * stats.reward_sum,
+        linearised=None if stats.linearised is None else _weighed(stats.linearised, weight),
     )
