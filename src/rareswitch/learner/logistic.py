@@ -31,6 +31,8 @@ POINT, PRECISION = "logistic_point", "logistic_precision"
 LEAST_WEIGHT = 1e-12
 #: κ² at the least: decisions whose rewards can be told without fail would put θ at infinity.
 LEAST_SHRUNK = 0.1
+#: Of a level, in logits, beforehand: rates from 0.03 % to 99.97 % are within two of them.
+LEVEL_SPREAD = 4.0
 #: τ²·(mean of w·‖x‖²): how much the features tell, in units of the noise of a click; see the same of linear rewards.
 _RATIOS = np.exp(np.linspace(math.log(0.1), math.log(1e8), 181))
 
@@ -68,16 +70,16 @@ def logistic_posterior(batches: Sequence[Stats], *, intercept: bool) -> Posterio
     batches
         The sums of each batch, linearised at a belief or at none.
     intercept
-        Whether the last feature is the constant of a level, of which nothing is believed beforehand.
+        Whether the last feature is the constant of a level, of which little is believed beforehand.
 
     Examples
     --------
     >>> rng = np.random.default_rng(1)
-    >>> x = rng.standard_normal((4000, 2))
-    >>> r = (rng.random(4000) < logistic(x @ [2.0, -1.0])).astype(float)
+    >>> x = rng.standard_normal((8000, 2))
+    >>> r = (rng.random(8000) < logistic(x @ [2.0, -1.0])).astype(float)
     >>> from dataclasses import replace
     >>> batches, kept = [], {}
-    >>> for rows in (slice(0, 400), slice(400, 4000)):
+    >>> for rows in (slice(0, 100), slice(100, 1000), slice(1000, 8000)):
     ...     batches += [replace(Stats.of(x[rows], r[rows]), linearised=linearised(x[rows], r[rows], kept))]
     ...     found = logistic_posterior(batches, intercept=False)
     ...     kept = kept_point(found)
@@ -90,25 +92,22 @@ def logistic_posterior(batches: Sequence[Stats], *, intercept: bool) -> Posterio
     count, clicks = sum(one.count for one in batches), sum(_clicks(one) for one in batches)
     if clicks in (0.0, count):
         return None
-    blind, seen = [one for one in batches if _blind(one)], [one for one in batches if not _blind(one)]
+    blind, seen = [one for one in batches if summed_blindly(one)], [one for one in batches if not summed_blindly(one)]
     dim = batches[0].dim
     gram, moment = _at_level(reduce(add, blind)) if blind else (np.zeros((dim, dim)), np.zeros(dim))
     for one in seen:
         assert one.linearised is not None
         gram, moment = gram + one.linearised.gram, moment + one.linearised.moment
-    free = np.zeros(dim)
-    told = gram, moment
-    if intercept:  # less what the level explains
-        column = gram[:-1, -1] / gram[-1, -1]
-        told = gram[:-1, :-1] - np.outer(column, gram[:-1, -1]), moment[:-1] - column * moment[-1]
-        free[-1] = 1.0
-    ridge = _ridge(*told, count)
-    precision = gram + ridge * np.diag(1.0 - free)
-    point = np.linalg.solve(precision, moment)
+    precision = gram.copy()
+    if intercept:
+        precision[-1, -1] += 1.0 / LEVEL_SPREAD**2
+    ridge = _ridge(*_without_level(precision, moment), count) if intercept else _ridge(gram, moment, count)
     size = dim - intercept
+    precision[np.arange(size), np.arange(size)] += ridge
+    point = np.linalg.solve(precision, moment)
     return Posterior(
         estimate=point[:size],
-        precision=told[0] + ridge * np.eye(size),
+        precision=_without_level(precision, moment)[0] if intercept else precision,
         noise=1.0,
         ridge=ridge,
         link=Link(point=point, precision=precision),
@@ -125,8 +124,8 @@ def _clicks(stats: Stats) -> float:
     return stats.shifted(0.0).square_sum
 
 
-def _blind(stats: Stats) -> bool:
-    """Whether the decisions were summed before there was a belief: with weights of 1, where a logistic's are below ¼."""
+def summed_blindly(stats: Stats) -> bool:
+    """Whether decisions were summed before there was a belief: with weights of 1, where a logistic's are at most ¼."""
     return stats.linearised is not None and np.array_equal(stats.gram, stats.linearised.gram)
 
 
@@ -150,6 +149,12 @@ def _at_level(stats: Stats) -> tuple[FloatArray, FloatArray]:
     fit = np.linalg.solve(gram + _ridge(gram, moment, plain.count) * np.eye(plain.dim), moment)
     variance = float(fit @ plain.gram @ fit) / plain.count - (float(fit @ total) / plain.count) ** 2
     return put(math.sqrt(max(LEAST_SHRUNK, 1.0 - math.pi / 8.0 * variance)))
+
+
+def _without_level(precision: FloatArray, moment: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Precision and moment of what a level, the last of the features, leaves to the others."""
+    share = precision[:-1, -1] / precision[-1, -1]
+    return precision[:-1, :-1] - np.outer(share, precision[:-1, -1]), moment[:-1] - share * moment[-1]
 
 
 def _ridge(gram: FloatArray, moment: FloatArray, count: int) -> float:

@@ -108,7 +108,7 @@ class Stage:
     values: FloatArray
     #: (n, J)
     best: FloatArray
-    #: (n, K, J) what a decision for each arm teaches of xᵀθ, against one whose reward is xᵀθ + noise; None where all are.
+    #: (n, K, J) what a decision for each arm teaches, in units of one whose reward is xᵀθ + noise; None where all do 1.
     weights: FloatArray | None = None
 
     @classmethod
