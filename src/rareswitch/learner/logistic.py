@@ -70,7 +70,8 @@ def logistic_posterior(batches: Sequence[Stats], *, intercept: bool) -> Posterio
     batches
         The sums of each batch, linearised at a belief or at none.
     intercept
-        Whether the last feature is the constant of a level, of which little is believed beforehand.
+        Whether the last feature is the constant of a level. Of a level little is believed beforehand, also where
+        features can express it.
 
     Examples
     --------
@@ -98,16 +99,17 @@ def logistic_posterior(batches: Sequence[Stats], *, intercept: bool) -> Posterio
     for one in seen:
         assert one.linearised is not None
         gram, moment = gram + one.linearised.gram, moment + one.linearised.moment
-    precision = gram.copy()
-    if intercept:
-        precision[-1, -1] += 1.0 / LEVEL_SPREAD**2
-    ridge = _ridge(*_without_level(precision, moment), count) if intercept else _ridge(gram, moment, count)
-    size = dim - intercept
-    precision[np.arange(size), np.arange(size)] += ridge
+    level = np.eye(dim)[-1] if intercept else _constant(blind, dim)
+    others = np.eye(dim)
+    if level.any():
+        along = np.outer(level, level) / (level @ level)
+        gram, others = gram + along / (level @ level) / LEVEL_SPREAD**2, others - along
+    ridge = _ridge(*_without(level, gram, moment), count)
+    precision, size = gram + ridge * others, dim - intercept
     point = np.linalg.solve(precision, moment)
     return Posterior(
         estimate=point[:size],
-        precision=_without_level(precision, moment)[0] if intercept else precision,
+        precision=_without(level, precision, moment)[0][:size, :size] if intercept else precision,
         noise=1.0,
         ridge=ridge,
         link=Link(point=point, precision=precision),
@@ -151,10 +153,27 @@ def _at_level(stats: Stats) -> tuple[FloatArray, FloatArray]:
     return put(math.sqrt(max(LEAST_SHRUNK, 1.0 - math.pi / 8.0 * variance)))
 
 
-def _without_level(precision: FloatArray, moment: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Precision and moment of what a level, the last of the features, leaves to the others."""
-    share = precision[:-1, -1] / precision[-1, -1]
-    return precision[:-1, :-1] - np.outer(share, precision[:-1, -1]), moment[:-1] - share * moment[-1]
+def _constant(blind: Sequence[Stats], dim: int) -> FloatArray:
+    """The c (d,) with cᵀx = 1 for all x that were chosen before there was a belief; 0 if there is none.
+
+    It is the direction in which θ changes the level alone.
+    """
+    if blind:
+        total = reduce(add, blind)
+        assert total.linearised is not None
+        found = np.linalg.lstsq(total.gram, total.linearised.moment, rcond=1e-10)[0]
+        if abs(total.count - total.linearised.moment @ found) < 1e-6 * total.count and total.count > dim:
+            return np.asarray(found)
+    return np.zeros(dim)
+
+
+def _without(level: FloatArray, precision: FloatArray, moment: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Precision and moment of what a direction, if any, leaves to the others."""
+    if not level.any():
+        return precision, moment
+    column = precision @ level
+    share = column / (level @ column)
+    return precision - np.outer(share, column), moment - share * (level @ moment)
 
 
 def _ridge(gram: FloatArray, moment: FloatArray, count: int) -> float:
