@@ -42,6 +42,12 @@ class ClicksModel(OneModel):
         if not summed_blindly(total):
             return None
         clicks, half = total.square_sum, 0.5 * total.count
-        told = {"moment": total.moment - 0.5 * total.linearised.moment, "square_sum": 0.5 * half}
-        found = unexplained_level((replace(total, **told, reward_sum=clicks - half, linearised=None),))
+        about_half = replace(
+            total,
+            moment=total.moment - 0.5 * total.linearised.moment,
+            square_sum=0.5 * half,
+            reward_sum=clicks - half,
+            linearised=None,
+        )
+        found = unexplained_level((about_half,))
         return None if found is None else found + 0.5

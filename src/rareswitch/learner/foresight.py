@@ -174,7 +174,7 @@ class PlannedExploration(Rule):
         if belief.noise == 0.0:  # every reward was the same: there is nothing to tell arms apart by
             return Made(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
         scale, share = 0.0, LAST_SHARE * told.floor
-        note = {"update": ended.state.updates, "noise": belief.noise, "scale": 0.0}
+        note: dict[str, Any] = {"update": ended.state.updates, "noise": belief.noise, "scale": 0.0}
         note |= {} if belief.link is None else {"link": "logistic"}
         if len(ended.ahead) > 1:
             if ended.batch.sample is None:

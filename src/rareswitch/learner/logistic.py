@@ -106,7 +106,7 @@ def logistic_posterior(batches: Sequence[Stats], *, intercept: bool) -> Posterio
         gram, others = gram + along / (level @ level) / LEVEL_SPREAD**2, others - along
     ridge = _ridge(*_without(level, gram, moment), count)
     precision, size = gram + ridge * others, dim - intercept
-    point = np.linalg.solve(precision, moment)
+    point = np.asarray(np.linalg.solve(precision, moment), dtype=np.float64)
     return Posterior(
         estimate=point[:size],
         precision=_without(level, precision, moment)[0][:size, :size] if intercept else precision,

@@ -104,7 +104,8 @@ def test_summaries_of_parts_add_up_in_any_order() -> None:
         np.testing.assert_allclose(ours.gram, theirs.gram, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(ours.moment, theirs.moment, rtol=1e-12, atol=1e-10)
         sets = world.draw(50, seed=9).contexts
-        np.testing.assert_allclose(*(learner.next(state, one).policy.probabilities(sets) for one in (total, whole)))
+        got, wanted = (learner.next(state, one).policy.probabilities(sets) for one in (total, whole))
+        np.testing.assert_allclose(got, wanted)
 
 
 def part(rows: Rows, at: Any) -> Rows:
