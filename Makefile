@@ -34,9 +34,13 @@ $(DEMO)/installed: pyproject.toml
 demo: $(if $(wildcard $(VENV)/installed),,$(DEMO)/installed) ## Eight weeks of an experiment in a minute, with a table and a picture
 	@$(DEMO_BIN)/rareswitch demo --plot demo.png
 
-contest: $(VENV)/installed ## Every learner in every world, for hours; resumable. DATA=folder adds MovieLens
+# Which worlds the contest is held in: ten, field or changing.
+SUITE ?= ten
+
+contest: $(VENV)/installed ## Learners in a suite of worlds, for hours; resumable. SUITE=field or changing, HALF=reporting; folders add worlds: DATA= MovieLens, TABLES= tables
 	@mkdir -p contest
-	@$(BIN)/rareswitch contest $(if $(DATA),--data '$(DATA)') --out contest/runs --plots contest --markdown contest/contest.md
+	@$(BIN)/rareswitch contest --suite '$(SUITE)' $(if $(HALF),--half '$(HALF)') $(if $(DATA),--data '$(DATA)') $(if $(TABLES),--tables '$(TABLES)') \
+		--out contest/runs --plots 'contest/$(SUITE)' --markdown 'contest/$(SUITE).md'
 
 quick: $(VENV)/installed ## Run the tests that take little, under a minute: what one runs while working
 	@$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow" tests/unit tests/property
@@ -66,6 +70,11 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run. Fol
 	$(BENCH)/bin/python benchmarks/batched.py --out benchmarks/batched.md || status=1; \
 	$(BENCH)/bin/python benchmarks/switching.py --out benchmarks/switching.md || status=1; \
 	$(BENCH)/bin/python benchmarks/foresight.py --out benchmarks/foresight.md || status=1; \
+	$(BENCH)/bin/python benchmarks/planning.py --out benchmarks/planning.md || status=1; \
+	$(BENCH)/bin/python benchmarks/updates.py --out benchmarks/updates.md || status=1; \
+	$(BENCH)/bin/python benchmarks/plans.py $(if $(DATA),--data '$(DATA)') $(if $(TABLES),--tables '$(TABLES)') --out benchmarks/plans.md || status=1; \
+	$(BENCH)/bin/python benchmarks/many.py --out benchmarks/many.md || status=1; \
+	$(BENCH)/bin/python benchmarks/wine.py --out benchmarks/wine.md || status=1; \
 	$(BENCH)/bin/python benchmarks/update.py --out benchmarks/update.md || status=1; \
 	$(BENCH)/bin/python benchmarks/store.py --out benchmarks/store.md || status=1; \
 	$(BENCH)/bin/python benchmarks/decide.py --out benchmarks/decide.md || status=1; \
@@ -86,6 +95,7 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run. Fol
 	$(BENCH)/bin/python benchmarks/weeks.py --out benchmarks/weeks.md || status=1; \
 	$(BENCH)/bin/python benchmarks/scales.py --out benchmarks/scales.md || status=1; \
 	$(BENCH)/bin/python benchmarks/horizon.py $(if $(DATA),--data '$(DATA)') --out benchmarks/horizon.md || status=1; \
+	$(BENCH)/bin/python benchmarks/changing.py --out benchmarks/changing.md || status=1; \
 	$(BENCH)/bin/python benchmarks/agents.py --out benchmarks/agents.md || status=1; \
 	$(BENCH)/bin/python benchmarks/kills.py --out benchmarks/kills.md || status=1; \
 	$(BENCH)/bin/python benchmarks/experiment_kills.py --out benchmarks/experiment_kills.md || status=1; \

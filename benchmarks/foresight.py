@@ -1,4 +1,4 @@
-"""Measure foresight: what its parts are worth, what an update costs, and how fast it runs. One thread.
+"""Measure foresight: what its parts are worth, and how fast it runs. One thread.
 
 The contest against all other learners is ``make contest``. The seeds here are those of its development, 100 and on.
 """
@@ -19,7 +19,7 @@ import numpy as np
 from measure import FloatArray, Row, arguments, report
 from rareswitch import simulate
 from rareswitch.env import make_world
-from rareswitch.learner import Foresight, Posterior, Rows, make_learner, planning
+from rareswitch.learner import Foresight, Posterior, make_learner, planning
 from rareswitch.learner import foresight as room
 from rareswitch.report import regret_ratio
 from rareswitch.stats import Stats
@@ -100,44 +100,6 @@ def parts(horizon: int, count: int) -> Iterator[Row]:
         yield row("told the noise, with a prior of unit variance", regrets(horizon, seeds))
 
 
-def many_arms(count: int) -> Iterator[Row]:
-    world = make_world("gaussian", dim=20, arms=50, noise=NOISE)
-    found = [
-        simulate(Foresight(dim=20, horizon=20_000, updates=5, seed=s), world, seed=s).regret
-        for s in range(FIRST_SEED, FIRST_SEED + count)
-    ]
-    error = np.std(found, ddof=1) / np.sqrt(count)
-    yield Row(
-        what=f"d = 20, K = 50, T = 20,000, unit Gaussian sets, σ = 0.5, 5 policies, {count} seeds: regret",
-        measured=f"{np.mean(found):.0f} ± {error:.0f}",
-        needed="at most 300",
-        holds=bool(np.mean(found) <= 300),
-    )
-
-
-def update_time() -> Iterator[Row]:
-    world = make_world("gaussian", dim=DIM, arms=ARMS, noise=NOISE)
-    seconds = []
-    for s in range(5):
-        learner = Foresight(dim=DIM, horizon=100_000, seed=s)
-        state = learner.begin()
-        while len(state.ahead) > 1:
-            count = state.ahead[0]
-            rounds = world.draw(count, seed=s, first=state.start)
-            decisions = state.policy.decide(rounds.contexts, ids=range(state.start, state.stop), seed=s)
-            rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=s, first=state.start)
-            summary = learner.summarize(state, Rows.of(rounds.contexts, decisions, rewards))
-            began = time.perf_counter()
-            state = learner.next(state, summary)
-            seconds.append(time.perf_counter() - began)
-    yield Row(
-        what=f"an update, look-ahead included, (20, 10), {len(seconds)} of them: slowest",
-        measured=f"{max(seconds) * 1e3:.0f} ms (median {np.median(seconds) * 1e3:.0f} ms)",
-        needed="under 1 s",
-        holds=max(seconds) < 1.0,
-    )
-
-
 def pace(horizon: int) -> Iterator[Row]:
     world = make_world("gaussian", dim=DIM, arms=ARMS, noise=NOISE)
     chunk, means = 1310, np.zeros(1310)
@@ -157,9 +119,7 @@ def pace(horizon: int) -> Iterator[Row]:
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    yield from update_time()
     yield from pace(200_000 if quick else 10_000_000)
-    yield from many_arms(3 if quick else 20)
     yield from parts(10_000 if quick else 100_000, 1 if quick else 8)
 
 

@@ -17,7 +17,7 @@ from measure import Row, arguments, report
 from rareswitch import Foresight, simulate
 from rareswitch.env import NamedWorld
 from rareswitch.report import Ratio, regret_ratio
-from rareswitch.sim import SUITE
+from rareswitch.sim import SUITES
 
 DIM, ARMS, NOISE, FIRST_SEED = 10, 20, 0.5, 200
 
@@ -25,7 +25,7 @@ DIM, ARMS, NOISE, FIRST_SEED = 10, 20, 0.5, 200
 def rows(horizon: int, seeds: range, data: str | None) -> Iterator[Row]:
     """A row for each world of the contest, and one for their geometric mean."""
     both: list[tuple[list[float], list[float]]] = []
-    for place in SUITE:
+    for place in SUITES["ten"].worlds:
         if place == "movielens" and data is None:
             continue
         name = f"movielens:{data}" if place == "movielens" else place

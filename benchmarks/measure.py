@@ -1,8 +1,9 @@
-"""What all benchmarks share: timing in turn, the rows of a table, the machine."""
+"""What all benchmarks share: timing in turn, peak memory, the rows of a table, the machine."""
 
 import argparse
 import os
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -47,6 +48,19 @@ def in_turn(rounds: int, *calls: Callable[[], Any]) -> FloatArray:
     for call in calls:
         call()
     return np.array([[timed(call) for call in calls] for _ in range(rounds)])
+
+
+def peak_memory(script: str, *words: str) -> list[float]:
+    """What a script prints in a process of its own, which may ``print(peak())``: its peak memory so far in MiB.
+
+    The script finds the benchmarks in its path, and ``words`` in ``sys.argv[1:]``.
+    """
+    # not ru_maxrss, which a child inherits
+    known = "import re, sys; sys.path.append(sys.argv.pop(1)); peak = lambda: int(re.search(r'VmHWM:\\s*(\\d+)', "
+    known += "open('/proc/self/status').read())[1]) / 1024; "
+    command = [sys.executable, "-c", known + script, str(Path(__file__).parent), *words]
+    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return [float(line) for line in said.splitlines()]
 
 
 def available_cores() -> int:

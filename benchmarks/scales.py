@@ -54,7 +54,7 @@ def made(name: str, horizon: int, units: Units, **told: Any) -> Learner:
 
 def place(name: str) -> World:
     """A world that the learner is made for."""
-    kind = {"base": "plain", "fixed-set-elimination": "fixed"}.get(name, "gaussian")
+    kind = {"base": "plain", "fixed-set-elimination": "fixed", "e4": "fixed"}.get(name, "gaussian")
     return make_world(kind, dim=ARMS if name == "base" else DIM, arms=ARMS, noise=NOISE)
 
 

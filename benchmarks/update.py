@@ -8,7 +8,6 @@ import os
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from measure import FloatArray, Row, arguments, available_cores, in_turn, report
+from measure import FloatArray, Row, arguments, available_cores, in_turn, peak_memory, report
 from rareswitch.engine import Processes
 from rareswitch.ids import id_keys
 from rareswitch.learner import Learner, State, make_learner, sampled
@@ -97,15 +96,12 @@ def against_reading(paths: list[str], rounds: int) -> Iterator[Row]:
 def peak(folder: Path, parts: int) -> float:
     """Peak memory in MiB of an update in a process of its own."""
     script = (
-        "import re, sys; sys.path.append(sys.argv[3]); from update import begun, updated; "
-        "from rareswitch.log import find_parts; rows = int(sys.argv[2]); "
+        "from update import begun, updated; from rareswitch.log import find_parts; rows = int(sys.argv[2]); "
         f"done = updated(*begun(rows), find_parts([sys.argv[1]])[: rows // {ROWS}]); assert done.report.used == rows; "
-        "assert done.report.sets == done.report.wanted_sets; "
-        "print(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1])"  # a child inherits its ru_maxrss
+        "assert done.report.sets == done.report.wanted_sets; print(peak())"
     )
-    words = [str(folder / "*.parquet"), str(parts * ROWS), str(Path(__file__).parent)]
-    command = [sys.executable, "-c", script, *words]
-    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout) / 1024
+    (found,) = peak_memory(script, str(folder / "*.parquet"), str(parts * ROWS))
+    return found
 
 
 def memory(folder: Path, parts: int) -> Iterator[Row]:

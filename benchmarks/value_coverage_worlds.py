@@ -11,7 +11,7 @@ import numpy as np
 from measure import FloatArray
 from rareswitch.env import ClassificationWorld, Rounds, World, make_world
 from rareswitch.rng import uniforms
-from rareswitch.sim import SUITE
+from rareswitch.sim import SUITES
 
 #: Sizes of the worlds that let one choose; those of the contest have 20 arms.
 DIM, ARMS, NOISE = 8, 6, 0.5
@@ -21,7 +21,7 @@ TABLES, OTHER_TABLES = ("phishing", "diamonds", "cracker"), ("banana", "segment"
 SETS, TRUTH_SEED = 100_000, 999_999
 
 
-KEYED = (*SUITE, *TABLES, *OTHER_TABLES, "clicks")
+KEYED = (*SUITES["ten"].worlds, *TABLES, *OTHER_TABLES, "clicks")
 
 
 class Place(NamedTuple):
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 
 def places(movielens: Path | None, tables: Path | None, *, developing: bool) -> list[Place]:
     """Those that can be made of the folders given."""
-    found = [Place(name) for name in SUITE if name != "movielens"]
+    found = [Place(name) for name in SUITES["ten"].worlds if name != "movielens"]
     if movielens is not None:
         found.append(Place("movielens", str(movielens)))
     if tables is not None:

@@ -4,6 +4,7 @@ Named arrays beside plain data make one file, safetensors with one canonical-JSO
 gives the same bytes. Tables are Parquet.
 """
 
+import gzip
 import json
 import math
 import os
@@ -11,15 +12,17 @@ import shutil
 import stat
 import struct
 import tempfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
-from rareswitch.errors import FileFormatError, MissingExtraError
+from rareswitch.errors import FileFormatError, InputError, MissingExtraError
 from rareswitch.validation import FloatArray
 
 _KEY = "rareswitch"
@@ -159,6 +162,37 @@ def read_whole(path: str | Path) -> bytes:
     if len(data) > size:
         raise FileFormatError(f"{path}: cannot be read (it grows while it is read). Name a file that is complete.")
     return data
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[TextIO]:
+    """A text file to read; what is wrong with the file itself is raised with its name.
+
+    A name that ends in ``.gz`` is that of a compressed one.
+    """
+    try:
+        with ExitStack() as held:
+            # a pipe would wait for its writer, and a device has no end
+            raw: Any = held.enter_context(
+                open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+            )
+            if not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
+                raise FileFormatError(f"{path}: cannot be read (it is a device or a pipe). Name a regular file.")
+            if str(path).endswith(".gz"):
+                raw = held.enter_context(gzip.GzipFile(fileobj=raw))
+            yield held.enter_context(TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise FileFormatError(
+            f"{path}: not a whole gzip file ({error!s:.100}). It may be cut short; copy it again."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{path}: not a text in UTF-8 ({error.reason}). Convert it.") from error
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    except ValueError as error:  # a name that no file can have
+        if isinstance(error, InputError):
+            raise
+        raise FileFormatError(f"{path}: cannot be read ({error!s:.60}).") from error
 
 
 def canonical_json(data: Any) -> bytes:

@@ -19,7 +19,7 @@ from rareswitch.design import (
     staged_design,
 )
 from rareswitch.distributions import Gaussian, OneBig
-from rareswitch.policy import Blend, InverseGap, Layered, Optimistic, PosteriorDraws
+from rareswitch.policy import Allocation, Blend, EmpiricalDivergence, InverseGap, Layered, Optimistic, PosteriorDraws
 
 DIM, ARMS = 4, 7
 _SOURCE = OneBig(dim=DIM, arms=ARMS)
@@ -43,6 +43,8 @@ SAMPLERS: dict[str, Sampler] = {
     "posterior draws": PosteriorDraws(draws=_ESTIMATES),
     "blend": Blend(main=PosteriorDraws(draws=_ESTIMATES), explorer=GOptimal(tol=1.0), share=0.1),
     "inverse gap": InverseGap(estimate=_ESTIMATES[1], gamma=20.0),
+    "empirical divergence": EmpiricalDivergence(estimate=_ESTIMATES[0], root=_ROOTS[0], greedy=0.9),
+    "allocation": Allocation(weights=np.array([0.25, 0.0, 0.5, 0.125, 0.0, 0.125, 0.0])),
     "layered": Layered(estimates=_ESTIMATES, roots=_ROOTS, thresholds=np.array([0.5, 0.2, 0.1])),
     "layered optimism": Layered(
         estimates=_ESTIMATES,

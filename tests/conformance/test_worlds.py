@@ -21,9 +21,12 @@ from rareswitch.env import (
 )
 from rareswitch.errors import InputError
 from reference.movielens import small_world
+from reference.tables import small_tables
 
+#: Worlds that are made of a file.
+OF_FILES = ("movielens", "table", "choices")
 EVERY: dict[str, World] = {
-    name: make_world(name, dim=6, arms=5, noise=0.3, horizon=20_000) for name in WORLDS if name != "movielens"
+    name: make_world(name, dim=6, arms=5, noise=0.3, horizon=20_000) for name in WORLDS if name not in OF_FILES
 }
 EVERY |= {
     f"gaussian, {type(noise).__name__}": LinearWorld(source=Gaussian(dim=6, arms=5), noise=noise)
@@ -32,12 +35,15 @@ EVERY |= {
 SETS = VaryingArms(source=Gaussian(dim=6, arms=5)).draw(20_000, seed=4)
 EVERY |= {
     "movielens": small_world(),
+    **small_tables(),
     "sequence, array": SequenceWorld.from_array(SETS.contexts, SETS.alive, noise=CoinNoise(0.3)),
     "sequence, function": SequenceWorld.from_function(lambda t: SETS.contexts[t], rounds=20_000),
     "lower bound, given signs": LowerBoundWorld(
         horizon=20_000, stages=5, dim=6, signs=np.ones((3, 5), dtype=np.int64), noise=GaussianNoise(0.5)
     ),
 }
+#: Worlds in which θ may be longer than 1.
+LONG = {"adaptive-trial", "disjoint", "disjoint-noisy", "plain-20", "random-actions"}
 every_world = pytest.mark.parametrize("world", EVERY.values(), ids=EVERY)
 
 
@@ -62,7 +68,7 @@ def test_any_split_gives_the_same_rounds(world: World) -> None:
     np.testing.assert_array_equal(rewards[19:], world.rewards(whole.means[19:, 0], seed=3, first=19))
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if "given" not in name])
+@pytest.mark.parametrize("name", [name for name in EVERY if "given" not in name and name != "random-actions"])
 def test_seeds_make_other_worlds(name: str) -> None:
     # where contexts are the same, θ is another; the hard instances are few, and seeds may share one
     drawn = [EVERY[name].draw(30, seed=seed) for seed in range(9)]
@@ -81,23 +87,37 @@ def test_worlds_that_end_are_drawn_to_their_end_and_no_further(name: str) -> Non
         world.draw(11, seed=3, first=19_990)
 
 
-@every_world
-def test_rewards_average_to_their_means(world: World) -> None:
-    n = 20_000
+#: Its noise has no moments beyond the second; its distribution is tested where the world is.
+sub_gaussian = [name for name in EVERY if name != "heavy-tails"]
+
+
+@pytest.mark.parametrize("name", sub_gaussian)
+def test_rewards_average_to_their_means(name: str) -> None:
+    n, world = 20_000, EVERY[name]
     means = world.draw(n, seed=5).means[:, 0]
     errors = world.rewards(means, seed=5) - means
-    # all noises here are sub-Gaussian with σ ≤ ½: Hoeffding, false alarm at most 1e-6 over all worlds
-    bound = 0.5 * math.sqrt(2 * math.log(2 * len(EVERY) / 1e-6) / n)
+    # rewards of 0 or 1 have σ ≤ ½, others that of their noise: Hoeffding, false alarm at most 1e-6 over all worlds
+    bound = max(0.5, getattr(world, "noise_scale", 0.5)) * math.sqrt(2 * math.log(2 * len(EVERY) / 1e-6) / n)
     assert abs(errors.mean()) <= bound
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if name != "digits"])
+#: Clicks are logistic, and θ turns. Worlds that know their best linear policy are linear only by chance.
+NOT_LINEAR = (
+    "rare-clicks",
+    "logistic-ball",
+    "turning",
+    *(name for name, world in EVERY.items() if hasattr(world, "best_linear")),
+)
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in NOT_LINEAR])
 def test_means_are_linear_in_the_contexts(name: str) -> None:
     rounds = EVERY[name].draw(20_000, seed=6)
     x, y = rounds.contexts.reshape(-1, EVERY[name].dim), rounds.means.ravel()
     theta, *_ = np.linalg.lstsq(x, y, rcond=None)
     np.testing.assert_allclose(x @ theta, y, atol=1e-9)
-    assert np.linalg.norm(theta) <= 1 + 1e-9
+    if name not in LONG:
+        assert np.linalg.norm(theta) <= 1 + 1e-9
 
 
 @pytest.mark.parametrize("noise", [UniformNoise(0.4), CoinNoise(0.4)], ids=str)

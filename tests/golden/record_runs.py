@@ -17,7 +17,7 @@ WORLDS = ("gaussian", "segments", "varying", "fixed", "plain", "drifting")
 SEEDS = (11, 12)
 STEPS, RUN = 240, 4000
 """Decisions of a run that is stepped through, and of one that is simulated."""
-SLOW = {"suplinrel"}
+SLOW = {"suplinrel", "linmed", "rho"}
 
 
 def world(name: str, horizon: int) -> Any:

@@ -10,14 +10,25 @@ from pathlib import Path
 
 from rareswitch import distributions as sources
 from rareswitch.context_files import SUFFIXES
+from rareswitch.env.actions import ActionsWorld
 from rareswitch.env.adversary import DriftingWorld, StarvingWorld
-from rareswitch.env.classification import ClassificationWorld
+from rareswitch.env.classification import LOADERS, ClassificationWorld
+from rareswitch.env.disjoint import DisjointWorld
+from rareswitch.env.equicorrelated import EquicorrelatedWorld
+from rareswitch.env.groups import LateGroupsWorld, MixDriftWorld
+from rareswitch.env.heavy_tails import HeavyTailsWorld
 from rareswitch.env.linear import ClickWorld, LinearWorld
+from rareswitch.env.logistic_ball import LogisticBallWorld
 from rareswitch.env.lower_bound import LowerBoundWorld, most_stages
 from rareswitch.env.movielens import MovieLensWorld
 from rareswitch.env.noise import GaussianNoise
 from rareswitch.env.optimism import EndOfOptimismWorld
+from rareswitch.env.plain import PlainWorld
+from rareswitch.env.rare_clicks import RareClicksWorld
 from rareswitch.env.sequence import SequenceWorld
+from rareswitch.env.table_names import TABLES, world_of_file
+from rareswitch.env.trial import AdaptiveTrialWorld
+from rareswitch.env.turning import TurningWorld
 from rareswitch.env.world import World
 from rareswitch.errors import InputError
 from rareswitch.validation import LARGEST_SCALE, count_of, number, whole
@@ -32,6 +43,10 @@ def _linear(source: Callable[..., sources.ContextDistribution]) -> Maker:
 
 def _ending(name: str, world: Callable[..., World]) -> Maker:
     return lambda d, k, s, t: world(rounds=_given(name, t), dim=d, arms=k, noise=GaussianNoise(s))
+
+
+def _scikit(name: str) -> Maker:
+    return lambda d, k, s, t: ClassificationWorld.scikit(name)
 
 
 WORLDS: dict[str, tuple[str, Maker]] = {
@@ -51,8 +66,16 @@ WORLDS: dict[str, tuple[str, Maker]] = {
     ),
     "plain": ("arms without features; d is their number", _linear(lambda dim, arms: sources.PlainArms(arms=arms))),
     "end-of-optimism": (
-        "three arms, of which the worst teaches most; d = 2",
+        "three arms, of which the worst teaches most; d = 2; end-of-optimism:D has 2D - 1 of them",
         lambda d, k, s, t: EndOfOptimismWorld(noise=GaussianNoise(s)),
+    ),
+    "random-actions": (
+        "one published set of random actions for each size, random-actions:KxD; seeds differ in the noise",
+        lambda d, k, s, t: ActionsWorld.random(k, d, noise=GaussianNoise(s)),
+    ),
+    "adaptive-trial": (
+        "ten treatments, five features of users, σ² = 0.2 (AExGym)",
+        lambda d, k, s, t: AdaptiveTrialWorld(),
     ),
     "drifting": ("directions that turn over the horizon", _ending("drifting", DriftingWorld)),
     "starving": ("features that first show up late", _ending("starving", StarvingWorld)),
@@ -64,16 +87,52 @@ WORLDS: dict[str, tuple[str, Maker]] = {
         "gaussian with rewards 0 or 1",
         lambda d, k, s, t: ClickWorld(source=sources.Gaussian(dim=whole("dim", d, low=2) - 1, arms=k)),
     ),
+    "logistic-ball": (
+        "logistic clicks, ‖θ‖ = 5, arms in the unit ball; d = 5, 20 arms (RS-GLinCB)",
+        lambda d, k, s, t: LogisticBallWorld(),
+    ),
+    "disjoint": ("6 arms with own parameters over 5 features of a user", lambda d, k, s, t: DisjointWorld()),
+    "disjoint-noisy": (
+        "4 arms with own parameters over 8 features, σ = 1.5",
+        lambda d, k, s, t: DisjointWorld(arms=4, features=8, noise=GaussianNoise(1.5)),
+    ),
+    "rare-clicks": ("rewards 0 or 1, of 1 to 8 %, logistic; 15 arms", lambda d, k, s, t: RareClicksWorld()),
+    "heavy-tails": ("noise like a Student t; 10 arms, d = 8", lambda d, k, s, t: HeavyTailsWorld()),
+    "equicorrelated": ("4 arms much alike, d = 40", lambda d, k, s, t: EquicorrelatedWorld()),
+    "plain-20": ("20 arms without features that pay 0 to 1 on average", lambda d, k, s, t: PlainWorld()),
+    "late-groups": (
+        "user groups that appear after 10, 30 and 60 % of the horizon",
+        lambda d, k, s, t: LateGroupsWorld(rounds=_given("late-groups", t)),
+    ),
+    "mix-drift": (
+        "user groups whose shares move over the horizon",
+        lambda d, k, s, t: MixDriftWorld(rounds=_given("mix-drift", t)),
+    ),
+    "turning": ("gaussian, with a θ that turns over the horizon", _ending("turning", TurningWorld)),
     "digits": ("handwritten digits as a bandit", lambda d, k, s, t: ClassificationWorld.digits()),
+    **{name: (f"scikit-learn's {name} as a bandit", _scikit(name)) for name in LOADERS},
     "movielens": (
         "films for users, from a folder of ratings: movielens:FOLDER",
         lambda d, k, s, t: _movielens("", d, k),
+    ),
+    "table": (
+        "rows of a labelled table, its classes as arms: table:FILE or, as an example, "
+        "table:FILE,label=cut,features=shared",
+        lambda d, k, s, t: world_of_file("table", ""),
+    ),
+    "choices": (
+        "sets of a table with a row for each set and arm: choices:FILE",
+        lambda d, k, s, t: world_of_file("choices", ""),
     ),
 }
 
 
 def make_world(name: str, *, dim: int = 10, arms: int = 20, noise: float = 0.5, horizon: int | None = None) -> World:
     """The world of that name; that of a class in a file, ``path/to/file.py:Class``; or the sets of a file, a path.
+
+    ``table:FILE`` and ``choices:FILE`` are worlds of tables, see :func:`~rareswitch.env.table_world` and
+    :meth:`ChoiceWorld.from_file <rareswitch.env.ChoiceWorld.from_file>`; what these take follows the file after commas,
+    ``table:FILE,label=cut,features=shared``.
 
     Parameters
     ----------
@@ -97,10 +156,14 @@ def make_world(name: str, *, dim: int = 10, arms: int = 20, noise: float = 0.5, 
     kind, _, rest = name.partition(":")
     if kind == "movielens":
         return _movielens(rest, dim, arms)
+    if kind in TABLES:
+        return world_of_file(kind, rest)
     if ".py:" in name:
         return _from_file(name)
     if kind == "lower-bound":
         return _lower_bound(rest, dim, noise, horizon)
+    if kind in ("end-of-optimism", "random-actions") and rest:
+        return _actions(kind, rest, noise)
     if name not in WORLDS:
         if Path(name).suffix.lower() in SUFFIXES:
             return SequenceWorld.from_file(name, noise=GaussianNoise(noise))
@@ -149,6 +212,17 @@ def _lower_bound(text: str, dim: int, noise: float, horizon: int | None) -> Worl
         raise InputError(f"lower-bound:L takes a whole number of stages; got '{text}'.")
     most = most_stages(horizon=horizon, dim=dim, inverse=4) or most_stages(horizon=horizon, dim=dim) or 1
     return LowerBoundWorld(horizon=horizon, stages=int(text or most), dim=dim, noise=GaussianNoise(noise))
+
+
+def _actions(kind: str, text: str, noise: float) -> World:
+    """The instance of D features, or of K actions and D features."""
+    sizes = [int(size) for size in text.split("x") if size.isdecimal() and len(size) <= 9]
+    if len(sizes) != text.count("x") + 1 or len(sizes) != (1 if kind == "end-of-optimism" else 2):
+        form = "end-of-optimism:5 for 5 features" if kind == "end-of-optimism" else "random-actions:KxD, as in 50x20"
+        raise InputError(f"a fixed set of actions is named like {form}; got '{kind}:{text:.60}'.")
+    if kind == "end-of-optimism":
+        return ActionsWorld.end_of_optimism(sizes[0], noise=GaussianNoise(noise))
+    return ActionsWorld.random(sizes[0], sizes[1], noise=GaussianNoise(noise))
 
 
 def _movielens(folder: str, dim: int, arms: int) -> World:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from rareswitch.errors import InputError
 from rareswitch.validation import BoolArray, FloatArray, whole
 
@@ -26,7 +28,8 @@ class World(Protocol):
 
     Examples
     --------
-    A world of your own takes ten lines. If it has a number ``noise_scale``, the commands tell it to learners as σ:
+    A world of your own takes ten lines. If it has numbers ``noise_scale`` and ``norm``, learners that want to know are
+    told them as σ and as the length of θ:
 
     >>> import numpy as np
     >>> from rareswitch.rng import normals, uniforms
@@ -60,6 +63,15 @@ class World(Protocol):
 
         The same round may be asked for several arms, one after the other, and must pay each by its own mean.
         """
+
+
+def into_ball(x: FloatArray) -> FloatArray:
+    """Vectors (…, d), scaled to length 1 where they are longer.
+
+    >>> into_ball(np.array([[0.3, 0.4], [3.0, 4.0]])).tolist()
+    [[0.3, 0.4], [0.6, 0.8]]
+    """
+    return np.asarray(x / np.maximum(1.0, np.linalg.norm(x, axis=-1, keepdims=True)))
 
 
 def within(world: str, rounds: int, first: int, count: int) -> None:

@@ -1,75 +1,23 @@
 """The cells of a CSV file: columns by name, errors by line, arms that were offered."""
 
-import csv
 import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from rareswitch.csv_tables import CsvTable, is_number
 from rareswitch.errors import FileFormatError, ParameterError
-from rareswitch.exchange.texts import numbered, reading, seconds_of
+from rareswitch.exchange.texts import numbered, seconds_of
 from rareswitch.validation import BoolArray, IntArray
-
-#: A cell may be long: it may hold the vectors of all arms.
-_LONGEST = 1 << 28
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """A CSV file in memory."""
-
-    path: str | Path
-    names: list[str]
-    rows: list[list[str]]
-    #: In which line of the file each row ends.
-    lines: list[int]
-
-    @classmethod
-    def read(cls, path: str | Path) -> Self:
-        """Of a file whose first line has the names of its columns."""
-        limit = csv.field_size_limit(_LONGEST)
-        rows: list[list[str]] = []
-        lines: list[int] = []
-        try:
-            with reading(path) as file:
-                reader = csv.reader(file, strict=True)
-                names = next(reader, None)
-                if not names:
-                    raise FileFormatError(f"{path}: it is empty; a log in CSV begins with the names of its columns.")
-                for row in reader:
-                    if len(row) != len(names) and row:
-                        raise FileFormatError(
-                            f"{path}, line {reader.line_num}: {len(row)} cells, and there are {len(names)} columns. "
-                            "The file may be cut short."
-                        )
-                    if row:
-                        rows.append(row)
-                        lines.append(reader.line_num)
-        except csv.Error as error:
-            raise FileFormatError(f"{path}, line {reader.line_num}: not CSV ({error!s:.60}).") from error
-        finally:
-            csv.field_size_limit(limit)
-        twice = [name for name in names if name and names.count(name) > 1]
-        if twice:
-            raise FileFormatError(f"{path}: columns must have different names; {twice[0]!r:.60} is there twice.")
-        if not rows:
-            raise FileFormatError(f"{path}: it holds no decision, only the names of columns.")
-        return cls(path, names, rows, lines)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def known(self, name: str) -> str:
-        """The name of a column, if it is one."""
-        if name not in self.names:
-            raise FileFormatError(f"{self.path}: there is no column {name!r:.60}; it has {', '.join(self.names):.300}.")
-        return name
+class Table(CsvTable):
+    """A log in CSV, in memory."""
 
     def roles(self, named: Mapping[str, str | None], needed: Sequence[str]) -> dict[str, str]:
         """The columns by what they are for; those that may be missing, and are, are left out."""
@@ -93,19 +41,6 @@ class Table:
                     f"right one with {role}=…."
                 )
             found[role] = name
-        return found
-
-    def column(self, name: str) -> list[str]:
-        """The texts of a column."""
-        at = self.names.index(name)
-        return [row[at] for row in self.rows]
-
-    def filled(self, name: str) -> list[str]:
-        """The texts of a column, none of which may be empty."""
-        found = self.column(name)
-        if "" in found:
-            line = self.lines[found.index("")]
-            raise FileFormatError(f"{self.path}, line {line}: the column {name!r:.60} must not be empty.")
         return found
 
     def each(self, name: str, read: Callable[[str], Any], empty: Any = None) -> list[Any]:
@@ -151,13 +86,6 @@ class Table:
     def select(self, kept: Sequence[int]) -> "Table":
         """Some of the rows."""
         return Table(self.path, self.names, [self.rows[row] for row in kept], [self.lines[row] for row in kept])
-
-    def records(self, names: Sequence[str]) -> list[dict[str, Any]]:
-        """Records of some columns: numbers and flags where all cells are, texts else; None where one is empty."""
-        columns = [_typed(self.column(name)) for name in names]
-        if not columns:
-            return [{} for _ in self.rows]
-        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,14 +186,14 @@ def _unescaped(found: re.Match[str]) -> str:
 
 def number_of(text: str) -> float:
     """A finite number."""
-    if not _NUMBER.fullmatch(text.strip()):
+    if not is_number(text):
         raise ValueError("a finite number")
     return float(text)
 
 
 def time_of(text: str) -> float:
     """Seconds since 1970, from these or from ISO 8601."""
-    found = float(text) if _NUMBER.fullmatch(text.strip()) else seconds_of(text)
+    found = float(text) if is_number(text) else seconds_of(text)
     if found is None or not math.isfinite(found):
         raise ValueError("a time in seconds since 1970, or such as 2026-11-16T05:00:00Z")
     return found
@@ -280,12 +208,3 @@ def _place(text: str) -> int:
 def _order(name: str) -> tuple[bool, int, str]:
     """Numbers by size, before texts."""
     return (False, int(name), name) if name.isdecimal() and len(name) < 19 else (True, 0, name)
-
-
-def _typed(column: list[str]) -> list[Any]:
-    held = {text for text in column if text}
-    if held and all(_NUMBER.fullmatch(text.strip()) for text in held):
-        return [float(text) if text else None for text in column]
-    if held and {text.lower() for text in held} <= {"true", "false"}:
-        return [text.lower() == "true" if text else None for text in column]
-    return [text or None for text in column]

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rareswitch.errors import FileFormatError
-from rareswitch.exchange.texts import OURS, reading, seconds_of
+from rareswitch.exchange.texts import OURS, seconds_of
+from rareswitch.files import reading
 
 #: How far from 1 the sum of probabilities may be: they are written as floats of 32 bits.
 _TOLERANCE = 1e-3

@@ -1,10 +1,7 @@
 """What text files share: lines, compressed or not; ids and times as texts; what a log knows beside its rows."""
 
 import gzip
-import os
 import re
-import stat
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -14,7 +11,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from rareswitch.errors import FileFormatError, InputError
+from rareswitch.errors import FileFormatError
 from rareswitch.files import replacing
 from rareswitch.ids import KeyArray, id_keys, key_bytes, keys_of_bytes
 from rareswitch.log import Logged
@@ -28,37 +25,6 @@ _KEY = re.compile("#[0-9a-f]{32}")
 _NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,12}))?\s?(Z|[+-]\d\d:?\d\d)?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@contextmanager
-def reading(path: str | Path) -> Iterator[TextIO]:
-    """A text file to read; what is wrong with the file itself is raised with its name.
-
-    A name that ends in ``.gz`` is that of a compressed one.
-    """
-    try:
-        with ExitStack() as held:
-            # a pipe would wait for its writer, and a device has no end
-            raw: Any = held.enter_context(
-                open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
-            )
-            if not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
-                raise FileFormatError(f"{path}: cannot be read (it is a device or a pipe). Name a regular file.")
-            if str(path).endswith(".gz"):
-                raw = held.enter_context(gzip.GzipFile(fileobj=raw))
-            yield held.enter_context(TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise FileFormatError(
-            f"{path}: not a whole gzip file ({error!s:.100}). It may be cut short; copy it again."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path}: not a text in UTF-8 ({error.reason}). Convert it.") from error
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read ({error.strerror or error}).") from error
-    except ValueError as error:  # a name that no file can have
-        if isinstance(error, InputError):
-            raise
-        raise FileFormatError(f"{path}: cannot be read ({error!s:.60}).") from error
 
 
 @contextmanager

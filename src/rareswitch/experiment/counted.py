@@ -32,7 +32,11 @@ class Planned(Schedule):
         return _counted(progress.before, progress.planned)
 
     def due(self, progress: Progress) -> Due:
-        return Due(False, (OVER,)) if progress.over else super().due(progress)
+        if progress.over:
+            return Due(False, (OVER,))
+        found = super().due(progress)
+        # what was learned from is all that an early update needs, and what it was asked for by is in it
+        return found._replace(now=True, waits=()) if progress.early else found
 
     def ahead(self, progress: Progress) -> Ahead | None:
         return None

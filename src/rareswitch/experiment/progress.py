@@ -22,6 +22,8 @@ class Progress:
     planned: tuple[int, ...] = ()
     #: Whether the learner plans nothing after the current batch.
     last: bool = False
+    #: Why the learner asks for an update before the batch was to end, by features alone; '' where it does not.
+    early: str = ""
 
     @classmethod
     def beginning(cls, created: float, **told: Any) -> Self:

@@ -10,6 +10,7 @@ import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.experiment.description import Description
+from rareswitch.experiment.early import early_update
 from rareswitch.experiment.floor_price import floor_price
 from rareswitch.experiment.gate import GateReport
 from rareswitch.experiment.lift import Lift, kept_lift
@@ -71,6 +72,8 @@ class Status:
     repeated_decisions: int
     #: How unlike the contexts are to those that the policy was learned from, in words; '' while nothing is known.
     novelty: str = ""
+    #: Why the learner asks for an update before the batch was to end, in words; '' where it does not.
+    early: str = ""
     #: What this process clipped, or found missing or unknown in records.
     records: dict[str, int] = field(default_factory=dict)
     #: What was earned more than the baseline would have, as of the last update.
@@ -121,6 +124,9 @@ class Status:
                 lines.append(f"{count:,} {what}")
         if self.novelty:
             lines.append(self.novelty)
+        if self.early:
+            hand = "" if self.due else " (advance with anyway=True)"
+            lines.append(f"The learner asks for an update before its time{hand}: {self.early}.")
         lines += [f"The gate refused an update. It was {one}" for one in self.refused]
         if self.started:
             lines.append("An update was begun and did not end; the next one goes on with what it had frozen.")
@@ -131,10 +137,12 @@ class Status:
 
 def progress_of(told: Description, store: Store, versions: Sequence[Version], now: float) -> Progress:
     """What schedules look at."""
-    return _progress(told, _counts(store, versions), versions, now)
+    return _progress(told, store, _counts(store, versions), versions, now)
 
 
-def _progress(told: Description, counts: Sequence[Counts], versions: Sequence[Version], now: float) -> Progress:
+def _progress(
+    told: Description, store: Store, counts: Sequence[Counts], versions: Sequence[Version], now: float
+) -> Progress:
     if told.rewards.default is not None:
         counts = [one._replace(rewarded=one.decisions) for one in counts]
     state = versions[-1].state
@@ -147,6 +155,7 @@ def _progress(told: Description, counts: Sequence[Counts], versions: Sequence[Ve
         window=told.rewards.window,
         planned=state.ahead,
         last=not told.learner.clock.ahead(state.ahead[1:], batch=state.updates + 1, start=start, width=1.0),
+        early=early_update(told, store, versions[-1], now=now),
     )
 
 
@@ -155,7 +164,7 @@ def status_of(
 ) -> Status:
     """Where an experiment stands."""
     counts, totals, window = _counts(store, versions), store.totals(), told.rewards.window
-    progress = _progress(told, counts, versions, now)
+    progress = _progress(told, store, counts, versions, now)
     due, daily = told.schedule.due(progress), None if progress.rate is None else DAY * progress.rate
     daily = getattr(told.schedule, "rate", None) if daily is None else daily
     delay = (window or 0.0) if daily is not None else 0.0
@@ -187,6 +196,7 @@ def status_of(
         overwritten=totals.overwritten,
         repeated_decisions=totals.repeated_decisions,
         novelty=_novelty(told, store, versions[-1]),
+        early=progress.early,
         records=dict(records),
         lift=kept_lift(versions[-1].report, baseline=told.baseline_share is not None),
         refused=tuple(GateReport.from_plain(json.loads(one)["gate"]) for one in store.refusals(versions[-1].number)),

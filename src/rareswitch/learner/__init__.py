@@ -5,6 +5,7 @@ from rareswitch.learner.base_elimination import BaSE
 from rareswitch.learner.batch_linucb import BatchLinUCB
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified
 from rareswitch.learner.batch_linucb_kw import BatchLinUCBKW
+from rareswitch.learner.batched_thompson import BatchedThompsonSampling
 from rareswitch.learner.bounds import CONTEXTS, Contexts
 from rareswitch.learner.budget import budgeted
 from rareswitch.learner.catalogue import LEARNERS, find_learner, make_learner, takes
@@ -12,6 +13,7 @@ from rareswitch.learner.certificate import certified_cost
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryLesson, EveryStep
 from rareswitch.learner.communication import CommunicationRound, Report, Share
 from rareswitch.learner.designers import CertifiedMixture, CoreLearning, Designer
+from rareswitch.learner.e4 import E4
 from rareswitch.learner.encoding import (
     state_from_bytes,
     state_to_bytes,
@@ -39,12 +41,14 @@ from rareswitch.learner.grids import (
 )
 from rareswitch.learner.layered import Layers
 from rareswitch.learner.learner import Learner
+from rareswitch.learner.linmed import LinMED, StaleLinMED
 from rareswitch.learner.linucb import LinUCB, Optimism, StaleLinUCB
 from rareswitch.learner.oful import OFUL
 from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.pure_exploitation import PureExploitation
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.recommendation import Recommendation, recommend
+from rareswitch.learner.rho import RHO
 from rareswitch.learner.rows import Rows, in_seconds
 from rareswitch.learner.settings import needed, settings_of, to_plain
 from rareswitch.learner.state import Batch, State
@@ -54,7 +58,8 @@ from rareswitch.learner.suplinrel import SupLinRel
 from rareswitch.learner.suplinucb import SupLinUCB
 from rareswitch.learner.thompson import PosteriorSampling, StaleThompsonSampling, ThompsonSampling
 
-__all__ = ["CONTEXTS", "LEARNERS", "OFUL", "AdaptiveGrid", "Ahead", "BaSE", "Batch", "BatchLinUCB", "BatchLinUCBDG"]
+__all__ = ["CONTEXTS", "E4", "LEARNERS", "OFUL", "RHO", "BatchedThompsonSampling", "LinMED", "StaleLinMED"]
+__all__ += ["AdaptiveGrid", "Ahead", "BaSE", "Batch", "BatchLinUCB", "BatchLinUCBDG"]
 __all__ += ["BatchLinUCBDGCertified", "BatchLinUCBKW", "CertifiedMixture", "Clock", "CommunicationRound"]
 __all__ += ["Contexts", "CoreLearning", "Designer", "DeterminantGrowth", "EveryLesson", "EveryStep", "Falcon"]
 __all__ += ["FixedSetElimination", "Foresight", "Grid", "GrowingGrid", "LayerModels", "Layers", "Learner", "LinUCB"]

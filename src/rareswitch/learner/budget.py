@@ -9,7 +9,7 @@ from rareswitch.validation import whole
 #: The growth of the determinant at which OFUL and RarelySwitch-SupLinUCB wait for no budget.
 USUAL = 2.0
 #: What stands in for a learner that would change at every step.
-STALE = {"linucb": "stale-linucb", "thompson": "stale-thompson"}
+STALE = {"linucb": "stale-linucb", "thompson": "stale-thompson", "linmed": "stale-linmed"}
 
 
 def budgeted(name: str, *, updates: int, dim: int, horizon: int) -> tuple[str, dict[str, Any]]:

@@ -7,22 +7,27 @@ from rareswitch.learner.base_elimination import BaSE
 from rareswitch.learner.batch_linucb import BatchLinUCB
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified
 from rareswitch.learner.batch_linucb_kw import BatchLinUCBKW
+from rareswitch.learner.batched_thompson import BatchedThompsonSampling
+from rareswitch.learner.e4 import E4
 from rareswitch.learner.falcon import Falcon
 from rareswitch.learner.fixed_set_elimination import FixedSetElimination
 from rareswitch.learner.foresight import Foresight
 from rareswitch.learner.learner import Learner
+from rareswitch.learner.linmed import LinMED, StaleLinMED
 from rareswitch.learner.linucb import LinUCB, StaleLinUCB
 from rareswitch.learner.oful import OFUL
 from rareswitch.learner.pure_exploitation import PureExploitation
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
+from rareswitch.learner.rho import RHO
 from rareswitch.learner.settings import from_plain, needed, settings_of
 from rareswitch.learner.suplinrel import SupLinRel
 from rareswitch.learner.suplinucb import SupLinUCB
 from rareswitch.learner.thompson import StaleThompsonSampling, ThompsonSampling
 
 _PAPER = (BatchLinUCB, BatchLinUCBKW, BatchLinUCBDG, BatchLinUCBDGCertified, RarelySwitchSupLinUCB)
-_ADAPTIVE = (OFUL, LinUCB, ThompsonSampling, SupLinUCB, SupLinRel)
-_BATCHED = (StaleLinUCB, StaleThompsonSampling, PureExploitation, Falcon, FixedSetElimination, BaSE)
+_ADAPTIVE = (OFUL, LinUCB, ThompsonSampling, BatchedThompsonSampling, LinMED, SupLinUCB, SupLinRel)
+_STALE = (StaleLinUCB, StaleThompsonSampling, StaleLinMED)
+_BATCHED = (*_STALE, PureExploitation, RHO, Falcon, FixedSetElimination, E4, BaSE)
 #: All of them; what a learner takes are the fields of its class.
 LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in (Foresight, *_PAPER, *_ADAPTIVE, *_BATCHED)}
 

@@ -3,29 +3,54 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rareswitch.errors import ParameterError
 from rareswitch.learner.kernels import first_growth
+from rareswitch.linalg import inverse_root
 from rareswitch.validation import FloatArray, IntArray, whole
 
 #: A determinant that has grown to C·(1 - TOLERANCE) has grown to C, so that exact ties do not hang on rounding.
 TOLERANCE = 1e-9
 
 
-class Progress(NamedTuple):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Progress:
     """How far the S linear models behind a policy have come since it was made."""
 
-    #: (S, d, d) L⁻¹ of each precision Λ = LLᵀ as it stands.
-    roots: FloatArray
-    #: (S,) by what factor each det Λ has grown.
-    growths: FloatArray
-    #: (S,) decisions that each has learned from.
+    #: (S, d, d) Σ xxᵀ that each was frozen with, and the decisions behind them, (S,).
+    frozen: FloatArray
+    counts: IntArray
+    #: (S, d, d) as they stand.
+    grams: FloatArray
+    #: (S,) decisions that each has learned from since.
     taught: IntArray
     #: λ
     ridge: float
+    #: Decisions of the policies before it.
+    start: int = 0
+    #: Planned decisions of the current batch and of those after it.
+    ahead: tuple[int, ...] = ()
+
+    @cached_property
+    def roots(self) -> FloatArray:
+        """(S, d, d) L⁻¹ of each precision Λ = LLᵀ as it stands."""
+        return np.array([inverse_root(self._precision(gram)) for gram in self.grams])
+
+    @cached_property
+    def growths(self) -> FloatArray:
+        """(S,) by what factor each det Λ has grown."""
+        growths = np.ones(len(self.grams))
+        for k in np.flatnonzero(self.taught > 0):
+            now, then = (np.linalg.slogdet(self._precision(one[k]))[1] for one in (self.grams, self.frozen))
+            growths[k] = np.exp(now - then)
+        return growths
+
+    def _precision(self, gram: FloatArray) -> FloatArray:
+        return np.asarray(gram + self.ridge * np.eye(len(gram)))
 
 
 class Clock(ABC):
@@ -37,6 +62,8 @@ class Clock(ABC):
     horizon: int | None
     #: Whether lengths follow the widths of confidence intervals.
     needs_width: ClassVar[bool] = False
+    #: Whether the rule says at each update how long its policy shall decide.
+    told: ClassVar[bool] = False
     #: Whether it looks at features, so that :meth:`due` may say something.
     looks: ClassVar[bool] = False
     #: Whether a policy may make so few decisions that its own sums are not worth keeping.
@@ -87,6 +114,27 @@ class ToTheHorizon(Clock):
 
     def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
         return (self.horizon - start,) if start < self.horizon else ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsTold(ToTheHorizon):
+    """A first batch of so many decisions; how long those after it are, the rule says when it makes their policies.
+
+    >>> AsTold(horizon=100, first=20).begin()
+    (20, 80)
+    """
+
+    first: int
+    told: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        vars(self).update(first=whole("first", self.first))
+
+    def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
+        if start == 0 and self.first < self.horizon:
+            return self.first, self.horizon - self.first
+        return super().ahead(planned, batch=batch, start=start, width=width)
 
 
 class EveryStep(ToTheHorizon):

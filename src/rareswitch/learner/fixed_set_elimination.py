@@ -27,15 +27,7 @@ class EliminateActions(EliminateByBatch):
         return SAMPLE
 
     def next(self, ended: Ended) -> Made:
-        sample = ended.batch.sample
-        assert sample is not None  # a batch with decisions has a sample of them
-        actions, available = sample.sets.contexts, sample.sets.alive
-        if ended.state.kept:
-            actions = np.concatenate([ended.state.kept["actions"], actions])
-            available = np.concatenate([ended.state.kept["available"] != 0.0, available])
-        check_one_set(actions, available)
-        kept = {"actions": actions[:1], "available": available[:1].astype(np.float64)}
-        return super().next(ended)._replace(kept=kept)
+        return super().next(ended)._replace(kept=the_actions("fixed-set-elimination", ended))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,13 +57,24 @@ class FixedSetElimination(BatchLinUCBKW):
 
     def check(self, sets: Sets) -> None:
         super().check(sets)
-        check_one_set(sets.contexts, sets.alive)
+        check_one_set(self.name, sets.contexts, sets.alive)
 
 
-def check_one_set(contexts: FloatArray, alive: BoolArray) -> None:
+def the_actions(name: str, ended: Ended) -> dict[str, FloatArray]:
+    """What is kept of the set: ``actions`` (1, K, d) and ``available`` (1, K), after a check that it is the same."""
+    sample = ended.batch.sample
+    assert sample is not None  # a batch with decisions has a sample of them
+    actions, available = sample.sets.contexts, sample.sets.alive
+    if ended.state.kept:
+        actions = np.concatenate([ended.state.kept["actions"], actions])
+        available = np.concatenate([ended.state.kept["available"] != 0.0, available])
+    check_one_set(name, actions, available)
+    return {"actions": actions[:1], "available": available[:1].astype(np.float64)}
+
+
+def check_one_set(name: str, contexts: FloatArray, alive: BoolArray) -> None:
     """Refuse sets that differ."""
     if not (contexts == contexts[0]).all() or not (alive == alive[0]).all():
         raise UnsuitableError(
-            "fixed-set-elimination is for one action set that never changes; these sets differ. Use batch-linucb-kw, "
-            "which takes any."
+            f"{name} is for one action set that never changes; these sets differ. Use batch-linucb-kw, which takes any."
         )

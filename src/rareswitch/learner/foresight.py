@@ -14,11 +14,14 @@ from rareswitch.learner.batched import batch_elimination
 from rareswitch.learner.certificate import certified_cost
 from rareswitch.learner.clicks import ClicksModel
 from rareswitch.learner.clocks import Clock
+from rareswitch.learner.evidence import NOTHING, Evidence, informed, innovation
+from rareswitch.learner.forgetting import remembered
 from rareswitch.learner.grids import GrowingGrid, StaticGrid, as_grid, geometric_grid
 from rareswitch.learner.learner import Learner, Parts
-from rareswitch.learner.logistic import kept_point, logistic_posterior
+from rareswitch.learner.logistic import frozen_point, kept_point, logistic_posterior
 from rareswitch.learner.planning import TRUTHS, plan
 from rareswitch.learner.posterior import Posterior, posterior
+from rareswitch.learner.reserve import Reserve
 from rareswitch.learner.rule import Ended, Made, Rule
 from rareswitch.learner.settings import count, flag, one_of, real, setting
 from rareswitch.learner.statistics import OneModel
@@ -38,6 +41,8 @@ SAMPLE = 200
 SAMPLE_NUMBERS = 1 << 23
 #: Decisions of the first batch where the horizon is not known, or 4d if that is more.
 FIRST = 30
+#: κ/d, where a policy learned from t decisions costs κ/t of what a blind one does.
+BLIND_WORTH = 1.5
 #: Of the floor, in the last batch, from which nothing will be learned.
 LAST_SHARE = 0.1
 #: The most by which a click's probability grows with its logit.
@@ -78,13 +83,17 @@ class Foresight(Learner):
     )
     delta: float = setting(0.05, "failure probability of the intervals behind the floor", real(LEAST_DELTA, 1.0))
     seed: int = setting(0, "keys the draws", count(low=0))
-    grid: Any = setting(None, "where batches end; by default geometric from 4d to T", as_grid)
+    grid: Any = setting(None, "where batches end; by default geometric to T", as_grid)
     noise_bound: float | None = setting(
         None,
         "σ, if the noise is known to be at most that: arms then fall by proved intervals",
         real(0.0, LARGEST_SCALE, open_low=True),
     )
     norm_bound: float = setting(1.0, "‖θ‖ at most, beside noise_bound", real(0.0, LARGEST_SCALE, open_low=True))
+    reserve: int = setting(0, "policies kept back for contexts that change; needs a horizon", count(low=0))
+    forget: float = setting(
+        1.0, "weight of a batch against the next one, below 1 where θ drifts", real(0.0, 1.0, open_low=True)
+    )
 
     name: ClassVar[str] = "foresight"
     text: ClassVar[str] = "posterior draws, exploration planned at each update; nothing to tune"
@@ -108,6 +117,11 @@ class Foresight(Learner):
         """Those of the theorem in docs/foresight.md, where a bound on the noise is known."""
         if self.noise_bound is None:
             return None
+        if self.forget < 1.0:
+            raise ParameterError(
+                "noise_bound asks for intervals that are proved for a θ that stays, and forget is for one that drifts: "
+                "give one or the other."
+            )
         if self.arms is None or self.horizon is None or self.intercept:
             raise ParameterError(
                 "noise_bound asks for intervals that are proved for all arms of a run whose rewards are xᵀθ and noise: "
@@ -140,13 +154,21 @@ class Foresight(Learner):
         """The grid that was given, a geometric one, or one that grows where the horizon is not known."""
         if self.updates is not None and self.grid is not None:
             raise ParameterError("give updates, for a geometric grid of that many batches, or a grid; not both.")
+        if self.reserve and (self.grid is not None or self.horizon is None):
+            raise ParameterError(
+                f"reserve={self.reserve} policies are kept back of a geometric schedule up to a horizon: give the "
+                "horizon, and no grid."
+            )
         if self.grid is not None:
             if self.grid.needs_width:
                 raise ParameterError("an adaptive grid follows the widths of eliminations; give this learner another.")
             return self.grid  # type: ignore[no-any-return]
         if self.horizon is None:
             return GrowingGrid(first=max(FIRST, 4 * self.dim), updates=self.updates)
-        return default_grid(self.dim, self.horizon, UPDATES if self.updates is None else self.updates)
+        usual = default_grid(self.dim, self.horizon, UPDATES if self.updates is None else self.updates)
+        if not self.reserve:
+            return usual
+        return Reserve(horizon=self.horizon, updates=usual.updates, reserve=self.reserve, first=usual.ends[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,13 +191,19 @@ class PlannedExploration(Rule):
         return SAMPLE  # also where no plan is due: the forecast may change before the batch ends
 
     def next(self, ended: Ended) -> Made:
-        told, (total,) = self.settings, ended.sums
+        told = self.settings
+        ended = self.remembering(ended)
+        (total,) = ended.sums
         belief = self.belief(ended)
         if belief.noise == 0.0:  # every reward was the same: there is nothing to tell arms apart by
             return Made(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
-        scale, share = 0.0, LAST_SHARE * told.floor
+        evidence = self.evidence(ended, belief)
         note: dict[str, Any] = {"update": ended.state.updates, "noise": belief.noise, "scale": 0.0}
         note |= {} if belief.link is None else {"link": "logistic"}
+        if evidence.rank:
+            note |= {"surprise": evidence.surprise, "concluded": evidence.text}
+        belief = replace(belief, noise=belief.noise * math.sqrt(evidence.widening))
+        scale, share = 0.0, LAST_SHARE * told.floor
         if len(ended.ahead) > 1:
             if ended.batch.sample is None:
                 raise BatchError(
@@ -183,7 +211,8 @@ class PlannedExploration(Rule):
                     "the sets of the decisions that learner.sample_size(state) asks for."
                 )
             sets = thinned(ended.batch.sample.sets)
-            chosen = plan(belief, sets, lengths=ended.ahead, seed=told.seed, update=ended.state.updates)
+            keys = {"seed": told.seed, "update": ended.state.updates}
+            chosen = plan(belief, sets, lengths=ended.ahead, least_scale=evidence.least_scale, **keys)
             scale, share = chosen.scale, told.floor
             note |= {"scale": chosen.scale, "cost": chosen.cost}
         draws = belief.estimate[None]
@@ -191,7 +220,7 @@ class PlannedExploration(Rule):
             z = normals(told.seed, "posterior", ended.start, 1, DRAWS * told.dim).reshape(DRAWS, told.dim)
             draws = draws + scale * belief.noise * z @ inverse_root(belief.precision)
         sampler: Sampler = PosteriorDraws(draws=draws)
-        eliminations = ended.state.policy.eliminations
+        eliminations = ended.state.policy.eliminations if told.forget == 1.0 else ()  # of a θ that was
         if share > 0.0:
             sampler = Blend(main=sampler, explorer=GOptimal(tol=1.0), share=share)
             if self.proved is not None:
@@ -203,6 +232,13 @@ class PlannedExploration(Rule):
             steepest = 1.0 if belief.link is None else STEEPEST
             note |= {"certificate": steepest * certified_cost(policy, thinned(ended.batch.sample.sets))}
         return Made(policy, kept=kept_point(belief), note=note)
+
+    def remembering(self, ended: Ended) -> Ended:
+        """The same with sums in which older batches count less, where θ drifts."""
+        if self.settings.forget == 1.0 or not ended.past:
+            return ended
+        warm = () if ended.state.warm is None else (ended.state.warm,)
+        return replace(ended, sums=remembered((*warm, *ended.past), self.settings.forget))
 
     def belief(self, ended: Ended) -> Posterior:
         """What all decisions so far say of θ."""
@@ -216,6 +252,20 @@ class PlannedExploration(Rule):
                 return found
         return posterior(centred(total) if intercept else total)
 
+    def evidence(self, ended: Ended, belief: Posterior) -> Evidence:
+        """How far the batch was from what was believed before it, with the noise as it is known now."""
+        before, (batch,) = ended.state.sums[0], ended.batch.stats
+        if not informed(before) or batch.count < 2:
+            return NOTHING
+        if belief.link is not None:
+            point = frozen_point(ended.state.kept)
+            if point is None or batch.linearised is None:
+                return NOTHING
+            return innovation(point, batch.linearised.gram, batch.linearised.moment, noise=1.0)
+        if self.settings.intercept:
+            before, batch = centred(before), centred(batch)
+        return innovation(posterior(before), batch.gram, batch.moment, noise=belief.noise)
+
     def elimination(self, belief: Posterior) -> Elimination:
         """The self-normalised intervals of the belief, with ‖θ‖ as large as it expects: σ·√(d/ridge)."""
         noise, ridge = belief.noise, belief.ridge
@@ -226,14 +276,19 @@ class PlannedExploration(Rule):
 
 
 def default_grid(dim: int, horizon: int, updates: int) -> StaticGrid:
-    """Geometric from 4d decisions to T; from √T where that is less, so that short runs do not begin with their half.
+    """Geometric from κ^(1-1/M)·T^(1/M) decisions to T, κ = 1.5·d.
 
-    >>> default_grid(10, 1000, 4).ends
-    (31, 98, 314, 1000)
+    In units of what a blind decision costs: the first batch of n costs n, and M - 1 batches that each let all decisions
+    grow by r = (T/n)^(1/(M-1)) cost κ·(M - 1)·(r - 1), where a policy learned from t decisions costs κ/t for each of its
+    own. This n makes the sum least.
+
+    >>> default_grid(10, 10_000, 2).ends, default_grid(10, 10_000, 5).ends
+    ((387, 10000), (55, 201, 738, 2717, 10000))
     """
     whole("horizon", horizon, low=2)
     updates = min(whole("updates", updates), horizon)
-    return geometric_grid(horizon, updates, first=max(1, min(4 * dim, math.isqrt(horizon), horizon - updates + 1)))
+    first = math.floor((BLIND_WORTH * dim) ** (1.0 - 1.0 / updates) * horizon ** (1.0 / updates))
+    return geometric_grid(horizon, updates, first=max(1, min(first, horizon // 2, horizon - updates + 1)))
 
 
 def thinned(sets: ContextSets) -> ContextSets:

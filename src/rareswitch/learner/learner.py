@@ -13,7 +13,7 @@ from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError, LevelWarning, ParameterError
 from rareswitch.features import Features
 from rareswitch.learner.attribution import attributed
-from rareswitch.learner.clocks import Clock
+from rareswitch.learner.clocks import Clock, Progress
 from rareswitch.learner.forecast import Ahead, lengths
 from rareswitch.learner.levels import Extent, check_scales
 from rareswitch.learner.rows import Rows, chosen_arms
@@ -205,17 +205,26 @@ class Learner(ABC):
         arms = chosen_arms(sets, decisions)
         if not self.clock.looks:
             return None
-        statistics = self.parts.statistics
-        progress = statistics.progress(state.sums, state.kept, None if summary is None else summary.stats)
         features = sets.contexts[np.arange(len(arms)), arms]
-        return self.clock.due(progress, features, statistics.taught(state.policy, sets))
+        taught = self.parts.statistics.taught(state.policy, sets)
+        return self.clock.due(self._progress(state, summary), features, taught)
 
     def overdue(self, state: State, summary: Summary) -> str | None:
         """Why the policy after these decisions should have come before; None if it need not have."""
-        if not self.clock.looks:
-            planned, came = state.ahead[0], summary.decided
-            return f"{came} decisions came where {planned} were planned" if came > planned else None
-        return self.clock.overdue(self.parts.statistics.progress(state.sums, state.kept, summary.stats))
+        planned, came = state.ahead[0], summary.decided
+        if came > planned:
+            return f"{came} decisions came where {planned} were planned"
+        return self.early(state, summary)
+
+    def early(self, state: State, summary: Summary) -> str | None:
+        """Why the features of these decisions call for the next policy before the batch was to end; None if not."""
+        return self.clock.overdue(self._progress(state, summary)) if self.clock.looks else None
+
+    def _progress(self, state: State, summary: Summary | None) -> Progress:
+        """How far the models have come by the decisions of the current policy."""
+        since = None if summary is None else summary.stats
+        found = self.parts.statistics.progress(state.sums, state.kept, since)
+        return replace(found, start=state.start, ahead=state.ahead)
 
     def summarize(
         self,
@@ -321,6 +330,8 @@ class Learner(ABC):
         made = self.parts.rule.next(Ended(state=state, start=start, batch=summary, sums=sums, ahead=coming, past=past))
         if self.clock.needs_width and ahead is None:
             coming = self.clock.ahead(planned, batch=updates + 1, start=start, width=made.width)
+        if self.clock.told and ahead is None:
+            coming = made.ahead
         policy = _carrying(made.policy, state)
         if policy.id in {state.policy.id, *(batch.policy_id for batch in past)}:
             policy = replace(policy, edition=updates)  # so that the rows of the two batches can be told apart
@@ -387,7 +398,7 @@ class Learner(ABC):
         if not ahead:
             return replace(state, updates=updates - 1, start=start, ahead=ahead, sums=sums)
         assert isinstance(self.parts.rule, SumsRule)
-        policy, _, kept, _ = self.parts.rule.resumed(sums, start)
+        policy, _, kept, *_ = self.parts.rule.resumed(sums, start)
         policy = _carrying(policy, state)
         return replace(state, policy=policy, updates=updates, start=start, ahead=ahead, sums=sums, kept=kept)
 
@@ -408,7 +419,7 @@ class Learner(ABC):
     def _known(self, state: State) -> str:
         """What is known of the regret, where no floor plays along."""
         came = tuple(batch.decided for batch in state.past)
-        free = self.clock.looks or self.clock.needs_width or self.clock.horizon is None
+        free = self.clock.looks or self.clock.needs_width or self.clock.told or self.clock.horizon is None
         planned = came if free else self._planned(len(came))
         known = self.rate()
         if came == planned:

@@ -121,6 +121,13 @@ def kept_point(belief: Posterior) -> dict[str, FloatArray]:
     return {} if belief.link is None else {POINT: belief.link.point, PRECISION: belief.link.precision}
 
 
+def frozen_point(kept: Mapping[str, FloatArray]) -> Posterior | None:
+    """The belief that a state keeps, of the features and of the level; None where it keeps none."""
+    if POINT not in kept:
+        return None
+    return Posterior(estimate=kept[POINT], precision=kept[PRECISION], noise=1.0, ridge=0.0)
+
+
 def _clicks(stats: Stats) -> float:
     """Σ r of rewards that are all 0 or 1: their squares are the same."""
     return stats.shifted(0.0).square_sum

@@ -34,7 +34,15 @@ class Plan:
     cost: float
 
 
-def plan(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], seed: int, update: int) -> Plan:
+def plan(
+    belief: Posterior,
+    sets: ContextSets,
+    *,
+    lengths: Sequence[int],
+    seed: int,
+    update: int,
+    least_scale: float = 0.0,
+) -> Plan:
     """The prospect with the least cost.
 
     Parameters
@@ -47,8 +55,11 @@ def plan(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], seed: 
         Decisions of each batch to come: the next one, then those after it.
     seed, update
         Key the draws.
+    least_scale
+        The least scale that may be chosen.
     """
-    return min(prospects(belief, sets, lengths=lengths, seed=seed, update=update), key=lambda found: found.cost)
+    found = prospects(belief, sets, lengths=lengths, seed=seed, update=update)
+    return min((one for one in found if one.scale >= least_scale), key=lambda one: one.cost)
 
 
 def prospects(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], seed: int, update: int) -> list[Plan]:

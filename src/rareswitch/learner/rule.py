@@ -41,6 +41,8 @@ class Made(NamedTuple):
     kept: Mapping[str, FloatArray] = {}
     #: What it believed, planned and concluded: numbers and texts.
     note: Mapping[str, Any] = {}
+    #: Decisions of each batch to come, where the rule plans them (:attr:`Clock.told`).
+    ahead: tuple[int, ...] = ()
 
 
 class Rule(ABC):

@@ -12,7 +12,6 @@ from rareswitch.learner.clocks import Progress
 from rareswitch.learner.levels import level_of, unexplained_level
 from rareswitch.learner.state import State
 from rareswitch.learner.summary import added
-from rareswitch.linalg import inverse_root
 from rareswitch.policy import Layered, Policy
 from rareswitch.rng import uniforms_at
 from rareswitch.stats import Stats
@@ -76,12 +75,13 @@ class OneModel:
         """Where the models stand: ``sums`` when their policy was made, ``since`` of its own decisions."""
         now = sums if since is None else added(sums, since)
         grams, counts = self.frozen(sums, kept)
-        taught = np.array([stats.count for stats in now]) - counts
-        precisions, growths = [self.precision(stats.gram) for stats in now], np.ones(len(now))
-        for k in np.flatnonzero(taught > 0):
-            frozen = np.linalg.slogdet(self.precision(grams[k]))[1]
-            growths[k] = np.exp(np.linalg.slogdet(precisions[k])[1] - frozen)
-        return Progress(np.array([inverse_root(part) for part in precisions]), growths, taught, self.ridge)
+        return Progress(
+            frozen=grams,
+            counts=counts,
+            grams=np.array([stats.gram for stats in now]),
+            taught=np.array([stats.count for stats in now]) - counts,
+            ridge=self.ridge,
+        )
 
     def frozen(self, sums: tuple[Stats, ...], kept: Mapping[str, FloatArray]) -> tuple[FloatArray, IntArray]:
         """Σ xxᵀ and count of each model when it was last put into a policy."""

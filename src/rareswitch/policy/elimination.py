@@ -35,10 +35,11 @@ class Elimination:
         vars(self).update(estimate=estimate, root=root)
 
     @classmethod
-    def of(cls, estimate: Any, precision: FloatArray, multiplier: float) -> Self:
-        """Intervals xᵀθ̂ ± multiplier·√(xᵀΛ⁻¹x) for ``precision`` Λ (d, d)."""
+    def of(cls, estimate: Any, precision: FloatArray, multiplier: float, **others: Any) -> Self:
+        """Intervals xᵀθ̂ ± multiplier·√(xᵀΛ⁻¹x) for ``precision`` Λ (d, d); ``others`` are fields of a kind of them."""
         number("multiplier", multiplier, low=0.0)
-        return cls(estimate=estimate, root=multiplier * inverse_root(finite_array("precision", precision)))
+        root = multiplier * inverse_root(finite_array("precision", precision))
+        return cls(estimate=estimate, root=root, **others)
 
     @property
     def dim(self) -> int:

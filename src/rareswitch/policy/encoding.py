@@ -10,8 +10,10 @@ from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softm
 from rareswitch.errors import FileFormatError, InputError
 from rareswitch.features import Features
 from rareswitch.files import canonical_json
+from rareswitch.policy.allocation import Allocation
 from rareswitch.policy.baseline import Baseline
 from rareswitch.policy.blend import Blend
+from rareswitch.policy.divergence import EmpiricalDivergence
 from rareswitch.policy.elimination import Elimination
 from rareswitch.policy.floor import Floor
 from rareswitch.policy.inverse_gap import InverseGap
@@ -37,6 +39,8 @@ KINDS: dict[str, type[Any]] = {
     "inverse-gap": InverseGap,
     "blend": Blend,
     "baseline": Baseline,
+    "empirical-divergence": EmpiricalDivergence,
+    "allocation": Allocation,
 }
 _NAMES = {kind: name for name, kind in KINDS.items()}
 

@@ -164,6 +164,54 @@ def inverse_gaps(contexts, alive, estimate, gamma, probabilities):  # type: igno
 
 
 @compiled
+def divergences(contexts, alive, estimate, root, agreement, best):  # type: ignore[no-untyped-def]
+    """How well each living arm agrees with being best, exp(-gap²/‖root·(best - x)‖²), into ``agreement`` (n, K).
+
+    ``best`` (n, K) becomes 1 for the arms that look best and 0 for the others. Both are zero before.
+    """
+    n, arm_count, dim = contexts.shape
+    arms, zero, center, square, place = workspace(arm_count, dim)
+    factors = np.ascontiguousarray(estimate).reshape((1, dim))
+    for s in range(n):
+        left = gather(contexts, alive, s, arms, place)
+        length = padded_length(left)
+        add_rows(center, zero, 0, factors, 0, arms, dim, length)
+        chosen = largest(center, left)
+        highest_one = center[0, 0]
+        for i in range(1, left):
+            highest_one = max(highest_one, center[0, i])
+        bar = highest_one - TIE * abs(highest_one)
+        for j in range(dim):
+            origin = arms[j, chosen]
+            for i in range(length):
+                arms[j, i] -= origin
+        triangular_squares(square, root, arms, dim, length)
+        for i in range(left):
+            if center[0, i] >= bar:
+                agreement[s, place[i]] = best[s, place[i]] = 1.0
+            elif square[0, i] > 0.0:
+                agreement[s, place[i]] = math.exp(-((highest_one - center[0, i]) ** 2) / square[0, i])
+
+
+@compiled
+def weighted(agreement, design, alive, greedy, probabilities):  # type: ignore[no-untyped-def]
+    """``probabilities`` (n, K), 1 for the best-looking arms before, become those of minimum empirical divergence."""
+    for s in range(probabilities.shape[0]):
+        left, best = 0.0, 0.0
+        for i in range(probabilities.shape[1]):
+            left += alive[s, i]
+            best += probabilities[s, i]
+        total = 0.0
+        for i in range(probabilities.shape[1]):
+            if alive[s, i]:
+                rest = 0.5 * (1.0 - greedy) * (design[s, i] + 1.0 / left)
+                probabilities[s, i] = (greedy * probabilities[s, i] / best + rest) * agreement[s, i]
+                total += probabilities[s, i]
+        for i in range(probabilities.shape[1]):
+            probabilities[s, i] /= total
+
+
+@compiled
 def layered_arms(  # type: ignore[no-untyped-def]
     contexts, alive, estimates, roots, tails, thresholds, optimistic, exploit, probabilities, layers
 ):

@@ -15,7 +15,7 @@ from rareswitch.report.resampling import Ratio, regret_ratio
 from rareswitch.report.run_plot import draw_runs
 from rareswitch.report.run_table import run_table
 from rareswitch.report.tradeoff import draw_tradeoff, tradeoff_table
-from rareswitch.report.verdict import Verdict, judge
+from rareswitch.report.verdict import Verdict, judge, linear_differs
 
 __all__ = ["Exploration", "Ratio", "Verdict", "check_target", "collaborative_table", "concurrent_table"]
 __all__ += [
@@ -29,6 +29,6 @@ __all__ += [
     "draw_exploration",
 ]
 __all__ += ["draw_runs", "draw_standings", "draw_tradeoff", "draw_world", "exploration_table", "explore", "figure"]
-__all__ += ["judge", "meetings_table", "recommendation_text", "regret_ratio", "run_table", "save"]
+__all__ += ["judge", "linear_differs", "meetings_table", "recommendation_text", "regret_ratio", "run_table", "save"]
 __all__ += ["tradeoff_table"]
 __all__ += ["draw_effects", "draw_parameters"]

@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rareswitch.report.resampling import HEADER, LEVEL, OFFSET, resolution, short
-from rareswitch.report.verdict import Standing, Verdict
+from rareswitch.report.resampling import HEADER, LEVEL, OFFSET, Ratio, resolution, short
+from rareswitch.report.rivals import Rivalry
+from rareswitch.report.verdict import Standing, Verdict, linear_differs
 from rareswitch.tables import table
 
 
@@ -59,27 +60,66 @@ def _summaries(verdict: Verdict) -> Iterator[Section]:
             "seeds, by resampling; not resolved are worlds whose interval is wider than a factor 1.5.\nWorst 5 %: the "
             "mean regret of an entry's worst twentieth of the seeds, against the yardstick's mean."
         )
+    if verdict.against != "best arm":
+        text += f"\nRegret is counted against the {verdict.against} in hindsight; an entry that beats it loses nothing."
     if verdict.unfinished:
         text += f"\nNot judged, as unfinished: {', '.join(verdict.unfinished)}."
     header = ["entry", "kind", "updates", "geometric mean", HEADER[1], "not resolved", "worst world", "ratio"]
+    header += ["worst 5 % in", "ratio"]
     rows = [_standing_row(s) for s in verdict.standings]
-    yield Section(title=f"Standings at {size}", text=text, header=[*header, "worst 5 % in", "ratio"], rows=rows)
+    yield Section(title=f"Standings at {_counted(verdict, size)}", text=text, header=header, rows=rows)
     if verdict.yardstick is not None:
         rows = [[s.entry, *(_marked(s, w) for w in verdict.worlds)] for s in verdict.standings]
-        title = f"Ratios by world at T = {verdict.horizon:,}"
+        title = f"Ratios by world at {_counted(verdict)}"
         text = resolution(r for s in _others(verdict) for r in s.ratios.values())
         yield Section(title=title, text=text, header=["entry", *verdict.worlds], rows=rows, left=1)
     header = ["world", "best adaptive", "best rare", "yardstick", "adaptive", "ratio", "rare", "ratio"]
     rows = [_best_row(verdict, world) for world in verdict.worlds]
     text = "Chosen afterwards, world by world: regret, and its ratio to the yardstick's."
-    title = f"Each world's own best at T = {verdict.horizon:,}"
+    title = f"Each world's own best at {_counted(verdict)}"
     yield Section(title=title, text=text, header=header, rows=rows, left=3)
+    if verdict.rivalry is not None:
+        yield _rivals(verdict, verdict.rivalry)
+
+
+def _rivals(verdict: Verdict, found: Rivalry) -> Section:
+    header = ["world", "best rival", "its regret"]
+    for entry in found.ratios:
+        header += [entry, HEADER[1]]
+    rows = []
+    for world, cell in found.best.items():
+        ratios = (own.get(world) for own in found.ratios.values())
+        rows.append([world, cell.learner, f"{cell.regret:,.1f}", *(text for ratio in ratios for text in _pair(ratio))])
+    means = (found.means.get(entry) for entry in found.ratios)
+    rows.append(["geometric mean", "", "", *(text for ratio in means for text in _pair(ratio))])
+    text = (
+        f"Ratios (regret + {OFFSET:g})/(that of the best rival + {OFFSET:g}), paired by seed. The best rival of each "
+        "world is chosen afterwards, which favours it."
+    )
+    marked = resolution(ratio for own in found.ratios.values() for ratio in own.values())
+    title = f"Against the best rival of each world at {_counted(verdict)}"
+    return Section(title=title, text="\n".join(filter(None, (text, marked))), header=header, rows=rows)
+
+
+def _counted(verdict: Verdict, size: str = "") -> str:
+    """The horizon, or more of the contest's size, and what regret is counted against where it is not the best arm."""
+    size = size or f"T = {verdict.horizon:,}"
+    return size if verdict.against == "best arm" else f"{size}, against the {verdict.against}"
 
 
 def _worlds(verdict: Verdict) -> Iterator[Section]:
-    header = ["entry", "kind", "updates", "regret", "± s.e.", "worst 5 %", *HEADER, "seconds"]
+    """A table for each world; regret against the best linear policy is a column of it where it is another."""
+    if verdict.against != "best arm":
+        return
     for world in verdict.worlds:
-        rows = [_world_row(s, world, s.entry == verdict.yardstick) for s in verdict.ranked(world)]
+        ranked = verdict.ranked(world)
+        linear = linear_differs(run for s in ranked for run in s.cells[world].runs)
+        header = ["entry", "kind", "updates", "regret", "± s.e.", "worst 5 %", *HEADER, "seconds"]
+        rows = [_world_row(s, world, s.entry == verdict.yardstick) for s in ranked]
+        if linear:
+            header.insert(5, "beyond linear")
+            for row, s in zip(rows, ranked, strict=True):
+                row.insert(5, _regret(s.cells[world].linear_regret))
         text = resolution(s.ratios[world] for s in _others(verdict) if world in s.ratios)
         yield Section(title=f"{world}, T = {verdict.horizon:,}", text=text, header=header, rows=rows, world=world)
 
@@ -113,6 +153,14 @@ def _standing_row(standing: Standing) -> list[str]:
     mean.append(f"{len(standing.unresolved)} of {len(standing.ratios)}" if standing.ratios else "")
     (world, ratio), (tail_world, tail_ratio) = standing.worst_world, standing.worst_tail
     return [standing.entry, standing.kind, updates, *mean, world, _plain(ratio), tail_world, _plain(tail_ratio)]
+
+
+def _pair(ratio: Ratio | None) -> list[str]:
+    return ["", ""] if ratio is None else [ratio.marked, ratio.interval]
+
+
+def _regret(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:,.1f}"
 
 
 def _marked(standing: Standing, world: str) -> str:

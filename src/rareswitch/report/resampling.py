@@ -31,7 +31,8 @@ UNKNOWN = float("nan")
 class Ratio:
     """(mean regret + 10)/(another's + 10) over the same seeds; by default that of a learner to itself.
 
-    Over several worlds it is the geometric mean of theirs.
+    Over several worlds it is the geometric mean of theirs. A mean regret below 0, of a learner that beats what it is
+    held against, counts as 0.
     """
 
     seeds: int
@@ -135,6 +136,15 @@ def resolution(ratios: Iterable[Ratio]) -> str:
     )
 
 
+def lifted(regret: Any) -> Any:
+    """What ratios are taken of: regret + 10, and at least that.
+
+    >>> float(lifted(30.0)), float(lifted(-2.0))
+    (40.0, 10.0)
+    """
+    return np.maximum(regret, 0.0) + OFFSET
+
+
 def short(value: float) -> str:
     """A ratio with as many digits as one reads.
 
@@ -146,7 +156,7 @@ def short(value: float) -> str:
 
 def _log_ratio(own: FloatArray, other: FloatArray) -> FloatArray:
     """Logarithm of the geometric mean over worlds, the last axis."""
-    mean: FloatArray = np.mean(np.log(own + OFFSET) - np.log(other + OFFSET), axis=-1)
+    mean: FloatArray = np.mean(np.log(lifted(own)) - np.log(lifted(other)), axis=-1)
     return mean
 
 

@@ -37,6 +37,11 @@ class Group:
         return float(np.mean([run.regret for run in self.runs]))
 
     @property
+    def linear_regret(self) -> float:
+        """Mean regret against the best linear policy in hindsight; NaN where it is not known."""
+        return float(np.mean([run.linear_regret for run in self.runs]))
+
+    @property
     def standard_error(self) -> float:
         """Of the mean regret; NaN for a single seed."""
         regrets = [run.regret for run in self.runs]

@@ -1,15 +1,19 @@
 """How the runs of a contest are judged: against the best single fully adaptive entry."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
-from rareswitch.report.resampling import OFFSET, UNKNOWN, Ratio, regret_ratio
+from rareswitch.report.resampling import UNKNOWN, Ratio, lifted, regret_ratio
+from rareswitch.report.rivals import Rivalry, rivalry
 from rareswitch.report.run_table import Group, grouped
 from rareswitch.sim import Run
+
+#: What regret is counted against: the best arm of each round, or the best linear policy in hindsight.
+Against = Literal["best arm", "best linear policy"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +71,7 @@ class Standing:
         for world, cell in self.cells.items():
             known = {"regret": cell.regret, "standard_error": _known(cell.standard_error), "worst_seed": cell.worst}
             known |= {"worst_5_percent": cell.tail, "updates": cell.updates, "seconds": cell.seconds}
+            known |= {"linear_regret": _known(cell.linear_regret)}
             worlds[world] = known | (self.ratios[world].summary() if world in self.ratios else {"ratio": None})
         return facts | {"worlds": worlds}
 
@@ -76,6 +81,7 @@ class Verdict:
     """The contest at one horizon."""
 
     horizon: int
+    against: Against
     seeds: int
     worlds: tuple[str, ...]
     #: Worlds that are not judged: some fully adaptive entry has not finished its seeds there.
@@ -84,6 +90,8 @@ class Verdict:
     yardstick: str | None
     #: From small to large geometric means; at the end those that did not run in every world.
     standings: tuple[Standing, ...]
+    #: Challengers against the best rival of each world; None where there are none.
+    rivalry: Rivalry | None
 
     def best(self, world: str, kind: str) -> Standing | None:
         """The entry of that kind with the least regret in a world."""
@@ -96,11 +104,24 @@ class Verdict:
 
     def summary(self) -> dict[str, Any]:
         """What ``--json`` prints."""
-        facts = {"horizon": self.horizon, "seeds": self.seeds, "yardstick": self.yardstick}
-        return facts | {"unfinished": list(self.unfinished), "entries": [s.summary() for s in self.standings]}
+        facts: dict[str, Any] = {
+            "horizon": self.horizon,
+            "against": self.against,
+            "seeds": self.seeds,
+            "yardstick": self.yardstick,
+        }
+        facts |= {"unfinished": list(self.unfinished), "entries": [s.summary() for s in self.standings]}
+        return facts | {"rivals": None if self.rivalry is None else self.rivalry.summary()}
 
 
-def judge(runs: Sequence[Run], kinds: Mapping[str, str]) -> list[Verdict]:
+def judge(
+    runs: Sequence[Run],
+    kinds: Mapping[str, str],
+    *,
+    against: Against = "best arm",
+    rivals: Iterable[str] = (),
+    challengers: Iterable[str] = (),
+) -> list[Verdict]:
     """The verdict at each horizon.
 
     Parameters
@@ -109,11 +130,30 @@ def judge(runs: Sequence[Run], kinds: Mapping[str, str]) -> list[Verdict]:
         Of a contest. An entry that lacks a seed which others have in that world and horizon does not count there.
     kinds
         Of each entry of the contest, those without a run included; the yardstick is one of kind ``adaptive``.
+    against
+        What regret is counted against. Where that is the best linear policy, all runs must know it.
+    rivals, challengers
+        Entries of which the latter are held against the best of the former in each world.
     """
-    return [_at(horizon, runs, kinds) for horizon in dict.fromkeys(run.horizon for run in runs)]
+    if against == "best linear policy":
+        runs = [replace(run, regret=run.linear_regret) for run in runs]
+    groups = (list(rivals), list(challengers))
+    return [_at(horizon, runs, kinds, against, groups) for horizon in dict.fromkeys(run.horizon for run in runs)]
 
 
-def _at(horizon: int, runs: Sequence[Run], kinds: Mapping[str, str]) -> Verdict:
+def linear_differs(runs: Iterable[Run]) -> bool:
+    """Whether regret against the best linear policy is known of all runs and another than against the best arm."""
+    pairs = np.array([(run.regret, run.linear_regret) for run in runs]).reshape(-1, 2)
+    return bool(np.isfinite(pairs).all() and (pairs[:, 0] != pairs[:, 1]).any())
+
+
+def _at(
+    horizon: int,
+    runs: Sequence[Run],
+    kinds: Mapping[str, str],
+    against: Against,
+    groups: tuple[list[str], list[str]],
+) -> Verdict:
     here = [run for run in runs if run.horizon == horizon]
     seeds = {run.seed for run in here}
     cells = {(g.learner, g.world): g for g in grouped(here) if {run.seed for run in g.runs} == seeds}
@@ -121,7 +161,7 @@ def _at(horizon: int, runs: Sequence[Run], kinds: Mapping[str, str]) -> Verdict:
     seen = list(dict.fromkeys(run.world for run in here))
     judged = {world for _, world in cells}
     worlds = [world for world in seen if world in judged and all((entry, world) in cells for entry in adaptive)]
-    means = {e: _geometric_mean(cells[e, world].regret + OFFSET for world in worlds) for e in adaptive if worlds}
+    means = {e: _geometric_mean(lifted(cells[e, world].regret) for world in worlds) for e in adaptive if worlds}
     yardstick = min(means, key=lambda entry: means[entry], default=None)
     standings = []
     for entry in dict.fromkeys(run.learner for run in here):
@@ -129,13 +169,21 @@ def _at(horizon: int, runs: Sequence[Run], kinds: Mapping[str, str]) -> Verdict:
         complete = len(own) == len(worlds)
         unit = {} if yardstick is None else {world: cells[yardstick, world] for world in own}
         ratios, mean = _ratios(own, unit) if unit else ({}, None)
-        tails = {world: (own[world].tail + OFFSET) / (cell.regret + OFFSET) for world, cell in unit.items()}
+        tails = {world: float(lifted(own[world].tail) / lifted(cell.regret)) for world, cell in unit.items()}
         facts: dict[str, Any] = {"cells": own, "ratios": ratios, "tail_ratios": tails, "complete": complete}
         if own:
             standings.append(Standing(entry=entry, kind=kinds[entry], mean=mean if complete else None, **facts))
     standings.sort(key=lambda s: (not s.complete, 0.0 if math.isnan(s.geometric_mean) else s.geometric_mean))
-    named = {"worlds": tuple(worlds), "unfinished": tuple(world for world in seen if world not in worlds)}
-    return Verdict(horizon=horizon, seeds=len(seeds), yardstick=yardstick, standings=tuple(standings), **named)
+    return Verdict(
+        horizon=horizon,
+        against=against,
+        seeds=len(seeds),
+        worlds=tuple(worlds),
+        unfinished=tuple(world for world in seen if world not in worlds),
+        yardstick=yardstick,
+        standings=tuple(standings),
+        rivalry=rivalry(cells, worlds, *groups),
+    )
 
 
 def _ratios(own: Mapping[str, Group], unit: Mapping[str, Group]) -> tuple[dict[str, Ratio], Ratio]:

@@ -11,7 +11,7 @@ from rareswitch.env import World
 from rareswitch.learner import CommunicationRound, Learner, Share, State
 from rareswitch.policy import policy_to_bytes
 from rareswitch.sim.recorder import Recorder
-from rareswitch.sim.rounds import check_match, play_rounds
+from rareswitch.sim.rounds import check_match, play_rounds, unlearnable_regret
 from rareswitch.sim.run import Run
 from rareswitch.sim.simulate import decisions_of
 from rareswitch.validation import FloatArray, whole
@@ -146,7 +146,8 @@ def collaborate(
             )
         )
         state = meeting.finish()
-    run = recorder.run(learner.name, repr(world) if name is None else name, seed=seed, updates=state.updates)
+    called, lost = repr(world) if name is None else name, unlearnable_regret(world, horizon, seed=seed)
+    run = recorder.run(learner.name, called, seed=seed, updates=state.updates, unlearnable=lost)
     return Collaboration(run=run, agents=agents, meetings=meetings, decisions=digest.hexdigest())
 
 

@@ -1,8 +1,9 @@
-"""The contest: every learner of the library in a fixed suite of worlds."""
+"""The contest: learners of the library in a fixed suite of worlds."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import partial
 from itertools import starmap
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any, Literal, get_args
 
 from rareswitch.design import GOptimal
 from rareswitch.engine import Engine
-from rareswitch.env import NamedWorld, World
+from rareswitch.env import World
 from rareswitch.errors import FileFormatError, InputError
 from rareswitch.learner import Grid, Learner, geometric_grid
 from rareswitch.sim.learners import learner_for
+from rareswitch.sim.suites import DEVELOPMENT_SEED, NOISE, Half, find_suite, left_out, world_at
 from rareswitch.sim.sweep import Sweep, joined, sweep
 
 #: ``adaptive``: a new policy at every step. ``rare``: at most 8 policies in a run. ``other``: between the two.
@@ -23,30 +25,20 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 UPDATES = 8
 #: Settings with which tunable learners enter: widths of LinUCB, spreads of Thompson sampling.
 SCALES = (0.25, 0.5, 1.0, 2.0)
-#: Sizes and σ of the worlds that let one choose.
-DIM, ARMS, NOISE = 10, 20, 0.5
-HORIZONS = (10_000, 100_000)
+#: Weights of the best-looking arm with which LinMED enters.
+GREEDY = (0.5, 0.9, 0.99)
 SEEDS = 20
-#: The worlds; the last is left out where no folder of ratings is given.
-SUITE = (
-    "gaussian",
-    "anisotropic",
-    "segments",
-    "zipf",
-    "fixed",
-    "one-big",
-    "counterexample",
-    "end-of-optimism",
-    "digits",
-    "movielens",
-)
+#: Learners with few updates, the best of which in each world is what the challengers are held against.
+RIVALS = ("stale-thompson", "pure-exploitation", "e4", "rho", "stale-linmed")
+CHALLENGERS = ("foresight",)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entrant:
     """A learner with the settings it enters with.
 
-    >>> world = NamedWorld(name="gaussian", dim=3, arms=4, noise=0.5)(10_000)
+    >>> from rareswitch.env import make_world
+    >>> world = make_world("gaussian", dim=3, arms=4, noise=0.5)
     >>> entrant = Entrant(learner="pure-exploitation", kind="rare", grid=partial(geometric_grid, updates=3))
     >>> entrant.make(world, 10_000, 0).clock.ends
     (100, 1000, 10000)
@@ -62,13 +54,19 @@ class Entrant:
     slow: bool = False
 
     def make(self, world: World, horizon: int, seed: int) -> Learner:
-        """The learner, which is told the noise of the world if it wants to know."""
+        """The learner, which is told the noise of the world and the length of θ if it wants to know."""
         grid = {} if self.grid is None else {"grid": self.grid(horizon)}
         return learner_for(world, self.learner, horizon=horizon, seed=seed, noise=NOISE, **grid, **self.settings)
 
 
 def _scaled(learner: str, kind: Kind, setting: str, **others: Any) -> dict[str, Entrant]:
     made = {a: Entrant(learner=learner, kind=kind, settings={setting: a, **others}) for a in SCALES}
+    return {f"{learner} {a:g}": entrant for a, entrant in made.items()}
+
+
+def _weighted(learner: str, kind: Kind, *, slow: bool = False, **others: Any) -> dict[str, Entrant]:
+    """LinMED with the authors' three weights of the best-looking arm."""
+    made = {a: Entrant(learner=learner, kind=kind, settings={"greedy": a, **others}, slow=slow) for a in GREEDY}
     return {f"{learner} {a:g}": entrant for a, entrant in made.items()}
 
 
@@ -82,23 +80,36 @@ def _rare(
 ENTRANTS: dict[str, Entrant] = {
     **_rare("foresight"),
     "foresight 16": Entrant(learner="foresight", kind="other", settings={"updates": 16}),
+    # for contexts or a θ that change: some policies kept back, older batches counted less
+    "foresight reserve 2": Entrant(learner="foresight", kind="rare", settings={"reserve": 2}, slow=True),
+    "foresight 16 reserve 4": Entrant(
+        learner="foresight", kind="other", settings={"updates": 16, "reserve": 4}, slow=True
+    ),
+    "foresight forget 0.5": Entrant(learner="foresight", kind="rare", settings={"forget": 0.5}, slow=True),
     **_scaled("linucb", "adaptive", "confidence"),
     **_scaled("thompson", "adaptive", "scale"),
+    **_weighted("linmed", "adaptive", slow=True),
     "suplinucb": Entrant(learner="suplinucb", kind="adaptive"),
     "suplinrel": Entrant(learner="suplinrel", kind="adaptive", slow=True),
     "oful": Entrant(learner="oful", kind="other"),
+    "batched-thompson": Entrant(learner="batched-thompson", kind="other"),
+    "batched-thompson 0.5": Entrant(learner="batched-thompson", kind="other", settings={"scale": 0.5}),
     "oful 1": Entrant(learner="oful", kind="other", settings={"confidence": 1.0}),
     "rarely-switch-suplinucb": Entrant(learner="rarely-switch-suplinucb", kind="other"),
     **_scaled("stale-linucb", "rare", "confidence", updates=UPDATES),
     **_scaled("stale-thompson", "rare", "scale", updates=UPDATES),
+    **_weighted("stale-linmed", "rare", updates=UPDATES),
     **_rare("pure-exploitation", updates=UPDATES),
     **_rare("pure-exploitation", "pure-exploitation geometric", grid=partial(geometric_grid, updates=UPDATES)),
+    **_rare("rho", updates=UPDATES),
+    **_rare("rho", "rho 0.7", updates=UPDATES, weight=0.7),
     **_rare("batch-linucb"),
     **_rare("batch-linucb-kw", g_optimal=GOptimal()),
     **_rare("batch-linucb-dg", g_optimal=GOptimal()),
     **_rare("batch-linucb-dg-certified", g_optimal=GOptimal()),
     **_rare("falcon", updates=UPDATES),
     **_rare("fixed-set-elimination", updates=UPDATES),
+    **_rare("e4"),
     **_rare("base"),
 }
 
@@ -111,13 +122,18 @@ class Contest(Sweep):
     entrants: Mapping[str, Entrant]
 
 
-def choose_entrants(names: Iterable[str] | None = None, *, slow: bool = False) -> dict[str, Entrant]:
-    """The entrants of these labels, learners or kinds, in the order of the suite; by default all but the slow.
+def choose_entrants(
+    names: Iterable[str] | None = None, *, slow: bool = False, suite: str = "ten"
+) -> dict[str, Entrant]:
+    """The entrants of these labels, learners or kinds, in the order of :data:`ENTRANTS`; by default those of the suite.
 
     >>> list(choose_entrants(["thompson 0.5", "oful"]))
     ['thompson 0.5', 'oful', 'oful 1']
     """
     if names is None:
+        patterns = find_suite(suite).entrants
+        if patterns is not None:
+            return {label: e for label, e in ENTRANTS.items() if any(fnmatchcase(label, p) for p in patterns)}
         return {label: entrant for label, entrant in ENTRANTS.items() if slow or not entrant.slow}
     wanted = set(names)
     known = {name for label, e in ENTRANTS.items() for name in (label, e.learner, e.kind)}
@@ -136,10 +152,13 @@ def choose_entrants(names: Iterable[str] | None = None, *, slow: bool = False) -
 def contest(
     entrants: Mapping[str, Entrant] | None = None,
     *,
+    suite: str = "ten",
+    half: Half | None = None,
     places: Iterable[str] | None = None,
     data: str | Path | None = None,
-    horizons: Iterable[int] = HORIZONS,
-    seeds: Iterable[int] = range(SEEDS),
+    tables: str | Path | None = None,
+    horizons: Iterable[int] | None = None,
+    seeds: Iterable[int] | None = None,
     path: str | Path | None = None,
     engine: Engine | None = None,
     quiet: bool = False,
@@ -149,11 +168,19 @@ def contest(
     Parameters
     ----------
     entrants
-        By label; all but the slow ones of :data:`ENTRANTS` by default.
+        By label; those of the suite by default.
+    suite
+        One of :data:`SUITES`, from which worlds, entrants and horizons come that are not given.
+    half
+        Whether only the tables to develop on or those to report on are run, in a suite that has such halves.
     places
-        Names of worlds; by default :data:`SUITE`, without movielens if there is no ``data``.
+        Names of worlds; by default those of the suite whose folders are given.
     data
         The folder of ratings for movielens.
+    tables
+        The folder with segment.csv, phishing.csv, banana.csv, diamonds.csv and cracker.csv.
+    seeds
+        By default the first 20 that are to report on, or to develop on where that half is asked for.
     path
         A folder, made if need be, of Parquet files, one for each world and horizon, in which runs are kept as in
         :func:`~rareswitch.sweep`. Contests can share it at the same time.
@@ -166,12 +193,14 @@ def contest(
     >>> [(run.learner, run.seed) for run in found.runs], list(found.skipped)
     ([('linucb 1', 0), ('linucb 1', 1)], [('base', 'fixed')])
     """
-    entrants = choose_entrants() if entrants is None else entrants
-    horizons, seeds = list(dict.fromkeys(horizons)), list(dict.fromkeys(seeds))
-    if places is None:
-        places = [place for place in SUITE if place != "movielens" or data is not None]
+    folders: dict[str, str | Path | None] = {"data": data, "tables": tables}
+    chosen, missing = find_suite(suite), left_out(find_suite(suite).of(half), folders)
+    entrants = choose_entrants(suite=suite) if entrants is None else entrants
+    horizons = list(dict.fromkeys(chosen.horizons if horizons is None else horizons))
+    seeds = list(dict.fromkeys(range(first_seed(half), first_seed(half) + SEEDS) if seeds is None else seeds))
+    places = [place for place in chosen.of(half) if place not in missing] if places is None else places
     makers = {label: entrant.make for label, entrant in entrants.items()}
-    worlds = {(place, horizon): _world(place, data) for horizon in horizons for place in dict.fromkeys(places)}
+    worlds = {(place, horizon): world_at(place, folders) for horizon in horizons for place in dict.fromkeys(places)}
     for (_, horizon), world in worlds.items():
         world(horizon)  # one that cannot be made is an error now
     if not makers or not worlds or not seeds:
@@ -195,11 +224,13 @@ def plain_name(place: str) -> str:
     return re.sub(r"[^\w.-]+", "_", place)
 
 
-def _world(place: str, data: str | Path | None) -> NamedWorld:
-    if place == "movielens" and data is None:
-        raise InputError("the world 'movielens' needs a folder of ratings. Give it as data (--data) or leave it.")
-    name = f"movielens:{data}" if place == "movielens" else place
-    return NamedWorld(name=name, dim=DIM, arms=ARMS, noise=NOISE)
+def first_seed(half: Half | None) -> int:
+    """Where the seeds of a half begin.
+
+    >>> first_seed("reporting"), first_seed("development")
+    (0, 1000)
+    """
+    return DEVELOPMENT_SEED if half == "development" else 0
 
 
 def _folder(path: Path) -> Path:

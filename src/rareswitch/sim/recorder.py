@@ -1,5 +1,6 @@
 """What a run adds up to while it is under way."""
 
+import math
 import time
 
 import numpy as np
@@ -50,8 +51,17 @@ class Recorder:
         else:
             self._ends.extend(ends.tolist())
 
-    def run(self, learner: str, world: str, *, seed: int, updates: int, seconds: float | None = None) -> Run:
-        """The finished run, of a learner and a world by name."""
+    def run(
+        self,
+        learner: str,
+        world: str,
+        *,
+        seed: int,
+        updates: int,
+        seconds: float | None = None,
+        unlearnable: float = math.nan,
+    ) -> Run:
+        """The finished run, of a learner and a world by name; ``unlearnable`` is what the best linear policy loses."""
         return Run(
             learner=learner,
             world=world,
@@ -60,6 +70,7 @@ class Recorder:
             seconds=time.perf_counter() - self.began if seconds is None else seconds,
             horizon=self.horizon,
             regret=self.total,
+            linear_regret=self.total - unlearnable,
             times=self.times,
             regrets=self.regrets,
             batch_ends=np.array([] if self._stepped else self._ends, dtype=np.int64),

@@ -16,12 +16,13 @@ from rareswitch.sim.run import Run
 #: The fields of a run and their types, for Arrow; and those that are arrays.
 SCALARS = {
     **{"learner": "string", "world": "string", "horizon": "int64", "seed": "int64"},
-    **{"regret": "double", "updates": "int64", "seconds": "double"},
+    **{"regret": "double", "updates": "int64", "seconds": "double", "linear_regret": "double"},
 }
 LISTS = {"times": np.int64, "regrets": np.float64, "batch_ends": np.int64, "survivors": np.float64}
-FORMAT = b"rareswitch-runs-2"
-#: What was written before there were seals: the same columns, read as they are and sealed when a run is added.
-UNSEALED = b"rareswitch-runs-1"
+FORMAT = b"rareswitch-runs-3"
+#: What was written before: the second without linear regrets, which are not known for such runs, and the first also
+#: without seals. They are read, and written in the current format when a run is added.
+SECOND, UNSEALED = b"rareswitch-runs-2", b"rareswitch-runs-1"
 #: Beyond ten times its size a file may hold so many bytes more: numbers are not compressed, but once were.
 _SLACK = 1 << 25
 _REMEDY = "Put back a copy, or remove it and run again."
@@ -54,11 +55,11 @@ def load_runs(path: str | Path) -> dict[str, Run]:
     try:
         with parquet.ParquetFile(pa.BufferReader(data)) as file:
             form = (file.schema_arrow.metadata or {}).get(b"format")
-            if form not in (FORMAT, UNSEALED):
+            if form not in (FORMAT, SECOND, UNSEALED):
                 raise FileFormatError("a Parquet file, but not one of runs. Name another file.")
-            if form == FORMAT and not intact:
+            if form != UNSEALED and not intact:
                 raise FileFormatError(_DAMAGED)
-            return _from_table(_read(file, len(data)))
+            return _from_table(_read(file, len(data), _schema() if form == FORMAT else _earlier_schema()))
     except FileFormatError as error:
         raise FileFormatError(f"{path}: {error}") from error
     except (pa.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
@@ -87,7 +88,12 @@ def _schema() -> Any:
     return pa.schema({"key": "string"} | SCALARS | lists)
 
 
-def _read(file: Any, size: int) -> Any:
+def _earlier_schema() -> Any:
+    schema = _schema()
+    return schema.remove(schema.get_field_index("linear_regret"))
+
+
+def _read(file: Any, size: int, schema: Any) -> Any:
     """The table of a file of so many bytes, unless its columns are others or cannot be in it."""
     file.scan_contents()  # before any look at its columns, which malformed ones answer by ending the process
     held = [file.metadata.row_group(group) for group in range(file.metadata.num_row_groups)]
@@ -95,7 +101,6 @@ def _read(file: Any, size: int) -> Any:
     claimed = sum(max(8 * column.num_values, column.total_uncompressed_size) for column in columns)
     if claimed > 10 * size + _SLACK:
         raise FileFormatError(f"a results file of {size} bytes cannot hold {claimed}: it was not written here.")
-    schema = _schema()
     missing = [name for name in schema.names if name not in file.schema_arrow.names]
     if missing:
         raise FileFormatError(f"a results file has a column '{missing[0]}', and this one has none. Name another file.")
@@ -120,6 +125,7 @@ def _from_table(table: Any) -> dict[str, Run]:
             len(run.times) != len(run.regrets)
             or not len(run.times)
             or not np.isfinite([run.regret, *run.regrets]).all()
+            or np.isinf(run.linear_regret)
         ):
             raise FileFormatError(f"a run of a results file has a finite regret at each of its times; got {run}.")
     return dict(zip(keys, runs, strict=True))

@@ -9,7 +9,7 @@ from rareswitch.env import Rounds, World
 from rareswitch.errors import InputError
 from rareswitch.learner import Learner, Rows
 from rareswitch.policy import Decisions, Policy
-from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets, finite_array
+from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets, finite_array, vector
 
 #: How many context entries are held at a time: 2 MiB of them, about what a processor's cache holds.
 _CHUNK_NUMBERS = 1 << 18
@@ -107,6 +107,28 @@ def regrets(means: FloatArray, alive: BoolArray, arms: IntArray) -> FloatArray:
     """(n,) what the chosen arms lose to the best available ones, by means (n, K)."""
     best = np.where(alive, means, -np.inf).max(axis=1)
     return np.asarray(best - means[np.arange(len(arms)), arms])
+
+
+def unlearnable_regret(world: World, horizon: int, *, seed: int) -> float:
+    """What the best linear policy in hindsight loses to the best arms: the part of regret that no learner can avoid.
+
+    A world says what that policy is by ``best_linear()``, (d,); without it the best arms are those of a linear policy,
+    and the answer is 0.
+
+    >>> from rareswitch.env import make_world
+    >>> unlearnable_regret(make_world("rare-clicks"), 1000, seed=1)
+    0.0
+    """
+    best = getattr(world, "best_linear", None)
+    if best is None:
+        return 0.0
+    theta, lost = vector(f"the best linear policy of {type(world).__name__}", best(), world.dim), 0.0
+    chunk = chunk_size(world.arms, world.dim)
+    for first in range(0, horizon, chunk):
+        drawn = Drawn.of(world, min(chunk, horizon - first), seed=seed, first=first)
+        chosen = np.where(drawn.sets.alive, drawn.sets.contexts @ theta, -np.inf).argmax(axis=1)
+        lost += float(regrets(drawn.rounds.means, drawn.sets.alive, chosen).sum())
+    return lost
 
 
 def check_match(learner: Learner, world: World, horizon: int) -> None:

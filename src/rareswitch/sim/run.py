@@ -1,5 +1,6 @@
 """The result of a simulated run."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,11 +30,15 @@ class Run:
     batch_ends: IntArray
     #: (updates,) mean number of arms that the eliminations left, by policy; empty for a learner with compiled steps.
     survivors: FloatArray
+    #: Σ_t (expected reward of the best linear policy in hindsight - expected reward of the chosen arm): what is lost to
+    #: what can be learned. Below 0 for a learner that beats it; NaN where it is not known.
+    linear_regret: float = math.nan
 
     def summary(self) -> dict[str, Any]:
         """What ``--json`` prints."""
         names = ("learner", "horizon", "seed", "regret", "updates", "seconds")
-        return {name: getattr(self, name) for name in names} | {"env": self.world}
+        linear = None if math.isnan(self.linear_regret) else self.linear_regret
+        return {name: getattr(self, name) for name in names} | {"linear_regret": linear, "env": self.world}
 
 
 def checkpoints(horizon: int) -> IntArray:

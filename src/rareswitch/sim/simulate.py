@@ -1,5 +1,6 @@
 """One run: a learner in a world, in chunks, so that memory does not grow with the horizon."""
 
+import time
 from collections.abc import Callable
 
 from rareswitch.env import World
@@ -8,7 +9,7 @@ from rareswitch.learner import Learner, State, Summary
 from rareswitch.policy import Floor
 from rareswitch.sim.compiled import Walker, find_walker
 from rareswitch.sim.recorder import Recorder
-from rareswitch.sim.rounds import Drawn, check_match, chunk_size, regrets
+from rareswitch.sim.rounds import Drawn, check_match, chunk_size, regrets, unlearnable_regret
 from rareswitch.sim.run import Run
 from rareswitch.validation import FloatArray, whole
 
@@ -75,7 +76,15 @@ def simulate(
         if progress is not None:
             progress(first + len(drawn.sets.contexts))
     loop.recorder.retire()
-    return loop.recorder.run(learner.name, repr(world) if name is None else name, seed=seed, updates=loop.state.updates)
+    seconds = time.perf_counter() - loop.recorder.began
+    return loop.recorder.run(
+        learner.name,
+        repr(world) if name is None else name,
+        seed=seed,
+        updates=loop.state.updates,
+        seconds=seconds,
+        unlearnable=unlearnable_regret(world, total, seed=seed),
+    )
 
 
 class Loop:

@@ -1,12 +1,14 @@
 import importlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rareswitch.cli import main
-from rareswitch.sim import ENTRANTS, Run, simulate
+from rareswitch.sim import ENTRANTS, SUITES, Run, simulate
+from reference.field_tables import write_tables
 from reference.movielens import write_folder
 
 SMALL = ["contest", "--horizons", "60", "--seeds", "2", "--quiet"]
@@ -46,7 +48,7 @@ def test_a_contest_as_json_is_resumable(tmp_path: Path, capsys: pytest.CaptureFi
 def test_movielens_needs_its_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importlib.import_module("rareswitch.sim.contest"), "SUITE", ("fixed", "movielens"))
+    monkeypatch.setitem(SUITES, "ten", replace(SUITES["ten"], worlds=("fixed", "movielens")))
     assert main([*SMALL, "--json"]) == 0
     captured = capsys.readouterr()
     assert "movielens is left out; name a folder of its ratings with --data" in captured.err
@@ -55,6 +57,43 @@ def test_movielens_needs_its_folder(
     captured = capsys.readouterr()
     assert "left out" not in captured.err
     assert list(json.loads(captured.out)[0]["entries"][0]["worlds"]) == ["fixed", "movielens"]
+
+
+def test_the_field_is_a_suite_with_halves_and_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = replace(SUITES["field"], worlds=("movielens", "segment", "banana", "heavy-tails"))
+    monkeypatch.setitem(SUITES, "field", short)
+    few = ["contest", "--horizons", "40", "--seeds", "1", "--quiet", "--json", "--suite", "field"]
+    few += ["--learners", "linucb 1", "foresight 16", "stale-thompson 0.5"]
+    assert main([*few, "--half", "reporting"]) == 0
+    captured = capsys.readouterr()
+    assert "segment is left out; name a folder of its tables with --tables." in captured.err
+    assert "movielens" not in captured.err  # which is of the other half
+    assert list(json.loads(captured.out)[0]["entries"][0]["worlds"]) == ["heavy-tails"]
+    assert main([*few, "--half", "development", "--tables", str(write_tables(tmp_path))]) == 0
+    captured = capsys.readouterr()
+    assert captured.err.count("left out") == 1
+    whole, linear = json.loads(captured.out)
+    assert (whole["against"], linear["against"]) == ("best arm", "best linear policy")
+    assert list(whole["entries"][0]["worlds"]) == ["banana", "heavy-tails"]
+    assert set(whole["rivals"]["ratios"]) == {"foresight 16"}
+    assert set(whole["rivals"]["best"].values()) == {"stale-thompson 0.5"}
+
+
+def test_a_suite_has_its_own_entries_and_horizon(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = replace(SUITES["changing"], horizons=(50,), entrants=("linucb 1", "oful 1"))
+    monkeypatch.setitem(SUITES, "changing", short)
+    assert main(["contest", "--suite", "changing", "--seeds", "1", "--json", "--quiet"]) == 0
+    captured = capsys.readouterr()
+    (found,) = json.loads(captured.out)
+    assert found["horizon"] == 50
+    assert {entry["entry"] for entry in found["entries"]} == {"linucb 1", "oful 1"}
+    assert list(found["entries"][0]["worlds"]) == ["late-groups", "mix-drift", "turning"]
+    assert found["rivals"] is None
+    assert "left out" not in captured.err
 
 
 def test_who_does_not_fit_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,6 +134,11 @@ def test_ctrl_c_shows_what_is_finished(capsys: pytest.CaptureFixture[str], monke
         (["--learners", "nobody"], "nobody in the contest is called 'nobody'"),
         (["--envs", "nowhere"], "there is no world 'nowhere'"),
         (["--envs", "movielens"], "needs a folder of ratings"),
+        (["--envs", "segment"], "the world 'segment' needs a folder of tables. Give it as tables (--tables)"),
+        (["--suite", "eleven"], "there is no suite 'eleven'; the suites are ten, field, changing"),
+        (["--half", "reporting"], "this suite has no halves"),
+        (["--suite", "field", "--half", "better"], "the halves of a suite are development and reporting"),
+        (["--suite", "field", "--tables", "/nowhere"], "/nowhere/"),
         (["--seeds", "0"], "seeds must be at least 1; got 0"),
         (["--horizons", "1"], "--horizons must be at least 2; got 1"),
         (["--data", "/nowhere"], "no such folder. Name one that holds"),

@@ -168,7 +168,7 @@ def test_every_setting_of_a_learner_is_an_option(capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit) as caught:
         main(["simulate", "--help"])
     assert caught.value.code == 0
-    shown = " ".join(capsys.readouterr().out.split()).replace("stale- thompson", "stale-thompson")
+    shown = " ".join(capsys.readouterr().out.split()).replace("- thompson", "-thompson")
     for name in LEARNERS:
         for setting in set(takes(name)) - {"g_optimal", "designer", "seed"}:
             assert f"--{setting.replace('_', '-')} " in shown, (name, setting)
@@ -176,7 +176,7 @@ def test_every_setting_of_a_learner_is_an_option(capsys: pytest.CaptureFixture[s
         "share of decisions that explore by design; a tenth of it in the last batch (default 0.0003); for foresight"
         in shown
     )
-    assert "parameters that a policy holds; for thompson, stale-thompson" in shown  # which have different defaults
+    assert "parameters that a policy holds; for thompson, batched-thompson, stale-thompson" in shown  # which have different defaults
 
 
 def test_settings_reach_the_learners_that_take_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -87,7 +87,7 @@ def test_estimated_propensities_are_marked(tmp_path: Path) -> None:
 
 HOSTILE = {
     "empty": ("", "it is empty"),
-    "names alone": ("arm,reward,propensity\n", "no decision"),
+    "names alone": ("arm,reward,propensity\n", "no rows"),
     "a short row": ("arm,reward,propensity\na,1,0.5\nb,1\n", "line 3: 2 cells"),
     "a long row": ("arm,reward,propensity\na,1,0.5,7\n", "line 2: 4 cells"),
     "an open quote": ('arm,reward,propensity\n"a,1,0.5\n', "line"),

@@ -26,8 +26,11 @@ DEPLOYABLE: dict[str, dict[str, Any]] = {
     "stale-linucb": {"arms": 5, "updates": 4},
     "stale-thompson": {"arms": 5, "updates": 4},
     "pure-exploitation": {"arms": 5},
+    "rho": {"arms": 5, "updates": 4},
     "falcon": {"arms": 5, "updates": 4},
     "fixed-set-elimination": {"arms": 5, "updates": 4},
+    "stale-linmed": {"arms": 5, "updates": 4},
+    "e4": {"arms": 5, "noise": 0.5},
     "base": {"dim": 5, "arms": 5},
 }
 
@@ -56,7 +59,7 @@ def with_summaries(trial: Experiment, number: int, change: Callable[[Summary], S
 def test_an_experiment_in_a_folder_goes_on_as_one_in_memory_and_is_learned_again(
     learner: str, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    env = {"fixed-set-elimination": "fixed", "base": "plain"}.get(learner, "gaussian")
+    env = {"fixed-set-elimination": "fixed", "e4": "fixed", "base": "plain"}.get(learner, "gaussian")
     trials = [begun(url, learner, **settings) for url in ("memory:", f"folder:{tmp_path}")]
     for trial in trials:
         advance_batch(trial, env=env)

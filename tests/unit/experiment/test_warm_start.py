@@ -34,7 +34,16 @@ from rareswitch.stats import Stats
 DIM, ARMS, ROWS = 3, 4, 600
 WORLD = LinearWorld(source=Gaussian(dim=DIM, arms=ARMS))
 #: Learners of which policies rest on all decisions, whoever made them.
-TAKING = {"foresight", "oful", "stale-linucb", "stale-thompson", "pure-exploitation"}
+TAKING = {
+    "foresight",
+    "oful",
+    "batched-thompson",
+    "stale-linucb",
+    "stale-thompson",
+    "stale-linmed",
+    "pure-exploitation",
+    "rho",
+}
 
 
 def log_of(seed: int, count: int = ROWS, **told: Any) -> Logged:

@@ -35,11 +35,11 @@ def test_foreign_and_missing_settings_are_named() -> None:
 @pytest.mark.parametrize("cap", [2, 5, 30])
 def test_budgets_are_spread_over_the_run(name: str, cap: int) -> None:
     """A learner that plans for a cap switches at least once under it, and never uses up a small one early on."""
-    place = {"base": "plain", "fixed-set-elimination": "fixed"}.get(name, "gaussian")
+    place = {"base": "plain", "fixed-set-elimination": "fixed", "e4": "fixed"}.get(name, "gaussian")
     world = make_world(place, dim=3, arms=3, noise=0.3)
     found, plan = budgeted(name, updates=cap, dim=3, horizon=3000)
-    assert found == {"linucb": "stale-linucb", "thompson": "stale-thompson"}.get(name, name)
-    assert bool(plan) == (name not in ("suplinucb", "suplinrel"))
+    assert found == {"linucb": "stale-linucb", "thompson": "stale-thompson", "linmed": "stale-linmed"}.get(name, name)
+    assert bool(plan) == (name not in ("suplinucb", "suplinrel", "e4"))
     if plan:
         plan |= {"noise": 1.0} if "noise" in takes(found) else {}
         run = simulate(make_learner(found, dim=3, arms=3, horizon=3000, **plan), world, seed=1, cap=cap)

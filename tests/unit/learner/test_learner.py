@@ -25,7 +25,8 @@ from rareswitch.policy import PosteriorDraws
 from rareswitch.stats import Stats
 from reference.loop import after, rows_of, step
 
-POOLED = ["foresight", "stale-linucb", "stale-thompson", "pure-exploitation", "base", "oful"]
+STALE = ["stale-linucb", "stale-thompson", "stale-linmed"]
+POOLED = ["foresight", *STALE, "pure-exploitation", "base", "oful", "batched-thompson"]
 FRESH = [
     "batch-linucb",
     "batch-linucb-kw",
@@ -35,12 +36,15 @@ FRESH = [
     "fixed-set-elimination",
     "rarely-switch-suplinucb",
 ]
-STEPPING = ["linucb", "thompson", "suplinucb", "suplinrel"]
+STEPPING = ["linucb", "thompson", "linmed", "suplinucb", "suplinrel"]
 
 
 def world(name: str = "") -> World:
     return make_world(
-        {"base": "plain", "fixed-set-elimination": "fixed"}.get(name, "gaussian"), dim=4, arms=4, noise=0.4
+        {"base": "plain", "fixed-set-elimination": "fixed", "e4": "fixed"}.get(name, "gaussian"),
+        dim=4,
+        arms=4,
+        noise=0.4,
     )
 
 
@@ -58,7 +62,8 @@ def batches(name: str, first: Any = incomplete) -> tuple[Learner, Rows, State, R
     """A learner, all rows of its first batch, the state after ``first`` of them, and the rows of the second batch."""
     learner, here = made(name), world(name)
     state = learner.begin()
-    count = 40 if name in ("oful", "rarely-switch-suplinucb") else None  # closed by hand: these clocks wait
+    waiting = ("oful", "batched-thompson", "rarely-switch-suplinucb")
+    count = 40 if name in waiting else None  # closed by hand: these clocks wait
     rows = rows_of(state, here, 1, count=count)
     state = learner.next(state, learner.summarize(state, first(rows)))
     return learner, rows, state, rows_of(state, here, 1, count=50)

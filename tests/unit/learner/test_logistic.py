@@ -184,7 +184,7 @@ def test_binary_rewards_are_checked() -> None:
     learner, world = Foresight(dim=3, horizon=500, rewards="binary"), Logits()
     state = learner.begin()
     rows = rows_of(state, world, 1)
-    with pytest.raises(UnsuitableError, match=r"rewards of 0 and 1; 1 of 12 are others, the first 0\.5"):
+    with pytest.raises(UnsuitableError, match=r"rewards of 0 and 1; 1 of \d+ are others, the first 0\.5"):
         learner.summarize(state, replace(rows, rewards=np.where(np.arange(len(rows)) == 2, 0.5, rows.rewards)))
     with pytest.raises(ParameterError, match="rewards must be 'binary' or 'linear'; got 'clicks'"):
         Foresight(dim=3, rewards="clicks")

@@ -15,9 +15,18 @@ from rareswitch.validation import IntArray
 
 DIM, ARMS, SHARE = 3, 5, 0.3
 #: Learners that begin with a baseline.
-TAKING = ("foresight", "oful", "stale-linucb", "stale-thompson", "pure-exploitation")
+TAKING = (
+    "foresight",
+    "oful",
+    "batched-thompson",
+    "stale-linucb",
+    "stale-thompson",
+    "stale-linmed",
+    "pure-exploitation",
+    "rho",
+)
 #: Learners whose arms are unit vectors.
-PLAIN = ("base", "fixed-set-elimination")
+PLAIN = ("base", "fixed-set-elimination", "e4")
 
 
 def first() -> Policy:

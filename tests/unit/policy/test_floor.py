@@ -31,7 +31,7 @@ from rareswitch.policy import (
 
 DIM, ARMS, LEAST = 3, 5, 0.04
 #: Learners that cannot have a floor: they change at every step, or sort decisions by the layer that made them.
-REFUSING = {"linucb", "thompson", "suplinrel", "suplinucb", "rarely-switch-suplinucb"}
+REFUSING = {"linucb", "thompson", "linmed", "suplinrel", "suplinucb", "rarely-switch-suplinucb"}
 
 
 def sets(count: int) -> ContextSets:

@@ -13,7 +13,17 @@ from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Sampl
 from rareswitch.distributions import Gaussian, VaryingArms
 from rareswitch.errors import EmptySetError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.ids import id_keys
-from rareswitch.policy import Blend, Elimination, InverseGap, Layered, Optimistic, Policy, PosteriorDraws
+from rareswitch.policy import (
+    Allocation,
+    Blend,
+    Elimination,
+    EmpiricalDivergence,
+    InverseGap,
+    Layered,
+    Optimistic,
+    Policy,
+    PosteriorDraws,
+)
 from rareswitch.policy.encoding import KINDS
 from rareswitch.policy.kernels import widest
 from rareswitch.validation import FloatArray, Sets
@@ -49,6 +59,8 @@ SAMPLERS: dict[str, Sampler] = {
         estimates=np.eye(2, DIM), roots=np.stack([np.eye(DIM) * 0.2] * 2), thresholds=np.array([0.5, 0.1])
     ),
     "inverse-gap": InverseGap(estimate=np.ones(DIM), gamma=5.0),
+    "empirical-divergence": EmpiricalDivergence(estimate=np.ones(DIM), root=0.5 * np.eye(DIM), greedy=0.5),
+    "allocation": Allocation(weights=np.array([0.5, 0.0, 0.25, 0.25])),
     "blend": Blend(main=_DRAWS, explorer=GOptimal(tol=1.0), share=0.1),
 }
 

@@ -6,7 +6,8 @@ import pytest
 
 from rareswitch.report.contest import contest_markdown, contest_text
 from rareswitch.report.contest_plot import draw_standings, draw_world
-from rareswitch.report.verdict import Verdict, judge
+from rareswitch.report.resampling import regret_ratio
+from rareswitch.report.verdict import Verdict, judge, linear_differs
 from rareswitch.sim import Run
 
 KINDS = {"sure": "adaptive", "bold": "adaptive", "even": "adaptive", "lazy": "rare", "odd": "other", "part": "rare"}
@@ -14,7 +15,7 @@ KINDS = {"sure": "adaptive", "bold": "adaptive", "even": "adaptive", "lazy": "ra
 MEANS = {"sure": (80, 0), "bold": (5, 80), "even": (10, 30), "lazy": (30, 150), "odd": (30, 30)}
 
 
-def run(learner: str, world: str, seed: int, regret: float, horizon: int = 100) -> Run:
+def run(learner: str, world: str, seed: int, regret: float, horizon: int = 100, unlearnable: float = math.nan) -> Run:
     return Run(
         learner=learner,
         world=world,
@@ -27,6 +28,7 @@ def run(learner: str, world: str, seed: int, regret: float, horizon: int = 100) 
         regrets=np.array([0.0, regret]),
         batch_ends=np.array([horizon]),
         survivors=np.array([1.0]),
+        linear_regret=regret - unlearnable,
     )
 
 
@@ -226,3 +228,84 @@ def test_a_world_that_few_runs_decide_is_marked_everywhere() -> None:
         assert sum(line.get_markerfacecolor() == "white" for line in dots) == count
     dots = [line for line in draw_standings([found]).axes[0].lines if line.get_marker() == "o"]
     assert sum(line.get_markerfacecolor() == "white" for line in dots) == 1
+
+
+def linear_runs() -> list[Run]:
+    """Nobody can avoid 8 of the regret in u; in v all of it is a learner's own."""
+    return [run(r.learner, r.world, r.seed, r.regret, unlearnable=8.0 if r.world == "u" else 0.0) for r in runs()]
+
+
+def test_what_nobody_can_learn_is_no_loss_against_the_best_linear_policy() -> None:
+    """In u regrets are 72, -3, 2 and 22: (72+10)·10 = 820, (0+10)·90 = 900 and 12·40 = 480 of the adaptive ones."""
+    found = linear_runs()
+    (whole,) = judge(found, KINDS)
+    (linear,) = judge(found, KINDS, against="best linear policy")
+    assert (whole.against, linear.against) == ("best arm", "best linear policy")
+    assert whole.yardstick == linear.yardstick == "even"
+    lazy, bold = ({s.entry: s for s in linear.standings}[entry] for entry in ("lazy", "bold"))
+    assert lazy.cells["u"].regret == pytest.approx(22.0)
+    assert {world: ratio.value for world, ratio in lazy.ratios.items()} == pytest.approx({"u": 32 / 12, "v": 160 / 40})
+    assert bold.cells["u"].regret == pytest.approx(-3.0)
+    assert bold.ratios["u"].value == pytest.approx(10 / 12)  # who beats the policy loses nothing
+    assert bold.tail_ratios["u"] == pytest.approx((1 + 10) / 12)
+    assert {s.entry: s for s in whole.standings}["bold"].cells["u"].linear_regret == pytest.approx(-3.0)
+    assert json.loads(json.dumps(linear.summary(), allow_nan=False))["against"] == "best linear policy"
+    text = contest_text([whole, linear])
+    assert "Standings at T = 100, 2 worlds, 2 seeds, against the best linear policy" in text
+    assert "against the best linear policy in hindsight; an entry that beats it loses nothing." in text
+    assert text.count("\nu, T = 100") + text.startswith("u, T = 100") == 1  # one table for a world, with both
+    lines = [line.split() for line in text.splitlines()]
+    assert ["lazy", "rare", "3", "30.0", "4.0", "22.0", "34.0", "2.00", "?", "2.04", "0.25"] in lines
+    assert ["lazy", "rare", "5", "150.0", "0.0", "150.0", "4.00", "?", "4.00", "0.25"] in lines  # in v there is one
+
+
+def test_linear_regrets_are_shown_where_all_are_known_and_some_differ() -> None:
+    assert linear_differs(linear_runs())
+    assert not linear_differs(runs())
+    assert not linear_differs([*linear_runs(), run("lazy", "u", 9, 1.0)])
+    assert not linear_differs([run("lazy", "u", 0, 1.0, unlearnable=0.0)])
+    assert not linear_differs([])
+    (found,) = judge(runs(), KINDS)
+    assert "beyond linear" not in contest_text([found])
+    assert found.summary()["entries"][0]["worlds"]["u"]["linear_regret"] is None
+
+
+def test_challengers_are_held_against_the_best_rival_of_each_world() -> None:
+    """Of bold and odd, the best is bold in u (5) and odd in v (30); lazy pays 30 and 150."""
+    (found,) = judge(runs(), KINDS, rivals=["bold", "odd"], challengers=["lazy", "part"])
+    assert found.rivalry is not None
+    assert {world: cell.learner for world, cell in found.rivalry.best.items()} == {"u": "bold", "v": "odd"}
+    lazy = found.rivalry.ratios["lazy"]
+    assert {world: ratio.value for world, ratio in lazy.items()} == pytest.approx({"u": 40 / 15, "v": 160 / 40})
+    assert found.rivalry.means["lazy"].value == pytest.approx(math.sqrt(40 / 15 * 4))
+    assert list(found.rivalry.ratios["part"]) == ["u"]
+    assert "part" not in found.rivalry.means  # it did not run in v
+    text = contest_text([found])
+    assert "Against the best rival of each world at T = 100" in text
+    lines = [line.split() for line in text.splitlines()]
+    assert ["u", "bold", "5.0", "2.67?", "0.67?"] in lines
+    assert ["v", "odd", "30.0", "4.00?"] in lines
+    assert ["geometric", "mean", "3.27?"] in lines
+    summary = json.loads(json.dumps(found.summary(), allow_nan=False))["rivals"]
+    assert summary["best"] == {"u": "bold", "v": "odd"}
+    assert summary["geometric_means"]["lazy"]["ratio"] == pytest.approx(math.sqrt(40 / 15 * 4))
+
+
+def test_ratios_to_rivals_are_paired_by_seed() -> None:
+    (found,) = judge(many_runs(), {"even": "adaptive", "lazy": "rare"}, rivals=["even"], challengers=["lazy"])
+    assert found.rivalry is not None
+    regrets = {
+        name: np.array([r.regret for r in many_runs() if (r.learner, r.world) == (name, "calm")])
+        for name in ("even", "lazy")
+    }
+    assert found.rivalry.ratios["lazy"]["calm"] == regret_ratio(regrets["lazy"], regrets["even"])
+    assert f"{found.rivalry.ratios['lazy']['calm'].interval}" in contest_text([found])
+
+
+def test_without_rivals_or_challengers_nothing_is_said_of_them() -> None:
+    groups: list[tuple[list[str], list[str]]] = [(["bold"], []), ([], ["lazy"]), (["nobody"], ["lazy"])]
+    for rivals, challengers in groups:
+        (found,) = judge(runs(), KINDS, rivals=rivals, challengers=challengers)
+        assert found.rivalry is None
+        assert found.summary()["rivals"] is None
+        assert "rival" not in contest_text([found])

@@ -3,6 +3,7 @@
 import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,12 +36,16 @@ def run(seed: int, size: int = 5) -> Run:
         regrets=rng.random(size),
         batch_ends=np.array([2, size][: seed % 3]),
         survivors=np.array([1.5, 1.0][: seed % 3]),
+        linear_regret=float(rng.random()) - 0.5,
     )
 
 
 def same(one: dict[str, Run], other: dict[str, Run]) -> bool:
+    """NaN is the same as NaN."""
     return list(one) == list(other) and all(
-        np.array_equal(getattr(one[key], name), getattr(other[key], name)) for key in one for name in vars(one[key])
+        np.array_equal(value, found := getattr(other[key], name)) or (value != value and found != found)
+        for key in one
+        for name, value in vars(one[key]).items()
     )
 
 
@@ -66,19 +71,37 @@ def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
             load_runs(path)
 
 
-def test_files_without_a_checksum_are_read_and_get_one(tmp_path: Path) -> None:
-    """Two linucb runs of 4 decisions, as the first version wrote them: lists without an entry have no type."""
-    path, runs = tmp_path / "runs.parquet", {f"k{seed}": run(3 * seed) for seed in range(2)}
+@pytest.mark.parametrize("sealed", [False, True])
+def test_files_of_earlier_formats_are_read_and_written_anew(tmp_path: Path, sealed: bool) -> None:
+    """Two linucb runs of 4 decisions, as earlier versions wrote them: in the first, lists without an entry have no
+    type and nothing is sealed; in neither is a linear regret known.
+    """
+    path, given = tmp_path / "runs.parquet", {f"k{seed}": run(3 * seed) for seed in range(2)}
+    runs = {key: replace(one, linear_regret=np.nan) for key, one in given.items()}
     columns: dict[str, Any] = {"key": list(runs)}
-    columns |= {name: [getattr(one, name) for one in runs.values()] for name in vars(runs["k0"])}
+    names = [name for name in vars(runs["k0"]) if name != "linear_regret"]
+    columns |= {name: [getattr(one, name) for one in runs.values()] for name in names}
     columns = {name: [v.tolist() if hasattr(v, "tolist") else v for v in column] for name, column in columns.items()}
-    first = {b"format": b"rareswitch-runs-1"}
-    parquet.write_table(pa.table(columns).replace_schema_metadata(first), path)
+    first = {b"format": b"rareswitch-runs-2", b"seal": ROOM} if sealed else {b"format": b"rareswitch-runs-1"}
+    parquet.write_table(pa.table(columns).replace_schema_metadata(first), path, compression="none")
+    if sealed:
+        path.write_bytes(seal(path.read_bytes()))
     assert same(load_runs(path), runs)
     assert same(add_runs({"k9": run(9)}, path), runs | {"k9": run(9)})
-    assert parquet.read_schema(path).metadata[b"format"] == b"rareswitch-runs-2"
-    parquet.write_table(pa.table({name: [] for name in columns}).replace_schema_metadata(first), path)
-    assert load_runs(path) == {}
+    assert parquet.read_schema(path).metadata[b"format"] == b"rareswitch-runs-3"
+    assert same(load_runs(path), runs | {"k9": run(9)})
+    if not sealed:
+        parquet.write_table(pa.table({name: [] for name in columns}).replace_schema_metadata(first), path)
+        assert load_runs(path) == {}
+
+
+def test_linear_regrets_are_numbers_or_not_known(tmp_path: Path) -> None:
+    path = tmp_path / "runs.parquet"
+    add_runs({"k": replace(run(1), linear_regret=np.nan)}, path)
+    assert np.isnan(load_runs(path)["k"].linear_regret)
+    add_runs({"k": replace(run(1), linear_regret=np.inf)}, path)
+    with pytest.raises(FileFormatError, match="a finite regret at each of its times"):
+        load_runs(path)
 
 
 @pytest.mark.parametrize(
@@ -87,9 +110,9 @@ def test_files_without_a_checksum_are_read_and_get_one(tmp_path: Path) -> None:
         (lambda table: table.drop_columns(["regret"]), "has a column 'regret', and this one has none"),
         (lambda table: table.set_column(5, "regret", pa.array(["many"])), "not a readable results file"),
         (lambda table: table.set_column(5, "regret", pa.array([None], pa.float64())), "'regret' .* one is missing"),
-        (lambda table: table.set_column(8, "times", pa.array([[1, 2]])), "a finite regret at each of its times"),
-        (lambda table: table.replace_schema_metadata({b"format": b"rareswitch-runs-3"}), "not one of runs"),
-        (lambda table: table.set_column(8, "times", pa.array([np.zeros(5_000_000)])), "cannot hold"),
+        (lambda table: table.set_column(9, "times", pa.array([[1, 2]])), "a finite regret at each of its times"),
+        (lambda table: table.replace_schema_metadata({b"format": b"rareswitch-runs-4"}), "not one of runs"),
+        (lambda table: table.set_column(9, "times", pa.array([np.zeros(5_000_000)])), "cannot hold"),
     ],
 )
 @pytest.mark.parametrize("with_seal", [True, False])
@@ -97,7 +120,7 @@ def test_other_tables_are_refused(tmp_path: Path, change: Any, words: str, with_
     path = tmp_path / "runs.parquet"
     add_runs({"k": run(1)}, path)
     table = parquet.read_table(path)
-    form = {b"format": b"rareswitch-runs-2", b"seal": ROOM} if with_seal else {b"format": b"rareswitch-runs-1"}
+    form = {b"format": b"rareswitch-runs-3", b"seal": ROOM} if with_seal else {b"format": b"rareswitch-runs-1"}
     table = change(table.replace_schema_metadata(form))
     parquet.write_table(table, path)
     path.write_bytes(seal(path.read_bytes()) if with_seal and ROOM in path.read_bytes() else path.read_bytes())

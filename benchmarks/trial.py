@@ -1,0 +1,134 @@
+"""Measure foresight in AExGym's setting, beside what was published of it, Thompson sampling and RHO.
+
+The setting is that of its notebook on personalised linear rewards (namkoong-lab/aexgym, arXiv:2408.04570): ten arms,
+each with parameters N(0, I/1000) over five features N(1, I) of the user, noise of variance 0.2, five batches of 100.
+What is measured is its ``cumul_regret``, as published in results/linear_simple_cumul_dict_5.json: the mean over all
+500 users of the best arm's expected reward less that of the arm that was played. Other figures of that file are
+``simple_regret``, of the greedy policy on the final posterior mean for fresh users; they are not measured here.
+
+AExGym standardises the rewards of each batch, less their mean and divided by σ, before it updates a posterior, and
+leaves the prior as it was: in the units of the rewards its agents are told a prior that is σ = 0.45 times as wide as
+the true one, and in later batches a good arm looks the worse the more often it is played. One row does the same, to
+reproduce its Thompson sampling; the others are told the true prior and the noise. Foresight is told nothing.
+"""
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from measure import FloatArray, Row, arguments, report
+from rareswitch import Foresight, Learner, simulate
+from rareswitch.env import AdaptiveTrialWorld
+from rareswitch.learner import RHO, BatchLinUCB, StaleThompsonSampling
+from rareswitch.linalg import inverse_root
+from rareswitch.rng import normals
+
+WORLD = AdaptiveTrialWorld()
+GRID = [100, 200, 300, 400, 500]
+#: Weights of rewards within the trial in RHO's objective; None is our own objective, the regret of the trial.
+WEIGHTS = (None, 0.3, 0.7, 1.0)
+#: Regret of a decision as published, the mean over thousands of trials.
+PUBLISHED = {"uniform": 0.1484, "thompson": 0.1252, "rho": 0.0852}
+NEEDED = 0.080
+#: RHO, which takes longest, plays the first one in so many of the trials.
+ONE_IN = 8
+
+
+def learners(told: dict[str, Any], seed: int) -> dict[str, Callable[[], Learner]]:
+    """Who plays, but for uniform play."""
+    prior = WORLD.prior_scale
+    return {
+        "thompson, told the prior": lambda: StaleThompsonSampling(grid=GRID, norm=prior, seed=seed, **told),
+        "foresight, told nothing": lambda: Foresight(dim=WORLD.dim, grid=GRID, seed=seed),
+    }
+
+
+def rhos(told: dict[str, Any], seed: int) -> dict[str, Callable[[], Learner]]:
+    """RHO at its weights."""
+    return {_label(weight): _rho(told, seed, weight) for weight in WEIGHTS}
+
+
+def _label(weight: float | None) -> str:
+    return "rho, told the prior, " + ("for regret" if weight is None else f"weight {weight:g}")
+
+
+def _rho(told: dict[str, Any], seed: int, weight: float | None) -> Callable[[], Learner]:
+    return lambda: RHO(grid=GRID, norm=WORLD.prior_scale, weight=weight, seed=seed, **told)
+
+
+def aexgym_thompson(seed: int) -> float:
+    """Regret of a trial by Thompson sampling on standardised rewards: for each user a parameter of their own."""
+    rounds = WORLD.draw(GRID[-1], seed=seed)
+    precision, moment = np.eye(WORLD.dim) / WORLD.prior_scale**2, np.zeros(WORLD.dim)
+    z = normals(seed, "aexgym", 0, GRID[-1], WORLD.dim)
+    arms = np.zeros(GRID[-1], dtype=np.int64)
+    for start, end in pairwise([0, *GRID]):
+        users = np.arange(start, end)
+        draws = np.linalg.solve(precision, moment) + z[users] @ inverse_root(precision)
+        arms[users] = (rounds.contexts[users] @ draws[:, :, None])[:, :, 0].argmax(axis=1)
+        played = rounds.contexts[users, arms[users]]
+        rewards = WORLD.rewards(rounds.means[users, arms[users]], seed=seed, first=start)
+        precision += played.T @ played
+        moment += played.T @ (rewards - rewards.mean()) / WORLD.noise_scale
+    return float((rounds.means.max(axis=1) - rounds.means[np.arange(len(arms)), arms]).sum())
+
+
+def regrets(seeds: range) -> dict[str, FloatArray]:
+    """Regret of a decision in each trial, by who played."""
+    told: dict[str, Any] = {"dim": WORLD.dim, "arms": WORLD.arms, "horizon": GRID[-1], "noise": WORLD.noise_scale}
+    found: dict[str, list[float]] = {}
+    for seed in seeds:
+        # the first policy of this learner is uniform, and no second one may be made
+        totals = {"uniform": simulate(BatchLinUCB(**told), WORLD, seed=seed, cap=1).regret}
+        totals["thompson, as in AExGym"] = aexgym_thompson(seed)
+        makers = learners(told, seed) | (rhos(told, seed) if seed < len(seeds) // ONE_IN else {})
+        totals |= {name: simulate(make(), WORLD, seed=seed).regret for name, make in makers.items()}
+        for name, total in totals.items():
+            found.setdefault(name, []).append(total / GRID[-1])
+        if (seed + 1) % 20 == 0:
+            print(f"{seed + 1} of {seeds.stop} trials", file=sys.stderr, flush=True)
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def rows(seeds: range) -> Iterator[Row]:
+    """A row for each."""
+    found = regrets(seeds)
+    errors = {name: float(values.std(ddof=1)) / math.sqrt(len(values)) for name, values in found.items()}
+    best = min((name for name in found if "weight" in name), key=lambda name: found[name].mean())
+    for name, values in found.items():
+        mean, error = float(values.mean()), errors[name]
+        published = PUBLISHED.get({"thompson, as in AExGym": "thompson", best: "rho"}.get(name, name))
+        needed, holds = "", None
+        if name == "foresight, told nothing":
+            needed, holds = f"at most {NEEDED:.3f}", mean <= NEEDED
+        elif published is not None and name != best:
+            needed, holds = f"{published} within two standard errors", abs(mean - published) <= 2.0 * error
+        more = values - found["foresight, told nothing"][: len(values)]
+        paired = f"{more.mean():+.4f} ± {more.std(ddof=1) / math.sqrt(len(more)):.4f} to foresight"
+        yield Row(
+            what=name + (" (the best)" if name == best else ""),
+            measured=f"{mean:.4f} ± {error:.4f} a decision, {len(values)} trials"
+            + (f"; published {published}" if published is not None else ""),
+            ratio=paired if name != "foresight, told nothing" else "",
+            needed=needed,
+            holds=holds,
+        )
+
+
+def main() -> int:
+    options = arguments(__doc__).parse_args()
+    count = 20 if options.quick else 400
+    return report("AExGym's adaptive trial", rows(range(count)), options.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

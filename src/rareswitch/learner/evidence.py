@@ -1,0 +1,99 @@
+"""Whether what came is what was believed: the innovation of a batch, and what follows from it."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from rareswitch.learner.posterior import Posterior
+from rareswitch.stats import Stats
+from rareswitch.validation import FloatArray
+
+#: Times as large as believed: less is borne, since plans are no worse for it.
+BORNE = 2.0
+#: Standard deviations of chance that an innovation must pass besides; one batch in two thousand does.
+CHANCE = 3.3
+#: Multiple of the widened belief's spread at which policies draw at least while what comes is not what was believed.
+LEAST_SCALE = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """How far a batch was from what was believed before it.
+
+    >>> Evidence(surprise=1.2, rank=10).wrong, Evidence(surprise=5.0, rank=10).wrong
+    (False, True)
+    """
+
+    #: Squared distance of the batch's moments from those believed, in units of their covariance: 1 on average where
+    #: the belief is right.
+    surprise: float
+    #: Directions in which it was measured.
+    rank: int
+
+    @property
+    def wrong(self) -> bool:
+        """Whether chance does not explain it: the model is not that of the rewards, or θ has changed.
+
+        A right belief gives χ² with ``rank`` degrees of freedom; its quantile is Wilson and Hilferty's.
+        """
+        if self.rank == 0:
+            return False
+        part = 2.0 / (9.0 * self.rank)
+        return self.surprise > max(BORNE, (1.0 - part + CHANCE * math.sqrt(part)) ** 3)
+
+    @property
+    def widening(self) -> float:
+        """By what the belief's variance is multiplied."""
+        return self.surprise if self.wrong else 1.0
+
+    @property
+    def least_scale(self) -> float:
+        """The least multiple of the spread: a plan made of a wrong belief must not end the search."""
+        return LEAST_SCALE if self.wrong else 0.0
+
+    @property
+    def text(self) -> str:
+        """What was concluded."""
+        if self.rank == 0:
+            return "nothing was believed before"
+        if not self.wrong:
+            return "what came is what was believed"
+        return (
+            f"what came is {self.surprise:.1f} times as far from what was believed as chance allows: the belief is "
+            f"widened {math.sqrt(self.surprise):.1f}-fold and exploration kept"
+        )
+
+
+NOTHING = Evidence(surprise=1.0, rank=0)
+
+
+def innovation(before: Posterior, gram: FloatArray, moment: FloatArray, *, noise: float) -> Evidence:
+    """The innovation of a batch with the sums G = Σ xxᵀ (d, d) and m = Σ x·r (d,), against N(θ̂, σ²Λ⁻¹).
+
+    If the belief is right, m - Gθ̂ has the covariance σ²(G + GΛ⁻¹G).
+
+    Parameters
+    ----------
+    noise
+        σ as it is known now: before the batch it was less well.
+
+    Examples
+    --------
+    >>> before = Posterior(estimate=np.zeros(2), precision=np.eye(2), noise=1.0, ridge=1.0)
+    >>> innovation(before, 3.0 * np.eye(2), np.array([6.0, 0.0]), noise=1.0)
+    Evidence(surprise=1.5, rank=2)
+    """
+    gap = moment - gram @ before.estimate
+    values, vectors = np.linalg.eigh(gram + gram @ np.linalg.solve(before.precision, gram))
+    taught = values > 1e-9 * max(values[-1], 0.0)
+    rank = int(taught.sum())
+    if rank == 0 or noise <= 0.0:
+        return NOTHING
+    squares = (vectors[:, taught].T @ gap) ** 2 / values[taught]
+    return Evidence(surprise=float(squares.sum()) / (noise**2 * rank), rank=rank)
+
+
+def informed(stats: Stats) -> bool:
+    """Whether so many decisions were rewarded that their noise is known at all."""
+    return stats.count > stats.dim + 1

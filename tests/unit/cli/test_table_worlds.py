@@ -1,0 +1,49 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from rareswitch.cli import main
+from reference.tables import CHOICES, labelled
+
+
+@pytest.fixture
+def names(tmp_path: Path) -> tuple[str, str]:
+    """A world of rows, d = 18 with 3 arms, and one of sets."""
+    rows, sets = tmp_path / "rows.csv", tmp_path / "sets.csv"
+    rows.write_text(labelled())
+    sets.write_text(CHOICES)
+    return f"table:{rows},label=kind", f"choices:{sets}"
+
+
+def test_learners_run_in_worlds_of_tables(names: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    for name in names:
+        small = ["--horizon", "200", "--seeds", "2", "--quiet"]
+        assert main(["simulate", "--env", name, "--learner", "foresight", *small, "--json"]) == 0
+        runs = json.loads(capsys.readouterr().out)
+        assert [(run["env"], run["seed"]) for run in runs] == [(name, 0), (name, 1)]
+        assert all(0.0 < run["regret"] < 200.0 for run in runs)
+
+
+def test_a_contest_may_be_held_in_tables(names: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["contest", "--envs", *names, "--learners", "linucb 1", "thompson 0.5", "--horizons", "60"]
+    assert main([*command, "--seeds", "2", "--quiet"]) == 0
+    out = capsys.readouterr().out
+    for name in names:
+        assert f"{name}, T = 60" in out
+
+
+def test_visitors_of_an_experiment_come_from_a_table(
+    names: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = [str(tmp_path / "e.db"), "leaves"]
+    create = ["--dim", "18", "--arms", "3", "--horizon", "500", "--now", "2026-01-01"]
+    assert main(["experiment", "create", *here, *create]) == 0
+    capsys.readouterr()
+    assert main(["play", *here, "--env", names[0], "--days", "2", "--rate", "60", "--quiet", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["decisions"] == 120
+
+
+def test_a_table_that_is_not_there_is_said_before_any_work(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--env", "table:gone.csv", "--learner", "oful", "--horizon", "100"]) == 2
+    assert "gone.csv: cannot be read (No such file or directory)" in capsys.readouterr().err

@@ -1,0 +1,40 @@
+import math
+
+import numpy as np
+import pytest
+
+from rareswitch import simulate
+from rareswitch.env import make_world
+from rareswitch.errors import ParameterError
+from rareswitch.learner import BatchedThompsonSampling, ThompsonSampling
+from reference.loop import steps
+
+
+def test_plays_of_no_plain_arm_more_than_double_within_a_batch() -> None:
+    """The rule for plain arms: with λ + n plays of an arm, and determinants that are their product."""
+    world = make_world("plain", arms=4, noise=0.5)
+    learner = BatchedThompsonSampling(dim=4, arms=4, horizon=3000, noise=0.5, ridge=1.0)
+    batches = 0
+    for before, done in steps(learner, world, seed=2, most=200):
+        plays = 1.0 + np.diag(before.sums[0].gram)
+        grown = plays + np.diag(done.summary.stats[0].gram)
+        # the decision with which the determinant doubles may go one beyond
+        assert (grown - 1.0 <= 2.0 * plays + 1e-9).all()
+        assert np.prod(grown / plays) >= 2.0 * (1 - 1e-6) or done.state.done
+        batches += 1
+    assert math.log2(3000) <= batches <= learner.switch_bound
+
+
+def test_few_policies_cost_little_more_than_one_at_every_step() -> None:
+    """Paired over seeds; the sum of regrets is below twice that of every step, at a fiftieth of the policies."""
+    world = make_world("gaussian", dim=4, arms=8, noise=0.5)
+    sizes = {"dim": 4, "arms": 8, "horizon": 3000}
+    rare = [simulate(BatchedThompsonSampling(**sizes, noise=0.5, seed=s), world, seed=s) for s in range(4)]
+    every = [simulate(ThompsonSampling(**sizes, noise=0.5, seed=s), world, seed=s) for s in range(4)]
+    assert sum(run.regret for run in rare) < 2.0 * sum(run.regret for run in every)
+    assert max(run.updates for run in rare) <= 60
+
+
+def test_bad_growth_is_refused() -> None:
+    with pytest.raises(ParameterError, match="growth, the factor C by which determinants grow"):
+        BatchedThompsonSampling(dim=2, arms=2, horizon=100, growth=1.0)

@@ -1,0 +1,144 @@
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch import simulate
+from rareswitch.design import cheapest_allocation
+from rareswitch.env import ActionsWorld, GaussianNoise, World, make_world
+from rareswitch.errors import ParameterError, UnsuitableError
+from rareswitch.learner import E4, Learner, State, make_learner
+from rareswitch.policy import Allocation
+from reference.loop import rows_of
+
+HORIZON = 10_000
+PLANE = make_world("end-of-optimism:2", noise=1.0)
+
+
+def of(world: World, **settings: Any) -> E4:
+    told: dict[str, Any] = {"dim": world.dim, "arms": world.arms, "horizon": HORIZON} | settings
+    return E4(**told)
+
+
+def states(learner: Learner, world: World, seed: int) -> list[State]:
+    """The states of a run before each of its batches."""
+    state, found = learner.begin(), []
+    while not state.done:
+        found.append(state)
+        state = learner.next(state, learner.summarize(state, rows_of(state, world, seed)))
+    return found
+
+
+def weights(state: State) -> Any:
+    assert isinstance(state.policy.sampler, Allocation)
+    return state.policy.sampler.weights
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_three_policies_find_the_best_of_a_published_instance(seed: int) -> None:
+    """The exploited action is wrong with a probability of the order 1/T."""
+    learner = of(PLANE)
+    first, second, third = states(learner, PLANE, seed)
+    assert first.ahead == (200, 9800)
+    assert first.policy.probabilities(np.eye(2)).tolist() == [0.5, 0.5]
+    assert third.ahead == (9800 - second.ahead[0],)
+    assert weights(third).tolist() == [1.0, 0.0, 0.0]
+
+
+def test_the_second_batch_is_the_cheapest_that_tells_the_best_action() -> None:
+    learner = of(PLANE)
+    _, second, _ = states(learner, PLANE, 3)
+    actions = PLANE.draw(1, seed=3).contexts[0]
+    means = actions @ second.sums[0].estimate(ridge=1.0)
+    plays = cheapest_allocation(actions, means.max() - means)
+    # the published program's constants
+    log, loglog = math.log(HORIZON), math.log(math.log(HORIZON))
+    wanted = np.ceil(np.minimum(plays * (1 + 1 / loglog) * (1 + 2 * loglog / log) * log, HORIZON / 6))
+    assert second.ahead[0] == wanted.sum()
+    np.testing.assert_allclose(weights(second), wanted / wanted.sum())
+
+
+def test_without_noise_the_plays_are_those_of_the_truth() -> None:
+    """With e_2 eight units of information are needed (see the tests of the allocation), times σ²·α·ln T."""
+    quiet = make_world("end-of-optimism:2", noise=1e-3)
+    _, second, _ = states(of(quiet, noise=1e-3, ridge=1e-9), quiet, 1)
+    assert (weights(second) * second.ahead[0])[1:].max() == pytest.approx(1.0)
+    loud = of(PLANE, ridge=1e-9)
+    state = loud.begin()
+    rows = rows_of(state, quiet, 1)
+    second = loud.next(state, loud.summarize(state, rows))
+    log, loglog = math.log(HORIZON), math.log(math.log(HORIZON))
+    units = (1 + 1 / loglog) * (1 + 2 * loglog / log) * log
+    plays = weights(second) * second.ahead[0]
+    # rounded up, 2 % over the least cost, and estimated from noise of 0.001
+    assert 8.0 * units * 0.99 <= plays @ [0.0, 1.0, 0.2] <= 8.0 * units * 1.03 + 2.0
+
+
+def test_where_the_second_batch_does_not_tell_surviving_actions_are_explored_on() -> None:
+    world = make_world("random-actions:9x5", noise=1.0)
+    found = states(of(world, gamma=1.5, norm=longest(world)), world, 1000)
+    assert 4 <= len(found) <= 8
+    kept = [state.kept["left"] for state in found[1:]]
+    assert all((later <= before).all() for before, later in pairwise(kept))
+    assert kept[-1].sum() < kept[0].sum() == 9
+    assert all(left[0] for left in kept)  # the best one stays
+    for state in found[2:]:
+        assert not weights(state)[state.kept["left"] == 0.0].any()
+
+
+def longest(world: Any) -> float:
+    """‖θ‖, which is that of the longest action before they were shortened."""
+    return float(np.linalg.norm(world.theta(0)))
+
+
+def test_with_the_published_constant_a_third_batch_takes_all_that_is_left() -> None:
+    world = make_world("random-actions:50x20", noise=1.0)
+    found = states(of(world, norm=longest(world)), world, 1)
+    assert len(found) == 3
+    assert np.count_nonzero(weights(found[2])) >= 20
+
+
+def test_sets_that_change_are_refused_by_name() -> None:
+    learner, here = of(PLANE), make_world("gaussian", dim=2, arms=3, noise=1.0)
+    with pytest.raises(UnsuitableError, match="e4 is for one action set that never changes; these sets differ"):
+        simulate(learner, here, seed=1)
+    turned = ActionsWorld(actions=np.eye(3)[:, :2] + 0.1, hidden=np.array([1.0, 0.0]))
+    _, state, _ = states(learner, PLANE, 1)
+    with pytest.raises(UnsuitableError, match="e4 is for one action set"):
+        learner.next(state, learner.summarize(state, rows_of(state, turned, 1, count=50)))
+
+
+def test_batches_end_when_the_user_says_so_and_forecasts_are_kept() -> None:
+    learner = of(PLANE)
+    state = learner.begin()
+    summary = learner.summarize(state, rows_of(state, PLANE, 1, count=60))
+    found = learner.next(state, summary)
+    assert found.start == 60
+    assert sum(found.ahead) == HORIZON - 60
+    assert learner.next(state, summary, ahead=[70, 80]).ahead == (70, 80)
+    assert "√(dT), one fixed set" in learner.holds(found)
+
+
+def test_a_copy_of_the_best_action_and_a_single_one_need_no_telling() -> None:
+    twins = ActionsWorld(actions=np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), hidden=np.array([1.0, 0.0]))
+    run = simulate(of(twins), twins, seed=1)
+    assert run.updates == 3
+    alone = ActionsWorld(actions=np.ones((1, 2)), hidden=np.ones(2), noise=GaussianNoise(0.1))
+    assert simulate(of(alone, arms=1), alone, seed=1).updates == 2
+
+
+@pytest.mark.parametrize(("horizon", "noise"), [(2, 1.0), (3, 0.0), (10, 0.0), (40, 5.0)])
+def test_short_and_noiseless_runs_come_to_their_end(horizon: int, noise: float) -> None:
+    world = make_world("end-of-optimism:3", noise=noise)
+    run = simulate(of(world, horizon=horizon, noise=noise), world, seed=1)
+    assert run.times[-1] == horizon
+
+
+def test_bad_settings_are_refused() -> None:
+    for bad in (0.0, -1.0, math.inf):
+        with pytest.raises(ParameterError, match="gamma"):
+            of(PLANE, gamma=bad)
+    with pytest.raises(ParameterError, match="g_optimal must be a GOptimal"):
+        make_learner("e4", dim=2, arms=3, horizon=100, g_optimal=1.0)

@@ -1,0 +1,106 @@
+"""Older batches that count less."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch.errors import ParameterError
+from rareswitch.learner import Foresight, Rows, State, Summary
+from rareswitch.learner.forgetting import remembered
+from rareswitch.learner.state import Batch
+from rareswitch.policy import Blend, PosteriorDraws
+from rareswitch.stats import Stats
+
+RNG = np.random.default_rng(4)
+X = RNG.standard_normal((3, 200, 4, 2))
+
+
+def batch(count: int, shift: float = 0.0) -> Batch:
+    x = np.column_stack([RNG.standard_normal((count, 1)), np.ones(count)])
+    return Batch(policy_id="p", decided=count, rewarded=count, stats=(Stats.of(x, x[:, 0] + 9.0, shift=shift),))
+
+
+def test_sums_are_weighed_by_age() -> None:
+    batches = [batch(10), batch(20), batch(40)]
+    (found,) = remembered(batches, 0.5)
+    (a,), (b,), (c,) = (one.stats for one in batches)
+    np.testing.assert_allclose(found.gram, 0.25 * a.gram + 0.5 * b.gram + c.gram)
+    np.testing.assert_allclose(found.moment, 0.25 * a.moment + 0.5 * b.moment + c.moment)
+    assert found.square_sum == pytest.approx(0.25 * a.square_sum + 0.5 * b.square_sum + c.square_sum)
+    assert found.count == 2 + 10 + 40
+
+
+def test_shifts_of_rewards_do_not_matter() -> None:
+    rows = np.column_stack([RNG.standard_normal((30, 1)), np.ones(30)])
+    paid = rows[:, 0] + 9.0
+
+    def made(shift: float) -> Batch:
+        return Batch(policy_id="p", decided=30, rewarded=30, stats=(Stats.of(rows, paid, shift=shift),))
+
+    plain, shifted = (remembered([made(shift), made(0.0)], 0.3)[0].shifted(0.0) for shift in (0.0, 9.0))
+    np.testing.assert_allclose(plain.moment, shifted.moment)
+    assert plain.square_sum == pytest.approx(shifted.square_sum)
+
+
+def test_batches_that_have_faded_are_forgotten() -> None:
+    (found,) = remembered([batch(10), batch(20)], 0.01)
+    assert found.count == 20
+    (all_of_them,) = remembered([batch(10), batch(20)], 1.0)
+    assert all_of_them.count == 30
+
+
+def after(learner: Foresight, thetas: list[list[float]], late: float | None = None) -> State:
+    """The state after a batch for each θ; rewards of the first may come late, with another value."""
+    state, first = learner.begin(), None
+    for k, theta in enumerate(thetas):
+        made = state.policy.decide(X[k], ids=range(200 * k, 200 * k + 200), seed=1)
+        paid = X[k][np.arange(200), made.arms] @ theta + 0.1 * RNG.standard_normal(200)
+        rows = Rows.of(X[k], made, paid)
+        again: list[Summary] = []
+        if late is not None and k == len(thetas) - 1 and first is not None:
+            corrected = Rows(
+                ids=first.ids, policy_id=first.policy_id, features=first.features, rewards=first.rewards * late
+            )
+            again = [learner.summarize(state, corrected)]
+        first = rows if first is None else first
+        state = learner.next(state, learner.summarize(state, rows), late=again, ahead=[300])
+    return state
+
+
+def estimate(state: State) -> Any:
+    sampler = state.policy.sampler
+    sampler = sampler.main if isinstance(sampler, Blend) else sampler
+    assert isinstance(sampler, PosteriorDraws)
+    return sampler.draws.mean(axis=0)
+
+
+def test_a_theta_that_has_changed_is_found_sooner() -> None:
+    turned = [[1.0, 0.0], [0.0, 1.0]]
+    whole, faded = (estimate(after(Foresight(dim=2, forget=forget), turned)) for forget in (1.0, 0.1))
+    assert np.abs(faded - [0.0, 1.0]).max() < 0.2 < np.abs(whole - [0.0, 1.0]).max()
+
+
+def test_arms_are_not_eliminated_by_what_was() -> None:
+    state = after(Foresight(dim=2, forget=0.1), [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    assert len(state.policy.eliminations) == 1
+    assert len(after(Foresight(dim=2), [[1.0, 0.0], [0.0, 1.0]]).policy.eliminations) == 2
+
+
+def test_late_rewards_of_faded_batches_count() -> None:
+    learner = Foresight(dim=2, forget=0.5)
+    plain, corrected = (estimate(after(learner, [[1.0, 0.0], [1.0, 0.0]], late=late)) for late in (1.0, 4.0))
+    # of 300 decisions' weight a third now says 4: the mean is 2, where it was 1
+    assert plain[0] == pytest.approx(1.0, abs=0.15)
+    assert corrected[0] == pytest.approx(2.0, abs=0.3)
+
+
+@pytest.mark.parametrize("forget", [0.0, -0.5, 1.5, float("nan"), "0.5", None])
+def test_weights_outside_0_to_1_are_refused(forget: Any) -> None:
+    with pytest.raises(ParameterError, match="forget"):
+        Foresight(dim=2, forget=forget)
+
+
+def test_proved_intervals_do_not_go_with_forgetting() -> None:
+    with pytest.raises(ParameterError, match="for a θ that stays"):
+        Foresight(dim=2, arms=3, horizon=1000, noise_bound=1.0, forget=0.5)

@@ -1,0 +1,104 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch import simulate
+from rareswitch.design import GOptimal, g_optimal
+from rareswitch.distributions import Gaussian
+from rareswitch.env import make_world
+from rareswitch.errors import ParameterError
+from rareswitch.learner import LinMED, StaleLinMED, make_learner
+from rareswitch.policy import EmpiricalDivergence
+from reference.loop import after, rows_of
+
+DIM, ARMS, NOISE = 3, 8, 0.5
+
+
+def slow(x: Any, gram: Any, moment: Any, greedy: float, delta: float) -> Any:
+    """The probabilities of one set as Algorithm 1 of the paper has them, with λ = σ²/S², S = 1, written out."""
+    ridge = NOISE**2
+    precision = gram + ridge * np.eye(DIM)
+    estimate = np.linalg.solve(precision, moment)
+    logarithm = np.log(np.linalg.det(precision) / ridge**DIM) + 2 * math.log(1 / delta)
+    beta = (NOISE * math.sqrt(logarithm) + math.sqrt(ridge)) ** 2
+    best = int((x @ estimate).argmax())
+    agreement = np.ones(len(x))
+    for a in range(len(x)):
+        if a != best:
+            between = x[best] - x[a]
+            agreement[a] = math.exp(
+                -((between @ estimate) ** 2) / (beta * between @ np.linalg.solve(precision, between))
+            )
+    # any design within the factor of 2 will do; this is the one of arms that can be played at all
+    design = g_optimal(np.sqrt(agreement)[:, None] * x, agreement >= 1e-9, tol=1.0).weights
+    weights = (1 - greedy) / 2 * design + (1 - greedy) / 2 / len(x) + greedy * (np.arange(len(x)) == best)
+    return weights * agreement / (weights * agreement).sum()
+
+
+@pytest.mark.parametrize("greedy", [0.5, 0.9, 0.99])
+def test_propensities_are_those_of_the_paper(greedy: float) -> None:
+    world = make_world("gaussian", dim=DIM, arms=ARMS, noise=NOISE)
+    learner = StaleLinMED(dim=DIM, arms=ARMS, horizon=2000, noise=NOISE, updates=4, greedy=greedy)
+    for updates in (1, 2, 3):
+        state = after(learner, world, updates)
+        (total,) = state.sums
+        sets = Gaussian(dim=DIM, arms=ARMS).draw(20, seed=4).contexts
+        found = state.policy.probabilities(sets)
+        expected = [slow(x, total.gram, total.moment, greedy, 0.01) for x in sets]
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-14)
+
+
+def test_the_first_policy_takes_all_arms_for_the_best() -> None:
+    """K ≤ 2d, where the uniform design is certified: every share is equal."""
+    policy = LinMED(dim=3, arms=4, horizon=100).begin().policy
+    np.testing.assert_allclose(policy.probabilities(np.eye(4, 3) + 0.1), 0.25)
+
+
+def test_arms_that_tie_share_the_weight_of_the_best() -> None:
+    sampler = EmpiricalDivergence(estimate=np.array([1.0, 0.0]), root=0.1 * np.eye(2), greedy=0.8)
+    found = sampler.probabilities([[0.5, 0.5], [0.5, -0.5], [-0.5, 0.0]])
+    assert found[0] == pytest.approx(found[1])
+    assert found[2] < 1e-12
+    assert sampler.probabilities([[0.3, 0.1]]).tolist() == [1.0]
+
+
+def test_without_any_doubt_the_best_looking_arm_is_played() -> None:
+    certain = EmpiricalDivergence(estimate=np.array([1.0]), root=np.zeros((1, 1)), greedy=0.5)
+    assert certain.probabilities([[0.5], [0.4]]).tolist() == [1.0, 0.0]
+
+
+def test_regret_falls_below_that_of_never_learning() -> None:
+    """In 400 decisions of a plain world it wins back most of what uniform play loses; each seed by itself."""
+    world = make_world("fixed", dim=3, arms=6, noise=0.1)
+    for seed in range(2):
+        learner = LinMED(dim=3, arms=6, horizon=400, noise=0.1)
+        means = world.draw(1, seed=seed).means[0]
+        assert simulate(learner, world, seed=seed).regret < 0.5 * 400 * (means.max() - means.mean())
+
+
+def test_rewards_that_come_late_and_logs_count() -> None:
+    world = make_world("gaussian", dim=DIM, arms=ARMS, noise=NOISE)
+    learner = StaleLinMED(dim=DIM, arms=ARMS, horizon=2000, noise=NOISE, updates=4)
+    state = learner.begin()
+    warm = learner.summarize(state, rows_of(state, world, 1, count=200))
+    assert learner.begin(warm=warm).policy.id == learner.next(state, warm).policy.id
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"greedy": 1.5}, "greedy"), ({"greedy": math.nan}, "greedy"), ({"g_optimal": 0.1}, "must be a GOptimal")],
+)
+def test_bad_settings_are_refused(settings: dict[str, Any], words: str) -> None:
+    for name in ("linmed", "stale-linmed"):
+        with pytest.raises(ParameterError, match=words):
+            make_learner(name, dim=2, arms=2, horizon=100, **settings)
+
+
+def test_samplers_refuse_what_is_no_design_or_share() -> None:
+    told: dict[str, Any] = {"estimate": np.ones(2), "root": np.eye(2)}
+    with pytest.raises(ParameterError, match="design must be a GOptimal"):
+        EmpiricalDivergence(**told, greedy=0.5, design=0.1)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="greedy"):
+        EmpiricalDivergence(**told, greedy=-0.1, design=GOptimal())

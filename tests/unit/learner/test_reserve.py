@@ -1,0 +1,211 @@
+"""Policies that are kept back: when they are spent, by features alone, and when they are deployed anyway."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch import simulate
+from rareswitch.env import World, make_world
+from rareswitch.errors import ParameterError
+from rareswitch.learner import Foresight, Learner, Rows, State, Summary, state_from_bytes, state_to_bytes
+from rareswitch.learner.clocks import Progress
+from rareswitch.learner.reserve import LEAST_SEEN, Reserve
+from rareswitch.validation import FloatArray
+
+HORIZON = 10_000
+#: Worlds in which contexts are drawn from one distribution, also rare ones.
+STILL = ["gaussian", "anisotropic", "segments", "zipf", "varying", "disjoint", "rare-clicks", "heavy-tails"]
+
+
+def clock(*, updates: int = 8, reserve: int = 2, horizon: int = HORIZON, first: int = 40) -> Reserve:
+    return Reserve(horizon=horizon, updates=updates, reserve=reserve, first=first)
+
+
+def chosen(world: World, seed: int, count: int) -> FloatArray:
+    """Features of arms that are chosen at random."""
+    rounds = world.draw(count, seed=seed)
+    alive = np.ones(rounds.contexts.shape[:2], dtype=bool) if rounds.alive is None else rounds.alive
+    scores = np.where(alive, np.random.default_rng(seed).random(alive.shape), -1.0)
+    return np.asarray(rounds.contexts[np.arange(count), scores.argmax(axis=1)])
+
+
+def struck(told: Reserve, features: FloatArray) -> Iterator[int]:
+    """Where batches end before their time, by features (T, d); rewards are nowhere."""
+    dim = features.shape[1]
+    gram, start, batch = np.zeros((dim, dim)), 0, 1
+    ahead = told.begin()
+    while ahead:
+        x = features[start : start + ahead[0]]
+        progress = Progress(
+            frozen=gram[None],
+            counts=np.array([start]),
+            grams=gram[None],
+            taught=np.array([0]),
+            ridge=1.0,
+            start=start,
+            ahead=ahead,
+        )
+        due = told.due(progress, x, np.zeros(len(x), dtype=np.int64))
+        if due is not None and due < ahead[0]:
+            yield start + due
+        x = x[:due]
+        gram, start, batch = gram + x.T @ x, start + len(x), batch + 1
+        ahead = told.ahead(ahead[1:], batch=batch, start=start, width=1.0)
+    assert (start, batch) == (told.horizon, told.updates + 1)
+
+
+@pytest.mark.parametrize("name", STILL)
+def test_nothing_is_spent_where_nothing_changes(name: str) -> None:
+    world = make_world(name, horizon=4000)
+    for seed in range(3):
+        x = chosen(world, seed, 4000)
+        for updates, reserve in ((8, 2), (16, 4)):
+            told = clock(updates=updates, reserve=reserve, horizon=4000, first=min(4 * world.dim, 63))
+            assert not list(struck(told, x))
+
+
+@pytest.mark.parametrize(("updates", "reserve"), [(8, 2), (16, 4)])
+def test_each_group_that_appears_late_has_its_update(updates: int, reserve: int) -> None:
+    """Soon after it appears, that is before a tenth of what is left has been decided without it."""
+    world = make_world("late-groups", horizon=HORIZON)
+    for seed in range(3):
+        ends = list(struck(clock(updates=updates, reserve=reserve, first=48), chosen(world, seed, HORIZON)))
+        for appears in (1000, 3000, 6000):
+            assert any(appears < end < appears + (HORIZON - appears) // 10 for end in ends), (seed, ends)
+
+
+@pytest.mark.parametrize(("updates", "reserve"), [(3, 1), (4, 1), (4, 2), (8, 2), (8, 5), (16, 4), (40, 5)])
+@pytest.mark.parametrize("horizon", [50, 1000, 100_000])
+def test_schedules_are_whole_and_hold_policies_back(updates: int, reserve: int, horizon: int) -> None:
+    told = clock(updates=updates, reserve=reserve, horizon=horizon, first=min(40, horizon - updates + 1))
+    for batch, start in ((1, 0), (2, 45), (updates // 2 + 1, horizon // 3), (updates, horizon - 1)):
+        ahead = told.ahead((), batch=batch, start=start, width=1.0)
+        assert min(ahead) >= 1
+        assert start + sum(ahead) == horizon
+        left = min(updates - batch, horizon - start - 1)
+        assert len(ahead) == left + 1
+        ends = start + np.cumsum(ahead)
+        for behind in range(1, min(reserve, left) + 1):  # from the last on, where there is room for them
+            least = min(int(horizon * 0.5 ** (behind / reserve) - 1e-6), horizon - behind)
+            assert ends[-1 - behind] >= least
+    assert told.ahead((), batch=updates + 1, start=horizon - 1, width=1.0) == ()
+    assert told.ahead((), batch=2, start=horizon, width=1.0) == ()
+
+
+def test_the_schedule_is_the_cheapest_of_those_that_hold_back() -> None:
+    """Moving any end, by as much as it may be, costs more where a batch from a to b costs (b - a)/a."""
+    ends = np.cumsum(clock(updates=8, reserve=2, horizon=1_000_000, first=1000).begin()).astype(float)
+    least = np.array([0.0] * 5 + [500_000.0, 1e6 * 0.5**0.5])
+
+    def cost(ends: FloatArray) -> float:
+        return float(sum((b - a) / a for a, b in pairwise(ends)))
+
+    for place in range(1, 7):
+        for factor in (0.98, 1.02):
+            moved = ends.copy()
+            moved[place] *= factor
+            if moved[place] >= least[place]:
+                assert cost(moved) > cost(ends)
+
+
+def test_a_batch_that_ended_early_takes_the_place_of_one_that_is_not_kept_back() -> None:
+    told = clock()
+    planned = told.begin()
+    start = sum(planned[:3])
+    assert told.ahead(planned[3:], batch=4, start=start, width=1.0) == planned[3:]
+    anew = np.cumsum(told.ahead(planned[3:], batch=4, start=start - 50, width=1.0)) + start - 50
+    assert anew.tolist()[-3:] == [5000, 7071, 10_000]
+    only_kept = told.ahead((), batch=7, start=3000, width=1.0)
+    assert np.cumsum(only_kept).tolist() == [4071, 7000]
+
+
+def learned(learner: Learner, world: World, count: int, **how: Any) -> tuple[State, int]:
+    """The state after two batches, of 100 and of enough to tell rare from new."""
+    state = learner.begin(**how)
+    for first, many in ((0, 100), (100, count - 100)):
+        state = learner.next(state, part(learner, state, world, first, many))
+    return state, count
+
+
+def part(learner: Learner, state: State, world: World, first: int, count: int) -> Summary:
+    rounds = world.draw(count, seed=3, first=first)
+    made = state.policy.decide(rounds.contexts, ids=range(first, first + count), seed=3)
+    paid = world.rewards(rounds.means[np.arange(count), made.arms], seed=3, first=first)
+    return learner.summarize(state, Rows.of(rounds.contexts, made, paid))
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_it_is_due_at_the_same_decision_in_parts_and_whatever_the_rewards(intercept: bool) -> None:
+    world = make_world("late-groups", horizon=HORIZON)
+    learner = Foresight(dim=12, horizon=HORIZON, reserve=2, intercept=intercept)
+    state, start = learned(learner, world, 900)
+    assert start >= LEAST_SEEN * 13
+    rounds = world.draw(600, seed=3, first=start)
+    ids = np.arange(start, start + 600)
+    made = state.policy.decide(rounds.contexts, ids=ids, seed=3)
+    due = learner.due(state, rounds.contexts, made)
+    assert due is not None
+    assert due > 100  # the group appears after 100 of them
+    for cut in (1, 57, due - 1):
+        later = state.policy.decide(rounds.contexts[cut:], ids=ids[cut:], seed=3)
+        for reward in (0.0, 5.0):
+            rows = Rows.of(rounds.contexts[:cut], made.upto(cut), np.full(cut, reward))
+            before = learner.summarize(state, rows)
+            assert learner.due(state, rounds.contexts[cut:], later, before) == due - cut
+            assert learner.early(state, before) is None
+    rows = Rows.of(rounds.contexts[:due], made.upto(due), np.zeros(due))
+    again = state_from_bytes(state_to_bytes(state))
+    assert learner.due(again, rounds.contexts, made) == due
+    early = learner.early(state, learner.summarize(state, rows))
+    assert early is not None
+    assert "features came that were rare before" in early
+    assert learner.overdue(state, learner.summarize(state, rows)) == early
+    following = learner.next(state, learner.summarize(state, rows))
+    assert following.horizon == HORIZON
+    assert len(following.ahead) == len(state.ahead) - 1
+
+
+def test_groups_that_appear_late_cost_a_fraction_with_policies_kept_back() -> None:
+    world = make_world("late-groups", horizon=3000)
+    usual, kept = (
+        simulate(Foresight(dim=12, horizon=3000, updates=7, reserve=reserve, seed=1), world, seed=1)
+        for reserve in (0, 2)
+    )
+    assert usual.updates == kept.updates == 7
+    assert kept.regret < 0.5 * usual.regret  # about a fifth; each missed group costs about 0.4 a decision
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"reserve": 2}, "give the horizon, and no grid"),
+        ({"reserve": 2, "grid": [100, 1000]}, "give the horizon, and no grid"),
+        ({"reserve": 7, "horizon": 1000}, "reserve must leave at least two of the policies to the schedule; got"),
+        ({"reserve": -1, "horizon": 1000}, "reserve"),
+        ({"reserve": 1.5, "horizon": 1000}, "reserve"),
+        ({"reserve": "2", "horizon": 1000}, "reserve"),
+        ({"reserve": float("nan"), "horizon": 1000}, "reserve"),
+    ],
+)
+def test_reserves_that_make_no_sense_are_refused(settings: dict[str, Any], text: str) -> None:
+    with pytest.raises(ParameterError, match=text):
+        Foresight(dim=3, **settings)
+
+
+def test_a_first_batch_or_nothing_but_zeros_never_strikes() -> None:
+    told = clock()
+    for count in (0, 500):
+        progress = Progress(
+            frozen=np.zeros((1, 3, 3)),
+            counts=np.array([count]),
+            grams=np.zeros((1, 3, 3)),
+            taught=np.array([0]),
+            ridge=1.0,
+            start=count,
+            ahead=(500, 1000),
+        )
+        assert told.due(progress, np.zeros((20, 3)), np.zeros(20, dtype=np.int64)) is None
+        assert told.overdue(progress) is None
