@@ -105,6 +105,9 @@ class Stats:
         left, right = (self, other) if self.count >= other.count else (other, self)
         right = right.shifted(left.shift)
         known = left.reward_sum is not None and right.reward_sum is not None
+        linearised = None
+        if self.linearised is not None and other.linearised is not None:
+            linearised = self.linearised + other.linearised
         return type(self)(
             gram=self.gram + other.gram,
             moment=left.moment + right.moment,
@@ -112,7 +115,7 @@ class Stats:
             square_sum=left.square_sum + right.square_sum,
             reward_sum=left.reward_sum + right.reward_sum if known else None,  # type: ignore[operator]
             shift=left.shift,
-            linearised=None if None in (self.linearised, other.linearised) else self.linearised + other.linearised,
+            linearised=linearised,
         )
 
     def shifted(self, shift: float) -> Self:

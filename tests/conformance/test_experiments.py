@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
-from rareswitch.env import make_world
+from rareswitch.env import World, make_world
 from rareswitch.errors import StoreError
 from rareswitch.experiment import Experiment, Rewards, create
 from rareswitch.learner import Foresight, State
@@ -19,6 +19,7 @@ from rareswitch.store import Marks
 STORES = ("memory", "folder", "sqlite", "postgres")
 HORIZON, BATCH = 200, 12
 WORLD = make_world("gaussian", dim=3, arms=4, noise=0.5)
+CLICKS = make_world("clicks", dim=3, arms=4, noise=0.5)
 Begin = Callable[..., Experiment]
 
 
@@ -37,15 +38,18 @@ def begin(request: pytest.FixtureRequest, tmp_path: Path) -> Begin:
     return begun
 
 
-def play(trial: Experiment, first: int, stop: int) -> None:
-    rounds, ids = WORLD.draw(stop - first, seed=7, first=first), list(range(first, stop))
+def play(trial: Experiment, first: int, stop: int, world: World = WORLD) -> None:
+    rounds, ids = world.draw(stop - first, seed=7, first=first), list(range(first, stop))
     choices = trial.decide_many(rounds.contexts, ids=ids, now=0.0)
     means = rounds.means[np.arange(len(ids)), [choice.arm for choice in choices]]
-    trial.reward_many(ids, WORLD.rewards(means, seed=7, first=first).tolist(), now=0.0)
+    trial.reward_many(ids, world.rewards(means, seed=7, first=first).tolist(), now=0.0)
 
 
-def test_the_loop_learns_exactly_what_the_simulator_learns(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    learner, made, learn = Foresight(dim=3, horizon=HORIZON, updates=4), list[str](), Foresight.next
+@pytest.mark.parametrize("world", [WORLD, CLICKS], ids=["linear", "clicks"])
+def test_the_loop_learns_exactly_what_the_simulator_learns(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch, world: World
+) -> None:
+    learner, made, learn = Foresight(dim=world.dim, horizon=HORIZON, updates=4), list[str](), Foresight.next
 
     def recorded(self: Foresight, *given: Any, **more: Any) -> State:
         made.append((state := learn(self, *given, **more)).policy.id)
@@ -53,10 +57,10 @@ def test_the_loop_learns_exactly_what_the_simulator_learns(begin: Begin, monkeyp
 
     with monkeypatch.context() as patch:
         patch.setattr(Foresight, "next", recorded)
-        simulate(learner, WORLD, seed=7)
-    trial, first = begin(), 0
+        simulate(learner, world, seed=7)
+    trial, first = begin(dim=world.dim), 0
     for stop in learner.clock.ends[:-1]:  # type: ignore[attr-defined]
-        play(trial, first, stop)
+        play(trial, first, stop, world)
         assert trial.advance(now=0.0).made
         first = stop
     assert [policy.id for policy in trial.policies][1:] == made[:3]

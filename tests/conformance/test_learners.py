@@ -196,8 +196,8 @@ def test_damaged_states_are_refused(name: str) -> None:
     meta, tensors = unpack(data)
     with pytest.raises(FileFormatError, match="changed"):
         state_from_bytes(pack(meta | {"start": meta["start"] + 1}, tensors))
-    with pytest.raises(FileFormatError, match=r"have schema 2; this one has 3, which is newer\. Install"):
-        state_from_bytes(pack(meta | {"schema": 3}, tensors))
+    with pytest.raises(FileFormatError, match=r"have schema 3; this one has 4, which is newer\. Install"):
+        state_from_bytes(pack(meta | {"schema": 4}, tensors))
 
 
 @every_learner

@@ -97,6 +97,8 @@ def _kind(annotation: Any) -> dict[str, Any]:
         return {"type": confidence_option, "metavar": "MODE"}
     if int in kinds:
         return {"type": count_option, "metavar": "N"}
+    if str in kinds:
+        return {"metavar": "KIND"}
     if float in kinds:
         return {"type": float, "metavar": "X"}
     return {"type": count_option, "nargs": "+", "metavar": "N"}  # a grid: where batches end

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rareswitch.errors import UnsuitableError
-from rareswitch.learner.logistic import linearised
+from rareswitch.learner.levels import unexplained_level
+from rareswitch.learner.logistic import linearised, summed_blindly
 from rareswitch.learner.state import State
 from rareswitch.learner.statistics import OneModel
 from rareswitch.stats import Stats
@@ -32,3 +33,21 @@ class ClicksModel(OneModel):
         if self.intercept:
             features = np.column_stack([features, np.ones(len(features))])
         return (replace(plain, linearised=linearised(features, rewards, state.kept)),)
+
+    def unexplained_level(self, sums: tuple[Stats, ...]) -> float | None:
+        """Of clicks against a half, which a logistic model without a level has at x = 0; by the first batch alone."""
+        (total,) = sums
+        if total.linearised is None or self.intercept:
+            return super().unexplained_level(sums)
+        if not summed_blindly(total):
+            return None
+        clicks, half = total.square_sum, 0.5 * total.count
+        about_half = replace(
+            total,
+            moment=total.moment - 0.5 * total.linearised.moment,
+            square_sum=0.5 * half,
+            reward_sum=clicks - half,
+            linearised=None,
+        )
+        found = unexplained_level((about_half,))
+        return None if found is None else found + 0.5

@@ -2,6 +2,8 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +17,7 @@ from rareswitch.learner.certificate import believed_cost, certified_cost
 from rareswitch.learner.clicks import ClicksModel
 from rareswitch.learner.clocks import Clock
 from rareswitch.learner.evidence import NOTHING, Evidence, informed, innovation
-from rareswitch.learner.forgetting import remembered
+from rareswitch.learner.forgetting import faded
 from rareswitch.learner.grids import GrowingGrid, StaticGrid, as_grid, geometric_grid
 from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.logistic import frozen_point, kept_point, logistic_posterior
@@ -192,9 +194,9 @@ class PlannedExploration(Rule):
 
     def next(self, ended: Ended) -> Made:
         told = self.settings
-        ended = self.remembering(ended)
-        (total,) = ended.sums
-        belief = self.belief(ended)
+        warm = () if ended.state.warm is None else (ended.state.warm,)
+        batches = faded((*warm, *ended.past), told.forget) or [ended.batch.stats[0]]
+        belief = self.belief(batches)
         if belief.noise == 0.0:  # every reward was the same: there is nothing to tell arms apart by
             return Made(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
         evidence = self.evidence(ended, belief)
@@ -224,7 +226,7 @@ class PlannedExploration(Rule):
             sampler = Blend(main=sampler, explorer=GOptimal(tol=1.0), share=share)
             if self.proved is not None:
                 eliminations = (*eliminations, batch_elimination(ended.batch.stats[0], self.proved))
-            elif total.count > told.dim + 1:  # with fewer decisions the noise is anyone's guess
+            elif sum(one.count for one in batches) > told.dim + 1:  # with fewer decisions the noise is anyone's guess
                 eliminations = (*eliminations, self.elimination(belief))
         policy = Policy(dim=told.dim, sampler=sampler, eliminations=eliminations)
         if eliminations and ended.batch.sample is not None:
@@ -232,23 +234,13 @@ class PlannedExploration(Rule):
             note |= {"certificate": steepest * certified_cost(policy, thinned(ended.batch.sample.sets))}
         return Made(policy, kept=kept_point(belief), note=note)
 
-    def remembering(self, ended: Ended) -> Ended:
-        """The same with sums in which older batches count less, where θ drifts."""
-        if self.settings.forget == 1.0 or not ended.past:
-            return ended
-        warm = () if ended.state.warm is None else (ended.state.warm,)
-        return replace(ended, sums=remembered((*warm, *ended.past), self.settings.forget))
-
-    def belief(self, ended: Ended) -> Posterior:
-        """What all decisions so far say of θ."""
-        (total,) = ended.sums
+    def belief(self, batches: list[Stats]) -> Posterior:
+        """What the sums of the batches so far say of θ."""
         intercept = self.settings.intercept
-        if self.settings.may_be_logistic:
-            warm = () if ended.state.warm is None else (ended.state.warm,)
-            batches = [*warm, *ended.past] or [ended.batch]
-            found = logistic_posterior([batch.stats[0] for batch in batches], intercept=intercept)
-            if found is not None:
-                return found
+        found = logistic_posterior(batches, intercept=intercept) if self.settings.may_be_logistic else None
+        if found is not None:
+            return found
+        total = reduce(add, batches)
         return posterior(centred(total) if intercept else total)
 
     def evidence(self, ended: Ended, belief: Posterior) -> Evidence:
@@ -288,8 +280,8 @@ def default_grid(dim: int, horizon: int, updates: int) -> StaticGrid:
     """Geometric from κ^(1-1/M)·T^(1/M) decisions to T, κ = 1.5·d.
 
     In units of what a blind decision costs: the first batch of n costs n, and M - 1 batches that each let all decisions
-    grow by r = (T/n)^(1/(M-1)) cost κ·(M - 1)·(r - 1), where a policy learned from t decisions costs κ/t for each of its
-    own. This n makes the sum least.
+    grow by r = (T/n)^(1/(M-1)) cost κ·(M - 1)·(r - 1), where one by a policy learned from t decisions costs κ/t. This n
+    makes the sum least.
 
     >>> default_grid(10, 10_000, 2).ends, default_grid(10, 10_000, 5).ends
     ((387, 10000), (55, 201, 738, 2717, 10000))

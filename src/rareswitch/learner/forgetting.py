@@ -7,26 +7,24 @@ from rareswitch.learner.state import Batch
 from rareswitch.stats import Stats
 
 
-def remembered(batches: Sequence[Batch], forget: float) -> tuple[Stats, ...]:
-    """The sums of batches, the last one in full and each of those before it at ``forget`` times the weight of the next.
+def faded(batches: Sequence[Batch], forget: float) -> list[Stats]:
+    """The sums of each batch, the last one in full and each before it at ``forget`` times the weight of the next.
 
     A batch of n decisions counts as forget^k·n of them when k more have ended, rounded; one that is less than half a
     decision by then is forgotten.
 
-    >>> from rareswitch.stats import Stats
     >>> batch = Batch(policy_id="a", decided=4, rewarded=4, stats=(Stats.of([[2.0]] * 4, [1.0] * 4),))
-    >>> remembered([batch, batch, batch], 0.5)[0].count, remembered([batch, batch, batch], 0.5)[0].gram.tolist()
-    (7, [[28.0]])
+    >>> [(stats.count, stats.gram.item()) for stats in faded([batch, batch, batch], 0.5)]
+    [(1, 4.0), (2, 8.0), (4, 16.0)]
     """
-    total = batches[-1].stats
-    weight = 1.0
-    for batch in reversed(batches[:-1]):
-        weight *= forget
-        total = tuple(new + _weighed(old, weight) for new, old in zip(total, batch.stats, strict=True))
-    return total
+    return [
+        _weighed(batch.stats[0], forget**age) for age, batch in zip(range(len(batches))[::-1], batches, strict=True)
+    ]
 
 
 def _weighed(stats: Stats, weight: float) -> Stats:
+    if weight == 1.0:
+        return stats
     count = round(weight * stats.count)
     if not count:
         return Stats.zero(stats.dim)

@@ -15,7 +15,7 @@ from rareswitch.features import Features
 from rareswitch.learner.attribution import attributed
 from rareswitch.learner.clocks import Clock, Progress
 from rareswitch.learner.forecast import Ahead, lengths
-from rareswitch.learner.levels import Extent, check_scales, unexplained_level
+from rareswitch.learner.levels import Extent, check_scales
 from rareswitch.learner.rows import Rows, chosen_arms
 from rareswitch.learner.rule import Ended, Made, Rule, SumsRule
 from rareswitch.learner.settings import about, check_settings, count, features, setting
@@ -373,7 +373,7 @@ class Learner(ABC):
 
     def _level_note(self, state: State, sums: tuple[Stats, ...]) -> dict[str, Any]:
         """What is to be said of a level that the features do not explain; once a run also as a warning."""
-        if self.clock.steps or self.parts.statistics.intercept or (level := unexplained_level(sums)) is None:
+        if self.clock.steps or (level := self.parts.statistics.unexplained_level(sums)) is None:
             return {}
         if not any("level" in note for note in state.notes):
             warnings.warn(

@@ -29,7 +29,7 @@ class Link:
     precision: FloatArray
 
     def rates(self, contexts: FloatArray, truths: FloatArray) -> FloatArray:
-        """(n, K, J) how often arms (n, K, d) pay if each of the truths (J, d) holds, with the likeliest level beside it.
+        """(n, K, J) how often arms (n, K, d) pay if each of the truths (J, d) holds, with the likeliest level for it.
 
         >>> link = Link(point=np.zeros(1), precision=np.eye(1))
         >>> link.rates(np.array([[[1.0], [-1.0]]]), np.array([[2.0]])).round(2).tolist()

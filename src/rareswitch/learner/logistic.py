@@ -31,6 +31,8 @@ POINT, PRECISION = "logistic_point", "logistic_precision"
 LEAST_WEIGHT = 1e-12
 #: κ² at the least: decisions whose rewards can be told without fail would put θ at infinity.
 LEAST_SHRUNK = 0.1
+#: Of a level, in logits, beforehand: rates from 0.03 % to 99.97 % are within two of them.
+LEVEL_SPREAD = 4.0
 #: τ²·(mean of w·‖x‖²): how much the features tell, in units of the noise of a click; see the same of linear rewards.
 _RATIOS = np.exp(np.linspace(math.log(0.1), math.log(1e8), 181))
 
@@ -68,16 +70,17 @@ def logistic_posterior(batches: Sequence[Stats], *, intercept: bool) -> Posterio
     batches
         The sums of each batch, linearised at a belief or at none.
     intercept
-        Whether the last feature is the constant of a level, of which nothing is believed beforehand.
+        Whether the last feature is the constant of a level. Of a level little is believed beforehand, also where
+        features can express it.
 
     Examples
     --------
     >>> rng = np.random.default_rng(1)
-    >>> x = rng.standard_normal((4000, 2))
-    >>> r = (rng.random(4000) < logistic(x @ [2.0, -1.0])).astype(float)
+    >>> x = rng.standard_normal((8000, 2))
+    >>> r = (rng.random(8000) < logistic(x @ [2.0, -1.0])).astype(float)
     >>> from dataclasses import replace
     >>> batches, kept = [], {}
-    >>> for rows in (slice(0, 400), slice(400, 4000)):
+    >>> for rows in (slice(0, 100), slice(100, 1000), slice(1000, 8000)):
     ...     batches += [replace(Stats.of(x[rows], r[rows]), linearised=linearised(x[rows], r[rows], kept))]
     ...     found = logistic_posterior(batches, intercept=False)
     ...     kept = kept_point(found)
@@ -88,27 +91,25 @@ def logistic_posterior(batches: Sequence[Stats], *, intercept: bool) -> Posterio
     if any(one.linearised is None for one in batches):
         return None
     count, clicks = sum(one.count for one in batches), sum(_clicks(one) for one in batches)
-    if clicks in (0.0, count):
+    if clicks <= 0.0 or clicks >= count:
         return None
-    blind, seen = [one for one in batches if _blind(one)], [one for one in batches if not _blind(one)]
+    blind, seen = [one for one in batches if summed_blindly(one)], [one for one in batches if not summed_blindly(one)]
     dim = batches[0].dim
     gram, moment = _at_level(reduce(add, blind)) if blind else (np.zeros((dim, dim)), np.zeros(dim))
     for one in seen:
         assert one.linearised is not None
         gram, moment = gram + one.linearised.gram, moment + one.linearised.moment
-    free = np.zeros(dim)
-    told = gram, moment
-    if intercept:  # less what the level explains
-        column = gram[:-1, -1] / gram[-1, -1]
-        told = gram[:-1, :-1] - np.outer(column, gram[:-1, -1]), moment[:-1] - column * moment[-1]
-        free[-1] = 1.0
-    ridge = _ridge(*told, count)
-    precision = gram + ridge * np.diag(1.0 - free)
-    point = np.linalg.solve(precision, moment)
-    size = dim - intercept
+    level = np.eye(dim)[-1] if intercept else _constant(blind, dim)
+    others = np.eye(dim)
+    if level.any():
+        along = np.outer(level, level) / (level @ level)
+        gram, others = gram + along / (level @ level) / LEVEL_SPREAD**2, others - along
+    ridge = _ridge(*_without(level, gram, moment), count)
+    precision, size = gram + ridge * others, dim - intercept
+    point = np.asarray(np.linalg.solve(precision, moment), dtype=np.float64)
     return Posterior(
         estimate=point[:size],
-        precision=told[0] + ridge * np.eye(size),
+        precision=_without(level, precision, moment)[0][:size, :size] if intercept else precision,
         noise=1.0,
         ridge=ridge,
         link=Link(point=point, precision=precision),
@@ -132,8 +133,8 @@ def _clicks(stats: Stats) -> float:
     return stats.shifted(0.0).square_sum
 
 
-def _blind(stats: Stats) -> bool:
-    """Whether the decisions were summed before there was a belief: with weights of 1, where a logistic's are below ¼."""
+def summed_blindly(stats: Stats) -> bool:
+    """Whether decisions were summed before there was a belief: with weights of 1, where a logistic's are at most ¼."""
     return stats.linearised is not None and np.array_equal(stats.gram, stats.linearised.gram)
 
 
@@ -157,6 +158,29 @@ def _at_level(stats: Stats) -> tuple[FloatArray, FloatArray]:
     fit = np.linalg.solve(gram + _ridge(gram, moment, plain.count) * np.eye(plain.dim), moment)
     variance = float(fit @ plain.gram @ fit) / plain.count - (float(fit @ total) / plain.count) ** 2
     return put(math.sqrt(max(LEAST_SHRUNK, 1.0 - math.pi / 8.0 * variance)))
+
+
+def _constant(blind: Sequence[Stats], dim: int) -> FloatArray:
+    """The c (d,) with cᵀx = 1 for all x that were chosen before there was a belief; 0 if there is none.
+
+    It is the direction in which θ changes the level alone.
+    """
+    if blind:
+        total = reduce(add, blind)
+        assert total.linearised is not None
+        found = np.linalg.lstsq(total.gram, total.linearised.moment, rcond=1e-10)[0]
+        if abs(total.count - total.linearised.moment @ found) < 1e-6 * total.count and total.count > dim:
+            return np.asarray(found)
+    return np.zeros(dim)
+
+
+def _without(level: FloatArray, precision: FloatArray, moment: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Precision and moment of what a direction, if any, leaves to the others."""
+    if not level.any():
+        return precision, moment
+    column = precision @ level
+    share = column / (level @ column)
+    return precision - np.outer(share, column), moment - share * (level @ moment)
 
 
 def _ridge(gram: FloatArray, moment: FloatArray, count: int) -> float:

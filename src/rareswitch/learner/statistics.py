@@ -9,7 +9,7 @@ import numpy as np
 from rareswitch.errors import UnsuitableError
 from rareswitch.ids import KeyArray
 from rareswitch.learner.clocks import Progress
-from rareswitch.learner.levels import level_of
+from rareswitch.learner.levels import level_of, unexplained_level
 from rareswitch.learner.state import State
 from rareswitch.learner.summary import added
 from rareswitch.policy import Layered, Policy
@@ -52,6 +52,10 @@ class OneModel:
             return (Stats.of(features, rewards),)
         features = np.column_stack([features, np.ones(len(features))])
         return (Stats.of(features, rewards, shift=level_of(rewards)),)
+
+    def unexplained_level(self, sums: tuple[Stats, ...]) -> float | None:
+        """The mean reward, where a constant explains rewards better than all features together; else None."""
+        return None if self.intercept else unexplained_level(sums)
 
     def taught(self, policy: Policy, sets: Sets) -> IntArray:
         """(n,) the model that each decision teaches."""

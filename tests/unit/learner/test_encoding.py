@@ -103,8 +103,8 @@ def test_nothing_of_a_state_is_lost() -> None:
     ("change", "words"),
     [
         (
-            {"schema": 3},
-            r"states of this version of rareswitch have schema 2; this one has 3, which is newer\. Install",
+            {"schema": 4},
+            r"states of this version of rareswitch have schema 3; this one has 4, which is newer\. Install",
         ),
         ({"schema": 0}, "states have a schema, a whole number; this has 0"),
         ({"schema": None}, "this has None"),

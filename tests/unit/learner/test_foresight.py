@@ -162,7 +162,7 @@ def test_the_planner_is_told_what_lies_ahead(monkeypatch: pytest.MonkeyPatch) ->
 
     def spy(belief: Posterior, sets: ContextSets, **settings: Any) -> Plan:
         asked.append({"sets": len(sets), **settings})
-        return Plan(scale=0.7, cost=0.0)
+        return Plan(scale=0.7, cost=0.0, next_cost=0.0)
 
     monkeypatch.setattr(room, "plan", spy)
     learner = Foresight(dim=3, grid=[50, 450, 1000, 3000], seed=6, floor=0.0)
@@ -177,7 +177,7 @@ def test_the_planner_is_told_what_lies_ahead(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_draws_are_spread_as_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their standardised squares are χ² with 128·3 degrees: within six standard deviations (p < 1e-8)."""
-    monkeypatch.setattr(room, "plan", lambda *_, **__: Plan(scale=0.7, cost=0.0))
+    monkeypatch.setattr(room, "plan", lambda *_, **__: Plan(scale=0.7, cost=0.0, next_cost=0.0))
     state = after(Foresight(dim=3, horizon=3000, floor=0.0), WORLD, 1)
     belief = posterior(state.sums[0])
     assert isinstance(state.policy.sampler, PosteriorDraws)
@@ -188,7 +188,7 @@ def test_draws_are_spread_as_planned(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_each_batch_has_draws_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two batches, 384 independent normals each: their correlation is within six standard deviations (p < 1e-8)."""
-    monkeypatch.setattr(room, "plan", lambda *_, **__: Plan(scale=0.7, cost=0.0))
+    monkeypatch.setattr(room, "plan", lambda *_, **__: Plan(scale=0.7, cost=0.0, next_cost=0.0))
     found = []
     for updates in (1, 2):
         state = after(Foresight(dim=3, horizon=3000, floor=0.0), WORLD, updates)
@@ -280,7 +280,7 @@ def test_sets_with_many_arms_are_thinned(monkeypatch: pytest.MonkeyPatch) -> Non
 
     def spy(belief: Posterior, sets: ContextSets, **settings: Any) -> Plan:
         seen.append(len(sets))
-        return Plan(scale=0.0, cost=0.0)
+        return Plan(scale=0.0, cost=0.0, next_cost=0.0)
 
     monkeypatch.setattr(room, "plan", spy)
     world = make_world("gaussian", dim=2, arms=600, noise=0.5)

@@ -1,5 +1,7 @@
 """Older batches that count less."""
 
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -7,13 +9,17 @@ import pytest
 
 from rareswitch.errors import ParameterError
 from rareswitch.learner import Foresight, Rows, State, Summary
-from rareswitch.learner.forgetting import remembered
+from rareswitch.learner.forgetting import faded
 from rareswitch.learner.state import Batch
 from rareswitch.policy import Blend, PosteriorDraws
 from rareswitch.stats import Stats
 
 RNG = np.random.default_rng(4)
 X = RNG.standard_normal((3, 200, 4, 2))
+
+
+def remembered(batches: list[Batch], forget: float) -> Stats:
+    return reduce(add, faded(batches, forget))
 
 
 def batch(count: int, shift: float = 0.0) -> Batch:
@@ -23,7 +29,7 @@ def batch(count: int, shift: float = 0.0) -> Batch:
 
 def test_sums_are_weighed_by_age() -> None:
     batches = [batch(10), batch(20), batch(40)]
-    (found,) = remembered(batches, 0.5)
+    found = remembered(batches, 0.5)
     (a,), (b,), (c,) = (one.stats for one in batches)
     np.testing.assert_allclose(found.gram, 0.25 * a.gram + 0.5 * b.gram + c.gram)
     np.testing.assert_allclose(found.moment, 0.25 * a.moment + 0.5 * b.moment + c.moment)
@@ -38,15 +44,15 @@ def test_shifts_of_rewards_do_not_matter() -> None:
     def made(shift: float) -> Batch:
         return Batch(policy_id="p", decided=30, rewarded=30, stats=(Stats.of(rows, paid, shift=shift),))
 
-    plain, shifted = (remembered([made(shift), made(0.0)], 0.3)[0].shifted(0.0) for shift in (0.0, 9.0))
+    plain, shifted = (remembered([made(shift), made(0.0)], 0.3).shifted(0.0) for shift in (0.0, 9.0))
     np.testing.assert_allclose(plain.moment, shifted.moment)
     assert plain.square_sum == pytest.approx(shifted.square_sum)
 
 
 def test_batches_that_have_faded_are_forgotten() -> None:
-    (found,) = remembered([batch(10), batch(20)], 0.01)
+    found = remembered([batch(10), batch(20)], 0.01)
     assert found.count == 20
-    (all_of_them,) = remembered([batch(10), batch(20)], 1.0)
+    all_of_them = remembered([batch(10), batch(20)], 1.0)
     assert all_of_them.count == 30
 
 

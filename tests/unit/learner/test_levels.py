@@ -14,7 +14,6 @@ from rareswitch.learner import Falcon, Foresight, Learner, Rows, State, make_lea
 from rareswitch.learner.foresight import centred
 from rareswitch.learner.levels import level_of, unexplained_level
 from rareswitch.learner.statistics import OneModel
-from rareswitch.policy import Policy
 from rareswitch.stats import Stats
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.3)
@@ -188,8 +187,8 @@ def test_sums_with_different_shifts_add_up_in_any_order() -> None:
     rng = np.random.default_rng(5)
     x = np.column_stack([np.round(rng.standard_normal((60, 2)) * 256) / 256, np.ones(60)])
     r = np.round(rng.standard_normal(60) * 256) / 256
-    policy, model = Policy.__new__(Policy), OneModel(dim=2, intercept=True)
-    parts = [model.of(policy, x[k : k + 3, :2], r[k : k + 3] + 1e9, None)[0] for k in range(0, 60, 3)]
+    state, model = Foresight(dim=2).begin(), OneModel(dim=2, intercept=True)
+    parts = [model.of(state, x[k : k + 3, :2], r[k : k + 3] + 1e9, None)[0] for k in range(0, 60, 3)]
     assert len({part.shift for part in parts}) > 5
     plain = centred(Stats.of(x, r))
     for order in (range(20), reversed(range(20))):

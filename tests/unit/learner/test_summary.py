@@ -221,8 +221,8 @@ def test_damaged_summaries_are_refused() -> None:
         with pytest.raises(FileFormatError, match="not a summary, or a damaged one"):
             summary_from_bytes(data[:cut])
     meta, tensors = unpack(data)
-    with pytest.raises(FileFormatError, match=r"summaries of this version .* have schema 3; this one has 4, which is"):
-        summary_from_bytes(pack(meta | {"schema": 4}, tensors))
+    with pytest.raises(FileFormatError, match=r"summaries of this version .* have schema 4; this one has 5, which is"):
+        summary_from_bytes(pack(meta | {"schema": 5}, tensors))
     with pytest.raises(FileFormatError, match="no migration is known"):
         summary_from_bytes(pack(meta | {"schema": 1}, tensors))
     with pytest.raises(FileFormatError, match="summaries have a schema, a whole number"):

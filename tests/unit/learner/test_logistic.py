@@ -1,0 +1,287 @@
+"""Clicks: a logistic belief of sums that add up, in the state, in files and in the plan."""
+
+import math
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch import simulate
+from rareswitch.contexts import ContextSets
+from rareswitch.env import Rounds
+from rareswitch.errors import FileFormatError, LevelWarning, ParameterError, ShapeError, UnsuitableError
+from rareswitch.files import pack, unpack
+from rareswitch.learner import Foresight, Posterior, Rows, posterior, state_from_bytes, state_to_bytes
+from rareswitch.learner.encoding import summary_from_bytes, summary_to_bytes
+from rareswitch.learner.kernels import predictions
+from rareswitch.learner.link import Link, logistic
+from rareswitch.learner.logistic import LEVEL_SPREAD, POINT, PRECISION, kept_point, linearised, logistic_posterior
+from rareswitch.learner.planning import prospects
+from rareswitch.rng import normals, uniforms
+from rareswitch.stats import Stats
+from rareswitch.validation import FloatArray, read_only
+from reference.loop import after, rows_of, step
+
+THETA = np.array([3.0, -2.0, 1.0])
+
+
+class Logits:
+    """Clicks with the logit level + xᵀθ, x normal."""
+
+    dim, arms = 3, 5
+
+    def __init__(self, level: float = 0.0, length: float = 1.0) -> None:
+        self.level, self.length = level, length
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
+        x = normals(seed, "items", first, count, self.arms * self.dim).reshape(count, self.arms, self.dim) / 2.0
+        return Rounds(contexts=x, means=logistic(self.level + self.length * (x @ THETA)))
+
+    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
+        return (uniforms(seed, "noise", first, len(means))[:, 0] < means).astype(np.float64)
+
+
+def clicks(x: FloatArray, level: float = 0.0) -> FloatArray:
+    return (np.random.default_rng(3).random(len(x)) < logistic(x @ THETA[: x.shape[1]] + level)).astype(np.float64)
+
+
+def in_batches(x: FloatArray, r: FloatArray, ends: list[int], *, intercept: bool = False) -> Iterator[Any]:
+    """The belief after each batch, each batch summed at the belief before it."""
+    batches: list[Stats] = []
+    kept: dict[str, FloatArray] = {}
+    for first, stop in pairwise([0, *ends]):
+        part = x[first:stop], r[first:stop]
+        batches.append(replace(Stats.of(*part), linearised=linearised(*part, kept)))
+        found = logistic_posterior(batches, intercept=intercept)
+        assert found is not None
+        kept = kept_point(found)
+        yield found
+
+
+def likeliest(x: FloatArray, r: FloatArray, ridge: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The mode of the logistic posterior, and its precision, of all rows at once."""
+    theta = np.zeros(x.shape[1])
+    for _ in range(100):
+        rates = logistic(x @ theta)
+        precision = (x * (rates * (1.0 - rates))[:, None]).T @ x + np.diag(ridge)
+        theta = theta + 0.5 * np.linalg.solve(precision, x.T @ (r - rates) - ridge * theta)
+    return theta, precision
+
+
+@pytest.mark.parametrize("level", [0.0, -3.0])
+def test_the_belief_of_sums_is_near_the_posterior_of_all_rows(level: float) -> None:
+    """Off by a fraction of its own spread, where the first batch alone, or the linear estimate, is off by many."""
+    x = np.column_stack([np.random.default_rng(1).standard_normal((9000, 3)) / 2.0, np.ones(9000)])
+    r = clicks(x[:, :3], level)
+    *_, found = in_batches(x, r, [100, 400, 1600, 9000], intercept=True)
+    assert found.link is not None
+    assert found.noise == 1.0
+    mode, precision = likeliest(x, r, np.append(np.full(3, found.ridge), 1.0 / LEVEL_SPREAD**2))
+    off = found.link.point - mode
+    assert off @ precision @ off / 4.0 < 0.5  # its mean over the posterior is 1
+    np.testing.assert_allclose(found.link.precision, precision, atol=0.15 * np.abs(precision).max())
+    np.testing.assert_allclose(found.estimate, found.link.point[:3])
+    spread = np.linalg.inv(found.link.precision)[:3, :3]
+    np.testing.assert_allclose(np.linalg.inv(found.precision), spread, atol=1e-9)
+
+
+def test_summaries_of_parts_add_up_in_any_order() -> None:
+    learner, world = Foresight(dim=3, horizon=2000, updates=4), Logits()
+    state = after(learner, world, 2)
+    rows = rows_of(state, world, 1)
+    at = np.random.default_rng(2).permutation(len(rows))
+    whole = learner.summarize(state, rows)
+    parts = [learner.summarize(state, part(rows, chosen)) for chosen in np.array_split(at, 3)]
+    for total in (parts[0] + parts[1] + parts[2], parts[2] + (parts[0] + parts[1])):
+        ours, theirs = total.stats[0].linearised, whole.stats[0].linearised
+        assert ours is not None
+        assert theirs is not None
+        assert ours.count == len(rows)
+        np.testing.assert_allclose(ours.gram, theirs.gram, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(ours.moment, theirs.moment, rtol=1e-12, atol=1e-10)
+        sets = world.draw(50, seed=9).contexts
+        got, wanted = (learner.next(state, one).policy.probabilities(sets) for one in (total, whole))
+        np.testing.assert_allclose(got, wanted)
+
+
+def part(rows: Rows, at: Any) -> Rows:
+    assert rows.sets is not None
+    return Rows(
+        policy_id=rows.policy_id,
+        ids=rows.ids[at],
+        features=rows.features[at],
+        rewards=rows.rewards[at],
+        sets=rows.sets[at],
+    )
+
+
+def test_a_row_is_predicted_the_same_wherever_it_stands() -> None:
+    rng = np.random.default_rng(4)
+    x, point, root = rng.standard_normal((37, 5)), rng.standard_normal(5), np.tril(rng.standard_normal((5, 5)))
+
+    def predicted(rows: FloatArray) -> FloatArray:
+        found = np.empty((2, len(rows)))
+        predictions(read_only(rows), read_only(point), read_only(root), *found)
+        return found
+
+    whole = predicted(x)
+    np.testing.assert_allclose(whole, [x @ point, np.square(x @ root.T).sum(axis=1)])
+    np.testing.assert_array_equal(whole, np.hstack([predicted(x[k : k + 1]) for k in range(37)]))
+
+
+def test_the_data_choose_and_the_note_says_so() -> None:
+    world = Logits()
+    for learner, link in [
+        (Foresight(dim=3, horizon=500), "logistic"),
+        (Foresight(dim=3, horizon=500, rewards="binary"), "logistic"),
+        (Foresight(dim=3, horizon=500, rewards="linear"), None),
+        (Foresight(dim=3, arms=5, horizon=500, noise_bound=0.5), None),
+    ]:
+        state = after(learner, world, 2)
+        assert [note.get("link") for note in state.notes] == [link, link]
+        assert (POINT in state.kept) == (link is not None) == (state.sums[0].linearised is not None)
+
+
+def test_one_other_reward_makes_the_belief_linear_for_good() -> None:
+    learner, world = Foresight(dim=3, horizon=2000, updates=5), Logits()
+    state = after(learner, world, 1)
+    rows = rows_of(state, world, 1)
+    other = replace(rows, rewards=np.where(np.arange(len(rows)) == 5, 2.0, rows.rewards))
+    summary = learner.summarize(state, other)
+    state = learner.next(state, summary)
+    assert "link" in state.notes[0]
+    assert "link" not in state.notes[1]
+    plain = posterior(state.sums[0])
+    assert state.notes[1]["noise"] == plain.noise
+    assert "link" not in step(learner, state, world).state.notes[2]
+    assert state_from_bytes(state_to_bytes(state)).sums[0].linearised is None
+
+
+def test_a_state_from_before_stays_linear() -> None:
+    world = Logits()
+    before = after(Foresight(dim=3, horizon=2000, rewards="linear"), world, 2)
+    state = step(Foresight(dim=3, horizon=2000), before, world).state
+    assert "link" not in state.notes[-1]
+    assert not state.kept
+
+
+def test_a_level_that_no_feature_explains_is_noticed_by_the_first_batch() -> None:
+    learner = Foresight(dim=3, horizon=2000)
+    for world, noticed in [(Logits(level=-3.0), True), (Logits(), False)]:
+        state = learner.begin()
+        summary = learner.summarize(state, rows_of(state, world, 1, count=200))
+        with pytest.warns(LevelWarning, match="features do not explain") if noticed else nullcontext():
+            state = learner.next(state, summary)
+        assert ("level" in state.notes[0]) == noticed
+        assert "level" not in step(learner, state, world).state.notes[1]  # said once
+
+
+def test_binary_rewards_are_checked() -> None:
+    learner, world = Foresight(dim=3, horizon=500, rewards="binary"), Logits()
+    state = learner.begin()
+    rows = rows_of(state, world, 1)
+    with pytest.raises(UnsuitableError, match=r"rewards of 0 and 1; 1 of \d+ are others, the first 0\.5"):
+        learner.summarize(state, replace(rows, rewards=np.where(np.arange(len(rows)) == 2, 0.5, rows.rewards)))
+    with pytest.raises(ParameterError, match="rewards must be 'binary' or 'linear'; got 'clicks'"):
+        Foresight(dim=3, rewards="clicks")
+    with pytest.raises(ParameterError, match="one or the other"):
+        Foresight(dim=3, arms=5, horizon=500, noise_bound=0.5, rewards="binary")
+    with pytest.raises(ShapeError, match="linearised sums are of the same 1 rows"):
+        Stats(gram=np.eye(1), moment=np.zeros(1), count=1, square_sum=0.0, linearised=Stats.zero(1))
+
+
+@pytest.mark.parametrize("same", [0.0, 1.0])
+def test_while_all_rewards_are_the_same_there_is_no_belief(same: float) -> None:
+    learner, world = Foresight(dim=3, horizon=500, intercept=True), Logits()
+    state = learner.begin()
+    rows = rows_of(state, world, 1)
+    state = learner.next(state, learner.summarize(state, replace(rows, rewards=np.full(len(rows), same))))
+    assert not state.kept
+    assert state.policy.sampler == learner.begin().policy.sampler
+    state = step(learner, state, world).state
+    assert state.notes[-1]["link"] == "logistic"
+
+
+def test_late_rewards_replace_a_batch() -> None:
+    """They are summed at the belief that is frozen when they are: all at once they say the same as in time."""
+    learner, world = Foresight(dim=3, horizon=4000, updates=4, intercept=True), Logits(level=-1.0)
+    first = learner.begin()
+    rows = rows_of(first, world, 1)
+    some = replace(rows, rewards=np.where(np.arange(len(rows)) % 3 == 0, np.nan, rows.rewards))
+    second = learner.next(first, learner.summarize(first, some))
+    now = learner.summarize(second, rows_of(second, world, 1))
+    late = learner.summarize(second, rows)
+    third = learner.next(second, now, late=[late])
+    assert third.sums[0].count == len(rows) + now.rewarded
+    assert third.past[0].stats[0].linearised is late.stats[0].linearised
+    assert third.sums[0].linearised is not None
+    without = learner.next(second, now)
+    assert without.policy.id != third.policy.id
+    spread = np.sqrt(np.diag(np.linalg.inv(third.kept[PRECISION])))
+    assert (np.abs(third.kept[POINT] - without.kept[POINT]) < 3.0 * spread).all()
+
+
+def test_files_carry_it_and_files_without_it_are_as_before() -> None:
+    world = Logits()
+    for rewards, schemas in [(None, (4, 3)), ("linear", (3, 2))]:
+        learner = Foresight(dim=3, horizon=500, rewards=rewards)
+        state = after(learner, world, 2)
+        summary = learner.summarize(state, rows_of(state, world, 1))
+        data = summary_to_bytes(summary), state_to_bytes(state)
+        assert tuple(unpack(one)[0]["schema"] for one in data) == schemas
+        again, back = summary_from_bytes(data[0]), state_from_bytes(data[1])
+        assert learner.next(back, again).policy.id == learner.next(state, summary).policy.id
+        assert (summary_to_bytes(again), state_to_bytes(back)) == data
+        if rewards is None:
+            meta, tensors = unpack(data[0])
+            with pytest.raises(FileFormatError, match="parts of a later schema"):
+                summary_from_bytes(pack(meta | {"schema": 3}, tensors))
+            meta, tensors = unpack(data[1])
+            bent = {"sums.linearised.gram": 2.0 * tensors["sums.linearised.gram"]}
+            with pytest.raises(FileFormatError):
+                state_from_bytes(pack(meta, tensors | bent))
+
+
+def test_a_plan_pays_in_clicks() -> None:
+    """With a rate of 5 % no decision costs more than about that, however long θ is."""
+    level = math.log(0.05 / 0.95)
+    link = Link(point=np.array([0.5, 0.0, level]), precision=np.diag([50.0, 50.0, 1e6]))
+    x = np.random.default_rng(1).standard_normal((60, 4, 2))
+    belief = Posterior(estimate=link.point[:2], precision=50.0 * np.eye(2), noise=1.0, ridge=1.0)
+    sets = ContextSets(x, np.ones((60, 4), dtype=np.bool_))
+    found = [
+        max(
+            plan.cost for plan in prospects(replace(belief, noise=1.0, link=one), sets, lengths=[100], seed=1, update=1)
+        )
+        for one in (link, None)
+    ]
+    rates = link.rates(x, link.point[None, :2])[:, :, 0]
+    np.testing.assert_allclose(rates, logistic(x @ link.point[:2] + level))
+    assert 0.0 < found[0] < 0.1 * found[1]
+
+
+def test_the_level_beside_a_truth_is_the_likeliest_one() -> None:
+    """A θ that pays more for the vectors that were chosen goes with a level that pays less."""
+    x = np.column_stack([np.random.default_rng(1).standard_normal((3000, 1)) * 0.1 + 2.0, np.ones(3000)])
+    *_, found = in_batches(x, clicks(x[:, :1], -6.0), [300, 3000], intercept=True)
+    assert found.link is not None
+    more = found.estimate + np.array([[0.0], [1.0]])
+    rates = found.link.rates(np.array([[[2.0]]]), more)[0, 0]
+    assert abs(rates[1] - rates[0]) < 0.02 < abs(logistic(found.link.point[-1] + 2.0 * more[1, 0]) - rates[0])
+
+
+@pytest.mark.filterwarnings("ignore::rareswitch.errors.LevelWarning")
+def test_clicks_without_a_level_are_learned_with_less_regret() -> None:
+    """A line through 0 cannot be a rate; a logistic curve is one half there."""
+    regrets = {
+        rewards: sum(
+            simulate(Foresight(dim=3, horizon=2000, updates=6, rewards=rewards), Logits(), seed=s).regret
+            for s in range(1000, 1004)
+        )
+        for rewards in ("binary", "linear")
+    }
+    assert regrets["binary"] < 0.7 * regrets["linear"]
