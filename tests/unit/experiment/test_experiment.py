@@ -11,11 +11,12 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from rareswitch import Ed25519Key, HmacKey
+from rareswitch import Ed25519Key, Foresight, HmacKey
 from rareswitch.env import make_world
 from rareswitch.errors import BatchError, ConflictError, FileFormatError, ParameterError, ShapeError, StoreError
 from rareswitch.experiment import Every, Experiment, Rewards, create
 from rareswitch.experiment.choice import Choice
+from rareswitch.experiment.description import Description
 from rareswitch.experiment.experiment import _Asked
 from rareswitch.experiment.status import Batch
 from rareswitch.features import Features
@@ -223,6 +224,31 @@ def test_what_is_no_reward_is_refused(value: Any) -> None:
     with pytest.raises(ParameterError, match="value must be a number"):
         trial.reward("r", value)
     assert trial.store.totals().rewards == 0
+
+
+@pytest.mark.parametrize(
+    "told", [{"rewards": Rewards(kind="binary")}, {"learner": Foresight(dim=3, horizon=400, rewards="binary")}]
+)
+def test_binary_rewards_are_refused_when_they_are_not(told: dict[str, Any]) -> None:
+    own = {"learner": told["learner"]} if "learner" in told else {"dim": 3, "horizon": HORIZON, **told}
+    trial = create("memory:", "spring", seed=7, now=0.0, **own)
+    assert trial.description.learner.rewards == trial.description.rewards.kind == "binary"  # type: ignore[attr-defined]
+    assert Description.from_text(trial.description.to_text()).rewards.kind == "binary"
+    with pytest.raises(ParameterError, match=r"value must be 0 or 1.*got 0.5 for decision 'r'"):
+        trial.reward("r", 0.5)
+    trial.reward("r", True)
+    assert trial.store.totals().rewards == 1
+
+
+def test_binary_rewards_do_not_add_up_and_learners_must_know_them() -> None:
+    with pytest.raises(ParameterError, match='others come of several="sum"'):
+        Rewards(kind="binary", several="sum")
+    with pytest.raises(ParameterError, match=r"others come of default=0\.5"):
+        Rewards(kind="binary", default=0.5)
+    with pytest.raises(ParameterError, match="kind must be 'binary' or 'linear'; got 'clicks'"):
+        Rewards(kind="clicks")  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="rewards"):
+        create("memory:", "x", learner="pure-exploitation", dim=3, arms=2, horizon=9, rewards=Rewards(kind="binary"))
 
 
 def test_rewards_are_summed_by_their_events() -> None:
