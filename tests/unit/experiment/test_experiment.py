@@ -23,7 +23,7 @@ from rareswitch.features import Features
 from rareswitch.store import VersionRow
 from rareswitch.store.memory import MemoryStore
 
-HORIZON, WORLD = 400, make_world("gaussian", dim=3, arms=4, noise=0.5)
+HORIZON, WORLD = 300, make_world("gaussian", dim=3, arms=4, noise=0.5)
 
 
 def begun(**more: Any) -> Experiment:
