@@ -357,9 +357,9 @@ def test_who_comes_second_is_told_of_the_policy_that_was_made() -> None:
 
 def test_a_run_whose_batches_are_over_goes_on_with_its_last_policy() -> None:
     trial = begun(updates=2, horizon=40)
-    play(trial, 0, 6)
+    play(trial, 0, 13)
     trial.advance(now=1.0)
-    play(trial, 6, 34)
+    play(trial, 13, 27)
     outcome = trial.advance(now=2.0)
     assert not outcome.made
     assert "its last planned batch is over" in str(outcome)
@@ -370,9 +370,9 @@ def test_a_run_whose_batches_are_over_goes_on_with_its_last_policy() -> None:
 
 def test_nothing_is_read_for_a_run_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     trial = begun(updates=2, horizon=40)
-    play(trial, 0, 6)
+    play(trial, 0, 13)
     trial.advance(now=1.0)
-    play(trial, 6, 34)
+    play(trial, 13, 27)
     monkeypatch.setattr(trial.store, "slices", lambda *_, **__: pytest.fail("read"))
     assert not trial.advance(now=2.0).made
     assert not trial.status(now=2.0).due
