@@ -142,8 +142,8 @@ def choose_entrants(
     for name in sorted(wanted - learners - kinds):
         if not any(fnmatchcase(label, name) for label in ENTRANTS):
             raise InputError(
-                f"nobody in the contest is called '{name}'; there are {', '.join(ENTRANTS)}. 'foresight*' stands for all "
-                f"whose names begin so, a learner's name that is none of these for all its settings, and "
+                f"nobody in the contest is called '{name}'; there are {', '.join(ENTRANTS)}. 'foresight*' stands for "
+                f"all whose names begin so, a learner's name that is none of these for all its settings, and "
                 f"{', '.join(KINDS)} for all of that kind."
             )
 
