@@ -90,8 +90,9 @@ def innovation(before: Posterior, gram: FloatArray, moment: FloatArray, *, noise
     rank = int(taught.sum())
     if rank == 0 or noise <= 0.0:
         return NOTHING
-    squares = (vectors[:, taught].T @ gap) ** 2 / values[taught]
-    return Evidence(surprise=float(squares.sum()) / (noise**2 * rank), rank=rank)
+    # divided before they are squared: in some units squares of squares are too large
+    parts = (vectors[:, taught].T @ gap) / (noise * np.sqrt(values[taught]))
+    return Evidence(surprise=float(parts @ parts) / rank, rank=rank)
 
 
 def informed(stats: Stats) -> bool:

@@ -245,7 +245,9 @@ class PlannedExploration(Rule):
 
     def evidence(self, ended: Ended, belief: Posterior) -> Evidence:
         """How far the batch was from what was believed before it, with the noise as it is known now."""
-        before, (batch,) = ended.state.sums[0], ended.batch.stats
+        (batch,), warm = ended.batch.stats, () if ended.state.warm is None else (ended.state.warm,)
+        # as it would have been with rewards that came late, which are of other batches
+        before = reduce(add, faded((*warm, *ended.past[:-1]), self.settings.forget), Stats.zero(batch.dim))
         if not informed(before) or batch.count < 2:
             return NOTHING
         if belief.link is not None:
