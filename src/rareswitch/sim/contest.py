@@ -142,11 +142,14 @@ def choose_entrants(
             f"nobody in the contest is called '{sorted(wanted - known)[0]}'; there are {', '.join(ENTRANTS)}. A "
             f"learner's name stands for all its settings, and {', '.join(KINDS)} for all of that kind."
         )
-    return {
-        label: entrant
-        for label, entrant in ENTRANTS.items()
-        if wanted & {label, entrant.learner} or (entrant.kind in wanted and (slow or not entrant.slow))
-    }
+
+    def meant(label: str, entrant: Entrant) -> bool:
+        # of a learner whose name is an entry's too, the slow ones are asked for by their own
+        quick = slow or not entrant.slow
+        by_learner = entrant.learner in wanted and (quick or entrant.learner not in ENTRANTS)
+        return label in wanted or by_learner or (entrant.kind in wanted and quick)
+
+    return {label: entrant for label, entrant in ENTRANTS.items() if meant(label, entrant)}
 
 
 def contest(
