@@ -82,7 +82,7 @@ def innovation(before: Posterior, gram: FloatArray, moment: FloatArray, *, noise
     --------
     >>> before = Posterior(estimate=np.zeros(2), precision=np.eye(2), noise=1.0, ridge=1.0)
     >>> innovation(before, 3.0 * np.eye(2), np.array([6.0, 0.0]), noise=1.0)
-    Evidence(surprise=1.5, rank=2)
+    Evidence(surprise=1.5..., rank=2)
     """
     gap = moment - gram @ before.estimate
     values, vectors = np.linalg.eigh(gram + gram @ np.linalg.solve(before.precision, gram))
