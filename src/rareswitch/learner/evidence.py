@@ -82,7 +82,7 @@ def innovation(before: Posterior, gram: FloatArray, moment: FloatArray, *, noise
     --------
     >>> before = Posterior(estimate=np.zeros(2), precision=np.eye(2), noise=1.0, ridge=1.0)
     >>> innovation(before, 3.0 * np.eye(2), np.array([6.0, 0.0]), noise=1.0)
-    Evidence(surprise=1.5, rank=2)
+    Evidence(surprise=1.5..., rank=2)
     """
     gap = moment - gram @ before.estimate
     values, vectors = np.linalg.eigh(gram + gram @ np.linalg.solve(before.precision, gram))
@@ -90,8 +90,9 @@ def innovation(before: Posterior, gram: FloatArray, moment: FloatArray, *, noise
     rank = int(taught.sum())
     if rank == 0 or noise <= 0.0:
         return NOTHING
-    squares = (vectors[:, taught].T @ gap) ** 2 / values[taught]
-    return Evidence(surprise=float(squares.sum()) / (noise**2 * rank), rank=rank)
+    # divided before they are squared: in some units squares of squares are too large
+    parts = (vectors[:, taught].T @ gap) / (noise * np.sqrt(values[taught]))
+    return Evidence(surprise=float(parts @ parts) / rank, rank=rank)
 
 
 def informed(stats: Stats) -> bool:

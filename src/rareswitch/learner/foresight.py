@@ -68,7 +68,7 @@ class Foresight(Learner):
     an update is advised whenever the decisions have grown 2.5-fold, and the plan looks two batches past the next one.
 
     >>> Foresight(dim=10, horizon=100_000).clock.ends
-    (40, 122, 374, 1143, 3497, 10694, 32702, 100000)
+    (45, 135, 406, 1223, 3678, 11060, 33257, 100000)
     >>> Foresight(dim=10).begin().ahead
     (40, 60, 150)
     """
@@ -150,7 +150,8 @@ class Foresight(Learner):
         batches = len(self.clock.begin())
         if self.noise_bound is None or self.floor == 0.0 or batches < 2 or self.grid is not None:
             return "none"
-        return f"d·T^{0.5 + 0.5 / (batches - 1):.3f}/√floor, stochastic"
+        growth = (1.0 - 1.0 / batches) / (batches - 1 - self.reserve)  # T^growth is that of a batch
+        return f"d·T^{0.5 + 0.5 * growth:.3f}/√floor, stochastic"
 
     def schedule(self) -> Clock:
         """The grid that was given, a geometric one, or one that grows where the horizon is not known."""
@@ -245,7 +246,9 @@ class PlannedExploration(Rule):
 
     def evidence(self, ended: Ended, belief: Posterior) -> Evidence:
         """How far the batch was from what was believed before it, with the noise as it is known now."""
-        before, (batch,) = ended.state.sums[0], ended.batch.stats
+        (batch,), warm = ended.batch.stats, () if ended.state.warm is None else (ended.state.warm,)
+        # as it would have been with rewards that came late, which are of other batches
+        before = reduce(add, faded((*warm, *ended.past[:-1]), self.settings.forget), Stats.zero(batch.dim))
         if not informed(before) or batch.count < 2:
             return NOTHING
         if belief.link is not None:
@@ -284,7 +287,7 @@ def default_grid(dim: int, horizon: int, updates: int) -> StaticGrid:
     makes the sum least.
 
     >>> default_grid(10, 10_000, 2).ends, default_grid(10, 10_000, 5).ends
-    ((387, 10000), (55, 201, 738, 2717, 10000))
+    ((387, 10000), (55, 201, 741, 2723, 10000))
     """
     whole("horizon", horizon, low=2)
     updates = min(whole("updates", updates), horizon)

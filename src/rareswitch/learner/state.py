@@ -29,7 +29,7 @@ class State:
 
     >>> from rareswitch.learner import Foresight
     >>> Foresight(dim=10, horizon=100_000).begin()
-    <state of foresight: policy 1, planned for decisions 0 to 39, then 7 more for 99,960>
+    <state of foresight: policy 1, planned for decisions 0 to 44, then 7 more for 99,955>
     """
 
     #: Name of the learner.

@@ -68,7 +68,7 @@ def summarize_log(
     >>> import numpy as np
     >>> from rareswitch.learner import make_learner
     >>> from rareswitch.log import write_part
-    >>> learner = make_learner("foresight", dim=2, horizon=100)
+    >>> learner = make_learner("foresight", dim=2, horizon=100, updates=4)
     >>> state, ids, rng = learner.begin(), ["a", "b", "c", "d", "e"], np.random.default_rng(1)
     >>> contexts = rng.standard_normal((5, 3, 2))                        # what was offered
     >>> decided = state.policy.decide(contexts, ids=ids, seed=1)
@@ -85,7 +85,7 @@ def summarize_log(
     ... )
     >>> found = summarize_log(learner, state, [path])
     >>> found.report.planned, found.report.decided, found.report.used
-    (8, 5, 4)
+    (7, 5, 4)
     >>> learner.next(state, found.summary, late=found.late).updates
     2
     """

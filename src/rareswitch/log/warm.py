@@ -31,7 +31,7 @@ def summarize_source(learner: Learner, source: Source, *, default: float | None 
     >>> learner = Foresight(dim=2, horizon=1000)
     >>> state = learner.begin(warm=summarize_source(learner, log))
     >>> state, state.policy.probabilities([[1.0, 0.0], [0.0, 1.0]]).round(3).tolist()
-    (<state of foresight: policy 1, planned for decisions 0 to 7, then 7 more for 992>, [1.0, 0.0])
+    (<state of foresight: policy 1, planned for decisions 0 to 5, then 7 more for 994>, [1.0, 0.0])
     """
     if source.dim is None:
         raise ParameterError(

@@ -106,7 +106,7 @@ def collaborate(
     >>> one = collaborate(Foresight(dim=3, horizon=2000, updates=4), world, agents=1, seed=1)
     >>> many = collaborate(Foresight(dim=3, horizon=2000, updates=4), world, agents=16, seed=1)
     >>> many.decisions == one.decisions, len(many.meetings), many.parallel_time
-    (True, 4, 127)
+    (True, 4, 128)
     """
     horizon = decisions_of(learner, None)
     check_match(learner, world, horizon)

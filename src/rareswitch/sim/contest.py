@@ -127,8 +127,10 @@ def choose_entrants(
 ) -> dict[str, Entrant]:
     """The entrants of these labels, learners or kinds, in the order of :data:`ENTRANTS`; by default those of the suite.
 
-    >>> list(choose_entrants(["thompson 0.5", "oful"]))
-    ['thompson 0.5', 'oful', 'oful 1']
+    Labels may be patterns.
+
+    >>> list(choose_entrants(["thompson 0.5", "oful*", "linmed"]))
+    ['thompson 0.5', 'linmed 0.5', 'linmed 0.9', 'linmed 0.99', 'oful', 'oful 1']
     """
     if names is None:
         patterns = find_suite(suite).entrants
@@ -136,18 +138,18 @@ def choose_entrants(
             return {label: e for label, e in ENTRANTS.items() if any(fnmatchcase(label, p) for p in patterns)}
         return {label: entrant for label, entrant in ENTRANTS.items() if slow or not entrant.slow}
     wanted = set(names)
-    known = {name for label, e in ENTRANTS.items() for name in (label, e.learner, e.kind)}
-    if wanted - known:
-        raise InputError(
-            f"nobody in the contest is called '{sorted(wanted - known)[0]}'; there are {', '.join(ENTRANTS)}. A "
-            f"learner's name stands for all its settings, and {', '.join(KINDS)} for all of that kind."
-        )
+    learners, kinds = {entrant.learner for entrant in ENTRANTS.values()} - set(ENTRANTS), set(KINDS)
+    for name in sorted(wanted - learners - kinds):
+        if not any(fnmatchcase(label, name) for label in ENTRANTS):
+            raise InputError(
+                f"nobody in the contest is called '{name}'; there are {', '.join(ENTRANTS)}. 'foresight*' stands for "
+                f"all whose names begin so, a learner's name that is none of these for all its settings, and "
+                f"{', '.join(KINDS)} for all of that kind."
+            )
 
     def meant(label: str, entrant: Entrant) -> bool:
-        # of a learner whose name is an entry's too, the slow ones are asked for by their own
-        quick = slow or not entrant.slow
-        by_learner = entrant.learner in wanted and (quick or entrant.learner not in ENTRANTS)
-        return label in wanted or by_learner or (entrant.kind in wanted and quick)
+        named = any(fnmatchcase(label, name) for name in wanted)
+        return named or entrant.learner in wanted & learners or (entrant.kind in wanted and (slow or not entrant.slow))
 
     return {label: entrant for label, entrant in ENTRANTS.items() if meant(label, entrant)}
 

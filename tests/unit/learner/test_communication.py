@@ -29,6 +29,7 @@ from rareswitch.learner import (
     Summary,
     SupLinUCB,
     communication,
+    geometric_grid,
     make_learner,
 )
 from rareswitch.learner.communication import DIGEST, Cells, Node, Subtrees
@@ -40,7 +41,8 @@ WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
 
 
 def fresh(**settings: Any) -> Foresight:
-    return Foresight(**{"dim": 3, "horizon": 3000, "updates": 3} | settings)
+    settings = {"dim": 3, "horizon": 3000} | settings
+    return Foresight(**{"grid": geometric_grid(settings["horizon"], 3, first=12)} | settings)
 
 
 def rows(state: State, first: int, stop: int) -> Rows:
@@ -351,7 +353,7 @@ def test_who_cannot_share() -> None:
 
 def test_agents_send_few_of_the_sets_and_all_that_are_needed() -> None:
     """About twice those that are wanted, all agents together: those with the smallest hashes are among them."""
-    learner = fresh(grid=[20_000, 30_000], updates=None, horizon=30_000)
+    learner = fresh(grid=[20_000, 30_000], horizon=30_000)
     state = learner.begin()
     size = learner.sample_size(state)
     sent = [node.summary.sample for agent in range(4) for node in report(learner, state, agent, 4).nodes]

@@ -14,7 +14,7 @@ from rareswitch.env import ClickWorld, Rounds, World, make_world
 from rareswitch.errors import BatchError, LevelWarning, ParameterError
 from rareswitch.learner import AdaptiveGrid, Foresight, Posterior, Rows, geometric_grid, posterior
 from rareswitch.learner import foresight as room
-from rareswitch.learner.foresight import centred
+from rareswitch.learner.foresight import centred, default_grid
 from rareswitch.learner.planning import SCALES, Plan
 from rareswitch.learner.summary import sample_order
 from rareswitch.linalg import inverse_root
@@ -86,7 +86,7 @@ def test_exploration_fades_and_the_last_batch_is_greedy() -> None:
     state = after(learner, make_world("gaussian", dim=4, arms=8, noise=0.5), 7)
     assert [note["update"] for note in state.notes] == [1, 2, 3, 4, 5, 6, 7]
     scales = [note["scale"] for note in state.notes]
-    assert all(scale in SCALES for scale in scales)
+    assert all(scale in SCALES for scale in scales[:-1])
     assert max(scales[:2]) > max(scales[-3:-1])
     assert scales[-1] == 0.0
     assert ["cost" in note for note in state.notes] == [True] * 6 + [False]
@@ -239,8 +239,22 @@ def test_bad_settings_are_explained(bad: dict[str, Any], message: str) -> None:
 
 
 def test_the_usual_grid() -> None:
-    assert Foresight(dim=10, horizon=1e5).clock == geometric_grid(100_000, 8, first=40)  # type: ignore[arg-type]
-    assert Foresight(dim=10, horizon=1000, updates=4).begin().ahead[0] == 31  # √T, where 4d would be half of the run
+    assert Foresight(dim=10, horizon=1e5).clock == geometric_grid(100_000, 8, first=45)  # type: ignore[arg-type]
+    assert Foresight(dim=10, horizon=1000, updates=2).clock == geometric_grid(1000, 2, first=122)  # √(15·1000)
+
+
+@pytest.mark.parametrize("dim", [1, 10, 40])
+@pytest.mark.parametrize("horizon", [3000, 1_000_000])
+@pytest.mark.parametrize("updates", [2, 3, 8, 20])
+def test_the_first_batch_costs_least(dim: int, horizon: int, updates: int) -> None:
+    """Of all numbers: blind decisions cost 1, and those after t decisions 1.5·d/t, while all grow by equal factors."""
+
+    def cost(first: FloatArray) -> FloatArray:
+        growth = (horizon / first) ** (1.0 / (updates - 1))
+        return first + 1.5 * dim * (updates - 1) * (growth - 1.0)
+
+    best = 1 + int(np.argmin(cost(np.arange(1.0, horizon))))
+    assert default_grid(dim, horizon, updates).ends[0] in (best - 1, best)  # rounded down
 
 
 def test_a_plan_needs_sets() -> None:
@@ -285,7 +299,7 @@ def test_sets_with_many_arms_are_thinned(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(room, "plan", spy)
     world = make_world("gaussian", dim=2, arms=600, noise=0.5)
     after(Foresight(dim=2, grid=[100, 200, 400]), world, 1)
-    assert seen == [25]  # (1 << 23) numbers are 27 sets of 600 arms and 512 truths
+    assert seen == [34]  # (1 << 23) numbers are 36 sets of 600 arms and 384 truths: every third of 100
 
 
 @pytest.mark.parametrize("constant", [0.1, 0.7, 1.0, 3.3])

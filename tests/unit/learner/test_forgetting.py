@@ -1,5 +1,7 @@
 """Older batches that count less."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -8,11 +10,14 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import ParameterError
-from rareswitch.learner import Foresight, Rows, State, Summary
+from rareswitch.learner import Foresight, Posterior, Rows, State, Summary
 from rareswitch.learner.forgetting import faded
+from rareswitch.learner.link import logistic
+from rareswitch.learner.logistic import POINT, kept_point, linearised, logistic_posterior
 from rareswitch.learner.state import Batch
 from rareswitch.policy import Blend, PosteriorDraws
 from rareswitch.stats import Stats
+from rareswitch.validation import FloatArray
 
 RNG = np.random.default_rng(4)
 X = RNG.standard_normal((3, 200, 4, 2))
@@ -56,12 +61,14 @@ def test_batches_that_have_faded_are_forgotten() -> None:
     assert all_of_them.count == 30
 
 
-def after(learner: Foresight, thetas: list[list[float]], late: float | None = None) -> State:
+def after(learner: Foresight, thetas: list[list[float]], late: float | None = None, *, clicks: bool = False) -> State:
     """The state after a batch for each θ; rewards of the first may come late, with another value."""
     state, first = learner.begin(), None
     for k, theta in enumerate(thetas):
         made = state.policy.decide(X[k], ids=range(200 * k, 200 * k + 200), seed=1)
         paid = X[k][np.arange(200), made.arms] @ theta + 0.1 * RNG.standard_normal(200)
+        if clicks:
+            paid = (RNG.random(200) < logistic(paid)).astype(np.float64)
         rows = Rows.of(X[k], made, paid)
         again: list[Summary] = []
         if late is not None and k == len(thetas) - 1 and first is not None:
@@ -85,6 +92,45 @@ def test_a_theta_that_has_changed_is_found_sooner() -> None:
     turned = [[1.0, 0.0], [0.0, 1.0]]
     whole, faded = (estimate(after(Foresight(dim=2, forget=forget), turned)) for forget in (1.0, 0.1))
     assert np.abs(faded - [0.0, 1.0]).max() < 0.2 < np.abs(whole - [0.0, 1.0]).max()
+
+
+def test_clicks_fade_too() -> None:
+    """Half of the decisions made twice are these decisions, summed before there was a belief as well as at one."""
+
+    def clicked(theta: list[float], kept: Mapping[str, FloatArray]) -> list[Batch]:
+        """Decisions once, and each of them twice and four times."""
+        x = RNG.standard_normal((300, 2))
+        r = (RNG.random(300) < logistic(x @ theta)).astype(np.float64)
+        return [
+            Batch(policy_id="p", decided=n * 300, rewarded=n * 300, stats=(replace(plain, linearised=line),))
+            for n in (1, 2, 4)
+            for y, s in [(np.tile(x, (n, 1)), np.tile(r, n))]
+            for plain, line in [(Stats.of(y, s), linearised(y, s, kept))]
+        ]
+
+    def believed(batches: list[Batch], forget: float) -> Posterior:
+        found = logistic_posterior(faded(batches, forget), intercept=False)
+        assert found is not None
+        return found
+
+    blind = clicked([1.0, 0.0], {})
+    kept = kept_point(believed(blind[:1], 1.0))
+    then, now = clicked([0.5, 0.5], kept), clicked([0.0, 1.0], kept)
+    whole, faint = believed([blind[0], then[0], now[0]], 1.0), believed([blind[2], then[1], now[0]], 0.5)
+    np.testing.assert_allclose(faint.estimate, whole.estimate, rtol=1e-9)
+    np.testing.assert_allclose(faint.precision, whole.precision, rtol=1e-9)
+    assert np.abs(believed([blind[2], then[1], now[0]], 1.0).estimate - whole.estimate).max() > 0.05
+
+
+def test_policies_rest_on_faded_clicks() -> None:
+    state = after(Foresight(dim=2, forget=0.5), [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], clicks=True)
+    whole, faint = (logistic_posterior(faded(state.past, forget), intercept=False) for forget in (1.0, 0.5))
+    assert whole is not None
+    assert faint is not None
+    assert state.notes[-1]["link"] == "logistic"
+    np.testing.assert_allclose(state.kept[POINT], faint.estimate)
+    np.testing.assert_allclose(estimate(state), faint.estimate)
+    assert np.abs(faint.estimate - [0.0, 1.0]).max() < np.abs(whole.estimate - [0.0, 1.0]).max()
 
 
 def test_arms_are_not_eliminated_by_what_was() -> None:

@@ -87,13 +87,13 @@ def test_states_cannot_be_changed() -> None:
 
 def test_a_state_says_where_it_stands() -> None:
     state = LEARNER.begin()
-    assert repr(state) == "<state of foresight: policy 1, planned for decisions 0 to 11, then 4 more for 1,988>"
-    assert (state.start, state.stop, state.horizon, state.done) == (0, 12, 2000, False)
+    assert repr(state) == "<state of foresight: policy 1, planned for decisions 0 to 14, then 4 more for 1,985>"
+    assert (state.start, state.stop, state.horizon, state.done) == (0, 15, 2000, False)
     middle = after(LEARNER, WORLD, 2)
-    assert repr(middle) == "<state of foresight: policy 3, planned for decisions 43 to 153, then 2 more for 1,846>"
-    assert (middle.start, middle.stop, middle.horizon) == (43, 154, 2000)
+    assert repr(middle) == "<state of foresight: policy 3, planned for decisions 50 to 172, then 2 more for 1,827>"
+    assert (middle.start, middle.stop, middle.horizon) == (50, 173, 2000)
     last = after(LEARNER, WORLD, 4)
-    assert repr(last) == "<state of foresight: policy 5, planned for decisions 556 to 1,999>"
+    assert repr(last) == "<state of foresight: policy 5, planned for decisions 588 to 1,999>"
     over = after(LEARNER, WORLD, 5)
     assert repr(over) == "<state of foresight: over after 5 policies and 2,000 decisions>"
     assert (over.start, over.stop, over.horizon, over.done) == (2000, 2000, 2000, True)

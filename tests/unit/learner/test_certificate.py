@@ -1,0 +1,34 @@
+"""What a policy costs by a belief, against a loop over sets and arms."""
+
+import math
+
+import numpy as np
+import pytest
+
+from rareswitch.contexts import ContextSets
+from rareswitch.learner import Posterior
+from rareswitch.learner.certificate import believed_cost
+from rareswitch.learner.link import Link
+from rareswitch.policy import Policy, PosteriorDraws
+
+RNG = np.random.default_rng(8)
+CONTEXTS, ALIVE = RNG.standard_normal((40, 5, 3)), np.arange(5) < RNG.integers(1, 6, size=(40, 1))
+POINT, PRECISION = RNG.standard_normal(4), np.diag([5.0, 3.0, 2.0, 4.0]) + 0.5
+
+
+@pytest.mark.parametrize("clicks", [False, True])
+def test_what_is_believed_of_each_arm_is_weighed_by_its_propensity(clicks: bool) -> None:
+    link = Link(point=POINT, precision=PRECISION) if clicks else None
+    belief = Posterior(estimate=POINT[:3], precision=PRECISION[:3, :3], noise=1.0, ridge=1.0, link=link)
+    policy = Policy(dim=3, sampler=PosteriorDraws(draws=RNG.standard_normal((16, 3))))
+    sets = ContextSets(CONTEXTS, ALIVE)
+    lost = 0.0
+    for x, alive, chances in zip(CONTEXTS, ALIVE, policy.probabilities(sets), strict=True):
+        values = [float(arm @ POINT[:3]) for arm in x[alive]]
+        if clicks:
+            values = [1.0 / (1.0 + math.exp(-value - POINT[3])) for value in values]
+        lost += sum(chance * (max(values) - value) for chance, value in zip(chances[alive], values, strict=True)) / 40
+    assert believed_cost(policy, sets, belief) == pytest.approx(lost, rel=1e-12)
+    assert lost > 0.0
+    best = Policy(dim=3, sampler=PosteriorDraws(draws=POINT[None, :3]))
+    assert believed_cost(best, sets, belief) == pytest.approx(0.0, abs=1e-12)
