@@ -25,7 +25,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 UPDATES = 8
 #: Settings with which tunable learners enter: widths of LinUCB, spreads of Thompson sampling.
 SCALES = (0.25, 0.5, 1.0, 2.0)
-#: Weights of the best-looking arm with which LinMED enters.
+#: Weights of the best-looking arm with which LinMED enters: its authors' three.
 GREEDY = (0.5, 0.9, 0.99)
 SEEDS = 20
 #: Learners with few updates, the best of which in each world is what the challengers are held against.
@@ -59,14 +59,11 @@ class Entrant:
         return learner_for(world, self.learner, horizon=horizon, seed=seed, noise=NOISE, **grid, **self.settings)
 
 
-def _scaled(learner: str, kind: Kind, setting: str, **others: Any) -> dict[str, Entrant]:
-    made = {a: Entrant(learner=learner, kind=kind, settings={setting: a, **others}) for a in SCALES}
-    return {f"{learner} {a:g}": entrant for a, entrant in made.items()}
-
-
-def _weighted(learner: str, kind: Kind, *, slow: bool = False, **others: Any) -> dict[str, Entrant]:
-    """LinMED with the authors' three weights of the best-looking arm."""
-    made = {a: Entrant(learner=learner, kind=kind, settings={"greedy": a, **others}, slow=slow) for a in GREEDY}
+def _each(
+    learner: str, kind: Kind, setting: str, values: Iterable[float], *, slow: bool = False, **others: Any
+) -> dict[str, Entrant]:
+    """A learner with each value of a setting."""
+    made = {a: Entrant(learner=learner, kind=kind, settings={setting: a, **others}, slow=slow) for a in values}
     return {f"{learner} {a:g}": entrant for a, entrant in made.items()}
 
 
@@ -86,9 +83,9 @@ ENTRANTS: dict[str, Entrant] = {
         learner="foresight", kind="other", settings={"updates": 16, "reserve": 4}, slow=True
     ),
     "foresight forget 0.5": Entrant(learner="foresight", kind="rare", settings={"forget": 0.5}, slow=True),
-    **_scaled("linucb", "adaptive", "confidence"),
-    **_scaled("thompson", "adaptive", "scale"),
-    **_weighted("linmed", "adaptive", slow=True),
+    **_each("linucb", "adaptive", "confidence", SCALES),
+    **_each("thompson", "adaptive", "scale", SCALES),
+    **_each("linmed", "adaptive", "greedy", GREEDY, slow=True),
     "suplinucb": Entrant(learner="suplinucb", kind="adaptive"),
     "suplinrel": Entrant(learner="suplinrel", kind="adaptive", slow=True),
     "oful": Entrant(learner="oful", kind="other"),
@@ -96,9 +93,9 @@ ENTRANTS: dict[str, Entrant] = {
     "batched-thompson 0.5": Entrant(learner="batched-thompson", kind="other", settings={"scale": 0.5}),
     "oful 1": Entrant(learner="oful", kind="other", settings={"confidence": 1.0}),
     "rarely-switch-suplinucb": Entrant(learner="rarely-switch-suplinucb", kind="other"),
-    **_scaled("stale-linucb", "rare", "confidence", updates=UPDATES),
-    **_scaled("stale-thompson", "rare", "scale", updates=UPDATES),
-    **_weighted("stale-linmed", "rare", updates=UPDATES),
+    **_each("stale-linucb", "rare", "confidence", SCALES, updates=UPDATES),
+    **_each("stale-thompson", "rare", "scale", SCALES, updates=UPDATES),
+    **_each("stale-linmed", "rare", "greedy", GREEDY, updates=UPDATES),
     **_rare("pure-exploitation", updates=UPDATES),
     **_rare("pure-exploitation", "pure-exploitation geometric", grid=partial(geometric_grid, updates=UPDATES)),
     **_rare("rho", updates=UPDATES),
