@@ -44,9 +44,9 @@ class Columns:
     def numbers(self, name: str, option: str) -> list[float]:
         """The values of a column that must be numbers, without gaps; true is 1."""
         found = self.needed(name, option)
-        for row, value in enumerate(found):
-            if not isinstance(value, (int, float)):
-                raise self.wrong(row, f"the column {name!r:.60} must hold numbers; got {value!r:.60}.")
+        if texts := [row for row, value in enumerate(found) if not isinstance(value, (int, float))]:
+            row = next((row for row in texts if not is_number(str(found[row]))), texts[0])  # the slip among numbers
+            raise self.wrong(row, f"the column {name!r:.60} must hold numbers; got {found[row]!r:.60}.")
         return [float(value) for value in found]
 
     def wrong(self, row: int, what: str) -> FileFormatError:

@@ -76,8 +76,9 @@ class Advance:
             if count:
                 lines.append(f"          {count:,} {what}")
         lines += [f"          policy {number}: now {known:,} rewards known" for number, known in self.late.items()]
-        if believed := _believed(self.note):
-            lines.append(f"believed  {believed}")
+        for label, text in (("came    ", _came(self.note)), ("believed", _believed(self.note))):
+            if text:
+                lines.append(f"{label}  {text}")
         if self.gate is not None:
             lines.append(f"gate      {self.gate}")
         planned = f", planned for {self.ahead[0]:,} decisions" if self.ahead else ""
@@ -118,14 +119,20 @@ def seen_in(report: Mapping[str, Any]) -> dict[str, Any]:
     return {name: batch.get(name, 0) for name in names}
 
 
-def _believed(note: dict[str, Any]) -> str:
-    """A learner's note in a line."""
+def _came(note: dict[str, Any]) -> str:
+    """Of a learner's note, what the batch was beside what was expected, and what was concluded."""
     texts = []
     if "lost" in note:
         expected = f" where {note['expected']:.3g} was expected" if "expected" in note else ""
         texts.append(f"the batch lost about {note['lost']:.3g} to the best arms{expected}")
     if "concluded" in note:
         texts.append(note["concluded"])
+    return "; ".join(texts)
+
+
+def _believed(note: dict[str, Any]) -> str:
+    """Of a learner's note, what the new policy rests on and is expected to cost."""
+    texts = []
     if "link" in note:
         texts.append("rewards are clicks, by a logistic model")
     elif "noise" in note:

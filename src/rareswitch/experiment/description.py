@@ -1,7 +1,7 @@
 """What an experiment was created with: learner, features, schedule, rewards. It never changes."""
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
@@ -149,10 +149,13 @@ def describe(
     settings: dict[str, Any],
 ) -> Description:
     """The description of a new experiment, of what its creator says."""
-    made = _learner(learner, features, dim, settings)
+    rewards = Rewards() if rewards is None else rewards
+    if not isinstance(rewards, Rewards):
+        raise ParameterError(f"rewards must be Rewards(window=…, default=…, several=…, kind=…); got {rewards!r:.60}.")
+    told = settings if rewards.kind is None else settings | {"rewards": rewards.kind}
+    made = _learner(learner, features, dim, told)
+    rewards = replace(rewards, kind=getattr(made, "rewards", None))  # also of a learner that was told itself
     when = schedule_of(schedule, learner=made)
-    if rewards is not None and not isinstance(rewards, Rewards):
-        raise ParameterError(f"rewards must be Rewards(window=…, default=…, several=…); got {rewards!r:.60}.")
     if baseline is not None and not isinstance(baseline, (bool, str)):
         raise ParameterError(
             f"baseline must be True, where each request names the arm that would be shown, or the field of the context "
@@ -170,7 +173,7 @@ def describe(
             f"keep must be above 0: {made.name} plans its updates with context sets that were kept; got 0. A few "
             "hundred a batch are enough, as with keep=0.01 of 50,000 decisions."
         )
-    refuse_past(when, created, Rewards() if rewards is None else rewards)
+    refuse_past(when, created, rewards)
     share = None
     if baseline:
         share = baseline_share(made.dim, _lengths(made, when, created))
@@ -179,7 +182,7 @@ def describe(
         learner=made,
         features=features,
         schedule=when,
-        rewards=Rewards() if rewards is None else rewards,
+        rewards=rewards,
         baseline_share=share,
         baseline_field=baseline if isinstance(baseline, str) else None,
         floor=floor,

@@ -109,7 +109,7 @@ def reward_rows(told: Rewards, ids: Any, values: Any, events: Sequence[str] | No
             key=keys[at],
             id=id_text(one),
             event="" if events is None else _event(events[at]),
-            value=_value(one, values[at]),
+            value=_value(one, values[at], binary=told.kind == "binary"),
             time=time,
         )
         for at, one in enumerate(ids)
@@ -145,12 +145,17 @@ def id_text(id: int | str) -> str:  # noqa: A002
     return json.dumps(id, ensure_ascii=False) if isinstance(id, str) else str(int(id))
 
 
-def _value(id: Any, given: Any) -> float:  # noqa: A002
+def _value(id: Any, given: Any, *, binary: bool) -> float:  # noqa: A002
     kinds = (bool, int, float, np.bool_, np.integer, np.floating)
     if not isinstance(given, kinds) or not -LARGEST_SCALE <= given <= LARGEST_SCALE:
         raise ParameterError(
             f"value must be a number up to {LARGEST_SCALE:g}, or True or False; got {given!r:.60} for decision "
             f"{id!r:.60}. A reward that is not known is simply not given."
+        )
+    if binary and given not in (0, 1):
+        raise ParameterError(
+            f"value must be 0 or 1, False or True: rewards of this experiment are binary; got {given!r:.60} for "
+            f"decision {id!r:.60}."
         )
     return float(given)
 

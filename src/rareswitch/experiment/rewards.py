@@ -18,7 +18,7 @@ class Rewards:
 
     >>> from datetime import timedelta
     >>> Rewards(window=timedelta(days=1), default=0)
-    Rewards(window=86400.0, default=0.0, several='one')
+    Rewards(window=86400.0, default=0.0, several='one', kind=None)
     """
 
     #: An attribution window: seconds, or a timedelta. A decision younger than that waits, even if its reward is known,
@@ -28,6 +28,9 @@ class Rewards:
     default: Any = None
     #: "one" reward a decision, or the "sum" of several, each told apart by its event.
     several: Literal["one", "sum"] = "one"
+    #: What the learner is to take them for, "binary" or "linear", where it can be told; by default it looks. Others
+    #: than 0 and 1 are refused when they come if they are to be binary: no update could learn from them.
+    kind: Literal["binary", "linear"] | None = None
 
     def __post_init__(self) -> None:
         if self.window is not None:
@@ -37,6 +40,11 @@ class Rewards:
             object.__setattr__(self, "default", number("default", given, low=-LARGEST_SCALE, high=LARGEST_SCALE))
         if self.several not in ("one", "sum"):
             raise ParameterError(f"several must be 'one' or 'sum'; got {self.several!r:.60}.")
+        if self.kind not in (None, "binary", "linear"):
+            raise ParameterError(f"kind must be 'binary' or 'linear'; got {self.kind!r:.60}.")
+        if self.kind == "binary" and (self.sums or self.default not in (None, 0.0, 1.0)):
+            given = 'several="sum"' if self.sums else f"default={self.default:g}"
+            raise ParameterError(f'kind="binary" is for rewards of 0 and 1, and others come of {given}. Leave one out.')
 
     @property
     def sums(self) -> bool:
@@ -45,7 +53,8 @@ class Rewards:
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON keeps it."""
-        return {"window": self.window, "default": self.default, "several": self.several}
+        kind = {} if self.kind is None else {"kind": self.kind}
+        return {"window": self.window, "default": self.default, "several": self.several} | kind
 
     @classmethod
     def from_plain(cls, data: Any) -> Self:
@@ -53,7 +62,8 @@ class Rewards:
         return cls(**data)
 
     def __str__(self) -> str:
-        kind = "the sum of all that come" if self.sums else "one a decision"
+        kinds = {None: "", "binary": ", 0 or 1", "linear": ""}
+        kind = ("the sum of all that come" if self.sums else "one a decision") + kinds[self.kind]
         window = "" if self.window is None else f", within {duration_text(self.window)} of it"
         default = "not learned from" if self.default is None else f"counted as {self.default:g}"
         return f"{kind}{window}; decisions without one are {default}"

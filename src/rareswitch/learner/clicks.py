@@ -39,9 +39,9 @@ class ClicksModel(OneModel):
         (total,) = sums
         if total.linearised is None or self.intercept:
             return super().unexplained_level(sums)
-        if not summed_blindly(total):
-            return None
         clicks, half = total.square_sum, 0.5 * total.count
+        if not summed_blindly(total) or clicks == 0.0:  # a level of 0 is none, and rewards need not be clicks
+            return None
         about_half = replace(
             total,
             moment=total.moment - 0.5 * total.linearised.moment,

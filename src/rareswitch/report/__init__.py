@@ -13,9 +13,9 @@ from rareswitch.report.figures import check_target, figure, save
 from rareswitch.report.recommendation_text import recommendation_text
 from rareswitch.report.resampling import Ratio, regret_ratio
 from rareswitch.report.run_plot import draw_runs
-from rareswitch.report.run_table import run_table
+from rareswitch.report.run_table import linear_differs, run_table
 from rareswitch.report.tradeoff import draw_tradeoff, tradeoff_table
-from rareswitch.report.verdict import Verdict, judge, linear_differs
+from rareswitch.report.verdict import Verdict, judge
 
 __all__ = ["Exploration", "Ratio", "Verdict", "check_target", "collaborative_table", "concurrent_table"]
 __all__ += [

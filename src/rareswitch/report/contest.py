@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from rareswitch.report.resampling import HEADER, LEVEL, OFFSET, Ratio, resolution, short
 from rareswitch.report.rivals import Rivalry
-from rareswitch.report.verdict import Standing, Verdict, linear_differs
+from rareswitch.report.run_table import linear_differs
+from rareswitch.report.verdict import Standing, Verdict
 from rareswitch.tables import table
 
 

@@ -1,7 +1,7 @@
 """Runs as a readable table."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,6 +105,12 @@ def ratios(groups: Sequence[Group]) -> tuple[dict[tuple[str, int], str], dict[Gr
     return best, found
 
 
+def linear_differs(runs: Iterable[Run]) -> bool:
+    """Whether regret against the best linear policy is known of all runs and another than against the best arm."""
+    pairs = np.array([(run.regret, run.linear_regret) for run in runs]).reshape(-1, 2)
+    return bool(np.isfinite(pairs).all() and (pairs[:, 0] != pairs[:, 1]).any())
+
+
 def run_table(runs: Sequence[Run]) -> str:
     """Mean regrets, a row for each learner, world by world and horizon by horizon, and how they compare."""
     groups = grouped(runs)
@@ -112,11 +118,14 @@ def run_table(runs: Sequence[Run]) -> str:
     groups.sort(key=lambda g: places.index((g.world, g.horizon)))
     best, compared = ratios(groups)
     header = ["learner", "world", "horizon", "seeds", "updates", "regret", "worst 5 %"]
-    header += [*(HEADER if compared else ["± s.e.", "regret/T"]), "seconds"]
+    linear = linear_differs(runs)
+    header += [*(["beyond linear"] if linear else []), *(HEADER if compared else ["± s.e.", "regret/T"]), "seconds"]
     rows = []
     for g in groups:
         names = [g.learner, g.world, f"{g.horizon:,}", str(len(g.runs)), f"{g.updates:,.6g}"]
         numbers = [f"{g.regret:,.1f}", f"{g.tail:,.1f}"]
+        if linear:
+            numbers.append(f"{g.linear_regret:,.1f}")
         if not compared:
             numbers += [g.error_text, f"{g.regret / g.horizon:.4f}"]
         else:
@@ -129,6 +138,8 @@ def run_table(runs: Sequence[Run]) -> str:
             shared.insert(0, "one seed" if (k, values) == (3, {"1"}) else text.format(*values))
             header, rows = header[:k] + header[k + 1 :], [row[:k] + row[k + 1 :] for row in rows]
     notes = [", ".join(shared), "worst 5 %: mean regret of a learner's worst twentieth of the seeds, at least one."]
+    if linear:
+        notes.append("beyond linear: regret against the best linear policy in hindsight; the rest nobody can learn.")
     if compared:
         winners = set(best.values())
         named = f"that of {winners.pop()}, the best," if len(winners) == 1 else "that of the best there"

@@ -141,12 +141,6 @@ def judge(
     return [_at(horizon, runs, kinds, against, groups) for horizon in dict.fromkeys(run.horizon for run in runs)]
 
 
-def linear_differs(runs: Iterable[Run]) -> bool:
-    """Whether regret against the best linear policy is known of all runs and another than against the best arm."""
-    pairs = np.array([(run.regret, run.linear_regret) for run in runs]).reshape(-1, 2)
-    return bool(np.isfinite(pairs).all() and (pairs[:, 0] != pairs[:, 1]).any())
-
-
 def _at(
     horizon: int,
     runs: Sequence[Run],

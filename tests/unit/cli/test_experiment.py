@@ -67,7 +67,7 @@ def requests(count: int, **more: Any) -> list[dict[str, Any]]:
 def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     out = done(capsys, *CREATE)
     assert "banner begins in sqlite:///spring.db." in out
-    assert "The next update waits for 12 more decisions" in out
+    assert "The next update waits for 17 more decisions" in out
     typed(monkeypatch, *requests(12))
     answers = [json.loads(line) for line in done(capsys, "experiment", "decide", *HERE).splitlines()]
     assert [answer["id"] for answer in answers] == [f"r{k}" for k in range(12)]
@@ -441,3 +441,9 @@ def test_a_gate_refuses_with_a_status_of_its_own(
     assert "Updated in" in done(capsys, *advance)
     assert "--gate-loss says how a gate is, and there is none" in refused(capsys, *advance, "--gate-loss", "1")
     assert "level of a gate" in refused(capsys, *advance, "--gate", "2")
+
+
+def test_rewards_are_said_to_be_binary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here = [str(tmp_path / "e.db"), "clicks"]
+    assert main(["experiment", "create", *here, "--dim", "2", "--horizon", "50", "--rewards", "binary"]) == 0
+    assert "rewards: one a decision, 0 or 1" in capsys.readouterr().out

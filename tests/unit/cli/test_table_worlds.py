@@ -25,6 +25,14 @@ def test_learners_run_in_worlds_of_tables(names: tuple[str, str], capsys: pytest
         assert all(0.0 < run["regret"] < 200.0 for run in runs)
 
 
+def test_both_regrets_are_shown_where_they_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["--learner", "pure-exploitation", "--horizon", "60", "--seeds", "2", "--quiet"]
+    assert main(["simulate", "--env", "digits", *small]) == 0
+    assert "beyond linear" in capsys.readouterr().out
+    assert main(["simulate", "--env", "gaussian", "--dim", "3", "--arms", "3", *small]) == 0
+    assert "beyond linear" not in capsys.readouterr().out
+
+
 def test_a_contest_may_be_held_in_tables(names: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     command = ["contest", "--envs", *names, "--learners", "linucb 1", "thompson 0.5", "--horizons", "60"]
     assert main([*command, "--seeds", "2", "--quiet"]) == 0

@@ -279,6 +279,10 @@ HOSTILE = {
     ),
     "two columns of a name": ("x,x,label\n1,2,a\n2,1,b\n", "'x' is there twice"),
     "sets, no reward": ("set,arm,x\n0,a,1\n0,b,2\n", "there is no column 'reward'"),
+    "sets, no number as a reward": (
+        "set,arm,reward\n0,a,1\n0,b,nan\n",
+        "line 3: the column 'reward' must hold numbers; got 'nan'",
+    ),
     "sets, a text as a reward": ("set,arm,reward\n0,a,yes\n0,b,no\n", "line 2: the column 'reward' must hold numbers"),
     "sets, no reward there": ("set,arm,reward\n0,a,1\n0,b,\n", "line 3: the column 'reward' must not be empty"),
     "sets, an arm twice": ("set,arm,reward\n0,a,1\n0,a,0\n", "line 3: the arm 'a' of the set '0' was there in line 2"),

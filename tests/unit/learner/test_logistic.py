@@ -180,6 +180,11 @@ def test_a_level_that_no_feature_explains_is_noticed_by_the_first_batch() -> Non
         assert "level" not in step(learner, state, world).state.notes[1]  # said once
 
 
+def test_rewards_that_are_all_0_have_no_level() -> None:
+    learner = Foresight(dim=3, horizon=2000)
+    assert not after(learner, Logits(level=-1000.0), 1).notes
+
+
 def test_binary_rewards_are_checked() -> None:
     learner, world = Foresight(dim=3, horizon=500, rewards="binary"), Logits()
     state = learner.begin()

@@ -7,7 +7,8 @@ import pytest
 from rareswitch.report.contest import contest_markdown, contest_text
 from rareswitch.report.contest_plot import draw_standings, draw_world
 from rareswitch.report.resampling import regret_ratio
-from rareswitch.report.verdict import Verdict, judge, linear_differs
+from rareswitch.report.run_table import linear_differs
+from rareswitch.report.verdict import Verdict, judge
 from rareswitch.sim import Run
 
 KINDS = {"sure": "adaptive", "bold": "adaptive", "even": "adaptive", "lazy": "rare", "odd": "other", "part": "rare"}

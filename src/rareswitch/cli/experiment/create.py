@@ -15,7 +15,7 @@ from rareswitch.cli.times import duration_option
 from rareswitch.errors import FileFormatError, InputError, ParameterError
 
 #: Settings of learners for which there are options of another meaning.
-OWN = ("arms", "dim", "seed")
+OWN = ("arms", "dim", "seed", "rewards")
 
 
 def add_parser(commands: Any) -> None:
@@ -48,6 +48,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--window", type=duration_option, metavar="TIME", help="how long rewards count, such as 2d")
     parser.add_argument("--default", type=float, metavar="X", help="the reward of decisions whose reward never comes")
     parser.add_argument("--sum", action="store_true", help="add up several rewards of a decision, told apart by events")
+    parser.add_argument(
+        "--rewards",
+        choices=("binary", "linear"),
+        help="what rewards are taken for; binary refuses others than 0 and 1 (default: foresight looks)",
+    )
     parser.add_argument(
         "--baseline",
         nargs="?",
@@ -92,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
         check_heeded("--arms", "arms", [options.learner])
         settings["arms"] = arm_count(options.arms)
     told: dict[str, Any] = {name: getattr(options, name) for name in ("dim", "schedule", "keep", "seed", "now")}
-    several = "sum" if options.sum else "one"
+    counted = {"window": options.window, "default": options.default, "several": "sum" if options.sum else "one"}
     with (
         _log(options) as log,
         create(
@@ -100,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
             options.name,
             learner=options.learner,
             features=features,
-            rewards=Rewards(window=options.window, default=options.default, several=several),  # type: ignore[arg-type]
+            rewards=Rewards(**counted, kind=options.rewards),
             baseline=options.baseline,
             arm_floor=_floor(options),
             start_from=log,
