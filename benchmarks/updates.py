@@ -78,9 +78,10 @@ def floor(count: int, horizon: int, dims: list[int]) -> float:
 def main() -> int:
     parser = arguments(__doc__)
     add_seeds(parser, 20)
+    parser.add_argument("--counts", type=int, nargs="*", help="numbers of updates, increasing; from 2 to 64 by default")
     parser.add_argument("--horizon", type=int, default=10_000, help="decisions of a run; the bars are for 10,000")
     options = parser.parse_args()
-    counts = (2, 4, 8, 16) if options.quick else COUNTS
+    counts = tuple(options.counts or ((2, 4, 8, 16) if options.quick else COUNTS))
     seeds = chosen_seeds(options)
     note = f"Regret is the mean over seeds {seeds[0]} to {seeds[-1]}. The first policy is counted among the updates."
     return report("How many updates", rows(counts, options.horizon, seeds), options.out, note)

@@ -29,9 +29,9 @@ ENTRANTS = {
 MEAN, WORST = 450.0, 900.0
 
 
-def rows(horizon: int, seeds: range) -> Iterator[Row]:
-    """A row for each entrant."""
-    makers = {label: entrant.make for label, entrant in ENTRANTS.items()}
+def rows(horizon: int, seeds: range, only: tuple[str, ...]) -> Iterator[Row]:
+    """A row for each entrant, or for those whose names begin so and the one that they are compared with."""
+    makers = {label: entrant.make for label, entrant in ENTRANTS.items() if label.startswith((*only, STEPS))}
     worlds = {"wine": NamedWorld(name="wine", dim=10, arms=20, noise=0.5)}
     found = {label: regrets(runs) for label, runs in runs_of(makers, worlds, horizon=horizon, seeds=seeds).items()}
     for label, own in found.items():
@@ -49,10 +49,11 @@ def main() -> int:
     parser = arguments(__doc__)
     add_seeds(parser, 20)
     parser.add_argument("--horizon", type=int, default=30_000, help="decisions of a run; the bars are for 30,000")
+    parser.add_argument("--only", nargs="*", help="entrants whose names begin with one of these; all by default")
     options = parser.parse_args()
     seeds = chosen_seeds(options)
     note = f"Regret over {options.horizon:,} decisions, seeds {seeds[0]} to {seeds[-1]}; ratios are to {STEPS}."
-    return report("Wine", rows(options.horizon, seeds), options.out, note)
+    return report("Wine", rows(options.horizon, seeds, tuple(options.only or [""])), options.out, note)
 
 
 if __name__ == "__main__":

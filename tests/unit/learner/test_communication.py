@@ -41,8 +41,8 @@ WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
 
 
 def fresh(**settings: Any) -> Foresight:
-    settings = {"dim": 3, "horizon": 3000} | settings
-    return Foresight(**{"grid": geometric_grid(settings["horizon"], 3, first=12)} | settings)
+    told: dict[str, Any] = {"dim": 3, "horizon": 3000} | settings
+    return Foresight(**{"grid": geometric_grid(told["horizon"], 3, first=12)} | told)
 
 
 def rows(state: State, first: int, stop: int) -> Rows:
