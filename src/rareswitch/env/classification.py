@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from rareswitch.env.hindsight import best_linear
-from rareswitch.env.world import Rounds
+from rareswitch.env.world import Rounds, in_blocks
 from rareswitch.errors import MissingExtraError, ParameterError, ShapeError
 from rareswitch.rng import uniforms
 from rareswitch.validation import BoolArray, FloatArray, IntArray, finite_array, frozen, whole
@@ -127,11 +127,9 @@ class ClassificationWorld:
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
         which = random_rows(len(self.features), count, seed=seed, first=first)
-        shown = self.features[which]
-        contexts = np.zeros((count, self.arms, self.arms, shown.shape[1]))
-        classes = np.arange(self.arms)
-        contexts[:, classes, classes] = shown[:, None, :]
-        return Rounds(contexts=contexts.reshape(count, self.arms, self.dim), means=_paid(self.labels[which], self.arms))
+        return Rounds(
+            contexts=in_blocks(self.features[which], self.arms), means=right_pays(self.labels[which], self.arms)
+        )
 
     def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
         return means
@@ -150,7 +148,7 @@ class ClassificationWorld:
     @cached_property
     def payoffs(self) -> FloatArray:
         """(examples, K) 1 where the class is right."""
-        return frozen(_paid(self.labels, self.arms))
+        return frozen(right_pays(self.labels, self.arms))
 
     @property
     def offered(self) -> BoolArray:
@@ -184,7 +182,8 @@ def principal_scores(centred: FloatArray, components: int) -> FloatArray:
     return np.asarray(centred @ (axes * signs[:, None]).T)
 
 
-def _paid(labels: IntArray, arms: int) -> FloatArray:
+def right_pays(labels: IntArray, arms: int) -> FloatArray:
+    """(n, K) 1 where the class is that of the label, of labels (n,)."""
     paid: FloatArray = (labels[:, None] == np.arange(arms)).astype(np.float64)
     return paid
 

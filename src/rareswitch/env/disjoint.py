@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rareswitch.env.noise import GaussianNoise, Noise, NoisyRewards
-from rareswitch.env.world import Rounds, into_ball
+from rareswitch.env.world import Rounds, in_blocks, into_ball
 from rareswitch.rng import normals
 from rareswitch.validation import FloatArray, set_size, whole
 
@@ -48,8 +48,5 @@ class DisjointWorld(NoisyRewards):
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
         z = normals(seed, "users", first, count, self.features - 1)
         users = into_ball(np.pad(z, ((0, 0), (1, 0)), constant_values=1.0) / math.sqrt(2 * self.features))
-        blocks = np.zeros((count, self.arms, self.arms, self.features))
-        every = np.arange(self.arms)
-        blocks[:, every, every] = users[:, None, :]
-        contexts = blocks.reshape(count, self.arms, self.dim)
+        contexts = in_blocks(users, self.arms)
         return Rounds(contexts=contexts, means=contexts @ self.theta(seed))

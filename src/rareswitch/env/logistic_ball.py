@@ -5,13 +5,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from rareswitch.env.noise import ClickRewards
 from rareswitch.env.world import Rounds
 from rareswitch.rng import normals, uniforms
 from rareswitch.validation import LARGEST_SCALE, FloatArray, number, set_size
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogisticBallWorld:
+class LogisticBallWorld(ClickRewards):
     """Rewards are 1 with probability 1/(1 + exp(-xᵀθ)) and otherwise 0; arms are uniform in the unit ball.
 
     With the defaults and 20,000 decisions it is the setting in which RS-GLinCB was published (Sawarni, Das, Barman and
@@ -42,6 +43,3 @@ class LogisticBallWorld:
         radii = uniforms(seed, "ball/radius", first, count, self.arms) ** (1.0 / self.dim)
         x *= (radii / np.linalg.norm(x, axis=2))[:, :, None]
         return Rounds(contexts=x, means=1.0 / (1.0 + np.exp(-(x @ self.theta(seed)))))
-
-    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-        return (uniforms(seed, "noise", first, len(means))[:, 0] < means).astype(np.float64)

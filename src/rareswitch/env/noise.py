@@ -34,6 +34,13 @@ class NoisyRewards:
         return means + self.noise.draw(len(means), seed=seed, first=first)
 
 
+class ClickRewards:
+    """What worlds share whose rewards are 1, with the expected reward as their probability, or 0."""
+
+    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
+        return (uniforms(seed, "noise", first, len(means))[:, 0] < means).astype(np.float64)
+
+
 @dataclass(frozen=True)
 class _Scaled:
     """A noise with a checked σ."""

@@ -6,13 +6,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from rareswitch.env.noise import ClickRewards
 from rareswitch.env.world import Rounds, into_ball
-from rareswitch.rng import normals, uniforms
+from rareswitch.rng import normals
 from rareswitch.validation import FloatArray, set_size, whole
 
 
 @dataclass(frozen=True, kw_only=True)
-class RareClicksWorld:
+class RareClicksWorld(ClickRewards):
     """Rewards are 1 with probability 1/(1 + exp(3.5 − 1.2·xᵀθ)) and otherwise 0.
 
     x = z/√p with z standard normal, θ ~ N(0, I); learners see (x, 1)/√2. The rates of the middle half of all arms are
@@ -46,6 +47,3 @@ class RareClicksWorld:
         x = into_ball(z / math.sqrt(self.features))
         contexts = np.pad(x, ((0, 0), (0, 0), (0, 1)), constant_values=1.0) / math.sqrt(2.0)
         return Rounds(contexts=contexts, means=1.0 / (1.0 + np.exp(3.5 - 1.2 * (x @ self.theta(seed)))))
-
-    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-        return (uniforms(seed, "noise", first, len(means))[:, 0] < means).astype(np.float64)

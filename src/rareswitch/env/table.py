@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from rareswitch.env.choices import MOST_COLUMNS, ChoiceWorld, check_size, remarks_of
-from rareswitch.env.classification import COMPONENTS, ClassificationWorld
+from rareswitch.env.classification import COMPONENTS, ClassificationWorld, right_pays
 from rareswitch.env.columns import Columns, read_columns
 from rareswitch.errors import FileFormatError, InputError, ParameterError
 from rareswitch.features import Arms, Features
@@ -112,11 +112,10 @@ def _shared(
     if beyond:
         left = ", ".join(name for name in fields if name in beyond)
         remarks.append(f"Left out, as there would be more than columns={most}: {left}.")
-    payoffs = (labels[:, None] == np.arange(len(classes))).astype(np.float64)
     return ChoiceWorld(
         name=Path(path).name,
         contexts=encoded.checked.contexts,
-        payoffs=payoffs,
+        payoffs=right_pays(labels, len(classes)),
         remarks=" ".join(filter(None, remarks)),
     )
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from rareswitch.env.noise import GaussianNoise, Noise, NoisyRewards
-from rareswitch.env.world import Rounds
+from rareswitch.env.world import Rounds, in_blocks
 from rareswitch.rng import normals
 from rareswitch.validation import FloatArray, whole
 
@@ -46,8 +46,5 @@ class AdaptiveTrialWorld(NoisyRewards):
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
         users = (1.0 + normals(seed, "trial", first, whole("count", count, low=0), self.features)) / UNIT
-        contexts = np.zeros((count, self.arms, self.arms, self.features))
-        every = np.arange(self.arms)
-        contexts[:, every, every] = users[:, None, :]
         means = users @ self.theta(seed).reshape(self.arms, self.features).T
-        return Rounds(contexts=contexts.reshape(count, self.arms, self.dim), means=means)
+        return Rounds(contexts=in_blocks(users, self.arms), means=means)

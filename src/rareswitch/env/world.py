@@ -74,6 +74,19 @@ def into_ball(x: FloatArray) -> FloatArray:
     return np.asarray(x / np.maximum(1.0, np.linalg.norm(x, axis=-1, keepdims=True)))
 
 
+def in_blocks(users: FloatArray, arms: int) -> FloatArray:
+    """(n, K, K·p) users (n, p) in a block for each of K arms: each has parameters of its own.
+
+    >>> in_blocks(np.array([[2.0, 3.0]]), 2).tolist()
+    [[[2.0, 3.0, 0.0, 0.0], [0.0, 0.0, 2.0, 3.0]]]
+    """
+    count, features = users.shape
+    blocks = np.zeros((count, arms, arms, features))
+    every = np.arange(arms)
+    blocks[:, every, every] = users[:, None, :]
+    return blocks.reshape(count, arms, arms * features)
+
+
 def within(world: str, rounds: int, first: int, count: int) -> None:
     """Refuse rounds past the end of a world of so many rounds."""
     last = whole("first", first, low=0) + whole("count", count, low=0)
