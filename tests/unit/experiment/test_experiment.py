@@ -19,14 +19,16 @@ from rareswitch.experiment.choice import Choice
 from rareswitch.experiment.experiment import _Asked
 from rareswitch.experiment.status import Batch
 from rareswitch.features import Features
+from rareswitch.learner import geometric_grid
 from rareswitch.store import VersionRow
 from rareswitch.store.memory import MemoryStore
 
 HORIZON, WORLD = 400, make_world("gaussian", dim=3, arms=4, noise=0.5)
+GRID = geometric_grid(HORIZON, 4, first=12)
 
 
 def begun(**more: Any) -> Experiment:
-    told: dict[str, Any] = {"dim": 3, "horizon": HORIZON, "updates": 4, "seed": 7, "now": 0.0}
+    told: dict[str, Any] = {"dim": 3, "horizon": HORIZON, "grid": GRID, "seed": 7, "now": 0.0}
     return create("memory:", "spring", **told | more)
 
 
@@ -330,7 +332,7 @@ def test_who_comes_second_is_told_of_the_policy_that_was_made() -> None:
 
 
 def test_a_run_whose_batches_are_over_goes_on_with_its_last_policy() -> None:
-    trial = begun(updates=2, horizon=40)
+    trial = begun(grid=[6, 40], horizon=40)
     play(trial, 0, 6)
     trial.advance(now=1.0)
     play(trial, 6, 34)
@@ -343,7 +345,7 @@ def test_a_run_whose_batches_are_over_goes_on_with_its_last_policy() -> None:
 
 
 def test_nothing_is_read_for_a_run_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    trial = begun(updates=2, horizon=40)
+    trial = begun(grid=[6, 40], horizon=40)
     play(trial, 0, 6)
     trial.advance(now=1.0)
     play(trial, 6, 34)
