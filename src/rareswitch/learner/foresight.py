@@ -17,6 +17,7 @@ from rareswitch.learner.certificate import believed_cost, certified_cost
 from rareswitch.learner.clicks import ClicksModel
 from rareswitch.learner.clocks import Clock
 from rareswitch.learner.evidence import NOTHING, Evidence, informed, innovation
+from rareswitch.learner.fallback import Earned, half_and_half
 from rareswitch.learner.forgetting import faded
 from rareswitch.learner.grids import GrowingGrid, StaticGrid, as_grid, geometric_grid
 from rareswitch.learner.learner import Learner, Parts
@@ -221,6 +222,14 @@ class PlannedExploration(Rule):
         if scale > 0.0:
             z = normals(told.seed, "posterior", ended.start, 1, DRAWS * told.dim).reshape(DRAWS, told.dim)
             draws = draws + scale * belief.noise * z @ inverse_root(belief.precision)
+        best = self.best(ended)
+        came = Earned.of(ended.state.policy, ended.batch.stats[0])
+        if evidence.wrong and best is not None and came is not None and best.beats(came):
+            last = len(ended.ahead) == 1
+            draws = best.draws if last else half_and_half(draws, best.draws, DRAWS)
+            note["concluded"] += (
+                f"; an earlier policy earned more, and makes {'all' if last else 'half of the'} decisions"
+            )
         sampler: Sampler = PosteriorDraws(draws=draws)
         eliminations = ended.state.policy.eliminations if told.forget == 1.0 else ()  # of a θ that was
         if share > 0.0:
@@ -233,7 +242,13 @@ class PlannedExploration(Rule):
         if eliminations and ended.batch.sample is not None:
             steepest = 1.0 if belief.link is None else STEEPEST
             note |= {"certificate": steepest * certified_cost(policy, thinned(ended.batch.sample.sets))}
-        return Made(policy, kept=kept_point(belief), note=note)
+        return Made(policy, kept=kept_point(belief) | ({} if best is None else best.to_keep), note=note)
+
+    def best(self, ended: Ended) -> Earned | None:
+        """The batch that earned most so far; none where θ drifts, so that old policies are no yardstick."""
+        found = [Earned.kept(ended.state.kept), Earned.of(ended.state.policy, ended.batch.stats[0])]
+        known = [one for one in found if one is not None and self.settings.forget == 1.0]
+        return max(known, key=lambda one: one.mean, default=None)
 
     def belief(self, batches: list[Stats]) -> Posterior:
         """What the sums of the batches so far say of θ."""

@@ -21,7 +21,7 @@ from rareswitch.log import Logged
 
 HERE = ("spring.db", "banner")
 CREATE = (
-    *("experiment", "create", *HERE, "--dim", "3", "--horizon", "1e3", "--updates", "4", "--seed", "1"),
+    *("experiment", "create", *HERE, "--dim", "3", "--horizon", "250", "--updates", "4", "--seed", "1"),
     *("--now", "2026-03-02"),
 )
 SET = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]

@@ -20,14 +20,16 @@ from rareswitch.experiment.description import Description
 from rareswitch.experiment.experiment import _Asked
 from rareswitch.experiment.status import Batch
 from rareswitch.features import Features
+from rareswitch.learner import geometric_grid
 from rareswitch.store import VersionRow
 from rareswitch.store.memory import MemoryStore
 
-HORIZON, WORLD = 300, make_world("gaussian", dim=3, arms=4, noise=0.5)
+HORIZON, WORLD = 400, make_world("gaussian", dim=3, arms=4, noise=0.5)
+GRID = geometric_grid(HORIZON, 4, first=12)
 
 
 def begun(**more: Any) -> Experiment:
-    told: dict[str, Any] = {"dim": 3, "horizon": HORIZON, "updates": 4, "seed": 7, "now": 0.0}
+    told: dict[str, Any] = {"dim": 3, "horizon": HORIZON, "grid": GRID, "seed": 7, "now": 0.0}
     return create("memory:", "spring", **told | more)
 
 
@@ -226,31 +228,6 @@ def test_what_is_no_reward_is_refused(value: Any) -> None:
     assert trial.store.totals().rewards == 0
 
 
-@pytest.mark.parametrize(
-    "told", [{"rewards": Rewards(kind="binary")}, {"learner": Foresight(dim=3, horizon=400, rewards="binary")}]
-)
-def test_binary_rewards_are_refused_when_they_are_not(told: dict[str, Any]) -> None:
-    own = {"learner": told["learner"]} if "learner" in told else {"dim": 3, "horizon": HORIZON, **told}
-    trial = create("memory:", "spring", seed=7, now=0.0, **own)
-    assert trial.description.learner.rewards == trial.description.rewards.kind == "binary"  # type: ignore[attr-defined]
-    assert Description.from_text(trial.description.to_text()).rewards.kind == "binary"
-    with pytest.raises(ParameterError, match=r"value must be 0 or 1.*got 0.5 for decision 'r'"):
-        trial.reward("r", 0.5)
-    trial.reward("r", True)
-    assert trial.store.totals().rewards == 1
-
-
-def test_binary_rewards_do_not_add_up_and_learners_must_know_them() -> None:
-    with pytest.raises(ParameterError, match='others come of several="sum"'):
-        Rewards(kind="binary", several="sum")
-    with pytest.raises(ParameterError, match=r"others come of default=0\.5"):
-        Rewards(kind="binary", default=0.5)
-    with pytest.raises(ParameterError, match="kind must be 'binary' or 'linear'; got 'clicks'"):
-        Rewards(kind="clicks")  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="rewards"):
-        create("memory:", "x", learner="pure-exploitation", dim=3, arms=2, horizon=9, rewards=Rewards(kind="binary"))
-
-
 def test_rewards_are_summed_by_their_events() -> None:
     trial = begun(rewards=Rewards(several="sum"))
     play_ids = list(range(12))
@@ -356,10 +333,10 @@ def test_who_comes_second_is_told_of_the_policy_that_was_made() -> None:
 
 
 def test_a_run_whose_batches_are_over_goes_on_with_its_last_policy() -> None:
-    trial = begun(updates=2, horizon=40)
-    play(trial, 0, 13)
+    trial = begun(grid=[6, 40], horizon=40)
+    play(trial, 0, 6)
     trial.advance(now=1.0)
-    play(trial, 13, 27)
+    play(trial, 6, 34)
     outcome = trial.advance(now=2.0)
     assert not outcome.made
     assert "its last planned batch is over" in str(outcome)
@@ -369,10 +346,10 @@ def test_a_run_whose_batches_are_over_goes_on_with_its_last_policy() -> None:
 
 
 def test_nothing_is_read_for_a_run_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    trial = begun(updates=2, horizon=40)
-    play(trial, 0, 13)
+    trial = begun(grid=[6, 40], horizon=40)
+    play(trial, 0, 6)
     trial.advance(now=1.0)
-    play(trial, 13, 27)
+    play(trial, 6, 34)
     monkeypatch.setattr(trial.store, "slices", lambda *_, **__: pytest.fail("read"))
     assert not trial.advance(now=2.0).made
     assert not trial.status(now=2.0).due
@@ -554,3 +531,28 @@ def test_an_arm_that_comes_late_is_shown_and_learned_about() -> None:
         trial.reward(number, choice.arm == "late" or number % 3 == 0, now=float(number))
         trial.advance(now=float(number))
     assert shown[400:].count("late") > 250
+
+
+@pytest.mark.parametrize(
+    "told", [{"rewards": Rewards(kind="binary")}, {"learner": Foresight(dim=3, horizon=400, rewards="binary")}]
+)
+def test_binary_rewards_are_refused_when_they_are_not(told: dict[str, Any]) -> None:
+    own = {"learner": told["learner"]} if "learner" in told else {"dim": 3, "horizon": HORIZON, **told}
+    trial = create("memory:", "spring", seed=7, now=0.0, **own)
+    assert trial.description.learner.rewards == trial.description.rewards.kind == "binary"  # type: ignore[attr-defined]
+    assert Description.from_text(trial.description.to_text()).rewards.kind == "binary"
+    with pytest.raises(ParameterError, match=r"value must be 0 or 1.*got 0.5 for decision 'r'"):
+        trial.reward("r", 0.5)
+    trial.reward("r", True)
+    assert trial.store.totals().rewards == 1
+
+
+def test_binary_rewards_do_not_add_up_and_learners_must_know_them() -> None:
+    with pytest.raises(ParameterError, match='others come of several="sum"'):
+        Rewards(kind="binary", several="sum")
+    with pytest.raises(ParameterError, match=r"others come of default=0\.5"):
+        Rewards(kind="binary", default=0.5)
+    with pytest.raises(ParameterError, match="kind must be 'binary' or 'linear'; got 'clicks'"):
+        Rewards(kind="clicks")  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="rewards"):
+        create("memory:", "x", learner="pure-exploitation", dim=3, arms=2, horizon=9, rewards=Rewards(kind="binary"))
