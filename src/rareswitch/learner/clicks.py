@@ -37,7 +37,8 @@ class ClicksModel(OneModel):
     def unexplained_level(self, sums: tuple[Stats, ...]) -> float | None:
         """Of clicks against a half, which a logistic model without a level has at x = 0; by the first batch alone."""
         (total,) = sums
-        if total.linearised is None or self.intercept:
+        same = not 0.0 < total.square_sum < total.count  # then they are not taken for clicks yet
+        if total.linearised is None or self.intercept or same:
             return super().unexplained_level(sums)
         clicks, half = total.square_sum, 0.5 * total.count
         if not summed_blindly(total) or clicks == 0.0:  # a level of 0 is none, and rewards need not be clicks
