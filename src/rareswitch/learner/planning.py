@@ -13,18 +13,13 @@ from rareswitch.linalg import half_power, inverse_root
 from rareswitch.rng import normals
 from rareswitch.validation import BoolArray, FloatArray, IntArray, read_only
 
-#: Multiples of the posterior's spread at which parameters may be drawn. Not 0: of contexts so rare that the sampled
-#: sets do not show them, a plan knows nothing, and the least of these costs little where much is known.
-SCALES = (0.15, 0.3, 0.5, 0.7, 1.0, 1.4)
-#: Those of them that later batches may keep; less is hardly more than greedy play.
-KEPT_SCALES = (0.3, 0.5, 0.7, 1.0)
+#: Multiples of the posterior's spread at which parameters may be drawn; 0 is greedy play.
+SCALES = (0.0, 0.15, 0.3, 0.5, 0.7, 1.0, 1.4)
 #: Parameters that the look-ahead tries out. With 64, a mistake of one chance in a hundred goes unseen, and may last.
-TRUTHS = 384
+TRUTHS = 512
 #: The most entries of their precision matrices: with many features there are fewer truths, at least 64.
 TRUTH_NUMBERS = 1 << 19
 DRAWS = 64
-#: Parameters that a later batch explores with, for each truth.
-TURNS = 8
 #: Batches of the look-ahead, of which the last stands for all that remain: they are played as one.
 STAGES = 5
 
@@ -35,7 +30,7 @@ class Plan:
 
     #: Multiple of the belief's spread in the next batch.
     scale: float
-    #: Expected regret of all decisions to come.
+    #: Expected regret of all decisions to come, if every batch after the next is greedy.
     cost: float
     #: That of the next batch alone.
     next_cost: float
@@ -74,10 +69,9 @@ def prospects(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], s
 
     The rest of the run is played through for truths θ_j from the belief N(θ̂, σ²Λ⁻¹). The next batch, posterior draws at
     a scale, gathers the information nI and ends with the estimate (Λ + nI)⁻¹(Λθ̂ + nIθ_j + σ(nI)^½ξ_j). Each batch after
-    it pays what θ_j says, and teaches what the arms it chose teach. Two ways to go on are played, and the cheaper is
-    taken: all later batches are greedy on their estimates, or all but the last explore at the same scale. Where
-    contexts explore by themselves little is planned, and where they do not a mistake would last; with many batches to
-    come not all must be explored at once. All scales see the same truths and the same noise.
+    it is greedy on its estimate, pays for that what θ_j says, and teaches what the arms it chose teach: where contexts
+    explore by themselves little is planned, where they do not a mistake would last. All scales see the same truths and
+    the same noise.
 
     Batches take turns on two halves of the sets, because what was learned on some sets is best known on those.
     """
@@ -90,56 +84,32 @@ def prospects(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], s
     truths = belief.estimate + belief.noise * z[:truth_count] @ root
     parts = [ContextSets(sets.contexts[i::2], sets.alive[i::2]) for i in range(min(2, len(sets)))]
     halves = [Stage.of(part, truths, belief.link) for part in parts]
-    count, more = max(len(half.best) for half in halves), len(lengths) - 1
-    shocks = normals(seed, "plan later", update, more, truth_count * count).reshape(more, truth_count, count)
-    turns = normals(seed, "plan turns", update, more, truth_count * dim * TURNS).reshape(more, truth_count, dim, TURNS)
-    later = Later(truths, belief.noise, halves, lengths[1:], shocks, turns)
+    count = max(len(half.best) for half in halves)
+    shocks = normals(seed, "plan later", update, len(lengths) - 1, truth_count * count)
     found = []
     for scale in SCALES:
-        draws = belief.estimate + scale * belief.noise * z[-DRAWS:] @ root
+        draws = belief.estimate + scale * belief.noise * (z[-DRAWS:] if scale else z[-1:]) @ root
         now, information = halves[0].explore(draws)
         information = lengths[0] * information
         noise = z[truth_count : 2 * truth_count] @ half_power(information).T
         moments = belief.precision @ belief.estimate + truths @ information + belief.noise * noise
-        then = (0.0, scale) if scale in KEPT_SCALES else (0.0,)
-        after = min(later.cost(belief.precision + information, moments, kept) for kept in then)
-        found.append(Plan(scale=scale, cost=lengths[0] * now + after, next_cost=lengths[0] * now))
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class Later:
-    """The batches after the next, as they are played for J truths."""
-
-    #: (J, d)
-    truths: FloatArray
-    noise: float
-    halves: Sequence["Stage"]
-    #: Decisions of each of the B batches.
-    lengths: Sequence[int]
-    #: (B, J, n) standard normals: the noise of the rewards.
-    shocks: FloatArray
-    #: (B, J, d, TURNS) standard normals: the draws that explore.
-    turns: FloatArray
-
-    def cost(self, precision: FloatArray, moments: FloatArray, scale: float) -> float:
-        """What they cost from a common precision (d, d) and the moments (J, d) of each truth on; the last is greedy."""
-        precisions, cost = np.broadcast_to(precision, (len(moments), *precision.shape)), 0.0
-        for k, length in enumerate(self.lengths):
-            half, last = self.halves[(k + 1) % len(self.halves)], k == len(self.lengths) - 1
-            played = np.linalg.solve(precisions, moments[:, :, None])
-            if scale and not last:
-                upper = np.linalg.cholesky(precisions).transpose(0, 2, 1)
-                played = played + scale * self.noise * np.linalg.solve(upper, self.turns[k])
-            regret, chosen = half.play(np.asarray(played, dtype=np.float64))
+        precisions = np.broadcast_to(belief.precision + information, (truth_count, dim, dim))
+        cost = lengths[0] * now
+        for later, length in enumerate(lengths[1:], start=1):
+            half = halves[later % len(halves)]
+            estimates = np.asarray(np.linalg.solve(precisions, moments[:, :, None])[:, :, 0], dtype=np.float64)
+            regret, chosen = half.exploit(estimates)
             cost += length * regret
-            if not last:
-                share, columns = length / chosen.shape[1], chosen.transpose(0, 2, 1)
+            if later < len(lengths) - 1:
+                share = length / chosen.shape[1]
+                columns = chosen.transpose(0, 2, 1)
                 gained = share * columns @ chosen
-                noise = np.sqrt(share) * self.noise * (columns @ self.shocks[k][:, : chosen.shape[1], None])
-                moments = moments + (gained @ self.truths[:, :, None] + noise)[:, :, 0]
+                shock = shocks[later - 1].reshape(truth_count, count)[:, : chosen.shape[1], None]
+                noise = np.sqrt(share) * belief.noise * (columns @ shock)
+                moments = moments + (gained @ truths[:, :, None] + noise)[:, :, 0]
                 precisions = precisions + gained
-        return cost
+        found.append(Plan(scale=scale, cost=cost, next_cost=lengths[0] * now))
+    return found
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -151,7 +121,7 @@ class Stage:
     values: FloatArray
     #: (n, J)
     best: FloatArray
-    #: (n, K, J) what a decision for each arm teaches, in units of one whose reward is xᵀθ + noise; None where all do 1.
+    #: (n, K, J) what a decision for an arm teaches of xᵀθ, against one whose reward is xᵀθ + noise; None: as much.
     weights: FloatArray | None = None
 
     @classmethod
@@ -173,18 +143,15 @@ class Stage:
         information = weighted.T @ contexts.reshape(-1, contexts.shape[2]) / len(contexts)
         return float((self.best - played).mean()), information
 
-    def play(self, parameters: FloatArray) -> tuple[float, FloatArray]:
-        """Expected regret of a decision by the parameters (J, d, m) of each truth, and the arms (J, n, d) chosen.
+    def exploit(self, estimates: FloatArray) -> tuple[float, FloatArray]:
+        """Expected regret of a greedy decision on the estimate of each truth, and the arms (J, n, d) it chooses.
 
-        The sets are dealt to the m parameters in turn. The arms are as long as they teach.
+        The arms are as long as they teach.
         """
-        contexts, alive, turns = self.sets.contexts, self.sets.alive, parameters.shape[2]
-        chosen = np.empty((len(contexts), len(parameters)), dtype=np.int64)
-        for k in range(min(turns, len(contexts))):
-            chosen[k::turns] = _best_arms(contexts[k::turns], alive[k::turns], parameters[:, :, k])
+        chosen = _best_arms(self.sets.contexts, self.sets.alive, estimates)
         count, truths = chosen.shape
         paid = self.values[np.arange(count)[:, None], chosen, np.arange(truths)]
-        features = contexts[np.arange(count), chosen.T]
+        features = self.sets.contexts[np.arange(count), chosen.T]
         if self.weights is not None:
             taught = self.weights[np.arange(count)[:, None], chosen, np.arange(truths)]
             features = features * np.sqrt(taught).T[:, :, None]
@@ -196,5 +163,5 @@ def _best_arms(contexts: FloatArray, alive: BoolArray, parameters: FloatArray) -
     count, arms, dim = contexts.shape
     scores = (contexts.reshape(-1, dim) @ parameters.T).reshape(count, arms, len(parameters))
     chosen = np.zeros((count, len(parameters)), dtype=np.int64)
-    best_columns(read_only(scores), np.ascontiguousarray(alive), np.empty(len(parameters)), chosen)
+    best_columns(read_only(scores), alive, np.empty(len(parameters)), chosen)
     return chosen

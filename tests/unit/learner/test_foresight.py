@@ -299,7 +299,7 @@ def test_sets_with_many_arms_are_thinned(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(room, "plan", spy)
     world = make_world("gaussian", dim=2, arms=600, noise=0.5)
     after(Foresight(dim=2, grid=[100, 200, 400]), world, 1)
-    assert seen == [34]  # (1 << 23) numbers are 36 sets of 600 arms and 384 truths: every third of 100
+    assert seen == [25]  # (1 << 23) numbers are 27 sets of 600 arms and 512 truths: every fourth of 100
 
 
 @pytest.mark.parametrize("constant", [0.1, 0.7, 1.0, 3.3])
