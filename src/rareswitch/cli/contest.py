@@ -28,6 +28,7 @@ from rareswitch.report import (
 from rareswitch.sim import (
     CHALLENGERS,
     ENTRANTS,
+    FROM_FILES,
     HALVES,
     RIVALS,
     SEEDS,
@@ -40,6 +41,9 @@ from rareswitch.sim import (
     left_out,
     plain_name,
 )
+
+#: What a folder of tables holds.
+TABLE_FILES = tuple(f"{name}.csv" for name, (folder, _) in FROM_FILES.items() if folder == "tables")
 
 
 def add_parser(commands: Any) -> None:
@@ -80,6 +84,10 @@ def run(options: argparse.Namespace) -> int:
     facts = of_runs(options) | folders | {"places": options.envs, "horizons": options.horizons}
     facts |= {"suite": options.suite, "half": options.half}
     entrants = choose_entrants(options.learners, slow=options.slow, suite=options.suite)
+    if options.tables is not None and not any((Path(options.tables) / name).is_file() for name in TABLE_FILES):
+        raise FileFormatError(
+            f"{options.tables}: --tables is a folder with {', '.join(TABLE_FILES)}, or some of them, and has none."
+        )
     if options.plots is not None:
         folder = Path(options.plots)
         try:

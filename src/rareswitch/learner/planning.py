@@ -13,8 +13,9 @@ from rareswitch.linalg import half_power, inverse_root
 from rareswitch.rng import normals
 from rareswitch.validation import BoolArray, FloatArray, IntArray, read_only
 
-#: Multiples of the posterior's spread at which parameters may be drawn; 0 is greedy play.
-SCALES = (0.0, 0.15, 0.3, 0.5, 0.7, 1.0, 1.4)
+#: Multiples of the posterior's spread at which parameters may be drawn. Not 0: of arms that are yet to come, and of
+#: contexts so rare that the sampled sets do not show them, a plan knows nothing; the least of these costs little.
+SCALES = (0.15, 0.3, 0.5, 0.7, 1.0, 1.4)
 #: Parameters that the look-ahead tries out. With 64, a mistake of one chance in a hundred goes unseen, and may last.
 TRUTHS = 512
 #: The most entries of their precision matrices: with many features there are fewer truths, at least 64.
@@ -88,7 +89,7 @@ def prospects(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], s
     shocks = normals(seed, "plan later", update, len(lengths) - 1, truth_count * count)
     found = []
     for scale in SCALES:
-        draws = belief.estimate + scale * belief.noise * (z[-DRAWS:] if scale else z[-1:]) @ root
+        draws = belief.estimate + scale * belief.noise * z[-DRAWS:] @ root
         now, information = halves[0].explore(draws)
         information = lengths[0] * information
         noise = z[truth_count : 2 * truth_count] @ half_power(information).T

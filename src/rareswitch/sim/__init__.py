@@ -26,6 +26,7 @@ from rareswitch.sim.suites import (
     ARMS,
     DEVELOPMENT_TABLES,
     DIM,
+    FROM_FILES,
     HALVES,
     NOISE,
     REPORTING_TABLES,
@@ -39,7 +40,7 @@ from rareswitch.sim.suites import (
 from rareswitch.sim.sweep import LearnerFactory, Sweep, WorldFactory, sweep
 from rareswitch.sim.tradeoff import CappedFactory, Tradeoff, tradeoff
 
-__all__ = ["ARMS", "CHALLENGERS", "DEVELOPMENT_TABLES", "DIM", "ENTRANTS", "HALVES", "KINDS", "NOISE"]
+__all__ = ["ARMS", "CHALLENGERS", "DEVELOPMENT_TABLES", "DIM", "ENTRANTS", "FROM_FILES", "HALVES", "KINDS", "NOISE"]
 __all__ += [
     "REPORTING_TABLES",
     "RIVALS",

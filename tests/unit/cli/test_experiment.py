@@ -67,7 +67,7 @@ def requests(count: int, **more: Any) -> list[dict[str, Any]]:
 def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     out = done(capsys, *CREATE)
     assert "banner begins in sqlite:///spring.db." in out
-    assert "The next update waits for 17 more decisions" in out
+    assert "The next update waits for 12 more decisions" in out
     typed(monkeypatch, *requests(12))
     answers = [json.loads(line) for line in done(capsys, "experiment", "decide", *HERE).splitlines()]
     assert [answer["id"] for answer in answers] == [f"r{k}" for k in range(12)]

@@ -166,7 +166,7 @@ def test_a_state_from_before_stays_linear() -> None:
     before = after(Foresight(dim=3, horizon=2000, rewards="linear"), world, 2)
     state = step(Foresight(dim=3, horizon=2000), before, world).state
     assert "link" not in state.notes[-1]
-    assert not state.kept
+    assert "logistic_point" not in state.kept
 
 
 def test_a_level_that_no_feature_explains_is_noticed_by_the_first_batch() -> None:
@@ -205,7 +205,7 @@ def test_while_all_rewards_are_the_same_there_is_no_belief(same: float) -> None:
     state = learner.begin()
     rows = rows_of(state, world, 1)
     state = learner.next(state, learner.summarize(state, replace(rows, rewards=np.full(len(rows), same))))
-    assert not state.kept
+    assert "logistic_point" not in state.kept
     assert state.policy.sampler == learner.begin().policy.sampler
     state = step(learner, state, world).state
     assert state.notes[-1]["link"] == "logistic"
