@@ -152,7 +152,7 @@ def test_ctrl_c_shows_what_is_finished(capsys: pytest.CaptureFixture[str], monke
         (["--suite", "eleven"], "there is no suite 'eleven'; the suites are ten, field, changing"),
         (["--half", "reporting"], "this suite has no halves"),
         (["--suite", "field", "--half", "better"], "the halves of a suite are development and reporting"),
-        (["--suite", "field", "--tables", "/nowhere"], "/nowhere/"),
+        (["--suite", "field", "--tables", "/nowhere"], "/nowhere: --tables is a folder with segment.csv"),
         (["--seeds", "0"], "seeds must be at least 1; got 0"),
         (["--horizons", "1"], "--horizons must be at least 2; got 1"),
         (["--data", "/nowhere"], "no such folder. Name one that holds"),
