@@ -11,7 +11,7 @@ import numpy as np
 
 from rareswitch.env.classification import random_rows
 from rareswitch.env.columns import Columns, read_columns
-from rareswitch.env.hindsight import best_linear
+from rareswitch.env.hindsight import InHindsight
 from rareswitch.env.world import Rounds
 from rareswitch.errors import FileFormatError, InputError, ParameterError, ShapeError
 from rareswitch.features import Encoded, Features
@@ -24,7 +24,7 @@ _MOST_ENTRIES = 1 << 27
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class ChoiceWorld:
+class ChoiceWorld(InHindsight):
     """Each round shows a random set of a table; the chosen arm pays its reward there, without other noise.
 
     Parameters
@@ -147,17 +147,6 @@ class ChoiceWorld:
 
     def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
         return means
-
-    def best_linear(self) -> FloatArray:
-        """(d,) the best linear policy that was found in hindsight, see :func:`~rareswitch.env.hindsight.best_linear`.
-
-        It is looked for when it is first asked for.
-        """
-        return self._best_linear
-
-    @cached_property
-    def _best_linear(self) -> FloatArray:
-        return frozen(best_linear(self, self.dim))
 
     def scores(self, theta: FloatArray) -> FloatArray:
         """(sets, K) xᵀθ of all arms of all sets."""

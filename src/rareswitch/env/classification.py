@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from rareswitch.env.hindsight import best_linear
+from rareswitch.env.hindsight import InHindsight
 from rareswitch.env.world import Rounds, in_blocks
 from rareswitch.errors import MissingExtraError, ParameterError, ShapeError
 from rareswitch.rng import uniforms
@@ -21,7 +21,7 @@ LOADERS = {"iris": "load_iris", "wine": "load_wine", "breast-cancer": "load_brea
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class ClassificationWorld:
+class ClassificationWorld(InHindsight):
     """Each round shows a random example; the context of arm c is its feature vector in the c-th of K blocks.
 
     Feature vectors are scaled to norm at most 1. Rewards carry no noise beyond the draw of the example, and regret is
@@ -133,17 +133,6 @@ class ClassificationWorld:
 
     def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
         return means
-
-    def best_linear(self) -> FloatArray:
-        """(d,) the best linear policy that was found in hindsight, see :func:`~rareswitch.env.hindsight.best_linear`.
-
-        It is looked for when it is first asked for.
-        """
-        return self._best_linear
-
-    @cached_property
-    def _best_linear(self) -> FloatArray:
-        return frozen(best_linear(self, self.dim))
 
     @cached_property
     def payoffs(self) -> FloatArray:

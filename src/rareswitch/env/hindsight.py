@@ -1,11 +1,12 @@
 """The best linear policy of a table in hindsight: what a learner that is linear can reach at most."""
 
 from collections.abc import Callable
-from typing import Protocol
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 
-from rareswitch.validation import BoolArray, FloatArray
+from rareswitch.validation import BoolArray, FloatArray, frozen
 
 #: Temperatures of the softmax that stands for the greedy policy, in units of the spread of its scores.
 TEMPERATURES = (1.0, 0.3, 0.1, 0.03, 0.01)
@@ -117,3 +118,16 @@ def _logistic(table: Table, theta: FloatArray) -> tuple[float, FloatArray]:
     slopes = (chosen * weights.sum(axis=1, keepdims=True) - weights) / len(weights)
     loss = -float((weights * logs).sum()) / len(weights) + 0.5 * RIDGE * float(theta @ theta)
     return loss, table.pulled_back(slopes) + RIDGE * theta
+
+
+class InHindsight:
+    """What worlds share that are a :class:`Table` with a number of features ``dim``."""
+
+    def best_linear(self) -> FloatArray:
+        """(d,) the best linear policy that :func:`best_linear` finds, looked for when it is first asked for."""
+        return self._best_linear
+
+    @cached_property
+    def _best_linear(self) -> FloatArray:
+        table: Any = self
+        return frozen(best_linear(table, table.dim))

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rareswitch.learner.clocks import DeterminantGrowth, growth_factor
+from rareswitch.learner.growing import GrowingLearner
 from rareswitch.learner.settings import count, setting
 from rareswitch.learner.thompson import MOST_DRAWS, ThompsonSampling
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchedThompsonSampling(ThompsonSampling):
+class BatchedThompsonSampling(GrowingLearner, ThompsonSampling):
     """Thompson sampling from a frozen posterior, until the determinant of what was seen has doubled.
 
     For plain arms the authors, and Kalkanli and Özgür (2021), end a batch when the plays of an arm have doubled; the
@@ -20,18 +20,9 @@ class BatchedThompsonSampling(ThompsonSampling):
     65
     """
 
-    growth: float = setting(2.0, "C, by which the determinant grows between policies", growth_factor)
     draws: int = setting(128, "parameters that a policy holds", count(high=MOST_DRAWS))
 
     name: ClassVar[str] = "batched-thompson"
     text: ClassVar[str] = "Thompson sampling, changed when the determinant doubles (Karbasi et al. 2021)"
     adaptivity: ClassVar[str] = "O(d log T)"
     regret: ClassVar[str] = "d√T on average over the prior"
-
-    def pace(self) -> DeterminantGrowth:
-        return DeterminantGrowth(horizon=self.horizon, factor=self.growth)
-
-    @property
-    def switch_bound(self) -> int:
-        """The most policies that a run can deploy, the first included."""
-        return self.pace().most(self.dim, self.parts.statistics.ridge)

@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rareswitch.learner.clocks import DeterminantGrowth, growth_factor
+from rareswitch.learner.growing import GrowingLearner
 from rareswitch.learner.linucb import LinUCB
-from rareswitch.learner.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class OFUL(LinUCB):
+class OFUL(GrowingLearner, LinUCB):
     """LinUCB whose policy changes only when the determinant has grown by C; regret √C·d√T·log T.
 
     It deploys O(d log T/log C) policies.
@@ -18,17 +17,7 @@ class OFUL(LinUCB):
     33
     """
 
-    growth: float = setting(2.0, "C, by which the determinant grows between policies", growth_factor)
-
     name: ClassVar[str] = "oful"
     text: ClassVar[str] = "LinUCB, changed when the determinant grows by C"
     adaptivity: ClassVar[str] = "O(d log T / log C)"
     regret: ClassVar[str] = "√C·d√T, adversarial"
-
-    def pace(self) -> DeterminantGrowth:
-        return DeterminantGrowth(horizon=self.horizon, factor=self.growth)
-
-    @property
-    def switch_bound(self) -> int:
-        """The most policies that a run can deploy, the first included."""
-        return self.pace().most(self.dim, self.parts.statistics.ridge)
