@@ -4,7 +4,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,10 +15,11 @@ from rareswitch.learner.attribution import attributed
 from rareswitch.learner.clocks import Clock, Progress
 from rareswitch.learner.forecast import Ahead, lengths
 from rareswitch.learner.levels import Extent, check_scales
+from rareswitch.learner.past import position, remembered, with_late
 from rareswitch.learner.rows import Rows, chosen_arms
 from rareswitch.learner.rule import Ended, Made, Rule, SumsRule
 from rareswitch.learner.settings import about, check_settings, count, features, setting
-from rareswitch.learner.state import Batch, State
+from rareswitch.learner.state import State
 from rareswitch.learner.statistics import OneModel
 from rareswitch.learner.summary import Sample, Summary, added
 from rareswitch.policy import Baseline, Blend, Decisions, Floor, Policy
@@ -167,7 +167,8 @@ class Learner(ABC):
         told = Ended(state=before, start=warm.decided, batch=warm, sums=warm.stats, ahead=state.ahead)
         made = self.parts.rule.next(told)
         policy, note = _carrying(made.policy, state), self._note(made, before, warm.stats)
-        begun = replace(state, policy=policy, sums=warm.stats, warm=self._batch(warm), kept=made.kept)
+        batch = remembered(warm, pooled=self.parts.statistics.pooled)
+        begun = replace(state, policy=policy, sums=warm.stats, warm=batch, kept=made.kept)
         return replace(begun, notes=(note,) if note else ())
 
     def check(self, sets: Sets) -> None:
@@ -256,7 +257,7 @@ class Learner(ABC):
         if not isinstance(rows, Rows):
             raise BatchError(f"summarize takes Rows; got {type(rows).__name__}. Make them with Rows.of or Rows(…).")
         current = rows.policy_id == state.policy.id and not state.done
-        position = state.updates - 1 if current else self._position(state, rows.policy_id)
+        place = state.updates - 1 if current else position(state, rows.policy_id, steps=self.clock.steps)
         if rows.sets is not None:
             self.check(Sets(rows.sets.contexts, rows.sets.alive, False))
         if len(rows) and (rows.sets is None or len(rows.sets) < len(rows)):
@@ -265,7 +266,7 @@ class Learner(ABC):
         when = {"times": rows.times, "reward_times": rows.reward_times}
         rewards, known, waiting, expired = attributed(rows.rewards, **when, window=window, now=now, default=default)
         statistics = self.parts.statistics
-        counted, shown = statistics.halves(rows.ids, position + 1)
+        counted, shown = statistics.halves(rows.ids, place + 1)
         stats, extent = statistics.zero(), None
         if current or statistics.pooled:
             used = known if counted is None else known & counted
@@ -313,11 +314,12 @@ class Learner(ABC):
             self._check_own(one)
         self._check_sums(state.sums)
         self._check_learnable(summary)
-        past, sums = self._with_late(state, late)
+        pooled = self.parts.statistics.pooled
+        past, sums = with_late(state, late, pooled=pooled, steps=self.clock.steps)
         moved = sum(new.decided - old.decided for new, old in zip(past, state.past, strict=True))
         start, updates = state.start + moved + summary.decided, state.updates
         if not self.clock.steps:
-            past = (*past, self._batch(summary))
+            past = (*past, remembered(summary, pooled=pooled))
         sums = added(sums, summary.stats)
         planned = state.ahead[1:]
         if ahead is not None:
@@ -449,46 +451,6 @@ class Learner(ABC):
             raise BatchError(f"this state is of {state.learner}, and the learner is {self.name}.")
         if state.policy.dim != self.dim:
             raise BatchError(f"this state is of {state.policy.dim} features, and the learner is for {self.dim}.")
-
-    def _position(self, state: State, policy_id: str) -> int:
-        """Which of the batches that were learned from is of this policy."""
-        for position, batch in enumerate(state.past):
-            if batch.policy_id == policy_id:
-                return position
-        raise BatchError(
-            f"these decisions are of policy {policy_id[:12]}…, which this run never had; the current one is "
-            f"{state.policy.id[:12]}…"
-            + (", and the run is over." if state.done else ".")
-            + (" A learner that is updated at every step does not tell batches apart." if self.clock.steps else "")
-        )
-
-    def _with_late(self, state: State, late: Sequence[Summary]) -> tuple[tuple[Batch, ...], Any]:
-        """The past and the sums of the run, with earlier batches as they are known now."""
-        past = list(state.past)
-        for summary in late:
-            if summary.policy_id == state.policy.id:
-                raise BatchError("late is for earlier batches, and this is the current one: give it as the summary.")
-            position = self._position(state, summary.policy_id)
-            if past[position] is not state.past[position]:
-                raise BatchError(f"late has batch {position + 1} twice. Add the parts of a batch first: late=[a + b].")
-            old = past[position]
-            if summary.decided < old.decided or summary.rewarded < old.rewarded:
-                raise BatchError(
-                    f"batch {position + 1} was learned from with {old.decided} decisions, {old.rewarded} of them "
-                    f"rewarded; these rows have {summary.decided} and {summary.rewarded}. A batch's rows, given again, "
-                    "replace what was counted: give all of them, the old and the late ones."
-                )
-            unused = replace(old, late=summary.rewarded - old.rewarded)
-            past[position] = self._batch(summary) if self.parts.statistics.pooled else unused
-        if not late or not self.parts.statistics.pooled:
-            return tuple(past), state.sums
-        begun = () if state.warm is None else (state.warm,)
-        return tuple(past), reduce(added, (batch.stats for batch in (*begun, *past)))
-
-    def _batch(self, summary: Summary) -> Batch:
-        """What is remembered of a batch: its own sums only where they may be replaced."""
-        stats = summary.stats if self.parts.statistics.pooled else ()
-        return Batch(policy_id=summary.policy_id, decided=summary.decided, rewarded=summary.rewarded, stats=stats)
 
 
 def _check_summary(given: Any) -> None:
