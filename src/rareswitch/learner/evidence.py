@@ -13,6 +13,9 @@ from rareswitch.validation import FloatArray
 BORNE = 2.0
 #: Standard deviations of chance that an innovation must pass besides; one batch in two thousand does.
 CHANCE = 3.3
+#: The most by which the belief's variance is multiplied. Where the model is wrong a surprise may be of any size, and a
+#: policy of draws that far apart would play at random.
+WIDEST = 4.0
 #: Multiple of the widened belief's spread at which policies draw at least while what comes is not what was believed.
 LEAST_SCALE = 1.0
 
@@ -43,9 +46,14 @@ class Evidence:
         return self.surprise > max(BORNE, (1.0 - part + CHANCE * math.sqrt(part)) ** 3)
 
     @property
+    def excess(self) -> float:
+        """How many times the belief's variance was too small."""
+        return self.surprise if self.wrong else 1.0
+
+    @property
     def widening(self) -> float:
         """By what the belief's variance is multiplied."""
-        return self.surprise if self.wrong else 1.0
+        return min(self.excess, WIDEST)
 
     @property
     def least_scale(self) -> float:
@@ -61,7 +69,7 @@ class Evidence:
             return "what came is what was believed"
         return (
             f"what came is {self.surprise:.1f} times as far from what was believed as chance allows: the belief is "
-            f"widened {math.sqrt(self.surprise):.1f}-fold and exploration kept"
+            f"widened {math.sqrt(self.widening):.1f}-fold and exploration kept"
         )
 
 
@@ -98,3 +106,16 @@ def innovation(before: Posterior, gram: FloatArray, moment: FloatArray, *, noise
 def informed(stats: Stats) -> bool:
     """Whether so many decisions were rewarded that their noise is known at all."""
     return stats.count > stats.dim + 1
+
+
+def on_the_way(draws: FloatArray, back: FloatArray, count: int) -> FloatArray:
+    """``count`` parameters spread evenly over the way from the draws (m, d), m = 1 or ``count``, back by ``back`` (d,).
+
+    Where the model is wrong, a batch is learned from as if the arms that its policy chose told of all others, and the
+    next policy may undo what the last one had right, over and over. A learner that changes at every step stops half-way
+    there. With a few policies a batch must show what lies between two of them.
+
+    >>> on_the_way(np.array([[1.0]]), np.array([-1.0]), 4).ravel().tolist()
+    [0.125, 0.375, 0.625, 0.875]
+    """
+    return np.asarray(draws + (1.0 - (np.arange(count)[:, None] + 0.5) / count) * back)

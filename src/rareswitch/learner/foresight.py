@@ -16,8 +16,7 @@ from rareswitch.learner.batched import batch_elimination
 from rareswitch.learner.certificate import believed_cost, certified_cost
 from rareswitch.learner.clicks import ClicksModel
 from rareswitch.learner.clocks import Clock
-from rareswitch.learner.evidence import NOTHING, Evidence, informed, innovation
-from rareswitch.learner.fallback import Earned, half_and_half
+from rareswitch.learner.evidence import NOTHING, Evidence, informed, innovation, on_the_way
 from rareswitch.learner.forgetting import faded
 from rareswitch.learner.grids import GrowingGrid, StaticGrid, as_grid, geometric_grid
 from rareswitch.learner.learner import Learner, Parts
@@ -201,7 +200,8 @@ class PlannedExploration(Rule):
         belief = self.belief(batches)
         if belief.noise == 0.0:  # every reward was the same: there is nothing to tell arms apart by
             return Made(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
-        evidence = self.evidence(ended, belief)
+        before = self.believed(ended, belief)
+        evidence = NOTHING if before is None else self.evidence(ended, before, belief)
         note: dict[str, Any] = {"update": ended.state.updates, "noise": belief.noise, "scale": 0.0}
         note |= {} if belief.link is None else {"link": "logistic"}
         note |= self.came(ended, belief, evidence)
@@ -222,14 +222,9 @@ class PlannedExploration(Rule):
         if scale > 0.0:
             z = normals(told.seed, "posterior", ended.start, 1, DRAWS * told.dim).reshape(DRAWS, told.dim)
             draws = draws + scale * belief.noise * z @ inverse_root(belief.precision)
-        best = self.best(ended)
-        came = Earned.of(ended.state.policy, ended.batch.stats[0])
-        if evidence.wrong and best is not None and came is not None and best.beats(came):
-            last = len(ended.ahead) == 1
-            draws = best.draws if last else half_and_half(draws, best.draws, DRAWS)
-            note["concluded"] += (
-                f"; an earlier policy earned more, and makes {'all' if last else 'half of the'} decisions"
-            )
+        if before is not None and evidence.wrong and told.forget == 1.0:  # a θ that drifts does not come back
+            draws = on_the_way(draws, before.estimate[: told.dim] - belief.estimate, DRAWS)
+            note["concluded"] += "; the policy lies between what was believed and what is"
         sampler: Sampler = PosteriorDraws(draws=draws)
         eliminations = ended.state.policy.eliminations if told.forget == 1.0 else ()  # of a θ that was
         if share > 0.0:
@@ -242,13 +237,7 @@ class PlannedExploration(Rule):
         if eliminations and ended.batch.sample is not None:
             steepest = 1.0 if belief.link is None else STEEPEST
             note |= {"certificate": steepest * certified_cost(policy, thinned(ended.batch.sample.sets))}
-        return Made(policy, kept=kept_point(belief) | ({} if best is None else best.to_keep), note=note)
-
-    def best(self, ended: Ended) -> Earned | None:
-        """The batch that earned most so far; none where θ drifts, so that old policies are no yardstick."""
-        found = [Earned.kept(ended.state.kept), Earned.of(ended.state.policy, ended.batch.stats[0])]
-        known = [one for one in found if one is not None and self.settings.forget == 1.0]
-        return max(known, key=lambda one: one.mean, default=None)
+        return Made(policy, kept=kept_point(belief, widening=evidence.excess), note=note)
 
     def belief(self, batches: list[Stats]) -> Posterior:
         """What the sums of the batches so far say of θ."""
@@ -259,21 +248,27 @@ class PlannedExploration(Rule):
         total = reduce(add, batches)
         return posterior(centred(total) if intercept else total)
 
-    def evidence(self, ended: Ended, belief: Posterior) -> Evidence:
-        """How far the batch was from what was believed before it, with the noise as it is known now."""
+    def believed(self, ended: Ended, belief: Posterior) -> Posterior | None:
+        """What was believed before the batch, as it would have been with rewards that came late, which are of others.
+
+        None where too little was known, or the batch tells nothing of it.
+        """
         (batch,), warm = ended.batch.stats, () if ended.state.warm is None else (ended.state.warm,)
-        # as it would have been with rewards that came late, which are of other batches
         before = reduce(add, faded((*warm, *ended.past[:-1]), self.settings.forget), Stats.zero(batch.dim))
         if not informed(before) or batch.count < 2:
-            return NOTHING
+            return None
         if belief.link is not None:
-            point = frozen_point(ended.state.kept)
-            if point is None or batch.linearised is None:
-                return NOTHING
-            return innovation(point, batch.linearised.gram, batch.linearised.moment, noise=1.0)
-        if self.settings.intercept:
-            before, batch = centred(before), centred(batch)
-        return innovation(posterior(before), batch.gram, batch.moment, noise=belief.noise)
+            return None if batch.linearised is None else frozen_point(ended.state.kept)
+        return posterior(centred(before) if self.settings.intercept else before)
+
+    def evidence(self, ended: Ended, before: Posterior, belief: Posterior) -> Evidence:
+        """How far the batch was from what was believed before it, with the noise as it is known now."""
+        (batch,) = ended.batch.stats
+        if belief.link is not None:
+            assert batch.linearised is not None
+            return innovation(before, batch.linearised.gram, batch.linearised.moment, noise=1.0)
+        batch = centred(batch) if self.settings.intercept else batch
+        return innovation(before, batch.gram, batch.moment, noise=belief.noise)
 
     def came(self, ended: Ended, belief: Posterior, evidence: Evidence) -> dict[str, Any]:
         """What the batch was expected to cost, what it did by what is known now, and what was concluded."""

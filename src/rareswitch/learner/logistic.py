@@ -27,6 +27,8 @@ from rareswitch.validation import FloatArray, read_only
 
 #: By what names a state keeps the belief that decisions are summed at: θ₀ and V⁻¹, of the features and of the level.
 POINT, PRECISION = "logistic_point", "logistic_precision"
+#: How many times V was found to be too small, where it was.
+WIDENING = "logistic_widening"
 #: The least weight of a decision: one without any would have no place for its reward.
 LEAST_WEIGHT = 1e-12
 #: κ² at the least: decisions whose rewards can be told without fail would put θ at infinity.
@@ -49,7 +51,7 @@ def linearised(features: FloatArray, rewards: FloatArray, kept: Mapping[str, Flo
     """
     if POINT not in kept:
         return Stats.of(features, np.ones(len(features)))
-    point, root = kept[POINT], inverse_root(kept[PRECISION])
+    point, root = kept[POINT], inverse_root(kept[PRECISION] / float(kept.get(WIDENING, 1.0)))
     means, variances = np.empty(len(features)), np.empty(len(features))
     predictions(read_only(features), read_only(point), read_only(root), means, variances)
     shrunk = 1.0 / np.sqrt(1.0 + math.pi / 8.0 * variances)
@@ -116,9 +118,19 @@ def logistic_posterior(batches: Sequence[Stats], *, intercept: bool) -> Posterio
     )
 
 
-def kept_point(belief: Posterior) -> dict[str, FloatArray]:
-    """What a state keeps of a belief, so that the decisions of its policy can be summed at it."""
-    return {} if belief.link is None else {POINT: belief.link.point, PRECISION: belief.link.precision}
+def kept_point(belief: Posterior, *, widening: float = 1.0) -> dict[str, FloatArray]:
+    """What a state keeps of a belief, so that the decisions of its policy can be summed at it.
+
+    Parameters
+    ----------
+    widening
+        By what its variance is multiplied for that. Far out, where a wrong belief is sure of its rates, decisions would
+        have next to no weight, and the first that are otherwise would carry the estimate beyond all bounds.
+    """
+    if belief.link is None:
+        return {}
+    kept = {POINT: belief.link.point, PRECISION: belief.link.precision}
+    return kept if widening == 1.0 else kept | {WIDENING: np.array(widening)}
 
 
 def frozen_point(kept: Mapping[str, FloatArray]) -> Posterior | None:

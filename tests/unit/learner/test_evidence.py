@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from rareswitch.env import Rounds, make_world
+from rareswitch import simulate
+from rareswitch.env import ClassificationWorld, Rounds, make_world
 from rareswitch.experiment import create
 from rareswitch.learner import Foresight, Posterior, Rows, State, posterior
 from rareswitch.learner.certificate import believed_cost
-from rareswitch.learner.evidence import CHANCE, NOTHING, Evidence, innovation
+from rareswitch.learner.evidence import CHANCE, NOTHING, WIDEST, Evidence, innovation
+from rareswitch.learner.logistic import POINT, WIDENING, linearised
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import PosteriorDraws
 from rareswitch.rng import normals
@@ -73,9 +75,11 @@ def test_a_theta_that_has_changed_is_found() -> None:
     assert found(x, BELIEF.estimate + delta, 0.0 * noise).surprise == pytest.approx(exact)
     wrong = found(x, BELIEF.estimate + delta, noise)
     assert wrong.wrong
-    assert (wrong.widening, wrong.least_scale) == (wrong.surprise, 1.0)
+    assert wrong.surprise > WIDEST
+    assert (wrong.excess, wrong.widening, wrong.least_scale) == (wrong.surprise, WIDEST, 1.0)
+    assert Evidence(surprise=3.0, rank=100).widening == 3.0
     assert f"{wrong.surprise:.1f} times as far" in wrong.text
-    assert f"widened {math.sqrt(wrong.surprise):.1f}-fold" in wrong.text
+    assert f"widened {math.sqrt(WIDEST):.1f}-fold" in wrong.text
 
 
 def test_directions_that_were_not_played_do_not_count() -> None:
@@ -119,7 +123,10 @@ class Steep:
 
 @pytest.mark.parametrize("intercept", [False, True])
 def test_rewards_that_are_not_linear_keep_policies_wide(intercept: bool) -> None:
-    """The standardised squares of the draws are χ² with 384 degrees: within six standard deviations (p < 1e-8)."""
+    """And on the way from the estimate of before.
+
+    The standardised squares of the draws around it are χ² with 384 degrees: within six standard deviations (p < 1e-8).
+    """
     learner = Foresight(dim=3, grid=[300, 1500, 4000, 9000], floor=0.0, intercept=intercept)
     state = after(learner, Steep(), 2)
     note = state.notes[-1]
@@ -131,16 +138,64 @@ def test_rewards_that_are_not_linear_keep_policies_wide(intercept: bool) -> None
     assert isinstance(sampler, PosteriorDraws)
     belief = learner.compose().rule.belief([one.stats[0] for one in state.past])  # type: ignore[attr-defined]
     assert belief.noise == note["noise"]
-    away = sampler.draws - belief.estimate
+    before = learner.compose().rule.belief([state.past[0].stats[0]])  # type: ignore[attr-defined]
+    way = np.linspace(before.estimate, belief.estimate, 257)[1::2]
+    away = sampler.draws - way
     squares = np.einsum("mi,ij,mj->m", away, belief.precision, away) / (note["scale"] * belief.noise) ** 2
-    assert abs(squares.sum() / note["surprise"] - 384) <= 6 * math.sqrt(2 * 384)
+    assert abs(squares.sum() / min(note["surprise"], WIDEST) - 384) <= 6 * math.sqrt(2 * 384)
+    assert note["concluded"].endswith("; the policy lies between what was believed and what is")
+
+
+def test_a_theta_that_drifts_is_followed() -> None:
+    state = after(Foresight(dim=3, grid=[300, 1500, 4000, 9000], floor=0.0, forget=0.9), Steep(), 2)
+    assert "times as far" in state.notes[-1]["concluded"]
+    assert "lies between" not in state.notes[-1]["concluded"]
+
+
+def test_the_last_policy_lies_on_the_way_too() -> None:
+    learner = Foresight(dim=3, grid=[300, 1500, 9000], floor=0.0)
+    state = after(learner, Steep(), 2)
+    assert len(state.ahead) == 1
+    before, now = (posterior(stats).estimate for stats in (state.past[0].stats[0], state.sums[0]))
+    sampler = state.policy.sampler
+    assert isinstance(sampler, PosteriorDraws)
+    np.testing.assert_allclose(sampler.draws, np.linspace(before, now, 257)[1::2])
+
+
+def three_in_a_row() -> ClassificationWorld:
+    """Classes along a line: one against the rest, the middle one cannot be told by a line."""
+    rng = np.random.default_rng(5)
+    labels = np.repeat(np.arange(3), 400)
+    x = np.column_stack([1.5 * (labels - 1) + 0.35 * rng.standard_normal(1200), rng.standard_normal((1200, 2))])
+    features = np.column_stack([np.ones(1200), x / np.linalg.norm(x, axis=1).max()])
+    return ClassificationWorld(name="three in a row", features=features, labels=labels)
+
+
+def test_policies_on_the_way_do_not_undo_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same run with and without them: policies that jump from one estimate to the next cost thousands more."""
+    world, learner = three_in_a_row(), Foresight(dim=12, horizon=30_000, seed=1000)
+    with_it = simulate(learner, world, seed=1000).regret
+    monkeypatch.setattr("rareswitch.learner.foresight.on_the_way", lambda draws, back, count: draws)
+    assert with_it < 0.6 * simulate(learner, world, seed=1000).regret
+
+
+def test_clicks_are_summed_at_a_belief_as_wide_as_it_was_wrong() -> None:
+    learner: Any = Foresight(dim=2)
+    state = played(learner, [[3.0, 0.0], [-3.0, 0.0]], clicks=True)
+    surprise = state.notes[-1]["surprise"]
+    assert float(state.kept[WIDENING]) == surprise
+    x, r = X[2, :, 0], (np.arange(200) % 2).astype(np.float64)
+    (summed,) = learner.parts.statistics.of(state, x, r, None)
+    wide = {POINT: state.kept[POINT], "logistic_precision": state.kept["logistic_precision"] / surprise}
+    np.testing.assert_allclose(summed.linearised.gram, linearised(x, r, wide).gram)
+    assert WIDENING not in played(learner, [[3.0, 0.0], [3.0, 0.0]], clicks=True).kept
 
 
 def test_intervals_are_widened_too() -> None:
     state = after(Foresight(dim=3, grid=[300, 1500, 4000, 9000]), Steep(), 2)
     belief, surprise = posterior(state.sums[0]), state.notes[-1]["surprise"]
     grown = np.linalg.slogdet(belief.precision)[1] - 3 * math.log(belief.ridge)
-    radius = math.sqrt(surprise) * belief.noise * (math.sqrt(2 * math.log(20) + grown) + math.sqrt(3))
+    radius = math.sqrt(min(surprise, WIDEST)) * belief.noise * (math.sqrt(2 * math.log(20) + grown) + math.sqrt(3))
     root = state.policy.eliminations[-1].root
     np.testing.assert_allclose(root.T @ root, radius**2 * np.linalg.inv(belief.precision), rtol=1e-6)
 
