@@ -20,8 +20,6 @@ from runs import add_seeds, chosen_seeds, regrets, runs_of, with_interval
 
 #: The most that a run may cost, times its floor.
 OVER_FLOOR = 1.05
-#: What E4 pays with 3 batches on 50 random actions in 20 dimensions, and how many times that the worst seed may.
-E4, WORST = 864.0, 2.0
 #: How many times what the best of the stale learners costs is still sensible.
 SENSIBLE = 1.1
 
@@ -31,7 +29,7 @@ def foresight(updates: int) -> LearnerFactory:
 
 
 def floor_factor(dim: int, horizon: int, updates: int) -> float:
-    """(r - 1)/ln r of foresight's batches.
+    """(r - 1)/ln r of geometric batches whose first has 4d decisions.
 
     >>> round(floor_factor(20, 20_000, 5), 2)
     2.16
@@ -59,22 +57,6 @@ def against_the_floor(seeds: range) -> Iterator[Row]:
         needed=f"at most {OVER_FLOOR:g}",
         holds=bool(ratios.mean() <= OVER_FLOOR),
     )
-
-
-def fixed_actions(seeds: range) -> Iterator[Row]:
-    world = {"actions": NamedWorld(name="random-actions:50x20", dim=20, arms=50, noise=1.0)}
-    counts = (3, 8)
-    runs = runs_of({str(n): foresight(n) for n in counts}, world, horizon=10_000, seeds=seeds)
-    for count in counts:
-        found = regrets(runs[str(count)])
-        asked = count == counts[0]
-        yield Row(
-            what=f"50 fixed actions, d = 20, σ = 1, T = 10,000, {count} policies, {len(seeds)} seeds",
-            measured=f"{found.mean():.0f}, worst {found.max():.0f}; E4 with 3 is published at {E4:.0f}",
-            ratio=f"{found.mean() / E4:.2f}× E4's, worst {found.max() / E4:.2f}×",
-            needed=f"below E4's, worst at most {WORST:g}×" if asked else "",
-            holds=bool(found.mean() < E4 and found.max() <= WORST * E4) if asked else None,
-        )
 
 
 def large(dim: int, arms: int, horizon: int, seeds: range) -> Iterator[Row]:
@@ -110,7 +92,6 @@ def main() -> int:
 
     def rows() -> Iterator[Row]:
         yield from against_the_floor(seeds)
-        yield from fixed_actions(seeds)
         yield from large(10, 1000, 10_000, few)
         yield from large(200, 20, 20_000, few)
 
