@@ -33,6 +33,8 @@ class Evidence:
     surprise: float
     #: Directions in which it was measured.
     rank: int
+    #: Whether another model explains it.
+    excused: bool = False
 
     @property
     def wrong(self) -> bool:
@@ -40,7 +42,7 @@ class Evidence:
 
         A right belief gives χ² with ``rank`` degrees of freedom; its quantile is Wilson and Hilferty's.
         """
-        if self.rank == 0:
+        if self.rank == 0 or self.excused:
             return False
         part = 2.0 / (9.0 * self.rank)
         return self.surprise > max(BORNE, (1.0 - part + CHANCE * math.sqrt(part)) ** 3)
@@ -65,12 +67,12 @@ class Evidence:
         """What was concluded."""
         if self.rank == 0:
             return "nothing was believed before"
+        far = f"what came is {self.surprise:.1f} times as far from what was believed as chance allows"
+        if self.excused:
+            return f"{far}, but a line explains it: nothing follows"
         if not self.wrong:
             return "what came is what was believed"
-        return (
-            f"what came is {self.surprise:.1f} times as far from what was believed as chance allows: the belief is "
-            f"widened {math.sqrt(self.widening):.1f}-fold and exploration kept"
-        )
+        return f"{far}: the belief is widened {math.sqrt(self.widening):.1f}-fold and exploration kept"
 
 
 NOTHING = Evidence(surprise=1.0, rank=0)
@@ -90,7 +92,7 @@ def innovation(before: Posterior, gram: FloatArray, moment: FloatArray, *, noise
     --------
     >>> before = Posterior(estimate=np.zeros(2), precision=np.eye(2), noise=1.0, ridge=1.0)
     >>> innovation(before, 3.0 * np.eye(2), np.array([6.0, 0.0]), noise=1.0)
-    Evidence(surprise=1.5..., rank=2)
+    Evidence(surprise=1.5..., rank=2, excused=False)
     """
     gap = moment - gram @ before.estimate
     values, vectors = np.linalg.eigh(gram + gram @ np.linalg.solve(before.precision, gram))

@@ -245,30 +245,48 @@ class PlannedExploration(Rule):
         found = logistic_posterior(batches, intercept=intercept) if self.settings.may_be_logistic else None
         if found is not None:
             return found
-        total = reduce(add, batches)
-        return posterior(centred(total) if intercept else total)
+        return self.line(reduce(add, batches))
 
     def believed(self, ended: Ended, belief: Posterior) -> Posterior | None:
-        """What was believed before the batch, as it would have been with rewards that came late, which are of others.
-
-        None where too little was known, or the batch tells nothing of it.
-        """
-        (batch,), warm = ended.batch.stats, () if ended.state.warm is None else (ended.state.warm,)
-        before = reduce(add, faded((*warm, *ended.past[:-1]), self.settings.forget), Stats.zero(batch.dim))
-        if not informed(before) or batch.count < 2:
+        """What was believed before the batch; None where too little was known, or the batch tells nothing of it."""
+        (batch,), earlier = ended.batch.stats, self.earlier(ended)
+        if not informed(earlier) or batch.count < 2:
             return None
         if belief.link is not None:
             return None if batch.linearised is None else frozen_point(ended.state.kept)
-        return posterior(centred(before) if self.settings.intercept else before)
+        return self.line(earlier)
 
     def evidence(self, ended: Ended, before: Posterior, belief: Posterior) -> Evidence:
-        """How far the batch was from what was believed before it, with the noise as it is known now."""
+        """How far the batch was from what was believed before it, with the noise as it is known now.
+
+        Clicks that a line explains too are let pass: where they are few, their belief is soon a little too sure.
+        """
         (batch,) = ended.batch.stats
-        if belief.link is not None:
-            assert batch.linearised is not None
-            return innovation(before, batch.linearised.gram, batch.linearised.moment, noise=1.0)
+        if belief.link is None:
+            return self.off_the_line(batch, before, belief.noise)
+        assert batch.linearised is not None
+        found = innovation(before, batch.linearised.gram, batch.linearised.moment, noise=1.0)
+        if not found.wrong:
+            return found
+        earlier = self.earlier(ended)
+        return replace(
+            found, excused=not self.off_the_line(batch, self.line(earlier), self.line(earlier + batch).noise).wrong
+        )
+
+    def earlier(self, ended: Ended) -> Stats:
+        """The sums before the batch, as they would have been with rewards that came late, which are of others."""
+        warm = () if ended.state.warm is None else (ended.state.warm,)
+        zero = Stats.zero(ended.batch.stats[0].dim)
+        return reduce(add, faded((*warm, *ended.past[:-1]), self.settings.forget), zero)
+
+    def line(self, stats: Stats) -> Posterior:
+        """What a linear model believes of sums."""
+        return posterior(centred(stats) if self.settings.intercept else stats)
+
+    def off_the_line(self, batch: Stats, before: Posterior, noise: float) -> Evidence:
+        """How far a batch is from a linear belief."""
         batch = centred(batch) if self.settings.intercept else batch
-        return innovation(before, batch.gram, batch.moment, noise=belief.noise)
+        return innovation(before, batch.gram, batch.moment, noise=noise)
 
     def came(self, ended: Ended, belief: Posterior, evidence: Evidence) -> dict[str, Any]:
         """What the batch was expected to cost, what it did by what is known now, and what was concluded."""

@@ -13,10 +13,12 @@ from rareswitch.experiment import create
 from rareswitch.learner import Foresight, Posterior, Rows, State, posterior
 from rareswitch.learner.certificate import believed_cost
 from rareswitch.learner.evidence import CHANCE, NOTHING, WIDEST, Evidence, innovation
+from rareswitch.learner.foresight import PlannedExploration
 from rareswitch.learner.logistic import POINT, WIDENING, linearised
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import PosteriorDraws
 from rareswitch.rng import normals
+from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray
 from reference.loop import after, rows_of
 
@@ -252,6 +254,28 @@ def test_clicks_that_are_not_what_was_believed_are_found() -> None:
     assert right["concluded"] == "what came is what was believed"
     assert "times as far" in turned["concluded"]
     assert turned["scale"] >= 1.0
+
+
+def test_clicks_that_a_line_explains_are_let_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner: Any = Foresight(dim=2)
+    turned = [[3.0, 0.0], [-3.0, 0.0]]
+    seen: list[tuple[float, float]] = []
+
+    def explained(self: PlannedExploration, batch: Stats, before: Posterior, noise: float) -> Evidence:
+        assert batch.count == 200
+        seen.append((noise, before.noise))
+        return Evidence(surprise=1.0, rank=2)
+
+    monkeypatch.setattr(PlannedExploration, "off_the_line", explained)
+    state = played(learner, turned, clicks=True)
+    note = state.notes[-1]
+    assert note["concluded"].endswith("as chance allows, but a line explains it: nothing follows")
+    assert note["surprise"] > 2.0
+    assert WIDENING not in state.kept
+    (before,) = state.past[0].stats
+    assert seen == [(posterior(state.sums[0]).noise, posterior(before).noise)]
+    monkeypatch.undo()
+    assert "lies between" in played(learner, turned, clicks=True).notes[-1]["concluded"]
 
 
 def test_an_update_tells_people_what_came() -> None:
