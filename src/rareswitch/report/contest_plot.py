@@ -61,8 +61,8 @@ def draw_standings(verdicts: Sequence[Verdict]) -> Any:
         low, high = panel.get_xlim()
         panel.set_xlim(low, high * (high / low) ** 0.16)  # room for the names at the right
         panel.set_xlabel(
-            "ratio to the yardstick (diamond: geometric mean with its 90 % interval;\n"
-            "dots: worlds, the worst named, hollow where the seeds do not resolve it to a factor 1.5)"
+            "ratio to the yardstick (diamond: geometric mean\nwith its 90 % interval; dots: worlds, the worst named,\n"
+            "hollow where the seeds do not resolve it to a factor 1.5)"
         )
         headline(panel, f"all worlds, T = {verdict.horizon:,}, {verdict.seeds} seeds: ratio to {verdict.yardstick}")
     return made
