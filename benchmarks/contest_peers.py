@@ -230,9 +230,8 @@ def main() -> int:
     places = options.envs or [place for place in TEN if place != "movielens" or options.data is not None]
     entries = {k: e for k, e in ENTRIES.items() if options.peers is None or k.startswith(tuple(options.peers))}
     seeds = range(options.seeds)
-    entrants = choose_entrants(["foresight", "foresight 16", "linucb", "thompson"])
     found = contest(
-        {k: e for k, e in entrants.items() if not k.startswith("foresight ")},
+        choose_entrants(["foresight", "linucb", "thompson"]),
         places=places,
         data=options.data,
         horizons=[options.horizon],
