@@ -115,9 +115,9 @@ MUTANTS = (
     ),
     Mutant(
         "learner/planning.py",
-        "batches beyond the fifth are forgotten",
-        "lengths = [*lengths[: STAGES - 1], sum(lengths[STAGES - 1 :])]",
-        "lengths = lengths[:STAGES]",
+        "batches that are played as one learn nothing on the way",
+        "charged.append(len(group) * (growth - 1.0) * known)",
+        "charged.append(float(length))",
         "unit/learner/test_planning.py::test_prospects_are_worked_out_exactly",
     ),
     Mutant(
@@ -130,7 +130,7 @@ MUTANTS = (
     Mutant(
         "learner/planning.py",
         "batches to come cost the same however long",
-        "cost += length * regret",
+        "cost += charged[later] * regret",
         "cost += regret",
         "unit/learner/test_planning.py::test_prospects_are_worked_out_exactly",
     ),

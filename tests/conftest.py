@@ -1,7 +1,7 @@
 """What holds for every test, however the runner was started.
 
-Hypothesis draws the same examples in every run, as all randomness is seeded; children of tests can be interrupted;
-tests that take long are marked.
+Hypothesis draws the same examples in every run, and an experiment without a seed gets the same one; children of tests
+can be interrupted; tests that take long are marked.
 """
 
 import os
@@ -47,6 +47,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(part in item.nodeid for part in SLOW):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(autouse=True)
+def seeded_experiments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An experiment that is given no seed draws one; here it is always the same, so that what passed passes again."""
+    monkeypatch.setattr("rareswitch.experiment.description.secrets.randbits", lambda bits: 1)
 
 
 @pytest.fixture(scope="session")

@@ -214,8 +214,15 @@ class PlannedExploration(Rule):
                     "the sets of the decisions that learner.sample_size(state) asks for."
                 )
             sets = thinned(ended.batch.sample.sets)
-            keys = {"seed": told.seed, "update": ended.state.updates}
-            chosen = plan(belief, sets, lengths=ended.ahead, least_scale=evidence.least_scale, **keys)
+            chosen = plan(
+                belief,
+                sets,
+                decided=ended.start,
+                lengths=ended.ahead,
+                seed=told.seed,
+                update=ended.state.updates,
+                least_scale=evidence.least_scale,
+            )
             scale, share = chosen.scale, told.floor
             note |= {"scale": chosen.scale, "cost": chosen.cost, "next_cost": chosen.next_cost}
         draws = belief.estimate[None]

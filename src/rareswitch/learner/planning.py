@@ -21,7 +21,7 @@ TRUTHS = 512
 #: The most entries of their precision matrices: with many features there are fewer truths, at least 64.
 TRUTH_NUMBERS = 1 << 19
 DRAWS = 64
-#: Batches of the look-ahead, of which the last stands for all that remain: they are played as one.
+#: Batches of the look-ahead. Where more are to come, it plays some of them as one.
 STAGES = 5
 
 
@@ -41,6 +41,7 @@ def plan(
     belief: Posterior,
     sets: ContextSets,
     *,
+    decided: int,
     lengths: Sequence[int],
     seed: int,
     update: int,
@@ -54,6 +55,8 @@ def plan(
         What is known.
     sets
         A sample of context sets, like those to come.
+    decided
+        Decisions so far.
     lengths
         Decisions of each batch to come: the next one, then those after it.
     seed, update
@@ -61,11 +64,13 @@ def plan(
     least_scale
         The least scale that may be chosen.
     """
-    found = prospects(belief, sets, lengths=lengths, seed=seed, update=update)
+    found = prospects(belief, sets, decided=decided, lengths=lengths, seed=seed, update=update)
     return min((one for one in found if one.scale >= least_scale), key=lambda one: one.cost)
 
 
-def prospects(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], seed: int, update: int) -> list[Plan]:
+def prospects(
+    belief: Posterior, sets: ContextSets, *, decided: int, lengths: Sequence[int], seed: int, update: int
+) -> list[Plan]:
     """What each scale in the next batch is expected to cost by the end.
 
     The rest of the run is played through for truths θ_j from the belief N(θ̂, σ²Λ⁻¹). The next batch, posterior draws at
@@ -76,8 +81,7 @@ def prospects(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], s
 
     Batches take turns on two halves of the sets, because what was learned on some sets is best known on those.
     """
-    if len(lengths) > STAGES:
-        lengths = [*lengths[: STAGES - 1], sum(lengths[STAGES - 1 :])]
+    lengths, charged = stages(decided, lengths)
     dim = len(belief.estimate)
     truth_count = max(64, min(TRUTHS, TRUTH_NUMBERS // dim**2))
     z = normals(seed, "plan", update, 1, (2 * truth_count + DRAWS) * dim).reshape(-1, dim)
@@ -100,7 +104,7 @@ def prospects(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], s
             half = halves[later % len(halves)]
             estimates = np.asarray(np.linalg.solve(precisions, moments[:, :, None])[:, :, 0], dtype=np.float64)
             regret, chosen = half.exploit(estimates)
-            cost += length * regret
+            cost += charged[later] * regret
             if later < len(lengths) - 1:
                 share = length / chosen.shape[1]
                 columns = chosen.transpose(0, 2, 1)
@@ -111,6 +115,32 @@ def prospects(belief: Posterior, sets: ContextSets, *, lengths: Sequence[int], s
                 precisions = precisions + gained
         found.append(Plan(scale=scale, cost=cost, next_cost=lengths[0] * now))
     return found
+
+
+def stages(decided: int, lengths: Sequence[int]) -> tuple[list[int], list[float]]:
+    """At most five batches that stand for those to come: their lengths, and for how many decisions each is charged.
+
+    The first is the next batch; those after it are played in groups. A group plays its L decisions on what is known
+    when it begins, after n decisions. Its m batches will learn on the way: where a decision costs as 1/t, and each
+    batch ends with r = (1 + L/n)^(1/m) times as many decisions as it began with, they cost as much as m(r − 1)n
+    decisions at the beginning. Of one batch, m = 1, that is L. A mistake that lasts costs most in the last batches, so
+    the groups there are the smaller ones.
+
+    >>> stages(10, [10, 20, 40, 80, 160])
+    ([10, 20, 40, 80, 160], [10.0, 20.0, 40.0, 80.0, 160.0])
+    >>> stages(10, [10, 20, 40, 80, 160, 320])
+    ([10, 60, 80, 160, 320], [10.0, 40.0, 80.0, 160.0, 320.0])
+    """
+    later = np.asarray(lengths[1:], dtype=np.int64)
+    groups = np.array_split(later, min(STAGES - 1, len(later))) if len(later) else []
+    played, charged, known = [lengths[0]], [float(lengths[0])], decided + lengths[0]
+    for group in groups:
+        length = int(group.sum())
+        growth = (1.0 + length / known) ** (1.0 / len(group))
+        played.append(length)
+        charged.append(len(group) * (growth - 1.0) * known)
+        known += length
+    return played, charged
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -260,7 +260,10 @@ def test_a_plan_pays_in_clicks() -> None:
     sets = ContextSets(x, np.ones((60, 4), dtype=np.bool_))
     found = [
         max(
-            plan.cost for plan in prospects(replace(belief, noise=1.0, link=one), sets, lengths=[100], seed=1, update=1)
+            plan.cost
+            for plan in prospects(
+                replace(belief, noise=1.0, link=one), sets, decided=50, lengths=[100], seed=1, update=1
+            )
         )
         for one in (link, None)
     ]

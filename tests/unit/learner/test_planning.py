@@ -1,5 +1,6 @@
 """Planned exploration against slow look-aheads."""
 
+import itertools
 import math
 
 import numpy as np
@@ -26,7 +27,7 @@ def test_prospects_match_a_slow_look_ahead() -> None:
     belief = Posterior(estimate=np.array([0.3, 0.1]), precision=np.diag([20.0, 5.0]), noise=0.5, ridge=1.0)
     sets = Gaussian(dim=dim, arms=4).draw(200, seed=1)
     sample = ContextSets(sets.contexts, sets.alive)
-    found = {p.scale: p.cost for p in prospects(belief, sample, lengths=lengths, seed=1, update=1)}
+    found = {p.scale: p.cost for p in prospects(belief, sample, decided=25, lengths=lengths, seed=1, update=1)}
     root = np.linalg.cholesky(np.linalg.inv(belief.precision))
     for scale in (0.15, 1.0):
         costs = []
@@ -49,11 +50,18 @@ def test_prospects_match_a_slow_look_ahead() -> None:
         assert abs(np.mean(costs) - found[scale]) <= 5 * spread
 
 
-def slow_prospects(belief: Posterior, sets: ContextSets, lengths: list[int], seed: int, update: int) -> list[float]:
-    """The look-ahead truth by truth and batch by batch, with the same random numbers."""
+def slow_prospects(
+    belief: Posterior, sets: ContextSets, groups: list[list[int]], *, decided: int, seed: int, update: int
+) -> list[float]:
+    """The look-ahead truth by truth and group by group of batches, with the same random numbers."""
     dim, truths = len(belief.estimate), planning.TRUTHS
-    if len(lengths) > 5:
-        lengths = [*lengths[:4], sum(lengths[4:])]
+    lengths = [sum(group) for group in groups]
+    charged, known = [], decided
+    for group in groups:
+        ends = np.geomspace(known, known + sum(group), len(group) + 1)
+        paid = [(end - start) * known / start for start, end in itertools.pairwise(ends)]  # a decision costs as 1/t
+        charged.append(sum(paid))
+        known += sum(group)
     z = normals(seed, "plan", update, 1, (2 * truths + 64) * dim).reshape(-1, dim)
     values, vectors = np.linalg.eigh(belief.precision)
     root = inverse_root(belief.precision)
@@ -84,7 +92,7 @@ def slow_prospects(belief: Posterior, sets: ContextSets, lengths: list[int], see
                 estimate = np.linalg.solve(precision, moment)
                 for s, x in enumerate(here):
                     arm = x[(x @ estimate).argmax()]
-                    total += length / len(here) * float((x @ truth).max() - arm @ truth) / truths
+                    total += charged[later] / len(here) * float((x @ truth).max() - arm @ truth) / truths
                     if later < len(lengths) - 1:
                         share = length / len(here)
                         shock = shocks[later - 1].reshape(truths, -1)[j, s]
@@ -95,14 +103,27 @@ def slow_prospects(belief: Posterior, sets: ContextSets, lengths: list[int], see
 
 
 def test_prospects_are_worked_out_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six batches, of which the last two are played as one, and an odd number of sets."""
+    """Eight batches, of which some are played as one, and an odd number of sets."""
     monkeypatch.setattr(planning, "TRUTHS", 100)
     monkeypatch.setattr(planning, "SCALES", (0.0, 0.5, 1.4))
     belief = Posterior(estimate=np.array([0.2, 0.1]), precision=np.diag([9.0, 4.0]), noise=0.5, ridge=1.0)
     sets = Gaussian(dim=2, arms=3).draw(5, seed=1)
-    sample, lengths = ContextSets(sets.contexts, sets.alive), [3, 9, 20, 50, 100, 300]
-    found = prospects(belief, sample, lengths=lengths, seed=4, update=3)
-    np.testing.assert_allclose([p.cost for p in found], slow_prospects(belief, sample, lengths, 4, 3), rtol=1e-8)
+    sample, keys = ContextSets(sets.contexts, sets.alive), {"decided": 7, "seed": 4, "update": 3}
+    found = prospects(belief, sample, lengths=[3, 9, 20, 50, 100, 300, 800, 500], **keys)
+    slow = slow_prospects(belief, sample, [[3], [9, 20], [50, 100], [300, 800], [500]], **keys)
+    np.testing.assert_allclose([p.cost for p in found], slow, rtol=1e-8)
+
+
+@pytest.mark.parametrize("count", range(1, 40))
+def test_stages_play_all_decisions_and_are_charged_for_those_that_learn_on_the_way(count: int) -> None:
+    """A run whose batches grow by the same factor, and in which a decision costs as 1/t, costs what its stages do."""
+    lengths = [2**batch for batch in range(count)]
+    played, charged = planning.stages(1, lengths)
+    assert len(played) == len(charged) == min(count, 5)
+    assert sum(played) == sum(lengths)
+    known = np.cumsum([1, *played])[:-1]
+    assert np.sum(charged / known) == pytest.approx(count)  # each batch costs as much as the first
+    np.testing.assert_array_less(charged, np.array(played) * (1.0 + 1e-9))
 
 
 def test_a_greedy_batch_teaches_what_its_arms_teach(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,26 +135,28 @@ def test_a_greedy_batch_teaches_what_its_arms_teach(monkeypatch: pytest.MonkeyPa
     belief = Posterior(estimate=np.array([0.2, 0.1]), precision=np.diag([400.0, 4.0]), noise=0.5, ridge=1.0)
     sample = ContextSets(np.eye(2)[None].repeat(6, axis=0), np.ones((6, 2), dtype=np.bool_))
     one, many = (
-        {p.scale: p.cost for p in prospects(belief, sample, lengths=lengths, seed=2, update=1)}
+        {p.scale: p.cost for p in prospects(belief, sample, decided=50, lengths=lengths, seed=2, update=1)}
         for lengths in ((100, 10_000), (100, 2000, 3000, 5000))
     )
     assert many[0.0] == pytest.approx(one[0.0], rel=0.02)
     assert one[1.0] < 0.5 * one[0.0]
-    assert plan(belief, sample, lengths=(100, 10_000), seed=2, update=1).scale > 0.0
+    assert plan(belief, sample, decided=50, lengths=(100, 10_000), seed=2, update=1).scale > 0.0
 
 
 def test_the_plan_is_the_cheapest_prospect() -> None:
     belief = Posterior(estimate=np.array([0.2, 0.0]), precision=np.diag([30.0, 2.0]), noise=0.5, ridge=1.0)
     sets = Gaussian(dim=2, arms=5).draw(50, seed=1)
     sample = ContextSets(sets.contexts, sets.alive)
-    chosen = plan(belief, sample, lengths=(100, 10**6), seed=3, update=2)
-    found = prospects(belief, sample, lengths=(100, 10**6), seed=3, update=2)
+    chosen = plan(belief, sample, decided=50, lengths=(100, 10**6), seed=3, update=2)
+    found = prospects(belief, sample, decided=50, lengths=(100, 10**6), seed=3, update=2)
     assert [p.scale for p in found] == list(SCALES)
     assert chosen == found[int(np.argmin([p.cost for p in found]))]
-    assert plan(belief, sample, lengths=(10**6, 1), seed=3, update=2).scale == 0.15  # nothing to explore for
+    assert (
+        plan(belief, sample, decided=50, lengths=(10**6, 1), seed=3, update=2).scale == 0.15
+    )  # nothing to explore for
     assert chosen.scale > 0.15
     for least in SCALES:
-        wide = plan(belief, sample, lengths=(10**6, 1), seed=3, update=2, least_scale=least)
+        wide = plan(belief, sample, decided=50, lengths=(10**6, 1), seed=3, update=2, least_scale=least)
         assert wide.scale == least  # where it is the dearer the wider
 
 
@@ -141,7 +164,7 @@ def test_the_plan_is_the_cheapest_prospect() -> None:
 def test_a_few_sets_are_enough_to_plan(count: int) -> None:
     belief = Posterior(estimate=np.array([0.2, 0.0]), precision=np.diag([30.0, 2.0]), noise=0.5, ridge=1.0)
     sets = Gaussian(dim=2, arms=5).draw(count, seed=1)
-    found = plan(belief, ContextSets(sets.contexts, sets.alive), lengths=(10, 20, 40, 80), seed=3, update=2)
+    found = plan(belief, ContextSets(sets.contexts, sets.alive), decided=50, lengths=(10, 20, 40, 80), seed=3, update=2)
     assert math.isfinite(found.cost)
 
 
@@ -150,8 +173,10 @@ def test_arms_that_do_not_exist_do_not_enter_the_plan() -> None:
     sets = Gaussian(dim=2, arms=4).draw(60, seed=1)
     wider = np.concatenate([sets.contexts, np.full((60, 2, 2), 5.0)], axis=1)
     alive = np.arange(6) < np.full((60, 1), 4)
-    few = prospects(belief, ContextSets(sets.contexts, sets.alive), lengths=(50, 200, 400), seed=1, update=1)
-    many = prospects(belief, ContextSets(wider, alive), lengths=(50, 200, 400), seed=1, update=1)
+    few = prospects(
+        belief, ContextSets(sets.contexts, sets.alive), decided=50, lengths=(50, 200, 400), seed=1, update=1
+    )
+    many = prospects(belief, ContextSets(wider, alive), decided=50, lengths=(50, 200, 400), seed=1, update=1)
     for one, other in zip(few, many, strict=True):
         assert one.cost == pytest.approx(other.cost)
 
