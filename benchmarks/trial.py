@@ -10,6 +10,9 @@ AExGym standardises the rewards of each batch, less their mean and divided by σ
 leaves the prior as it was: in the units of the rewards its agents are told a prior that is σ = 0.45 times as wide as
 the true one, and in later batches a good arm looks the worse the more often it is played. One row does the same, to
 reproduce its Thompson sampling; the others are told the true prior and the noise. Foresight is told nothing.
+
+Two rows say what is to be had: greedy play on the true posterior, in the same batches and after every reward. They are
+Thompson sampling at so small a scale that it only breaks ties.
 """
 
 import os
@@ -28,7 +31,7 @@ import numpy as np
 from measure import FloatArray, Row, arguments, report
 from rareswitch import Foresight, Learner, simulate
 from rareswitch.env import AdaptiveTrialWorld
-from rareswitch.learner import RHO, BatchLinUCB, StaleThompsonSampling
+from rareswitch.learner import RHO, BatchLinUCB, StaleThompsonSampling, ThompsonSampling
 from rareswitch.linalg import inverse_root
 from rareswitch.rng import normals
 
@@ -39,15 +42,19 @@ WEIGHTS = (None, 0.3, 0.7, 1.0)
 #: Regret of a decision as published, the mean over thousands of trials.
 PUBLISHED = {"uniform": 0.1484, "thompson": 0.1252, "rho": 0.0852}
 NEEDED = 0.080
+#: Of the posterior's spread.
+GREEDY = 0.01
 #: RHO, which takes longest, plays the first one in so many of the trials.
 ONE_IN = 8
 
 
 def learners(told: dict[str, Any], seed: int) -> dict[str, Callable[[], Learner]]:
     """Who plays, but for uniform play."""
-    prior = WORLD.prior_scale
+    told = told | {"norm": WORLD.prior_scale, "seed": seed}
     return {
-        "thompson, told the prior": lambda: StaleThompsonSampling(grid=GRID, norm=prior, seed=seed, **told),
+        "thompson, told the prior": lambda: StaleThompsonSampling(grid=GRID, **told),
+        "greedy, told the prior": lambda: StaleThompsonSampling(grid=GRID, scale=GREEDY, **told),
+        "greedy, told the prior, after every reward": lambda: ThompsonSampling(scale=GREEDY, **told),
         "foresight, told nothing": lambda: Foresight(dim=WORLD.dim, grid=GRID, seed=seed),
     }
 
