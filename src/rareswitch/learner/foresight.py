@@ -217,7 +217,7 @@ class PlannedExploration(Rule):
             chosen = plan(
                 belief,
                 sets,
-                decided=ended.start,
+                known=sum(one.count for one in batches),
                 lengths=ended.ahead,
                 seed=told.seed,
                 update=ended.state.updates,

@@ -41,7 +41,7 @@ def plan(
     belief: Posterior,
     sets: ContextSets,
     *,
-    decided: int,
+    known: int,
     lengths: Sequence[int],
     seed: int,
     update: int,
@@ -55,8 +55,8 @@ def plan(
         What is known.
     sets
         A sample of context sets, like those to come.
-    decided
-        Decisions so far.
+    known
+        Decisions that the belief rests on.
     lengths
         Decisions of each batch to come: the next one, then those after it.
     seed, update
@@ -64,12 +64,12 @@ def plan(
     least_scale
         The least scale that may be chosen.
     """
-    found = prospects(belief, sets, decided=decided, lengths=lengths, seed=seed, update=update)
+    found = prospects(belief, sets, known=known, lengths=lengths, seed=seed, update=update)
     return min((one for one in found if one.scale >= least_scale), key=lambda one: one.cost)
 
 
 def prospects(
-    belief: Posterior, sets: ContextSets, *, decided: int, lengths: Sequence[int], seed: int, update: int
+    belief: Posterior, sets: ContextSets, *, known: int, lengths: Sequence[int], seed: int, update: int
 ) -> list[Plan]:
     """What each scale in the next batch is expected to cost by the end.
 
@@ -81,7 +81,7 @@ def prospects(
 
     Batches take turns on two halves of the sets, because what was learned on some sets is best known on those.
     """
-    lengths, charged = stages(decided, lengths)
+    lengths, charged = stages(known, lengths)
     dim = len(belief.estimate)
     truth_count = max(64, min(TRUTHS, TRUTH_NUMBERS // dim**2))
     z = normals(seed, "plan", update, 1, (2 * truth_count + DRAWS) * dim).reshape(-1, dim)
@@ -117,7 +117,7 @@ def prospects(
     return found
 
 
-def stages(decided: int, lengths: Sequence[int]) -> tuple[list[int], list[float]]:
+def stages(known: int, lengths: Sequence[int]) -> tuple[list[int], list[float]]:
     """At most five batches that stand for those to come: their lengths, and for how many decisions each is charged.
 
     The first is the next batch; those after it are played in groups. A group plays its L decisions on what is known
@@ -133,7 +133,8 @@ def stages(decided: int, lengths: Sequence[int]) -> tuple[list[int], list[float]
     """
     later = np.asarray(lengths[1:], dtype=np.int64)
     groups = np.array_split(later, min(STAGES - 1, len(later))) if len(later) else []
-    played, charged, known = [lengths[0]], [float(lengths[0])], decided + lengths[0]
+    played, charged = [lengths[0]], [float(lengths[0])]
+    known += lengths[0]
     for group in groups:
         length = int(group.sum())
         growth = (1.0 + length / known) ** (1.0 / len(group))

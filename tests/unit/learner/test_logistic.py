@@ -261,9 +261,7 @@ def test_a_plan_pays_in_clicks() -> None:
     found = [
         max(
             plan.cost
-            for plan in prospects(
-                replace(belief, noise=1.0, link=one), sets, decided=50, lengths=[100], seed=1, update=1
-            )
+            for plan in prospects(replace(belief, noise=1.0, link=one), sets, known=50, lengths=[100], seed=1, update=1)
         )
         for one in (link, None)
     ]

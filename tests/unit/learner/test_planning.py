@@ -2,13 +2,14 @@
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from rareswitch.contexts import ContextSets
 from rareswitch.distributions import Gaussian
-from rareswitch.learner import Posterior, planning
+from rareswitch.learner import Foresight, Posterior, Rows, State, Summary, planning
 from rareswitch.learner.kernels import best_columns
 from rareswitch.learner.planning import SCALES, Stage, plan, prospects
 from rareswitch.linalg import inverse_root
@@ -27,7 +28,7 @@ def test_prospects_match_a_slow_look_ahead() -> None:
     belief = Posterior(estimate=np.array([0.3, 0.1]), precision=np.diag([20.0, 5.0]), noise=0.5, ridge=1.0)
     sets = Gaussian(dim=dim, arms=4).draw(200, seed=1)
     sample = ContextSets(sets.contexts, sets.alive)
-    found = {p.scale: p.cost for p in prospects(belief, sample, decided=25, lengths=lengths, seed=1, update=1)}
+    found = {p.scale: p.cost for p in prospects(belief, sample, known=25, lengths=lengths, seed=1, update=1)}
     root = np.linalg.cholesky(np.linalg.inv(belief.precision))
     for scale in (0.15, 1.0):
         costs = []
@@ -51,12 +52,12 @@ def test_prospects_match_a_slow_look_ahead() -> None:
 
 
 def slow_prospects(
-    belief: Posterior, sets: ContextSets, groups: list[list[int]], *, decided: int, seed: int, update: int
+    belief: Posterior, sets: ContextSets, groups: list[list[int]], *, known: int, seed: int, update: int
 ) -> list[float]:
     """The look-ahead truth by truth and group by group of batches, with the same random numbers."""
     dim, truths = len(belief.estimate), planning.TRUTHS
     lengths = [sum(group) for group in groups]
-    charged, known = [], decided
+    charged = []
     for group in groups:
         ends = np.geomspace(known, known + sum(group), len(group) + 1)
         paid = [(end - start) * known / start for start, end in itertools.pairwise(ends)]  # a decision costs as 1/t
@@ -108,7 +109,7 @@ def test_prospects_are_worked_out_exactly(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(planning, "SCALES", (0.0, 0.5, 1.4))
     belief = Posterior(estimate=np.array([0.2, 0.1]), precision=np.diag([9.0, 4.0]), noise=0.5, ridge=1.0)
     sets = Gaussian(dim=2, arms=3).draw(5, seed=1)
-    sample, keys = ContextSets(sets.contexts, sets.alive), {"decided": 7, "seed": 4, "update": 3}
+    sample, keys = ContextSets(sets.contexts, sets.alive), {"known": 7, "seed": 4, "update": 3}
     found = prospects(belief, sample, lengths=[3, 9, 20, 50, 100, 300, 800, 500], **keys)
     slow = slow_prospects(belief, sample, [[3], [9, 20], [50, 100], [300, 800], [500]], **keys)
     np.testing.assert_allclose([p.cost for p in found], slow, rtol=1e-8)
@@ -135,28 +136,51 @@ def test_a_greedy_batch_teaches_what_its_arms_teach(monkeypatch: pytest.MonkeyPa
     belief = Posterior(estimate=np.array([0.2, 0.1]), precision=np.diag([400.0, 4.0]), noise=0.5, ridge=1.0)
     sample = ContextSets(np.eye(2)[None].repeat(6, axis=0), np.ones((6, 2), dtype=np.bool_))
     one, many = (
-        {p.scale: p.cost for p in prospects(belief, sample, decided=50, lengths=lengths, seed=2, update=1)}
+        {p.scale: p.cost for p in prospects(belief, sample, known=50, lengths=lengths, seed=2, update=1)}
         for lengths in ((100, 10_000), (100, 2000, 3000, 5000))
     )
     assert many[0.0] == pytest.approx(one[0.0], rel=0.02)
     assert one[1.0] < 0.5 * one[0.0]
-    assert plan(belief, sample, decided=50, lengths=(100, 10_000), seed=2, update=1).scale > 0.0
+    assert plan(belief, sample, known=50, lengths=(100, 10_000), seed=2, update=1).scale > 0.0
+
+
+@pytest.mark.parametrize(("forget", "known"), [(1.0, [30, 70, 120]), (0.5, [30, 55, 78])])
+def test_a_plan_knows_what_the_belief_rests_on(
+    monkeypatch: pytest.MonkeyPatch, forget: float, known: list[int]
+) -> None:
+    """Also a log from before the run; less of what fades."""
+    told: list[int] = []
+
+    def remembered(*given: Any, **keys: Any) -> planning.Plan:
+        told.append(keys["known"])
+        return plan(*given, **keys)
+
+    monkeypatch.setattr("rareswitch.learner.foresight.plan", remembered)
+    learner, rng = Foresight(dim=2, horizon=1000, updates=8, forget=forget), np.random.default_rng(1)
+
+    def summary(state: State, count: int) -> Summary:
+        x = rng.standard_normal((count, 3, 2))
+        made = state.policy.decide(x, ids=range(state.start, state.start + count), seed=1)
+        return learner.summarize(state, Rows.of(x, made, rng.standard_normal(count)))
+
+    state = learner.begin(warm=summary(learner.begin(), 30))
+    for count in (40, 50):
+        state = learner.next(state, summary(state, count), ahead=[100, 100, 100])
+    assert told == known
 
 
 def test_the_plan_is_the_cheapest_prospect() -> None:
     belief = Posterior(estimate=np.array([0.2, 0.0]), precision=np.diag([30.0, 2.0]), noise=0.5, ridge=1.0)
     sets = Gaussian(dim=2, arms=5).draw(50, seed=1)
     sample = ContextSets(sets.contexts, sets.alive)
-    chosen = plan(belief, sample, decided=50, lengths=(100, 10**6), seed=3, update=2)
-    found = prospects(belief, sample, decided=50, lengths=(100, 10**6), seed=3, update=2)
+    chosen = plan(belief, sample, known=50, lengths=(100, 10**6), seed=3, update=2)
+    found = prospects(belief, sample, known=50, lengths=(100, 10**6), seed=3, update=2)
     assert [p.scale for p in found] == list(SCALES)
     assert chosen == found[int(np.argmin([p.cost for p in found]))]
-    assert (
-        plan(belief, sample, decided=50, lengths=(10**6, 1), seed=3, update=2).scale == 0.15
-    )  # nothing to explore for
+    assert plan(belief, sample, known=50, lengths=(10**6, 1), seed=3, update=2).scale == 0.15  # nothing to explore for
     assert chosen.scale > 0.15
     for least in SCALES:
-        wide = plan(belief, sample, decided=50, lengths=(10**6, 1), seed=3, update=2, least_scale=least)
+        wide = plan(belief, sample, known=50, lengths=(10**6, 1), seed=3, update=2, least_scale=least)
         assert wide.scale == least  # where it is the dearer the wider
 
 
@@ -164,7 +188,7 @@ def test_the_plan_is_the_cheapest_prospect() -> None:
 def test_a_few_sets_are_enough_to_plan(count: int) -> None:
     belief = Posterior(estimate=np.array([0.2, 0.0]), precision=np.diag([30.0, 2.0]), noise=0.5, ridge=1.0)
     sets = Gaussian(dim=2, arms=5).draw(count, seed=1)
-    found = plan(belief, ContextSets(sets.contexts, sets.alive), decided=50, lengths=(10, 20, 40, 80), seed=3, update=2)
+    found = plan(belief, ContextSets(sets.contexts, sets.alive), known=50, lengths=(10, 20, 40, 80), seed=3, update=2)
     assert math.isfinite(found.cost)
 
 
@@ -173,10 +197,8 @@ def test_arms_that_do_not_exist_do_not_enter_the_plan() -> None:
     sets = Gaussian(dim=2, arms=4).draw(60, seed=1)
     wider = np.concatenate([sets.contexts, np.full((60, 2, 2), 5.0)], axis=1)
     alive = np.arange(6) < np.full((60, 1), 4)
-    few = prospects(
-        belief, ContextSets(sets.contexts, sets.alive), decided=50, lengths=(50, 200, 400), seed=1, update=1
-    )
-    many = prospects(belief, ContextSets(wider, alive), decided=50, lengths=(50, 200, 400), seed=1, update=1)
+    few = prospects(belief, ContextSets(sets.contexts, sets.alive), known=50, lengths=(50, 200, 400), seed=1, update=1)
+    many = prospects(belief, ContextSets(wider, alive), known=50, lengths=(50, 200, 400), seed=1, update=1)
     for one, other in zip(few, many, strict=True):
         assert one.cost == pytest.approx(other.cost)
 
