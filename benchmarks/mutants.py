@@ -116,8 +116,8 @@ MUTANTS = (
     Mutant(
         "learner/planning.py",
         "batches that are played as one learn nothing on the way",
-        "charged.append(len(group) * (growth - 1.0) * known)",
-        "charged.append(float(length))",
+        "charged.append(float((group * (known / begins)).sum()))",
+        "charged.append(float(played[-1]))",
         "unit/learner/test_planning.py::test_prospects_are_worked_out_exactly",
     ),
     Mutant(

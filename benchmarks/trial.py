@@ -11,8 +11,8 @@ leaves the prior as it was: in the units of the rewards its agents are told a pr
 the true one, and in later batches a good arm looks the worse the more often it is played. One row does the same, to
 reproduce its Thompson sampling; the others are told the true prior and the noise. Foresight is told nothing.
 
-Two rows say what is to be had: greedy play on the true posterior, in the same batches and after every reward. They are
-Thompson sampling at so small a scale that it only breaks ties.
+Two rows say what knowing the prior is worth: greedy play on the true posterior, in the same batches and after every
+reward. They are Thompson sampling at so small a scale that it only breaks ties, as in the first batch among all arms.
 """
 
 import os

@@ -1,13 +1,14 @@
 """What holds for every test, however the runner was started.
 
-Hypothesis draws the same examples in every run, and an experiment without a seed gets the same one; children of tests
-can be interrupted; tests that take long are marked.
+Hypothesis draws the same examples in every run, and an experiment that a test makes without a seed gets the same one;
+children of tests can be interrupted; tests that take long are marked.
 """
 
 import os
 import signal
 import uuid
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import settings
@@ -52,7 +53,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def seeded_experiments(monkeypatch: pytest.MonkeyPatch) -> None:
     """An experiment that is given no seed draws one; here it is always the same, so that what passed passes again."""
-    monkeypatch.setattr("rareswitch.experiment.description.secrets.randbits", lambda bits: 1)
+    monkeypatch.setattr("rareswitch.experiment.description.secrets", SimpleNamespace(randbits=lambda bits: 1))
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ class Plan:
 
     #: Multiple of the belief's spread in the next batch.
     scale: float
-    #: Expected regret of all decisions to come, if every batch after the next is greedy.
+    #: Expected regret of all decisions to come, if every batch after the next is greedy; of more than five by groups.
     cost: float
     #: That of the next batch alone.
     next_cost: float
@@ -75,9 +75,9 @@ def prospects(
 
     The rest of the run is played through for truths θ_j from the belief N(θ̂, σ²Λ⁻¹). The next batch, posterior draws at
     a scale, gathers the information nI and ends with the estimate (Λ + nI)⁻¹(Λθ̂ + nIθ_j + σ(nI)^½ξ_j). Each batch after
-    it is greedy on its estimate, pays for that what θ_j says, and teaches what the arms it chose teach: where contexts
-    explore by themselves little is planned, where they do not a mistake would last. All scales see the same truths and
-    the same noise.
+    it, or group of them (:func:`stages`), is greedy on its estimate, pays for that what θ_j says, and teaches what the
+    arms it chose teach: where contexts explore by themselves little is planned, where they do not a mistake would last.
+    All scales see the same truths and the same noise.
 
     Batches take turns on two halves of the sets, because what was learned on some sets is best known on those.
     """
@@ -120,11 +120,10 @@ def prospects(
 def stages(known: int, lengths: Sequence[int]) -> tuple[list[int], list[float]]:
     """At most five batches that stand for those to come: their lengths, and for how many decisions each is charged.
 
-    The first is the next batch; those after it are played in groups. A group plays its L decisions on what is known
-    when it begins, after n decisions. Its m batches will learn on the way: where a decision costs as 1/t, and each
-    batch ends with r = (1 + L/n)^(1/m) times as many decisions as it began with, they cost as much as m(r − 1)n
-    decisions at the beginning. Of one batch, m = 1, that is L. A mistake that lasts costs most in the last batches, so
-    the groups there are the smaller ones.
+    The first is the next batch; those after it are played in groups, with fewer batches in the last ones, where a
+    mistake that lasts costs most. A group is played on what is known when it begins, after n decisions, but its batches
+    will learn on the way: where a decision that rests on t others costs as 1/t, one of l decisions that begins after
+    n' costs as much as l·n/n' decisions at the beginning. A mistake that lasts is charged too little in this way.
 
     >>> stages(10, [10, 20, 40, 80, 160])
     ([10, 20, 40, 80, 160], [10.0, 20.0, 40.0, 80.0, 160.0])
@@ -136,11 +135,10 @@ def stages(known: int, lengths: Sequence[int]) -> tuple[list[int], list[float]]:
     played, charged = [lengths[0]], [float(lengths[0])]
     known += lengths[0]
     for group in groups:
-        length = int(group.sum())
-        growth = (1.0 + length / known) ** (1.0 / len(group))
-        played.append(length)
-        charged.append(len(group) * (growth - 1.0) * known)
-        known += length
+        begins = known + np.cumsum(group) - group
+        played.append(int(group.sum()))
+        charged.append(float((group * (known / begins)).sum()))
+        known += played[-1]
     return played, charged
 
 

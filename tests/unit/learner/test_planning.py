@@ -59,10 +59,9 @@ def slow_prospects(
     lengths = [sum(group) for group in groups]
     charged = []
     for group in groups:
-        ends = np.geomspace(known, known + sum(group), len(group) + 1)
-        paid = [(end - start) * known / start for start, end in itertools.pairwise(ends)]  # a decision costs as 1/t
-        charged.append(sum(paid))
-        known += sum(group)
+        starts = list(itertools.accumulate(group, initial=known))
+        charged.append(sum(length * known / start for length, start in zip(group, starts, strict=False)))
+        known = starts[-1]  # where t others are known, a decision costs as 1/t
     z = normals(seed, "plan", update, 1, (2 * truths + 64) * dim).reshape(-1, dim)
     values, vectors = np.linalg.eigh(belief.precision)
     root = inverse_root(belief.precision)
