@@ -8,7 +8,8 @@ Vowpal Wabbit are tried at all was found on other seeds (100 and 101, T = 3000, 
 2, mellowness down to 0.0001, --coin, --power_t 0).
 
 Peers run all at once, chunk by chunk, so that contexts are drawn and written as text once; a peer's seconds are its
-own calls only. One thread.
+own calls only. One thread, or one for each process of ``--engine``. ``--runs`` keeps runs in a folder as they are made:
+a contest that was stopped goes on from there.
 """
 
 import os
@@ -21,20 +22,23 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
 from measure import machine
 from peer_learners import BayesianBandits, CannotExpressError, Chunk, ContextualBandits, MABWiser, Maker, VowpalWabbit
+from rareswitch.engine import make_engine
 from rareswitch.env import World, make_world
 from rareswitch.learner import geometric_grid
 from rareswitch.report.resampling import HEADER, OFFSET, resolution
 from rareswitch.report.verdict import Standing, Verdict, judge
 from rareswitch.rng import uniforms
 from rareswitch.sim import ARMS, DIM, NOISE, SUITES, UPDATES, Recorder, Run, choose_entrants, chunk_size, contest
+from rareswitch.sim.results import add_runs, load_runs
 from rareswitch.sim.rounds import Drawn, regrets
 from rareswitch.tables import table
 
@@ -98,8 +102,29 @@ NOTES = f"""\
 """
 
 
-def play(entries: Mapping[str, Entry], place: str, world: World, horizon: int, seed: int) -> list[Run]:
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """The peers that play in one world with one seed, side by side; this travels to the process that runs it."""
+
+    place: str
+    world: str
+    """What :func:`make_world` takes."""
+    horizon: int
+    seed: int
+    labels: tuple[str, ...]
+
+    def key(self, label: str) -> str:
+        """What tells a run from all others, the version of its library included."""
+        version = metadata.version(ENTRIES[label].maker.package)
+        return " | ".join((label, version, self.place, str(self.horizon), str(self.seed)))
+
+
+def play(match: Match) -> list[Run]:
     """The runs of all peers that can play in this world, side by side."""
+    warnings.simplefilter("ignore")  # of the peers
+    horizon, seed = match.horizon, match.seed
+    world = make_world(match.world, dim=DIM, arms=ARMS, noise=NOISE, horizon=horizon)
+    entries = {label: ENTRIES[label] for label in match.labels}
     players, recorders = {}, {}
     for label, entry in entries.items():
         try:
@@ -107,6 +132,8 @@ def play(entries: Mapping[str, Entry], place: str, world: World, horizon: int, s
         except CannotExpressError:
             continue
         recorders[label] = Recorder(horizon)
+    if not players:
+        return []
     ends = {n: set(geometric_grid(horizon, n).ends) for n in {e.batches for e in entries.values()} if n is not None}
     seconds = dict.fromkeys(players, 0.0)
     size = chunk_size(world.arms, world.dim)
@@ -128,7 +155,7 @@ def play(entries: Mapping[str, Entry], place: str, world: World, horizon: int, s
         n = entries[label].batches
         recorder.retired(None if n is None else np.array(sorted(ends[n])))
         updates = horizon if n is None else len(ends[n])
-        runs.append(recorder.run(label, place, seed=seed, updates=updates, seconds=seconds[label]))
+        runs.append(recorder.run(label, match.place, seed=seed, updates=updates, seconds=seconds[label]))
     return runs
 
 
@@ -220,36 +247,45 @@ def main() -> int:
     parser.add_argument("--envs", nargs="+", metavar="WORLD", help=f"of {', '.join(TEN)}; all by default")
     parser.add_argument("--data", type=Path, help="the folder of ratings for movielens, which is left out without it")
     parser.add_argument("--peers", nargs="+", metavar="START", help="only those whose label starts so")
+    parser.add_argument("--runs", type=Path, metavar="FOLDER", help="keep runs there and make only those it lacks")
+    parser.add_argument("--engine", default="serial", help="serial or processes:N; serial by default")
     parser.add_argument("--out", type=Path, help="write the tables there as Markdown")
     options = parser.parse_args()
     missing = [name for name in LIBRARIES if not _installed(name)]
     if missing:
         parser.error(f"{', '.join(missing)} not installed: pip install -r benchmarks/peers-requirements.txt")
-    warnings.simplefilter("ignore")  # of the peers
     began = time.perf_counter()
     places = options.envs or [place for place in TEN if place != "movielens" or options.data is not None]
     entries = {k: e for k, e in ENTRIES.items() if options.peers is None or k.startswith(tuple(options.peers))}
     seeds = range(options.seeds)
-    found = contest(
-        choose_entrants(["foresight", "linucb", "thompson"]),
-        places=places,
-        data=options.data,
-        horizons=[options.horizon],
-        seeds=seeds,
-        quiet=True,
-    )
-    runs = found.runs
-    print(f"ours: {len(runs)} runs in {time.perf_counter() - began:.0f} s", flush=True)
-    for place in places:
-        name = f"movielens:{options.data}" if place == "movielens" else place
-        world = make_world(name, dim=DIM, arms=ARMS, noise=NOISE, horizon=options.horizon)
-        for seed in seeds:
-            made = play(entries, place, world, options.horizon, seed)
+    with make_engine(options.engine) as engine:
+        found = contest(
+            choose_entrants(["foresight", "linucb", "thompson"]),
+            places=places,
+            data=options.data,
+            horizons=[options.horizon],
+            seeds=seeds,
+            path=options.runs,
+            engine=engine,
+            quiet=True,
+        )
+        runs = found.runs
+        print(f"ours: {len(runs)} runs in {time.perf_counter() - began:.0f} s", flush=True)
+        file = None if options.runs is None else options.runs / "peers.parquet"
+        kept = load_runs(file) if file is not None and file.exists() else {}
+        matches = []
+        for seed, place in product(seeds, places):
+            world = f"movielens:{options.data}" if place == "movielens" else place
+            whole = Match(place=place, world=world, horizon=options.horizon, seed=seed, labels=tuple(entries))
+            runs += [kept[key] for label in entries if (key := whole.key(label)) in kept]
+            absent = tuple(label for label in entries if whole.key(label) not in kept)
+            matches.append(replace(whole, labels=absent))
+        for match, made in zip(matches, engine.map(play, matches, label="match"), strict=True):
             runs += made
+            if file is not None and made:
+                add_runs({match.key(run.learner): run for run in made}, file)
             clock = time.perf_counter() - began
-            print(
-                f"{place}, seed {seed}: {len(made)} of {len(entries)} peers can play; {clock:.0f} s so far", flush=True
-            )
+            print(f"{match.place}, seed {match.seed}: {len(made)} runs; {clock:.0f} s so far", flush=True)
     kinds: dict[str, str] = {label: e.kind for label, e in found.entrants.items()}
     kinds |= dict.fromkeys(entries, "peer")
     (verdict,) = judge(runs, kinds)

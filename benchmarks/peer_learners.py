@@ -73,6 +73,8 @@ class Maker(ABC):
 
     family: ClassVar[str]
     """Within which the best setting is named."""
+    package: ClassVar[str]
+    """What the library is installed as."""
 
     @property
     @abstractmethod
@@ -102,6 +104,7 @@ class VowpalWabbit(Maker):
     extra: str = ""
 
     family: ClassVar[str] = "Vowpal Wabbit"
+    package: ClassVar[str] = "vowpalwabbit"
 
     @property
     def label(self) -> str:
@@ -174,6 +177,7 @@ class BayesianBandits(Maker):
     """Draws behind a quantile; the library's default of 1000 takes three times as long."""
 
     family: ClassVar[str] = "bayesianbandits"
+    package: ClassVar[str] = "bayesianbandits"
 
     @property
     def label(self) -> str:
@@ -312,6 +316,7 @@ class MABWiser(Maker):
     """Its α."""
 
     family: ClassVar[str] = "MABWiser"
+    package: ClassVar[str] = "mabwiser"
 
     @property
     def label(self) -> str:
@@ -356,6 +361,7 @@ class ContextualBandits(Maker):
     """α of LinUCB."""
 
     family: ClassVar[str] = "contextualbandits"
+    package: ClassVar[str] = "contextualbandits"
 
     @property
     def label(self) -> str:

@@ -13,6 +13,9 @@ reproduce its Thompson sampling; the others are told the true prior and the nois
 
 Two rows say what knowing the prior is worth: greedy play on the true posterior, in the same batches and after every
 reward. They are Thompson sampling at so small a scale that it only breaks ties, as in the first batch among all arms.
+
+The last rows say what five batches can have at all, over many more trials: who is told the prior and the noise plays
+each arm as often in the first batch, and from then on the arm of the largest posterior mean plus so many deviations.
 """
 
 import os
@@ -31,6 +34,7 @@ import numpy as np
 from measure import FloatArray, Row, arguments, report
 from rareswitch import Foresight, Learner, simulate
 from rareswitch.env import AdaptiveTrialWorld
+from rareswitch.env.trial import UNIT
 from rareswitch.learner import RHO, BatchLinUCB, StaleThompsonSampling, ThompsonSampling
 from rareswitch.linalg import inverse_root
 from rareswitch.rng import normals
@@ -44,6 +48,9 @@ PUBLISHED = {"uniform": 0.1484, "thompson": 0.1252, "rho": 0.0852}
 NEEDED = 0.080
 #: Of the posterior's spread.
 GREEDY = 0.01
+#: Deviations above the posterior mean, and trials, in the rows that say what five batches can have.
+OPTIMISM = (0.0, 0.25, 0.5, 1.0)
+MANY = 4000
 #: RHO, which takes longest, plays the first one in so many of the trials.
 ONE_IN = 8
 
@@ -89,6 +96,33 @@ def aexgym_thompson(seed: int) -> float:
     return float((rounds.means.max(axis=1) - rounds.means[np.arange(len(arms)), arms]).sum())
 
 
+def index_play(optimism: float, trials: int, seed: int) -> FloatArray:
+    """Regret of a decision in each trial, all played at once, by who is told the prior and the noise."""
+    arms, dim, users = WORLD.arms, WORLD.dim // WORLD.arms, GRID[0]
+    rng = np.random.default_rng(seed)
+    theta = WORLD.prior_scale * rng.normal(size=(trials, arms, dim))
+    precision = np.broadcast_to(np.eye(dim) / WORLD.prior_scale**2, (trials, arms, dim, dim)).copy()
+    moment = np.zeros((trials, arms, dim))
+    regret = np.zeros(trials)
+    for batch in range(len(GRID)):
+        x = (1.0 + rng.normal(size=(trials, users, dim))) / UNIT
+        noise = WORLD.noise_scale * rng.normal(size=(trials, users))
+        means = np.einsum("nud,nkd->nuk", x, theta)
+        if batch == 0:
+            chosen = np.tile(np.arange(users) % arms, (trials, 1))
+        else:
+            covariance = np.linalg.inv(precision)
+            estimate = np.einsum("nkij,nkj->nki", covariance, moment)
+            variance = np.einsum("nui,nkij,nuj->nuk", x, covariance, x, optimize=True)
+            chosen = (np.einsum("nud,nkd->nuk", x, estimate) + optimism * np.sqrt(variance)).argmax(axis=2)
+        played = np.take_along_axis(means, chosen[:, :, None], axis=2)[:, :, 0]
+        regret += (means.max(axis=2) - played).sum(axis=1)
+        own = np.eye(arms)[chosen]
+        precision += np.einsum("nuk,nui,nuj->nkij", own, x, x, optimize=True) / WORLD.noise_scale**2
+        moment += np.einsum("nuk,nui,nu->nki", own, x, played + noise, optimize=True) / WORLD.noise_scale**2
+    return regret / GRID[-1]
+
+
 def regrets(seeds: range) -> dict[str, FloatArray]:
     """Regret of a decision in each trial, by who played."""
     told: dict[str, Any] = {"dim": WORLD.dim, "arms": WORLD.arms, "horizon": GRID[-1], "noise": WORLD.noise_scale}
@@ -128,6 +162,13 @@ def rows(seeds: range) -> Iterator[Row]:
             ratio=paired if name != "foresight, told nothing" else "",
             needed=needed,
             holds=holds,
+        )
+    for optimism in OPTIMISM:
+        values = index_play(optimism, len(seeds) * MANY // 400, seed=0)
+        yield Row(
+            what=f"told the prior, mean + {optimism:g} deviations",
+            measured=f"{values.mean():.4f} ± {values.std(ddof=1) / math.sqrt(len(values)):.4f} a decision, "
+            f"{len(values)} other trials",
         )
 
 
