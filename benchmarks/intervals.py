@@ -41,7 +41,9 @@ def updates(place: str, horizon: int, seed: int, **settings: Any) -> Iterator[tu
             continue
         best_left = np.where(state.policy.survivors(sets), means, -np.inf).max(axis=1)
         cost = float((state.policy.probabilities(sets) * gaps).sum(axis=1).mean())
-        yield bool((best_left == means.max(axis=1)).all()), certified_cost(state.policy, sets), cost
+        most = certified_cost(state.policy, sets)
+        if most is not None:
+            yield bool((best_left == means.max(axis=1)).all()), most, cost
 
 
 def rows(quick: bool) -> Iterator[Row]:

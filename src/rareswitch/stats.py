@@ -11,6 +11,8 @@ from rareswitch.validation import FloatArray, finite_array, frozen, number, read
 
 #: Rows that are summed up before they are added to the whole, which keeps rounding errors small.
 _PANEL = 128
+#: Of Σ r², what rounding may leave of the spread of rewards that are all the same.
+_ALIKE = 1e-13
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,6 +68,17 @@ class Stats:
                 f"{self.linearised.count} of {self.linearised.dim}."
             )
         vars(self).update(gram=frozen(gram), moment=moment)
+
+    @property
+    def all_alike(self) -> bool:
+        """Whether all rewards were the same, but for rounding; not where Σ r was not summed.
+
+        >>> Stats.of([[1.0], [2.0]], [0.1, 0.1]).all_alike, Stats.of([[1.0], [2.0]], [0.1, 0.2]).all_alike
+        (True, False)
+        """
+        if self.reward_sum is None:
+            return False
+        return bool(self.count * self.square_sum - self.reward_sum**2 <= _ALIKE * self.count * self.square_sum)
 
     @classmethod
     def zero(cls, dim: int) -> Self:

@@ -92,6 +92,7 @@ def test_the_theorem_in_a_seeded_run() -> None:
         assert survivors[gaps == 0.0].all()
         cost = (policy.probabilities(sets) * gaps).sum(axis=1)
         measured = certified_cost(policy, sets)
+        assert measured is not None
         widest = widest_intervals(newest, ContextSets(fresh.contexts, survivors)).mean()
         assert cost.mean() <= measured <= 4 * widest
         # what the update printed is of 200 sets of its batch, these are 2000 others: numbers in [0, 4·widest]

@@ -220,6 +220,9 @@ def _actions(kind: str, text: str, noise: float) -> World:
     if len(sizes) != text.count("x") + 1 or len(sizes) != (1 if kind == "end-of-optimism" else 2):
         form = "end-of-optimism:5 for 5 features" if kind == "end-of-optimism" else "random-actions:KxD, as in 50x20"
         raise InputError(f"a fixed set of actions is named like {form}; got '{kind}:{text:.60}'.")
+    if sizes[0] < 2 or sizes[-1] < 1:
+        least = "2 features" if kind == "end-of-optimism" else "2 actions of at least 1 feature"
+        raise InputError(f"{kind} has at least {least}; got '{kind}:{text:.60}'.")
     if kind == "end-of-optimism":
         return ActionsWorld.end_of_optimism(sizes[0], noise=GaussianNoise(noise))
     return ActionsWorld.random(sizes[0], sizes[1], noise=GaussianNoise(noise))

@@ -1,7 +1,7 @@
 """A table of choices as a world: each round offers one of its sets, and each arm pays what the table says."""
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,15 +12,11 @@ import numpy as np
 from rareswitch.env.classification import random_rows
 from rareswitch.env.columns import Columns, read_columns
 from rareswitch.env.hindsight import InHindsight
+from rareswitch.env.table_features import MOST_COLUMNS, check_size, fitting, remarks_of
 from rareswitch.env.world import Rounds
 from rareswitch.errors import FileFormatError, InputError, ParameterError, ShapeError
 from rareswitch.features import Encoded, Features
-from rareswitch.validation import BoolArray, FloatArray, context_sets, finite_array, frozen, unit_ball
-
-#: The most columns of vectors that are proposed, as Features does.
-MOST_COLUMNS = 100
-#: Numbers of vectors that are held: 1 GiB of them.
-_MOST_ENTRIES = 1 << 27
+from rareswitch.validation import BoolArray, FloatArray, context_sets, count_of, finite_array, frozen, unit_ball
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -87,8 +83,13 @@ class ChoiceWorld(InHindsight):
             others are features: what is the same for all arms of a set, in every set, is of the context, the rest is of
             the arm.
         columns
-            The most columns that :class:`~rareswitch.features.Features` are proposed with.
+            The most columns, 100 by default; what does not fit is left out, and told.
         """
+        count_of("columns", columns)
+        if len({set, arm, reward}) < 3:
+            raise ParameterError(
+                f"set, arm and reward are three columns; got {set!r:.60}, {arm!r:.60} and {reward!r:.60}."
+            )
         table = read_columns(path)
         sets, arms = table.names(set, "set"), table.names(arm, "arm")
         paid = table.numbers(reward, "reward")
@@ -162,26 +163,6 @@ class ChoiceWorld(InHindsight):
         return np.asarray(fitted)
 
 
-def remarks_of(features: Features, encoded: Encoded, *, known: Collection[str] = ()) -> str:
-    """What was left out of a table, but for what the caller tells itself, and what was clipped."""
-    fields = {*known, *(field.name for field in features.fields)}
-    left = [f"{name} ({why})" for name, why in features.seen.items() if name not in fields]
-    said = [f"Left out: {'; '.join(left)}."] if left else []
-    clipped = encoded.counts["clipped"]
-    return " ".join([*said, *([f"{clipped} numbers were clipped."] if clipped else [])])
-
-
-def check_size(sets: int, arms: int, dim: int) -> None:
-    """Refuse vectors that would not fit into memory."""
-    entries = sets * arms * dim
-    if entries > _MOST_ENTRIES:
-        raise ParameterError(
-            f"columns must be fewer: {sets} sets of up to {arms} arms and {dim} features would take "
-            f"{entries * 8 / 2**30:.1f} GiB, and the limit is {_MOST_ENTRIES * 8 / 2**30:g}. Allow fewer with "
-            "columns=…, or give fewer rows."
-        )
-
-
 def _by_set(table: Columns, sets: Sequence[str], arms: Sequence[str]) -> list[list[int]]:
     """The rows of each set, in the order in which sets come; within a set, in the order in which arms first come."""
     order = {name: place for place, name in enumerate(dict.fromkeys(arms))}
@@ -216,9 +197,18 @@ def _encoded(
     offers: list[dict[str, Any]] = [
         {arms[row]: {name: table.values[name][row] for name in own} for row in places} for places in rows
     ]
-    features = Features.fit(contexts, offers, key=key, most=most)
+    features, beyond, how = Features.fit(contexts, offers, key=key, most=most), list[str](), dict[str, int]()
     if features.arms is not None:  # all arms are known: there need not be room for others
-        features = Features.fit(contexts, offers, key=key, most=most, room=0)
+        how = {"room": 0}
+        features = Features.fit(contexts, offers, key=key, most=most, **how)
+    if features.dim > most:
+        levels = int(features.constant) if features.arms is None else len(features.arms.ids)
+        telling = [field for field in features.fields if field.of != "context"]
+        if not telling:
+            raise ParameterError(f"columns must be at least {levels} for a level of each arm; got {most}.")
+        kept = {field.name for field in fitting(telling, most, besides=levels)}
+        beyond = [field.name for field in telling if field.name not in kept]
+        features = Features.fit(contexts, offers, key=key, most=most, drop=beyond, **how)
     check_size(len(rows), max(map(len, rows)), features.dim)
     encoded = features.encode_many(contexts, offers)
-    return encoded, remarks_of(features, encoded)
+    return encoded, remarks_of(features, encoded, beyond=beyond, columns=most)

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rareswitch.validation import BoolArray, FloatArray, frozen
+from rareswitch.validation import BoolArray, FloatArray, frozen, vector
 
 #: Temperatures of the softmax that stands for the greedy policy, in units of the spread of its scores.
 TEMPERATURES = (1.0, 0.3, 0.1, 0.03, 0.01)
@@ -18,6 +18,10 @@ RIDGE = 1e-6
 
 class Table(Protocol):
     """All sets of a world that is made of a table, n sets of up to K arms, without the vectors themselves."""
+
+    @property
+    def dim(self) -> int:
+        """Number of features of an arm, d."""
 
     @property
     def payoffs(self) -> FloatArray:
@@ -37,13 +41,14 @@ class Table(Protocol):
         """(d,) the θ that fits the rewards of all arms best."""
 
 
-def greedy_value(table: Table, theta: FloatArray) -> float:
-    """What the policy that takes the first of the largest xᵀθ earns in a set, on average over the table."""
+def greedy_value(table: Table, theta: Any) -> float:
+    """What the policy that takes the first of the largest xᵀθ earns in a set, on average over the table; θ is (d,)."""
+    theta = vector("theta", theta, table.dim)
     arms = np.where(table.offered, table.scores(theta), -np.inf).argmax(axis=1)
     return float(table.payoffs[np.arange(len(arms)), arms].mean())
 
 
-def best_linear(table: Table, dim: int) -> FloatArray:
+def best_linear(table: Table) -> FloatArray:
     """The θ (d,) of length 1 whose greedy policy earns most over a table, of those that are looked at.
 
     The problem is hard in general; no claim of optimality is made. Looked at are θ along each axis, both ways (where
@@ -51,8 +56,8 @@ def best_linear(table: Table, dim: int) -> FloatArray:
     logistic choice model; and from each of the latter two an ascent of the expected reward of softmax policies, whose
     temperature falls until they are nearly greedy. The same table gives the same θ.
     """
-    best = (-np.inf, np.zeros(dim))
-    for axis in np.eye(dim):
+    best = (-np.inf, np.zeros(table.dim))
+    for axis in np.eye(table.dim):
         for theta in (axis, -axis):
             best = _better(table, best, theta)
     start = table.least_squares()
@@ -121,7 +126,7 @@ def _logistic(table: Table, theta: FloatArray) -> tuple[float, FloatArray]:
 
 
 class InHindsight:
-    """What worlds share that are a :class:`Table` with a number of features ``dim``."""
+    """What worlds share that are a :class:`Table`."""
 
     def best_linear(self) -> FloatArray:
         """(d,) the best linear policy that :func:`best_linear` finds, looked for when it is first asked for."""
@@ -130,4 +135,4 @@ class InHindsight:
     @cached_property
     def _best_linear(self) -> FloatArray:
         table: Any = self
-        return frozen(best_linear(table, table.dim))
+        return frozen(best_linear(table))

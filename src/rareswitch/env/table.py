@@ -6,9 +6,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from rareswitch.env.choices import MOST_COLUMNS, ChoiceWorld, check_size, remarks_of
+from rareswitch.csv_tables import is_number
+from rareswitch.env.choices import ChoiceWorld
 from rareswitch.env.classification import COMPONENTS, ClassificationWorld, right_pays
 from rareswitch.env.columns import Columns, read_columns
+from rareswitch.env.table_features import MOST_COLUMNS, check_size, fitting, remarks_of
 from rareswitch.errors import FileFormatError, InputError, ParameterError
 from rareswitch.features import Arms, Features
 from rareswitch.validation import IntArray, count_of
@@ -97,26 +99,19 @@ def _disjoint(path: str | Path, rows: Features, records: Any, labels: IntArray, 
 def _shared(
     path: str | Path, rows: Features, records: Any, labels: IntArray, classes: tuple[str, ...], most: int
 ) -> ChoiceWorld:
-    width = sum(field.layout.columns for field in rows.fields)
-    fields = {field.name: field for field in rows.fields}
+    # a column is there for all classes and once more for each, beside their levels
+    fields = {field.name: field for field in fitting(rows.fields, most, blocks=1 + len(classes), besides=len(classes))}
     held = [{name: record[name] for name in fields} for record in records]
-    crossed = Features.fit(held, [*classes], key=rows.key, kinds=fields, own=True, room=0, most=max(1, most - width))
-    if not crossed.fields:
-        least = width + len(classes) * (1 + min(field.layout.columns for field in rows.fields))
-        raise ParameterError(f"columns must be at least {least} for rows to make a difference; got {most}.")
+    crossed = Features.fit(held, [*classes], key=rows.key, kinds=fields, own=True, room=0, most=most)
     made = replace(crossed, fields=[replace(field, alone=True) for field in crossed.fields], seen=rows.seen)
     check_size(len(labels), len(classes), made.dim)
     encoded = made.encode_many(held, [*classes])
-    beyond = fields.keys() - {field.name for field in made.fields}
-    remarks = [remarks_of(made, encoded, known=fields)]
-    if beyond:
-        left = ", ".join(name for name in fields if name in beyond)
-        remarks.append(f"Left out, as there would be more than columns={most}: {left}.")
+    beyond = [field.name for field in rows.fields if field.name not in fields]
     return ChoiceWorld(
         name=Path(path).name,
         contexts=encoded.checked.contexts,
         payoffs=right_pays(labels, len(classes)),
-        remarks=" ".join(filter(None, remarks)),
+        remarks=remarks_of(made, encoded, beyond=beyond, columns=most),
     )
 
 
@@ -139,7 +134,5 @@ def _classes(table: Columns, label: str) -> tuple[IntArray, tuple[str, ...]]:
 
 
 def _order(name: str) -> tuple[bool, float, str]:
-    try:
-        return False, float(name), name
-    except ValueError:
-        return True, 0.0, name
+    """Numbers first, by size; names such as "nan" and "inf" are not numbers, and have a place of their own."""
+    return (False, float(name), name) if is_number(name) else (True, 0.0, name)

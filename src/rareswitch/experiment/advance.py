@@ -124,7 +124,8 @@ def _came(note: dict[str, Any]) -> str:
     texts = []
     if "lost" in note:
         expected = f" where {note['expected']:.3g} was expected" if "expected" in note else ""
-        texts.append(f"the batch lost about {note['lost']:.3g} to the best arms{expected}")
+        but = "" if "floor" not in note else ", but for the decisions of the floor,"
+        texts.append(f"the batch{but} lost about {note['lost']:.3g} to the best arms{expected}")
     if "concluded" in note:
         texts.append(note["concluded"])
     return "; ".join(texts)
@@ -137,9 +138,10 @@ def _believed(note: dict[str, Any]) -> str:
         texts.append("rewards are clicks, by a logistic model")
     elif "noise" in note:
         texts.append(f"rewards vary by σ = {note['noise']:.3g}")
-    if "scale" in note:
-        scale = note["scale"]
-        texts.append(f"explores at {scale:g} times its uncertainty" if scale else "plays the best arm it knows")
+    if note.get("scale", 0.0):
+        texts.append(f"explores at {note['scale']:g} times its uncertainty")
+    elif "scale" in note and not note.get("between"):  # what was concluded says it then
+        texts.append("plays the best arm it knows")
     if "cost" in note:
         texts.append(f"expects to lose {note['cost']:.3g} on the decisions to come")
     if "certificate" in note:

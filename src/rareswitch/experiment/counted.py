@@ -12,8 +12,8 @@ from rareswitch.experiment.schedule import OUTLOOK, Due, End, Schedule
 from rareswitch.learner import Ahead
 from rareswitch.validation import count_of, number
 
-#: What a run waits for whose last planned batch is over.
-OVER = "nothing: its last planned batch is over. To go on, give ahead=…, the decisions to come"
+#: What a run waits for whose learner plans no more policies.
+OVER = "nothing: no policy is planned after this one. To go on, give ahead=…, the decisions to come"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,10 +95,10 @@ class After(Schedule):
         found: int | tuple[int, ...]
         if isinstance(self.decisions, Sequence):
             found = tuple(count_of("decisions, where batches end,", end) for end in self.decisions)
-            if not found or any(a >= b for a, b in pairwise(found)):
+            if len(found) < 2 or any(a >= b for a, b in pairwise(found)):
                 raise ParameterError(
-                    "decisions, where batches end, must be at least one and increasing, counted from the beginning; "
-                    f"got {list(found)}."
+                    "decisions, where batches end, must be at least two and increasing, counted from the beginning: at "
+                    f"the last one the schedule ends, without an update; got {list(found)}."
                 )
             if times is not None:
                 raise ParameterError("times is for batches of equal length; a list of ends says how many there are.")

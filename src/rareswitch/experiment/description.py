@@ -203,6 +203,11 @@ def refuse_past(schedule: Schedule, created: float, rewards: Rewards) -> None:
                 f"{date_text(created, schedule.zone)}{known}: no update could be made before the end. Give a later end"
                 f"{', or a shorter window' if delay else ''}."
             )
+    if isinstance(schedule, Best) and len(schedule.ends(Progress.beginning(created, window=rewards.window))) < 2:
+        raise ParameterError(
+            f"schedule: {schedule}: all that fits is one policy, without any update. Give more decisions or a later "
+            "end, or a shorter gap."
+        )
     if isinstance(schedule, Every) and not schedule.ends(Progress.beginning(created)):
         raise ParameterError(
             f"schedule: {schedule} has no date after {date_text(created, schedule.zone)}, when the experiment begins: "

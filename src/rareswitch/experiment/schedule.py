@@ -12,6 +12,7 @@ from rareswitch.experiment.moments import date_text, zone_of
 from rareswitch.experiment.progress import Progress
 from rareswitch.experiment.regret_model import adaptive_cost, best_ends, cost
 from rareswitch.learner import Ahead
+from rareswitch.validation import whole
 
 #: Batches to come that are forecast where a schedule does not end.
 OUTLOOK = 3
@@ -150,6 +151,7 @@ class Schedule(ABC):
         created
             When the experiment begins, in seconds since 1970, which schedules that end at a date need.
         """
+        whole("dim", dim)
         ends = self.totals(rate=rate, total=total, created=created)
         if not ends or (delay and rate is None):
             return None

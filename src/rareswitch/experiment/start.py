@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from rareswitch.errors import ParameterError
 from rareswitch.experiment.regret_model import price_of
 from rareswitch.validation import number, whole
 
@@ -27,6 +28,8 @@ def baseline_share(dim: int, lengths: Sequence[int] | None) -> float:
     whole("dim", dim)
     if lengths is None:
         return USUAL
+    if not isinstance(lengths, Sequence) or not lengths:
+        raise ParameterError(f"lengths must be those of the batches to come, at least one; got {lengths!r:.60}.")
     batches = [number("lengths", length, low=1.0) for length in lengths]
     first, ends = batches[0], np.cumsum(batches)
     shares = np.arange(1, 51) / 100.0  # who names a baseline means it; and something is always learned

@@ -7,12 +7,13 @@ from rareswitch.learner.posterior import Posterior
 from rareswitch.policy import Policy
 
 
-def certified_cost(policy: Policy, sets: ContextSets) -> float:
+def certified_cost(policy: Policy, sets: ContextSets) -> float | None:
     """The most that a decision of the policy costs on average in these sets, if its intervals hold.
 
     Where they hold the best arm survives, and is worth at most the highest upper end u of a survivor; an arm that is
     played is worth at least its own lower end l. So a set costs at most Σ propensity·(u - l). An arm's ends are the
-    tightest that any elimination gives. In units of the rewards.
+    tightest that any elimination gives. In units of the rewards; None where two eliminations contradict each other,
+    so that not all intervals can hold.
 
     >>> from rareswitch.design import Uniform
     >>> from rareswitch.policy import Elimination
@@ -27,6 +28,8 @@ def certified_cost(policy: Policy, sets: ContextSets) -> float:
         values = sets.contexts @ elimination.estimate
         widths = np.linalg.norm(sets.contexts @ elimination.root.T, axis=2)
         upper, lower = np.minimum(upper, values + widths), np.maximum(lower, values - widths)
+    if (survivors & (lower > upper)).any():
+        return None
     highest = np.where(survivors, upper, -np.inf).max(axis=1)
     costs = np.where(survivors, highest[:, None] - lower, 0.0)
     return float((policy.probabilities(sets) * costs).sum(axis=1).mean())

@@ -67,12 +67,12 @@ class Evidence:
         """What was concluded."""
         if self.rank == 0:
             return "nothing was believed before"
-        far = f"what came is {self.surprise:.1f} times as far from what was believed as chance allows"
+        far = f"what came is {math.sqrt(self.surprise):.1f} times as far from what was believed as chance has it"
         if self.excused:
             return f"{far}, but a line explains it: nothing follows"
         if not self.wrong:
             return "what came is what was believed"
-        return f"{far}: the belief is widened {math.sqrt(self.widening):.1f}-fold and exploration kept"
+        return f"{far}: the belief is widened {math.sqrt(self.widening):.1f}-fold"
 
 
 NOTHING = Evidence(surprise=1.0, rank=0)

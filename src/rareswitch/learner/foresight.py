@@ -153,6 +153,11 @@ class Foresight(Learner):
         growth = (1.0 - 1.0 / batches) / (batches - 1 - self.reserve)  # T^growth is that of a batch
         return f"d·T^{0.5 + 0.5 * growth:.3f}/√floor, stochastic"
 
+    @property
+    def _ends_freely(self) -> bool:
+        # what is proved needs batches that do not end by their own features, as those of a reserve may
+        return not self.reserve and super()._ends_freely
+
     def schedule(self) -> Clock:
         """The grid that was given, a geometric one, or one that grows where the horizon is not known."""
         if self.updates is not None and self.grid is not None:
@@ -168,7 +173,8 @@ class Foresight(Learner):
             return self.grid  # type: ignore[no-any-return]
         if self.horizon is None:
             return GrowingGrid(first=max(FIRST, 4 * self.dim), updates=self.updates)
-        usual = default_grid(self.dim, self.horizon, UPDATES if self.updates is None else self.updates)
+        updates = min(UPDATES, self.horizon) if self.updates is None else self.updates
+        usual = default_grid(self.dim, self.horizon, updates)
         if not self.reserve:
             return usual
         return Reserve(horizon=self.horizon, updates=usual.updates, reserve=self.reserve, first=usual.ends[0])
@@ -198,7 +204,7 @@ class PlannedExploration(Rule):
         warm = () if ended.state.warm is None else (ended.state.warm,)
         batches = faded((*warm, *ended.past), told.forget) or [ended.batch.stats[0]]
         belief = self.belief(batches)
-        if belief.noise == 0.0:  # every reward was the same: there is nothing to tell arms apart by
+        if belief.noise == 0.0 or reduce(add, batches).all_alike:  # there is nothing to tell arms apart by
             return Made(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
         before = self.believed(ended, belief)
         evidence = NOTHING if before is None else self.evidence(ended, before, belief)
@@ -224,6 +230,8 @@ class PlannedExploration(Rule):
                 least_scale=evidence.least_scale,
             )
             scale, share = chosen.scale, told.floor
+            if evidence.wrong:
+                note["concluded"] += " and exploration kept"
             note |= {"scale": chosen.scale, "cost": chosen.cost, "next_cost": chosen.next_cost}
         draws = belief.estimate[None]
         if scale > 0.0:
@@ -232,6 +240,7 @@ class PlannedExploration(Rule):
         if before is not None and evidence.wrong and told.forget == 1.0:  # a θ that drifts does not come back
             draws = on_the_way(draws, before.estimate[: told.dim] - belief.estimate, DRAWS)
             note["concluded"] += "; the policy lies between what was believed and what is"
+            note["between"] = True
         sampler: Sampler = PosteriorDraws(draws=draws)
         eliminations = ended.state.policy.eliminations if told.forget == 1.0 else ()  # of a θ that was
         if share > 0.0:
@@ -242,8 +251,8 @@ class PlannedExploration(Rule):
                 eliminations = (*eliminations, self.elimination(belief))
         policy = Policy(dim=told.dim, sampler=sampler, eliminations=eliminations)
         if eliminations and ended.batch.sample is not None:
-            steepest = 1.0 if belief.link is None else STEEPEST
-            note |= {"certificate": steepest * certified_cost(policy, thinned(ended.batch.sample.sets))}
+            most = certified_cost(policy, thinned(ended.batch.sample.sets))
+            note |= {} if most is None else {"certificate": most * (1.0 if belief.link is None else STEEPEST)}
         return Made(policy, kept=kept_point(belief, widening=evidence.excess), note=note)
 
     def belief(self, batches: list[Stats]) -> Posterior:
@@ -302,7 +311,9 @@ class PlannedExploration(Rule):
             played = replace(ended.state.policy, floor=None)
             note["lost"] = ended.batch.decided * believed_cost(played, thinned(ended.batch.sample.sets), belief)
         if ended.state.notes and "next_cost" in ended.state.notes[-1]:
-            note["expected"] = ended.state.notes[-1]["next_cost"]
+            # planned for a batch of another length, where it ended early or late
+            share = ended.batch.decided / ended.state.ahead[0]
+            note["expected"] = share * ended.state.notes[-1]["next_cost"]
         return note if not evidence.rank else note | {"surprise": evidence.surprise, "concluded": evidence.text}
 
     def elimination(self, belief: Posterior) -> Elimination:
@@ -325,7 +336,7 @@ def default_grid(dim: int, horizon: int, updates: int) -> StaticGrid:
     ((387, 10000), (55, 201, 741, 2723, 10000))
     """
     whole("horizon", horizon, low=2)
-    updates = min(whole("updates", updates), horizon)
+    whole("updates", updates, high=horizon)
     first = math.floor((BLIND_WORTH * dim) ** (1.0 - 1.0 / updates) * horizon ** (1.0 / updates))
     return geometric_grid(horizon, updates, first=max(1, min(first, horizon // 2, horizon - updates + 1)))
 

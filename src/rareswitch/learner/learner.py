@@ -371,7 +371,7 @@ class Learner(ABC):
         """What was believed, planned and concluded at an update."""
         note = dict(made.note) | self._level_note(state, sums)
         floor = state.policy.floor
-        return note | ({"floor": floor.least} if floor is not None and "certificate" in note else {})
+        return note | ({"floor": floor.least} if floor is not None and {"certificate", "lost"} & note.keys() else {})
 
     def _level_note(self, state: State, sums: tuple[Stats, ...]) -> dict[str, Any]:
         """What is to be said of a level that the features do not explain; once a run also as a warning."""
@@ -421,8 +421,7 @@ class Learner(ABC):
     def _known(self, state: State) -> str:
         """What is known of the regret, where no floor plays along."""
         came = tuple(batch.decided for batch in state.past)
-        free = self.clock.looks or self.clock.needs_width or self.clock.told or self.clock.horizon is None
-        planned = came if free else self._planned(len(came))
+        planned = came if self._ends_freely else self._planned(len(came))
         known = self.rate()
         if came == planned:
             return f"regret {known}" if known != "none" else "no bound is known"
@@ -431,6 +430,11 @@ class Learner(ABC):
             f"The batches were not those planned ({', '.join(map(str, came))} decisions for "
             f"{', '.join(map(str, planned))}), for which {proved}. {self._off_plan(state)}"
         )
+
+    @property
+    def _ends_freely(self) -> bool:
+        """Whether what is proved is of batches that end wherever the clock lets them."""
+        return self.clock.looks or self.clock.needs_width or self.clock.told or self.clock.horizon is None
 
     def _planned(self, count: int) -> tuple[int, ...]:
         """How long the first ``count`` batches were to be at the beginning, fewer if there were to be fewer."""

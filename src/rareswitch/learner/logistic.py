@@ -159,7 +159,8 @@ def _at_level(stats: Stats) -> tuple[FloatArray, FloatArray]:
     """
     assert stats.linearised is not None
     plain, total = stats.shifted(0.0), stats.linearised.moment  # Σ x
-    rate = (_clicks(stats) + 0.5) / (plain.count + 1.0)
+    clicks = min(_clicks(stats), plain.count)  # the counts of batches that fade are rounded, their clicks are not
+    rate = (clicks + 0.5) / (plain.count + 1.0)
     logit = math.log(rate / (1.0 - rate))
 
     def put(shrunk: float) -> tuple[FloatArray, FloatArray]:

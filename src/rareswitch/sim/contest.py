@@ -200,7 +200,10 @@ def contest(
     entrants = choose_entrants(suite=suite) if entrants is None else entrants
     horizons = list(dict.fromkeys(chosen.horizons if horizons is None else horizons))
     seeds = list(dict.fromkeys(range(first_seed(half), first_seed(half) + SEEDS) if seeds is None else seeds))
-    places = [place for place in chosen.of(half) if place not in missing] if places is None else places
+    places = [place for place in chosen.of(half) if place not in missing] if places is None else list(places)
+    other = [place for place in places if place in chosen.worlds and place not in chosen.of(half)]
+    if other:
+        raise InputError(f"{', '.join(other)}: not of the {half} half of the suite. Leave out half, or these worlds.")
     makers = {label: entrant.make for label, entrant in entrants.items()}
     worlds = {(place, horizon): world_at(place, folders) for horizon in horizons for place in dict.fromkeys(places)}
     for (_, horizon), world in worlds.items():

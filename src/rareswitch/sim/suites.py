@@ -49,7 +49,7 @@ class Suite:
         if half not in HALVES:
             raise InputError(f"the halves of a suite are {' and '.join(HALVES)}; got '{half}'.")
         if not self.halved:
-            raise InputError("this suite has no halves: only the tables of the suite 'field' are in two. Leave half.")
+            raise InputError("this suite has no halves; only the tables of 'field' are in two. Leave out half.")
         others = REPORTING_TABLES if half == "development" else DEVELOPMENT_TABLES
         return tuple(world for world in self.worlds if world not in others)
 
@@ -106,7 +106,7 @@ def world_at(place: str, folders: Mapping[str, str | Path | None]) -> NamedWorld
         folder = folders[which]
         if folder is None:
             what = "ratings" if which == "data" else "tables"
-            remedy = f"Give it as {which} (--{which}) or leave it."
+            remedy = f"Give it as {which} (--{which}) or leave the world out."
             raise InputError(f"the world '{place}' needs a folder of {what}. {remedy}")
         name = pattern.format(folder)
     return NamedWorld(name=name, dim=DIM, arms=ARMS, noise=NOISE)

@@ -88,7 +88,7 @@ class Case:
         """What tells this run from all others."""
         world = self.here
         facts = (self.name, self.place, str(self.seed), repr(self.learner), f"cap={self.cap}")
-        return " | ".join((*facts, _fingerprint(world, self.horizon, self.seed), __version__))
+        return " | ".join((*facts, fingerprint(world, self.horizon, self.seed), __version__))
 
 
 def sweep(
@@ -215,7 +215,7 @@ def run_case(case: Case, progress: Callable[[int], None] | None = None) -> Run |
     return replace(run, learner=case.name)
 
 
-def _fingerprint(world: World, horizon: int, seed: int) -> str:
+def fingerprint(world: World, horizon: int, seed: int) -> str:
     """Tells worlds apart by what they do: the name of their class, and a hash of some rounds and rewards.
 
     A world that can differ elsewhere says so by its own ``content``.

@@ -5,6 +5,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from rareswitch.errors import MissingExtraError, StoreError
@@ -28,6 +29,10 @@ class SqlDatabase(ABC):
     """
 
     def __init__(self, url: str) -> None:
+        if any(find_spec(package) is None for package in ("alembic", "sqlalchemy")):
+            raise MissingExtraError(
+                "experiments in a database need more packages. Install them with: pip install 'rareswitch[experiment]'"
+            )
         self.url = url
         self._lock = threading.RLock()
         self._engine: Any = None
@@ -74,13 +79,6 @@ class SqlDatabase(ABC):
         return self._engine
 
     def _start(self, create: bool) -> None:
-        try:
-            import alembic  # noqa: F401
-            import sqlalchemy  # noqa: F401
-        except ImportError as error:
-            raise MissingExtraError(
-                "experiments in a database need more packages. Install them with: pip install 'rareswitch[experiment]'"
-            ) from error
         engine, reading = self._connect(create)
         try:
             with engine.connect() as connection:

@@ -151,6 +151,7 @@ def test_ctrl_c_shows_what_is_finished(capsys: pytest.CaptureFixture[str], monke
         (["--envs", "segment"], "the world 'segment' needs a folder of tables. Give it as tables (--tables)"),
         (["--suite", "eleven"], "there is no suite 'eleven'; the suites are ten, field, changing"),
         (["--half", "reporting"], "this suite has no halves"),
+        (["--suite", "field", "--half", "reporting", "--envs", "iris", "wine"], "wine: not of the reporting half"),
         (["--suite", "field", "--half", "better"], "the halves of a suite are development and reporting"),
         (["--suite", "field", "--tables", "/nowhere"], "/nowhere: --tables is a folder with segment.csv"),
         (["--seeds", "0"], "seeds must be at least 1; got 0"),

@@ -48,8 +48,15 @@ def test_seeds_differ_in_the_noise_alone() -> None:
         (lambda: make_world("random-actions:50"), r"random-actions:KxD, as in 50x20; got 'random-actions:50'"),
         (lambda: make_world("random-actions:50x"), "random-actions:KxD, as in 50x20"),
         (lambda: make_world("random-actions:50x-2"), "random-actions:KxD, as in 50x20"),
-        (lambda: make_world("end-of-optimism:1"), "dim must be at least 2; got 1"),
-        (lambda: make_world("random-actions:1x2"), "arms must be at least 2; got 1"),
+        (lambda: make_world("end-of-optimism:1"), "end-of-optimism has at least 2 features; got 'end-of-optimism:1'"),
+        (
+            lambda: make_world("random-actions:1x2"),
+            "at least 2 actions of at least 1 feature; got 'random-actions:1x2'",
+        ),
+        (
+            lambda: make_world("random-actions:5x0"),
+            "at least 2 actions of at least 1 feature; got 'random-actions:5x0'",
+        ),
         (lambda: make_world("random-actions:99999x99999"), "a set has at most 16777216 numbers"),
         (lambda: ActionsWorld.end_of_optimism(3, gap=0.5), "gap must be"),
         (lambda: ActionsWorld(actions=np.ones(1), hidden=np.ones(1)), r"actions must be \(arms, dim\).*got \(1,\)"),

@@ -87,6 +87,13 @@ def test_columns_named_after_classes_stay_columns_of_the_row(write: Write) -> No
     assert table_world(path, features="shared").dim == 2 + 2 + 2 * 2
 
 
+def test_labels_such_as_nan_have_one_place(write: Write) -> None:
+    """Numbers by size, then names in the order of their letters; NaN would be anywhere in an order of numbers."""
+    names = ["nan", "b", "10", "inf", "9", "a"]
+    world = disjoint(write("rows.csv", csv_of(np.random.default_rng(1).random((12, 2)), names * 2)))
+    assert world.labels.tolist() == 2 * [["9", "10", "a", "b", "inf", "nan"].index(name) for name in names]
+
+
 @pytest.mark.parametrize(
     ("given", "codes"),
     [
@@ -131,8 +138,42 @@ def test_shared_features_that_do_not_fit_are_told(write: Write) -> None:
     world = table_world(path, label="kind", features="shared", columns=16)
     assert world.dim <= 16
     assert "columns=16: " in world.describe()
-    with pytest.raises(FileFormatError, match=r"rows\.csv: columns must be at least \d+ for rows to make a difference"):
+    wide = write("wide.csv", csv_of(np.random.default_rng(1).random((40, 9)), [row % 2 for row in range(40)]))
+    for columns, dim in ((5, 5), (7, 5), (8, 8), (29, 29), (100, 29)):  # two levels, and each column thrice
+        assert table_world(wide, features="shared", columns=columns).dim == dim
+    with pytest.raises(FileFormatError, match=r"rows\.csv: columns must be at least \d+ for features"):
         table_world(path, label="kind", features="shared", columns=5)
+
+
+def test_columns_of_choices_that_do_not_fit_are_told(write: Write) -> None:
+    """A constant and nine numbers of the arms."""
+    rng = np.random.default_rng(1)
+    rows = [
+        ",".join([str(number), f"{arm}{number}", *(f"{value:.3f}" for value in rng.random(10))])
+        for number in range(20)
+        for arm in "ab"
+    ]
+    path = write("sets.csv", "\n".join(["set,arm,reward," + ",".join(f"x{j}" for j in range(9)), *rows]))
+    assert choices(path).dim == 10
+    assert not choices(path).remarks
+    fewer = choices(path, columns=4)
+    assert fewer.dim == 4
+    assert fewer.remarks == "Left out, as there would be more than columns=4: x3, x4, x5, x6, x7, x8."
+    with pytest.raises(FileFormatError, match="columns must be at least 2 for features to make a difference; got 1"):
+        choices(path, columns=1)
+    with pytest.raises(ParameterError, match="columns must be at least 1; got 0"):
+        choices(path, columns=0)
+    with pytest.raises(ParameterError, match="set, arm and reward are three columns; got 'set', 'set' and 'reward'"):
+        choices(path, arm="set")
+
+
+def test_a_policy_is_as_long_as_the_vectors(write: Write) -> None:
+    world = disjoint(write("rows.csv", labelled()), label="kind")
+    assert greedy_value(world, world.least_squares().tolist()) == greedy_value(world, world.least_squares())
+    with pytest.raises(ShapeError, match=rf"theta must have shape \({world.dim},\); got \(2,\)"):
+        greedy_value(world, [1.0, 2.0])
+    with pytest.raises(InputError, match="theta"):
+        greedy_value(world, [np.nan] * world.dim)
 
 
 def test_what_is_left_out_of_a_table_is_told(write: Write) -> None:

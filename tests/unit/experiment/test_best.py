@@ -146,5 +146,9 @@ def test_settings_are_checked(told: dict[str, Any], rule: str) -> None:
 def test_exploration_beside_a_baseline_grows_with_features_and_what_follows() -> None:
     assert baseline_share(5, [1000] * 8) < baseline_share(20, [1000] * 8) < baseline_share(80, [1000] * 8)
     assert baseline_share(10, [1000, 500]) < baseline_share(10, [1000, 9000])
+    wrong: list[Any] = [[], 5, "many"]
+    for lengths in wrong:
+        with pytest.raises(ParameterError, match="lengths must be"):
+            baseline_share(10, lengths)
     assert baseline_share(10, [1000]) == 0.01, "nothing follows"
     assert baseline_share(10, None) == 0.1

@@ -339,7 +339,7 @@ def test_a_run_whose_batches_are_over_goes_on_with_its_last_policy() -> None:
     play(trial, 6, 34)
     outcome = trial.advance(now=2.0)
     assert not outcome.made
-    assert "its last planned batch is over" in str(outcome)
+    assert "no policy is planned after this one" in str(outcome)
     assert trial.status(now=2.0).waits == outcome.waits
     assert trial.decide(np.eye(3), id="more").version == 2
     assert trial.advance(now=2.0, ahead=[100, 200], anyway=True).made
@@ -425,6 +425,9 @@ def test_a_version_that_was_edited_is_refused(part: str) -> None:
         ({"keep": 1.5}, "keep"),
         ({"keep": 0}, "keep must be above 0: foresight plans its updates with context sets"),
         ({"schedule": "best:updates=3,rate=9,end=1970-01-01"}, "no update could be made before the end"),
+        ({"schedule": "best:updates=3,rate=20,end=1970-02-01,gap=60d"}, "all that fits is one policy"),
+        ({"schedule": "best:updates=3,decisions=5"}, "all that fits is one policy"),
+        ({"schedule": [50]}, "must be at least two and increasing.* at the last one the schedule ends.* got .50."),
         (
             {"schedule": "best:updates=3,rate=9,end=1970-01-08", "rewards": Rewards(window="8d")},
             "its rewards are known 8 days later: no update could be made .* or a shorter window",

@@ -169,6 +169,8 @@ def test_settings_of_the_best_schedule_are_checked(text: str) -> None:
 
 
 def test_what_a_schedule_costs_is_said_beside_the_best() -> None:
+    with pytest.raises(ParameterError, match="dim must be at least 1; got 0"):
+        Every(period="week", times=8, rate=2000).price(dim=0)
     weekly = Every(period="week", times=8, rate=10_000 / 56).price(dim=10)
     counted = After(decisions=1250, times=8).price(dim=10)
     assert weekly is not None

@@ -1,4 +1,4 @@
-"""What a policy costs by a belief, against a loop over sets and arms."""
+"""What a policy costs: by a belief, against a loop over sets and arms, and at most."""
 
 import math
 
@@ -7,9 +7,9 @@ import pytest
 
 from rareswitch.contexts import ContextSets
 from rareswitch.learner import Posterior
-from rareswitch.learner.certificate import believed_cost
+from rareswitch.learner.certificate import believed_cost, certified_cost
 from rareswitch.learner.link import Link
-from rareswitch.policy import Policy, PosteriorDraws
+from rareswitch.policy import Elimination, Policy, PosteriorDraws
 
 RNG = np.random.default_rng(8)
 CONTEXTS, ALIVE = RNG.standard_normal((40, 5, 3)), np.arange(5) < RNG.integers(1, 6, size=(40, 1))
@@ -32,3 +32,12 @@ def test_what_is_believed_of_each_arm_is_weighed_by_its_propensity(clicks: bool)
     assert lost > 0.0
     best = Policy(dim=3, sampler=PosteriorDraws(draws=POINT[None, :3]))
     assert believed_cost(best, sets, belief) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(("later", "cost"), [(1.3, 0.1), (1.5, None)])
+def test_intervals_that_contradict_each_other_certify_nothing(later: float, cost: float | None) -> None:
+    """One arm that is worth 1 ± 0.2 by one update, and by the next 1.3 ± 0.2 or 1.5 ± 0.2."""
+    found = tuple(Elimination.of([value], np.eye(1), 0.2) for value in (1.0, later))
+    policy = Policy(dim=1, sampler=PosteriorDraws(draws=np.ones((1, 1))), eliminations=found)
+    measured = certified_cost(policy, ContextSets.from_ragged([np.ones((1, 1))]))
+    assert measured == (None if cost is None else pytest.approx(cost))  # 1.1 to 1.2, or nothing

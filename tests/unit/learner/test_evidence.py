@@ -8,10 +8,11 @@ import pytest
 from scipy import stats as scipy_stats
 
 from rareswitch import simulate
+from rareswitch.contexts import ContextSets
 from rareswitch.env import ClassificationWorld, Rounds, make_world
 from rareswitch.experiment import create
 from rareswitch.learner import Foresight, Posterior, Rows, State, posterior
-from rareswitch.learner.certificate import believed_cost
+from rareswitch.learner.certificate import believed_cost, certified_cost
 from rareswitch.learner.evidence import CHANCE, NOTHING, WIDEST, Evidence, innovation
 from rareswitch.learner.foresight import PlannedExploration
 from rareswitch.learner.logistic import POINT, WIDENING, linearised
@@ -80,7 +81,7 @@ def test_a_theta_that_has_changed_is_found() -> None:
     assert wrong.surprise > WIDEST
     assert (wrong.excess, wrong.widening, wrong.least_scale) == (wrong.surprise, WIDEST, 1.0)
     assert Evidence(surprise=3.0, rank=100).widening == 3.0
-    assert f"{wrong.surprise:.1f} times as far" in wrong.text
+    assert f"{math.sqrt(wrong.surprise):.1f} times as far" in wrong.text
     assert f"widened {math.sqrt(WIDEST):.1f}-fold" in wrong.text
 
 
@@ -133,7 +134,9 @@ def test_rewards_that_are_not_linear_keep_policies_wide(intercept: bool) -> None
     state = after(learner, Steep(), 2)
     note = state.notes[-1]
     assert note["surprise"] > 2.0
-    assert note["concluded"].startswith(f"what came is {note['surprise']:.1f} times as far from what was believed")
+    assert note["concluded"].startswith(
+        f"what came is {math.sqrt(note['surprise']):.1f} times as far from what was believed"
+    )
     assert note["scale"] >= 1.0
     assert "concluded" not in state.notes[0]
     sampler = state.policy.sampler
@@ -162,6 +165,8 @@ def test_the_last_policy_lies_on_the_way_too() -> None:
     sampler = state.policy.sampler
     assert isinstance(sampler, PosteriorDraws)
     np.testing.assert_allclose(sampler.draws, np.linspace(before, now, 257)[1::2])
+    assert state.notes[-1]["scale"] == 0.0
+    assert state.notes[-1]["between"]
 
 
 def three_in_a_row() -> ClassificationWorld:
@@ -269,13 +274,27 @@ def test_clicks_that_a_line_explains_are_let_pass(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(PlannedExploration, "off_the_line", explained)
     state = played(learner, turned, clicks=True)
     note = state.notes[-1]
-    assert note["concluded"].endswith("as chance allows, but a line explains it: nothing follows")
+    assert note["concluded"].endswith("as chance has it, but a line explains it: nothing follows")
     assert note["surprise"] > 2.0
     assert WIDENING not in state.kept
     (before,) = state.past[0].stats
     assert seen == [(posterior(state.sums[0]).noise, posterior(before).noise)]
     monkeypatch.undo()
     assert "lies between" in played(learner, turned, clicks=True).notes[-1]["concluded"]
+
+
+@pytest.mark.parametrize(("clicks", "steepest"), [(False, 1.0), (True, 0.25)])
+def test_a_certificate_of_clicks_is_a_quarter_of_that_in_logits(clicks: bool, steepest: float) -> None:
+    state = played(Foresight(dim=2), [[1.0, 0.0], [1.0, 0.0]], clicks=clicks)
+    most = certified_cost(state.policy, ContextSets(X[1], np.ones(X[1].shape[:2], dtype=np.bool_)))
+    assert most is not None
+    assert state.notes[-1]["certificate"] == pytest.approx(steepest * most)
+
+
+def test_a_batch_that_ended_early_was_expected_to_cost_its_share() -> None:
+    learner = Foresight(dim=2)
+    notes = played(learner, [[1.0, 0.0], [1.0, 0.0]]).notes  # 200 decisions where 300 were planned
+    assert notes[1]["expected"] == pytest.approx(notes[0]["next_cost"] * 200 / 300)
 
 
 def test_an_update_tells_people_what_came() -> None:

@@ -209,18 +209,21 @@ def test_the_intervals_behind_the_floor() -> None:
     np.testing.assert_allclose(elimination.estimate, belief.estimate)
 
 
-@pytest.mark.parametrize("horizon", [2, 3, 7, 20, 100])
-@pytest.mark.parametrize("updates", [1, 2, 8, 50])
-def test_any_horizon_and_any_number_of_updates(horizon: int, updates: int) -> None:
+@pytest.mark.parametrize(
+    ("horizon", "updates"),
+    [(h, u) for h in (2, 3, 7, 20, 100) for u in (None, 1, 2, 8, 50) if u is None or u <= h],
+)
+def test_any_horizon_and_any_number_of_updates(horizon: int, updates: int | None) -> None:
     world = make_world("varying", dim=6, arms=4, noise=0.5)
     run = simulate(Foresight(dim=6, horizon=horizon, updates=updates), world, seed=1)
-    assert run.updates == min(horizon, updates)
+    assert run.updates == (min(horizon, 8) if updates is None else updates)
 
 
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
         ({"updates": 0}, "updates must be at least 1"),
+        ({"updates": 101}, "updates must be between 1 and 100; got 101"),
         ({"floor": 1.5}, "floor must be"),
         ({"delta": 0.0}, "delta must be"),
         ({"dim": 0}, "dim must be"),

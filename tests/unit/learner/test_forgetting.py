@@ -122,6 +122,22 @@ def test_clicks_fade_too() -> None:
     assert np.abs(believed([blind[2], then[1], now[0]], 1.0).estimate - whole.estimate).max() > 0.05
 
 
+def test_counts_that_are_rounded_leave_a_rate_below_1() -> None:
+    """Of 10 and 89 decisions, all clicks, 2 and 44 are counted by the time that 2.5 and 44.5 clicks are left."""
+
+    def clicked(clicks: int, count: int, kept: Mapping[str, FloatArray]) -> Batch:
+        x, r = RNG.standard_normal((count, 2)), (np.arange(count) < clicks).astype(np.float64)
+        stats = replace(Stats.of(x, r), linearised=linearised(x, r, kept))
+        return Batch(policy_id="p", decided=count, rewarded=count, stats=(stats,))
+
+    before = logistic_posterior([clicked(30, 40, {}).stats[0]], intercept=False)
+    assert before is not None
+    batches = [clicked(10, 10, {}), clicked(89, 89, {}), clicked(30, 40, kept_point(before))]
+    found = logistic_posterior(faded(batches, 0.5), intercept=False)
+    assert found is not None
+    assert np.isfinite(found.estimate).all()
+
+
 def test_policies_rest_on_faded_clicks() -> None:
     state = after(Foresight(dim=2, forget=0.5), [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], clicks=True)
     whole, faint = (logistic_posterior(faded(state.past, forget), intercept=False) for forget in (1.0, 0.5))

@@ -316,6 +316,12 @@ def test_learners_that_look_hold_whenever_they_change() -> None:
     for name in ("oful", "rarely-switch-suplinucb"):
         learner = made(name)
         assert learner.holds(played(learner, 5, 9)) == f"regret {learner.regret}"
+    kept_back = Foresight(dim=4, arms=4, horizon=600, noise_bound=0.3, reserve=2)
+    first, second, *_ = kept_back.begin().ahead
+    assert kept_back.holds(played(kept_back, first, second)) == f"regret {kept_back.rate()}"
+    early = kept_back.holds(played(kept_back, first, second - 5))  # what is proved is not of batches chosen by features
+    assert f"({first}, {second - 5} decisions for {first}, {second})" in early
+    assert "No rate is proved" in early
     stepping = made("linucb")
     assert stepping.holds(played(stepping, 3)) == "regret d√T, adversarial"
     stale = made("stale-linucb")

@@ -199,16 +199,19 @@ def test_binary_rewards_are_checked() -> None:
         Stats(gram=np.eye(1), moment=np.zeros(1), count=1, square_sum=0.0, linearised=Stats.zero(1))
 
 
-@pytest.mark.parametrize("same", [0.0, 1.0])
-def test_while_all_rewards_are_the_same_there_is_no_belief(same: float) -> None:
-    learner, world = Foresight(dim=3, horizon=500, intercept=True), Logits()
+@pytest.mark.filterwarnings("ignore::rareswitch.errors.LevelWarning")
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("same", [0.0, 1.0, 3.3])
+def test_while_all_rewards_are_the_same_the_first_policy_stays(same: float, intercept: bool) -> None:
+    learner, world = Foresight(dim=3, horizon=500, intercept=intercept), Logits()
     state = learner.begin()
     rows = rows_of(state, world, 1)
     state = learner.next(state, learner.summarize(state, replace(rows, rewards=np.full(len(rows), same))))
     assert "logistic_point" not in state.kept
     assert state.policy.sampler == learner.begin().policy.sampler
     state = step(learner, state, world).state
-    assert state.notes[-1]["link"] == "logistic"
+    assert state.notes[-1].get("link") == (None if same == 3.3 else "logistic")
+    assert state.policy.sampler != learner.begin().policy.sampler
 
 
 def test_late_rewards_replace_a_batch() -> None:

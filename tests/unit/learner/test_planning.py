@@ -11,9 +11,11 @@ from rareswitch.contexts import ContextSets
 from rareswitch.distributions import Gaussian
 from rareswitch.learner import Foresight, Posterior, Rows, State, Summary, planning
 from rareswitch.learner.kernels import best_columns
+from rareswitch.learner.link import Link
 from rareswitch.learner.planning import SCALES, Stage, plan, prospects
 from rareswitch.linalg import inverse_root
 from rareswitch.rng import normals
+from rareswitch.validation import FloatArray
 
 RNG = np.random.default_rng(5)
 
@@ -56,6 +58,16 @@ def slow_prospects(
 ) -> list[float]:
     """The look-ahead truth by truth and group by group of batches, with the same random numbers."""
     dim, truths = len(belief.estimate), planning.TRUTHS
+
+    def paid(x: FloatArray, truth: FloatArray) -> FloatArray:
+        """(K,)"""
+        return x @ truth if belief.link is None else 1.0 / (1.0 + np.exp(-(x @ truth) - belief.link.point[-1]))
+
+    def taught(x: FloatArray, truth: FloatArray) -> float:
+        """What a decision for an arm (d,) teaches, against one of a linear reward."""
+        rate = float(paid(x[None], truth)[0])
+        return 1.0 if belief.link is None else rate * (1.0 - rate)
+
     lengths = [sum(group) for group in groups]
     charged = []
     for group in groups:
@@ -69,20 +81,22 @@ def slow_prospects(
     halves = [sets.contexts[0::2], sets.contexts[1::2]]
     shocks = normals(seed, "plan later", update, len(lengths) - 1, truths * len(halves[0]))
     costs = []
+    truth_of = [belief.estimate + belief.noise * z[j] @ root for j in range(truths)]
     for scale in planning.SCALES:
         draws = [belief.estimate + scale * belief.noise * row @ root for row in z[-64:]]
         information = np.zeros((dim, dim))
         for x in halves[0]:
             for drawn in draws:
                 arm = x[(x @ drawn).argmax()]
-                information += lengths[0] / (len(halves[0]) * len(draws)) * np.outer(arm, arm)
+                worth = np.mean([taught(arm, truth) for truth in truth_of])
+                information += worth * lengths[0] / (len(halves[0]) * len(draws)) * np.outer(arm, arm)
         spread, axes = np.linalg.eigh(information)
         half_power = axes * np.sqrt(np.maximum(spread, 0.0))
         total = 0.0
-        for j in range(truths):
-            truth = belief.estimate + belief.noise * z[j] @ root
+        for j, truth in enumerate(truth_of):
             for x in halves[0]:
-                lost = sum(float((x @ truth).max() - x[(x @ drawn).argmax()] @ truth) for drawn in draws)
+                pays = paid(x, truth)
+                lost = sum(float(pays.max() - pays[(x @ drawn).argmax()]) for drawn in draws)
                 total += lengths[0] * lost / (len(halves[0]) * len(draws)) / truths
             precision = belief.precision + information
             moment = belief.precision @ belief.estimate + information @ truth
@@ -91,8 +105,9 @@ def slow_prospects(
                 here = halves[later % 2]
                 estimate = np.linalg.solve(precision, moment)
                 for s, x in enumerate(here):
-                    arm = x[(x @ estimate).argmax()]
-                    total += charged[later] / len(here) * float((x @ truth).max() - arm @ truth) / truths
+                    chosen, pays = (x @ estimate).argmax(), paid(x, truth)
+                    arm = math.sqrt(taught(x[chosen], truth)) * x[chosen]
+                    total += charged[later] / len(here) * float(pays.max() - pays[chosen]) / truths
                     if later < len(lengths) - 1:
                         share = length / len(here)
                         shock = shocks[later - 1].reshape(truths, -1)[j, s]
@@ -112,6 +127,36 @@ def test_prospects_are_worked_out_exactly(monkeypatch: pytest.MonkeyPatch) -> No
     found = prospects(belief, sample, lengths=[3, 9, 20, 50, 100, 300, 800, 500], **keys)
     slow = slow_prospects(belief, sample, [[3], [9, 20], [50, 100], [300, 800], [500]], **keys)
     np.testing.assert_allclose([p.cost for p in found], slow, rtol=1e-8)
+
+
+def test_clicks_teach_as_much_as_their_rates_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """μ(1 - μ), in the next batch as it is on average over the truths, and in each after it by its own truth."""
+    monkeypatch.setattr(planning, "TRUTHS", 100)
+    monkeypatch.setattr(planning, "SCALES", (0.0, 1.0))
+    link = Link(point=np.array([0.2, 0.1, -1.0]), precision=np.diag([0.9, 0.4, 1e6]))  # the level hangs on nothing
+    belief = Posterior(estimate=link.point[:2], precision=link.precision[:2, :2], noise=1.0, ridge=1.0, link=link)
+    sets = Gaussian(dim=2, arms=3).draw(5, seed=1)
+    sample, keys = ContextSets(3.0 * sets.contexts, sets.alive), {"known": 7, "seed": 4, "update": 3}
+    found = prospects(belief, sample, lengths=[3, 20, 50, 100], **keys)
+    np.testing.assert_allclose(
+        [p.cost for p in found], slow_prospects(belief, sample, [[3], [20], [50], [100]], **keys), rtol=1e-8
+    )
+
+
+@pytest.mark.parametrize(("dim", "truths"), [(8, 512), (32, 512), (64, 128), (128, 64)])
+def test_with_many_features_fewer_truths_are_tried_out(monkeypatch: pytest.MonkeyPatch, dim: int, truths: int) -> None:
+    seen, of = [], Stage.of
+
+    def counted(sets: ContextSets, tried: FloatArray, link: Link | None = None) -> Stage:
+        seen.append(tried.shape)
+        return of(sets, tried, link)
+
+    monkeypatch.setattr(Stage, "of", counted)
+    monkeypatch.setattr(planning, "SCALES", (1.0,))
+    belief = Posterior(estimate=np.zeros(dim), precision=np.eye(dim), noise=0.5, ridge=1.0)
+    sample = ContextSets(np.eye(dim)[None, :2], np.ones((1, 2), dtype=np.bool_))
+    prospects(belief, sample, known=9, lengths=[5, 5], seed=1, update=1)
+    assert seen == [(truths, dim)]
 
 
 @pytest.mark.parametrize("count", range(1, 40))

@@ -209,3 +209,33 @@ def test_a_first_batch_or_nothing_but_zeros_never_strikes() -> None:
         )
         assert told.due(progress, np.zeros((20, 3)), np.zeros(20, dtype=np.int64)) is None
         assert told.overdue(progress) is None
+
+
+def due_after(known: list[float], feature: list[float], *, left: int) -> int | None:
+    """After how many decisions with one feature vector, where each axis was seen so often and so many may follow."""
+    gram, count = np.diag(known), int(sum(known))
+    progress = Progress(
+        frozen=gram[None],
+        counts=np.array([count]),
+        grams=gram[None],
+        taught=np.array([0]),
+        ridge=1.0,
+        start=count,
+        ahead=(3000,) * (left + 1),
+    )
+    return clock().due(progress, np.tile(feature, (2500, 1)), np.zeros(2500, dtype=np.int64))
+
+
+def test_policies_kept_back_wait_for_what_is_further_from_all_before() -> None:
+    """A vector twice as long is four times as uncertain, one three times as long nine times."""
+    known = [100.0, 100.0, 100.0]
+    assert due_after(known, [1.5, 0.0, 0.0], left=3) is None
+    assert due_after(known, [2.0, 0.0, 0.0], left=3) is not None
+    assert due_after(known, [2.0, 0.0, 0.0], left=2) is None  # only those that were kept back
+    assert due_after(known, [3.0, 0.0, 0.0], left=2) is not None
+    assert due_after(known, [9.0, 0.0, 0.0], left=1) is None  # the last is for directions that are hardly known
+
+
+@pytest.mark.parametrize(("seen", "hardly"), [(1.0, True), (4.0, True), (5.0, False), (6.0, False)])
+def test_a_direction_with_fewer_than_five_decisions_is_hardly_known(seen: float, hardly: bool) -> None:
+    assert (due_after([100.0, 100.0, seen], [0.0, 0.0, 1.0], left=1) is not None) == hardly

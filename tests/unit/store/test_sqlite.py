@@ -6,6 +6,7 @@ import queue
 import signal
 import sqlite3
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,8 @@ from types import SimpleNamespace
 import pytest
 
 from rareswitch.engine import Processes
-from rareswitch.errors import StoreError
+from rareswitch.errors import MissingExtraError, StoreError
+from rareswitch.experiment import create
 from rareswitch.store import Marks, Slice, open_store
 from rareswitch.store.sql_writer import Job
 from rareswitch.store.sqlite import SqliteStore
@@ -179,3 +181,11 @@ def test_a_slice_without_decisions_is_read(tmp_path: Path) -> None:
     with closing(open_store(f"sqlite:///{tmp_path}/trial.db", "trial")) as store:
         store.create("{}", version(1))
         assert store.slices(1, Marks(0, 0), sums=False) == []
+
+
+@pytest.mark.parametrize("package", ["sqlalchemy", "alembic"])
+def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'rareswitch\[experiment\]'"):
+        create(f"sqlite:///{tmp_path / 'new.db'}", "spring", dim=2)
+    assert not list(tmp_path.iterdir())
