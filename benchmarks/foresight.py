@@ -20,7 +20,7 @@ from measure import FloatArray, Row, arguments, report
 from rareswitch import simulate
 from rareswitch.env import make_world
 from rareswitch.learner import Foresight, Posterior, make_learner, planning
-from rareswitch.learner import foresight as room
+from rareswitch.learner import planned_exploration as room
 from rareswitch.report import regret_ratio
 from rareswitch.stats import Stats
 

@@ -104,3 +104,23 @@ def unexplained_level(sums: tuple[Stats, ...]) -> float | None:
     by_constant = total.reward_sum * mean
     variance = max(total.square_sum - by_constant, 1e-9 * total.square_sum) / count
     return mean if by_constant - explained > NOTICED * variance > 0.0 else None
+
+
+def centred(stats: Stats) -> Stats:
+    """Statistics of features (x, 1) turned into those of x and the rewards less their means, which cost one count.
+
+    Whatever shift the rewards have gone through, it goes with the means.
+
+    >>> centred(Stats.of([[1.0, 1.0], [3.0, 1.0]], [10.0, 14.0])).gram.tolist()
+    [[2.0]]
+    """
+    n = stats.count
+    mean, level = stats.gram[:-1, -1] / n, stats.moment[-1] / n
+    values, vectors = np.linalg.eigh(stats.gram[:-1, :-1] - n * np.outer(mean, mean))
+    # what rounding leaves of a feature without spread is not information
+    known = np.where(values > 1e-12 * np.trace(stats.gram[:-1, :-1]), values, 0.0)
+    moment = vectors @ np.where(known > 0.0, vectors.T @ (stats.moment[:-1] - n * level * mean), 0.0)
+    spread = stats.square_sum - n * level**2
+    if spread <= 1e-12 * stats.square_sum:  # nor is what it leaves of rewards that are all equal
+        spread, moment = 0.0, np.zeros_like(moment)
+    return Stats(gram=(vectors * known) @ vectors.T, moment=moment, count=n - 1, square_sum=spread)

@@ -20,7 +20,7 @@ import numpy as np
 
 from rareswitch.learner.kernels import predictions
 from rareswitch.learner.link import Link, logistic
-from rareswitch.learner.posterior import Posterior
+from rareswitch.learner.posterior import RATIOS, Posterior
 from rareswitch.linalg import inverse_root
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray, read_only
@@ -35,8 +35,6 @@ LEAST_WEIGHT = 1e-12
 LEAST_SHRUNK = 0.1
 #: Of a level, in logits, beforehand: rates from 0.03 % to 99.97 % are within two of them.
 LEVEL_SPREAD = 4.0
-#: τ²·(mean of w·‖x‖²): how much the features tell, in units of the noise of a click; see the same of linear rewards.
-_RATIOS = np.exp(np.linspace(math.log(0.1), math.log(1e8), 181))
 
 
 def linearised(features: FloatArray, rewards: FloatArray, kept: Mapping[str, FloatArray]) -> Stats:
@@ -201,6 +199,6 @@ def _ridge(gram: FloatArray, moment: FloatArray, count: int) -> float:
     values, vectors = np.linalg.eigh(gram)
     known = values > 1e-12 * values[-1]
     values, squares = values[known], (vectors.T @ moment)[known] ** 2
-    ratios = _RATIOS[:, None] * (count / values.sum())  # τ²
+    ratios = RATIOS[:, None] * (count / values.sum())  # τ², where w·‖x‖² says how much features tell of a click
     evidence = (squares / (values + 1.0 / ratios)).sum(axis=1) - np.log1p(ratios * values).sum(axis=1)
     return float(1.0 / ratios[int(evidence.argmax()), 0])

@@ -67,5 +67,4 @@ def with_late(
         past[place] = remembered(summary, pooled=True) if pooled else unused
     if not late or not pooled:
         return tuple(past), state.sums
-    begun = () if state.warm is None else (state.warm,)
-    return tuple(past), reduce(added, (batch.stats for batch in (*begun, *past)))
+    return tuple(past), reduce(added, (batch.stats for batch in (*state.before, *past)))

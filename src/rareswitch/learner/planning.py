@@ -20,7 +20,8 @@ SCALES = (0.15, 0.3, 0.5, 0.7, 1.0, 1.4)
 TRUTHS = 512
 #: The most entries of their precision matrices: with many features there are fewer truths, at least 64.
 TRUTH_NUMBERS = 1 << 19
-DRAWS = 64
+#: Parameters by which the next batch is played in it; a policy holds twice as many.
+PLAYED = 64
 #: Batches of the look-ahead. Where more are to come, it plays some of them as one.
 STAGES = 5
 
@@ -84,7 +85,7 @@ def prospects(
     lengths, charged = stages(known, lengths)
     dim = len(belief.estimate)
     truth_count = max(64, min(TRUTHS, TRUTH_NUMBERS // dim**2))
-    z = normals(seed, "plan", update, 1, (2 * truth_count + DRAWS) * dim).reshape(-1, dim)
+    z = normals(seed, "plan", update, 1, (2 * truth_count + PLAYED) * dim).reshape(-1, dim)
     root = inverse_root(belief.precision)
     truths = belief.estimate + belief.noise * z[:truth_count] @ root
     parts = [ContextSets(sets.contexts[i::2], sets.alive[i::2]) for i in range(min(2, len(sets)))]
@@ -93,7 +94,7 @@ def prospects(
     shocks = normals(seed, "plan later", update, len(lengths) - 1, truth_count * count)
     found = []
     for scale in SCALES:
-        draws = belief.estimate + scale * belief.noise * z[-DRAWS:] @ root
+        draws = belief.estimate + scale * belief.noise * z[-PLAYED:] @ root
         now, information = halves[0].explore(draws)
         information = lengths[0] * information
         noise = z[truth_count : 2 * truth_count] @ half_power(information).T

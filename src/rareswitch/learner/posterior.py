@@ -11,7 +11,7 @@ from rareswitch.validation import FloatArray
 
 #: τ²·(mean squared length of the features)/σ²: how much of a reward the features tell. Below 0.1 it is not believed to
 #: be: data that seem to tell nothing must not end the search for what they tell.
-_RATIOS = np.exp(np.linspace(math.log(0.1), math.log(1e8), 181))
+RATIOS = np.exp(np.linspace(math.log(0.1), math.log(1e8), 181))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -59,7 +59,7 @@ def posterior(stats: Stats) -> Posterior:
         precision = (stats.gram + scale * np.eye(stats.dim)) * x**2
         return Posterior(estimate=np.zeros(stats.dim), precision=precision, noise=0.0, ridge=scale * x**2)
     trace = float(values.sum())
-    ratios = _RATIOS[:, None] * (stats.count / trace)  # ρ
+    ratios = RATIOS[:, None] * (stats.count / trace)  # ρ
     shrunk = 1.0 + ratios * values
     squares = (total - explained.sum() + (explained / shrunk).sum(axis=1)) / stats.count
     squares = np.maximum(squares, 1e-12 * total / stats.count)

@@ -66,6 +66,11 @@ class State:
         self.__post_init__()
 
     @property
+    def before(self) -> tuple[Batch, ...]:
+        """What was learned from before the run, as batches: one or none."""
+        return () if self.warm is None else (self.warm,)
+
+    @property
     def done(self) -> bool:
         """Whether the run is over: its last batch has been learned from."""
         return not self.ahead

@@ -80,8 +80,8 @@ def test_opening_learns_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def refuse(*arguments: object, **named: object) -> None:
         raise AssertionError("something was learned")
 
-    monkeypatch.setattr("rareswitch.learner.foresight.PlannedExploration.next", refuse)
-    monkeypatch.setattr("rareswitch.learner.foresight.PlannedExploration.first", refuse)
+    monkeypatch.setattr("rareswitch.learner.planned_exploration.PlannedExploration.next", refuse)
+    monkeypatch.setattr("rareswitch.learner.planned_exploration.PlannedExploration.first", refuse)
     assert len(open_experiment(f"folder:{tmp_path}", "spring").policies) == 2
 
 

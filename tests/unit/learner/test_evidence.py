@@ -14,8 +14,8 @@ from rareswitch.experiment import create
 from rareswitch.learner import Foresight, Posterior, Rows, State, posterior
 from rareswitch.learner.certificate import believed_cost, certified_cost
 from rareswitch.learner.evidence import CHANCE, NOTHING, WIDEST, Evidence, innovation
-from rareswitch.learner.foresight import PlannedExploration
 from rareswitch.learner.logistic import POINT, WIDENING, linearised
+from rareswitch.learner.planned_exploration import PlannedExploration
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import PosteriorDraws
 from rareswitch.rng import normals
@@ -182,7 +182,7 @@ def test_policies_on_the_way_do_not_undo_each_other(monkeypatch: pytest.MonkeyPa
     """The same run with and without them: policies that jump from one estimate to the next cost thousands more."""
     world, learner = three_in_a_row(), Foresight(dim=12, horizon=30_000, seed=1000)
     with_it = simulate(learner, world, seed=1000).regret
-    monkeypatch.setattr("rareswitch.learner.foresight.on_the_way", lambda draws, back, count: draws)
+    monkeypatch.setattr("rareswitch.learner.planned_exploration.on_the_way", lambda draws, back, count: draws)
     assert with_it < 0.6 * simulate(learner, world, seed=1000).regret
 
 

@@ -11,8 +11,7 @@ import pytest
 from rareswitch.env import make_world
 from rareswitch.errors import LevelWarning, NonFiniteError, UnsuitableError
 from rareswitch.learner import Falcon, Foresight, Learner, Rows, State, make_learner, state_from_bytes, state_to_bytes
-from rareswitch.learner.foresight import centred
-from rareswitch.learner.levels import level_of, unexplained_level
+from rareswitch.learner.levels import centred, level_of, unexplained_level
 from rareswitch.learner.statistics import OneModel
 from rareswitch.stats import Stats
 
