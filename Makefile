@@ -75,6 +75,9 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run. Fol
 	$(BENCH)/bin/python benchmarks/plans.py $(if $(DATA),--data '$(DATA)') $(if $(TABLES),--tables '$(TABLES)') --out benchmarks/plans.md || status=1; \
 	$(BENCH)/bin/python benchmarks/many.py --out benchmarks/many.md || status=1; \
 	$(BENCH)/bin/python benchmarks/wine.py --out benchmarks/wine.md || status=1; \
+	$(BENCH)/bin/python benchmarks/clicks.py --out benchmarks/clicks.md || status=1; \
+	$(BENCH)/bin/python benchmarks/relatives.py --out benchmarks/relatives.md || status=1; \
+	$(BENCH)/bin/python benchmarks/intervals.py --out benchmarks/intervals.md || status=1; \
 	$(BENCH)/bin/python benchmarks/update.py --out benchmarks/update.md || status=1; \
 	$(BENCH)/bin/python benchmarks/store.py --out benchmarks/store.md || status=1; \
 	$(BENCH)/bin/python benchmarks/decide.py --out benchmarks/decide.md || status=1; \
@@ -110,9 +113,9 @@ $(PEERS)/installed: pyproject.toml benchmarks/peers-requirements.txt
 	@$(PEERS)/bin/python -m pip install $(PIP_FLAGS) --editable '.[parquet,data]' --requirement benchmarks/peers-requirements.txt
 	@touch $@
 
-peers: $(PEERS)/installed ## The contest against other libraries, an hour or so. DATA=folder adds MovieLens; SEEDS=20 HORIZON=100000
+peers: $(PEERS)/installed ## The contest against other libraries, all settings, into peers.md: an hour or two; a day with SEEDS=20 HORIZON=100000. DATA=folder adds MovieLens, RUNS=folder keeps runs, ENGINE=processes:4
 	@$(PEERS)/bin/python benchmarks/contest_peers.py $(if $(DATA),--data '$(DATA)') $(if $(SEEDS),--seeds $(SEEDS)) \
-		$(if $(HORIZON),--horizon $(HORIZON)) --out docs/contest-peers.md
+		$(if $(HORIZON),--horizon $(HORIZON)) $(if $(RUNS),--runs '$(RUNS)') $(if $(ENGINE),--engine '$(ENGINE)') --out peers.md
 
 clean: ## Remove environments and caches
 	@rm -rf $(VENV) $(DEMO) $(BENCH) $(PEERS) .venv-obp .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png

@@ -40,6 +40,7 @@ from rareswitch.rng import uniforms
 from rareswitch.sim import ARMS, DIM, NOISE, SUITES, UPDATES, Recorder, Run, choose_entrants, chunk_size, contest
 from rareswitch.sim.results import add_runs, load_runs
 from rareswitch.sim.rounds import Drawn, regrets
+from rareswitch.sim.sweep import fingerprint
 from rareswitch.tables import table
 
 TEN = SUITES["ten"].worlds
@@ -113,17 +114,23 @@ class Match:
     seed: int
     labels: tuple[str, ...]
 
-    def key(self, label: str) -> str:
-        """What tells a run from all others, the version of its library included."""
-        version = metadata.version(ENTRIES[label].maker.package)
-        return " | ".join((label, version, self.place, str(self.horizon), str(self.seed)))
+    def made(self) -> World:
+        return make_world(self.world, dim=DIM, arms=ARMS, noise=NOISE, horizon=self.horizon)
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """By label what tells a run from all others, the world's rounds and the version of the library included."""
+        here = (self.place, str(self.horizon), str(self.seed), fingerprint(self.made(), self.horizon, self.seed))
+        return {
+            label: " | ".join((label, metadata.version(ENTRIES[label].maker.package), *here)) for label in self.labels
+        }
 
 
 def play(match: Match) -> list[Run]:
     """The runs of all peers that can play in this world, side by side."""
     warnings.simplefilter("ignore")  # of the peers
     horizon, seed = match.horizon, match.seed
-    world = make_world(match.world, dim=DIM, arms=ARMS, noise=NOISE, horizon=horizon)
+    world = match.made()
     entries = {label: ENTRIES[label] for label in match.labels}
     players, recorders = {}, {}
     for label, entry in entries.items():
@@ -277,13 +284,14 @@ def main() -> int:
         for seed, place in product(seeds, places):
             world = f"movielens:{options.data}" if place == "movielens" else place
             whole = Match(place=place, world=world, horizon=options.horizon, seed=seed, labels=tuple(entries))
-            runs += [kept[key] for label in entries if (key := whole.key(label)) in kept]
-            absent = tuple(label for label in entries if whole.key(label) not in kept)
-            matches.append(replace(whole, labels=absent))
+            keys = whole.keys
+            runs += [kept[key] for key in keys.values() if key in kept]
+            matches.append(replace(whole, labels=tuple(label for label, key in keys.items() if key not in kept)))
         for match, made in zip(matches, engine.map(play, matches, label="match"), strict=True):
             runs += made
             if file is not None and made:
-                add_runs({match.key(run.learner): run for run in made}, file)
+                keys = match.keys
+                add_runs({keys[run.learner]: run for run in made}, file)
             clock = time.perf_counter() - began
             print(f"{match.place}, seed {match.seed}: {len(made)} runs; {clock:.0f} s so far", flush=True)
     kinds: dict[str, str] = {label: e.kind for label, e in found.entrants.items()}

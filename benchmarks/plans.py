@@ -2,8 +2,9 @@
 
 The ten worlds of the contest with 100,000 decisions and those of the field with 30,000, 8 and 16 updates. An update is
 judged by (planned + 10)/(paid + 10), where what is paid is the regret of its run from then to the end against the best
-linear policy in hindsight, or 0 where that is less; 10 is added as in all ratios of regrets, and the bare ratio stands
-beside it. The last update plans nothing: it is greedy. Worlds that change, of which no plan can know, stand apart.
+linear policy in hindsight, or 0 where that is less; 10 is added as in all ratios of regrets, and the bare ratio, where
+something was paid, stands beside it. The last update plans nothing: it is greedy. Worlds that change, of which no plan
+can know, stand apart.
 """
 
 import sys
@@ -16,12 +17,12 @@ import numpy as np
 from measure import FloatArray, Row, arguments, report
 from playing import lived
 from rareswitch.env import NamedWorld
+from rareswitch.report.resampling import OFFSET
 from rareswitch.sim import HALVES, SUITES, learner_for, left_out, world_at
 from runs import add_seeds, chosen_seeds, spread
 
 #: What ratios are judged by: the median, and the share within a factor.
 MEDIAN, FACTOR, SHARE = 1.5, 4.0, 0.9
-OFFSET = 10.0
 UPDATES = (8, 16)
 
 
@@ -74,7 +75,7 @@ def row(what: str, found: list[Pair], *, asked: bool = False) -> Row:
     planned, paid, lost = (np.array([getattr(pair, name) for pair in found]) for name in ("planned", "paid", "lost"))
     values = (planned + OFFSET) / (paid + OFFSET)
     low, middle, high = np.quantile(values, (0.1, 0.5, 0.9))
-    bare = np.median(planned / np.maximum(paid, 1e-9))
+    bare = np.median(planned[paid > 0.0] / paid[paid > 0.0]) if (paid > 0.0).any() else np.nan
     best = (
         ""
         if np.array_equal(paid, lost)
@@ -107,7 +108,7 @@ def rows(jobs: list[Job]) -> Iterator[Row]:
 
 
 def chosen_jobs(options: Namespace, seeds: range) -> list[Job]:
-    """Runs of both suites and of the worlds that change; those that take long first."""
+    """Runs of both suites and of the worlds that change."""
     folders = {"data": options.data, "tables": options.tables}
     jobs = []
     for name, suite in SUITES.items():

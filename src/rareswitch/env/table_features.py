@@ -3,8 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from rareswitch.errors import ParameterError
-from rareswitch.features import Encoded, Features
-from rareswitch.features.field import Field
+from rareswitch.features import Encoded, Features, Field
 
 #: The most columns of vectors that are proposed, as Features does.
 MOST_COLUMNS = 100

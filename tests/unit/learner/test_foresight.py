@@ -13,7 +13,7 @@ from rareswitch.distributions import Gaussian
 from rareswitch.env import ClickWorld, Rounds, World, make_world
 from rareswitch.errors import BatchError, LevelWarning, ParameterError
 from rareswitch.learner import AdaptiveGrid, Foresight, Posterior, Rows, geometric_grid, posterior
-from rareswitch.learner import foresight as room
+from rareswitch.learner import planned_exploration as room
 from rareswitch.learner.foresight import default_grid
 from rareswitch.learner.levels import centred
 from rareswitch.learner.planning import SCALES, Plan
