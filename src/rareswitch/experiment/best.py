@@ -103,8 +103,14 @@ class Best(Schedule):
         made = self
         if self.dim is None:
             made = replace(made, dim=learner.dim)
+        told = getattr(learner, "updates", None)
+        if self.updates is not None and told not in (None, self.updates):
+            raise ParameterError(
+                f"schedule: best times for {self.updates} policies, and the learner has updates={told}: give one of "
+                "the two."
+            )
         if self.updates is None:
-            made = replace(made, updates=getattr(learner, "updates", None) or UPDATES)
+            made = replace(made, updates=told or UPDATES)
         if self.decisions is None and self.rate is None:
             if learner.horizon is None:
                 raise ParameterError(

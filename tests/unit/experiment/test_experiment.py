@@ -427,6 +427,10 @@ def test_a_version_that_was_edited_is_refused(part: str) -> None:
         ({"schedule": "best:updates=3,rate=9,end=1970-01-01"}, "no update could be made before the end"),
         ({"schedule": "best:updates=3,rate=20,end=1970-02-01,gap=60d"}, "all that fits is one policy"),
         ({"schedule": "best:updates=3,decisions=5"}, "all that fits is one policy"),
+        (
+            {"schedule": "best:updates=3,decisions=5000", "grid": None, "updates": 4},
+            "best times for 3 policies, and the learner has updates=4",
+        ),
         ({"schedule": [50]}, "must be at least two and increasing.* at the last one the schedule ends.* got .50."),
         (
             {"schedule": "best:updates=3,rate=9,end=1970-01-08", "rewards": Rewards(window="8d")},
