@@ -23,6 +23,7 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib import metadata
 from itertools import product
 from pathlib import Path
@@ -115,7 +116,7 @@ class Match:
     labels: tuple[str, ...]
 
     def made(self) -> World:
-        return make_world(self.world, dim=DIM, arms=ARMS, noise=NOISE, horizon=self.horizon)
+        return _made(self.world, self.horizon)
 
     @property
     def keys(self) -> dict[str, str]:
@@ -124,6 +125,11 @@ class Match:
         return {
             label: " | ".join((label, metadata.version(ENTRIES[label].maker.package), *here)) for label in self.labels
         }
+
+
+@lru_cache(maxsize=2)
+def _made(name: str, horizon: int) -> World:
+    return make_world(name, dim=DIM, arms=ARMS, noise=NOISE, horizon=horizon)
 
 
 def play(match: Match) -> list[Run]:
@@ -281,12 +287,13 @@ def main() -> int:
         file = None if options.runs is None else options.runs / "peers.parquet"
         kept = load_runs(file) if file is not None and file.exists() else {}
         matches = []
-        for seed, place in product(seeds, places):
+        for place, seed in product(places, seeds):  # a world is made once
             world = f"movielens:{options.data}" if place == "movielens" else place
             whole = Match(place=place, world=world, horizon=options.horizon, seed=seed, labels=tuple(entries))
             keys = whole.keys
             runs += [kept[key] for key in keys.values() if key in kept]
             matches.append(replace(whole, labels=tuple(label for label, key in keys.items() if key not in kept)))
+        matches.sort(key=lambda match: match.seed)  # who stops it has some seeds of all worlds
         for match, made in zip(matches, engine.map(play, matches, label="match"), strict=True):
             runs += made
             if file is not None and made:

@@ -95,7 +95,7 @@ MUTANTS = (
     Mutant(
         "learner/foresight.py",
         "a rate is claimed for batches that their features ended",
-        "return not self.reserve and super()._ends_freely",
+        "return not proves and super()._ends_freely",
         "return super()._ends_freely",
         "unit/learner/test_learner.py::test_learners_that_look_hold_whenever_they_change",
     ),
@@ -109,8 +109,8 @@ MUTANTS = (
     Mutant(
         "learner/planned_exploration.py",
         "rewards that are all alike teach",
-        "or reduce(add, batches).all_alike:",
-        "or reduce(add, batches).count < 0:",
+        "or ended.sums[0].all_alike:",
+        "or ended.sums[0].count < 0:",
         "unit/learner/test_logistic.py::test_while_all_rewards_are_the_same_the_first_policy_stays",
     ),
     Mutant(

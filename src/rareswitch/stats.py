@@ -12,7 +12,7 @@ from rareswitch.validation import FloatArray, finite_array, frozen, number, read
 #: Rows that are summed up before they are added to the whole, which keeps rounding errors small.
 _PANEL = 128
 #: Of Σ r², what rounding may leave of the spread of rewards that are all the same.
-_ALIKE = 1e-13
+_ALIKE = 1e-12
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -85,7 +85,7 @@ class ChoiceWorld(InHindsight):
         columns
             The most columns, 100 by default; what does not fit is left out, and told.
         """
-        count_of("columns", columns)
+        columns = count_of("columns", columns)
         if len({set, arm, reward}) < 3:
             raise ParameterError(
                 f"set, arm and reward are three columns; got {set!r:.60}, {arm!r:.60} and {reward!r:.60}."
@@ -197,7 +197,8 @@ def _encoded(
     offers: list[dict[str, Any]] = [
         {arms[row]: {name: table.values[name][row] for name in own} for row in places} for places in rows
     ]
-    features, beyond, how = Features.fit(contexts, offers, key=key, most=most), list[str](), dict[str, int]()
+    features, beyond = Features.fit(contexts, offers, key=key, most=most), list[str]()
+    how: dict[str, Any] = {"own": False}
     if features.arms is not None:  # all arms are known: there need not be room for others
         how = {"room": 0}
         features = Features.fit(contexts, offers, key=key, most=most, **how)

@@ -124,7 +124,7 @@ def _came(note: dict[str, Any]) -> str:
     texts = []
     if "lost" in note:
         expected = f" where {note['expected']:.3g} was expected" if "expected" in note else ""
-        but = "" if "floor" not in note else ", but for the decisions of the floor,"
+        but = "" if "floor" not in note else ", as if there were no floor,"
         texts.append(f"the batch{but} lost about {note['lost']:.3g} to the best arms{expected}")
     if "concluded" in note:
         texts.append(note["concluded"])

@@ -95,10 +95,10 @@ class After(Schedule):
         found: int | tuple[int, ...]
         if isinstance(self.decisions, Sequence):
             found = tuple(count_of("decisions, where batches end,", end) for end in self.decisions)
-            if len(found) < 2 or any(a >= b for a, b in pairwise(found)):
+            if not found or any(a >= b for a, b in pairwise(found)):
                 raise ParameterError(
-                    "decisions, where batches end, must be at least two and increasing, counted from the beginning: at "
-                    f"the last one the schedule ends, without an update; got {list(found)}."
+                    "decisions, where batches end, must be at least one and increasing, counted from the beginning; "
+                    f"got {list(found)}."
                 )
             if times is not None:
                 raise ParameterError("times is for batches of equal length; a list of ends says how many there are.")

@@ -196,6 +196,13 @@ def refuse_past(schedule: Schedule, created: float, rewards: Rewards) -> None:
     """Refuse dates by which no update can be made."""
     if isinstance(schedule, Best) and schedule.end is not None:
         delay = rewards.window or 0.0 if schedule.delay is None else schedule.delay
+        waits = schedule.gap if schedule.first is None else schedule.first
+        if created < schedule.end <= created + waits:
+            raise ParameterError(
+                f"schedule: {schedule}: the first update may come {duration_text(waits)} after the beginning, on "
+                f"{date_text(created, schedule.zone)}, and so not before the end. Give a later end, or a shorter "
+                f"{'gap' if schedule.first is None else 'first'}."
+            )
         if schedule.end <= created + delay:
             known = f" and its rewards are known {duration_text(delay)} later" if delay else ""
             raise ParameterError(
@@ -203,10 +210,10 @@ def refuse_past(schedule: Schedule, created: float, rewards: Rewards) -> None:
                 f"{date_text(created, schedule.zone)}{known}: no update could be made before the end. Give a later end"
                 f"{', or a shorter window' if delay else ''}."
             )
-    if isinstance(schedule, Best) and len(schedule.ends(Progress.beginning(created, window=rewards.window))) < 2:
+    if isinstance(schedule, Best) and schedule.decisions is not None and len(schedule.lengths(created) or ()) < 2:
         raise ParameterError(
-            f"schedule: {schedule}: all that fits is one policy, without any update. Give more decisions or a later "
-            "end, or a shorter gap."
+            f"schedule: {schedule}: with {schedule.dim} features an update would save nothing in so few decisions, and "
+            "none would be made. Give more decisions, or say where batches end, as in schedule=[20, 50]."
         )
     if isinstance(schedule, Every) and not schedule.ends(Progress.beginning(created)):
         raise ParameterError(

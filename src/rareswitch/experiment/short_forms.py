@@ -77,6 +77,11 @@ def _parsed(given: Any) -> Schedule:
                 f"{[*given]!r:.100}. Dates are said as 'monday*8', 'week*8' or "
                 "'best:updates=8,rate=2000,end=2026-06-01'; for others create it 'by hand' and advance on these days."
             )
+        if len(given) == 1:
+            raise ParameterError(
+                f"schedule: a list holds the decisions in all at which batches end, and at the last one the schedule "
+                f"ends, without an update: give at least two; got {[*given]!r:.100}."
+            )
         return After(decisions=[*given])
     if not isinstance(given, str):
         raise _unknown(given)

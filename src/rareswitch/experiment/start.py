@@ -28,7 +28,7 @@ def baseline_share(dim: int, lengths: Sequence[int] | None) -> float:
     whole("dim", dim)
     if lengths is None:
         return USUAL
-    if not isinstance(lengths, Sequence) or not lengths:
+    if np.ndim(lengths) != 1 or not len(lengths):
         raise ParameterError(f"lengths must be those of the batches to come, at least one; got {lengths!r:.60}.")
     batches = [number("lengths", length, low=1.0) for length in lengths]
     first, ends = batches[0], np.cumsum(batches)

@@ -129,7 +129,8 @@ class Foresight(Learner):
     @property
     def _ends_freely(self) -> bool:
         # what is proved needs batches that do not end by their own features, as those of a reserve may
-        return not self.reserve and super()._ends_freely
+        proves = self.reserve and self.noise_bound is not None
+        return not proves and super()._ends_freely
 
     def schedule(self) -> Clock:
         """The grid that was given, a geometric one, or one that grows where the horizon is not known."""
@@ -164,6 +165,7 @@ def default_grid(dim: int, horizon: int, updates: int) -> StaticGrid:
     ((387, 10000), (55, 201, 741, 2723, 10000))
     """
     whole("horizon", horizon, low=2)
-    whole("updates", updates, high=horizon)
+    if whole("updates", updates) > horizon:
+        raise ParameterError(f"updates must be at most the horizon, {horizon} decisions; got {updates}.")
     first = math.floor((BLIND_WORTH * dim) ** (1.0 - 1.0 / updates) * horizon ** (1.0 / updates))
     return geometric_grid(horizon, updates, first=max(1, min(first, horizon // 2, horizon - updates + 1)))

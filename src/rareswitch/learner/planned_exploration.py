@@ -62,7 +62,7 @@ class PlannedExploration(Rule):
         told = self.settings
         batches = faded((*ended.state.before, *ended.past), told.forget) or [ended.batch.stats[0]]
         belief = self.belief(batches)
-        if belief.noise == 0.0 or reduce(add, batches).all_alike:  # there is nothing to tell arms apart by
+        if belief.noise == 0.0 or ended.sums[0].all_alike:  # there is nothing to tell arms apart by
             return Made(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
         before = self.believed(ended, belief)
         evidence = NOTHING if before is None else self.evidence(ended, before, belief)

@@ -39,7 +39,7 @@ class Made(NamedTuple):
     width: float = 1.0
     #: What the rule must remember.
     kept: Mapping[str, FloatArray] = {}
-    #: What it believed, planned and concluded: numbers and texts.
+    #: What it believed, planned and concluded: numbers, texts and True.
     note: Mapping[str, Any] = {}
     #: Decisions of each batch to come, where the rule plans them (:attr:`Clock.told`).
     ahead: tuple[int, ...] = ()

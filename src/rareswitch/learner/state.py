@@ -50,7 +50,7 @@ class State:
     warm: Batch | None = None
     #: What else the rule remembers.
     kept: Mapping[str, FloatArray] = field(default_factory=dict)
-    #: What was believed, planned and concluded at each update, by name: numbers and texts.
+    #: What was believed, planned and concluded at each update, by name: numbers, texts and True.
     notes: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:

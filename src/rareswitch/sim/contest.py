@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from rareswitch.design import GOptimal
 from rareswitch.engine import Engine
 from rareswitch.env import World
-from rareswitch.errors import FileFormatError, InputError
+from rareswitch.errors import FileFormatError, InputError, UnsuitableError
 from rareswitch.learner import Grid, Learner, geometric_grid
 from rareswitch.sim.learners import learner_for
 from rareswitch.sim.suites import DEVELOPMENT_SEED, NOISE, Half, find_suite, left_out, world_at
@@ -55,6 +55,8 @@ class Entrant:
 
     def make(self, world: World, horizon: int, seed: int) -> Learner:
         """The learner, which is told the noise of the world and the length of θ if it wants to know."""
+        if self.settings.get("updates", 1) > horizon:
+            raise UnsuitableError(f"{self.settings['updates']} policies do not fit into {horizon} decisions.")
         grid = {} if self.grid is None else {"grid": self.grid(horizon)}
         return learner_for(world, self.learner, horizon=horizon, seed=seed, noise=NOISE, **grid, **self.settings)
 

@@ -167,6 +167,18 @@ def test_columns_of_choices_that_do_not_fit_are_told(write: Write) -> None:
         choices(path, arm="set")
 
 
+@pytest.mark.parametrize("columns", [2, 3, 5, 8])
+def test_levels_of_arms_do_not_come_in_where_their_fields_do_not_fit(write: Write, columns: int) -> None:
+    """Ten arms with a kind of eight, and a number that varies with the set."""
+    rng = np.random.default_rng(2)
+    rows = [f"{k // 10},a{k % 10},{rng.random():.3f},k{k % 10 % 8},{rng.random():.3f}" for k in range(200)]
+    path = write("sets.csv", "\n".join(["set,arm,reward,kind,x", *rows]))
+    assert choices(path).dim > 8
+    world = choices(path, columns=columns)
+    assert world.dim <= columns
+    assert f"columns={columns}: kind" in world.remarks
+
+
 def test_a_policy_is_as_long_as_the_vectors(write: Write) -> None:
     world = disjoint(write("rows.csv", labelled()), label="kind")
     assert greedy_value(world, world.least_squares().tolist()) == greedy_value(world, world.least_squares())

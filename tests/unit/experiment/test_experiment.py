@@ -425,13 +425,14 @@ def test_a_version_that_was_edited_is_refused(part: str) -> None:
         ({"keep": 1.5}, "keep"),
         ({"keep": 0}, "keep must be above 0: foresight plans its updates with context sets"),
         ({"schedule": "best:updates=3,rate=9,end=1970-01-01"}, "no update could be made before the end"),
-        ({"schedule": "best:updates=3,rate=20,end=1970-02-01,gap=60d"}, "all that fits is one policy"),
-        ({"schedule": "best:updates=3,decisions=5"}, "all that fits is one policy"),
+        ({"schedule": "best:updates=3,rate=20,end=1970-02-01,gap=60d"}, "may come 60 days .* or a shorter gap"),
+        ({"schedule": "best:updates=3,rate=20,end=1970-02-01,first=60d"}, "may come 60 days .* or a shorter first"),
+        ({"schedule": "best:updates=3,decisions=5"}, "an update would save nothing in so few decisions"),
         (
             {"schedule": "best:updates=3,decisions=5000", "grid": None, "updates": 4},
             "best times for 3 policies, and the learner has updates=4",
         ),
-        ({"schedule": [50]}, "must be at least two and increasing.* at the last one the schedule ends.* got .50."),
+        ({"schedule": [50]}, "at the last one the schedule ends, without an update: give at least two; got .50."),
         (
             {"schedule": "best:updates=3,rate=9,end=1970-01-08", "rewards": Rewards(window="8d")},
             "its rewards are known 8 days later: no update could be made .* or a shorter window",

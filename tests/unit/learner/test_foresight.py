@@ -224,7 +224,7 @@ def test_any_horizon_and_any_number_of_updates(horizon: int, updates: int | None
     ("bad", "message"),
     [
         ({"updates": 0}, "updates must be at least 1"),
-        ({"updates": 101}, "updates must be between 1 and 100; got 101"),
+        ({"updates": 101}, "updates must be at most the horizon, 100 decisions; got 101"),
         ({"floor": 1.5}, "floor must be"),
         ({"delta": 0.0}, "delta must be"),
         ({"dim": 0}, "dim must be"),

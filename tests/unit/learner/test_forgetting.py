@@ -172,3 +172,17 @@ def test_weights_outside_0_to_1_are_refused(forget: Any) -> None:
 def test_proved_intervals_do_not_go_with_forgetting() -> None:
     with pytest.raises(ParameterError, match="for a θ that stays"):
         Foresight(dim=2, arms=3, horizon=1000, noise_bound=1.0, forget=0.5)
+
+
+@pytest.mark.filterwarnings("ignore::rareswitch.errors.LevelWarning")
+@pytest.mark.parametrize(("spread", "stays"), [(0.0, True), (0.02, False)])
+def test_what_fades_does_not_hide_that_rewards_differ(spread: float, stays: bool) -> None:
+    """Counts that fade are rounded, so that the sums of weights do not say whether rewards are all alike."""
+    learner = Foresight(dim=2, forget=0.5, rewards="linear")
+    state, rng = learner.begin(), np.random.default_rng(1)
+    for batch, count in enumerate((33, 101, 189)):
+        x = rng.standard_normal((count, 3, 2))
+        made = state.policy.decide(x, ids=range(1000 * batch, 1000 * batch + count), seed=1)
+        rows = Rows.of(x, made, 3.3 + spread * rng.standard_normal(count))
+        state = learner.next(state, learner.summarize(state, rows), ahead=[200, 400])
+        assert (state.policy.sampler == learner.begin().policy.sampler) == stays

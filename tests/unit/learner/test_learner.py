@@ -322,6 +322,8 @@ def test_learners_that_look_hold_whenever_they_change() -> None:
     early = kept_back.holds(played(kept_back, first, second - 5))  # what is proved is not of batches chosen by features
     assert f"({first}, {second - 5} decisions for {first}, {second})" in early
     assert "No rate is proved" in early
+    nothing = Foresight(dim=4, arms=4, horizon=600, reserve=2)  # without a bound there is nothing to take back
+    assert nothing.holds(played(nothing, first, second - 5)) == "no bound is known"
     stepping = made("linucb")
     assert stepping.holds(played(stepping, 3)) == "regret d√T, adversarial"
     stale = made("stale-linucb")
