@@ -16,7 +16,7 @@ class DisjointWorld(NoisyRewards):
     """Users with features (1, z)/√(2p), z standard normal; each arm has parameters N(0, I) of its own over them.
 
     The context of an arm is the user in its block of K·p coordinates, so what one arm pays says nothing about another.
-    Users longer than 1, one in sixteen, are shortened to that before anything is paid.
+    Users longer than 1 are shortened to that before anything is paid.
 
     >>> world = DisjointWorld(arms=3, features=2)
     >>> rounds = world.draw(4, seed=1)

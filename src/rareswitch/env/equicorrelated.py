@@ -16,8 +16,8 @@ from rareswitch.validation import FloatArray, set_size, whole
 class EquicorrelatedWorld(NoisyRewards):
     """Arms x = (0.5·z + 0.85·c)/√d, where all arms of a set share c; z and c are standard normal.
 
-    θ is a random direction of the first ``nonzero`` coordinates. Arms longer than 1, four in nine, are shortened to
-    that before anything is paid.
+    θ is a random direction of the first ``nonzero`` coordinates. Arms longer than 1 are shortened to that before
+    anything is paid.
 
     >>> rounds = EquicorrelatedWorld().draw(500, seed=1)
     >>> round(float(np.corrcoef(rounds.contexts[:, 0, 0], rounds.contexts[:, 1, 0])[0, 1]), 1)  # 0.85²/(0.5² + 0.85²)

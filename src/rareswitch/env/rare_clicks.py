@@ -16,8 +16,8 @@ from rareswitch.validation import FloatArray, set_size, whole
 class RareClicksWorld(ClickRewards):
     """Rewards are 1 with probability 1/(1 + exp(3.5 − 1.2·xᵀθ)) and otherwise 0.
 
-    x = z/√p with z standard normal, shortened to length 1 where it is longer, as four in nine are; θ ~ N(0, I), and
-    learners see (x, 1)/√2. The rates of the middle half of all arms are about 1 to 8 %.
+    x = z/√p with z standard normal, shortened to length 1 where it is longer; θ ~ N(0, I), and learners see (x, 1)/√2.
+    The rates of the middle half of all arms are about 1 to 8 %.
 
     >>> world = RareClicksWorld()
     >>> world.dim, bool(0.01 < world.draw(1000, seed=1).means.mean() < 0.08)

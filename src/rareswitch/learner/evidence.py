@@ -67,7 +67,8 @@ class Evidence:
         """What was concluded."""
         if self.rank == 0:
             return "nothing was believed before"
-        far = f"what came is {math.sqrt(self.surprise):.1f} times as far from what was believed as chance has it"
+        times = math.sqrt(self.surprise)
+        far = f"what came is {times:.1f} times as far from what was believed as chance alone would put it"
         if self.excused:
             return f"{far}, but a line explains it: nothing follows"
         if not self.wrong:

@@ -161,6 +161,11 @@ def test_columns_of_choices_that_do_not_fit_are_told(write: Write) -> None:
     assert fewer.remarks == "Left out, as there would be more than columns=4: x3, x4, x5, x6, x7, x8."
     with pytest.raises(FileFormatError, match="columns must be at least 2 for features to make a difference; got 1"):
         choices(path, columns=1)
+    rows = [f"{k // 3},{k % 3},{k % 5},{k // 3 % 4}" for k in range(60)]  # a number of the set, none of its arms
+    bare = write("bare.csv", "\n".join(["set,arm,reward,x", *rows]))
+    assert choices(bare, columns=3).dim == 3
+    with pytest.raises(FileFormatError, match="columns must be at least 3 for a level of each arm; got 2"):
+        choices(bare, columns=2)
     with pytest.raises(ParameterError, match="columns must be at least 1; got 0"):
         choices(path, columns=0)
     with pytest.raises(ParameterError, match="set, arm and reward are three columns; got 'set', 'set' and 'reward'"):

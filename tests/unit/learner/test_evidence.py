@@ -274,7 +274,7 @@ def test_clicks_that_a_line_explains_are_let_pass(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(PlannedExploration, "off_the_line", explained)
     state = played(learner, turned, clicks=True)
     note = state.notes[-1]
-    assert note["concluded"].endswith("as chance has it, but a line explains it: nothing follows")
+    assert note["concluded"].endswith("as chance alone would put it, but a line explains it: nothing follows")
     assert note["surprise"] > 2.0
     assert WIDENING not in state.kept
     (before,) = state.past[0].stats

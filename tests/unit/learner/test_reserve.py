@@ -32,6 +32,19 @@ def chosen(world: World, seed: int, count: int) -> FloatArray:
     return np.asarray(rounds.contexts[np.arange(count), scores.argmax(axis=1)])
 
 
+def after(gram: FloatArray, count: int, ahead: tuple[int, ...]) -> Progress:
+    """A batch that begins after so many decisions with a Gram matrix (d, d)."""
+    return Progress(
+        frozen=gram[None],
+        counts=np.array([count]),
+        grams=gram[None],
+        taught=np.array([0]),
+        ridge=1.0,
+        start=count,
+        ahead=ahead,
+    )
+
+
 def struck(told: Reserve, features: FloatArray) -> Iterator[int]:
     """Where batches end before their time, by features (T, d); rewards are nowhere."""
     dim = features.shape[1]
@@ -39,16 +52,7 @@ def struck(told: Reserve, features: FloatArray) -> Iterator[int]:
     ahead = told.begin()
     while ahead:
         x = features[start : start + ahead[0]]
-        progress = Progress(
-            frozen=gram[None],
-            counts=np.array([start]),
-            grams=gram[None],
-            taught=np.array([0]),
-            ridge=1.0,
-            start=start,
-            ahead=ahead,
-        )
-        due = told.due(progress, x, np.zeros(len(x), dtype=np.int64))
+        due = told.due(after(gram, start, ahead), x, np.zeros(len(x), dtype=np.int64))
         if due is not None and due < ahead[0]:
             yield start + due
         x = x[:due]
@@ -109,6 +113,19 @@ def test_the_schedule_is_the_cheapest_of_those_that_hold_back() -> None:
             moved[place] *= factor
             if moved[place] >= least[place]:
                 assert cost(moved) > cost(ends)
+
+
+@pytest.mark.parametrize(("updates", "reserve", "price"), [(8, 2, 1.10), (16, 4, 1.04)])
+def test_what_holding_back_costs_where_nothing_changes(updates: int, reserve: int, price: float) -> None:
+    """As docs/foresight.md has it, where a batch from a to b costs (b - a)/a."""
+    kept, usual = (
+        sum((b - a) / a for a, b in pairwise(np.cumsum(learner.clock.begin())))
+        for learner in (
+            Foresight(dim=12, horizon=30_000, updates=updates, reserve=reserve),
+            Foresight(dim=12, horizon=30_000, updates=updates),
+        )
+    )
+    assert round(kept / usual, 2) == price
 
 
 def test_a_batch_that_ended_early_takes_the_place_of_one_that_is_not_kept_back() -> None:
@@ -198,15 +215,7 @@ def test_reserves_that_make_no_sense_are_refused(settings: dict[str, Any], text:
 def test_a_first_batch_or_nothing_but_zeros_never_strikes() -> None:
     told = clock()
     for count in (0, 500):
-        progress = Progress(
-            frozen=np.zeros((1, 3, 3)),
-            counts=np.array([count]),
-            grams=np.zeros((1, 3, 3)),
-            taught=np.array([0]),
-            ridge=1.0,
-            start=count,
-            ahead=(500, 1000),
-        )
+        progress = after(np.zeros((3, 3)), count, (500, 1000))
         assert told.due(progress, np.zeros((20, 3)), np.zeros(20, dtype=np.int64)) is None
         assert told.overdue(progress) is None
 
@@ -214,16 +223,9 @@ def test_a_first_batch_or_nothing_but_zeros_never_strikes() -> None:
 def due_after(known: list[float], feature: list[float], *, left: int) -> int | None:
     """After how many decisions with one feature vector, where each axis was seen so often and so many may follow."""
     gram, count = np.diag(known), int(sum(known))
-    progress = Progress(
-        frozen=gram[None],
-        counts=np.array([count]),
-        grams=gram[None],
-        taught=np.array([0]),
-        ridge=1.0,
-        start=count,
-        ahead=(3000,) * (left + 1),
+    return clock().due(
+        after(gram, count, (3000,) * (left + 1)), np.tile(feature, (2500, 1)), np.zeros(2500, dtype=np.int64)
     )
-    return clock().due(progress, np.tile(feature, (2500, 1)), np.zeros(2500, dtype=np.int64))
 
 
 def test_policies_kept_back_wait_for_what_is_further_from_all_before() -> None:

@@ -92,6 +92,10 @@ def test_who_does_not_fit_is_skipped_with_the_reason() -> None:
     assert "one action set that never changes" in found.skipped["fixed-set-elimination", "gaussian"]
     with pytest.raises(UnsuitableError):
         entrants["base"].make(WORLD, 40, 0)
+    short = contest(
+        choose_entrants(["foresight 16", "linucb 1"]), places=["fixed"], horizons=[10], seeds=[1], quiet=True
+    )
+    assert short.skipped == {("foresight 16", "fixed"): "16 policies do not fit into 10 decisions."}
 
 
 def test_a_contest_resumes_and_grows(tmp_path: Path) -> None:
