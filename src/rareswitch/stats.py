@@ -16,6 +16,61 @@ _ALIKE = 1e-12
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Expansion:
+    """The log-likelihood ℓ of rows around a point θ₀, to second order: those of other rows at the same point add up.
+
+    ℓ(θ) ≈ value + gᵀ(θ - θ₀) - ½(θ - θ₀)ᵀH(θ - θ₀), with the gradient g and the curvature H = -ℓ″(θ₀).
+    """
+
+    #: θ₀ (d,)
+    point: FloatArray
+    value: float
+    #: g (d,)
+    gradient: FloatArray
+    #: H (d, d), positive semidefinite
+    curvature: FloatArray
+    #: (m,) the log-likelihood of the same rows by each of m models that were fitted to earlier rows.
+    held_out: FloatArray
+
+    def __post_init__(self) -> None:
+        point, gradient = vector("point", self.point), vector("gradient", self.gradient, len(self.point))
+        curvature = finite_array("curvature", self.curvature)
+        if curvature.shape != (len(point), len(point)):
+            raise ShapeError(f"curvature must be {(len(point), len(point))}; got {curvature.shape}.")
+        number("value", self.value, low=-np.inf)
+        held_out = vector("held_out", self.held_out)
+        vars(self).update(point=point, gradient=gradient, curvature=frozen(curvature), held_out=held_out)
+
+    @property
+    def moment(self) -> FloatArray:
+        """G + Hθ₀ (d,), which adds up over expansions at any points."""
+        return np.asarray(self.gradient + self.curvature @ self.point)
+
+    def joins(self, other: Self) -> bool:
+        """Whether both are at the same point, and were held out from the same models."""
+        return np.array_equal(self.point, other.point) and len(self.held_out) == len(other.held_out)
+
+    def __add__(self, other: Self) -> Self:
+        return replace(
+            self,
+            value=self.value + other.value,
+            gradient=self.gradient + other.gradient,
+            curvature=self.curvature + other.curvature,
+            held_out=self.held_out + other.held_out,
+        )
+
+    def scaled(self, weight: float) -> Self:
+        """That of rows which count ``weight`` times."""
+        return replace(
+            self,
+            value=weight * self.value,
+            gradient=weight * self.gradient,
+            curvature=weight * self.curvature,
+            held_out=weight * self.held_out,
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Stats:
     """Gram matrix Σ xxᵀ, moment vector Σ r·x, count, Σ r² and Σ r of (features, reward) pairs.
 
@@ -46,9 +101,9 @@ class Stats:
     reward_sum: float | None = None
     #: What was taken off each reward before it was summed.
     shift: float = 0.0
-    #: The same rows where a learner took their likelihood for a parabola, as rows of features and rewards again; None
-    #: where it did not, and of any sum in which a part has none.
-    linearised: "Stats | None" = None
+    #: What the same rows say by a likelihood that is no parabola; None where that was not summed, and of any sum in
+    #: which a part has none or has it at another point.
+    expansion: "Expansion | None" = None
 
     def __post_init__(self) -> None:
         moment = vector("moment", self.moment)
@@ -62,10 +117,9 @@ class Stats:
         if self.reward_sum is not None:
             number("reward_sum", self.reward_sum, low=-np.inf)
         number("shift", self.shift, low=-np.inf)
-        if self.linearised is not None and (self.linearised.dim, self.linearised.count) != (len(moment), self.count):
+        if self.expansion is not None and len(self.expansion.point) != len(moment):
             raise ShapeError(
-                f"linearised sums are of the same {self.count} rows of {len(moment)} features; got "
-                f"{self.linearised.count} of {self.linearised.dim}."
+                f"an expansion is of the same {len(moment)} features as the sums; got {len(self.expansion.point)}."
             )
         vars(self).update(gram=frozen(gram), moment=moment)
 
@@ -118,9 +172,9 @@ class Stats:
         left, right = (self, other) if self.count >= other.count else (other, self)
         right = right.shifted(left.shift)
         known = left.reward_sum is not None and right.reward_sum is not None
-        linearised = None
-        if self.linearised is not None and other.linearised is not None:
-            linearised = self.linearised + other.linearised
+        expansion = None
+        if self.expansion is not None and other.expansion is not None and self.expansion.joins(other.expansion):
+            expansion = self.expansion + other.expansion
         return type(self)(
             gram=self.gram + other.gram,
             moment=left.moment + right.moment,
@@ -128,7 +182,7 @@ class Stats:
             square_sum=left.square_sum + right.square_sum,
             reward_sum=left.reward_sum + right.reward_sum if known else None,  # type: ignore[operator]
             shift=left.shift,
-            linearised=linearised,
+            expansion=expansion,
         )
 
     def shifted(self, shift: float) -> Self:

@@ -92,7 +92,7 @@ def _kind(annotation: Any) -> dict[str, Any]:
 
     kinds = {annotation, *get_args(annotation)}
     if bool in kinds:
-        return {"action": "store_true"}
+        return {"action": argparse.BooleanOptionalAction}
     if ConfidenceMode in kinds or annotation == ConfidenceMode | float:
         return {"type": confidence_option, "metavar": "MODE"}
     if int in kinds:

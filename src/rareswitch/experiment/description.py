@@ -18,7 +18,7 @@ from rareswitch.experiment.start import baseline_share
 from rareswitch.experiment.warm_start import WarmStart
 from rareswitch.features import Features
 from rareswitch.files import bounded, canonical_json, plain_json
-from rareswitch.learner import Learner, State, Summary, find_learner, make_learner, needed, takes, to_plain
+from rareswitch.learner import Learner, State, Summary, find_learner, make_learner, needed, to_plain
 from rareswitch.policy import Floor, floor_from_plain, floor_to_plain, least_probability
 from rareswitch.validation import number, whole
 from rareswitch.version import __version__
@@ -259,10 +259,6 @@ def _learner(given: Any, features: Features | None, dim: int | None, settings: d
             settings["dim"] = dim
         if features is not None:
             settings.setdefault("dim", features.dim)
-            if (
-                "intercept" in takes(name) and settings.get("noise_bound") is None
-            ):  # clicks and revenue have a level, and an arm that is new is not worth 0
-                settings.setdefault("intercept", True)
         if "dim" not in settings:
             raise ParameterError(
                 "dim must be given, the number of features of an arm; or features, which turn records into vectors: "

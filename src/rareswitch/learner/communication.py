@@ -77,7 +77,7 @@ class Cells:
     def leaf(self, learner: Learner, state: State, rows: Rows) -> Node:
         """The sums of a cell, of its rows."""
         index = (first_of(rows) - self.start) // self.size
-        return Node(level=0, index=index, summary=learner.summarize(state, rows))
+        return Node(level=0, index=index, summary=learner.summarize(state, rows, part=True))
 
 
 class Subtrees:

@@ -1,7 +1,7 @@
 """Summaries and states as bytes: tensor files in one canonical form, without pickle."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -15,13 +15,11 @@ from rareswitch.learner.levels import Extent
 from rareswitch.learner.state import Batch, State
 from rareswitch.learner.summary import COUNTS, Sample, Summary, added, sample_order
 from rareswitch.policy import Layered, policy_from_plain, policy_to_plain
-from rareswitch.stats import Stats
+from rareswitch.stats import Expansion, Stats
 from rareswitch.validation import LARGEST_SCALE, FloatArray, count_of, finite_array, number, summable
 
-#: Of sums that are linearised as well. Those without are written in the schema before, with Σ r, shifts and the
-#: learner's name; and those of the one before that, without these, are read too.
-SUMMARY_SCHEMA = 4
-STATE_SCHEMA = 3
+SUMMARY_SCHEMA = 1
+STATE_SCHEMA = 1
 #: What is kept by its own name of a state and of a batch.
 STATE = ("learner", "updates", "start", "ahead")
 BATCH = ("decided", "rewarded", "late")
@@ -29,8 +27,8 @@ BATCH = ("decided", "rewarded", "late")
 MARKS = {"nodes": "reports", "summaries": "summaries", "past": "states", "id": "policies"}
 #: By how much the scaled products of rows may leave the range that they have, by rounding.
 SLACK = 1e-6
-#: Between the names of sums and of what is linearised of them.
-LINEARISED = ".linearised"
+#: The arrays of an expansion.
+EXPANSION = ("point", "value", "gradient", "curvature", "held_out")
 #: Of a shift: by so much rewards may be off that it was taken from.
 ROUNDING = 1e-12
 Tensors = dict[str, FloatArray]
@@ -56,34 +54,23 @@ def summary_from_bytes(data: bytes) -> Summary:
 
 def summaries_to_bytes(summaries: Sequence[Summary]) -> bytes:
     """Several summaries of one learner in one content: that of a batch, and those of earlier ones given with it."""
-    curved = _linearised(stats for summary in summaries for stats in summary.stats)
-    return _summaries_to_bytes(summaries, SUMMARY_SCHEMA if curved else SUMMARY_SCHEMA - 1)
-
-
-def _summaries_to_bytes(summaries: Sequence[Summary], schema: int) -> bytes:
     meta, tensors = encode(summaries)
-    return _sealed({"schema": schema, **meta}, tensors)
+    return _sealed({"schema": SUMMARY_SCHEMA, **meta}, tensors)
 
 
 def summaries_from_bytes(data: bytes) -> list[Summary]:
     """The summaries in such a content."""
     with decoding("a summary"):
         meta, tensors = unpack(data)
-        check_schema("summaries", meta, SUMMARY_SCHEMA, oldest=2)
-        _check_parts(SUMMARY_SCHEMA - meta["schema"], tensors, meta["summaries"])
+        check_schema("summaries", meta, SUMMARY_SCHEMA)
         found = decode(meta, tensors)
-        if not found or _summaries_to_bytes(found, meta["schema"]) != data:
+        if not found or summaries_to_bytes(found) != data:
             raise FileFormatError("the summary does not have the hash that it was written with: it was changed.")
     return found
 
 
 def state_to_bytes(state: State) -> bytes:
     """The content of a state file; equal states give equal bytes."""
-    learned = [*state.sums, *(stats for batch in (state.warm, *state.past) if batch for stats in batch.stats)]
-    return _state_to_bytes(state, STATE_SCHEMA if _linearised(learned) else STATE_SCHEMA - 1)
-
-
-def _state_to_bytes(state: State, schema: int) -> bytes:
     tensors: Tensors = {f"kept.{name}": part for name, part in state.kept.items()}
     policy, parts = policy_to_plain(state.policy)
     tensors |= {f"policy.{name}": part for name, part in parts.items()}
@@ -99,7 +86,7 @@ def _state_to_bytes(state: State, schema: int) -> bytes:
         _plain(state, STATE)
         | warm
         | {
-            "schema": schema,
+            "schema": STATE_SCHEMA,
             "policy": policy,
             "policy_id": state.policy.id,
             "notes": [dict(note) for note in state.notes],
@@ -120,8 +107,7 @@ def state_from_bytes(data: bytes) -> State:
     """
     with decoding("a state"):
         meta, tensors = unpack(data)
-        check_schema("states", meta, STATE_SCHEMA, oldest=1)
-        _check_parts(STATE_SCHEMA - meta["schema"], tensors)
+        check_schema("states", meta, STATE_SCHEMA)
         policy = policy_from_plain(meta["policy"], _under("policy.", tensors))
         past = tuple(_batch(f"past.{k}", entry, tensors) for k, entry in enumerate(meta["past"]))
         warm = _batch("warm", meta["warm"], tensors) if "warm" in meta else None
@@ -130,7 +116,7 @@ def state_from_bytes(data: bytes) -> State:
         most += 0 if warm is None else warm.rewarded
         sums, kept = _get("sums", meta["sums"], tensors, most=most), _under("kept.", tensors)
         state = State(policy=policy, sums=sums, past=past, warm=warm, kept=kept, **told)
-        if meta["policy_id"] != policy.id or _state_to_bytes(state, meta["schema"]) != data:
+        if meta["policy_id"] != policy.id or state_to_bytes(state) != data:
             raise FileFormatError("the state does not have the hash that it was written with: it was changed.")
         _check_state(state)
     return state
@@ -145,7 +131,7 @@ def _batch(name: str, entry: Any, tensors: Tensors) -> Batch:
     )
 
 
-def check_schema(what: str, meta: Any, schema: int, *, oldest: int | None = None) -> None:
+def check_schema(what: str, meta: Any, schema: int) -> None:
     """Refuse a file of another kind or format version, and say which, or whether it is newer."""
     held = meta if isinstance(meta, dict) else {}
     kind = next((kind for mark, kind in MARKS.items() if mark in held), what)
@@ -159,23 +145,8 @@ def check_schema(what: str, meta: Any, schema: int, *, oldest: int | None = None
             f"{what} of this version of rareswitch have schema {schema}; this one has {found}, which is newer. Install "
             "the version that wrote it, or a later one."
         )
-    if found < (schema if oldest is None else oldest):
+    if found < schema:
         raise FileFormatError(f"{what} have schema {schema}; this one has {found}, and no migration is known.")
-
-
-def _check_parts(age: int, tensors: Tensors, entries: Sequence[Any] = ()) -> None:
-    """Refuse what has parts that its schema, as many versions old, did not have yet."""
-    later = age > 0 and any(LINEARISED in name for name in tensors)
-    if age > 1:
-        later |= any(name.endswith((".rewards", ".shifts")) for name in tensors)
-        later |= any({"learner", "extent"} & {*entry} for entry in entries)
-    if later:
-        raise FileFormatError("it has parts of a later schema than its own: it was changed.")
-
-
-def _linearised(sums: Iterable[Stats]) -> bool:
-    """Whether any of the sums are linearised as well."""
-    return any(stats.linearised is not None for stats in sums)
 
 
 def encode(summaries: Sequence[Summary]) -> tuple[dict[str, Any], Tensors]:
@@ -279,10 +250,6 @@ def _same(sums: tuple[Stats, ...], others: tuple[Stats, ...]) -> bool:
         off = np.abs(one.moment - other.moment) > SLACK * scale[:-1] * scale[-1]
         if far.any() or off.any() or one.count != other.count:
             return False
-        if (one.linearised is None) != (other.linearised is None):
-            return False
-        if one.linearised is not None and not _same((one.linearised,), (other.linearised,)):  # type: ignore[arg-type]
-            return False
     return True
 
 
@@ -325,9 +292,9 @@ def _put(name: str, stats: tuple[Stats, ...], tensors: Tensors) -> list[int]:
             tensors[f"{name}.rewards"] = np.array([part.reward_sum for part in stats])
         if any(part.shift != 0.0 for part in stats):
             tensors[f"{name}.shifts"] = np.array([part.shift for part in stats])
-        linearised = tuple(part.linearised for part in stats if part.linearised is not None)
-        if len(linearised) == len(stats):
-            _put(f"{name}{LINEARISED}", linearised, tensors)
+        expansions = [part.expansion for part in stats if part.expansion is not None]
+        if len(expansions) == len(stats):
+            tensors |= {f"{name}.{part}": np.array([getattr(e, part) for e in expansions]) for part in EXPANSION}
     return [part.count for part in stats]
 
 
@@ -336,9 +303,13 @@ def _get(name: str, counts: list[int], tensors: Tensors, *, most: int) -> tuple[
     arrays = [tensors[f"{name}.{part}"] for part in ("gram", "moment", "squares")] if counts else []
     rewards: list[Any] = [float(part) for part in tensors.get(f"{name}.rewards", ())] or [None] * len(counts)
     shifts = [float(part) for part in tensors.get(f"{name}.shifts", np.zeros(len(counts)))]
-    inner: tuple[Stats | None, ...] = (None,) * len(counts)
-    if f"{name}{LINEARISED}.gram" in tensors and not name.endswith(LINEARISED):
-        inner = _get(f"{name}{LINEARISED}", counts, tensors, most=most)
+    expansions: list[Expansion | None] = [None] * len(counts)
+    if f"{name}.point" in tensors:
+        columns = (tensors[f"{name}.{part}"] for part in EXPANSION)
+        expansions = [
+            Expansion(**dict(zip(EXPANSION, parts, strict=True)) | {"value": float(parts[1])})
+            for parts in zip(*columns, strict=True)
+        ]
     found = tuple(
         Stats(
             gram=gram,
@@ -347,10 +318,10 @@ def _get(name: str, counts: list[int], tensors: Tensors, *, most: int) -> tuple[
             square_sum=float(squares),
             reward_sum=total,
             shift=shift,
-            linearised=linearised,
+            expansion=expansion,
         )
-        for count, gram, moment, squares, total, shift, linearised in zip(
-            counts, *arrays, rewards, shifts, inner, strict=True
+        for count, gram, moment, squares, total, shift, expansion in zip(
+            counts, *arrays, rewards, shifts, expansions, strict=True
         )
     )
     if sum(stats.count for stats in found) > most:

@@ -49,7 +49,9 @@ class Foresight(Learner):
     updates: int | None = setting(
         None, "policies, the first included; 8, or any number for an unknown horizon", count()
     )
-    intercept: bool = setting(False, "whether rewards have a level besides xᵀθ, as ratings and clicks have", flag)
+    intercept: bool | None = setting(
+        None, "whether rewards have a level besides xᵀθ, as ratings and clicks have; on without noise_bound", flag
+    )
     rewards: str | None = setting(
         None, '"binary" or "linear" rewards; by default binary while all were 0 or 1', one_of("binary", "linear")
     )
@@ -80,13 +82,22 @@ class Foresight(Learner):
         grid = self.schedule()
         rule = PlannedExploration(self, self.proved_intervals(grid))
         if not self.may_be_logistic:
-            return Parts(rule, grid, OneModel(dim=self.dim, intercept=self.intercept))
-        return Parts(rule, grid, ClicksModel(dim=self.dim, intercept=self.intercept, only=self.rewards == "binary"))
+            return Parts(rule, grid, OneModel(dim=self.dim, intercept=self.has_level))
+        return Parts(rule, grid, ClicksModel(dim=self.dim, intercept=self.has_level, only=self.rewards == "binary"))
+
+    @property
+    def has_level(self) -> bool:
+        """Whether rewards have a level besides xᵀθ: by default, but not where intervals are proved."""
+        return self.noise_bound is None if self.intercept is None else self.intercept
 
     @property
     def may_be_logistic(self) -> bool:
-        """Whether rewards that are all 0 or 1 are taken for clicks; what is proved is of linear ones."""
-        return self.rewards != "linear" and self.noise_bound is None
+        """Whether rewards that are all 0 or 1 may be taken for clicks.
+
+        What is proved is of linear ones; and without a level a logistic model says that an arm x = 0 pays a half, so
+        it must be asked for.
+        """
+        return self.noise_bound is None and (self.rewards == "binary" or (self.rewards is None and self.has_level))
 
     def proved_intervals(self, grid: Clock) -> Intervals | None:
         """Those of the theorem in docs/foresight.md, where a bound on the noise is known."""

@@ -35,5 +35,5 @@ def _weighed(stats: Stats, weight: float) -> Stats:
         count=count,
         square_sum=weight * stats.square_sum,
         reward_sum=None if stats.reward_sum is None else weight * stats.reward_sum,
-        linearised=None if stats.linearised is None else _weighed(stats.linearised, weight),
+        expansion=None if stats.expansion is None else stats.expansion.scaled(weight),
     )

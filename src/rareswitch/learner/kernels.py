@@ -42,17 +42,13 @@ def best_columns(scores, alive, best, arms):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def predictions(features, estimate, root, means, variances):  # type: ignore[no-untyped-def]
-    """xᵀθ and ‖Rx‖² of each row of ``features`` (n, d), R = ``root`` lower triangular, into two arrays (n,).
+def predictions(features, estimate, means):  # type: ignore[no-untyped-def]
+    """xᵀθ of each row of ``features`` (n, d), into an array (n,).
 
     Every row in one order of summation, so that its place among others does not change a bit.
     """
     for s in range(features.shape[0]):
-        mean, variance = 0.0, 0.0
+        mean = 0.0
         for i in range(features.shape[1]):
             mean += features[s, i] * estimate[i]
-            image = 0.0
-            for j in range(i + 1):
-                image += root[i, j] * features[s, j]
-            variance += image * image
-        means[s], variances[s] = mean, variance
+        means[s] = mean

@@ -2,7 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -235,6 +235,7 @@ class Learner(ABC):
         window: float | None = None,
         now: float | np.datetime64 | None = None,
         default: float | None = None,
+        part: bool = False,
     ) -> Summary:
         """What this learner needs of some decisions of one policy of the run. Changes nothing.
 
@@ -252,6 +253,9 @@ class Learner(ABC):
         default
             The reward of decisions whose own is not known, or came after the window, once their window has passed;
             at once where there is none. By default they do not count.
+        part
+            Whether these are some of the decisions of a batch, whose summaries shall be added up. Clicks are then summed
+            at one point, in a single pass; :meth:`fitted` makes those that follow, over all parts.
         """
         self._check_state(state)
         if not isinstance(rows, Rows):
@@ -281,7 +285,35 @@ class Learner(ABC):
         masks = {"rewarded": known, "waiting": waiting, "expired": expired}
         counts = {name: int(np.count_nonzero(mask)) for name, mask in masks.items()}
         counts["decided"] = len(rows)
-        return Summary(learner=self.name, policy_id=rows.policy_id, stats=stats, extent=extent, sample=sample, **counts)
+        summary = Summary(
+            learner=self.name, policy_id=rows.policy_id, stats=stats, extent=extent, sample=sample, **counts
+        )
+        if part or not current or not counts["rewarded"]:
+            return summary
+        return self.fitted(state, summary, lambda finer: replace(summary, stats=statistics.of(finer, x, r, sets)))
+
+    def refine(self, state: State, summary: Summary) -> State | None:
+        """The state at which the rows of the current batch should be summed again; None if they need not be.
+
+        Clicks are expanded around a point, and Newton's method moves it: see :mod:`rareswitch.learner.logistic`. A
+        summary that is not refined can be learned from as well; the policy is then that of a single Newton step.
+        """
+        return self.parts.rule.refine(state, summary)
+
+    def fitted(self, state: State, summary: Summary, again: Callable[[State], Summary]) -> Summary:
+        """The summary of the current batch after as many passes over its rows as it needs, at most six.
+
+        Parameters
+        ----------
+        summary
+            Of all rows, summed at ``state``.
+        again
+            Sums all rows at another state. What it samples is not looked at.
+        """
+        sample = summary.sample
+        while (finer := self.refine(state, summary)) is not None:
+            state, summary = finer, again(finer)
+        return replace(summary, sample=sample)
 
     def next(
         self, state: State, summary: Summary, *, late: Sequence[Summary] = (), ahead: Ahead | None = None

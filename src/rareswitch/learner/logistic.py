@@ -1,141 +1,198 @@
-"""Rewards of 0 and 1: a logistic model of sums that stay additive.
+"""Rewards of 0 and 1: the Laplace posterior of a logistic model, found by Newton steps over the rows of a batch.
 
-A decision for x pays 1 with the probability μ(xᵀθ), μ(u) = 1/(1 + exp(-u)). Its likelihood is not a parabola, and the
-sums of a linear model do not tell it. So each decision is summed at the belief N(θ₀, V) that its policy was made from,
-which is frozen while the policy decides: with u ~ N(xᵀθ₀, xᵀVx), w = E μ′(u) and m = E μ(u), it counts as a reward
-xᵀθ₀ + (r - m)/w for x, with a noise variance of 1/w. Averages over the belief hold where the belief is still vague,
-and the slope at a single point does not. For them the normal's mean of a logistic is taken by the usual approximation
-E μ(u) ≈ μ(κ·xᵀθ₀), κ = (1 + π·xᵀVx/8)^(-½), and its slope.
-
-Before there is a belief, decisions are counted without a point, with Σ x beside Σ r·x, and put at the level of their
-rewards when it is known.
+A decision for x pays 1 with the probability μ(xᵀθ), μ(u) = 1/(1 + exp(-u)), where the last feature may be the constant
+of a level. What earlier batches say is a normal belief about θ, so the posterior after a batch is the product of that
+and of the likelihood of its rows. Its mode is found by Newton's method with a line search (:func:`next_point`): a pass
+over the rows at a point gives value, gradient and curvature there, sums that add up (:class:`~rareswitch.stats.Expansion`),
+and the next point follows from them. Every step that is kept makes the posterior larger, so the estimate cannot run
+away. The expansion of the last pass is what a batch adds to the belief from then on.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from operator import add
+from typing import NamedTuple
 
 import numpy as np
 
 from rareswitch.learner.kernels import predictions
 from rareswitch.learner.link import Link, logistic
 from rareswitch.learner.posterior import RATIOS, Posterior
-from rareswitch.linalg import inverse_root
-from rareswitch.stats import Stats
+from rareswitch.stats import Expansion, Stats
 from rareswitch.validation import FloatArray, read_only
 
-#: By what names a state keeps the belief that decisions are summed at: θ₀ and V⁻¹, of the features and of the level.
-POINT, PRECISION = "logistic_point", "logistic_precision"
-#: How many times V was found to be too small, where it was.
-WIDENING = "logistic_widening"
 #: The least weight of a decision: one without any would have no place for its reward.
 LEAST_WEIGHT = 1e-12
 #: κ² at the least: decisions whose rewards can be told without fail would put θ at infinity.
 LEAST_SHRUNK = 0.1
-#: Of a level, in logits, beforehand: rates from 0.03 % to 99.97 % are within two of them.
+#: Standard deviation of a level beforehand, in logits: rates from 0.03 % to 99.97 % are within two of them.
 LEVEL_SPREAD = 4.0
+#: Passes over the rows of a batch, at the most.
+PASSES = 6
+#: The squared Newton decrement, in squared standard deviations of the posterior, below which a point is its mode.
+NEAR = 0.05
 
 
-def linearised(features: FloatArray, rewards: FloatArray, kept: Mapping[str, FloatArray]) -> Stats:
-    """Decisions with features (n, d) and rewards (n,) of 0 or 1, as linear ones at the belief that a state keeps.
+def expanded(
+    features: FloatArray, rewards: FloatArray, point: FloatArray, rates: Sequence[FloatArray] = ()
+) -> Expansion:
+    """The log-likelihood of rewards (n,) of 0 or 1 for features (n, d), around a point (d,).
 
-    Without a belief it is the sums of the same features with rewards of 1.
+    Parameters
+    ----------
+    rates
+        (n,) each: what models of earlier rows say of the probabilities of these.
 
-    >>> x = np.array([[1.0], [2.0]])
-    >>> at_zero = {POINT: np.zeros(1), PRECISION: np.array([[1e12]])}
-    >>> linearised(x, np.array([1.0, 0.0]), at_zero).moment.round(6).tolist()        # Σ (r - 1/2)·x
+    Examples
+    --------
+    >>> expanded(np.array([[1.0], [2.0]]), np.array([1.0, 0.0]), np.zeros(1)).gradient.tolist()     # Σ (r - ½)·x
     [-0.5]
     """
-    if POINT not in kept:
-        return Stats.of(features, np.ones(len(features)))
-    point, root = kept[POINT], inverse_root(kept[PRECISION] / float(kept.get(WIDENING, 1.0)))
-    means, variances = np.empty(len(features)), np.empty(len(features))
-    predictions(read_only(features), read_only(point), read_only(root), means, variances)
-    shrunk = 1.0 / np.sqrt(1.0 + math.pi / 8.0 * variances)
-    rates = logistic(shrunk * means)
-    weights = np.maximum(shrunk * rates * (1.0 - rates), LEAST_WEIGHT)
-    roots = np.sqrt(weights)
-    return Stats.of(features * roots[:, None], roots * means + (rewards - rates) / roots)
+    logits = values_of(features, point)
+    expected = logistic(logits)
+    roots = np.sqrt(np.maximum(expected * (1.0 - expected), LEAST_WEIGHT))
+    sums = Stats.of(features * roots[:, None], (rewards - expected) / roots)
+    return Expansion(
+        point=point,
+        value=float(-np.logaddexp(0.0, np.where(rewards == 1.0, -logits, logits)).sum()),
+        gradient=sums.moment,
+        curvature=sums.gram,
+        held_out=np.array([np.log(np.where(rewards == 1.0, rate, 1.0 - rate)).sum() for rate in rates]),
+    )
+
+
+def values_of(features: FloatArray, point: FloatArray) -> FloatArray:
+    """xᵀθ (n,) of features (n, d), each in one order of summation."""
+    found = np.empty(len(features))
+    predictions(read_only(features), read_only(np.ascontiguousarray(point)), found)
+    return found
+
+
+class Belief(NamedTuple):
+    """What batches say of θ, and the level if there is one: the parabola -½θᵀ·precision·θ + momentᵀθ."""
+
+    precision: FloatArray
+    moment: FloatArray
+    ridge: float
+    #: The direction in which θ changes the level alone, (d,); zero if there is none.
+    level: FloatArray
+
+    @property
+    def mode(self) -> FloatArray:
+        """(d,)"""
+        return np.asarray(np.linalg.solve(self.precision, self.moment), dtype=np.float64)
+
+    def value(self, point: FloatArray) -> float:
+        """Of the parabola at a point (d,)."""
+        return float(self.moment @ point - 0.5 * point @ self.precision @ point)
+
+
+def is_click_data(batches: Sequence[Stats]) -> bool:
+    """Whether all rewards were 0 or 1, and some of each."""
+    count, clicks = sum(stats.count for stats in batches), sum(map(_clicks, batches))
+    return all(stats.expansion is not None for stats in batches if stats.count) and 0.0 < clicks < count
+
+
+def logistic_belief(batches: Sequence[Stats], *, intercept: bool) -> Belief:
+    """What batches of clicks say of θ, with the τ that makes them most likely if θ ~ N(0, τ²I) beforehand.
+
+    Of a level little is believed beforehand, also where features can express it.
+    """
+    batches = [stats for stats in batches if stats.count]
+    dim = batches[0].dim
+    curvature, moment = np.zeros((dim, dim)), np.zeros(dim)
+    blind = [stats for stats in batches if summed_blindly(stats)]
+    if blind:
+        curvature, moment = _at_level(reduce(add, blind))
+    for stats in batches:
+        if not summed_blindly(stats):
+            assert stats.expansion is not None
+            curvature, moment = curvature + stats.expansion.curvature, moment + stats.expansion.moment
+    level = np.eye(dim)[-1] if intercept else np.zeros(dim)
+    others = np.eye(dim)
+    if level.any():
+        along = np.outer(level, level) / (level @ level)
+        curvature, others = curvature + along / (level @ level) / LEVEL_SPREAD**2, others - along
+    ridge = _ridge(*_without(level, curvature, moment), sum(stats.count for stats in batches))
+    return Belief(curvature + ridge * others, moment, ridge, level)
 
 
 def logistic_posterior(batches: Sequence[Stats], *, intercept: bool) -> Posterior | None:
-    """What clicks say of θ, with the τ that makes them most likely if θ ~ N(0, τ²I) beforehand; None if they do not.
-
-    They do not where some rewards were other than 0 and 1, so that some of the sums are not linearised, and where all
-    were the same.
+    """The Laplace posterior of clicks; None where some rewards were other than 0 and 1, or all were the same.
 
     Parameters
     ----------
     batches
-        The sums of each batch, linearised at a belief or at none.
+        The sums of each batch, expanded at a point.
     intercept
-        Whether the last feature is the constant of a level. Of a level little is believed beforehand, also where
-        features can express it.
+        Whether the last feature is the constant of a level.
+    """
+    if not is_click_data(batches):
+        return None
+    belief = logistic_belief(batches, intercept=intercept)
+    point, size = belief.mode, len(belief.moment) - intercept
+    return Posterior(
+        estimate=point[:size],
+        precision=_without(belief.level, belief.precision, belief.moment)[0][:size, :size],
+        noise=1.0,
+        ridge=belief.ridge,
+        link=Link(point=point, precision=belief.precision),
+    )
+
+
+class Search(NamedTuple):
+    """Where the passes over a batch stand: how many there were, and the best point so far with its log-likelihood."""
+
+    passes: int = 1
+    best: FloatArray | None = None
+    value: float = -math.inf
+
+
+def next_point(
+    earlier: Sequence[Stats], batch: Stats, search: Search, *, intercept: bool
+) -> tuple[FloatArray, Search] | None:
+    """Where the rows of a batch are to be expanded next; None where their expansion is at the mode, or enough tried.
+
+    Newton's method: the next point is the maximum of the parabola at this one. Where the posterior is smaller there
+    than it was at the best point so far, half-way back to that.
 
     Examples
     --------
     >>> rng = np.random.default_rng(1)
-    >>> x = rng.standard_normal((8000, 2))
-    >>> r = (rng.random(8000) < logistic(x @ [2.0, -1.0])).astype(float)
+    >>> x = rng.standard_normal((2000, 2))
+    >>> r = (rng.random(2000) < logistic(x @ [4.0, -1.0])).astype(float)
     >>> from dataclasses import replace
-    >>> batches, kept = [], {}
-    >>> for rows in (slice(0, 100), slice(100, 1000), slice(1000, 8000)):
-    ...     batches += [replace(Stats.of(x[rows], r[rows]), linearised=linearised(x[rows], r[rows], kept))]
-    ...     found = logistic_posterior(batches, intercept=False)
-    ...     kept = kept_point(found)
-    >>> found.estimate.round(1).tolist()
-    [2.0, -1.0]
+    >>> point, search, values = np.zeros(2), Search(), []
+    >>> while True:
+    ...     batch = replace(Stats.of(x, r), expansion=expanded(x, r, point))
+    ...     values += [round(batch.expansion.value)]
+    ...     step = next_point([], batch, search, intercept=False)
+    ...     if step is None:
+    ...         break
+    ...     point, search = step
+    >>> values[0] < values[1] < values[-1], search.passes, point.round(1).tolist()
+    (True, 5, [4.0, -1.0])
     """
-    batches = [one for one in batches if one.count]
-    if any(one.linearised is None for one in batches):
+    if search.passes >= PASSES or not is_click_data([*earlier, batch]):
         return None
-    count, clicks = sum(one.count for one in batches), sum(_clicks(one) for one in batches)
-    if clicks <= 0.0 or clicks >= count:
-        return None
-    blind, seen = [one for one in batches if summed_blindly(one)], [one for one in batches if not summed_blindly(one)]
-    dim = batches[0].dim
-    gram, moment = _at_level(reduce(add, blind)) if blind else (np.zeros((dim, dim)), np.zeros(dim))
-    for one in seen:
-        assert one.linearised is not None
-        gram, moment = gram + one.linearised.gram, moment + one.linearised.moment
-    level = np.eye(dim)[-1] if intercept else _constant(blind, dim)
-    others = np.eye(dim)
-    if level.any():
-        along = np.outer(level, level) / (level @ level)
-        gram, others = gram + along / (level @ level) / LEVEL_SPREAD**2, others - along
-    ridge = _ridge(*_without(level, gram, moment), count)
-    precision, size = gram + ridge * others, dim - intercept
-    point = np.asarray(np.linalg.solve(precision, moment), dtype=np.float64)
-    return Posterior(
-        estimate=point[:size],
-        precision=_without(level, precision, moment)[0][:size, :size] if intercept else precision,
-        noise=1.0,
-        ridge=ridge,
-        link=Link(point=point, precision=precision),
+    assert batch.expansion is not None
+    here, passes = batch.expansion.point, search.passes + 1
+    belief = logistic_belief([*earlier, batch], intercept=intercept)
+    if summed_blindly(batch):
+        return belief.mode, Search(passes)
+    # the batch's own parabola is replaced by its likelihood where that was summed
+    rest = Belief(
+        belief.precision - batch.expansion.curvature, belief.moment - batch.expansion.moment, belief.ridge, belief.level
     )
-
-
-def kept_point(belief: Posterior, *, widening: float = 1.0) -> dict[str, FloatArray]:
-    """What a state keeps of a belief, so that the decisions of its policy can be summed at it.
-
-    Parameters
-    ----------
-    widening
-        By what its variance is multiplied for that. Far out, where a wrong belief is sure of its rates, decisions would
-        have next to no weight, and the first that are otherwise would carry the estimate beyond all bounds.
-    """
-    if belief.link is None:
-        return {}
-    kept = {POINT: belief.link.point, PRECISION: belief.link.precision}
-    return kept if widening == 1.0 else kept | {WIDENING: np.array(widening)}
-
-
-def frozen_point(kept: Mapping[str, FloatArray]) -> Posterior | None:
-    """The belief that a state keeps, of the features and of the level; None where it keeps none."""
-    if POINT not in kept:
+    if search.best is not None and batch.expansion.value + rest.value(here) < search.value + rest.value(search.best):
+        if passes == PASSES:
+            return search.best, Search(passes)
+        return 0.5 * (here + search.best), search._replace(passes=passes)
+    step = belief.mode - here
+    if float(step @ belief.precision @ step) <= NEAR or passes == PASSES:
         return None
-    return Posterior(estimate=kept[POINT], precision=kept[PRECISION], noise=1.0, ridge=0.0)
+    return belief.mode, Search(passes, here, batch.expansion.value)
 
 
 def _clicks(stats: Stats) -> float:
@@ -144,8 +201,8 @@ def _clicks(stats: Stats) -> float:
 
 
 def summed_blindly(stats: Stats) -> bool:
-    """Whether decisions were summed before there was a belief: with weights of 1, where a logistic's are at most ¼."""
-    return stats.linearised is not None and np.array_equal(stats.gram, stats.linearised.gram)
+    """Whether decisions were summed before there was a belief: at the point 0, where all logits are the same."""
+    return stats.expansion is not None and not stats.expansion.point.any()
 
 
 def _at_level(stats: Stats) -> tuple[FloatArray, FloatArray]:
@@ -155,8 +212,9 @@ def _at_level(stats: Stats) -> tuple[FloatArray, FloatArray]:
     normal around the level with variance v, p is κ times as steep, κ² = 1/(1 + π·v/8), and the first of these fits is
     κ times as long as θ: so its own variance is κ²v, and κ² = 1 - π·κ²v/8.
     """
-    assert stats.linearised is not None
-    plain, total = stats.shifted(0.0), stats.linearised.moment  # Σ x
+    assert stats.expansion is not None
+    plain = stats.shifted(0.0)
+    total = 2.0 * (plain.moment - stats.expansion.gradient)  # Σ x, since the gradient at 0 is Σ (r - ½)·x
     clicks = min(_clicks(stats), plain.count)  # the counts of batches that fade are rounded, their clicks are not
     rate = (clicks + 0.5) / (plain.count + 1.0)
     logit = math.log(rate / (1.0 - rate))
@@ -169,20 +227,6 @@ def _at_level(stats: Stats) -> tuple[FloatArray, FloatArray]:
     fit = np.linalg.solve(gram + _ridge(gram, moment, plain.count) * np.eye(plain.dim), moment)
     variance = float(fit @ plain.gram @ fit) / plain.count - (float(fit @ total) / plain.count) ** 2
     return put(math.sqrt(max(LEAST_SHRUNK, 1.0 - math.pi / 8.0 * variance)))
-
-
-def _constant(blind: Sequence[Stats], dim: int) -> FloatArray:
-    """The c (d,) with cᵀx = 1 for all x that were chosen before there was a belief; 0 if there is none.
-
-    It is the direction in which θ changes the level alone.
-    """
-    if blind:
-        total = reduce(add, blind)
-        assert total.linearised is not None
-        found = np.linalg.lstsq(total.gram, total.linearised.moment, rcond=1e-10)[0]
-        if abs(total.count - total.linearised.moment @ found) < 1e-6 * total.count and total.count > dim:
-            return np.asarray(found)
-    return np.zeros(dim)
 
 
 def _without(level: FloatArray, precision: FloatArray, moment: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,10 +1,12 @@
 """What foresight does at an update: a belief, what the batch says of it, a plan, and draws as far apart as planned."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from rareswitch.confidence import Intervals, SelfNormalized
 from rareswitch.contexts import ContextSets
@@ -12,17 +14,21 @@ from rareswitch.design import GOptimal, Sampler
 from rareswitch.errors import BatchError
 from rareswitch.learner.batched import batch_elimination
 from rareswitch.learner.certificate import believed_cost, certified_cost
+from rareswitch.learner.clicks import HELD_OUT, LINEAR, LOGISTIC, search_of, searching
 from rareswitch.learner.evidence import NOTHING, Evidence, informed, innovation, on_the_way
 from rareswitch.learner.forgetting import faded
 from rareswitch.learner.levels import centred
-from rareswitch.learner.logistic import frozen_point, kept_point, logistic_posterior
+from rareswitch.learner.logistic import logistic_posterior, next_point
 from rareswitch.learner.planning import TRUTHS, plan
 from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.rule import Ended, Made, Rule
+from rareswitch.learner.state import Batch, State
+from rareswitch.learner.summary import Summary
 from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
 from rareswitch.rng import normals
 from rareswitch.stats import Stats
+from rareswitch.validation import FloatArray
 
 if TYPE_CHECKING:
     from rareswitch.learner.foresight import Foresight
@@ -58,16 +64,25 @@ class PlannedExploration(Rule):
     def sample_size(self, number: int, ahead: tuple[int, ...]) -> int:
         return SAMPLE  # also where no plan is due: the forecast may change before the batch ends
 
+    def refine(self, state: State, summary: Summary) -> State | None:
+        if not self.settings.may_be_logistic:
+            return None
+        ended = Batch(policy_id="", decided=summary.decided, rewarded=summary.rewarded, stats=summary.stats)
+        *earlier, batch = faded((*state.before, *state.past, ended), self.settings.forget)
+        step = next_point(earlier, batch, search_of(state.kept), intercept=self.settings.has_level)
+        return None if step is None else searching(state, *step)
+
     def next(self, ended: Ended) -> Made:
         told = self.settings
         batches = faded((*ended.state.before, *ended.past), told.forget) or [ended.batch.stats[0]]
-        belief = self.belief(batches)
+        models = self.models(ended, batches)
+        belief = models.chosen
         if belief.noise == 0.0 or ended.sums[0].all_alike:  # there is nothing to tell arms apart by
             return Made(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
         before = self.believed(ended, belief)
         evidence = NOTHING if before is None else self.evidence(ended, before, belief)
         note: dict[str, Any] = {"update": ended.state.updates, "noise": belief.noise, "scale": 0.0}
-        note |= {} if belief.link is None else {"link": "logistic"}
+        note |= models.note
         note |= self.came(ended, belief, evidence)
         belief = replace(belief, noise=belief.noise * math.sqrt(evidence.widening))
         scale, share = 0.0, LAST_SHARE * told.floor
@@ -111,55 +126,61 @@ class PlannedExploration(Rule):
         if eliminations and ended.batch.sample is not None:
             most = certified_cost(policy, thinned(ended.batch.sample.sets))
             note |= {} if most is None else {"certificate": most * (1.0 if belief.link is None else STEEPEST)}
-        return Made(policy, kept=kept_point(belief, widening=evidence.excess), note=note)
+        return Made(policy, kept=models.kept, note=note)
 
-    def belief(self, batches: list[Stats]) -> Posterior:
-        """What the sums of the batches so far say of θ."""
-        intercept = self.settings.intercept
-        found = logistic_posterior(batches, intercept=intercept) if self.settings.may_be_logistic else None
-        if found is not None:
-            return found
-        return self.line(reduce(add, batches))
+    def models(self, ended: Ended, batches: list[Stats]) -> "Models":
+        """What the batches so far say of θ, by a linear model and, where rewards are clicks, by a logistic one."""
+        linear = self.line(reduce(add, batches))
+        logistic = None
+        if self.settings.may_be_logistic:
+            logistic = logistic_posterior(batches, intercept=self.settings.has_level)
+        if logistic is None:
+            return Models(linear=linear)
+        scores = np.array(ended.state.kept.get(HELD_OUT, np.zeros(2)))
+        batch = ended.batch.stats[0].expansion
+        if batch is not None and len(batch.held_out):
+            scores = scores * self.settings.forget + batch.held_out
+        return Models(
+            linear=linear,
+            logistic=logistic,
+            held_out=scores,
+            only_logistic=self.settings.rewards == "binary",
+            level=self.level_of_line(reduce(add, batches), linear) if self.settings.has_level else None,
+        )
+
+    def level_of_line(self, stats: Stats, line: Posterior) -> float:
+        """The constant of a linear model with these slopes."""
+        stats = stats.shifted(0.0)
+        return float(stats.moment[-1] - stats.gram[-1, :-1] @ line.estimate) / stats.count
 
     def believed(self, ended: Ended, belief: Posterior) -> Posterior | None:
         """What was believed before the batch; None where too little was known, or the batch tells nothing of it."""
         (batch,), earlier = ended.batch.stats, self.earlier(ended)
-        if not informed(earlier) or batch.count < 2:
+        if batch.count < 2 or not informed(reduce(add, earlier, Stats.zero(batch.dim))):
             return None
-        if belief.link is not None:
-            return None if batch.linearised is None else frozen_point(ended.state.kept)
-        return self.line(earlier)
+        if belief.link is None:
+            return self.line(reduce(add, earlier))
+        before = logistic_posterior(earlier, intercept=self.settings.has_level)
+        if before is None or before.link is None:
+            return None
+        return replace(before, estimate=before.link.point, precision=before.link.precision)
 
     def evidence(self, ended: Ended, before: Posterior, belief: Posterior) -> Evidence:
-        """How far the batch was from what was believed before it, with the noise as it is known now.
-
-        Clicks that a line explains too are let pass: where they are few, their belief is soon a little too sure.
-        """
+        """How far the batch was from what was believed before it, with the noise as it is known now."""
         (batch,) = ended.batch.stats
         if belief.link is None:
-            return self.off_the_line(batch, before, belief.noise)
-        assert batch.linearised is not None
-        found = innovation(before, batch.linearised.gram, batch.linearised.moment, noise=1.0)
-        if not found.wrong:
-            return found
-        earlier = self.earlier(ended)
-        return replace(
-            found, excused=not self.off_the_line(batch, self.line(earlier), self.line(earlier + batch).noise).wrong
-        )
+            batch = centred(batch) if self.settings.has_level else batch
+            return innovation(before, batch.gram, batch.moment, noise=belief.noise)
+        assert batch.expansion is not None
+        return innovation(before, batch.expansion.curvature, batch.expansion.moment, noise=1.0)
 
-    def earlier(self, ended: Ended) -> Stats:
-        """The sums before the batch, as they would have been with rewards that came late, which are of others."""
-        zero = Stats.zero(ended.batch.stats[0].dim)
-        return reduce(add, faded((*ended.state.before, *ended.past[:-1]), self.settings.forget), zero)
+    def earlier(self, ended: Ended) -> list[Stats]:
+        """The sums of the batches before this one, as they would have been with rewards that came late."""
+        return faded((*ended.state.before, *ended.past[:-1]), self.settings.forget)
 
     def line(self, stats: Stats) -> Posterior:
         """What a linear model believes of sums."""
-        return posterior(centred(stats) if self.settings.intercept else stats)
-
-    def off_the_line(self, batch: Stats, before: Posterior, noise: float) -> Evidence:
-        """How far a batch is from a linear belief."""
-        batch = centred(batch) if self.settings.intercept else batch
-        return innovation(before, batch.gram, batch.moment, noise=noise)
+        return posterior(centred(stats) if self.settings.has_level else stats)
 
     def came(self, ended: Ended, belief: Posterior, evidence: Evidence) -> dict[str, Any]:
         """What the batch was expected to cost, what it did by what is known now, and what was concluded."""
@@ -180,6 +201,47 @@ class PlannedExploration(Rule):
         level = SelfNormalized(ridge=ridge, delta=self.settings.delta, noise=noise, norm=norm, fixed=None)
         alpha = level.multiplier(log_growth(belief.precision, ridge))
         return Elimination.of(belief.estimate, belief.precision, alpha)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Models:
+    """What a linear and a logistic model say of θ, and which of the two is believed.
+
+    Rewards of 0 and 1 are clicks, and the logistic model is believed, unless batches that neither had seen were likelier
+    by the linear one.
+    """
+
+    linear: Posterior
+    #: None where rewards are no clicks.
+    logistic: Posterior | None = None
+    #: (2,) log-likelihood of all batches but the first, each by the models of those before it: logistic, linear.
+    held_out: FloatArray = field(default_factory=lambda: np.zeros(2))
+    only_logistic: bool = False
+    #: The constant of the linear model, if it has one.
+    level: float | None = None
+
+    @property
+    def chosen(self) -> Posterior:
+        """What is believed."""
+        if self.logistic is None or (self.held_out[1] > self.held_out[0] and not self.only_logistic):
+            return self.linear
+        return self.logistic
+
+    @property
+    def kept(self) -> dict[str, FloatArray]:
+        """What a state keeps, so that the next batch can be expanded and held against both models."""
+        if self.logistic is None or self.logistic.link is None:
+            return {}
+        line = self.linear.estimate if self.level is None else np.append(self.linear.estimate, self.level)
+        return {LOGISTIC: self.logistic.link.point, LINEAR: line, HELD_OUT: self.held_out}
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """What is told of it."""
+        if self.logistic is None:
+            return {}
+        logistic = self.chosen is self.logistic
+        return {"link": "logistic" if logistic else "linear", "held_out": float(self.held_out[0] - self.held_out[1])}
 
 
 def thinned(sets: ContextSets) -> ContextSets:

@@ -64,6 +64,10 @@ class Rule(ABC):
     def next(self, ended: Ended) -> Made:
         """The policy after a batch."""
 
+    def refine(self, state: State, summary: Summary) -> State | None:
+        """See :meth:`~rareswitch.learner.Learner.refine`."""
+        return None
+
     def sample_size(self, number: int, ahead: tuple[int, ...]) -> int:
         """How many context sets of batch ``number`` are needed when it ends; ``ahead`` are the lengths from it on."""
         return 0

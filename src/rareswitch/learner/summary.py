@@ -102,6 +102,11 @@ class Summary:
         """Decisions without a reward that counts, for whatever reason."""
         return self.decided - self.rewarded
 
+    @property
+    def expanded(self) -> bool:
+        """Whether its rows are clicks, summed around a point, so that they may have to be summed again."""
+        return any(stats.expansion is not None for stats in self.stats)
+
     def __repr__(self) -> str:
         return (
             f"<summary of policy {self.policy_id[:12]}…: {self.decided:,} decisions, {self.rewarded:,} rewarded, "
@@ -118,6 +123,12 @@ class Summary:
             )
         if self.learner and other.learner and other.learner != self.learner:
             raise BatchError(f"summaries of two learners cannot be added: {self.learner} and {other.learner}.")
+        for left, right in zip(self.stats, other.stats, strict=True):
+            if left.expansion and right.expansion and not left.expansion.joins(right.expansion):
+                raise BatchError(
+                    "these summaries of clicks were expanded around different points, and do not add up. Summarize parts "
+                    "of a batch with part=True, or join their rows with Rows.concatenate."
+                )
         extents = [one for one in (self.extent, other.extent) if one is not None]
         samples = [one for one in (self.sample, other.sample) if one is not None]
         return replace(

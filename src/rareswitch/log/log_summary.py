@@ -106,7 +106,7 @@ def summarize_log(
             "conflicts=True."
         )
     current, wanted = state.policy.id, learner.sample_size(state)
-    summary = read.summaries[current]
+    summary = learner.fitted(state, read.summaries[current], read.again)
     earlier, given = _late(read)
     foreign = Counter({name: rows for name, rows in read.rows.items() if name and name not in read.known})
     named = dict(foreign.most_common(MOST_POLICIES))

@@ -179,7 +179,7 @@ class Reader:
             block.check_lengths(features, self.learner)
             if here.any():
                 part = rows if here.all() else rows[np.flatnonzero(here)]
-                more = self.learner.summarize(self.state, part, **self.task.counting)
+                more = self.learner.summarize(self.state, part, **self.task.counting, part=True)
                 self.summaries[name] = self.summaries[name] + more if name in self.summaries else more
             if back.any():
                 block.check_numbers(features, rewards)

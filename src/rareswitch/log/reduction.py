@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -125,6 +126,16 @@ class Reduction:
         current = self.summaries[self.state.policy.id]
         self.summaries[current.policy_id] = replace(current, sample=self._sample())
 
+    def again(self, state: State) -> Summary:
+        """The rows of the current policy, summed at another state."""
+        other, only = copy(self), {state.policy.id}
+        task = replace(self.task, state=state, gathered=self.task.gathered & only, summed=self.task.summed & only)
+        other.state, other.task, other.summaries, other._samples = state, task, {}, []
+        other.conflicting, other.conflicting_rows = Counter(), Counter()
+        other.progress = None
+        other.sum()
+        return other.summaries[state.policy.id]
+
     def _slices(self, count: int) -> Iterator[Task]:
         """The task for one range of hashes after the other."""
         return (replace(self.task, low=k / count, high=(k + 1) / count) for k in range(count))
@@ -158,7 +169,7 @@ class Reduction:
             self.conflicting[name] += len(np.unique(keys, axis=0))
             self.conflicting_rows[name] += len(keys)
             rows = rows[np.flatnonzero(~wrong)]
-        return self.learner.summarize(self.state, rows, **self.task.counting)
+        return self.learner.summarize(self.state, rows, **self.task.counting, part=True)
 
     def _map(self, function: Callable[..., R], task: Task, files: Sequence[str]) -> Iterator[R]:
         for result in self.engine.map(partial(function, task=task), files, label="part"):

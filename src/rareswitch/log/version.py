@@ -88,7 +88,19 @@ def summarize_version(
         _Part(part, f"{store.name}, version {version}, slice {number} of {len(slices)}")
         for number, part in enumerate(slices, 1)
     ]
-    rows, summary = [_no_rows(learner, policy_id, timed=window is not None)], None
+    summary = _summed(parts, task, engine, progress)
+    if policy_id != state.policy.id or state.done:
+        return summary
+    summary = learner.fitted(state, summary, lambda finer: _summed(parts, replace(task, state=finer), engine))
+    return replace(summary, sample=_sample(learner, state, store.sample(version, upto), leave_out))
+
+
+def _summed(
+    parts: Sequence["_Part"], task: Task, engine: Engine | None, progress: Callable[[int, int], None] | None = None
+) -> Summary:
+    """One pass over the slices of a version."""
+    (policy_id,) = task.known
+    rows, summary = [_no_rows(task.learner, policy_id, timed=task.window is not None)], None
     found = _in_turn(parts, task) if engine is None else engine.map(partial(_read, task=task), parts, label="slice")
     for done, read in enumerate(found, 1):
         if isinstance(read, Rows):
@@ -98,10 +110,8 @@ def summarize_version(
         if progress is not None:
             progress(done, len(parts))
     if summary is None:
-        summary = learner.summarize(state, Rows.concatenate(rows), **task.counting)
-    if policy_id != state.policy.id or state.done:
-        return summary
-    return replace(summary, sample=_sample(learner, state, store.sample(version, upto), leave_out))
+        summary = task.learner.summarize(task.state, Rows.concatenate(rows), **task.counting, part=True)
+    return summary
 
 
 def _in_turn(parts: Sequence["_Part"], task: Task) -> Iterator[Rows | Summary]:

@@ -44,8 +44,11 @@ def summarize_source(learner: Learner, source: Source, *, default: float | None 
             f"{learner.dim}. Make both with the same features."
         )
     state = learner.begin()
-    parts = [_summary(learner, state, chunk, default) for chunk in source.chunks(contexts=False)]
-    found = reduce(add, parts)
+
+    def summed(at: State) -> Summary:
+        return reduce(add, (_summary(learner, at, chunk, default) for chunk in source.chunks(contexts=False)))
+
+    found = summed(state)
     if found.sample is None and learner.sample_size(state):
         samples = [_summary(learner, state, chunk, default).sample for chunk in source.chunks(contexts=True)]
         kept = [one for one in samples if one is not None]
@@ -55,11 +58,11 @@ def summarize_source(learner: Learner, source: Source, *, default: float | None 
             f"none of the {found.decided} decisions of the log has a reward: there is nothing to begin with. Give it "
             "the rewards, or begin without it."
         )
-    return found
+    return learner.fitted(state, found, summed)
 
 
 def _summary(learner: Learner, state: State, log: Logged, default: float | None) -> Summary:
     sets = None if log.contexts is None else ContextSets(log.contexts, log.alive)
     assert log.features is not None  # as the source has a dimension
     rows = Rows(ids=log.ids, policy_id=state.policy.id, features=log.features, rewards=log.rewards, sets=sets)
-    return learner.summarize(state, rows, default=default)
+    return learner.summarize(state, rows, default=default, part=True)

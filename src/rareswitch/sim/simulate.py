@@ -2,10 +2,13 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
+from operator import add
 
 from rareswitch.env import World
 from rareswitch.errors import ParameterError, UnsuitableError
-from rareswitch.learner import Learner, State, Summary
+from rareswitch.learner import Learner, Rows, State, Summary
 from rareswitch.policy import Floor
 from rareswitch.sim.compiled import Walker, find_walker
 from rareswitch.sim.recorder import Recorder
@@ -97,6 +100,8 @@ class Loop:
         #: Decisions that are looked ahead at a time, at the most and now.
         self.longest = self.window = window
         self.summary: Summary | None = None
+        #: What may be summed again when the batch ends.
+        self.rows: list[Rows] = []
         self.recorder = Recorder(horizon)
 
     def take(self, drawn: Drawn, walker: Walker | None) -> None:
@@ -135,14 +140,21 @@ class Loop:
         if due is not None:
             played = played.upto(min(ahead, -(-due // self.agents) * self.agents))
         self.recorder.add(played.regrets, int(played.decisions.survivors.sum()))
-        part = self.learner.summarize(self.state, played.rows)
+        rows = played.rows
+        part = self.learner.summarize(self.state, rows, part=True)
         self.summary = part if self.summary is None else self.summary + part
+        if part.expanded:
+            self.rows.append(replace(rows, sets=None, places=None))
         if due is not None or self.state.start + self.summary.decided >= self.state.stop:
-            self.state = self.learner.next(self.state, self.summary)
-            self.summary = None
+            self.state = self.learner.next(self.state, self.learner.fitted(self.state, self.summary, self._again))
+            self.summary, self.rows = None, []
             if not self.state.done:
                 self.recorder.retire()
         return len(played.means)
+
+    def _again(self, state: State) -> Summary:
+        """The batch's rows, summed at another state."""
+        return reduce(add, (self.learner.summarize(state, rows, part=True) for rows in self.rows))
 
 
 def decisions_of(learner: Learner, horizon: int | None) -> int:
