@@ -16,6 +16,7 @@ from golden.test_runs import GOLDEN, assert_same
 from rareswitch.experiment import create
 from rareswitch.learner import LEARNERS
 from rareswitch.validation import FloatArray
+from reference.processors import KERNELS, other_kernels
 from reference.trials import advance_batch
 
 #: Relative to each entry, or to the largest where a decomposition is orthogonal: a few units in the last place.
@@ -79,3 +80,22 @@ def test_experiments_verify_however_linear_algebra_rounds(env: str, request: pyt
     verification = trial.verify()
     assert verification.holds, str(verification)
     assert [entry.verdict for entry in verification.policies].count("rounding") >= 3
+
+
+@pytest.mark.parametrize(
+    ("machine", "instructions", "names", "skipped"),
+    [
+        ("x86_64", "pni sse4_2 avx avx2 fma", ["Prescott", "Sandybridge"], ["SkylakeX"]),
+        ("x86_64", "pni sse4_2", ["Prescott"], ["Sandybridge", "Haswell", "SkylakeX"]),
+        ("aarch64", "asimd atomics sve", ["ARMV8", "NEOVERSEN1"], []),
+        ("x86_64", "", [], ["Prescott", "Nehalem", "Sandybridge", "Haswell", "SkylakeX", "other kernels"]),
+    ],
+)
+def test_kernels_that_a_processor_cannot_run_are_skipped_by_name(
+    machine: str, instructions: str, names: list[str], skipped: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reference.processors.instructions", lambda: frozenset(instructions.split()))
+    chosen, lines = other_kernels(KERNELS[machine])
+    assert [kernel.name for kernel in chosen] == names
+    assert len(lines) == len(skipped)
+    assert all(name in line for name, line in zip(skipped, lines, strict=True))
