@@ -9,7 +9,7 @@ PIP_FLAGS := --quiet --disable-pip-version-check
 OLD_PYTHON := import sys; sys.exit(0 if sys.version_info >= (3, 11) else "rareswitch needs Python 3.11 or later; $(PYTHON) is " + sys.version.split()[0] + ". Set PYTHON=/path/to/python3.")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo contest quick test check format bench peers clean
+.PHONY: help demo contest quick test kernels check format bench peers clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -48,12 +48,16 @@ quick: $(VENV)/installed ## Run the tests that take little, under a minute: what
 test: $(VENV)/installed ## Run all tests
 	@$(BIN)/python -m pytest -q -n auto --dist worksteal
 
-check: $(VENV)/installed ## Lint, format, types, import contract and all tests: what CI runs
+kernels: $(VENV)/installed ## Repeat the golden tests under two other kernel types of OpenBLAS that this processor can run
+	@$(BIN)/python tests/reference/processors.py
+
+check: $(VENV)/installed ## Lint, format, types, import contract, all tests, other kernels: what CI runs
 	@echo "ruff ..." && $(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
 	@echo "mypy --strict ..." && $(BIN)/mypy
 	@echo "import contract ..." && $(BIN)/lint-imports --no-cache > .import-contract.log || (cat .import-contract.log; exit 1)
 	@rm -f .import-contract.log
 	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory kernels
 
 format: $(VENV)/installed ## Rewrite the code in its canonical form
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
@@ -105,6 +109,7 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run. Fol
 	$(BENCH)/bin/python benchmarks/kills.py --out benchmarks/kills.md || status=1; \
 	$(BENCH)/bin/python benchmarks/experiment_kills.py --out benchmarks/experiment_kills.md || status=1; \
 	$(BENCH)/bin/python benchmarks/hostile.py --out benchmarks/hostile.md || status=1; \
+	$(BENCH)/bin/python benchmarks/processors.py --out benchmarks/processors.md || status=1; \
 	exit $$status
 
 $(PEERS)/installed: pyproject.toml benchmarks/peers-requirements.txt

@@ -7,6 +7,9 @@ import numpy as np
 from rareswitch.lanes import compiled
 from rareswitch.validation import FloatArray, read_only
 
+#: Pivots below this, relative to the largest entry of the diagonal, are what rounding leaves of zero.
+_RANK = 1e-13
+
 
 def inverse_root(precision: FloatArray) -> FloatArray:
     """L⁻¹ (d, d), lower triangular, where LLᵀ = ``precision``."""
@@ -17,16 +20,22 @@ def inverse_root(precision: FloatArray) -> FloatArray:
     return inverse
 
 
-def half_power(matrix: FloatArray) -> FloatArray:
-    """(d, d) a root h of a positive semidefinite matrix: hhᵀ is the matrix."""
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+def semidefinite_root(matrix: FloatArray) -> FloatArray:
+    """The lower triangular R with RᵀR = ``matrix`` (d, d), positive semidefinite; no entry of its diagonal is negative.
 
+    Where the matrix has no full rank other such R exist, and an orthogonal decomposition gives one that depends on
+    rounding. This is the one with a row of zeros for each dimension that the matrix lacks.
 
-def lower_triangular(matrix: FloatArray) -> FloatArray:
-    """A lower triangular R with ‖R·x‖ = ‖matrix·x‖ for every x."""
-    upper: FloatArray = np.linalg.qr(matrix[:, ::-1]).R
-    return np.ascontiguousarray(np.tril(upper[::-1, ::-1]))
+    >>> semidefinite_root(np.array([[4.0, 2.0], [2.0, 1.0]])).tolist()
+    [[0.0, 0.0], [2.0, 1.0]]
+    """
+    rest, root = matrix.copy(), np.zeros_like(matrix)
+    least = _RANK * float(np.diag(matrix).max(initial=0.0))
+    for i in reversed(range(len(matrix))):
+        if rest[i, i] > least:
+            root[i, : i + 1] = rest[i, : i + 1] / math.sqrt(rest[i, i])
+            rest[:i, :i] -= np.outer(root[i, :i], root[i, :i])
+    return root
 
 
 def log_growth(precision: FloatArray, ridge: float) -> float:

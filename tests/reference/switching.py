@@ -10,7 +10,7 @@ from rareswitch.rng import normals
 from rareswitch.validation import BoolArray, FloatArray
 
 TIE = 1.0 - 1e-9
-"""A determinant that reaches this share of its bar has reached it."""
+"""A determinant or an eigenvalue that reaches this share of its bar has reached it."""
 
 
 @dataclass(kw_only=True)
@@ -157,7 +157,7 @@ def truncated_intervals(multiplier: float, norm: float) -> Intervals:
     def intervals(gram: FloatArray, moment: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         values, vectors = np.linalg.eigh(gram)
         z = x @ vectors
-        known = values >= 1.0
+        known = values >= TIE
         estimate = (z[:, known] / values[known]) @ (vectors.T @ moment)[known]
         width = multiplier * np.sqrt((z[:, known] ** 2 / values[known]).sum(axis=1))
         return estimate, width + norm * np.sqrt((z[:, ~known] ** 2).sum(axis=1))

@@ -1,26 +1,30 @@
 import numpy as np
 
-from rareswitch.linalg import absorb, half_power, inverse_root, log_growth, lower_triangular
+from rareswitch.linalg import absorb, inverse_root, log_growth, semidefinite_root
 
 RNG = np.random.default_rng(1)
 
 
-def test_inverse_roots_and_triangles() -> None:
+def test_inverse_roots() -> None:
     x = RNG.standard_normal((30, 5))
     precision = x.T @ x
     root = inverse_root(precision)
     assert not np.triu(root, 1).any()
     np.testing.assert_allclose(root.T @ root, np.linalg.inv(precision), atol=1e-12)
-    singular = RNG.standard_normal((5, 5)) * np.array([1.0, 1.0, 0.0, 0.0, 0.0])[:, None]
-    lower = lower_triangular(singular)
-    assert not np.triu(lower, 1).any()
-    np.testing.assert_allclose(lower.T @ lower, singular.T @ singular, atol=1e-12)
 
 
-def test_half_powers_of_singular_matrices() -> None:
-    x = RNG.standard_normal((2, 4))
-    half = half_power(x.T @ x)
-    np.testing.assert_allclose(half @ half.T, x.T @ x, atol=1e-12)
+def test_roots_of_singular_matrices_do_not_depend_on_rounding() -> None:
+    for rank in range(7):
+        for axes in (np.eye(6), np.linalg.qr(RNG.standard_normal((6, 6))).Q):
+            x = axes[RNG.permutation(6)[:rank]]
+            matrix = x.T @ x
+            root = semidefinite_root(matrix)
+            assert not np.triu(root, 1).any()
+            assert (np.diag(root) >= 0.0).all()
+            assert np.count_nonzero(root.any(axis=1)) == rank
+            np.testing.assert_allclose(root.T @ root, matrix, atol=1e-12)
+            shaken = matrix * (1.0 + 1e-15 * RNG.standard_normal((6, 6)))
+            np.testing.assert_allclose(semidefinite_root((shaken + shaken.T) / 2.0), root, atol=1e-11)
 
 
 def test_absorbing_a_vector_is_adding_its_square() -> None:

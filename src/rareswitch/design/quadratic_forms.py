@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from rareswitch.choosing import first_highest
 from rareswitch.design.kernels import padded_length
 from rareswitch.errors import ShapeError
 from rareswitch.lanes import add_rows, compiled, lane_zeros
@@ -20,9 +21,9 @@ def quadratic_forms(sets: Sets, matrix: FloatArray) -> FloatArray:
 
 
 def one_hot(values: FloatArray) -> FloatArray:
-    """1 at the first largest value of each row, 0 elsewhere."""
+    """1 at the first highest value of each row, up to rounding; 0 elsewhere."""
     hot = np.zeros(values.shape)
-    np.put_along_axis(hot, values.argmax(axis=1)[:, None], 1.0, axis=1)
+    np.put_along_axis(hot, first_highest(values)[:, None], 1.0, axis=1)
     return hot
 
 

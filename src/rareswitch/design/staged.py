@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rareswitch.choosing import first_highest
 from rareswitch.design.quadratic_forms import normalized_powers, quadratic_forms
 from rareswitch.design.sampling import GOptimal, MixedArgmax, MixedSoftmax
 from rareswitch.design.variation import information, symmetric_inverse
@@ -114,7 +115,7 @@ def _choices(sets: Sets, matrix: FloatArray, form: Form, exponent: float) -> tup
     values = quadratic_forms(sets, symmetric_inverse(matrix))
     if form == "softmax":
         return sets.contexts, normalized_powers(values, sets, exponent)
-    best = values.argmax(axis=1)[:, None, None]
+    best = first_highest(values)[:, None, None]
     return np.take_along_axis(sets.contexts, best, axis=1), np.ones((len(best), 1))
 
 

@@ -353,8 +353,8 @@ class Experiment:
         return self._updating.logged(self.versions, upto, seconds_of(now))
 
     def verify(self) -> Verification:
-        """Learn everything again from the summaries, and say which policies come out."""
-        return verify_versions(self.description, self.versions)
+        """Learn everything again from the summaries, and say which policies come out and whether they decide alike."""
+        return verify_versions(self.description, self.versions, self.store)
 
     def _version(self, number: int) -> Version:
         if number > len(self._versions):

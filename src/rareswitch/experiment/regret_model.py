@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rareswitch.choosing import first_highest
 from rareswitch.validation import FloatArray, IntArray
 
 #: c, the decisions for each feature up to which a policy is about as bad as a blind one. With 2 the model says of
@@ -92,7 +93,7 @@ def best_ends(
     least, choices = last, list[IntArray]()
     for _ in range(updates - 1):
         through = steps + least
-        chosen = through.argmin(axis=1)
+        chosen = first_highest(-through)
         found = through[np.arange(len(times)), chosen]
         choices.append(np.where(found < last, chosen, -1))
         least = np.minimum(found, last)

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from rareswitch.choosing import first_highest
 from rareswitch.errors import ParameterError
 from rareswitch.experiment.regret_model import price_of
 from rareswitch.validation import number, whole
@@ -37,4 +38,4 @@ def baseline_share(dim: int, lengths: Sequence[int] | None) -> float:
     costs = first * (shares + COST * (1.0 - shares))
     for before, end in pairwise(ends):
         costs = costs + (end - before) * price_of(taught + before - first, dim)
-    return float(shares[int(costs.argmin())])
+    return float(shares[int(first_highest(-costs))])

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rareswitch.choosing import first_highest
 from rareswitch.contexts import ContextSets
 from rareswitch.learner.kernels import best_columns
 from rareswitch.learner.link import Link
 from rareswitch.learner.posterior import Posterior
-from rareswitch.linalg import half_power, inverse_root
+from rareswitch.linalg import inverse_root
 from rareswitch.rng import normals
 from rareswitch.validation import BoolArray, FloatArray, IntArray, read_only
 
@@ -24,6 +25,9 @@ TRUTH_NUMBERS = 1 << 19
 PLAYED = 64
 #: Batches of the look-ahead. Where more are to come, it plays some of them as one.
 STAGES = 5
+#: The next batch is taken to teach this share of what is known, and of what it teaches of each feature, in every
+#: direction besides. What it really teaches may have no full rank, and the root of such a matrix depends on rounding.
+KNOWN_SHARE, TAUGHT_SHARE = 1e-10, 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +52,7 @@ def plan(
     update: int,
     least_scale: float = 0.0,
 ) -> Plan:
-    """The prospect with the least cost.
+    """The first prospect with the least cost.
 
     Parameters
     ----------
@@ -65,8 +69,9 @@ def plan(
     least_scale
         The least scale that may be chosen.
     """
-    found = prospects(belief, sets, known=known, lengths=lengths, seed=seed, update=update)
-    return min((one for one in found if one.scale >= least_scale), key=lambda one: one.cost)
+    candidates = prospects(belief, sets, known=known, lengths=lengths, seed=seed, update=update)
+    candidates = [candidate for candidate in candidates if candidate.scale >= least_scale]
+    return candidates[int(first_highest(-np.array([candidate.cost for candidate in candidates])))]
 
 
 def prospects(
@@ -97,7 +102,8 @@ def prospects(
         draws = belief.estimate + scale * belief.noise * z[-PLAYED:] @ root
         now, information = halves[0].explore(draws)
         information = lengths[0] * information
-        noise = z[truth_count : 2 * truth_count] @ half_power(information).T
+        information = information + KNOWN_SHARE * belief.precision + TAUGHT_SHARE * np.diag(np.diag(information))
+        noise = z[truth_count : 2 * truth_count] @ np.linalg.cholesky(information).T
         moments = belief.precision @ belief.estimate + truths @ information + belief.noise * noise
         precisions = np.broadcast_to(belief.precision + information, (truth_count, dim, dim))
         cost = lengths[0] * now

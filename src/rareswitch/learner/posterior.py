@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rareswitch.choosing import first_highest
 from rareswitch.learner.link import Link
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray
@@ -63,7 +64,7 @@ def posterior(stats: Stats) -> Posterior:
     shrunk = 1.0 + ratios * values
     squares = (total - explained.sum() + (explained / shrunk).sum(axis=1)) / stats.count
     squares = np.maximum(squares, 1e-12 * total / stats.count)
-    best = int((stats.count * np.log(squares) + np.log(shrunk).sum(axis=1)).argmin())
+    best = int(first_highest(-stats.count * np.log(squares) - np.log(shrunk).sum(axis=1)))
     ridge = float(1.0 / ratios[best, 0])
     return Posterior(
         estimate=vectors @ (projections / (values + ridge)) * (r / x),

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rareswitch.choosing import TIE
 from rareswitch.errors import ParameterError
 from rareswitch.learner.clocks import Progress, ToTheHorizon
 from rareswitch.linalg import inverse_root
@@ -158,7 +159,7 @@ class _Uncertain:
         weight = float(np.trace(gram)) / count or 1.0
         if only_unknown:
             values, vectors = np.linalg.eigh(gram)
-            unknown = values < KNOWN * weight
+            unknown = values < KNOWN * weight * (1.0 - TIE)  # of plain arms they are counts, up to rounding
             # each of them might as well have had a decision more: of few that came, the rate is not well known
             root, rate = vectors.T[unknown] / math.sqrt(weight), float((values[unknown] / weight + 1.0).sum()) / count
         else:

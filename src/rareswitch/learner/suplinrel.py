@@ -6,11 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from rareswitch.choosing import TIE
 from rareswitch.confidence import Intervals
 from rareswitch.errors import ParameterError
 from rareswitch.learner.settings import setting
 from rareswitch.learner.suplinucb import OptimisticLayers, SupLinUCB
-from rareswitch.linalg import lower_triangular
+from rareswitch.linalg import semidefinite_root
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray
 
@@ -56,9 +57,7 @@ class SupLinRel(SupLinUCB):
 def truncated(stats: Stats, multiplier: float, norm: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The estimate (d,) in the directions with eigenvalue at least 1, and the roots (d, d) of both widths."""
     values, vectors = np.linalg.eigh(stats.gram)
-    known = values >= 1.0
-    scaled = np.where(known, 1.0 / np.sqrt(np.where(known, values, 1.0)), 0.0)
-    inverse = (vectors * scaled**2) @ vectors.T
-    root = multiplier * lower_triangular(scaled[:, None] * vectors.T)
-    tail = norm * lower_triangular(np.where(known, 0.0, 1.0)[:, None] * vectors.T)
-    return inverse @ stats.moment, root, tail
+    known = values >= 1.0 - TIE  # a unit vector that was played once has the eigenvalue 1, up to rounding
+    inverse = (vectors * np.where(known, 1.0 / np.where(known, values, 1.0), 0.0)) @ vectors.T
+    unknown = vectors[:, ~known] @ vectors[:, ~known].T
+    return inverse @ stats.moment, multiplier * semidefinite_root(inverse), norm * semidefinite_root(unknown)

@@ -1,6 +1,7 @@
 """Whatever was learned once is learned again from what was kept; and what is not is told."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,9 @@ from rareswitch.experiment import Experiment, create, open_experiment
 from rareswitch.experiment.versions import Version, checksum, signed_text
 from rareswitch.files import canonical_json
 from rareswitch.learner import Summary, summaries_to_bytes
+from rareswitch.learner.planned_exploration import PlannedExploration
+from rareswitch.learner.rule import Ended, Made
+from rareswitch.policy import Blend, PosteriorDraws
 from rareswitch.stats import Stats
 from reference.trials import advance_batch
 
@@ -140,3 +144,32 @@ def test_an_experiment_is_verified_on_another_kind_of_processor(tmp_path: Path) 
         env=os.environ | {"OPENBLAS_CORETYPE": "Nehalem"},
     ).stdout
     assert out.split() == [trial.policy.id, "True"]
+
+
+def test_policies_that_differ_by_rounding_must_decide_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers that are close are not enough: the arms of stored requests are compared too."""
+    trial = begun("memory:")
+    advance_batch(trial)
+    advance_batch(trial)
+    next_policy, factor = PlannedExploration.next, 1.0 + 1e-12
+
+    def shaken(self: PlannedExploration, ended: Ended) -> Made:
+        made = next_policy(self, ended)
+        sampler = made.policy.sampler
+        main = sampler.main if isinstance(sampler, Blend) else sampler
+        assert isinstance(main, PosteriorDraws)
+        other = PosteriorDraws(draws=factor * main.draws)
+        sampler = replace(sampler, main=other) if isinstance(sampler, Blend) else other
+        return made._replace(policy=replace(made.policy, sampler=sampler))
+
+    monkeypatch.setattr(PlannedExploration, "next", shaken)
+    found = trial.verify()
+    assert [entry.verdict for entry in found.policies] == ["same", "rounding", "rounding"]
+    first, second = (counts.decisions for counts in trial.store.counts())
+    assert [entry.decisions for entry in found.policies] == [0, first + second, second]
+    assert f"up to rounding (the same arm for {second} requests)" in str(found)
+    monkeypatch.setattr("rareswitch.experiment.verification.CLOSE", 10.0)
+    factor = -1.0  # its best arms are the worst ones
+    found = trial.verify()
+    assert [entry.verdict for entry in found.policies] == ["same", "otherwise", "otherwise"]
+    assert re.search(r"it decides otherwise on \d+ of \d+ stored requests", str(found))

@@ -90,8 +90,9 @@ def slow_prospects(
                 arm = x[(x @ drawn).argmax()]
                 worth = np.mean([taught(arm, truth) for truth in truth_of])
                 information += worth * lengths[0] / (len(halves[0]) * len(draws)) * np.outer(arm, arm)
-        spread, axes = np.linalg.eigh(information)
-        half_power = axes * np.sqrt(np.maximum(spread, 0.0))
+        # taken to teach next to nothing in every direction besides, so that its root is continuous
+        information += 1e-10 * belief.precision + 1e-12 * np.diag(np.diag(information))
+        half_power = np.linalg.cholesky(information)
         total = 0.0
         for j, truth in enumerate(truth_of):
             for x in halves[0]:
