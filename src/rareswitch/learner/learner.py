@@ -254,8 +254,8 @@ class Learner(ABC):
             The reward of decisions whose own is not known, or came after the window, once their window has passed;
             at once where there is none. By default they do not count.
         part
-            Whether these are some of the decisions of a batch, whose summaries shall be added up. Clicks are then summed
-            at one point, in a single pass; :meth:`fitted` makes those that follow, over all parts.
+            Whether these are some of the decisions of a batch, whose summaries shall be added up. Clicks are then
+            summed at one point, in a single pass; :meth:`fitted` makes those that follow, over all parts.
         """
         self._check_state(state)
         if not isinstance(rows, Rows):

@@ -3,8 +3,8 @@
 A decision for x pays 1 with the probability μ(xᵀθ), μ(u) = 1/(1 + exp(-u)), where the last feature may be the constant
 of a level. What earlier batches say is a normal belief about θ, so the posterior after a batch is the product of that
 and of the likelihood of its rows. Its mode is found by Newton's method with a line search (:func:`next_point`): a pass
-over the rows at a point gives value, gradient and curvature there, sums that add up (:class:`~rareswitch.stats.Expansion`),
-and the next point follows from them. Every step that is kept makes the posterior larger, so the estimate cannot run
+over the rows at a point gives value, gradient and curvature there (:class:`~rareswitch.stats.Expansion`), sums that add
+up, and the next point follows from them. Every step that is kept makes the posterior larger, so the estimate cannot run
 away. The expansion of the last pass is what a batch adds to the belief from then on.
 """
 
@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rareswitch.choosing import first_highest
 from rareswitch.learner.kernels import predictions
 from rareswitch.learner.link import Link, logistic
 from rareswitch.learner.posterior import RATIOS, Posterior
@@ -80,7 +81,7 @@ class Belief(NamedTuple):
 
     @property
     def mode(self) -> FloatArray:
-        """(d,)"""
+        """The most likely θ, (d,)."""
         return np.asarray(np.linalg.solve(self.precision, self.moment), dtype=np.float64)
 
     def value(self, point: FloatArray) -> float:
@@ -245,4 +246,4 @@ def _ridge(gram: FloatArray, moment: FloatArray, count: int) -> float:
     values, squares = values[known], (vectors.T @ moment)[known] ** 2
     ratios = RATIOS[:, None] * (count / values.sum())  # τ², where w·‖x‖² says how much features tell of a click
     evidence = (squares / (values + 1.0 / ratios)).sum(axis=1) - np.log1p(ratios * values).sum(axis=1)
-    return float(1.0 / ratios[int(evidence.argmax()), 0])
+    return float(1.0 / ratios[int(first_highest(evidence)), 0])

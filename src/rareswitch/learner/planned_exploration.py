@@ -207,8 +207,8 @@ class PlannedExploration(Rule):
 class Models:
     """What a linear and a logistic model say of θ, and which of the two is believed.
 
-    Rewards of 0 and 1 are clicks, and the logistic model is believed, unless batches that neither had seen were likelier
-    by the linear one.
+    Rewards of 0 and 1 are clicks, and the logistic model is believed, unless batches that neither had seen were
+    likelier by the linear one.
     """
 
     linear: Posterior

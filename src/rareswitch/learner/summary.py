@@ -126,8 +126,8 @@ class Summary:
         for left, right in zip(self.stats, other.stats, strict=True):
             if left.expansion and right.expansion and not left.expansion.joins(right.expansion):
                 raise BatchError(
-                    "these summaries of clicks were expanded around different points, and do not add up. Summarize parts "
-                    "of a batch with part=True, or join their rows with Rows.concatenate."
+                    "these summaries of clicks were expanded around different points, and do not add up. Summarize "
+                    "parts of a batch with part=True, or join their rows with Rows.concatenate."
                 )
         extents = [one for one in (self.extent, other.extent) if one is not None]
         samples = [one for one in (self.sample, other.sample) if one is not None]
