@@ -37,7 +37,7 @@ def _options(found: Recommendation) -> str:
     rows = [
         [
             one.learner,
-            f"{one.regret} ({one.source})",
+            f"{one.note or one.regret.rpartition(', ')[0]} ({one.source})",
             f"{one.policies:,}",
             "" if one.order is None else _short(one.order),
         ]
@@ -45,7 +45,7 @@ def _options(found: Recommendation) -> str:
     ]
     least, order = found.minimax
     rows.append(["any learner", f"no less than {least}", "any", _short(order)])
-    return table(["learner", "proved, up to constants and logs", "policies", "order"], rows, left=2)
+    return table(["learner", "proved, up to constants and log T", "policies", "order"], rows, left=2)
 
 
 def _needs(found: Recommendation) -> str:
