@@ -315,7 +315,7 @@ def test_what_holds_is_said() -> None:
 def test_learners_that_look_hold_whenever_they_change() -> None:
     for name in ("oful", "rarely-switch-suplinucb"):
         learner = made(name)
-        assert learner.holds(played(learner, 5, 9)) == f"regret {learner.regret}"
+        assert learner.holds(played(learner, 5, 9)) == f"regret {learner.rate()}"
     kept_back = Foresight(dim=4, arms=4, horizon=600, noise_bound=0.3, reserve=2)
     first, second, *_ = kept_back.begin().ahead
     assert kept_back.holds(played(kept_back, first, second)) == f"regret {kept_back.rate()}"
