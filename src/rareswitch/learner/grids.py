@@ -17,6 +17,8 @@ from rareswitch.validation import number, whole
 
 #: Of a grid that is made of a number: more would take long to plan, and are no longer rare.
 MOST_UPDATES = 10_000
+#: Stands for an :class:`AdaptiveGrid` to the learner's horizon, on the command line and in files.
+ADAPTIVE = "adaptive"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +132,15 @@ def as_grid(name: str, value: Any) -> Any:
         return StaticGrid(ends=tuple(value))
     except ParameterError as error:
         raise ParameterError(f"{name}: {error}") from None
+
+
+def as_grid_or_adaptive(name: str, value: Any) -> Any:
+    """A grid, or the word for one that follows the widths of the learner's intervals.
+
+    >>> as_grid_or_adaptive("grid", "adaptive")
+    'adaptive'
+    """
+    return value if isinstance(value, str) and value == ADAPTIVE else as_grid(name, value)
 
 
 def loglog_batches(horizon: int) -> int:

@@ -24,6 +24,7 @@ from rareswitch.learner import (
     paper_grid,
     warm_start,
 )
+from rareswitch.learner.settings import to_plain
 from rareswitch.learner.statistics import first_half
 from rareswitch.learner.summary import sample_order
 from reference.batched import Trace, slow_batched
@@ -141,6 +142,19 @@ def test_the_adaptive_grid_follows_the_widths() -> None:
         assert learner.holds(states[-1]) == "regret √(dKT), stochastic"
     # narrower intervals allow a longer second batch
     assert grids[0.1][1] > grids[1.0][1]
+
+
+@pytest.mark.parametrize("updates", [None, 3])
+def test_an_adaptive_grid_can_be_named(updates: int | None) -> None:
+    """It goes to the horizon, with at most as many batches as were asked for or the algorithm's own."""
+    learner = BatchLinUCBKW(dim=3, arms=5, horizon=4000, grid="adaptive", updates=updates)
+    own = AdaptiveGrid(horizon=4000, updates=updates or 4)
+    assert learner.clock == own
+    assert make_learner("batch-linucb-kw", **to_plain(learner)).clock == own
+    with pytest.raises(ParameterError, match="an adaptive grid follows the widths of eliminations"):
+        make_learner("stale-linucb", dim=3, arms=5, horizon=4000, grid="adaptive")
+    with pytest.raises(ParameterError, match=r"grid must be batch ends.*got 'adaptively'"):
+        BatchLinUCBKW(dim=3, arms=5, horizon=4000, grid="adaptively")
 
 
 def test_one_half_of_a_batch_is_summed_and_the_other_sampled() -> None:
