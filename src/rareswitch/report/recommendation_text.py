@@ -22,7 +22,8 @@ def recommendation_text(found: Recommendation, *, floor: str = "") -> str:
 
 
 def _advice(found: Recommendation) -> str:
-    bound = LEARNERS[found.learner].regret
+    own = (one.regret for one in found.options if one.learner == found.learner)
+    bound = next(own, LEARNERS[found.learner].regret)
     lines = [
         f"Take {found.learner} with {found.updates:,} policies: {found.reason} Proved for {found.learner}: {bound}."
     ]
