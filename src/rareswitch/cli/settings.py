@@ -10,6 +10,8 @@ from typing import Any, get_args
 from rareswitch.cli.arguments import option_name
 from rareswitch.errors import ParameterError
 
+#: A grid whose batches follow the widths of intervals, as learners name it.
+ADAPTIVE = "adaptive"
 #: Settings that are objects; commands have options of their own for them, or none.
 SPECIAL = {"g_optimal", "designer"}
 
@@ -33,6 +35,10 @@ def add_settings(parser: argparse.ArgumentParser, *, without: Iterable[str] = ()
             plain = len(defaults) == 1 and "default" not in told and not any(d is None or d is False for d in defaults)
             usual = f" (default {defaults.pop()})" if plain else ""
             few = f"; for {', '.join(takers)}" if len(takers) <= 3 else ""
+            if entry.name == "grid":
+                few = (
+                    f"; {ADAPTIVE}: at most --updates batches, by the widths of intervals, for learners that eliminate"
+                )
             group.add_argument(
                 option_name(entry.name),
                 help=f"{told}{usual}{few}".replace("%", "%%"),
@@ -78,6 +84,20 @@ def count_option(text: str) -> int:
     return int(value)
 
 
+def end_option(text: str) -> Any:
+    """Where a batch ends, or the word for a grid that is adaptive."""
+    return text if text == ADAPTIVE else count_option(text)
+
+
+class GridAction(argparse.Action):
+    """Reads where batches end, or that they are adaptive."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
+        if ADAPTIVE in values and len(values) > 1:
+            parser.error(f"argument {option_string}: {ADAPTIVE} stands alone, without batch ends")
+        setattr(namespace, self.dest, ADAPTIVE if ADAPTIVE in values else values)
+
+
 def confidence_option(text: str) -> Any:
     """A confidence mode, or a number."""
     try:
@@ -101,4 +121,4 @@ def _kind(annotation: Any) -> dict[str, Any]:
         return {"metavar": "KIND"}
     if float in kinds:
         return {"type": float, "metavar": "X"}
-    return {"type": count_option, "nargs": "+", "metavar": "N"}  # a grid: where batches end
+    return {"type": end_option, "nargs": "+", "metavar": "N", "action": GridAction}

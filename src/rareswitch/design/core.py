@@ -1,7 +1,12 @@
 """CoreIdentification and CoreLearning (Algorithms 4 and 3): designs that carry over from a sample to its source.
 
 A direction that is rare in the distribution can be over-represented in a sample, and a policy that relies on it fails
-on fresh sets. The core leaves out the sets that the rest of the sample does not explore well.
+on fresh sets. The core leaves out the sets that the rest of the sample does not explore well. The paper's
+counterexample has such a sample; the policy that it misleads is written by hand; Algorithm 2 alone is not misled. At
+c = 6 the core is the whole sample, there and at all practical sizes.
+
+The proof of Theorem 5 has a slip: step II concludes Ṽ ≤ O(√(d log d)) from a sum with the slack d. The slack must be
+√d, with the root inside the function f of the first concentration lemma. The algorithm does not change.
 """
 
 import math

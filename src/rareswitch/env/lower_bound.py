@@ -229,9 +229,11 @@ def every_instance(
 def switch_lower_bound(*, horizon: int, dim: int, switches: float) -> float:
     """√(dT)/(32d)·(2T/d)^(1/(16M/d + 2)): regret that M expected switches force on some instance, with σ = 1.
 
-    It is a theorem for M in :func:`theorem_range` and large T, and elsewhere no more than its formula. It is about
-    the printed instances with 4M/(d/2) stages. On the scaled ones it holds times ``context_scale * theta_scale``:
-    gaps shrink by that much, and rewards tell no more than they did.
+    It is a theorem (Theorem 8) for M in :func:`theorem_range` and large T, and elsewhere no more than its formula. It
+    is about the printed instances with L = 8M/d stages a pair. The last line of its proof puts L = 4M; with 8M/d
+    the bound is d/√2 times larger. On the scaled instances that larger one holds times ``context_scale * theta_scale``,
+    as gaps shrink by that much and rewards tell no more than they did. In the theorem's range this is no less than the
+    printed formula.
 
     >>> round(switch_lower_bound(horizon=10**6, dim=2, switches=10), 1)
     26.2

@@ -1,11 +1,11 @@
 """BatchLinUCB-DG (Algorithm 5)."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from rareswitch.design import GOptimal, Sampler
 from rareswitch.learner.batched import BatchedLearner, EliminateByBatch, surviving
+from rareswitch.learner.bounds import Batched, Contexts, designed
 from rareswitch.learner.designers import CertifiedMixture, CoreLearning, Designer, as_designer
 from rareswitch.learner.grids import Grid, paper_design_grid
 from rareswitch.learner.learner import Parts
@@ -34,12 +34,14 @@ class EliminateAndDesign(EliminateByBatch):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchLinUCBDG(BatchedLearner):
-    """Learns at each batch's end how to explore the arms that will survive; regret √(dT log d log(dKT/δ))·log log T.
+    """Learns at each batch's end how to explore the arms that will survive.
 
     Of each batch, one half 𝒜 gives the estimate, the other ℬ the context sets from which the next sampling policy is
-    learned, after elimination by the new estimate (Theorem 6). Which half a decision is in follows from its id. See
-    :func:`~rareswitch.learner.warm_start` for ``warm_batches``, and :func:`~rareswitch.learner.paper_design_grid` for
-    the rate with a given number of batches. K of the softmax is ``arms``, whatever sets have or are padded to.
+    learned, after elimination by the new estimate. Its regret is √(dT log d log(dKT/δ))·log log T (Theorem 6) for
+    d^32 ≤ T ≤ exp(d), which begins at T = 10^70. At shorter horizons the share β of G-optimal play in the learned
+    policies, one half, gives the regret of BatchLinUCB-KW times 1/√β. Which half a decision is in follows from its id.
+    See :func:`~rareswitch.learner.warm_start` for ``warm_batches``, and :func:`~rareswitch.learner.paper_design_grid`
+    for the rate with a given number of batches. K of the softmax is ``arms``, whatever sets have or are padded to.
 
     >>> BatchLinUCBDG(dim=5, arms=10, horizon=10_000).clock.ends
     (100, 200, 1000, 3162, 10000)
@@ -59,7 +61,7 @@ class BatchLinUCBDG(BatchedLearner):
     name: ClassVar[str] = "batch-linucb-dg"
     text: ClassVar[str] = "a sampling policy learned by CoreLearning (Algorithm 5)"
     adaptivity: ClassVar[str] = "⌈log log T⌉ + 1"
-    regret: ClassVar[str] = "√(dT), stochastic"
+    regret: ClassVar[str] = "√(dT) if d^32 ≤ T ≤ exp(d), otherwise d√T; stochastic"
     ridge_constant: ClassVar[float] = 32.0
 
     def compose(self) -> Parts:
@@ -69,24 +71,28 @@ class BatchLinUCBDG(BatchedLearner):
     def default_grid(self) -> Grid:
         return paper_design_grid(self.horizon, self.updates)
 
-    def costs(self, ends: tuple[int, ...]) -> list[float]:
-        first, *rest = super().costs(ends)
-        # the second batch rests on G-optimal play, whose deviation is d where that of a learned design is √d
-        return [first, *(min(ends[1], math.sqrt(self.dim) * cost) for cost in rest[:1]), *rest[1:]]
+    def guarantee(self, contexts: Contexts | None) -> Batched | None:
+        if contexts == "adversarial":
+            return None
+        share = float(getattr(self.designer, "g_optimal_share", 0.0))
+        return designed(self.name, share) if share > 0.0 else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchLinUCBDGCertified(BatchLinUCBDG):
-    """Algorithm 5 with a design that carries its own certificate: the one we recommend.
+    """Algorithm 5 with a certified design, which explores better on the sets that it was learned from.
+
+    The certificate bounds V on those sets, not on fresh ones, so that it does not stand for Theorem 6. What is proved
+    is the regret of BatchLinUCB-KW times 1/√β, where β is the floor of G-optimal play.
 
     >>> BatchLinUCBDGCertified(dim=5, arms=10, horizon=10_000).designer.floor
     0.2
     """
 
     designer: Designer = setting(
-        CertifiedMixture(), "how the sampling policy is learned: with a certificate", as_designer
+        CertifiedMixture(), "how the sampling policy is learned: with a certificate on its sample", as_designer
     )
 
     name: ClassVar[str] = "batch-linucb-dg-certified"
     text: ClassVar[str] = "Algorithm 5 with the certified Frank-Wolfe design"
-    regret: ClassVar[str] = "√(dT), stochastic, on its certificate"
+    regret: ClassVar[str] = "d√T/√β, stochastic; β: the floor of G-optimal play"

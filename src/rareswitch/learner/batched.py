@@ -10,7 +10,7 @@ import numpy as np
 from rareswitch.confidence import Intervals
 from rareswitch.contexts import ContextSets
 from rareswitch.design import Sampler
-from rareswitch.learner.bounds import GUARANTEES, Batched
+from rareswitch.learner.bounds import Batched, Contexts, guarantee_of
 from rareswitch.learner.grids import StaticGrid
 from rareswitch.learner.interval_learner import GridLearner
 from rareswitch.learner.learner import Parts
@@ -85,19 +85,28 @@ class BatchedLearner(GridLearner):
         """Those of a run with so many batches."""
         return self.independent(batches=updates, ridge_constant=self.ridge_constant)
 
-    def rate(self) -> str:
-        """That of the paper's grid with as many batches; on another grid, times what that pays more."""
-        proved = next((one for one in GUARANTEES if isinstance(one, Batched) and one.learner == self.name), None)
-        if proved is None or not isinstance(self.clock, StaticGrid):
+    def rate(self, contexts: Contexts | None = None) -> str:
+        """That of the paper's grid with as many batches; on another grid, times what that pays more.
+
+        For contexts of that kind; by default the hardest for which something is proved.
+        """
+        proved = self.guarantee(contexts)
+        if proved is None:
+            return self.regret if contexts is None and guarantee_of(self.name) is None else "none"
+        if not isinstance(self.clock, StaticGrid):
             return self.regret
         dim, arms, horizon, batches = self.dim, self.arms, self.horizon, self.clock.updates
-        if not proved.holds(dim, horizon):
-            return f"{proved.scale}·√T, {proved.contexts}, if {proved.condition}, which does not hold here"
         text, order = proved.regret(dim, arms, horizon, batches)
-        more = max(self.costs(self.clock.ends)) * proved.factor(dim, arms) / order
+        more = max(self.costs(self.clock.ends)) * proved.scale_with(dim, arms, batches)[1] / order
         # the paper's own grids come out at 1 or 2, rounded to whole decisions
         times = "" if more < 3.0 else f", times {more:.2g} with these batches"
-        return f"{text}, {proved.contexts}{times}"
+        return f"{proved.stated(text, dim, horizon)}{times}"
+
+    def guarantee(self, contexts: Contexts | None) -> Batched | None:
+        """What is proved of the learner with these settings."""
+        proved = guarantee_of(self.name, contexts)
+        assert proved is None or isinstance(proved, Batched)
+        return proved
 
     def costs(self, ends: tuple[int, ...]) -> list[float]:
         """What each batch costs at most: its length, or T_i/√T_(i-1) where the one before was learned from."""

@@ -1,7 +1,7 @@
 """What is proved: how many policies are needed (Table 1 of the paper), and how regret grows with d, K and T.
 
-Orders leave out constants and logarithms of T, K and 1/δ. They compare bounds, and do not predict a regret. As in the
-paper, log is base 2.
+Orders of regret, of upper and lower bounds alike, leave out constants and logarithms of T and 1/δ, and keep d, log d
+and ln K. They compare bounds, and do not predict a regret. As in the paper, log is base 2 and ln is natural.
 """
 
 import math
@@ -104,15 +104,38 @@ TABLE: tuple[Adaptivity, ...] = (
 )
 
 
-def minimax(dim: int, arms: int, horizon: int) -> tuple[str, float]:
-    """The least regret that can be promised with any number of policies, √(dT·min(ln K, d)), and its order.
+def arm_logarithm(dim: int, arms: int) -> float:
+    """The logarithm of K in an upper bound: min(ln K, d), at least 1.
+
+    A union bound over an ε-net of directions replaces K by min(K, exp(d log T)), whose logarithm is d up to that of T.
+
+    >>> arm_logarithm(5, 20), arm_logarithm(5, 10**6)
+    (2.99..., 5.0)
+    """
+    return max(1.0, min(math.log(arms), float(dim)))
+
+
+def minimax(dim: int, arms: int, horizon: int, contexts: Contexts = "stochastic") -> tuple[str, float]:
+    """A regret below which no learner can promise to stay, with any number of policies: in words, and its order.
+
+    With contexts that change it is √(dT·min(ln K, d)): let each set be a cube of log K dimensions, one of d/log K at
+    random. A fixed set is one such cube only where K ≥ 2^d, and otherwise holds min(d, K - 1) unrelated arms beside
+    one. Never more than T.
 
     >>> minimax(4, 10, 10_000)
-    ('√(dT)', 200.0)
+    ('√(dT·ln K)', 303.48...)
+    >>> minimax(4, 3, 10_000, "fixed")
+    ('√((K - 1)·T)', 141.42...)
     """
-    if math.log(arms) < dim:
-        return "√(dT)", math.sqrt(dim * horizon)
-    return "d·√T", dim * math.sqrt(horizon)
+    cube = contexts != "fixed" or math.log2(arms) >= dim
+    if not cube:
+        text, scale = ("√(dT)", float(dim)) if dim < arms else ("√((K - 1)·T)", arms - 1.0)
+    elif math.log(arms) < dim:
+        text, scale = "√(dT·ln K)", dim * math.log(arms)
+    else:
+        text, scale = "d·√T", dim**2
+    order = math.sqrt(scale * horizon)
+    return (text, order) if order < horizon else ("T", float(horizon))
 
 
 def batch_exponent(updates: int) -> float:
@@ -140,13 +163,25 @@ class Proved:
     learner: str
     #: The hardest for which it is proved.
     contexts: Contexts
+    #: In words; {k} stands for the logarithm of K.
     scale: str
-    #: Of d and K, what the scale says.
-    factor: Callable[[int, int], float]
+    #: Of d, K and the logarithm of K, what the scale says.
+    factor: Callable[[float, float, float], float]
     source: str
     #: For which d and T it is proved, in words and as far as it can be checked.
     condition: str = ""
     holds: Callable[[int, int], bool] = lambda dim, horizon: True
+
+    def scaled(self, dim: int, arms: int, share: float = 1.0) -> tuple[str, float]:
+        """The scale in words, and its value, where a share of the plays is of the kind that it is proved for."""
+        name = ("ln K" if math.log(arms) < dim else "d") + ("" if share == 1.0 else f"/{share:g}")
+        text = self.scale.replace("{k}", name).replace("√(d·d)", "d").replace("√(dK·d)", "d·√K")
+        return text, self.factor(dim, arms, arm_logarithm(dim, arms) / share)
+
+    def stated(self, text: str, dim: int, horizon: int) -> str:
+        """The regret of that text with the contexts it is proved for, as ``rate()`` of a learner has it."""
+        unmet = "" if self.holds(dim, horizon) else f", if {self.condition}, which does not hold here"
+        return f"{text}, {self.contexts}{unmet}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,16 +191,23 @@ class Batched(Proved):
     exponent: Callable[[int], float] = batch_exponent
     #: Of T, the batches with which it comes down to √T but for a constant.
     enough: Callable[[int], int] = loglog_batches
+    #: β, the least share of G-optimal play in a learned design; the first is used in the second of three batches.
+    share: float = 1.0
 
     def policies(self, dim: int, horizon: int) -> int:
         """Those with which the bound is best."""
         return min(horizon, self.enough(horizon))
 
+    def scale_with(self, dim: int, arms: int, policies: int) -> tuple[str, float]:
+        """The scale with so many batches, in words and its value: with two of them no learned design is used."""
+        return self.scaled(dim, arms, self.share if policies > 2 else 1.0)
+
     def regret(self, dim: int, arms: int, horizon: int, policies: int) -> tuple[str, float]:
         """In words, and its order."""
+        text, factor = self.scale_with(dim, arms, policies)
         best = policies >= self.policies(dim, horizon)
         power = 0.5 if best else self.exponent(policies)
-        return f"{self.scale}·{'√T' if best else f'T^{power:.3f}'}", self.factor(dim, arms) * horizon**power
+        return f"{text}·{'√T' if best else f'T^{power:.3f}'}", factor * horizon**power
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,73 +236,72 @@ class Switching(Proved):
 
     def regret_at(self, dim: int, arms: int, horizon: int, growth: float) -> tuple[str, float]:
         """The same for a given C."""
-        text = f"{'√C' if self.loss == 0.5 else 'C'}·{self.scale}·√T, C = {growth:.3g}"
-        return text, growth**self.loss * self.factor(dim, arms) * math.sqrt(horizon)
+        scale, factor = self.scaled(dim, arms)
+        text = f"{'√C' if self.loss == 0.5 else 'C'}·{scale}·√T, C = {growth:.3g}"
+        return text, growth**self.loss * factor * math.sqrt(horizon)
 
 
 Guarantee = Batched | Switching
 
 
-def _d(dim: int, arms: int) -> float:
-    return float(dim)
+def _log(dim: float) -> float:
+    return max(1.0, math.log2(dim))
 
 
-def _root_d(dim: int, arms: int) -> float:
-    return math.sqrt(dim)
+def _root_of_both(dim: float, arms: float, logarithm: float) -> float:
+    return math.sqrt(dim * logarithm)
 
 
-def _root_d_log_d(dim: int, arms: int) -> float:
-    return math.sqrt(dim * max(1.0, math.log2(dim)))
+def designed(learner: str, share: float) -> Batched:
+    """What is proved of Algorithm 5 at horizons that can be run, for designs with a share of G-optimal play.
+
+    I(π) is at least that share of the information of G-optimal play, so that V ≤ 2d²/β whatever was learned, and the
+    proof of Theorem 2 goes through. Theorem 6 has √(d log d) in place of d/√β, and holds for d^32 ≤ T ≤ exp(d): that is
+    for d ≥ 164 and T above 10^70. A certificate is of the sets that the design was learned from, and does not replace
+    the first of these conditions.
+    """
+    return Batched(
+        learner=learner,
+        contexts="stochastic",
+        scale="d·√({k})",
+        factor=lambda d, k, log_k: d * math.sqrt(log_k),
+        exponent=design_exponent,
+        enough=lambda horizon: loglog_batches(horizon) + 1,
+        share=share,
+        source="Theorem 2",
+    )
 
 
-def _below_exp(dim: int, horizon: int) -> bool:
-    return math.log(horizon) <= dim
-
-
-#: What is proved for the learners of the library that need few policies.
+#: What is proved for the learners of the library that need few policies, with their usual settings.
 GUARANTEES: tuple[Guarantee, ...] = (
     Batched(
         learner="batch-linucb",
         contexts="stochastic",
-        scale="√(dK)",
-        factor=lambda d, k: math.sqrt(d * k),
+        scale="√(dK·{k})",
+        factor=lambda d, k, log_k: math.sqrt(d * k * log_k),
         source="Theorem 1",
     ),
-    Batched(learner="batch-linucb-kw", contexts="stochastic", scale="d", factor=_d, source="Theorem 2"),
+    Batched(
+        learner="batch-linucb-kw",
+        contexts="stochastic",
+        scale="d·√({k})",
+        factor=lambda d, k, log_k: d * math.sqrt(log_k),
+        source="Theorem 2",
+    ),
     Batched(  # of a single set the G-optimal design is that of the distribution, with V ≤ 2d in place of O(d²)
         learner="batch-linucb-kw",
         contexts="fixed",
-        scale="√d",
-        factor=_root_d,
+        scale="√(d·{k})",
+        factor=_root_of_both,
         source="Theorem 2",
     ),
-    Batched(
-        learner="batch-linucb-dg",
-        contexts="stochastic",
-        scale="√(d log d)",
-        factor=_root_d_log_d,
-        exponent=design_exponent,
-        enough=lambda horizon: loglog_batches(horizon) + 1,
-        source="Theorem 6",
-        condition="d^32 ≤ T ≤ exp(d)",
-        holds=lambda dim, horizon: _below_exp(dim, horizon) and math.log(horizon) >= 32.0 * math.log(dim),
-    ),
-    Batched(
-        learner="batch-linucb-dg-certified",
-        contexts="stochastic",
-        scale="√(d log d)",
-        factor=_root_d_log_d,
-        exponent=design_exponent,
-        enough=lambda horizon: loglog_batches(horizon) + 1,
-        source="Theorem 6",
-        condition="T ≤ exp(d)",  # the certificate of each design stands for the other condition
-        holds=_below_exp,
-    ),
+    designed("batch-linucb-dg", 0.5),
+    designed("batch-linucb-dg-certified", 0.2),
     Batched(
         learner="fixed-set-elimination",
         contexts="fixed",
-        scale="√d",
-        factor=_root_d,
+        scale="√(d·{k})",
+        factor=_root_of_both,
         exponent=lambda updates: 0.5 + 0.5 / updates,
         enough=lambda horizon: math.ceil(math.log(horizon)),
         source="Esfandiari 2019",
@@ -269,16 +310,16 @@ GUARANTEES: tuple[Guarantee, ...] = (
         learner="oful",
         contexts="adversarial",
         scale="d",
-        factor=_d,
+        factor=lambda d, k, log_k: d,
         layers=lambda dim: 1,
         loss=0.5,
         source="Abbasi-Yadkori 2011",
     ),
-    Switching(
+    Switching(  # the theorem has log(dKT/δ), not its root
         learner="rarely-switch-suplinucb",
         contexts="adversarial",
-        scale="√d",
-        factor=_root_d,
+        scale="√d·log d·{k}",
+        factor=lambda d, k, log_k: math.sqrt(d) * _log(d) * log_k,
         layers=lambda dim: math.ceil(math.log2(dim)) + 1,
         loss=1.0,
         source="Theorem 7",
@@ -288,12 +329,35 @@ GUARANTEES: tuple[Guarantee, ...] = (
 )
 
 
+def guarantee_of(learner: str, contexts: Contexts | None = None) -> Guarantee | None:
+    """What is proved of the learner of that name for such contexts, by default for the hardest; None if nothing is."""
+    known = [one for one in GUARANTEES if one.learner == learner]
+    if contexts is None:
+        return max(known, key=_hardness, default=None)
+    return min((one for one in known if _hardness(one) >= CONTEXTS.index(contexts)), key=_hardness, default=None)
+
+
+def switching_rate(learner: str, dim: int, arms: int, horizon: int, growth: float) -> str | None:
+    """The rate of a learner that waits for a determinant to grow by that factor; None if nothing is proved of it.
+
+    >>> switching_rate("oful", 10, 20, 10_000, 4.0)
+    '√C·d·√T, C = 4, adversarial'
+    """
+    proved = guarantee_of(learner)
+    if not isinstance(proved, Switching):
+        return None
+    return proved.stated(proved.regret_at(dim, arms, horizon, growth)[0], dim, horizon)
+
+
 def proved_for(contexts: Contexts) -> list[Guarantee]:
     """What holds for such contexts, the best of each learner, in the order of the list.
 
     Batches where they are safe; for adversarial contexts, switches.
     """
     kind = Switching if contexts == "adversarial" else Batched
-    known = [g for g in GUARANTEES if isinstance(g, kind) and CONTEXTS.index(g.contexts) >= CONTEXTS.index(contexts)]
-    easiest = {g.learner: min(CONTEXTS.index(o.contexts) for o in known if o.learner == g.learner) for g in known}
-    return [g for g in known if CONTEXTS.index(g.contexts) == easiest[g.learner]]
+    best = {one.learner: guarantee_of(one.learner, contexts) for one in GUARANTEES if isinstance(one, kind)}
+    return [one for one in best.values() if one is not None]
+
+
+def _hardness(one: Guarantee) -> int:
+    return CONTEXTS.index(one.contexts)

@@ -17,6 +17,8 @@ from rareswitch.validation import number, whole
 
 #: Of a grid that is made of a number: more would take long to plan, and are no longer rare.
 MOST_UPDATES = 10_000
+#: Stands for an :class:`AdaptiveGrid` to the learner's horizon, on the command line and in files.
+ADAPTIVE = "adaptive"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +134,15 @@ def as_grid(name: str, value: Any) -> Any:
         raise ParameterError(f"{name}: {error}") from None
 
 
+def as_grid_or_adaptive(name: str, value: Any) -> Any:
+    """A grid, or the word for one that follows the widths of the learner's intervals.
+
+    >>> as_grid_or_adaptive("grid", "adaptive")
+    'adaptive'
+    """
+    return value if isinstance(value, str) and value == ADAPTIVE else as_grid(name, value)
+
+
 def loglog_batches(horizon: int) -> int:
     """⌈log₂ log₂ T⌉, at least 1, in whole numbers: the least M with 2^(2^M) ≥ T.
 
@@ -168,11 +179,11 @@ def paper_design_grid(horizon: int, updates: int | None = None) -> StaticGrid:
     For any other M ≥ 3 the exponents are scaled as in :func:`paper_grid`, T_i = T^((1-2^-(i-1))/(1-2^-(M-1))); with two
     batches there is nothing to learn a design for, and the grid is that of :func:`paper_grid`.
 
-    The proof of Theorem 6 then gives a regret of √(d log d log(dKT/δ))·T^(1/(2(1-2^-(M-1)))), up to M: the first two
-    batches cost at most their 2·T_1 decisions, batch i ≥ 3 at most T_i/√T_(i-1) times the deviation √(d log d) of the
-    design before it. Contribution (C2) states M in place of M - 1. With its grid, ``paper_grid(T, M)``, the second
+    Where Theorem 6 holds, its proof gives a regret of √(d log d log(dKT/δ))·T^(1/(2(1-2^-(M-1)))), up to M: the first
+    two batches cost at most their 2·T_1 decisions, batch i ≥ 3 at most T_i/√T_(i-1) times the deviation √(d log d) of
+    the design before it. Contribution (C2) states M in place of M - 1. With its grid, ``paper_grid(T, M)``, the second
     batch is long and rests on G-optimal play alone, so that what is proved has the exponent of (C2) and d in place of
-    √(d log d): give that grid where T is large against d.
+    √(d log d). At horizons that can be run d is all that is proved, and that grid has the smaller bound.
 
     >>> paper_design_grid(10_000).ends
     (100, 200, 1000, 3162, 10000)

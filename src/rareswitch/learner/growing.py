@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from rareswitch.learner.bounds import switching_rate
 from rareswitch.learner.clocks import DeterminantGrowth, growth_factor
 from rareswitch.learner.interval_learner import IntervalLearner
 from rareswitch.learner.settings import setting
@@ -15,6 +16,11 @@ class GrowingLearner(IntervalLearner):
 
     def pace(self) -> DeterminantGrowth:
         return DeterminantGrowth(horizon=self.horizon, factor=self.growth)
+
+    def rate(self) -> str:
+        """The bound with this C, where there is one."""
+        sizes = self.dim, self.arms, self.horizon
+        return switching_rate(self.name, *sizes, self.growth) or self.regret
 
     @property
     def switch_bound(self) -> int:

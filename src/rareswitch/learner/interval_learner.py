@@ -13,7 +13,7 @@ from rareswitch.confidence import (
 )
 from rareswitch.errors import ParameterError
 from rareswitch.learner.clocks import Clock, EveryStep
-from rareswitch.learner.grids import Grid, as_grid, paper_grid
+from rareswitch.learner.grids import ADAPTIVE, AdaptiveGrid, Grid, as_grid_or_adaptive, paper_grid
 from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.rule import OneModelRule
 from rareswitch.learner.settings import about, count, real, setting
@@ -72,10 +72,19 @@ class GridLearner(IntervalLearner):
     """One that learns at the ends of batches."""
 
     updates: int | None = setting(None, "policies, one a batch; the algorithm's own number by default", count())
-    grid: Any = setting(None, "where batches end, as a list or a grid; the algorithm's own by default", as_grid)
+    grid: Any = setting(
+        None,
+        "where batches end, as a list or a grid; 'adaptive': at most updates of them, each as long as the widths of "
+        "the intervals allow when it begins; the algorithm's own by default",
+        as_grid_or_adaptive,
+    )
 
     def schedule(self) -> Grid:
         """The grid that was given, or the learner's own."""
+        if self.grid == ADAPTIVE:
+            own = self.default_grid()
+            assert not isinstance(own, AdaptiveGrid)
+            return AdaptiveGrid(horizon=self.horizon, updates=own.updates)
         if self.updates is not None and self.grid is not None:
             raise ParameterError(
                 "give updates, for the algorithm's own grid of that many batches, or a grid; not both."

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from rareswitch.confidence import Intervals, SelfNormalized
+from rareswitch.learner.bounds import switching_rate
 from rareswitch.learner.clocks import DeterminantGrowth, growth_factor
 from rareswitch.learner.interval_learner import IntervalLearner
 from rareswitch.learner.layered import Layers
@@ -80,6 +81,11 @@ class RarelySwitchSupLinUCB(IntervalLearner):
     def switch_bound(self) -> int:
         """(κ_0 + 1)·(1 + d·log_C(1 + T/(dλ))), layer by layer rounded down: no run can deploy more policies."""
         return self.layers * self.pace().most(self.dim, self.ridge)
+
+    def rate(self) -> str:
+        """The bound with this C."""
+        sizes = self.dim, self.arms, self.horizon
+        return switching_rate(self.name, *sizes, self.growth) or self.regret
 
     def pace(self) -> DeterminantGrowth:
         return DeterminantGrowth(horizon=self.horizon, factor=self.growth)

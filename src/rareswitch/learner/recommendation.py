@@ -5,7 +5,17 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rareswitch.errors import ParameterError
-from rareswitch.learner.bounds import CONTEXTS, TABLE, Adaptivity, Contexts, Guarantee, Switching, minimax, proved_for
+from rareswitch.learner.bounds import (
+    CONTEXTS,
+    TABLE,
+    Adaptivity,
+    Contexts,
+    Guarantee,
+    Switching,
+    arm_logarithm,
+    minimax,
+    proved_for,
+)
 from rareswitch.validation import count_of
 
 #: Policies of the flagship where no number is asked for.
@@ -14,13 +24,19 @@ USUAL = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """A learner with so many policies, and the order of the regret that is proved for it; None where it is not."""
+    """A learner with so many policies, and the regret that is proved for it."""
 
     learner: str
     policies: int
+    #: With which it deploys no more than these policies; none where no growth of a determinant is large enough.
+    settings: dict[str, float] | None
+    #: Its ``rate()`` with these settings.
     regret: str
+    #: Of that regret; None where a condition does not hold or it is no less than T.
     order: float | None
     source: str
+    #: Why there is no order.
+    note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,9 +107,9 @@ def recommend(
     >>> print(found.proven_reason)
     T = 100000 is at least exp(d) = 148: BatchLinUCB-KW is already optimal up to logarithms and has no design to learn.
     >>> recommend(dim=20, arms=50, horizon=100_000).proven
-    'batch-linucb-dg-certified'
+    'batch-linucb-kw'
     >>> [need.policies for need in recommend(dim=5, arms=20, horizon=100_000, contexts="adversarial").needs]
-    [36, 72, 144, 288]
+    [9, 18, 36, 72]
     """
     dim, arms, horizon = count_of("dim", dim), count_of("arms", arms), count_of("horizon", horizon, low=2)
     if contexts not in CONTEXTS:
@@ -115,7 +131,7 @@ def recommend(
         options=tuple(problem.option(one) for one in proved_for(contexts)),
         needs=problem.needs(best),
         adaptivity=tuple(bound for bound in TABLE if bound.contexts == cell),
-        minimax=minimax(dim, arms, horizon),
+        minimax=minimax(dim, arms, horizon, contexts),
     )
 
 
@@ -146,12 +162,22 @@ class Problem:
         """The learner with its bound here."""
         policies = self.policies(one)
         text, order = one.regret(self.dim, self.arms, self.horizon, policies)
-        if not one.holds(self.dim, self.horizon):
-            text = f"if {one.condition}"
-        elif order >= self.horizon:
-            text = "a bound beyond T"
-        known = order if self.proved(one) else None
-        return Option(learner=one.learner, policies=policies, regret=text, order=known, source=one.source)
+        settings: dict[str, float] | None = {"updates": policies}
+        if isinstance(one, Switching):
+            growth = one.growth(self.dim, self.horizon, policies)
+            settings = {"growth": growth} if math.isfinite(growth) else None
+        elif policies == one.policies(self.dim, self.horizon):
+            settings = {}  # the learner's own grid
+        note = "" if order < self.horizon else "a bound beyond T"
+        return Option(
+            learner=one.learner,
+            policies=policies,
+            settings=settings,
+            regret=one.stated(text, self.dim, self.horizon),
+            order=order if self.proved(one) else None,
+            source=one.source,
+            note=note if one.holds(self.dim, self.horizon) else f"if {one.condition}",
+        )
 
     def best(self) -> Guarantee:
         """The learner of the least bound, of those whose conditions hold."""
@@ -159,12 +185,8 @@ class Problem:
 
     def why(self, best: Guarantee) -> str:
         """What speaks for it."""
-        scales = f"√(dK) = {math.sqrt(self.dim * self.arms):.1f} for uniform play"
         if isinstance(best, Switching):
-            return (
-                f"it changes when a determinant of the chosen features has grown by C: at most "
-                f"{best.policies(self.dim, self.horizon)} policies for C = 2, whatever the contexts are."
-            )
+            return self._why_switching(best)
         if self.contexts == "fixed":
             return "the G-optimal design of the one set is the best way to explore it, and its bound has the factor √d."
         if math.log(self.horizon) >= self.dim and best.learner == "batch-linucb-kw":
@@ -172,13 +194,25 @@ class Problem:
                 f"T = {self.horizon} is at least exp(d) = {math.exp(self.dim):.0f}: BatchLinUCB-KW is already optimal "
                 "up to logarithms and has no design to learn."
             )
-        place = "below" if math.log(self.horizon) < self.dim else "at least"
-        learned = math.sqrt(self.dim * max(1.0, math.log2(self.dim)))
+        logarithm = arm_logarithm(self.dim, self.arms)
+        uniform, optimal = math.sqrt(self.dim * self.arms * logarithm), self.dim * math.sqrt(logarithm)
         return (
-            f"T = {self.horizon} is {place} exp(d). Up to constants and logarithms of T the regret bounds are √T times "
-            f"{scales}, d = {self.dim} for the G-optimal design of each set and √(d log d) = {learned:.1f} for a "
-            "learned design, whose bound is for T below exp(d)."
+            "up to constants and logarithms of T the regret bounds are √T times "
+            f"√(dK·min(ln K, d)) = {uniform:.1f} for uniform play and d·√(min(ln K, d)) = {optimal:.1f} for the "
+            "G-optimal design of each set. For a learned design (dg) √(d log d) in place of d is proved only for "
+            "d^32 ≤ T ≤ exp(d), which begins at T = 10^70."
         )
+
+    def _why_switching(self, best: Switching) -> str:
+        reason = (
+            f"it changes when a determinant of the chosen features has grown by C: at most "
+            f"{best.policies(self.dim, self.horizon)} policies for C = 2, whatever the contexts are."
+        )
+        if best.learner != "oful":
+            return reason
+        if math.log(self.arms) >= self.dim:
+            return f"{reason} ln K is at least d, where it is the learner of the paper's Table 1."
+        return f"{reason} Theorem 7 has the smaller bound only where √d is large against log d·ln K, and T ≥ d³."
 
     def needs(self, best: Guarantee) -> tuple[Need, ...]:
         """What fewer policies cost by the bound of the learner."""

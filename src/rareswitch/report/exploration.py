@@ -1,4 +1,4 @@
-"""How sampling policies compare on context sets that none of them was learned from."""
+"""How sampling policies compare on context sets: those that one was learned from, and others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +28,10 @@ def explore(samplers: Mapping[str, Sampler], sets: ContextSets, *, regularizatio
     ]
 
 
-def exploration_table(found: list[Exploration], dim: int) -> str:
-    """A row for each policy; V/d is 1 for the best policy there can be."""
-    rows = [[e.name, f"{e.variation:.2f}", f"{e.variation / dim:.2f}", f"{e.deviation:.2f}"] for e in found]
-    return table(["sampling policy", "V", "V/d", "Ṽ"], rows)
+def exploration_table(inside: list[Exploration], outside: list[Exploration], dim: int) -> str:
+    """A row for each policy, on the sets it was learned from and on others; V/d is 1 for the best there can be."""
+    rows = []
+    for learned, fresh in zip(inside, outside, strict=True):
+        values = learned.variation, fresh.variation, fresh.variation / dim, learned.deviation, fresh.deviation
+        rows.append([learned.name, *(f"{value:.2f}" for value in values)])
+    return table(["sampling policy", "V in", "V out", "V/d out", "Ṽ in", "Ṽ out"], rows)

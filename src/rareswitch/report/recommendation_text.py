@@ -22,7 +22,8 @@ def recommendation_text(found: Recommendation, *, floor: str = "") -> str:
 
 
 def _advice(found: Recommendation) -> str:
-    bound = LEARNERS[found.learner].regret
+    own = (one.regret for one in found.options if one.learner == found.learner)
+    bound = next(own, LEARNERS[found.learner].regret)
     lines = [
         f"Take {found.learner} with {found.updates:,} policies: {found.reason} Proved for {found.learner}: {bound}."
     ]
@@ -37,7 +38,7 @@ def _options(found: Recommendation) -> str:
     rows = [
         [
             one.learner,
-            f"{one.regret} ({one.source})",
+            f"{one.note or one.regret.rpartition(', ')[0]} ({one.source})",
             f"{one.policies:,}",
             "" if one.order is None else _short(one.order),
         ]
@@ -45,7 +46,7 @@ def _options(found: Recommendation) -> str:
     ]
     least, order = found.minimax
     rows.append(["any learner", f"no less than {least}", "any", _short(order)])
-    return table(["learner", "proved, up to constants and logs", "policies", "order"], rows, left=2)
+    return table(["learner", "proved, up to constants and log T", "policies", "order"], rows, left=2)
 
 
 def _needs(found: Recommendation) -> str:

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from rareswitch.cli import main
-from rareswitch.design import g_optimal
+from rareswitch.cli.distributional import halves
+from rareswitch.context_files import read_context_file
+from rareswitch.design import GOptimal, core_learning, deviation, g_optimal, staged_design, variation
 from rareswitch.distributions import Gaussian, OneBig
+from rareswitch.policy import load_policy
 from rareswitch.validation import FloatArray
 
 SQUARE = "x,y\n1,0\n0,1\n0.1,0.1\n"
@@ -72,10 +75,75 @@ def test_the_distributional_policy_is_judged_on_the_other_half(many: Path, capsy
     assert (data["learned_from"], data["held_out"]) == (30, 30)
     by_name = {row["sampler"]: row["variation"] for row in data["on_held_out"]}
     assert by_name["certified mixture"] < by_name["G-optimal of each set"] < by_name["uniform"]
+    inside = {row["sampler"]: row["variation"] for row in data["on_learned_from"]}
+    assert inside["certified mixture"] == pytest.approx(data["certificate"]["variation"])
     assert data["certificate"]["variation"] <= data["certificate"]["bound"] == pytest.approx(1.05 * 3 / 0.8)
     assert np.shape(data["policy"]["matrices"])[1:] == (3, 3)
     assert main(["design", str(many), "--distributional"]) == 0
     assert "certified mixture, learned from 30 sets" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("method", ["mixed-argmax", "mixed-softmax", "core"])
+def test_the_papers_algorithms_learn_the_policy_that_the_library_learns(
+    many: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, method: str
+) -> None:
+    kept = tmp_path / "kept"
+    asked = ["design", str(many), "--distributional", "--method", method, "--regularization", "1e-3"]
+    assert main([*asked, "--json", "--out", str(kept)]) == 0
+    data = json.loads(capsys.readouterr().out)
+    half, other = halves(read_context_file(many).sets, 0)
+    told: dict[str, Any] = {"regularization": 1e-3, "g_optimal": GOptimal(tol=0.05)}
+    if method == "core":
+        found = core_learning(half.contexts, half.alive, **told)
+        staged = found.staged
+        assert data["core"] == {"size": len(found.core.indices), "of": 30, "iterations": found.core.iterations}
+    else:
+        staged = staged_design(half.contexts, half.alive, form="argmax" if "argmax" in method else "softmax", **told)
+        assert "core" not in data
+    assert data["method"] == method
+    assert data["policy"]["weights"] == staged.policy.weights.tolist()
+    assert np.array_equal(data["policy"]["matrices"], staged.policy.matrices)
+    assert data["stages"]["count"] == len(staged.stage_lengths) <= data["stages"]["most"]
+    assert data["stages"]["played"] == len(staged.kept)
+    for name, sets in (("on_learned_from", half), ("on_held_out", other)):
+        row = data[name][-1]
+        assert row["variation"] == variation(staged.policy, sets.contexts, sets.alive, regularization=1e-3)
+        assert row["deviation"] == deviation(staged.policy, sets.contexts, sets.alive, regularization=1e-3)
+    assert load_policy(kept).sampler.weights.tolist() == data["policy"]["weights"]  # type: ignore[attr-defined]
+    assert main([*asked, "--show", "1", "--plot", str(tmp_path / "out.png")]) == 0
+    out = capsys.readouterr().out
+    assert f"stages: {data['stages']['count']} (at most {data['stages']['most']} = d log(4d + 1) + 1)" in out
+    assert f"… and {len(data['policy']['weights']) - 1} more" in out
+    assert ("core: 30 of 30 sets after 1 iteration" in out) == (method == "core")
+    assert is_png(tmp_path / "out.png")
+
+
+def test_sets_are_drawn_from_a_world(capsys: pytest.CaptureFixture[str]) -> None:
+    """The core leaves out a rare set at a small power, and none at the paper's."""
+    asked = ["design", "counterexample", "--sets", "40", "--dim", "6", "--distributional", "--method", "core", "--json"]
+    assert main(asked) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert (data["learned_from"], data["core"]["size"], np.shape(data["policy"]["matrices"])[1:]) == (20, 20, (6, 6))
+    assert main(["design", "gaussian", "--sets", "3", "--dim", "2", "--arms", "4", "--json", "--seed", "5"]) == 0
+    sets = json.loads(capsys.readouterr().out)["sets"]
+    drawn = Gaussian(dim=2, arms=4).draw(3, seed=5)
+    assert [one["weights"] for one in sets] == g_optimal(drawn.contexts).weights.tolist()
+
+
+def test_a_small_power_prunes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    axes = np.zeros((60, 1, 3))
+    axes[:, 0, 0] = 1.0
+    axes[:4, 0] = np.eye(3)[1]
+    axes[4:30, 0] = np.eye(3)[2]
+    np.save(tmp_path / "axes.npy", axes)
+    asked = ["design", str(tmp_path / "axes.npy"), "--distributional", "--method", "core", "--json"]
+    sizes = []
+    for power in ("6", "2"):  # d^c = 729 and 9
+        assert main([*asked, "--power", power, "--regularization", "1e-3"]) == 0
+        sizes.append(json.loads(capsys.readouterr().out)["core"]["size"])
+    rare = int((halves(read_context_file(tmp_path / "axes.npy").sets, 0)[0].contexts[:, 0, 1] == 1.0).sum())
+    assert 0 < rare < 3  # of 30 sets: too rare for 9
+    assert sizes == [30, 30 - rare]
 
 
 @pytest.mark.parametrize("options", [[], ["--plot-set", "7"], ["--distributional"]])
@@ -101,6 +169,10 @@ def test_degenerate_sets_can_be_drawn(tmp_path: Path, points: FloatArray) -> Non
         (["--plot-set", "none", "--plot", "x.png"], "--plot-set must name a set"),
         (["--set-column", "user"], "no column 'user'"),
         (["--distributional"], "at least two context sets"),
+        (["--method", "core"], "--method says how --distributional learns"),
+        (["--distributional", "--power", "2"], "--power is for --method core; got --method certified"),
+        (["--distributional", "--method", "core", "--floor", "0.1"], "--floor is for --method certified"),
+        (["--sets", "5"], "--sets is for sets that are drawn from a world; got the file"),
         (["--plot", "/nowhere/x.png"], "cannot be written"),
         (["--plot", "x.nonsense"], "must end in .png"),
         (["--plot", ""], "--plot must not be empty"),
@@ -156,14 +228,12 @@ def test_bounds_are_shown_as_bounds(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_held_out_sets_were_not_learned_from() -> None:
-    from rareswitch.cli.design import _halves
-
     sets = OneBig(dim=3, arms=4).draw(41, seed=1)
-    left, right = _halves(sets, seed=5)
+    left, right = halves(sets, seed=5)
     seen = {one.tobytes() for one in left.contexts}
     assert (len(left), len(right), len(seen)) == (21, 20, 21)
     assert not any(one.tobytes() in seen for one in right.contexts)
-    assert not np.array_equal(_halves(sets, seed=6)[0].contexts, left.contexts)
+    assert not np.array_equal(halves(sets, seed=6)[0].contexts, left.contexts)
 
 
 def test_a_full_disk_is_an_error_of_one_line(square: Path) -> None:

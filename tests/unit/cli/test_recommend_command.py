@@ -30,19 +30,28 @@ def test_with_updates_it_compares_bounds_and_without_it_says_how_many(capsys: py
     assert main(["recommend", *SIZES, "--updates", "3"]) == 0
     out = capsys.readouterr().out
     assert "Take foresight with 3 policies" in out
-    assert "d·T^0.571 (Theorem 2)" in out
+    assert "d·√(ln K)·T^0.571 (Theorem 2)" in out
     assert "times the best" not in out
     assert main(["recommend", *SIZES]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert ["d·T^0.571", "3", "2.28"] in rows
-    assert ["d·√T", "5", "1.00"] in rows
+    assert ["d·√(ln", "K)·T^0.571", "3", "2.28"] in rows
+    assert ["d·√(ln", "K)·√T", "5", "1.00"] in rows
+
+
+def test_the_advice_has_the_rate_of_the_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recommend", *SIZES, "--contexts", "adversarial"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Proved for oful: √C·d·√T, C = 2, adversarial." in out
+    assert "oful √C·d·√T, C = 2 (Abbasi-Yadkori 2011) 133 4,472" in out
+    assert "any learner no less than √(dT·ln K) any 1,731" in out
 
 
 def test_a_recommendation_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["recommend", *SIZES, "--contexts", "adversarial", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["learner"], found["proven"]) == ("oful", "rarely-switch-suplinucb")
-    assert [need["policies"] for need in found["needs"]] == [85, 170, 335, 665]
+    assert (found["learner"], found["proven"]) == ("oful", "oful")
+    assert [need["policies"] for need in found["needs"]] == [17, 34, 67, 133]
+    assert found["options"][0]["settings"] == {"growth": 2.0}
     assert {bound["text"] for bound in found["adaptivity"]} >= {"Ω(√T)", "O(d log T)"}
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from rareswitch.cli import main
-from rareswitch.learner import LEARNERS, takes
-from rareswitch.sim import load_runs
+from rareswitch.env import make_world
+from rareswitch.learner import LEARNERS, AdaptiveGrid, BatchLinUCB, takes
+from rareswitch.sim import load_runs, simulate
 
 SMALL = ["--dim", "3", "--arms", "5", "--seeds", "2", "--noise", "0.3"]
 
@@ -81,6 +82,25 @@ def test_learners_are_told_the_noise_of_the_world(capsys: pytest.CaptureFixture[
         assert main([*common, "--noise", noise]) == 0
         regrets.append(json.loads(capsys.readouterr().out)[0]["regret"])
     assert regrets[0] == regrets[1]  # clicks have a noise of their own
+
+
+def test_the_adaptive_grid_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """The run is that of the grid to the horizon with the most batches that were asked for, and not the paper's."""
+    command = ["simulate", "--learner", "batch-linucb", "--horizon", "2000", *SMALL, "--confidence", "0.5", "--json"]
+    assert main([*command, "--grid", "adaptive", "--updates", "3"]) == 0
+    runs = json.loads(capsys.readouterr().out)
+    sizes = {"dim": 3, "arms": 5, "noise": 0.3}
+    grid = AdaptiveGrid(horizon=2000, updates=3)
+    learner = BatchLinUCB(**sizes, horizon=2000, confidence=0.5, grid=grid)  # type: ignore[arg-type]
+    expected = [simulate(learner, make_world("gaussian", **sizes), seed=seed) for seed in (0, 1)]  # type: ignore[arg-type]
+    assert [run["regret"] for run in runs] == [run.regret for run in expected]
+    assert main([*command, "--updates", "3"]) == 0
+    assert [run["regret"] for run in json.loads(capsys.readouterr().out)] != [run.regret for run in expected]
+    with pytest.raises(SystemExit):
+        main([*command, "--grid", "adaptive", "100"])
+    assert "argument --grid: adaptive stands alone" in capsys.readouterr().err
+    assert main(["simulate", "--learner", "foresight", "--grid", "adaptive", *SMALL]) == 2
+    assert "--grid must be batch ends" in capsys.readouterr().err
 
 
 def test_updates_and_confidence_are_options(capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,7 +49,8 @@ COMMANDS: dict[str, list[str]] = {
 #: What heeds an option, where the arguments above do not.
 HEEDING: dict[tuple[str, str], list[str]] = {
     ("contest", "--data"): ["--envs", "movielens"],
-    **{("design", option): ["--distributional"] for option in ("--floor", "--regularization", "--seed")},
+    **{("design", option): ["--distributional"] for option in ("--floor", "--regularization", "--seed", "--method")},
+    ("design", "--power"): ["--distributional", "--method", "core"],
 }
 #: Names of what is made, names of what is not there, and numbers.
 FILES = ("empty", "binary", "truncated", "directory", "/dev/zero", "pipe", "empty/inside", "unreadable")
@@ -83,6 +84,7 @@ MAY_BE_TAKEN: list[tuple[str, set[str], set[str]]] = [
         _LARGE,
     ),
     ("so are weights", {"--ridge", "--regularization", "--tol", "--design-tol", "--growth"}, {*_LARGE, "1e308"}),
+    ("nothing is beyond a large power", {"--power"}, {*_LARGE, "1e308"}),
     ("any window may be waited for", {"--window"}, {*_LARGE, "1e308"}),
 ]
 
@@ -132,7 +134,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     assert main(["experiment", "create", str(store), "x", *CREATED]) == 0
     assert main(["play", str(store), "x", "--days", "0.1", "--no-advance", "--quiet"]) == 0
     assert main(["experiment", "export", str(store), "x", "--out", str(log), "--quiet"]) == 0
-    rows = [f"{k // 3},{x},{y}" for k, (x, y) in enumerate(np.random.default_rng(1).normal(size=(12, 2)))]
+    rows = [f"{k // 3},{x},{y}" for k, (x, y) in enumerate(np.random.default_rng(1).uniform(-0.7, 0.7, (12, 2)))]
     sets.write_text("set,x,y\n" + "\n".join(rows))
     (folder / "table.csv").write_text("arm,reward,propensity\n" + "a,1,0.5\nb,0,0.5\n" * 100)
     (part,) = log.glob("*.parquet")

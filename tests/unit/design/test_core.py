@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,20 +8,20 @@ from rareswitch.contexts import ContextSets
 from rareswitch.design import (
     Argmax,
     GOptimal,
+    Sampler,
     core_identification,
     core_learning,
     information,
     staged_design,
     variation,
 )
+from rareswitch.design.staged import Form
 from rareswitch.design.variation import symmetric_inverse
 from rareswitch.distributions import Counterexample, Gaussian
 from rareswitch.errors import ParameterError
 from rareswitch.validation import FloatArray, IntArray
 
 DIM, SAMPLE, LAM = 10, 100, 1e-6
-# masses 1/(dγ) and 111/(dγ): the distribution of the counterexample is that of these dγ = 1000 sets exactly
-POPULATION = np.repeat(np.arange(DIM), [1] + [111] * (DIM - 1))
 # the event of Section 6: the rare set is seen once among γ = 100
 UNLUCKY = np.repeat(np.arange(DIM), [1] + [11] * (DIM - 1))
 
@@ -72,26 +73,51 @@ def test_the_iteration_count_stays_below_its_bound() -> None:
     assert 0 not in core.indices
 
 
-def test_the_counterexample_misleads_a_naive_policy_and_not_the_core() -> None:
-    """Section 6: good on the unlucky sample, of the order of d² on the distribution; the core version is not."""
-    source = Counterexample(dim=DIM, sample=SAMPLE)
-    sample, population = source.support[UNLUCKY], source.support[POPULATION]
+def unlucky_and_true(dim: int, sample: int) -> tuple[ContextSets, ContextSets]:
+    """The sample of γ sets in which the rare one is seen once, and the distribution as dγ sets: d - 1 divides γ - 1."""
+    support = Counterexample(dim=dim, sample=sample).support
+    counts = [(size - 1) // (dim - 1) for size in (sample, dim * sample)]
+    seen, whole = (support[np.repeat(np.arange(dim), [1] + [count] * (dim - 1))] for count in counts)
+    assert (len(seen.contexts), len(whole.contexts)) == (sample, dim * sample)
+    return seen, whole
 
-    class Naive:
-        """Plays e_i in Y_i: the second arm wherever there is one."""
 
-        def probabilities(self, contexts: FloatArray, alive: FloatArray) -> FloatArray:
-            chosen = np.where(alive[:, 1], 1, 0)
-            return np.eye(2)[chosen]
+def variation_of(policy: Sampler, sets: ContextSets) -> float:
+    return variation(policy, sets.contexts, sets.alive, regularization=1e-9)
 
-    def v(policy: object, sets: ContextSets) -> float:
-        return variation(policy, sets.contexts, sets.alive, regularization=LAM)  # type: ignore[arg-type]
 
-    assert v(Naive(), sample) <= 3 * DIM
-    assert v(Naive(), population) >= 0.9 * DIM**2
-    learned = core_learning(sample.contexts, sample.alive, regularization=LAM, power=1.4)
-    assert 0 not in learned.core.indices
-    assert v(learned.policy, population) <= 3 * DIM
+class PlaysTheAxes:
+    """The policy of the paper's argument, written by hand: e_i in Y_i, the second arm wherever there is one."""
+
+    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
+        return np.eye(2)[np.where(alive[:, 1], 1, 0)]
+
+
+@pytest.mark.parametrize(("dim", "sample"), [(10, 100), (40, 391)])
+def test_the_counterexample_misleads_the_policy_of_the_papers_argument(dim: int, sample: int) -> None:
+    """Section 6: V = 2d on the unlucky sample, d² + d - 1 on the distribution."""
+    seen, whole = unlucky_and_true(dim, sample)
+    assert variation_of(PlaysTheAxes(), seen) == pytest.approx(2 * dim, rel=0.06)
+    assert variation_of(PlaysTheAxes(), whole) == pytest.approx(dim**2 + dim - 1, rel=0.01)
+
+
+@pytest.mark.parametrize("form", ["argmax", "softmax"])
+@pytest.mark.parametrize(("dim", "sample"), [(10, 100), (40, 391)])
+def test_algorithm_2_is_not_misled_by_the_counterexample(dim: int, sample: int, form: Form) -> None:
+    """Half of its play is G-optimal, which explores e_1 in every set: V stays at d without any core."""
+    seen, whole = unlucky_and_true(dim, sample)
+    naive = staged_design(seen.contexts, seen.alive, regularization=LAM, form=form)
+    assert dim <= variation_of(naive.policy, whole) <= 1.1 * dim
+
+
+def test_the_core_prunes_the_rare_set_at_a_small_power_and_nothing_at_the_papers() -> None:
+    seen, whole = unlucky_and_true(DIM, SAMPLE)
+    papers = core_learning(seen.contexts, seen.alive, regularization=LAM)  # c = 6
+    assert (len(papers.core.indices), papers.core.iterations) == (SAMPLE, 1)
+    pruned = core_learning(seen.contexts, seen.alive, regularization=LAM, power=1.4)
+    assert pruned.core.indices.tolist() == list(range(1, SAMPLE))
+    for learned in (papers, pruned):
+        assert variation_of(learned.policy, whole) <= 1.1 * DIM
 
 
 def test_core_learning_is_the_softmax_policy_of_the_core() -> None:

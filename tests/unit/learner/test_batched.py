@@ -24,6 +24,7 @@ from rareswitch.learner import (
     paper_grid,
     warm_start,
 )
+from rareswitch.learner.settings import to_plain
 from rareswitch.learner.statistics import first_half
 from rareswitch.learner.summary import sample_order
 from reference.batched import Trace, slow_batched
@@ -141,6 +142,19 @@ def test_the_adaptive_grid_follows_the_widths() -> None:
         assert learner.holds(states[-1]) == "regret √(dKT), stochastic"
     # narrower intervals allow a longer second batch
     assert grids[0.1][1] > grids[1.0][1]
+
+
+@pytest.mark.parametrize("updates", [None, 3])
+def test_an_adaptive_grid_can_be_named(updates: int | None) -> None:
+    """It goes to the horizon, with at most as many batches as were asked for or the algorithm's own."""
+    learner = BatchLinUCBKW(dim=3, arms=5, horizon=4000, grid="adaptive", updates=updates)
+    own = AdaptiveGrid(horizon=4000, updates=updates or 4)
+    assert learner.clock == own
+    assert make_learner("batch-linucb-kw", **to_plain(learner)).clock == own
+    with pytest.raises(ParameterError, match="an adaptive grid follows the widths of eliminations"):
+        make_learner("stale-linucb", dim=3, arms=5, horizon=4000, grid="adaptive")
+    with pytest.raises(ParameterError, match=r"grid must be batch ends.*got 'adaptively'"):
+        BatchLinUCBKW(dim=3, arms=5, horizon=4000, grid="adaptively")
 
 
 def test_one_half_of_a_batch_is_summed_and_the_other_sampled() -> None:
@@ -285,14 +299,22 @@ def test_the_rate_with_few_batches_is_said() -> None:
     assert ends[0] == pytest.approx(horizon ** (1 / (2 * (1 - 2**-2))), abs=1)
     learner = BatchLinUCBDG(dim=dim, arms=5, horizon=horizon, updates=3)
     assert max(learner.costs(ends)) == pytest.approx(horizon ** (2 / 3), rel=1e-3)
-    condition = "if d^32 ≤ T ≤ exp(d), which does not hold here"
-    assert learner.holds(learner.begin()) == f"regret √(d log d)·√T, stochastic, {condition}"
-    # the grid of (C2) has its exponent, and d in place of √d in the second batch
-    assert max(learner.costs(paper_grid(horizon, 3).ends)) == pytest.approx(dim**0.5 * horizon ** (4 / 7), rel=1e-3)
+    assert learner.holds(learner.begin()) == "regret d·√(ln K/0.5)·T^0.667, stochastic"
+    # the grid of (C2) has its exponent
+    assert max(learner.costs(paper_grid(horizon, 3).ends)) == pytest.approx(horizon ** (4 / 7), rel=1e-3)
     few = BatchLinUCBDGCertified(dim=20, arms=5, horizon=horizon, updates=3)
-    assert few.rate() == "√(d log d)·T^0.667, stochastic"
+    assert few.rate() == "d·√(ln K/0.2)·T^0.667, stochastic"
     enough = BatchLinUCBDGCertified(dim=20, arms=5, horizon=horizon)
-    assert enough.rate() == "√(d log d)·√T, stochastic"
-    assert BatchLinUCBKW(dim=dim, arms=5, horizon=horizon, updates=2).rate() == "d·T^0.667, stochastic"
+    assert enough.rate() == "d·√(ln K/0.2)·√T, stochastic"
+    assert BatchLinUCBKW(dim=dim, arms=5, horizon=horizon, updates=2).rate() == "d·√(ln K)·T^0.667, stochastic"
     uneven = BatchLinUCBKW(dim=dim, arms=5, horizon=horizon, grid=[100, horizon])
-    assert uneven.rate() == "d·T^0.667, stochastic, times 10 with these batches"
+    assert uneven.rate() == "d·√(ln K)·T^0.667, stochastic, times 10 with these batches"
+
+
+def test_the_rate_of_a_learned_design_rests_on_its_share_of_g_optimal_play() -> None:
+    sizes: dict[str, Any] = {"dim": 20, "arms": 5, "horizon": 10**6}
+    assert BatchLinUCBDG(**sizes, designer=CertifiedMixture(floor=0.4)).rate() == "d·√(ln K/0.4)·√T, stochastic"
+    assert BatchLinUCBDG(**sizes, designer=CertifiedMixture(floor=0.0)).rate() == "none"
+    assert BatchLinUCBDG(**sizes, updates=2).rate() == "d·√(ln K)·T^0.667, stochastic"  # no design is learned
+    assert BatchLinUCBDG(**sizes).rate("adversarial") == "none"
+    assert BatchLinUCBKW(**sizes).rate("fixed") == "√(d·ln K)·√T, fixed"

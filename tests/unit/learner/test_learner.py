@@ -301,7 +301,7 @@ def test_what_holds_is_said() -> None:
     learner = BatchLinUCB(dim=4, arms=4, horizon=600, updates=3, delta=0.1)
     first, second, third = learner.begin().ahead
     for state in (learner.begin(), played(learner, first, second), played(learner, first, second, third)):
-        assert learner.holds(state) == "regret √(dK)·T^0.571, stochastic"
+        assert learner.holds(state) == "regret √(dK·ln K)·T^0.571, stochastic"
     shorter = learner.holds(played(learner, first, second - 5))
     assert f"({first}, {second - 5} decisions for {first}, {second})" in shorter
     assert "all intervals hold together with probability 0.9" in shorter
@@ -315,7 +315,7 @@ def test_what_holds_is_said() -> None:
 def test_learners_that_look_hold_whenever_they_change() -> None:
     for name in ("oful", "rarely-switch-suplinucb"):
         learner = made(name)
-        assert learner.holds(played(learner, 5, 9)) == f"regret {learner.regret}"
+        assert learner.holds(played(learner, 5, 9)) == f"regret {learner.rate()}"
     kept_back = Foresight(dim=4, arms=4, horizon=600, noise_bound=0.3, reserve=2)
     first, second, *_ = kept_back.begin().ahead
     assert kept_back.holds(played(kept_back, first, second)) == f"regret {kept_back.rate()}"
