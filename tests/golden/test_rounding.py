@@ -40,7 +40,7 @@ def other_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def triangular(matrix: FloatArray) -> FloatArray:
         noise = ROUNDING * rng.standard_normal(matrix.shape)
-        return cholesky(matrix * (1.0 + noise + noise.swapaxes(-1, -2)))
+        return np.asarray(cholesky(matrix * (1.0 + noise + noise.swapaxes(-1, -2))), dtype=np.float64)
 
     def eigh(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
         values, vectors = decompose(symmetric(matrix))

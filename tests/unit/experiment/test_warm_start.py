@@ -208,7 +208,7 @@ def test_an_experiment_that_lost_its_log_is_not_learned_again() -> None:
     one, *rest = trial.versions
     lost = type(one)(one.row._replace(summaries=b""), one.experiment, None)
     vars(lost)["policy"] = one.policy
-    found = verify_versions(trial.description, [lost, *rest])
+    found = verify_versions(trial.description, [lost, *rest], trial.store)
     assert not found.holds
     assert found.policies[0].verdict == "otherwise"
 
