@@ -1,6 +1,8 @@
 """A run batch by batch, where a benchmark needs more of it than ``simulate`` tells: states, late rewards, baselines."""
 
 from collections.abc import Callable, Iterator
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,22 +53,17 @@ def lived(
     before: list[Rows] = []
     while not state.done:
         start, stop, lost, here = state.start, state.stop, list[tuple[FloatArray, FloatArray]](), list[Rows]()
-        summary: Summary | None = None
         for played in rounds(state, world, seed, baseline if state.updates == 1 else None):
             lost.append((played.regrets, unlearnable(world, played)))
             if late:
                 times = np.arange(played.first, played.first + len(played.means)) * 1.0
                 here.append(Rows.of(played.sets, played.decisions, played.rewards, times=times))
             else:
-                part = learner.summarize(state, played.rows)
-                summary = part if summary is None else summary + part
+                here.append(played.rows)
         batches.append(Batch(state, *np.concatenate(lost, axis=1)))
-        if summary is None:
-            now: dict[str, Any] = {"window": float(late), "now": float(stop)}
-            summary, *older = (total(learner, state, rows, now) for rows in (here, before) if rows)
-            state = learner.next(state, summary, late=older)
-        else:
-            state = learner.next(state, summary)
+        now: dict[str, Any] = {"window": float(late), "now": float(stop)} if late else {}
+        summary, *older = (total(learner, state, rows, now) for rows in (here, before if late else []) if rows)
+        state = learner.next(state, summary, late=older)
         before = here
         assert state.start == stop > start
     return batches
@@ -98,7 +95,9 @@ def unlearnable(world: World, played: Played) -> FloatArray:
 
 def total(learner: Learner, state: State, rows: list[Rows], now: dict[str, Any]) -> Summary:
     """What is known now of the rows of a batch."""
-    first, *others = (learner.summarize(state, part, **now) for part in rows)
-    for other in others:
-        first = first + other
-    return first
+
+    def summed(at: State) -> Summary:
+        return reduce(add, (learner.summarize(at, part, **now, part=True) for part in rows))
+
+    summary = summed(state)
+    return learner.fitted(state, summary, summed) if summary.policy_id == state.policy.id else summary

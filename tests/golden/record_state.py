@@ -1,7 +1,4 @@
-"""Record a state of the current schema in the middle of a run: ``python tests/golden/record_state.py``.
-
-States that users keep must be read by every later version. A new schema gets a file of its own beside those before.
-"""
+"""Record a state in the middle of a run: ``python tests/golden/record_state.py``."""
 
 from pathlib import Path
 
@@ -11,8 +8,7 @@ from rareswitch.env import World, make_world
 from rareswitch.files import write_whole
 from rareswitch.learner import Foresight, Rows, State, state_to_bytes
 
-#: By schema; the last is that of this version.
-FILES = [Path(__file__).parent / f"foresight-{schema}.state" for schema in (1, 2)]
+FILE = Path(__file__).parent / "foresight.state"
 LEARNER = Foresight(dim=3, horizon=2000, updates=5, intercept=True, seed=7)
 SEED = 11
 
@@ -41,4 +37,4 @@ def recorded() -> State:
 
 
 if __name__ == "__main__":
-    write_whole(state_to_bytes(recorded()), FILES[-1])
+    write_whole(state_to_bytes(recorded()), FILE)

@@ -1,6 +1,8 @@
 """The loop by hand, as a user of the library writes it."""
 
 from collections.abc import Iterator
+from functools import reduce
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -37,10 +39,13 @@ def step(learner: Learner, state: State, world: World, seed: int = 1, *, most: i
         decisions = state.policy.decide(rounds.contexts, rounds.alive, ids=range(first, first + count), seed=seed)
         due = learner.due(state, rounds.contexts, decisions, summary, alive=rounds.alive)
         parts.append(rows_of(state, world, seed, first=first, count=count if due is None else due))
-        part = learner.summarize(state, parts[-1])
+        part = learner.summarize(state, parts[-1], part=True)
         summary = part if summary is None else summary + part
         first += len(parts[-1])
         if due is not None or first == state.stop:
+            summary = learner.fitted(
+                state, summary, lambda at: reduce(add, (learner.summarize(at, rows, part=True) for rows in parts))
+            )
             return Step(Rows.concatenate(parts), summary, learner.next(state, summary))
 
 

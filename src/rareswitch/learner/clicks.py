@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rareswitch.errors import UnsuitableError
+from rareswitch.learner.levels import unexplained_level
 from rareswitch.learner.link import logistic
-from rareswitch.learner.logistic import Search, expanded, values_of
+from rareswitch.learner.logistic import Search, expanded, summed_blindly, values_of
 from rareswitch.learner.state import State
 from rareswitch.learner.statistics import OneModel
 from rareswitch.stats import Stats
@@ -52,6 +53,18 @@ class ClicksModel(OneModel):
             ]
             rates = [np.clip(rate, least, 1.0 - least) for rate in rates]
         return (replace(plain, expansion=expanded(features, rewards, point, rates)),)
+
+    def unexplained_level(self, sums: tuple[Stats, ...]) -> float | None:
+        """Of clicks without a level against a half, which a logistic model has at x = 0; by the first batch alone."""
+        (total,) = sums
+        if self.intercept or not self.only:
+            return super().unexplained_level(sums)
+        if total.expansion is None or not summed_blindly(total):
+            return None
+        clicks, half = total.square_sum, 0.5 * total.count
+        gradient = total.expansion.gradient  # Σ (r - ½)·x
+        level = unexplained_level((replace(total, moment=gradient, square_sum=0.5 * half, reward_sum=clicks - half),))
+        return None if level is None else level + 0.5
 
 
 def search_of(kept: Mapping[str, FloatArray]) -> Search:

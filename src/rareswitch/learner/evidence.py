@@ -33,8 +33,6 @@ class Evidence:
     surprise: float
     #: Directions in which it was measured.
     rank: int
-    #: Whether another model explains it.
-    excused: bool = False
 
     @property
     def wrong(self) -> bool:
@@ -42,7 +40,7 @@ class Evidence:
 
         A right belief gives χ² with ``rank`` degrees of freedom; its quantile is Wilson and Hilferty's.
         """
-        if self.rank == 0 or self.excused:
+        if self.rank == 0:
             return False
         part = 2.0 / (9.0 * self.rank)
         return self.surprise > max(BORNE, (1.0 - part + CHANCE * math.sqrt(part)) ** 3)
@@ -69,8 +67,6 @@ class Evidence:
             return "nothing was believed before"
         times = math.sqrt(self.surprise)
         far = f"what came is {times:.1f} times as far from what was believed as chance alone would put it"
-        if self.excused:
-            return f"{far}, but a line explains it: nothing follows"
         if not self.wrong:
             return "what came is what was believed"
         return f"{far}: the belief is widened {math.sqrt(self.widening):.1f}-fold"
@@ -93,7 +89,7 @@ def innovation(before: Posterior, gram: FloatArray, moment: FloatArray, *, noise
     --------
     >>> before = Posterior(estimate=np.zeros(2), precision=np.eye(2), noise=1.0, ridge=1.0)
     >>> innovation(before, 3.0 * np.eye(2), np.array([6.0, 0.0]), noise=1.0)
-    Evidence(surprise=1.5..., rank=2, excused=False)
+    Evidence(surprise=1.5..., rank=2)
     """
     gap = moment - gram @ before.estimate
     values, vectors = np.linalg.eigh(gram + gram @ np.linalg.solve(before.precision, gram))

@@ -114,7 +114,7 @@ def centred(stats: Stats) -> Stats:
     >>> centred(Stats.of([[1.0, 1.0], [3.0, 1.0]], [10.0, 14.0])).gram.tolist()
     [[2.0]]
     """
-    n = stats.count
+    n = float(stats.gram[-1, -1])  # the counts of batches that fade are rounded, their weights are not
     mean, level = stats.gram[:-1, -1] / n, stats.moment[-1] / n
     values, vectors = np.linalg.eigh(stats.gram[:-1, :-1] - n * np.outer(mean, mean))
     # what rounding leaves of a feature without spread is not information
@@ -123,4 +123,4 @@ def centred(stats: Stats) -> Stats:
     spread = stats.square_sum - n * level**2
     if spread <= 1e-12 * stats.square_sum:  # nor is what it leaves of rewards that are all equal
         spread, moment = 0.0, np.zeros_like(moment)
-    return Stats(gram=(vectors * known) @ vectors.T, moment=moment, count=n - 1, square_sum=spread)
+    return Stats(gram=(vectors * known) @ vectors.T, moment=moment, count=stats.count - 1, square_sum=spread)

@@ -132,7 +132,7 @@ def logistic_posterior(batches: Sequence[Stats], *, intercept: bool) -> Posterio
     if not is_click_data(batches):
         return None
     belief = logistic_belief(batches, intercept=intercept)
-    point, size = belief.mode, len(belief.moment) - intercept
+    point, size = _damped(belief.mode, batches[-1]), len(belief.moment) - intercept
     return Posterior(
         estimate=point[:size],
         precision=_without(belief.level, belief.precision, belief.moment)[0][:size, :size],
@@ -140,6 +140,20 @@ def logistic_posterior(batches: Sequence[Stats], *, intercept: bool) -> Posterio
         ridge=belief.ridge,
         link=Link(point=point, precision=belief.precision),
     )
+
+
+def _damped(mode: FloatArray, batch: Stats) -> FloatArray:
+    """The end of a damped Newton step from where a batch was expanded, towards the ``mode`` (d,) of the parabola there.
+
+    A step that would move the logits of the batch by D > 1, as a root mean square, moves them by 1 + ln D instead: the
+    curvature of a logistic likelihood changes e-fold at most where logits change by 1, so that far away the parabola
+    says nothing (generalised self-concordance).
+    """
+    if batch.expansion is None or not batch.count or summed_blindly(batch):
+        return mode
+    step = mode - batch.expansion.point
+    far = math.sqrt(float(step @ batch.gram @ step) / batch.count)
+    return batch.expansion.point + ((1.0 + math.log(far)) / far if far > 1.0 else 1.0) * step
 
 
 class Search(NamedTuple):
@@ -155,8 +169,8 @@ def next_point(
 ) -> tuple[FloatArray, Search] | None:
     """Where the rows of a batch are to be expanded next; None where their expansion is at the mode, or enough tried.
 
-    Newton's method: the next point is the maximum of the parabola at this one. Where the posterior is smaller there
-    than it was at the best point so far, half-way back to that.
+    Newton's method: the next point is the maximum of the parabola at this one, or on the way there if it is far. Where
+    the posterior is smaller there than it was at the best point so far, half-way back to that.
 
     Examples
     --------
@@ -173,7 +187,7 @@ def next_point(
     ...         break
     ...     point, search = step
     >>> values[0] < values[1] < values[-1], search.passes, point.round(1).tolist()
-    (True, 5, [4.0, -1.0])
+    (True, 4, [3.9, -0.9])
     """
     if search.passes >= PASSES or not is_click_data([*earlier, batch]):
         return None
@@ -193,7 +207,7 @@ def next_point(
     step = belief.mode - here
     if float(step @ belief.precision @ step) <= NEAR or passes == PASSES:
         return None
-    return belief.mode, Search(passes, here, batch.expansion.value)
+    return _damped(belief.mode, batch), Search(passes, here, batch.expansion.value)
 
 
 def _clicks(stats: Stats) -> float:

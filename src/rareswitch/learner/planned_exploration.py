@@ -151,7 +151,7 @@ class PlannedExploration(Rule):
     def level_of_line(self, stats: Stats, line: Posterior) -> float:
         """The constant of a linear model with these slopes."""
         stats = stats.shifted(0.0)
-        return float(stats.moment[-1] - stats.gram[-1, :-1] @ line.estimate) / stats.count
+        return float(stats.moment[-1] - stats.gram[-1, :-1] @ line.estimate) / float(stats.gram[-1, -1])
 
     def believed(self, ended: Ended, belief: Posterior) -> Posterior | None:
         """What was believed before the batch; None where too little was known, or the batch tells nothing of it."""

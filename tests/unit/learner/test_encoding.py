@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from golden.record_state import FILES, LEARNER, SEED, rows, world
+from golden.record_state import FILE, LEARNER, SEED, rows, world
 from rareswitch.env import make_world
 from rareswitch.errors import FileFormatError
 from rareswitch.files import pack, unpack
@@ -43,15 +43,11 @@ def forbid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room.PlannedExploration, "next", fails)
 
 
-@pytest.mark.parametrize("schema", [1, 2])
-def test_a_state_of_every_schema_is_read_and_continued(schema: int) -> None:
-    data = FILES[schema - 1].read_bytes()
+def test_a_state_that_was_kept_is_read_and_continued() -> None:
+    data = FILE.read_bytes()
     state = state_from_bytes(data)
-    assert unpack(data)[0]["schema"] == schema
     assert repr(state) == "<state of foresight: policy 3, planned for decisions 43 to 153, then 2 more for 1,846>"
-    again = state_to_bytes(state)
-    assert again == data or schema < unpack(again)[0]["schema"]
-    assert state_to_bytes(state_from_bytes(again)) == again
+    assert state_to_bytes(state) == data
     assert [(batch.decided, batch.rewarded) for batch in state.past] == [(12, 12), (31, 28)]
     found = LEARNER.next(state, LEARNER.summarize(state, rows(state)))
     assert (found.updates, found.start) == (4, 154)
@@ -66,7 +62,7 @@ def test_a_state_of_every_schema_is_read_and_continued(schema: int) -> None:
 def test_loading_learns_and_plans_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     data = state_to_bytes(after(SHORT, WORLD, 3))
     forbid(monkeypatch)
-    for kept in (data, FILES[-1].read_bytes()):
+    for kept in (data, FILE.read_bytes()):
         assert state_to_bytes(state_from_bytes(kept)) == kept
 
 
@@ -103,8 +99,8 @@ def test_nothing_of_a_state_is_lost() -> None:
     ("change", "words"),
     [
         (
-            {"schema": 4},
-            r"states of this version of rareswitch have schema 3; this one has 4, which is newer\. Install",
+            {"schema": 2},
+            r"states of this version of rareswitch have schema 1; this one has 2, which is newer\. Install",
         ),
         ({"schema": 0}, "states have a schema, a whole number; this has 0"),
         ({"schema": None}, "this has None"),
@@ -123,13 +119,13 @@ def test_nothing_of_a_state_is_lost() -> None:
     ],
 )
 def test_edited_states_are_refused(change: dict[str, Any], words: str) -> None:
-    meta, tensors = unpack(FILES[-1].read_bytes())
+    meta, tensors = unpack(FILE.read_bytes())
     with pytest.raises(FileFormatError, match=words):
         state_from_bytes(pack(meta | change, tensors))
 
 
 def test_states_with_other_numbers_are_refused() -> None:
-    meta, tensors = unpack(FILES[-1].read_bytes())
+    meta, tensors = unpack(FILE.read_bytes())
     for name in tensors:
         changed = tensors | {name: tensors[name] * 1.0000001 + 1e-9}
         with pytest.raises(FileFormatError):
@@ -155,7 +151,7 @@ def test_a_summary_is_not_a_state_nor_a_state_a_summary() -> None:
     with pytest.raises(FileFormatError, match="states were expected, and this file is one of summaries"):
         state_from_bytes(summary)
     with pytest.raises(FileFormatError, match="summaries were expected, and this file is one of states"):
-        summary_from_bytes(FILES[-1].read_bytes())
+        summary_from_bytes(FILE.read_bytes())
 
 
 def resealed(data: bytes, change: Callable[[Any, Any], None]) -> bytes:
@@ -197,7 +193,7 @@ def resealed(data: bytes, change: Callable[[Any, Any], None]) -> bytes:
     ],
 )
 def test_states_that_no_run_has_are_refused_although_their_hash_fits(change: Callable[[Any, Any], None]) -> None:
-    data = FILES[-1].read_bytes()
+    data = FILE.read_bytes()
     assert resealed(data, lambda *_: None) == data
     with pytest.raises(FileFormatError, match="not a state, or a damaged one"):
         state_from_bytes(resealed(data, change))
@@ -217,7 +213,7 @@ def test_a_layered_state_keeps_what_its_rule_needs() -> None:
 
 def test_deep_plain_data_in_a_summary_are_refused() -> None:
     text = "[" * 900 + "]" * 900
-    header = json.dumps({"__metadata__": {"rareswitch": f'{{"schema":2,"summaries":{text}}}'}}, separators=(",", ":"))
+    header = json.dumps({"__metadata__": {"rareswitch": f'{{"schema":1,"summaries":{text}}}'}}, separators=(",", ":"))
     header += " " * (-len(header) % 8)
     with pytest.raises(FileFormatError, match="not a summary, or a damaged one"):
         summary_from_bytes(len(header).to_bytes(8, "little") + header.encode())
@@ -238,14 +234,6 @@ def test_sums_with_shifts_are_read_however_they_were_rounded(level: float, noise
         total = parts[0] + parts[1] + parts[2]
         summary = Summary(policy_id="a", decided=total.count, rewarded=total.count, stats=(total,))
         assert summary_from_bytes(summary_to_bytes(summary)).stats[0].count == total.count
-
-
-def test_parts_of_a_later_schema_are_refused_in_an_earlier_one() -> None:
-    state = after(SHORT, WORLD, 1)
-    summary = summary_to_bytes(SHORT.summarize(state, rows_of(state, WORLD, 1)))
-    for read, data, schema in ((summary_from_bytes, summary, 2), (state_from_bytes, FILES[-1].read_bytes(), 1)):
-        with pytest.raises(FileFormatError, match="parts of a later schema than its own"):
-            read(resealed(data, lambda meta, _, schema=schema: meta.update(schema=schema)))  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("reward", [5.0, 1e9])
@@ -277,4 +265,4 @@ def test_sums_that_are_not_those_of_the_batches_are_refused() -> None:
         tensors["sums.moment"][0] = 0.0
 
     with pytest.raises(FileFormatError, match="the sums of all decisions are not those of the batches"):
-        state_from_bytes(resealed(FILES[-1].read_bytes(), other))
+        state_from_bytes(resealed(FILE.read_bytes(), other))

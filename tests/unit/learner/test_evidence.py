@@ -1,6 +1,8 @@
 """Beliefs that know when they are wrong: the innovation of a batch, and what policies and people hear of it."""
 
 import math
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -14,12 +16,9 @@ from rareswitch.experiment import create
 from rareswitch.learner import Foresight, Posterior, Rows, State, posterior
 from rareswitch.learner.certificate import believed_cost, certified_cost
 from rareswitch.learner.evidence import CHANCE, NOTHING, WIDEST, Evidence, innovation
-from rareswitch.learner.logistic import POINT, WIDENING, linearised
-from rareswitch.learner.planned_exploration import PlannedExploration
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import PosteriorDraws
 from rareswitch.rng import normals
-from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray
 from reference.loop import after, rows_of
 
@@ -141,9 +140,9 @@ def test_rewards_that_are_not_linear_keep_policies_wide(intercept: bool) -> None
     assert "concluded" not in state.notes[0]
     sampler = state.policy.sampler
     assert isinstance(sampler, PosteriorDraws)
-    belief = learner.compose().rule.belief([one.stats[0] for one in state.past])  # type: ignore[attr-defined]
+    belief = learner.compose().rule.line(reduce(add, (one.stats[0] for one in state.past)))  # type: ignore[attr-defined]
     assert belief.noise == note["noise"]
-    before = learner.compose().rule.belief([state.past[0].stats[0]])  # type: ignore[attr-defined]
+    before = learner.compose().rule.line(state.past[0].stats[0])  # type: ignore[attr-defined]
     way = np.linspace(before.estimate, belief.estimate, 257)[1::2]
     away = sampler.draws - way
     squares = np.einsum("mi,ij,mj->m", away, belief.precision, away) / (note["scale"] * belief.noise) ** 2
@@ -152,13 +151,13 @@ def test_rewards_that_are_not_linear_keep_policies_wide(intercept: bool) -> None
 
 
 def test_a_theta_that_drifts_is_followed() -> None:
-    state = after(Foresight(dim=3, grid=[300, 1500, 4000, 9000], floor=0.0, forget=0.9), Steep(), 2)
+    state = after(Foresight(intercept=False, dim=3, grid=[300, 1500, 4000, 9000], floor=0.0, forget=0.9), Steep(), 2)
     assert "times as far" in state.notes[-1]["concluded"]
     assert "lies between" not in state.notes[-1]["concluded"]
 
 
 def test_the_last_policy_lies_on_the_way_too() -> None:
-    learner = Foresight(dim=3, grid=[300, 1500, 9000], floor=0.0)
+    learner = Foresight(intercept=False, dim=3, grid=[300, 1500, 9000], floor=0.0)
     state = after(learner, Steep(), 2)
     assert len(state.ahead) == 1
     before, now = (posterior(stats).estimate for stats in (state.past[0].stats[0], state.sums[0]))
@@ -186,20 +185,8 @@ def test_policies_on_the_way_do_not_undo_each_other(monkeypatch: pytest.MonkeyPa
     assert with_it < 0.6 * simulate(learner, world, seed=1000).regret
 
 
-def test_clicks_are_summed_at_a_belief_as_wide_as_it_was_wrong() -> None:
-    learner: Any = Foresight(dim=2)
-    state = played(learner, [[3.0, 0.0], [-3.0, 0.0]], clicks=True)
-    surprise = state.notes[-1]["surprise"]
-    assert float(state.kept[WIDENING]) == surprise
-    x, r = X[2, :, 0], (np.arange(200) % 2).astype(np.float64)
-    (summed,) = learner.parts.statistics.of(state, x, r, None)
-    wide = {POINT: state.kept[POINT], "logistic_precision": state.kept["logistic_precision"] / surprise}
-    np.testing.assert_allclose(summed.linearised.gram, linearised(x, r, wide).gram)
-    assert WIDENING not in played(learner, [[3.0, 0.0], [3.0, 0.0]], clicks=True).kept
-
-
 def test_intervals_are_widened_too() -> None:
-    state = after(Foresight(dim=3, grid=[300, 1500, 4000, 9000]), Steep(), 2)
+    state = after(Foresight(intercept=False, dim=3, grid=[300, 1500, 4000, 9000]), Steep(), 2)
     belief, surprise = posterior(state.sums[0]), state.notes[-1]["surprise"]
     grown = np.linalg.slogdet(belief.precision)[1] - 3 * math.log(belief.ridge)
     radius = math.sqrt(min(surprise, WIDEST)) * belief.noise * (math.sqrt(2 * math.log(20) + grown) + math.sqrt(3))
@@ -208,7 +195,7 @@ def test_intervals_are_widened_too() -> None:
 
 
 def test_notes_say_what_was_expected_and_what_came() -> None:
-    learner = Foresight(dim=3, grid=[60, 300, 1000, 3000], floor=0.0)
+    learner = Foresight(intercept=False, dim=3, grid=[60, 300, 1000, 3000], floor=0.0)
     one = after(learner, WORLD, 1)
     first, second = after(learner, WORLD, 2).notes
     assert {"expected", "concluded", "surprise"} & set(first) == set()
@@ -245,7 +232,7 @@ def played(learner: Foresight, thetas: list[list[float]], clicks: bool = False) 
 def test_what_is_forgotten_was_not_believed() -> None:
     """After a change two batches ago, a belief in all batches is still wrong, and one that forgets is right again."""
     changed = [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
-    kept, forgets = (played(Foresight(dim=2, forget=forget), changed).notes for forget in (1.0, 0.001))
+    kept, forgets = (played(Foresight(intercept=False, dim=2, forget=forget), changed).notes for forget in (1.0, 0.001))
     for notes in (kept, forgets):
         assert "times as far" in notes[1]["concluded"]
     assert "times as far" in kept[2]["concluded"]
@@ -253,34 +240,12 @@ def test_what_is_forgotten_was_not_believed() -> None:
 
 
 def test_clicks_that_are_not_what_was_believed_are_found() -> None:
-    learner: Any = Foresight(dim=2)
+    learner: Any = Foresight(dim=2, rewards="binary")
     right, turned = (played(learner, [[3.0, 0.0], then], clicks=True).notes[1] for then in ([3.0, 0.0], [-3.0, 0.0]))
     assert (right["link"], turned["link"]) == ("logistic", "logistic")
     assert right["concluded"] == "what came is what was believed"
     assert "times as far" in turned["concluded"]
     assert turned["scale"] >= 1.0
-
-
-def test_clicks_that_a_line_explains_are_let_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner: Any = Foresight(dim=2)
-    turned = [[3.0, 0.0], [-3.0, 0.0]]
-    seen: list[tuple[float, float]] = []
-
-    def explained(self: PlannedExploration, batch: Stats, before: Posterior, noise: float) -> Evidence:
-        assert batch.count == 200
-        seen.append((noise, before.noise))
-        return Evidence(surprise=1.0, rank=2)
-
-    monkeypatch.setattr(PlannedExploration, "off_the_line", explained)
-    state = played(learner, turned, clicks=True)
-    note = state.notes[-1]
-    assert note["concluded"].endswith("as chance alone would put it, but a line explains it: nothing follows")
-    assert note["surprise"] > 2.0
-    assert WIDENING not in state.kept
-    (before,) = state.past[0].stats
-    assert seen == [(posterior(state.sums[0]).noise, posterior(before).noise)]
-    monkeypatch.undo()
-    assert "lies between" in played(learner, turned, clicks=True).notes[-1]["concluded"]
 
 
 @pytest.mark.parametrize(("clicks", "steepest"), [(False, 1.0), (True, 0.25)])
@@ -292,7 +257,7 @@ def test_a_certificate_of_clicks_is_a_quarter_of_that_in_logits(clicks: bool, st
 
 
 def test_a_batch_that_ended_early_was_expected_to_cost_its_share() -> None:
-    learner = Foresight(dim=2)
+    learner = Foresight(intercept=False, dim=2)
     notes = played(learner, [[1.0, 0.0], [1.0, 0.0]]).notes  # 200 decisions where 300 were planned
     assert notes[1]["expected"] == pytest.approx(notes[0]["next_cost"] * 200 / 300)
 

@@ -59,8 +59,8 @@ def test_an_intercept_is_taken_out_exactly() -> None:
 @pytest.mark.parametrize(("features", "rewards"), [(50.0, 1.0), (1.0, 1e-3), (0.01, 200.0)])
 def test_decisions_do_not_depend_on_units(features: float, rewards: float) -> None:
     world = make_world("varying", dim=3, arms=5, noise=0.4)
-    one = simulate(Foresight(dim=3, horizon=2000), world, seed=2)
-    other = simulate(Foresight(dim=3, horizon=2000), Rescaled(world, features, rewards), seed=2)
+    one = simulate(Foresight(dim=3, horizon=2000, intercept=False), world, seed=2)
+    other = simulate(Foresight(dim=3, horizon=2000, intercept=False), Rescaled(world, features, rewards), seed=2)
     assert other.regret == pytest.approx(rewards * one.regret, rel=1e-6)
 
 
@@ -70,20 +70,20 @@ def test_a_level_of_rewards_does_not_matter_with_an_intercept() -> None:
     raised = simulate(Foresight(dim=3, horizon=2000, intercept=True), Rescaled(world, 1.0, 1.0, 100.0), seed=2)
     assert raised.regret == pytest.approx(one.regret, rel=1e-6)
     with pytest.warns(LevelWarning, match=r"rewards lie around 99\.\d*, which the features do not explain"):
-        lost = simulate(Foresight(dim=3, horizon=2000), Rescaled(world, 1.0, 1.0, 100.0), seed=2)
+        lost = simulate(Foresight(dim=3, horizon=2000, intercept=False), Rescaled(world, 1.0, 1.0, 100.0), seed=2)
     assert lost.regret > 2.0 * one.regret
 
 
 def test_clicks_are_learned() -> None:
     world = ClickWorld(source=Gaussian(dim=4, arms=8))
-    run = simulate(Foresight(dim=5, horizon=5000), world, seed=1)
+    run = simulate(Foresight(dim=5, horizon=5000, intercept=False), world, seed=1)
     chance = float((lambda m: (m.max(axis=1) - m.mean(axis=1)).sum())(world.draw(5000, seed=1).means))
     assert run.regret < 0.5 * chance
     assert run.updates == 8
 
 
 def test_exploration_fades_and_the_last_batch_is_greedy() -> None:
-    learner = Foresight(dim=4, horizon=20_000)
+    learner = Foresight(dim=4, horizon=20_000, intercept=False)
     state = after(learner, make_world("gaussian", dim=4, arms=8, noise=0.5), 7)
     assert [note["update"] for note in state.notes] == [1, 2, 3, 4, 5, 6, 7]
     scales = [note["scale"] for note in state.notes]
@@ -100,7 +100,7 @@ def test_exploration_fades_and_the_last_batch_is_greedy() -> None:
 
 def test_every_surviving_arm_keeps_its_floor() -> None:
     world = make_world("gaussian", dim=3, arms=5, noise=0.5)
-    learner = Foresight(dim=3, horizon=5000, floor=0.05)
+    learner = Foresight(dim=3, horizon=5000, floor=0.05, intercept=False)
     probe = world.draw(50, seed=9).contexts
     for _, (_, _, state) in list(steps(learner, world, most=5000))[:-1]:
         share = 0.05 if state.updates < 8 else 0.005
@@ -116,7 +116,7 @@ def test_every_surviving_arm_keeps_its_floor() -> None:
 
 
 def test_without_a_floor_nothing_is_eliminated() -> None:
-    policy = after(Foresight(dim=3, horizon=5000, floor=0.0), WORLD, 1).policy
+    policy = after(Foresight(dim=3, horizon=5000, floor=0.0, intercept=False), WORLD, 1).policy
     assert policy.eliminations == ()
     assert isinstance(policy.sampler, PosteriorDraws)
 
@@ -166,7 +166,7 @@ def test_the_planner_is_told_what_lies_ahead(monkeypatch: pytest.MonkeyPatch) ->
         return Plan(scale=0.7, cost=0.0, next_cost=0.0)
 
     monkeypatch.setattr(room, "plan", spy)
-    learner = Foresight(dim=3, grid=[50, 450, 1000, 3000], seed=6, floor=0.0)
+    learner = Foresight(dim=3, grid=[50, 450, 1000, 3000], seed=6, floor=0.0, intercept=False)
     state = learner.begin()
     for ahead in (None, None, (700, 900), None):
         state = learner.next(state, learner.summarize(state, rows_of(state, WORLD, 1)), ahead=ahead)
@@ -179,7 +179,7 @@ def test_the_planner_is_told_what_lies_ahead(monkeypatch: pytest.MonkeyPatch) ->
 def test_draws_are_spread_as_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their standardised squares are χ² with 128·3 degrees: within six standard deviations (p < 1e-8)."""
     monkeypatch.setattr(room, "plan", lambda *_, **__: Plan(scale=0.7, cost=0.0, next_cost=0.0))
-    state = after(Foresight(dim=3, horizon=3000, floor=0.0), WORLD, 1)
+    state = after(Foresight(dim=3, horizon=3000, floor=0.0, intercept=False), WORLD, 1)
     belief = posterior(state.sums[0])
     assert isinstance(state.policy.sampler, PosteriorDraws)
     away = state.policy.sampler.draws - belief.estimate
@@ -192,7 +192,7 @@ def test_each_batch_has_draws_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(room, "plan", lambda *_, **__: Plan(scale=0.7, cost=0.0, next_cost=0.0))
     found = []
     for updates in (1, 2):
-        state = after(Foresight(dim=3, horizon=3000, floor=0.0), WORLD, updates)
+        state = after(Foresight(dim=3, horizon=3000, floor=0.0, intercept=False), WORLD, updates)
         belief = posterior(state.sums[0])
         assert isinstance(state.policy.sampler, PosteriorDraws)
         away = state.policy.sampler.draws - belief.estimate
@@ -201,7 +201,7 @@ def test_each_batch_has_draws_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_intervals_behind_the_floor() -> None:
-    state = after(Foresight(dim=3, horizon=3000, delta=0.1), WORLD, 1)
+    state = after(Foresight(dim=3, horizon=3000, delta=0.1, intercept=False), WORLD, 1)
     belief = posterior(state.sums[0])
     grown = np.linalg.slogdet(belief.precision)[1] - 3 * math.log(belief.ridge)
     radius = belief.noise * (math.sqrt(2 * math.log(10) + grown) + math.sqrt(3))
@@ -216,7 +216,7 @@ def test_the_intervals_behind_the_floor() -> None:
 )
 def test_any_horizon_and_any_number_of_updates(horizon: int, updates: int | None) -> None:
     world = make_world("varying", dim=6, arms=4, noise=0.5)
-    run = simulate(Foresight(dim=6, horizon=horizon, updates=updates), world, seed=1)
+    run = simulate(Foresight(dim=6, horizon=horizon, updates=updates, intercept=False), world, seed=1)
     assert run.updates == (min(horizon, 8) if updates is None else updates)
 
 
@@ -262,7 +262,7 @@ def test_the_first_batch_costs_least(dim: int, horizon: int, updates: int) -> No
 
 
 def test_a_plan_needs_sets() -> None:
-    learner = Foresight(dim=3, horizon=1000)
+    learner = Foresight(dim=3, horizon=1000, intercept=False)
     state = learner.begin()
     rows = rows_of(state, WORLD, 1)
     bare = Rows(ids=rows.ids, policy_id=rows.policy_id, features=rows.features, rewards=rows.rewards)
@@ -274,7 +274,7 @@ def test_a_plan_needs_sets() -> None:
 
 def test_sets_of_a_sample_are_enough() -> None:
     """Rows may leave out all sets but those with the smallest hashes."""
-    learner = Foresight(dim=3, grid=[500, 1000, 2000])
+    learner = Foresight(dim=3, grid=[500, 1000, 2000], intercept=False)
     state = learner.begin()
     rows = rows_of(state, WORLD, 1)
     assert rows.sets is not None
@@ -302,7 +302,7 @@ def test_sets_with_many_arms_are_thinned(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(room, "plan", spy)
     world = make_world("gaussian", dim=2, arms=600, noise=0.5)
-    after(Foresight(dim=2, grid=[100, 200, 400]), world, 1)
+    after(Foresight(dim=2, grid=[100, 200, 400], intercept=False), world, 1)
     assert seen == [25]  # (1 << 23) numbers are 27 sets of 600 arms and 512 truths: every fourth of 100
 
 

@@ -1,6 +1,5 @@
 """Older batches that count less."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
 from operator import add
@@ -11,9 +10,10 @@ import pytest
 
 from rareswitch.errors import ParameterError
 from rareswitch.learner import Foresight, Posterior, Rows, State, Summary
+from rareswitch.learner.clicks import LOGISTIC
 from rareswitch.learner.forgetting import faded
 from rareswitch.learner.link import logistic
-from rareswitch.learner.logistic import POINT, kept_point, linearised, logistic_posterior
+from rareswitch.learner.logistic import expanded, logistic_posterior
 from rareswitch.learner.state import Batch
 from rareswitch.policy import Blend, PosteriorDraws
 from rareswitch.stats import Stats
@@ -90,22 +90,22 @@ def estimate(state: State) -> Any:
 
 def test_a_theta_that_has_changed_is_found_sooner() -> None:
     turned = [[1.0, 0.0], [0.0, 1.0]]
-    whole, faded = (estimate(after(Foresight(dim=2, forget=forget), turned)) for forget in (1.0, 0.1))
+    whole, faded = (estimate(after(Foresight(intercept=False, dim=2, forget=forget), turned)) for forget in (1.0, 0.1))
     assert np.abs(faded - [0.0, 1.0]).max() < 0.2 < np.abs(whole - [0.0, 1.0]).max()
 
 
 def test_clicks_fade_too() -> None:
     """Half of the decisions made twice are these decisions, summed before there was a belief as well as at one."""
 
-    def clicked(theta: list[float], kept: Mapping[str, FloatArray]) -> list[Batch]:
+    def clicked(theta: list[float], point: FloatArray) -> list[Batch]:
         """Decisions once, and each of them twice and four times."""
         x = RNG.standard_normal((300, 2))
         r = (RNG.random(300) < logistic(x @ theta)).astype(np.float64)
         return [
-            Batch(policy_id="p", decided=n * 300, rewarded=n * 300, stats=(replace(plain, linearised=line),))
+            Batch(policy_id="p", decided=n * 300, rewarded=n * 300, stats=(replace(plain, expansion=line),))
             for n in (1, 2, 4)
             for y, s in [(np.tile(x, (n, 1)), np.tile(r, n))]
-            for plain, line in [(Stats.of(y, s), linearised(y, s, kept))]
+            for plain, line in [(Stats.of(y, s), expanded(y, s, point))]
         ]
 
     def believed(batches: list[Batch], forget: float) -> Posterior:
@@ -113,9 +113,9 @@ def test_clicks_fade_too() -> None:
         assert found is not None
         return found
 
-    blind = clicked([1.0, 0.0], {})
-    kept = kept_point(believed(blind[:1], 1.0))
-    then, now = clicked([0.5, 0.5], kept), clicked([0.0, 1.0], kept)
+    blind = clicked([1.0, 0.0], np.zeros(2))
+    point = believed(blind[:1], 1.0).estimate
+    then, now = clicked([0.5, 0.5], point), clicked([0.0, 1.0], point)
     whole, faint = believed([blind[0], then[0], now[0]], 1.0), believed([blind[2], then[1], now[0]], 0.5)
     np.testing.assert_allclose(faint.estimate, whole.estimate, rtol=1e-9)
     np.testing.assert_allclose(faint.precision, whole.precision, rtol=1e-9)
@@ -125,38 +125,39 @@ def test_clicks_fade_too() -> None:
 def test_counts_that_are_rounded_leave_a_rate_below_1() -> None:
     """Of 10 and 89 decisions, all clicks, 2 and 44 are counted by the time that 2.5 and 44.5 clicks are left."""
 
-    def clicked(clicks: int, count: int, kept: Mapping[str, FloatArray]) -> Batch:
+    def clicked(clicks: int, count: int, point: FloatArray) -> Batch:
         x, r = RNG.standard_normal((count, 2)), (np.arange(count) < clicks).astype(np.float64)
-        stats = replace(Stats.of(x, r), linearised=linearised(x, r, kept))
+        stats = replace(Stats.of(x, r), expansion=expanded(x, r, point))
         return Batch(policy_id="p", decided=count, rewarded=count, stats=(stats,))
 
-    before = logistic_posterior([clicked(30, 40, {}).stats[0]], intercept=False)
+    before = logistic_posterior([clicked(30, 40, np.zeros(2)).stats[0]], intercept=False)
     assert before is not None
-    batches = [clicked(10, 10, {}), clicked(89, 89, {}), clicked(30, 40, kept_point(before))]
+    batches = [clicked(10, 10, np.zeros(2)), clicked(89, 89, np.zeros(2)), clicked(30, 40, before.estimate)]
     found = logistic_posterior(faded(batches, 0.5), intercept=False)
     assert found is not None
     assert np.isfinite(found.estimate).all()
 
 
 def test_policies_rest_on_faded_clicks() -> None:
-    state = after(Foresight(dim=2, forget=0.5), [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], clicks=True)
+    learner = Foresight(dim=2, forget=0.5, rewards="binary", intercept=False)
+    state = after(learner, [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], clicks=True)
     whole, faint = (logistic_posterior(faded(state.past, forget), intercept=False) for forget in (1.0, 0.5))
     assert whole is not None
     assert faint is not None
     assert state.notes[-1]["link"] == "logistic"
-    np.testing.assert_allclose(state.kept[POINT], faint.estimate)
+    np.testing.assert_allclose(state.kept[LOGISTIC], faint.estimate)
     np.testing.assert_allclose(estimate(state), faint.estimate)
     assert np.abs(faint.estimate - [0.0, 1.0]).max() < np.abs(whole.estimate - [0.0, 1.0]).max()
 
 
 def test_arms_are_not_eliminated_by_what_was() -> None:
-    state = after(Foresight(dim=2, forget=0.1), [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    state = after(Foresight(intercept=False, dim=2, forget=0.1), [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     assert len(state.policy.eliminations) == 1
-    assert len(after(Foresight(dim=2), [[1.0, 0.0], [0.0, 1.0]]).policy.eliminations) == 2
+    assert len(after(Foresight(intercept=False, dim=2), [[1.0, 0.0], [0.0, 1.0]]).policy.eliminations) == 2
 
 
 def test_late_rewards_of_faded_batches_count() -> None:
-    learner = Foresight(dim=2, forget=0.5)
+    learner = Foresight(intercept=False, dim=2, forget=0.5)
     plain, corrected = (estimate(after(learner, [[1.0, 0.0], [1.0, 0.0]], late=late)) for late in (1.0, 4.0))
     # of 300 decisions' weight a third now says 4: the mean is 2, where it was 1
     assert plain[0] == pytest.approx(1.0, abs=0.15)
@@ -166,7 +167,7 @@ def test_late_rewards_of_faded_batches_count() -> None:
 @pytest.mark.parametrize("forget", [0.0, -0.5, 1.5, float("nan"), "0.5", None])
 def test_weights_outside_0_to_1_are_refused(forget: Any) -> None:
     with pytest.raises(ParameterError, match="forget"):
-        Foresight(dim=2, forget=forget)
+        Foresight(intercept=False, dim=2, forget=forget)
 
 
 def test_proved_intervals_do_not_go_with_forgetting() -> None:
@@ -175,10 +176,11 @@ def test_proved_intervals_do_not_go_with_forgetting() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::rareswitch.errors.LevelWarning")
+@pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize(("spread", "stays"), [(0.0, True), (0.02, False)])
-def test_what_fades_does_not_hide_that_rewards_differ(spread: float, stays: bool) -> None:
+def test_what_fades_does_not_hide_that_rewards_differ(spread: float, stays: bool, intercept: bool) -> None:
     """Counts that fade are rounded, so that the sums of weights do not say whether rewards are all alike."""
-    learner = Foresight(dim=2, forget=0.5, rewards="linear")
+    learner = Foresight(dim=2, forget=0.5, rewards="linear", intercept=intercept)
     state, rng = learner.begin(), np.random.default_rng(1)
     for batch, count in enumerate((33, 101, 189)):
         x = rng.standard_normal((count, 3, 2))

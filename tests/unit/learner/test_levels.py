@@ -75,7 +75,7 @@ def test_no_noise_is_no_error_of_falcon() -> None:
 
 
 def rows(count: int = 40, **given: Any) -> tuple[Learner, Any]:
-    learner = given.pop("learner", None) or Foresight(dim=3, grid=[count, 2 * count])
+    learner = given.pop("learner", None) or Foresight(dim=3, grid=[count, 2 * count], intercept=False)
     state = learner.begin()
     contexts = np.random.default_rng(1).standard_normal((count, 5, 3)) / 4.0 * given.get("features", 1.0)
     decisions = state.policy.decide(contexts, ids=given.get("ids", range(count)), seed=1)
@@ -151,13 +151,13 @@ def test_rewards_that_are_all_the_same_are_no_level_to_refuse() -> None:
 def test_a_level_without_an_intercept_is_said_once_and_noted_at_every_update() -> None:
     """Regret was 15 times that with an intercept here, and nothing said so."""
     with pytest.warns(LevelWarning, match="which the features do not explain: foresight takes it") as said:
-        _, state = played(Foresight(dim=3, horizon=400, updates=4), level=1000.0)
+        _, state = played(Foresight(dim=3, horizon=400, updates=4, intercept=False), level=1000.0)
     assert len(said) == 1
     assert [note["update"] for note in state.notes if "level" in note] == [1, 2, 3]
     assert state.notes[-1]["level"] == pytest.approx(1000.0, abs=1.0)
 
 
-@pytest.mark.parametrize("learner", [Foresight(dim=3, horizon=400), Foresight(dim=3, horizon=400, intercept=True)])
+@pytest.mark.parametrize("learner", [Foresight(dim=3, horizon=400, intercept=False), Foresight(dim=3, horizon=400)])
 def test_no_level_is_said_where_there_is_none(learner: Learner) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -186,7 +186,7 @@ def test_sums_with_different_shifts_add_up_in_any_order() -> None:
     rng = np.random.default_rng(5)
     x = np.column_stack([np.round(rng.standard_normal((60, 2)) * 256) / 256, np.ones(60)])
     r = np.round(rng.standard_normal(60) * 256) / 256
-    state, model = Foresight(dim=2).begin(), OneModel(dim=2, intercept=True)
+    state, model = Foresight(dim=2, intercept=False).begin(), OneModel(dim=2, intercept=True)
     parts = [model.of(state, x[k : k + 3, :2], r[k : k + 3] + 1e9, None)[0] for k in range(0, 60, 3)]
     assert len({part.shift for part in parts}) > 5
     plain = centred(Stats.of(x, r))
