@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
-from rareswitch.experiment.durations import duration_text
+from rareswitch.experiment.durations import duration_of, duration_text
 from rareswitch.experiment.moments import date_text, zone_of
 from rareswitch.experiment.progress import Progress
 from rareswitch.experiment.regret_model import adaptive_cost, best_ends, cost
@@ -73,6 +73,8 @@ class Schedule(ABC):
     """
 
     kind: ClassVar[str]
+    #: Its settings that are durations; JSON has their seconds.
+    durations: ClassVar[tuple[str, ...]] = ()
     #: Whether the last of its ends is no update.
     last_is_end: ClassVar[bool] = True
 
@@ -133,7 +135,7 @@ class Schedule(ABC):
         dim: int,
         rate: float | None = None,
         total: float | None = None,
-        delay: float = 0.0,
+        delay: Any = 0.0,
         created: float | None = None,
     ) -> Price | None:
         """What it costs by the model, beside the best schedule with the same updates; None where that is not known.
@@ -147,11 +149,12 @@ class Schedule(ABC):
         total
             Decisions in all, which schedules without an end need.
         delay
-            Seconds after which rewards are known; needs a rate.
+            After which rewards are known, such as "1d" or a timedelta; needs a rate.
         created
             When the experiment begins, in seconds since 1970, which schedules that end at a date need.
         """
         whole("dim", dim)
+        delay = duration_of("delay", delay)
         ends = self.totals(rate=rate, total=total, created=created)
         if not ends or (delay and rate is None):
             return None

@@ -11,6 +11,7 @@ import numpy as np
 from rareswitch.errors import FileFormatError, ParameterError
 from rareswitch.experiment.best import Best
 from rareswitch.experiment.counted import After, ByHand, Planned
+from rareswitch.experiment.durations import Seconds
 from rareswitch.experiment.every import Every
 from rareswitch.experiment.schedule import Schedule
 from rareswitch.learner import Learner
@@ -58,7 +59,10 @@ def schedule_from_plain(data: Any) -> Schedule:
     if not isinstance(data, Mapping) or data.get("kind") not in KINDS:
         raise FileFormatError(f"a schedule is one of the kinds {', '.join(KINDS)}; got {data!r:.60}.")
     try:
-        return KINDS[data["kind"]](**{name: value for name, value in data.items() if name != "kind"})
+        kind = KINDS[data["kind"]]
+        settings = {name: value for name, value in data.items() if name != "kind"}
+        units = {name: Seconds(settings[name]) for name in kind.durations if type(settings.get(name)) is float}
+        return kind(**settings | units)
     except TypeError as error:
         raise FileFormatError(f"the description of the schedule is damaged ({error!s:.200}).") from error
 

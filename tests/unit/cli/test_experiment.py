@@ -204,7 +204,10 @@ def test_windows_defaults_and_late_rewards(capsys: pytest.CaptureFixture[str], m
     assert "--now: it must be a date, as in '2026-03-02'" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main((*CREATE, "--window", "fortnight"))
-    assert "--window: it must be a duration such as '12h'" in capsys.readouterr().err
+    assert "--window: it must be a duration such as '2d'" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main((*CREATE, "--window", "2"))
+    assert "--window: it must be a duration with a unit, such as '2d', '2h'; got '2'." in capsys.readouterr().err
 
 
 def test_sums_need_events_and_overwriting_must_be_said(

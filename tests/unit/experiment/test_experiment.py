@@ -255,7 +255,7 @@ def test_a_window_makes_decisions_wait_and_late_rewards_expire() -> None:
 
 
 def test_a_default_stands_for_rewards_that_never_come() -> None:
-    trial = begun(rewards=Rewards(window=100.0, default=0))
+    trial = begun(rewards=Rewards(window="100s", default=0))
     rounds = WORLD.draw(20, seed=7)
     trial.decide_many(rounds.contexts[:12], ids=list(range(12)), now=0.0)
     trial.decide_many(rounds.contexts[12:], ids=list(range(12, 20)), now=950.0)
@@ -477,7 +477,7 @@ def test_moments_are_datetimes_or_seconds() -> None:
 
 
 def test_of_summed_rewards_those_within_the_window_count() -> None:
-    trial = begun(rewards=Rewards(window=100.0, several="sum"))
+    trial = begun(rewards=Rewards(window="100s", several="sum"))
     trial.decide_many(WORLD.draw(12, seed=7).contexts, ids=list(range(12)), now=0.0)
     for number in range(12):
         for event, value, moment in (("a", 0.1 * number, 50.0), ("b", -0.2, 90.0), ("c", 4.0, 150.0)):

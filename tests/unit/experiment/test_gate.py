@@ -280,7 +280,7 @@ def test_only_decisions_whose_sets_were_kept_are_held_out() -> None:
 
 
 def test_rewards_count_as_they_do_for_learners() -> None:
-    trial = begun(rewards=Rewards(window=10.0, default=0.0))
+    trial = begun(rewards=Rewards(window="10s", default=0.0))
     play(trial, now=0.0)
     play(trial, now=5.0)
     rounds = WORLD.draw(BATCH, seed=7, first=2 * BATCH)

@@ -1,8 +1,11 @@
 """Schedules that count decisions, and what all schedules answer."""
 
-from datetime import UTC, datetime
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rareswitch.errors import FileFormatError, ParameterError
@@ -13,7 +16,9 @@ from rareswitch.experiment import (
     Every,
     Planned,
     Progress,
+    Rewards,
     Schedule,
+    Traffic,
     schedule_from_plain,
     schedule_of,
 )
@@ -162,6 +167,48 @@ def test_what_is_no_schedule_is_refused(given: Any) -> None:
         schedule_of(given)
 
 
+DATED: dict[str, Any] = {"updates": 5, "rate": 100, "end": "2026-06-01"}
+
+
+@pytest.mark.parametrize("given", [2, 2.5, "2", np.float64(2.0)])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda given: Rewards(window=given),
+        lambda given: Traffic(delay=given),
+        lambda given: Best(**DATED, gap=given),
+        lambda given: Best(**DATED, delay=given),
+        lambda given: Best(**DATED, first=given),
+        lambda given: Every(period="week", times=8, rate=20).price(dim=2, delay=given),
+    ],
+)
+def test_a_bare_number_is_no_duration(read: Callable[[Any], Any], given: Any) -> None:
+    with pytest.raises(
+        ParameterError, match=r"(window|delay|gap|first) must be a duration with a unit, such as '2"
+    ) as no:
+        read(given)
+    assert ("timedelta(days=2" in str(no.value)) != isinstance(given, str)
+    read("0")  # which needs none
+
+
+@pytest.mark.parametrize("given", ["best:updates=5,rate=100,end=2026-06-01,gap=2", "every 90"])
+def test_a_text_with_a_bare_number_for_a_duration_is_no_schedule(given: str) -> None:
+    with pytest.raises(ParameterError, match=r"with (a|its) unit"):
+        schedule_of(given)
+
+
+def test_a_period_has_a_unit() -> None:
+    with pytest.raises(ParameterError, match=r"period must be .* a duration of at least a minute with its unit"):
+        Every(period=3600)
+    assert Every(period=timedelta(hours=1)) == Every(period="1h")
+
+
+def test_what_was_read_once_is_read_again() -> None:
+    told = Rewards(window=timedelta(days=2), default=0)
+    assert replace(told, kind="binary").window == Rewards.from_plain(told.to_plain()).window == 2 * DAY
+    assert replace(Best(**DATED, gap="6h"), dim=3).gap == 6 * 3600.0
+
+
 @pytest.mark.parametrize("text", ["best:speed=3", "best:rate", "best:rate=fast", "best:rate=1,rate=2"])
 def test_settings_of_the_best_schedule_are_checked(text: str) -> None:
     with pytest.raises(ParameterError, match="schedule"):
@@ -186,7 +233,7 @@ def test_what_a_schedule_costs_is_said_beside_the_best() -> None:
     assert After(decisions=1250).price(dim=10, total=10_000) == counted
     assert Every(period="week", times=8).price(dim=10) is None, "the rate is not known"
     assert ByHand().price(dim=10) is None
-    late = After(decisions=1250, times=8).price(dim=10, rate=1250.0, delay=DAY)
+    late = After(decisions=1250, times=8).price(dim=10, rate=1250.0, delay="1d")
     assert late is not None
     assert late.times > counted.times
     dated = Best(updates=5, rate=100, end=NOW + 50 * DAY, delay="1 day", dim=4)
