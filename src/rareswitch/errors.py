@@ -61,6 +61,10 @@ class StoreError(RareswitchError):
     """A store cannot be reached, is full, is damaged, or does not hold what was asked for."""
 
 
+class ExistsError(StoreError):
+    """There is an experiment of this name in the store already."""
+
+
 class UnreachableError(StoreError):
     """A store was locked or gone for longer than is waited for; the same call may be made again."""
 

@@ -6,11 +6,14 @@ import os
 import re
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
 
 import rareswitch
+from rareswitch.cli import main
+from rareswitch.errors import ExistsError
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -34,15 +37,32 @@ def test_the_readme_is_an_experiment_in_twenty_lines(tmp_path: Path, monkeypatch
     assert answer is not None
     truth = sum(0.1 + 0.15 / count for count in (8, 9)) / 2.0  # half of the visitors are on ios
     assert float(answer[2]) < truth < float(answer[3])
+    with pytest.raises(ExistsError, match=r"'spring' in sqlite:///spring.db already. Open it") as again:
+        exec(compile(code, "README.md", "exec"), {})
+    shown = "".join(traceback.format_exception(again.value))
+    assert len(shown.splitlines()) <= 10
     with rareswitch.open("sqlite:///spring.db", "spring") as trial:
         status = trial.status()
         assert status.decisions == 42 * 24
         assert 4 <= len(status.batches) <= 8
+        updates = re.findall(r"(?m)^\d\d \w+: policy (\d)$", out.getvalue())
+        assert updates == [str(number) for number in range(2, len(status.batches) + 1)]
         assert status.repeated_rewards > 0
         assert trial.audit("request-1000").matches
         week_6 = [trial.audit(f"request-{hour}").arm for hour in range(35 * 24, 42 * 24)]
         week_1 = [trial.audit(f"request-{hour}").arm for hour in range(7 * 24)]
         assert week_6.count("C") > week_1.count("C")
+
+
+def test_the_readmes_table_command_runs_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (command,) = re.findall(r"`rareswitch (simulate [^`]*)`", README.read_text(encoding="utf-8"))
+    (tmp_path / "own.csv").write_text("age,device,bought\n" + "31,ios,a\n62,web,b\n25,web,a\n" * 40)
+    monkeypatch.chdir(tmp_path)
+    arguments = command.replace("FILE", "own.csv").replace("COLUMN", "bought").split()
+    assert main([*arguments, "--horizon", "500", "--seeds", "1", "--quiet"]) == 0
+    assert "\nforesight " in capsys.readouterr().out
 
 
 def test_the_readme_is_one_screen_and_a_half() -> None:

@@ -1,11 +1,13 @@
 """JSON lines: one request a line in, one answer a line out."""
 
+import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
+from rareswitch.cli.arguments import in_options
 from rareswitch.errors import ConflictError, FileFormatError, InputError, ParameterError
 
 #: Bytes that are read at once, and the longest line.
@@ -36,16 +38,16 @@ def one_or_lines(options: Any, names: Sequence[str]) -> bool:
     return options.id is not None
 
 
-def answer_lines(answer: Answer, fields: Sequence[str], needed: Sequence[str], path: str | None) -> int:
+def answer_lines(answer: Answer, fields: Sequence[str], needed: Sequence[str], options: argparse.Namespace) -> int:
     """Answer each line of a file, or of the standard input, and return the exit status: 1 where some were refused.
 
     Lines are answered together as far as they have come, so that a program can wait for each answer and a file is
     read fast. One that is refused gets an answer with its number and the error, and the others go on.
     """
     refused = total = 0
-    with _opened(path) as stream:
+    with _opened(options.input) as stream:
         for block in blocks(stream, fields, needed):
-            answers = list(_answered(answer, block))
+            answers = list(_answered(answer, block, options))
             refused += sum("error" in one for one in answers)
             total += len(block)
             sys.stdout.write("".join(f"{json.dumps(one, allow_nan=False, ensure_ascii=False)}\n" for one in answers))
@@ -130,12 +132,12 @@ def _opened(path: str | None) -> Any:
         raise FileFormatError(f"{path}: cannot be read ({error.strerror}).") from error
 
 
-def _answered(answer: Answer, block: Sequence[Line]) -> Iterator[Mapping[str, Any]]:
+def _answered(answer: Answer, block: Sequence[Line], options: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
     good = [line for line in block if not line.error]
     found = dict(zip((line.number for line in good), answer([line.data for line in good]), strict=True))
     for line in block:
         given = found.get(line.number, line.error)
-        yield given if isinstance(given, Mapping) else _refusal(line, str(given))
+        yield given if isinstance(given, Mapping) else _refusal(line, in_options(given, options))
 
 
 def _refusal(line: Line, error: str) -> dict[str, Any]:

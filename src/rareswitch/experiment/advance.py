@@ -23,6 +23,8 @@ class Advance:
     policy_id: str
     #: What the update waits for, where none was made.
     waits: tuple[str, ...] = ()
+    #: Whether it was only tried, by :meth:`Experiment.preview`: all else is then what an update would do.
+    preview: bool = False
     #: Whether another process made the update meanwhile.
     elsewhere: bool = False
     #: Decisions of the batch that ended.
@@ -56,7 +58,8 @@ class Advance:
         return asdict(self)
 
     def __str__(self) -> str:
-        return "\n".join([*([] if self.lift is None else [str(self.lift)]), *self._lines()])
+        head = ["Nothing was changed. An update would say:"] if self.preview else []
+        return "\n".join([*head, *([] if self.lift is None else [str(self.lift)]), *self._lines()])
 
     def _lines(self) -> list[str]:
         name = f"policy {self.version} ({self.policy_id[:12]}…)"
@@ -83,10 +86,11 @@ class Advance:
             lines.append(f"gate      {self.gate}")
         planned = f", planned for {self.ahead[0]:,} decisions" if self.ahead else ""
         more = f", then {len(self.ahead) - 1} more for {sum(self.ahead[1:]):,}" if len(self.ahead) > 1 else ""
-        lines.append(f"now       {name}{planned}{more}")
+        lines.append(f"{'next' if self.preview else 'now '}      {name}{planned}{more}")
         if self.holds:
             lines.append(f"          {self.holds}")
-        who = "Another process made the update." if self.elsewhere else f"Updated in {self.seconds:.1f} s."
+        done = f"{'Learned' if self.preview else 'Updated'} in {self.seconds:.1f} s."
+        who = "Another process made the update." if self.elsewhere else done
         return [who, *lines]
 
 

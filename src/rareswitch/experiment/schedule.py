@@ -106,7 +106,7 @@ class Schedule(ABC):
         elif end.decisions is not None and progress.total < end.decisions:
             current, batch = progress.versions[-1].decisions, end.decisions - progress.before
             waits.append(f"{end.decisions - progress.total:,} more decisions ({current:,} of {batch:,} came)")
-        waits += _unlearnable(progress, self.in_zone)
+        waits += unlearnable(progress, self.in_zone)
         return Due(not waits, tuple(waits), at, end.decisions)
 
     def lengths(self, created: float) -> tuple[int, ...] | None:
@@ -188,17 +188,17 @@ def _lengths(before: int, ends: Sequence[End]) -> tuple[int, ...] | None:
     return tuple(max(1, b - a) for a, b in pairwise((before, *totals)))
 
 
-def _unlearnable(progress: Progress, zone: str) -> list[str]:
+def unlearnable(progress: Progress, zone: str = "UTC") -> tuple[str, ...]:
     """Why there would be nothing to learn from."""
     current = progress.versions[-1]
     if not current.decisions:
-        return ["a decision: none has come yet"]
+        return ("a decision: none has come yet",)
     if progress.window is not None and progress.now < current.first_time + progress.window:
         closes = current.first_time + progress.window
-        return [
+        return (
             f"the first rewards: decisions count {duration_text(progress.window)} after they were made, the first of "
-            f"these on {date_text(closes, zone)}"
-        ]
+            f"these on {date_text(closes, zone)}",
+        )
     if not current.rewarded:
-        return [f"a reward: none of the {current.decisions:,} decisions has one"]
-    return []
+        return (f"a reward: none of the {current.decisions:,} decisions has one",)
+    return ()

@@ -17,6 +17,7 @@ from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import GROWTH, Gate, GateReport, gate_of, judge, linear_model
 from rareswitch.experiment.learning import Learned, learn, rewards_seen
 from rareswitch.experiment.lift import kept_lift, measured_lift
+from rareswitch.experiment.schedule import unlearnable
 from rareswitch.experiment.status import progress_of
 from rareswitch.experiment.versions import Version, version_row
 from rareswitch.files import canonical_json
@@ -106,8 +107,16 @@ class Updating:
 
     def preview(self, known: Versions, *, now: float, ahead: Ahead | None, gate: Any, engine: Engine | None) -> Advance:
         """What an update made now would do; nothing is changed."""
+        return replace(self._preview(known, now=now, ahead=ahead, gate=gate, engine=engine), preview=True)
+
+    def _preview(
+        self, known: Versions, *, now: float, ahead: Ahead | None, gate: Any, engine: Engine | None
+    ) -> Advance:
         current, gated = known[-1], gate_of(gate, self.description.learner)
-        foreseen = self.description.schedule.ahead(progress_of(self.description, self.store, known, now))
+        progressed = progress_of(self.description, self.store, known, now)
+        if not progressed.versions[-1].decisions:
+            return self._not_made(current, unlearnable(progressed))
+        foreseen = self.description.schedule.ahead(progressed)
         frozen, marks = self._plan(now, foreseen if ahead is None else ahead, gated), self.store.marks()
         learned = self._learn(known, marks, frozen, engine=engine)
         if learned.state.done:

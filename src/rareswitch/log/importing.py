@@ -131,8 +131,7 @@ class _Taking:
             row, many = int(block.numbers[wrong[0]]), f"{len(wrong)} of {len(block.numbers)} rows"
             raise ConflictError(
                 f"{block.source}: row {row} (the first is 0) contradicts what is there: decision {name!r:.100} {what}. "
-                f"So do {many} that were read with it. Keep the right ones, or leave these out: --leave-out-conflicts, "
-                "conflicts=True."
+                f"So do {many} that were read with it. Keep the right ones, or leave these out: conflicts=True."
             )
 
     def _rows(self, block: Block, version: int) -> tuple[list[DecisionRow], list[RewardRow | None]]:

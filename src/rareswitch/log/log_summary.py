@@ -102,8 +102,7 @@ def summarize_log(
     if read.conflicting and not conflicts:
         raise BatchError(
             f"{read.conflicting.total()} decisions have rows that contradict each other; the first are "
-            f"{read.contradiction}. Keep the right ones, or learn without these decisions: --leave-out-conflicts, "
-            "conflicts=True."
+            f"{read.contradiction}. Keep the right ones, or learn without these decisions: conflicts=True."
         )
     current, wanted = state.policy.id, learner.sample_size(state)
     summary = read.summaries[current]

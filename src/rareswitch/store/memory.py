@@ -10,7 +10,7 @@ import numpy as np
 
 from rareswitch.errors import StoreError
 from rareswitch.files import pyarrow
-from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Totals, VersionRow, parentless
+from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Totals, VersionRow, exists, parentless
 
 #: Decisions of a slice at the most, and of what is exported at a time.
 ROWS = 1 << 16
@@ -64,7 +64,7 @@ class MemoryStore:
     def create(self, description: str, first: VersionRow) -> None:
         with self._lock:
             if self._description is not None:
-                raise StoreError(f"there is an experiment '{self.name}' already. Open it, or choose another name.")
+                raise exists(self.name, self.url)
             self._description, self._versions = description, [first]
 
     def description(self) -> str:

@@ -11,7 +11,7 @@ from rareswitch.store.sql_rows import KEYS, kept_decisions, kept_page, kept_rewa
 from rareswitch.store.sql_slices import ROWS, Stretch
 from rareswitch.store.sql_tables import tables
 from rareswitch.store.sql_writer import Job
-from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Slice, Totals, VersionRow, parentless
+from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Slice, Totals, VersionRow, exists, parentless
 
 #: Context sets that are read at a time.
 SETS = 200
@@ -50,9 +50,7 @@ class SqlStore(SqlDatabase):
             if begun and found == description:
                 return  # by this very call, whose commit was not seen to end
             if found is not None:
-                raise StoreError(
-                    f"there is an experiment '{self.name}' in {self.url} already. Open it, or choose another name."
-                )
+                raise exists(self.name, self.url)
             begun = True
             made = sa.insert(tables().experiments).values(name=self.name, description=description)
             number = connection.execute(made).inserted_primary_key[0]

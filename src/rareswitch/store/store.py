@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from rareswitch.errors import ExistsError
+
 
 class DecisionRow(NamedTuple):
     """A decision as it is kept."""
@@ -99,6 +101,14 @@ class Totals(NamedTuple):
     overwritten: int
     #: Decisions that were asked for again.
     repeated_decisions: int
+
+
+def exists(name: str, url: str) -> ExistsError:
+    """An experiment cannot be created where there is one."""
+    return ExistsError(
+        f"there is an experiment '{name}' in {url} already. Open it (rareswitch.open, rareswitch experiment status), "
+        "or choose another name."
+    )
 
 
 def parentless(number: int, head: int) -> str:

@@ -68,6 +68,9 @@ def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monk
     out = done(capsys, *CREATE)
     assert "banner begins in sqlite:///spring.db." in out
     assert "The next update waits for 12 more decisions" in out
+    assert "waits for a decision: none has come yet" in done(
+        capsys, "experiment", "advance", *HERE, "--preview", status=3
+    )
     typed(monkeypatch, *requests(12))
     answers = [json.loads(line) for line in done(capsys, "experiment", "decide", *HERE).splitlines()]
     assert [answer["id"] for answer in answers] == [f"r{k}" for k in range(12)]
@@ -85,6 +88,7 @@ def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monk
     preview = done(capsys, "experiment", "advance", *HERE, "--preview")
     assert preview.startswith("Nothing was changed. An update would say:\n")
     assert "explores at" in preview
+    assert "Updated" not in preview
     assert "a decision of it costs at most" in preview
     found = json.loads(done(capsys, "experiment", "advance", *HERE, "--json"))
     assert (found["made"], found["version"], found["decided"], found["rewarded"]) == (True, 2, 12, 12)
@@ -221,6 +225,9 @@ def test_sums_need_events_and_overwriting_must_be_said(
     done(capsys, *reward, "3", "--event", "order-1")
     done(capsys, *reward, "4", "--event", "order-2")
     assert "Give --overwrite to replace them" in refused(capsys, *reward, "5", "--event", "order-1")
+    typed(monkeypatch, {"id": "r0", "value": 5, "event": "order-1"})
+    assert main(("experiment", "reward", *HERE)) == 1
+    assert json.loads(capsys.readouterr().out)["error"].endswith("Give --overwrite to replace them.")
     done(capsys, *reward, "5", "--event", "order-1", "--overwrite")
     with open_experiment(*HERE) as trial:
         assert trial.audit("r0").rewards == {"order-1": 5.0, "order-2": 4.0}

@@ -383,9 +383,20 @@ def test_a_preview_changes_nothing() -> None:
     trial = begun()
     play(trial, 0, 12)
     before = trial.preview(now=1.0)
+    assert before.preview
+    assert str(before).startswith("Nothing was changed. An update would say:\n")
+    assert "\nLearned in " in str(before)
+    assert "Updated" not in str(before)
     assert trial.store.head() == 1
     assert not trial.status().started
     assert trial.advance(now=1.0).policy_id == before.policy_id
+
+
+@pytest.mark.parametrize("schedule", [None, "by hand"])
+def test_a_preview_where_nothing_was_decided_says_what_is_waited_for(schedule: Any) -> None:
+    outcome = begun(schedule=schedule).preview(now=1.0)
+    assert (outcome.made, outcome.waits) == (False, ("a decision: none has come yet",))
+    assert "No update: policy 1" in str(outcome)
 
 
 def test_signed_experiments_are_opened_and_advanced_with_their_key_alone() -> None:

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     """Decide."""
     if not one_or_lines(options, ("context", "arms", "baseline")):
         with opened(options) as trial:
-            return answer_lines(lambda lines: _answers(trial, lines, options.now), FIELDS, NEEDED, options.input)
+            return answer_lines(lambda lines: _answers(trial, lines, options.now), FIELDS, NEEDED, options)
     if options.context is None:
         raise ParameterError("context must be given with --id: a record such as '{\"age\": 31}', or vectors.")
     with opened(options) as trial:
