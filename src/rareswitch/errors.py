@@ -4,7 +4,7 @@ Input errors are also :class:`ValueError`, so code that guards against bad value
 what is wrong, the rule, what was given and the remedy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -98,3 +98,27 @@ class EngineError(RareswitchError, RuntimeError):
 
 class MissingEngineError(EngineError, MissingExtraError):
     """An engine needs an optional dependency that is not installed."""
+
+
+def several(count: int, noun: str) -> str:
+    """A count and what is counted, in the singular or the plural.
+
+    >>> several(1, "decision"), several(2000, "more decision"), several(3, "policy"), several(2, "batch")
+    ('1 decision', '2,000 more decisions', '3 policies', '2 batches')
+    """
+    if count == 1:
+        return f"1 {noun}"
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{count:,} {many}"
+
+
+def did_you_mean(given: Any, known: Iterable[Any]) -> str:
+    """To be put behind what is said of an unknown name: the known one that is most like it, if one is.
+
+    >>> did_you_mean("forsight", ["oful", "foresight"]), did_you_mean("x", ["oful", "foresight"])
+    (" Did you mean 'foresight'?", '')
+    """
+    from difflib import get_close_matches
+
+    close = get_close_matches(str(given)[:100], [*map(str, known)], n=1)
+    return f" Did you mean {close[0]!r:.60}?" if close else ""

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 from rareswitch.cli.arguments import in_options
-from rareswitch.errors import ConflictError, FileFormatError, InputError, ParameterError
+from rareswitch.errors import ConflictError, FileFormatError, InputError, ParameterError, did_you_mean, several
 
 #: Bytes that are read at once, and the longest line.
 BLOCK = 1 << 20
@@ -53,7 +53,7 @@ def answer_lines(answer: Answer, fields: Sequence[str], needed: Sequence[str], o
             sys.stdout.write("".join(f"{json.dumps(one, allow_nan=False, ensure_ascii=False)}\n" for one in answers))
             sys.stdout.flush()
     if refused:
-        print(f"rareswitch: {refused:,} of {total:,} lines were refused; their answers say why.", file=sys.stderr)
+        print(f"rareswitch: {refused:,} of {several(total, 'line')} refused: the answers say why.", file=sys.stderr)
     return 1 if refused else 0
 
 
@@ -106,7 +106,8 @@ def read_line(number: int, text: bytes, fields: Sequence[str], needed: Sequence[
     if not isinstance(data, dict):
         return Line(number, {}, f"a line must be an object with {', '.join(fields)}; got {data!s:.60}")
     if unknown := [name for name in data if name not in fields]:
-        return Line(number, data, f"unknown field {unknown[0]!r:.60}; a line has {', '.join(fields)}")
+        meant = did_you_mean(unknown[0], fields)
+        return Line(number, data, f"unknown field {unknown[0]!r:.60}; a line has {', '.join(fields)}.{meant}")
     if missing := [name for name in needed if name not in data]:
         return Line(number, data, f"the field {missing[0]!r} is missing")
     return Line(number, data)

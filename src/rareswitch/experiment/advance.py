@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rareswitch.errors import several
 from rareswitch.experiment.gate import GateReport
 from rareswitch.experiment.lift import Lift
 from rareswitch.learner import Learner, State
@@ -67,8 +68,8 @@ class Advance:
             why = [f"  {self.gate}"] if self.gate is not None else []
             return [f"No update: {name} goes on.", *why, *(f"  waits for {what}" for what in self.waits)]
         lines = [
-            f"saw       {self.decided:,} decisions of policy {self.version - 1}, {self.rewarded:,} with a reward to "
-            "learn from"
+            f"saw       {several(self.decided, 'decision')} of policy {self.version - 1}, {self.rewarded:,} with a "
+            "reward to learn from"
         ]
         for count, what in (
             (self.held_out, "held out for the gate, for the next update to learn from"),
@@ -78,13 +79,15 @@ class Advance:
         ):
             if count:
                 lines.append(f"          {count:,} {what}")
-        lines += [f"          policy {number}: now {known:,} rewards known" for number, known in self.late.items()]
+        lines += [
+            f"          policy {number}: now {several(known, 'reward')} known" for number, known in self.late.items()
+        ]
         for label, text in (("came    ", _came(self.note)), ("believed", _believed(self.note))):
             if text:
                 lines.append(f"{label}  {text}")
         if self.gate is not None:
             lines.append(f"gate      {self.gate}")
-        planned = f", planned for {self.ahead[0]:,} decisions" if self.ahead else ""
+        planned = f", planned for {several(self.ahead[0], 'decision')}" if self.ahead else ""
         more = f", then {len(self.ahead) - 1} more for {sum(self.ahead[1:]):,}" if len(self.ahead) > 1 else ""
         lines.append(f"{'next' if self.preview else 'now '}      {name}{planned}{more}")
         if self.holds:

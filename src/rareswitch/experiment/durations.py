@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 from typing import Any
 
-from rareswitch.errors import ParameterError
+from rareswitch.errors import ParameterError, several
 from rareswitch.validation import number
 
 _UNITS = {"s": 1.0, "sec": 1.0, "second": 1.0, "m": 60.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
@@ -69,7 +69,7 @@ def duration_text(seconds: float) -> str:
     for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1)):
         count, left = divmod(left, size)
         if count:
-            parts.append(f"{count:,} {unit}{'s' if count > 1 else ''}")
+            parts.append(several(count, unit))
         elif parts:
             break
     return " ".join(parts[:2]) or "0 seconds"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -146,6 +147,7 @@ def id_text(id: int | str) -> str:  # noqa: A002
 
 
 def _value(id: Any, given: Any, *, binary: bool) -> float:  # noqa: A002
+    given = float(given) if isinstance(given, Decimal) else given
     kinds = (bool, int, float, np.bool_, np.integer, np.floating)
     if not isinstance(given, kinds) or not -LARGEST_SCALE <= given <= LARGEST_SCALE:
         raise ParameterError(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.errors import ParameterError, ShapeError, did_you_mean
 from rareswitch.features import Features
 from rareswitch.ids import KeyArray, id_keys
 from rareswitch.policy import Floor
@@ -162,7 +162,7 @@ def _places(
         if str(arm) not in places:
             raise ParameterError(
                 f"baseline must be one of the arms that are offered; got {arm!r:.60} where there are "
-                f"{', '.join(map(str, offered)):.200}."
+                f"{', '.join(map(str, offered)):.200}.{did_you_mean(arm, offered)}"
             )
         found[at] = places[str(arm)]
     return found

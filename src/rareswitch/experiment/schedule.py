@@ -7,6 +7,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
+from rareswitch.errors import several
 from rareswitch.experiment.durations import duration_of, duration_text
 from rareswitch.experiment.moments import date_text, zone_of
 from rareswitch.experiment.progress import Progress
@@ -105,7 +106,7 @@ class Schedule(ABC):
                 waits.append(f"{date_text(end.at, self.in_zone)}, in {duration_text(end.at - progress.now)}")
         elif end.decisions is not None and progress.total < end.decisions:
             current, batch = progress.versions[-1].decisions, end.decisions - progress.before
-            waits.append(f"{end.decisions - progress.total:,} more decisions ({current:,} of {batch:,} came)")
+            waits.append(f"{several(end.decisions - progress.total, 'more decision')} ({current:,} of {batch:,} came)")
         waits += unlearnable(progress, self.in_zone)
         return Due(not waits, tuple(waits), at, end.decisions)
 
@@ -177,7 +178,7 @@ class Schedule(ABC):
     def _text(self, end: End) -> str:
         if end.at is not None:
             return date_text(end.at, self.in_zone)
-        return "the end" if end.decisions is None else f"{end.decisions:,} decisions in all"
+        return "the end" if end.decisions is None else f"{several(end.decisions, 'decision')} in all"
 
 
 def _lengths(before: int, ends: Sequence[End]) -> tuple[int, ...] | None:
@@ -200,5 +201,5 @@ def unlearnable(progress: Progress, zone: str = "UTC") -> tuple[str, ...]:
             f"these on {date_text(closes, zone)}",
         )
     if not current.rewarded:
-        return (f"a reward: none of the {current.decisions:,} decisions has one",)
+        return (f"a reward: {several(current.decisions, 'decision')} without any",)
     return ()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rareswitch.contexts import ContextSets
+from rareswitch.errors import several
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.early import early_update
 from rareswitch.experiment.floor_price import floor_price
@@ -112,16 +113,16 @@ class Status:
             for one in self.batches
         ]
         lines.append("")
-        for count, what in (
-            (self.waiting, "decisions whose attribution window is open"),
-            (self.unmatched, "rewards whose decision has not come"),
-            (self.repeated_rewards, "rewards that came again, and were counted once"),
-            (self.overwritten, "rewards that took the place of others"),
-            (self.repeated_decisions, "decisions that were asked for again, and answered as before"),
-            *((count, f"values in records: {what}") for what, count in self.records.items()),
+        for count, noun, what in (
+            (self.waiting, "decision", "whose attribution window is open"),
+            (self.unmatched, "reward", "whose decision has not come"),
+            (self.repeated_rewards, "reward", "sent again, and counted once"),
+            (self.overwritten, "reward", "in place of another"),
+            (self.repeated_decisions, "decision", "asked for again, and answered as before"),
+            *((count, "value", f"in records: {what}") for what, count in self.records.items()),
         ):
             if count:
-                lines.append(f"{count:,} {what}")
+                lines.append(f"{several(count, noun)} {what}")
         if self.novelty:
             lines.append(self.novelty)
         if self.early:

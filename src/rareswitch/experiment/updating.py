@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rareswitch.engine import Engine
-from rareswitch.errors import RareswitchError, StoreError
+from rareswitch.errors import RareswitchError, StoreError, several
 from rareswitch.experiment.advance import Advance, advance_of, seen_in
 from rareswitch.experiment.counted import OVER, ByHand, Planned
 from rareswitch.experiment.description import Description
@@ -149,8 +149,8 @@ class Updating:
         if decisions >= needed:
             return ()
         return (
-            f"{needed - decisions:,} more decisions: the gate refused a policy after {before:,}, and looks again after "
-            f"{needed:,}",
+            f"{several(needed - decisions, 'more decision')}: the gate refused a policy after {before:,}, and looks "
+            f"again after {needed:,}",
         )
 
     def _judge(self, known: Versions, marks: Marks, frozen: dict[str, Any], state: State) -> tuple[GateReport, int]:

@@ -13,7 +13,7 @@ from rareswitch.errors import EmptySetError, RecordError
 from rareswitch.features.encoded import Details, Encoded
 from rareswitch.features.field import ARM, Field
 from rareswitch.features.kernels import fill
-from rareswitch.features.records import Frame, Offer, Records, offer_of, offers_of, table_of
+from rareswitch.features.records import Frame, Offer, Records, offer_of, offers_of, record_of, table_of
 from rareswitch.features.side import ARMS, EVENTS, Side
 from rareswitch.validation import FloatArray, IntArray, Sets, sealed
 
@@ -67,7 +67,7 @@ class Encoder:
         """One request."""
         details: Details = Counter()
         offer = offer_of(arms, self.key, self.named)
-        context = {} if context is None else context
+        context = {} if context is None else record_of(context)
         if not isinstance(context, (dict, Mapping)):  # dicts are known at once
             raise RecordError(
                 f"a context must be a record, a dict of fields by name; got {type(context).__name__}. For many at once "

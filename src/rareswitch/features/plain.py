@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rareswitch.errors import FileFormatError, InputError, ParameterError
+from rareswitch.errors import FileFormatError, InputError, ParameterError, did_you_mean
 from rareswitch.features.arms import Arms
 from rareswitch.features.categories import Category, Hashed
 from rareswitch.features.field import Field
@@ -53,7 +53,8 @@ def from_plain(data: Any) -> dict[str, Any]:
 def _field(entry: Any) -> Field:
     kind = entry.get("kind") if isinstance(entry, Mapping) else None
     if type(kind) is not str or kind not in KINDS:
-        raise ParameterError(f"kind of a field must be one of {', '.join(KINDS)}; got {kind!r:.60} in {entry!r:.100}.")
+        wanted = f"kind of a field must be one of {', '.join(KINDS)}"
+        raise ParameterError(f"{wanted}; got {kind!r:.60} in {entry!r:.100}.{did_you_mean(kind, KINDS)}")
     made = KINDS[kind]
     needed = tuple(name for name in ("name", "levels", "columns", "length") if name in made.__dataclass_fields__)
     told = _table(

@@ -116,7 +116,7 @@ def test_a_line_that_is_refused_does_not_stop_the_others(
         assert text in answer["error"]
         assert answer["line"] == line
     assert "a line must be an object with id, context" in answers[5]["error"]
-    assert said(captured.err) == ["rareswitch: 5 of 7 lines were refused; their answers say why."]
+    assert said(captured.err) == ["rareswitch: 5 of 7 lines refused: the answers say why."]
     typed(monkeypatch, {"id": "r0", "value": 1}, {"id": "r0", "value": 0}, {"id": "r1", "value": "much"})
     assert main(("experiment", "reward", *HERE)) == 1
     kept, clash, wrong = (json.loads(line) for line in capsys.readouterr().out.splitlines())
@@ -262,7 +262,7 @@ def test_a_report_that_cannot_be_shown_says_what_was_done(
         (CREATE, "banner was created in sqlite:///spring.db."),
         (("experiment", "decide", *HERE, *one), "the decision 'r0' is kept."),
         (("experiment", "reward", *HERE, "--id", "r0", "--value", "1"), "the reward is kept."),
-        (("play", *HERE, "--days", "0.1", "--no-advance", "--quiet"), "20 decisions were made."),
+        (("play", *HERE, "--days", "0.1", "--no-advance", "--quiet"), "20 decisions made."),
         (("experiment", "advance", *HERE, "--quiet"), "policy 2 decides now."),
     ):
         with monkeypatch.context() as patch:

@@ -294,7 +294,7 @@ def test_nothing_is_learned_twice_when_nothing_is_new() -> None:
 def test_an_update_that_is_refused_looks_again_the_next_time() -> None:
     trial = begun()
     play(trial, 0, 12, pay=lambda _: False)
-    assert trial.advance(now=1.0).waits == ("a reward: none of the 12 decisions has one",)
+    assert trial.advance(now=1.0).waits == ("a reward: 12 decisions without any",)
     with pytest.raises(BatchError, match="none of the 12 decisions"):
         trial.advance(now=1.0, anyway=True)
     assert not trial.status().started

@@ -83,7 +83,7 @@ def test_nothing_is_due_where_there_is_nothing_to_learn_from() -> None:
         "1 more decisions (0 of 1 came)",
         "a decision: none has come yet",
     )
-    assert After(decisions=10).due(after(10, rewarded=False)).waits == ("a reward: none of the 10 decisions has one",)
+    assert After(decisions=10).due(after(10, rewarded=False)).waits == ("a reward: 10 decisions without any",)
     young = After(decisions=10).due(after(10, window=3 * DAY))
     assert young.waits == (
         "the first rewards: decisions count 3 days after they were made, the first of these on "
