@@ -103,13 +103,14 @@ class MissingEngineError(EngineError, MissingExtraError):
 def several(count: int, noun: str) -> str:
     """A count and what is counted, in the singular or the plural.
 
-    >>> several(1, "decision"), several(2000, "more decision"), several(3, "policy"), several(2, "batch")
-    ('1 decision', '2,000 more decisions', '3 policies', '2 batches')
+    >>> several(1, "decision"), several(2000, "more decision"), several(3, "policy"), several(0, "day")
+    ('1 decision', '2,000 more decisions', '3 policies', '0 days')
     """
     if count == 1:
         return f"1 {noun}"
-    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
-    return f"{count:,} {many}"
+    if noun.endswith("y") and not noun.endswith("ay"):
+        return f"{count:,} {noun[:-1]}ies"
+    return f"{count:,} {noun}{'es' if noun.endswith('ch') else 's'}"
 
 
 def did_you_mean(given: Any, known: Iterable[Any]) -> str:

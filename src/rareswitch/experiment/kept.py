@@ -66,6 +66,7 @@ def decision_rows(
                 baseline=None if request.baselines is None or request.baselines[at] < 0 else int(request.baselines[at]),
                 contexts=data if kept else None,
                 names=request.names_text(at) if kept else None,
+                cautions=json.dumps(request.cautions[at]) if request.cautions[at] else None,
             )
         )
     return rows

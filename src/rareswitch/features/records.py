@@ -62,13 +62,14 @@ def table_of(name: str, given: Any) -> Frame | Records:
     if isinstance(given, (list, tuple)):
         if not all(isinstance(record, Mapping) for record in given):
             given = [record_of(record) for record in given]
-        for k, record in enumerate(given):
+        records: Records = given
+        for k, record in enumerate(records):
             if not isinstance(record, Mapping):
                 raise RecordError(
                     f"{name} must be records, dicts of fields by name, or a table; number {k} is a "
                     f"{type(record).__name__}, {record!r:.60}."
                 )
-        return given
+        return records
     if isinstance(record_of(given), Mapping):
         raise RecordError(f"{name} must be many records or a table; got one record. Pass [record].")
     try:

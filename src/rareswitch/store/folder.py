@@ -140,6 +140,10 @@ class FolderStore:
                 ._replace(repeated_decisions=repeats["decisions"], repeated_rewards=repeats["rewards"])
             )
 
+    def cautions(self) -> dict[tuple[str, str], int]:
+        with self._lock:
+            return self._current().cautions()
+
     def younger(self, moment: float) -> int:
         with self._lock:
             return self._current().younger(moment)

@@ -75,7 +75,7 @@ def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monk
     answers = [json.loads(line) for line in done(capsys, "experiment", "decide", *HERE).splitlines()]
     assert [answer["id"] for answer in answers] == [f"r{k}" for k in range(12)]
     assert {answer["arm"] for answer in answers} <= {"a", "b", "c"}
-    assert set(answers[0]) == {"id", "arm", "propensity", "policy_id", "version", "repeated"}
+    assert set(answers[0]) == {"id", "arm", "propensity", "policy_id", "version", "repeated", "cautions"}
     one = ("experiment", "decide", *HERE, "--id", "r3", "--context", json.dumps(SET), "--arms", "a", "b", "c")
     assert f"{answers[3]['arm']} (probability 0.333333, policy 1, " in (text := done(capsys, *one))
     assert "it was asked for before" in text

@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import pytest
 from rareswitch import Ed25519Key, Foresight, HmacKey
 from rareswitch.env import make_world
 from rareswitch.errors import BatchError, ConflictError, FileFormatError, ParameterError, ShapeError, StoreError
-from rareswitch.experiment import Every, Experiment, Rewards, create
+from rareswitch.experiment import Every, Experiment, Rewards, create, open_experiment
 from rareswitch.experiment.choice import Choice
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.experiment import _Asked
@@ -521,6 +523,40 @@ def test_a_store_that_was_taken_back_to_an_older_state_is_noticed() -> None:
     del trial.store._versions[1:]
     with pytest.raises(StoreError, match="older state"):
         trial.advance(now=13.0)
+
+
+def test_fields_that_are_not_as_described_are_told_and_kept(tmp_path: Path) -> None:
+    users = [{"age": float(k % 50), "device": ["ios", "web"][k % 2]} for k in range(100)]
+    features = Features.fit(users, ["a", "b"])
+    where = f"sqlite:///{tmp_path}/trial.db", "spring"
+    with create(*where, features=features, horizon=100, seed=1) as trial:
+        assert trial.decide(users[0], ["a", "b"], id=0).cautions == ()
+        misspelt = {"age": 3.0, "devce": "ios"}
+        told = (("devce", "extra"), ("device", "missing"))
+        assert trial.decide(misspelt, ["a", "b"], id=1).cautions == told
+        assert trial.decide(misspelt, ["a", "b"], id=1).cautions == told  # which is not counted again
+        many = trial.decide_many([users[1], misspelt, {"age": 3.0, "device": "tv"}], ["a", "b"], ids=[2, 3, 4])
+        assert [one.cautions for one in many] == [(), told, (("device", "unknown"),)]
+    with open_experiment(*where) as trial:
+        status = trial.status()
+        assert status.fields == {"devce": {"extra": 2}, "device": {"missing": 2, "unknown": 1}}
+        assert "2 decisions with the field 'devce', which the features do not know and do not use" in str(status)
+        assert "1 decision with an unknown value of 'device'" in str(status)
+
+
+def test_the_field_that_names_the_baseline_is_not_extra() -> None:
+    users = [{"age": float(k % 50)} for k in range(100)]
+    trial = begun(dim=None, features=Features.fit(users, ["a", "b"]), baseline="shown")
+    assert trial.decide({"age": 3.0, "shown": "a"}, ["a", "b"], id=1).cautions == ()
+
+
+def test_decimals_are_rewards() -> None:
+    trial = begun(rewards=Rewards(default=Decimal("0.5")))
+    trial.decide([[Decimal(1), 0, 0], [0, Decimal("0.5"), 0], [0, 0, 1]], id=1)
+    trial.reward(1, Decimal("0.25"))
+    assert trial.audit(1).rewards == {"": 0.25}
+    with pytest.raises(ParameterError, match="value must be a number"):
+        trial.reward(1, Decimal("NaN"))
 
 
 def test_experiments_on_records_expect_rewards_to_have_a_level() -> None:
