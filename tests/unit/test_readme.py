@@ -69,6 +69,24 @@ def test_the_readme_is_one_screen_and_a_half() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) <= 75
 
 
+def test_every_page_is_linked_from_another() -> None:
+    linked = {
+        (page.parent / target).resolve()
+        for page in PAGES
+        for target in re.findall(r"\]\(([^)#:]+\.md)", page.read_text(encoding="utf-8"))
+        if (page.parent / target).resolve() != page
+    }
+    assert [page.name for page in PAGES[1:] if page not in linked] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_are_in_fences(page: Path) -> None:
+    parts = page.read_text(encoding="utf-8").split("```")
+    outside = "".join(parts[::2])
+    assert len(parts) % 2 == 1
+    assert not re.findall(r"(?m)^(>>> .*|\$ .*)$", outside)
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=lambda page: page.name)
 def test_console_blocks_print_what_they_show(page: Path, tmp_path: Path) -> None:
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
