@@ -132,6 +132,6 @@ def _settings(text: str) -> dict[str, Any]:
 
 def _unknown(given: Any, cause: Exception | None = None) -> ParameterError:
     why = "" if cause is None else f" ({cause})"
-    word = re.match(r"\s*(?:every\s+)?([a-z]+)", given.lower()) if isinstance(given, str) else None
+    word = re.match(r"\s*(?:every\s+)?([a-z]+(?: [a-z]+)?)", given.lower()) if isinstance(given, str) else None
     meant = did_you_mean(word[1], ("best", "by hand", "planned", "week", "day", *WEEKDAYS)) if word else ""
     return ParameterError(f"schedule must be one of the kinds {EXAMPLES}; got {given!r:.60}{why}.{meant}")

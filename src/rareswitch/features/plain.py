@@ -1,6 +1,5 @@
 """Features as plain data, and as TOML or JSON files that people write."""
 
-import difflib
 import json
 import tomllib
 from collections.abc import Mapping
@@ -75,9 +74,9 @@ def _table(what: str, data: Any, names: tuple[str, ...], *, needed: tuple[str, .
         raise ParameterError(f"{what} must be a table of settings by name; got {data!r:.60}.")
     for name in data:
         if name not in names:
-            near = difflib.get_close_matches(str(name)[:100], names, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ParameterError(f"{what} has no setting {name!r:.60}; it has {', '.join(names)}.{hint}")
+            raise ParameterError(
+                f"{what} has no setting {name!r:.60}; it has {', '.join(names)}.{did_you_mean(name, names)}"
+            )
     for name in needed:
         if name not in data:
             raise ParameterError(f"{what} needs the setting {name!r}.")
