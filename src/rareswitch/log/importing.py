@@ -65,7 +65,7 @@ def import_parts(
     >>> columns = {"ids": ["a", "b"], "features": [[1.0, 0.0], [0.0, 1.0]], "propensities": [0.5, 0.5]}
     >>> write_part(path, policy_id="0" * 64, rewards=[1.0, None], **columns)
     >>> print(import_parts(store, [path], learner=learner, policies=["0" * 64]))
-    2 rows in 1 parts:
+    2 rows in 1 part:
                  2 of decisions that are new
     """
     files, taking = find_parts(paths), _Taking(store, learner, policies, conflicts, time.time() if now is None else now)
