@@ -45,8 +45,8 @@ def test_an_update_is_due_after_so_many_decisions_of_each_policy() -> None:
     assert every.due(after(100)).now
     assert every.due(after(130, 100)).now
     waiting = every.due(after(130, 99))
-    assert (waiting.now, waiting.waits) == (False, ("1 more decisions (99 of 100 came)",))
-    assert str(waiting) == "waits for 1 more decisions (99 of 100 came)"
+    assert (waiting.now, waiting.waits) == (False, ("1 more decision (99 of 100 came)",))
+    assert str(waiting) == "waits for 1 more decision (99 of 100 came)"
 
 
 def test_listed_ends_are_counted_from_the_beginning_and_the_last_is_no_update() -> None:
@@ -80,7 +80,7 @@ def test_the_forecast_is_that_of_the_batches_after_an_update_now() -> None:
 
 def test_nothing_is_due_where_there_is_nothing_to_learn_from() -> None:
     assert After(decisions=1).due(after(0)).waits == (
-        "1 more decisions (0 of 1 came)",
+        "1 more decision (0 of 1 came)",
         "a decision: none has come yet",
     )
     assert After(decisions=10).due(after(10, rewarded=False)).waits == ("a reward: 10 decisions without any",)
@@ -97,7 +97,7 @@ def test_without_a_schedule_the_learner_s_plan_rules() -> None:
     planned = learner.begin().ahead
     assert schedule_of(None) == Planned()
     progress = after(planned[0] - 1, planned=planned)
-    assert Planned().due(progress).waits == (f"1 more decisions ({planned[0] - 1} of {planned[0]} came)",)
+    assert Planned().due(progress).waits == (f"1 more decision ({planned[0] - 1} of {planned[0]} came)",)
     assert Planned().due(after(planned[0], planned=planned)).now
     assert Planned().ahead(progress) is None
 
