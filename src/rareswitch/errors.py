@@ -4,7 +4,7 @@ Input errors are also :class:`ValueError`, so code that guards against bad value
 what is wrong, the rule, what was given and the remedy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -61,6 +61,10 @@ class StoreError(RareswitchError):
     """A store cannot be reached, is full, is damaged, or does not hold what was asked for."""
 
 
+class ExistsError(StoreError):
+    """There is an experiment of this name in the store already."""
+
+
 class UnreachableError(StoreError):
     """A store was locked or gone for longer than is waited for; the same call may be made again."""
 
@@ -94,3 +98,28 @@ class EngineError(RareswitchError, RuntimeError):
 
 class MissingEngineError(EngineError, MissingExtraError):
     """An engine needs an optional dependency that is not installed."""
+
+
+def several(count: int, noun: str) -> str:
+    """A count and what is counted, in the singular or the plural.
+
+    >>> several(1, "decision"), several(2000, "more decision"), several(3, "policy"), several(0, "day")
+    ('1 decision', '2,000 more decisions', '3 policies', '0 days')
+    """
+    if count == 1:
+        return f"1 {noun}"
+    if noun.endswith("y") and not noun.endswith("ay"):
+        return f"{count:,} {noun[:-1]}ies"
+    return f"{count:,} {noun}{'es' if noun.endswith('ch') else 's'}"
+
+
+def did_you_mean(given: Any, known: Iterable[Any]) -> str:
+    """To be put behind what is said of an unknown name: the known one that is most like it, if one is.
+
+    >>> did_you_mean("forsight", ["oful", "foresight"]), did_you_mean("x", ["oful", "foresight"])
+    (" Did you mean 'foresight'?", '')
+    """
+    from difflib import get_close_matches
+
+    close = get_close_matches(str(given)[:100], [*map(str, known)], n=1)
+    return f" Did you mean {close[0]!r:.60}?" if close else ""

@@ -5,6 +5,7 @@ what, the rule, what was given and the remedy.
 """
 
 import math
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -135,6 +136,8 @@ def finite_array(name: str, value: Any) -> FloatArray:
                 f"{name} must be a rectangular array of numbers; got {type(value).__name__} with rows of different "
                 "lengths. For sets of different sizes use rareswitch.ContextSets.from_ragged."
             ) from error
+        if array.dtype == object and all(isinstance(entry, (Decimal, float, int)) for entry in array.flat):
+            array = array.astype(np.float64)  # of Decimals, as databases give them
         if array.dtype.kind not in "fiu":
             raise ShapeError(f"{name} must hold real numbers; got dtype {array.dtype}. Convert it with .astype(float).")
         array = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)

@@ -74,6 +74,21 @@ def numbers_of(columns: dict[str, list[Any]]) -> list[int]:
     return [int(np.frombuffer(features)[0]) for features in columns.get("features", [])]
 
 
+def test_cautions_are_counted_once_for_each_decision_that_is_new(store: Store, request: pytest.FixtureRequest) -> None:
+    assert store.cautions() == {}
+    first = decision(1)._replace(cautions='[["devce", "extra"], ["device", "missing"]]')
+    again = decision(2)._replace(cautions='[["device", "missing"]]')
+    store.add_decisions([first, again, again, decision(3)])
+    store.add_decisions([first._replace(cautions='[["other", "extra"]]'), decision(4)])
+    wanted = {("devce", "extra"): 1, ("device", "missing"): 2}
+    assert store.cautions() == wanted
+    assert store.totals().repeated_decisions == 2
+    if store.url != "memory:":  # another process sees them too
+        other = open_store(request.getfixturevalue("place")(request.node.callspec.params["store"]), store.name)
+        assert other.cautions() == wanted
+        other.close()
+
+
 @pytest.mark.parametrize("kind", STORES)
 def test_an_experiment_is_created_once(kind: str, place: Place) -> None:
     store = open_store(place(kind), uuid4().hex)

@@ -6,11 +6,14 @@ import os
 import re
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
 
 import rareswitch
+from rareswitch.cli import main
+from rareswitch.errors import ExistsError
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -29,15 +32,21 @@ def test_the_readme_is_an_experiment_in_twenty_lines(tmp_path: Path, monkeypatch
     with contextlib.redirect_stdout(io.StringIO()) as out:
         exec(compile(f"import random\nrandom.seed(1)\n{code}", "README.md", "exec"), {})
     assert "spring: foresight, updated best times for 8 policies" in out.getvalue()
-    assert f"{21 * 24} values in records: spare" in out.getvalue()  # the ninth campaign has its own place
+    assert f"{21 * 24} decisions with arms in spare blocks" in out.getvalue()  # the ninth campaign has its own place
     answer = re.search(r"\nuniform +(0\.\d+) +(0\.\d+) to (0\.\d+) ", out.getvalue())
     assert answer is not None
     truth = sum(0.1 + 0.15 / count for count in (8, 9)) / 2.0  # half of the visitors are on ios
     assert float(answer[2]) < truth < float(answer[3])
+    with pytest.raises(ExistsError, match=r"'spring' in sqlite:///spring.db already. Open it") as again:
+        exec(compile(code, "README.md", "exec"), {})
+    shown = "".join(traceback.format_exception(again.value))
+    assert len(shown.splitlines()) <= 10
     with rareswitch.open("sqlite:///spring.db", "spring") as trial:
         status = trial.status()
         assert status.decisions == 42 * 24
         assert 4 <= len(status.batches) <= 8
+        updates = re.findall(r"(?m)^\d\d \w+: policy (\d)$", out.getvalue())
+        assert updates == [str(number) for number in range(2, len(status.batches) + 1)]
         assert status.repeated_rewards > 0
         assert trial.audit("request-1000").matches
         week_6 = [trial.audit(f"request-{hour}").arm for hour in range(35 * 24, 42 * 24)]
@@ -45,8 +54,37 @@ def test_the_readme_is_an_experiment_in_twenty_lines(tmp_path: Path, monkeypatch
         assert week_6.count("C") > week_1.count("C")
 
 
+def test_the_readmes_table_command_runs_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (command,) = re.findall(r"`rareswitch (simulate [^`]*)`", README.read_text(encoding="utf-8"))
+    (tmp_path / "own.csv").write_text("age,device,bought\n" + "31,ios,a\n62,web,b\n25,web,a\n" * 40)
+    monkeypatch.chdir(tmp_path)
+    arguments = command.replace("FILE", "own.csv").replace("COLUMN", "bought").split()
+    assert main([*arguments, "--horizon", "500", "--seeds", "1", "--quiet"]) == 0
+    assert "\nforesight " in capsys.readouterr().out
+
+
 def test_the_readme_is_one_screen_and_a_half() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) <= 75
+
+
+def test_every_page_is_linked_from_another() -> None:
+    linked = {
+        (page.parent / target).resolve()
+        for page in PAGES
+        for target in re.findall(r"\]\(([^)#:]+\.md)", page.read_text(encoding="utf-8"))
+        if (page.parent / target).resolve() != page
+    }
+    assert [page.name for page in PAGES[1:] if page not in linked] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_are_in_fences(page: Path) -> None:
+    parts = page.read_text(encoding="utf-8").split("```")
+    outside = "".join(parts[::2])
+    assert len(parts) % 2 == 1
+    assert not re.findall(r"(?m)^(>>> .*|\$ .*)$", outside)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=lambda page: page.name)

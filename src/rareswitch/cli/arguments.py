@@ -6,6 +6,9 @@ from functools import partial
 
 from rareswitch.errors import ParameterError, RareswitchError
 
+#: Parameters that texts of one command name, and that are options of another.
+_ELSEWHERE = {"ahead": "--ahead N", "anyway": "--anyway", "arm_floor": "--arm-floor", "baseline": "--baseline"}
+_ELSEWHERE |= {"conflicts": "--leave-out-conflicts"}
 #: What has no dashes.
 _POSITIONAL = {"file": "FILE", "url": "STORE", "name": "NAME", "ids": "ID", "source": "SOURCE", "target": "TARGET"}
 
@@ -31,7 +34,7 @@ def check_texts(options: argparse.Namespace) -> None:
 
 def told(error: RareswitchError, options: argparse.Namespace) -> str:
     """The message of an error, with the names of options in place of the parameters' that it is about."""
-    text = re.sub(r"\b(\w+)=(True\b|…)", partial(_as_option, options), str(error))
+    text = in_options(error, options)
     if not isinstance(error, ParameterError):
         return text
     given = error.parameter
@@ -41,6 +44,20 @@ def told(error: RareswitchError, options: argparse.Namespace) -> str:
     return text
 
 
-def _as_option(options: argparse.Namespace, found: re.Match[str]) -> str:
+def in_options(report: object, options: argparse.Namespace | None = None) -> str:
+    """The text of a report or an error, with options of the command, or of others, in place of Python's parameters.
+
+    >>> in_options("advance with anyway=True, or create it with arm_floor=0.02")
+    'advance with --anyway, or create it with --arm-floor 0.02'
+    >>> in_options("Give overwrite=True", argparse.Namespace(overwrite=False))
+    'Give --overwrite'
+    """
+    return re.sub(r"\b(\w+)=(True\b|…|0\.\d+)", partial(_as_option, options or argparse.Namespace()), str(report))
+
+
+def _as_option(options: argparse.Namespace, parameter: re.Match[str]) -> str:
     """``overwrite=True``, where there is such an option, as ``--overwrite``."""
-    return option_name(found[1]) + (" …" if found[2] == "…" else "") if found[1] in options else found[0]
+    name, value = parameter[1], parameter[2]
+    if name in _ELSEWHERE:
+        return _ELSEWHERE[name] + (f" {value}" if value[0] == "0" else "")
+    return option_name(name) + ("" if value == "True" else f" {value}") if name in options else parameter[0]

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from rareswitch.cli.options import add_command, print_json, report_done
-from rareswitch.errors import ParameterError
+from rareswitch.errors import ParameterError, several
 
 #: Columns of CSV, and what stands in them.
 _COLUMNS = {
@@ -67,8 +67,10 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(facts)
         return 0
-    vectors = "without vectors" if logged.dim is None else f"vectors of {logged.dim} features"
-    text = f"{facts['decisions']:,} decisions, {rewarded:,} of them rewarded, {facts['arms']:,} arms, {vectors}"
+    vectors = "without vectors" if logged.dim is None else f"vectors of {several(logged.dim, 'feature')}"
+    text = (
+        f"{several(len(logged), 'decision')}, {rewarded:,} of them rewarded, {several(facts['arms'], 'arm')}, {vectors}"
+    )
     marked = f"\npropensities are estimated: {logged.estimated}" if logged.estimated else ""
     report_done(f"{text}: written to {options.target}{marked}", f"{options.target} was written")
     return 0

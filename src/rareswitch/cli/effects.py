@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from rareswitch.cli.arguments import in_options
 from rareswitch.cli.log_source import add_source, opened_source
 from rareswitch.cli.options import add_command, add_options, print_json, save_picture
 from rareswitch.errors import ParameterError
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(found.as_dict())
     else:
-        print(found)
+        print(in_options(found))
     if options.plot is not None:
         save_picture((draw_parameters if options.parameters else draw_effects)(found), options)
     return 0 if any(one.interval is not None for one in found) else NO_ANSWER

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rareswitch.cli.arguments import in_options
 from rareswitch.cli.log_source import Opened, add_source, opened_source
 from rareswitch.cli.options import add_command, add_options, print_json, save_picture
 from rareswitch.errors import ParameterError
@@ -100,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(found.as_dict())
     else:
-        print(evaluation_text(found, batches=options.batches))
+        print(in_options(evaluation_text(found, batches=options.batches)))
     if options.plot is not None:
         save_picture(draw_evaluation(found), options)
     return 0 if any(value.answered for value in found.values) else NO_ANSWER

@@ -1,12 +1,14 @@
 """JSON lines: one request a line in, one answer a line out."""
 
+import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
-from rareswitch.errors import ConflictError, FileFormatError, InputError, ParameterError
+from rareswitch.cli.arguments import in_options
+from rareswitch.errors import ConflictError, FileFormatError, InputError, ParameterError, did_you_mean, several
 
 #: Bytes that are read at once, and the longest line.
 BLOCK = 1 << 20
@@ -36,22 +38,22 @@ def one_or_lines(options: Any, names: Sequence[str]) -> bool:
     return options.id is not None
 
 
-def answer_lines(answer: Answer, fields: Sequence[str], needed: Sequence[str], path: str | None) -> int:
+def answer_lines(answer: Answer, fields: Sequence[str], needed: Sequence[str], options: argparse.Namespace) -> int:
     """Answer each line of a file, or of the standard input, and return the exit status: 1 where some were refused.
 
     Lines are answered together as far as they have come, so that a program can wait for each answer and a file is
     read fast. One that is refused gets an answer with its number and the error, and the others go on.
     """
     refused = total = 0
-    with _opened(path) as stream:
+    with _opened(options.input) as stream:
         for block in blocks(stream, fields, needed):
-            answers = list(_answered(answer, block))
+            answers = list(_answered(answer, block, options))
             refused += sum("error" in one for one in answers)
             total += len(block)
             sys.stdout.write("".join(f"{json.dumps(one, allow_nan=False, ensure_ascii=False)}\n" for one in answers))
             sys.stdout.flush()
     if refused:
-        print(f"rareswitch: {refused:,} of {total:,} lines were refused; their answers say why.", file=sys.stderr)
+        print(f"rareswitch: {refused:,} of {several(total, 'line')} refused: the answers say why.", file=sys.stderr)
     return 1 if refused else 0
 
 
@@ -104,7 +106,8 @@ def read_line(number: int, text: bytes, fields: Sequence[str], needed: Sequence[
     if not isinstance(data, dict):
         return Line(number, {}, f"a line must be an object with {', '.join(fields)}; got {data!s:.60}")
     if unknown := [name for name in data if name not in fields]:
-        return Line(number, data, f"unknown field {unknown[0]!r:.60}; a line has {', '.join(fields)}")
+        meant = did_you_mean(unknown[0], fields)
+        return Line(number, data, f"unknown field {unknown[0]!r:.60}; a line has {', '.join(fields)}.{meant}")
     if missing := [name for name in needed if name not in data]:
         return Line(number, data, f"the field {missing[0]!r} is missing")
     return Line(number, data)
@@ -130,12 +133,12 @@ def _opened(path: str | None) -> Any:
         raise FileFormatError(f"{path}: cannot be read ({error.strerror}).") from error
 
 
-def _answered(answer: Answer, block: Sequence[Line]) -> Iterator[Mapping[str, Any]]:
+def _answered(answer: Answer, block: Sequence[Line], options: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
     good = [line for line in block if not line.error]
     found = dict(zip((line.number for line in good), answer([line.data for line in good]), strict=True))
     for line in block:
         given = found.get(line.number, line.error)
-        yield given if isinstance(given, Mapping) else _refusal(line, str(given))
+        yield given if isinstance(given, Mapping) else _refusal(line, in_options(given, options))
 
 
 def _refusal(line: Line, error: str) -> dict[str, Any]:

@@ -3,11 +3,12 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from rareswitch.cli.experiment import add_verb, in_options, opened
+from rareswitch.cli.arguments import in_options
+from rareswitch.cli.experiment import add_verb, opened
 from rareswitch.cli.options import print_json, report_done
 from rareswitch.cli.record_files import ENDINGS, arm_count, given_arms, read_records
 from rareswitch.cli.times import duration_option, moment_option
-from rareswitch.errors import ParameterError
+from rareswitch.errors import ParameterError, several
 
 if TYPE_CHECKING:
     from rareswitch.env import World
@@ -87,15 +88,16 @@ def run(options: argparse.Namespace) -> int:
             print_json(facts)
             return 0
         counts = (
-            f"{found.decisions:,} decisions; {found.rewards:,} rewards came, {found.repeated:,} of them again; "
+            f"{several(found.decisions, 'decision')}; {several(found.rewards, 'reward')} came, {found.repeated:,} of "
+            "them again; "
             f"{found.missing:,} never come and {found.pending:,} not yet."
         )
-        updates = ", ".join(f"after {count:,} decisions" for count, _ in found.updates) or "none was due"
+        updates = ", ".join(f"after {several(count, 'decision')}" for count, _ in found.updates) or "none was due"
         lost = (
             f"Earned {found.earned:,.1f} in expectation, {facts['regret']:,.1f} less than the best arm of each request."
         )
         text = f"{counts}\nUpdates: {updates}.\n{lost}\n\n{in_options(trial.status(now=found.stop))}"
-    report_done(text, f"{found.decisions:,} decisions were made")
+    report_done(text, f"{several(found.decisions, 'decision')} made")
     return 0
 
 

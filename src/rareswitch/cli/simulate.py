@@ -41,7 +41,7 @@ def add_parser(commands: Any) -> None:
             add_options(parser, learners=few, envs={"default": ["gaussian"], "help": "default: gaussian"})
             add_options(parser, horizons={"default": [100_000], "help": "default: 100000"})
         else:
-            add_options(parser, learner={"required": True, "help": "see below"})
+            add_options(parser, learner={"default": "foresight", "help": "see below (default foresight)"})
             add_options(parser, env={"default": "gaussian", "help": "see below (default gaussian)"}, horizon={})
         noise = "σ of the rewards, where the world lets one choose (default 0.5)"
         seeds = {"default": 8, "help": f"{SEEDS_HELP} (default 8)"} if name == "compare" else 4

@@ -20,8 +20,8 @@ def moment_option(text: str) -> float:
 def duration_option(text: str) -> float:
     """A duration in seconds.
 
-    >>> duration_option("2d"), duration_option("1 day 6 hours"), duration_option("90")
-    (172800.0, 108000.0, 90.0)
+    >>> duration_option("2d"), duration_option("1 day 6 hours"), duration_option("0")
+    (172800.0, 108000.0, 0.0)
     """
     from rareswitch.experiment import duration_of
 

@@ -7,7 +7,7 @@ from rareswitch.engine.cluster import Dask
 from rareswitch.engine.engine import MOST_WORKERS, Engine
 from rareswitch.engine.processes import Processes
 from rareswitch.engine.serial import Serial
-from rareswitch.errors import InputError, ParameterError
+from rareswitch.errors import InputError, ParameterError, did_you_mean
 
 ENGINES: dict[str, Callable[..., Engine]] = {"serial": Serial, "processes": Processes, "dask": partial(Dask, None)}
 
@@ -27,7 +27,7 @@ def make_engine(text: str) -> Engine:
     name, colon, rest = str(text).partition(":")
     if name not in ENGINES:
         known = "serial, serial:THREADS, processes, processes:N, dask, dask:N and dask:HOST:PORT"
-        raise InputError(f"no engine is called '{name}'; there are: {known}.")
+        raise InputError(f"no engine is called '{name}'; there are: {known}.{did_you_mean(name, ENGINES)}")
     if name == "dask" and ":" in rest:
         return Dask(rest)
     # not int(rest) alone, which takes ' 4', '1_0' and other alphabets' digits

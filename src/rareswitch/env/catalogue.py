@@ -30,7 +30,7 @@ from rareswitch.env.table_names import TABLES, world_of_file
 from rareswitch.env.trial import AdaptiveTrialWorld
 from rareswitch.env.turning import TurningWorld
 from rareswitch.env.world import World
-from rareswitch.errors import InputError
+from rareswitch.errors import InputError, did_you_mean
 from rareswitch.validation import LARGEST_SCALE, count_of, number, whole
 
 #: Makes a world for a number of features, a number of arms, a noise σ and a horizon.
@@ -168,7 +168,8 @@ def make_world(name: str, *, dim: int = 10, arms: int = 20, noise: float = 0.5, 
         if Path(name).suffix.lower() in SUFFIXES:
             return SequenceWorld.from_file(name, noise=GaussianNoise(noise))
         others = f"path/to/file.py:Class for your own, or a file of context sets ({', '.join(SUFFIXES)})"
-        raise InputError(f"there is no world '{name}'; the worlds are {', '.join(WORLDS)}, or {others}.")
+        known = f"the worlds are {', '.join(WORLDS)}, or {others}.{did_you_mean(name, WORLDS)}"
+        raise InputError(f"there is no world '{name}'; {known}")
     return WORLDS[name][1](dim, arms, noise, horizon)
 
 

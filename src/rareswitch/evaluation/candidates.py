@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.errors import ParameterError, ShapeError, did_you_mean
 from rareswitch.evaluation.given import arm_numbers
 from rareswitch.log import Logged
 from rareswitch.policy import Policy
@@ -79,7 +79,7 @@ def _check(name: str, given: Any) -> None:
         if given not in RULES:
             raise ParameterError(
                 f"candidate must be a policy, Always('arm'), a function, probabilities (n, K), or one of the rules "
-                f"{', '.join(RULES)}; got {given!r:.60}."
+                f"{', '.join(RULES)}; got {given!r:.60}.{did_you_mean(given, RULES)}"
             )
     elif not isinstance(given, (Policy, Always, np.ndarray, list)) and not callable(given):
         raise ParameterError(

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rareswitch.errors import EmptySetError, ParameterError
+from rareswitch.errors import EmptySetError, ParameterError, did_you_mean
 from rareswitch.evaluation.calibration import Tally
 from rareswitch.evaluation.candidates import Always, played
 from rareswitch.evaluation.effects_groups import MOST_GROUPS, Groups
@@ -175,6 +175,7 @@ class EffectScores:
                 words = f"; {BASELINE!r} or {REST!r}" if name == "against" else ""
                 raise ParameterError(
                     f"{name} must be one of the arms that were offered, {shown}{words}; got {given!r:.60}."
+                    f"{did_you_mean(given, self.arms)}"
                 )
         if not self.rewarded:
             raise ParameterError(f"source must have rewards; none of its {self.known:,} decisions has one.")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from textwrap import fill
 
+from rareswitch.errors import several
 from rareswitch.evaluation.effect_results import BatchPart, Effect, Effects, Parameters
 from rareswitch.evaluation.effect_scores import BASELINE, REST
 from rareswitch.evaluation.multiplicity import in_words
@@ -84,7 +85,7 @@ def label_of(one: Effect, found: Effects) -> str:
 
 
 def _counts(found: Effects) -> str:
-    text = f"{found.decisions:,} decisions"
+    text = several(found.decisions, "decision")
     if found.known < found.decisions:
         text += f", all offered arms known of {found.known:,}"
     return text + (f", {found.rewarded:,} of these with a reward" if found.rewarded < found.known else "")
@@ -108,7 +109,9 @@ def parameters_text(found: Parameters) -> str:
     lines = [
         _filled(f"What features add to the reward{counted}."),
         *(["", table(head, rows)] if rows else []),
-        _filled(f"{found.decisions:,} decisions{rewarded}; least squares within batches, errors {found.variance}"),
+        _filled(
+            f"{several(found.decisions, 'decision')}{rewarded}; least squares within batches, errors {found.variance}"
+        ),
     ]
     if told := in_words(len(found.parameters), found.correction):
         lines.append(_filled(told))

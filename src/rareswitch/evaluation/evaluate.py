@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.errors import ParameterError
+from rareswitch.errors import ParameterError, did_you_mean
 from rareswitch.evaluation.candidates import Candidate, named_candidates
 from rareswitch.evaluation.differences import difference, earned, lift
 from rareswitch.evaluation.estimators import ESTIMATORS, SWITCH, Estimator
@@ -78,7 +78,8 @@ def evaluate(
     False
     """
     if estimator not in ESTIMATORS:
-        raise ParameterError(f"estimator must be one of {', '.join(ESTIMATORS)}; got {estimator!r:.60}.")
+        meant = did_you_mean(estimator, ESTIMATORS)
+        raise ParameterError(f"estimator must be one of {', '.join(ESTIMATORS)}; got {estimator!r:.60}.{meant}")
     level = number("level", level, low=0.5, high=1.0)
     if level >= 1.0:
         raise ParameterError("level must be below 1: no interval but the whole line holds always.")

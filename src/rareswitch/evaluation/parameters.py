@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.errors import EmptySetError, ParameterError
+from rareswitch.errors import EmptySetError, ParameterError, did_you_mean
 from rareswitch.evaluation.batch_answers import answer
 from rareswitch.evaluation.effect_results import BatchPart, Parameter, Parameters
 from rareswitch.evaluation.evaluate import source_of
@@ -79,7 +79,8 @@ def parameters(
     number("level", level, low=0.5, high=0.9999)
     for name, given, known in (("variance", variance, POWERS), ("correction", correction, CORRECTIONS)):
         if given not in known:
-            raise ParameterError(f"{name} must be one of {', '.join(known)}; got {given!r:.60}.")
+            meant = did_you_mean(given, known)
+            raise ParameterError(f"{name} must be one of {', '.join(known)}; got {given!r:.60}.{meant}")
     log = source_of(source)
     if log.dim is None:
         raise ParameterError("source has no vectors, so there are no parameters. Ask for effects of arms instead.")

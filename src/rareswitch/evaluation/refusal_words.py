@@ -1,5 +1,6 @@
 """What is said where a log cannot answer: what was seen, the rule, and what would help. Sentences without a capital."""
 
+from rareswitch.errors import several
 from rareswitch.evaluation.numerals import percent_text
 
 
@@ -37,14 +38,17 @@ def uneven_text(count: int, carried: float, least: float) -> str:
 def effective_text(count: int, effective: float, least: float, *, kept: int, batches: int) -> str:
     """Of too few decisions in the batches that are used, ``kept`` of them."""
     if kept == 0:
-        return f"none of the {plural(batches)} can answer ({count:,} decisions)." if batches > 1 else ""
+        return (
+            f"none of the {several(batches, 'batch')} can answer ({several(count, 'decision')})." if batches > 1 else ""
+        )
     where = "" if kept == batches else f"in the {kept} of {batches} batches that can answer, "
-    return f"{where}{count:,} decisions tell as much as {effective:.0f} of this policy itself; {least:.0f} are needed."
+    rest = f"tell as much as {effective:.0f} of this policy itself; {least:.0f} are needed."
+    return f"{where}{several(count, 'decision')} {rest}"
 
 
 def nothing_text(left_out: int) -> str:
     """Of no decisions at all."""
-    missing = f" ({left_out:,} decisions lack one of them)" if left_out else ""
+    missing = f" ({several(left_out, 'decision')} without one of them)" if left_out else ""
     return (
         f"no decision has both a reward and all the arms that were offered{missing}. Keep the context sets of all "
         "decisions, or of a sample of them, and wait for rewards."
@@ -75,8 +79,3 @@ def within(some: int, batches: int) -> str:
     if batches == 1:
         return ""
     return f"in all {batches} batches, " if some == batches else f"in {some} of {batches} batches, "
-
-
-def plural(batches: int) -> str:
-    """As many batches."""
-    return f"{batches} batch{'es' * (batches != 1)}"

@@ -4,6 +4,8 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rareswitch.errors import several
+
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
@@ -144,7 +146,7 @@ class Calibration:
     @property
     def words(self) -> str:
         """What it says, in a sentence or two."""
-        chance = f"p = {self.p_value:.2g}, {len(self.arms)} arm{'s' * (len(self.arms) != 1)}"
+        chance = f"p = {self.p_value:.2g}, {several(len(self.arms), 'arm')}"
         if not self.alarm:
             return f"Arms come as often as their propensities say ({chance})."
         worst = max(self.arms, key=lambda arm: abs(arm.deviation))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from textwrap import fill
 
+from rareswitch.errors import several
 from rareswitch.evaluation.numerals import LONGEST, bounds_text, decimals, number_text, percent_text, shortened
 from rareswitch.evaluation.results import Calibration, Difference, Evaluation, Interval, Value
 from rareswitch.tables import table
@@ -64,7 +65,7 @@ def _lift(evaluation: Evaluation) -> str:
     digits, mark = decimals(one.interval for one in weeks), about(evaluation)
     lines = [_whole_lift(whole, mark)]
     if weeks:
-        rows = [[one.name, *_moved(one, digits, mark), f"{one.decisions:,} decisions"] for one in weeks]
+        rows = [[one.name, *_moved(one, digits, mark), several(one.decisions, "decision")] for one in weeks]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for name, *cells in rows:
             placed = [f"{name:{widths[0]}}", *(f"{cell:>{w}}" for cell, w in zip(cells, widths[1:], strict=True))]
@@ -97,7 +98,7 @@ def _earned(evaluation: Evaluation) -> str:
         text = f"Earned: {number_text(evaluation.earned.value, digits)} per decision"
         text += f" ({percent_text(evaluation.earned.level)}: {bounds_text(evaluation.earned, digits)})."
     policies = len(evaluation.batch_names)
-    text += f" The log has {_several(evaluation.decisions, 'decision')} of {_several(policies, 'policy')}; "
+    text += f" The log has {several(evaluation.decisions, 'decision')} of {several(policies, 'policy')}; "
     if evaluation.known < evaluation.decisions:
         text += f"all offered arms are known of {evaluation.known:,}, the reward of {evaluation.rewarded:,} of these."
     elif evaluation.rewarded < evaluation.decisions:
@@ -245,13 +246,3 @@ def _filled(text: str, *, first: str = "", later: str = "") -> str:
 def _large(value: float, digits: int) -> str:
     """A number of a diagnostic, which may be very large."""
     return number_text(value, digits if abs(value) < 1000.0 else 0)
-
-
-def _several(count: int, what: str) -> str:
-    """A count and what is counted.
-
-    >>> _several(1, "policy"), _several(1200, "policy")
-    ('one policy', '1,200 policies')
-    """
-    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
-    return f"one {what}" if count == 1 else f"{count:,} {plural}"

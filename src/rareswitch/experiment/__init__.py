@@ -3,7 +3,7 @@
 from rareswitch.experiment.advance import Advance
 from rareswitch.experiment.audit import Audit
 from rareswitch.experiment.best import Best
-from rareswitch.experiment.choice import Choice
+from rareswitch.experiment.choice import Choice, caution_text
 from rareswitch.experiment.copying import copy_experiment
 from rareswitch.experiment.counted import After, ByHand, Planned
 from rareswitch.experiment.durations import duration_of
@@ -28,6 +28,15 @@ from rareswitch.experiment.verification import Relearned, Verification
 __all__ = ["Advance", "After", "Audit", "Best", "ByHand", "Choice", "Due", "End", "Every", "Experiment", "Gate"]
 __all__ += ["FloorPrice", "GateReport", "Lift", "Novelty"]
 __all__ += ["Planned", "Price", "Progress", "Rewards", "Schedule", "Status", "adaptive_cost", "baseline_share"]
-__all__ += ["best_ends", "copy_experiment", "cost", "create", "novelty", "open_experiment", "schedule_from_plain"]
+__all__ += [
+    "best_ends",
+    "caution_text",
+    "copy_experiment",
+    "cost",
+    "create",
+    "novelty",
+    "open_experiment",
+    "schedule_from_plain",
+]
 __all__ += ["Played", "Relearned", "Traffic", "Verification", "duration_of", "floor_price", "moment_of", "play"]
 __all__ += ["schedule_of"]

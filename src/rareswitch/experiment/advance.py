@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rareswitch.errors import several
 from rareswitch.experiment.gate import GateReport
 from rareswitch.experiment.lift import Lift
 from rareswitch.learner import Learner, State
@@ -23,6 +24,8 @@ class Advance:
     policy_id: str
     #: What the update waits for, where none was made.
     waits: tuple[str, ...] = ()
+    #: Whether it was only tried, by :meth:`Experiment.preview`: all else is then what an update would do.
+    preview: bool = False
     #: Whether another process made the update meanwhile.
     elsewhere: bool = False
     #: Decisions of the batch that ended.
@@ -56,7 +59,8 @@ class Advance:
         return asdict(self)
 
     def __str__(self) -> str:
-        return "\n".join([*([] if self.lift is None else [str(self.lift)]), *self._lines()])
+        head = ["Nothing was changed. An update would say:"] if self.preview else []
+        return "\n".join([*head, *([] if self.lift is None else [str(self.lift)]), *self._lines()])
 
     def _lines(self) -> list[str]:
         name = f"policy {self.version} ({self.policy_id[:12]}…)"
@@ -64,8 +68,8 @@ class Advance:
             why = [f"  {self.gate}"] if self.gate is not None else []
             return [f"No update: {name} goes on.", *why, *(f"  waits for {what}" for what in self.waits)]
         lines = [
-            f"saw       {self.decided:,} decisions of policy {self.version - 1}, {self.rewarded:,} with a reward to "
-            "learn from"
+            f"saw       {several(self.decided, 'decision')} of policy {self.version - 1}, {self.rewarded:,} with a "
+            "reward to learn from"
         ]
         for count, what in (
             (self.held_out, "held out for the gate, for the next update to learn from"),
@@ -75,18 +79,21 @@ class Advance:
         ):
             if count:
                 lines.append(f"          {count:,} {what}")
-        lines += [f"          policy {number}: now {known:,} rewards known" for number, known in self.late.items()]
+        lines += [
+            f"          policy {number}: now {several(known, 'reward')} known" for number, known in self.late.items()
+        ]
         for label, text in (("came    ", _came(self.note)), ("believed", _believed(self.note))):
             if text:
                 lines.append(f"{label}  {text}")
         if self.gate is not None:
             lines.append(f"gate      {self.gate}")
-        planned = f", planned for {self.ahead[0]:,} decisions" if self.ahead else ""
+        planned = f", planned for {several(self.ahead[0], 'decision')}" if self.ahead else ""
         more = f", then {len(self.ahead) - 1} more for {sum(self.ahead[1:]):,}" if len(self.ahead) > 1 else ""
-        lines.append(f"now       {name}{planned}{more}")
+        lines.append(f"{'next' if self.preview else 'now '}      {name}{planned}{more}")
         if self.holds:
             lines.append(f"          {self.holds}")
-        who = "Another process made the update." if self.elsewhere else f"Updated in {self.seconds:.1f} s."
+        done = f"{'Learned' if self.preview else 'Updated'} in {self.seconds:.1f} s."
+        who = "Another process made the update." if self.elsewhere else done
         return [who, *lines]
 
 

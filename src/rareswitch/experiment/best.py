@@ -54,6 +54,7 @@ class Best(Schedule):
     """
 
     kind: ClassVar[str] = "best"
+    durations: ClassVar[tuple[str, ...]] = ("delay", "gap", "first")
     updates: int | None = None
     decisions: int | None = None
     rate: float | None = None
@@ -66,8 +67,8 @@ class Best(Schedule):
 
     def __post_init__(self) -> None:
         zone_of(self.zone)
-        told: dict[str, Any] = {"gap": duration_of("gap", self.gap)}
-        for name in ("delay", "first"):
+        told: dict[str, Any] = {}
+        for name in self.durations:
             given = getattr(self, name)
             told[name] = None if given is None else duration_of(name, given)
         if self.updates is not None:
@@ -161,7 +162,7 @@ class Best(Schedule):
         worth = PER_FEATURE * (self.dim or 1)
         return (progress.total + worth) / (progress.now - progress.created + worth * DAY / self.rate)
 
-    def price(self, *, delay: float = 0.0, rate: float | None = None, **told: Any) -> Price | None:
+    def price(self, *, delay: Any = 0.0, rate: float | None = None, **told: Any) -> Price | None:
         return super().price(
             delay=delay if self.delay is None else self.delay, rate=rate if self.rate is None else self.rate, **told
         )

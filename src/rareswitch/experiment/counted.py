@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
-from rareswitch.errors import ParameterError
+from rareswitch.errors import ParameterError, several
 from rareswitch.experiment.progress import Progress
 from rareswitch.experiment.schedule import OUTLOOK, Due, End, Schedule
 from rareswitch.learner import Ahead
@@ -121,7 +121,7 @@ class After(Schedule):
     def __str__(self) -> str:
         if not isinstance(self.decisions, int):
             return f"after {', '.join(f'{end:,}' for end in self.decisions)} decisions"
-        return f"every {self.decisions:,} decisions" + (f", {self.times} policies" if self.times else "")
+        return f"every {several(self.decisions, 'decision')}" + (f", {self.times} policies" if self.times else "")
 
 
 def equal_ends(batch: float, times: int | None, total: float | None) -> tuple[float, ...]:

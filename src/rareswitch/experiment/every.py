@@ -53,6 +53,7 @@ class Every(Schedule):
     """
 
     kind: ClassVar[str] = "every"
+    durations: ClassVar[tuple[str, ...]] = ("period",)
     period: Any
     times: int | None = None
     start: Any = None
@@ -68,8 +69,8 @@ class Every(Schedule):
                 period = number("period", duration_of("period", period), low=_SHORTEST, high=3660 * DAY)
             except ParameterError as error:
                 raise ParameterError(
-                    f"period must be 'week', 'day', a weekday such as 'monday', or a duration of at least a minute, "
-                    f"as '6 hours'; got {self.period!r:.60}."
+                    f"period must be 'week', 'day', a weekday such as 'monday', or a duration of at least a minute "
+                    f"with its unit, as '6 hours'; got {self.period!r:.60}."
                 ) from error
         try:
             of_day = time.fromisoformat(self.at)

@@ -2,8 +2,8 @@
 
 import threading
 import time as clock
-from collections import Counter
 from collections.abc import Callable, Sequence, Sized
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
@@ -69,7 +69,6 @@ class Experiment:
         self._versions: tuple[Version, ...] = ()
         self._looked = -np.inf
         self._lock = threading.RLock()
-        self._records = Counter[str]()
         self._together = Together[_Asked, Choice | ConflictError](self._decide_singly, UnreachableError)
         self._refresh(force=True)
         self._updating = Updating(store, description, version=self._version, experiment=self._experiment, key=key)
@@ -197,9 +196,6 @@ class Experiment:
         decided = version.policy.decide(request.sets, ids=request.keys, seed=told.seed, floored=floored, **baselines)
         rows = decision_rows(request, decided, version=version.number, keep=self.description.keep, times=times)
         kept = self.store.add_decisions(rows)
-        if request.counts:
-            with self._lock:
-                self._records += request.counts
         return [
             Choice(
                 id=request.ids[at],
@@ -208,6 +204,7 @@ class Experiment:
                 policy_id=self._version(row.version).policy.id,
                 version=row.version,
                 repeated=row is not made,
+                cautions=request.cautions[at],
             )
             if row.digest == made.digest
             else other_request(request.ids[at])
@@ -224,6 +221,9 @@ class Experiment:
             )
         request = read_requests(told.features, told.learner.dim, contexts, arms, ids=ids, baseline=baseline)
         self._check_learnable(request)
+        if told.baseline_field is not None:  # which is used, if not by the features
+            own = (told.baseline_field, "extra")
+            request = replace(request, cautions=[tuple(c for c in one if c != own) for one in request.cautions])
         return request
 
     def _check_learnable(self, request: Requests) -> None:
@@ -328,7 +328,7 @@ class Experiment:
 
     def status(self, *, now: Any = None) -> Status:
         """Where the experiment stands, and what its next update waits for."""
-        return status_of(self.description, self.store, self.versions, now=seconds_of(now), records=self._records)
+        return status_of(self.description, self.store, self.versions, now=seconds_of(now))
 
     def audit(self, id: int | str, context: Any = None, arms: Any = None) -> Audit:  # noqa: A002
         """Recompute a decision from its frozen policy, and say whether arm and propensity match.

@@ -95,8 +95,8 @@ class GateReport:
     level: float
     #: What the policy may lose a decision.
     loss: float
-    #: What it earns more than the incumbent a decision, its standard error, and its lower bound; None where the
-    #: held-out decisions cannot tell.
+    #: What it earns more than the incumbent a decision, its standard error, and its lower bound; None where no reward
+    #: was looked at. Where all rewards are the same there is a gain, and no bound.
     gain: float | None = None
     error: float | None = None
     bound: float | None = None
@@ -152,7 +152,7 @@ def judge(
     look
         Which try it is.
     """
-    support, held_out = Support.zero(), 0
+    support, held_out, smallest, largest = Support.zero(), 0, math.inf, -math.inf
     known, slopes, residuals, first = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)], [np.zeros(0, dtype=np.bool_)]
     for chunk in chunks:
         held_out += len(chunk)
@@ -175,6 +175,7 @@ def judge(
         slopes.append(weights - 1.0)
         residuals.append(log.rewards - model[rows, log.places])
         first.append(halves(log) == 1)
+        smallest, largest = min(smallest, float(log.rewards.min())), max(largest, float(log.rewards.max()))
     told: dict[str, Any] = {"candidate": candidate.id, "held_out": held_out, "tested": support.count, "look": look}
     told |= {"level": gate.level_of(look), "loss": gate.loss}
     _, reasons = refusals([support], left_out=held_out - support.count)
@@ -188,6 +189,12 @@ def judge(
         return GateReport(promoted=False, reasons=reasons, **told)
     columns: tuple[list[Any], ...] = (known, slopes, residuals, first)
     gain, error, bound = lower_bound(*map(np.concatenate, columns), level=gate.level_of(look))
+    if smallest == largest:  # no spread from which a bound could be had, whatever the arms earn
+        reasons = (
+            f"All {support.count:,} have the same reward, {smallest:g}: nothing tells one arm from another. Wait for "
+            "other rewards, or advance without a gate.",
+        )
+        return GateReport(promoted=False, gain=gain, error=error, reasons=reasons, **told)
     return GateReport(promoted=bound > -gate.loss, gain=gain, error=error, bound=bound, **told)
 
 

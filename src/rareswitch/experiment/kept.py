@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,7 @@ def decision_rows(
                 baseline=None if request.baselines is None or request.baselines[at] < 0 else int(request.baselines[at]),
                 contexts=data if kept else None,
                 names=request.names_text(at) if kept else None,
+                cautions=json.dumps(request.cautions[at]) if request.cautions[at] else None,
             )
         )
     return rows
@@ -146,6 +148,7 @@ def id_text(id: int | str) -> str:  # noqa: A002
 
 
 def _value(id: Any, given: Any, *, binary: bool) -> float:  # noqa: A002
+    given = float(given) if isinstance(given, Decimal) else given
     kinds = (bool, int, float, np.bool_, np.integer, np.floating)
     if not isinstance(given, kinds) or not -LARGEST_SCALE <= given <= LARGEST_SCALE:
         raise ParameterError(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from rareswitch.errors import RareswitchError, StoreError
+from rareswitch.errors import RareswitchError, StoreError, several
 from rareswitch.evaluation import Difference, Interval, bounds_text, decimals, lift_of, number_text, percent_text
 from rareswitch.experiment.moments import minute_text
 from rareswitch.log import Source
@@ -45,7 +45,7 @@ class Lift:
         text = _moved(whole.interval)
         if whole.other is not None and whole.other > 0.0:
             text = f"{number_text(100.0 * whole.interval.value / whole.other, 1, sign=True)} %, {text}"
-        text += f", on {whole.decisions:,} decisions that name one"
+        text += f", on {several(whole.decisions, 'decision')} with a named one"
         text += f", {whole.assumes}" if whole.assumes else ""
         if weeks and weeks[-1].interval is not None and len(weeks) > 1:
             text += f"; {weeks[-1].name} {_moved(weeks[-1].interval)}"

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from rareswitch.errors import FileFormatError
+from rareswitch.errors import ExistsError, FileFormatError
 from rareswitch.experiment.description import Description, describe
 from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.moments import seconds_of
@@ -118,7 +118,11 @@ def create(
         time=created,
         key=key,
     )
-    store.create(signed_description(text, key), first)
+    try:
+        store.create(signed_description(text, key), first)
+    except ExistsError as error:
+        store.close()
+        raise error.with_traceback(None) from None  # common enough to be short: the store's own frames say nothing more
     return Experiment(store, description, key)
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.errors import ParameterError, ShapeError
-from rareswitch.features import Features
+from rareswitch.errors import ParameterError, ShapeError, did_you_mean
+from rareswitch.features import Cautions, Features
 from rareswitch.ids import KeyArray, id_keys
 from rareswitch.policy import Floor
 from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets
@@ -33,8 +32,8 @@ class Requests:
     given: IntArray | None
     #: (n,) the place of the arm that the caller would have shown, -1 where one names none; None where none does.
     baselines: IntArray | None
-    #: What was clipped, missing or unknown.
-    counts: Counter[str]
+    #: Of each request, what was clipped, missing, extra or unknown.
+    cautions: Sequence[Cautions]
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -100,17 +99,19 @@ def read_requests(
 ) -> Requests:
     """Check and encode requests: records where there are features, else vectors (n, K, d)."""
     names: Sequence[tuple[str | int, ...]] | None
+    cautions: Sequence[Cautions]
     if features is not None:
         encoded = features.encode_many(contexts, arms)
-        sets, names, counts = encoded.sets, list(encoded.names), encoded.counts
+        sets, names, cautions = encoded.sets, list(encoded.names), encoded.cautions
     else:
-        sets, counts = ContextSets.checked(_vectors(dim, contexts)), Counter[str]()
+        sets = ContextSets.checked(_vectors(dim, contexts))
+        cautions = ((),) * len(sets)
         names = None if arms is None else _named(arms, sets)
     keys = id_keys(ids, len(sets))
     given = None if sets.alive.all() else np.argsort(~sets.alive, axis=1, kind="stable")
     packed = sets.packed()
     places = None if baseline is None else _places(baseline, names, packed, given)
-    return Requests(ids=ids, keys=keys, sets=packed, names=names, given=given, baselines=places, counts=counts)
+    return Requests(ids=ids, keys=keys, sets=packed, names=names, given=given, baselines=places, cautions=cautions)
 
 
 def _vectors(dim: int, contexts: Any) -> Sets:
@@ -162,7 +163,7 @@ def _places(
         if str(arm) not in places:
             raise ParameterError(
                 f"baseline must be one of the arms that are offered; got {arm!r:.60} where there are "
-                f"{', '.join(map(str, offered)):.200}."
+                f"{', '.join(map(str, offered)):.200}.{did_you_mean(arm, offered)}"
             )
         found[at] = places[str(arm)]
     return found

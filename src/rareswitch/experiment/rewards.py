@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from rareswitch.errors import ParameterError
-from rareswitch.experiment.durations import duration_of, duration_text
+from rareswitch.experiment.durations import Seconds, duration_of, duration_text
 from rareswitch.validation import LARGEST_SCALE, number
 
 
@@ -21,8 +21,9 @@ class Rewards:
     Rewards(window=86400.0, default=0.0, several='one', kind=None)
     """
 
-    #: An attribution window: seconds, or a timedelta. A decision younger than that waits, even if its reward is known,
-    #: and a reward that comes later does not count, so that fast rewards are not over-represented. None: all count.
+    #: An attribution window, such as "2d" or a timedelta; kept in seconds. A decision younger than that waits, even if
+    #: its reward is known, and a reward that comes later does not count, so that fast rewards are not over-represented.
+    #: None: all count.
     window: Any = None
     #: What a decision earned whose reward did not come within the window; None: such decisions are not learned from.
     default: Any = None
@@ -59,7 +60,7 @@ class Rewards:
     @classmethod
     def from_plain(cls, data: Any) -> Self:
         """What :meth:`to_plain` was given."""
-        return cls(**data)
+        return cls(**data | {"window": None if data["window"] is None else Seconds(data["window"])})
 
     def __str__(self) -> str:
         kinds = {None: "", "binary": ", 0 or 1", "linear": ""}

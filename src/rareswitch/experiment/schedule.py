@@ -7,7 +7,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
-from rareswitch.experiment.durations import duration_text
+from rareswitch.errors import several
+from rareswitch.experiment.durations import duration_of, duration_text
 from rareswitch.experiment.moments import date_text, zone_of
 from rareswitch.experiment.progress import Progress
 from rareswitch.experiment.regret_model import adaptive_cost, best_ends, cost
@@ -73,6 +74,8 @@ class Schedule(ABC):
     """
 
     kind: ClassVar[str]
+    #: Its settings that are durations; JSON has their seconds.
+    durations: ClassVar[tuple[str, ...]] = ()
     #: Whether the last of its ends is no update.
     last_is_end: ClassVar[bool] = True
 
@@ -103,8 +106,8 @@ class Schedule(ABC):
                 waits.append(f"{date_text(end.at, self.in_zone)}, in {duration_text(end.at - progress.now)}")
         elif end.decisions is not None and progress.total < end.decisions:
             current, batch = progress.versions[-1].decisions, end.decisions - progress.before
-            waits.append(f"{end.decisions - progress.total:,} more decisions ({current:,} of {batch:,} came)")
-        waits += _unlearnable(progress, self.in_zone)
+            waits.append(f"{several(end.decisions - progress.total, 'more decision')} ({current:,} of {batch:,} came)")
+        waits += unlearnable(progress, self.in_zone)
         return Due(not waits, tuple(waits), at, end.decisions)
 
     def lengths(self, created: float) -> tuple[int, ...] | None:
@@ -133,7 +136,7 @@ class Schedule(ABC):
         dim: int,
         rate: float | None = None,
         total: float | None = None,
-        delay: float = 0.0,
+        delay: Any = 0.0,
         created: float | None = None,
     ) -> Price | None:
         """What it costs by the model, beside the best schedule with the same updates; None where that is not known.
@@ -147,11 +150,12 @@ class Schedule(ABC):
         total
             Decisions in all, which schedules without an end need.
         delay
-            Seconds after which rewards are known; needs a rate.
+            After which rewards are known, such as "1d" or a timedelta; needs a rate.
         created
             When the experiment begins, in seconds since 1970, which schedules that end at a date need.
         """
         whole("dim", dim)
+        delay = duration_of("delay", delay)
         ends = self.totals(rate=rate, total=total, created=created)
         if not ends or (delay and rate is None):
             return None
@@ -174,7 +178,7 @@ class Schedule(ABC):
     def _text(self, end: End) -> str:
         if end.at is not None:
             return date_text(end.at, self.in_zone)
-        return "the end" if end.decisions is None else f"{end.decisions:,} decisions in all"
+        return "the end" if end.decisions is None else f"{several(end.decisions, 'decision')} in all"
 
 
 def _lengths(before: int, ends: Sequence[End]) -> tuple[int, ...] | None:
@@ -185,17 +189,17 @@ def _lengths(before: int, ends: Sequence[End]) -> tuple[int, ...] | None:
     return tuple(max(1, b - a) for a, b in pairwise((before, *totals)))
 
 
-def _unlearnable(progress: Progress, zone: str) -> list[str]:
+def unlearnable(progress: Progress, zone: str = "UTC") -> tuple[str, ...]:
     """Why there would be nothing to learn from."""
     current = progress.versions[-1]
     if not current.decisions:
-        return ["a decision: none has come yet"]
+        return ("a decision: none has come yet",)
     if progress.window is not None and progress.now < current.first_time + progress.window:
         closes = current.first_time + progress.window
-        return [
+        return (
             f"the first rewards: decisions count {duration_text(progress.window)} after they were made, the first of "
-            f"these on {date_text(closes, zone)}"
-        ]
+            f"these on {date_text(closes, zone)}",
+        )
     if not current.rewarded:
-        return [f"a reward: none of the {current.decisions:,} decisions has one"]
-    return []
+        return (f"a reward: {several(current.decisions, 'decision')} without any",)
+    return ()

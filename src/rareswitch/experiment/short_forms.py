@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.errors import FileFormatError, ParameterError
+from rareswitch.errors import FileFormatError, ParameterError, did_you_mean
 from rareswitch.experiment.best import Best
 from rareswitch.experiment.counted import After, ByHand, Planned
-from rareswitch.experiment.every import Every
+from rareswitch.experiment.durations import Seconds
+from rareswitch.experiment.every import WEEKDAYS, Every
 from rareswitch.experiment.schedule import Schedule
 from rareswitch.learner import Learner
 
@@ -58,7 +59,10 @@ def schedule_from_plain(data: Any) -> Schedule:
     if not isinstance(data, Mapping) or data.get("kind") not in KINDS:
         raise FileFormatError(f"a schedule is one of the kinds {', '.join(KINDS)}; got {data!r:.60}.")
     try:
-        return KINDS[data["kind"]](**{name: value for name, value in data.items() if name != "kind"})
+        kind = KINDS[data["kind"]]
+        settings = {name: value for name, value in data.items() if name != "kind"}
+        units = {name: Seconds(settings[name]) for name in kind.durations if type(settings.get(name)) is float}
+        return kind(**settings | units)
     except TypeError as error:
         raise FileFormatError(f"the description of the schedule is damaged ({error!s:.200}).") from error
 
@@ -117,7 +121,7 @@ def _settings(text: str) -> dict[str, Any]:
             known = ", ".join(settings)
             raise ParameterError(
                 f"schedule: 'best:…' takes each of {known} once, as in 'best:updates=8,rate=2000,end=2026-06-01'; got "
-                f"{part!r:.60}."
+                f"{part!r:.60}.{did_you_mean(name, settings)}"
             )
         try:
             found[name] = float(value) if name in _NUMBERS else value
@@ -128,4 +132,6 @@ def _settings(text: str) -> dict[str, Any]:
 
 def _unknown(given: Any, cause: Exception | None = None) -> ParameterError:
     why = "" if cause is None else f" ({cause})"
-    return ParameterError(f"schedule must be one of the kinds {EXAMPLES}; got {given!r:.60}{why}.")
+    word = re.match(r"\s*(?:every\s+)?([a-z]+(?: [a-z]+)?)", given.lower()) if isinstance(given, str) else None
+    meant = did_you_mean(word[1], ("best", "by hand", "planned", "week", "day", *WEEKDAYS)) if word else ""
+    return ParameterError(f"schedule must be one of the kinds {EXAMPLES}; got {given!r:.60}{why}.{meant}")

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from rareswitch.contexts import ContextSets
+from rareswitch.errors import several
+from rareswitch.experiment.choice import caution_text
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.early import early_update
 from rareswitch.experiment.floor_price import floor_price
@@ -24,6 +26,8 @@ from rareswitch.validation import FloatArray
 
 #: Context sets by which novelty is measured.
 LOOKED_AT = 200
+#: Fields that were not as described, of which the text tells.
+MOST_FIELDS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +78,9 @@ class Status:
     novelty: str = ""
     #: Why the learner asks for an update before the batch was to end, in words; '' where it does not.
     early: str = ""
-    #: What this process clipped, or found missing or unknown in records.
-    records: dict[str, int] = field(default_factory=dict)
+    #: Decisions whose records were not as described, by field and by what was not: missing, extra, unknown, clipped,
+    #: or of the arms spare or shared.
+    fields: dict[str, dict[str, int]] = field(default_factory=dict)
     #: What was earned more than the baseline would have, as of the last update.
     lift: Lift | None = None
     #: What the gate said of the policies that it refused in this batch.
@@ -112,16 +117,16 @@ class Status:
             for one in self.batches
         ]
         lines.append("")
-        for count, what in (
-            (self.waiting, "decisions whose attribution window is open"),
-            (self.unmatched, "rewards whose decision has not come"),
-            (self.repeated_rewards, "rewards that came again, and were counted once"),
-            (self.overwritten, "rewards that took the place of others"),
-            (self.repeated_decisions, "decisions that were asked for again, and answered as before"),
-            *((count, f"values in records: {what}") for what, count in self.records.items()),
+        for count, noun, what in (
+            (self.waiting, "decision", "whose attribution window is open"),
+            (self.unmatched, "reward", "whose decision has not come"),
+            (self.repeated_rewards, "reward", "sent again, and counted once"),
+            (self.overwritten, "reward", "in place of another"),
+            (self.repeated_decisions, "decision", "asked for again, and answered as before"),
         ):
             if count:
-                lines.append(f"{count:,} {what}")
+                lines.append(f"{several(count, noun)} {what}")
+        lines += self._fields()
         if self.novelty:
             lines.append(self.novelty)
         if self.early:
@@ -133,6 +138,16 @@ class Status:
         if self.due:
             return "\n".join([*lines, "The next update is due."])
         return "\n".join([*lines, *(f"The next update waits for {what}." for what in self.waits)])
+
+    def _fields(self) -> list[str]:
+        """Fields that were not as described, those of most decisions first."""
+        counts = [(count, name, what) for name, kinds in self.fields.items() for what, count in kinds.items()]
+        lines = [
+            f"{several(count, 'decision')} {caution_text(name, what)}"
+            for count, name, what in sorted(counts, key=lambda one: (-one[0], one[1:]))[:MOST_FIELDS]
+        ]
+        more = len(counts) - len(lines)
+        return [*lines, *([f"{several(more, 'more field')} not as described"] if more else [])]
 
 
 def progress_of(told: Description, store: Store, versions: Sequence[Version], now: float) -> Progress:
@@ -159,9 +174,7 @@ def _progress(
     )
 
 
-def status_of(
-    told: Description, store: Store, versions: Sequence[Version], *, now: float, records: Mapping[str, int]
-) -> Status:
+def status_of(told: Description, store: Store, versions: Sequence[Version], *, now: float) -> Status:
     """Where an experiment stands."""
     counts, totals, window = _counts(store, versions), store.totals(), told.rewards.window
     progress = _progress(told, store, counts, versions, now)
@@ -197,10 +210,17 @@ def status_of(
         repeated_decisions=totals.repeated_decisions,
         novelty=_novelty(told, store, versions[-1]),
         early=progress.early,
-        records=dict(records),
+        fields=_by_field(store.cautions()),
         lift=kept_lift(versions[-1].report, baseline=told.baseline_share is not None),
         refused=tuple(GateReport.from_plain(json.loads(one)["gate"]) for one in store.refusals(versions[-1].number)),
     )
+
+
+def _by_field(cautions: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
+    fields: dict[str, dict[str, int]] = {}
+    for (name, what), count in sorted(cautions.items()):
+        fields.setdefault(name, {})[what] = count
+    return fields
 
 
 def _counts(store: Store, versions: Sequence[Version]) -> list[Counts]:

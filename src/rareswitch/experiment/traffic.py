@@ -29,7 +29,7 @@ class Traffic:
 
     #: Decisions a day.
     rate: float = 200.0
-    #: How long rewards take on average: seconds, or a timedelta. Each takes a time of its own, exponential.
+    #: How long rewards take on average, such as "6h" or a timedelta. Each takes a time of its own, exponential.
     delay: Any = 0.0
     #: Share of the rewards that never come.
     missing: float = 0.0
@@ -73,7 +73,7 @@ def play(
     days: float,
     seed: int = 0,
     start: Any = None,
-    step: Any = 3600.0,
+    step: Any = "1h",
     advance: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Played:
@@ -102,7 +102,7 @@ def play(
     >>> from rareswitch.experiment import create
     >>> trial = create("memory:", "spring", dim=3, updates=4, horizon=400, seed=1, now=0)
     >>> world = make_world("gaussian", dim=3, arms=4, noise=0.5)
-    >>> played = play(trial, world, Traffic(rate=100, delay=7200, missing=0.1), days=4, seed=1)
+    >>> played = play(trial, world, Traffic(rate=100, delay="2h", missing=0.1), days=4, seed=1)
     >>> played.decisions, len(played.updates), played.rewards + played.missing + played.pending
     (400, 3, 400)
     """

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from rareswitch.engine import Engine
-from rareswitch.errors import RareswitchError, StoreError
+from rareswitch.errors import RareswitchError, StoreError, several
 from rareswitch.experiment.advance import Advance, advance_of, seen_in
 from rareswitch.experiment.counted import OVER, ByHand, Planned
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import GROWTH, Gate, GateReport, gate_of, judge, linear_model
 from rareswitch.experiment.learning import Learned, learn, rewards_seen
 from rareswitch.experiment.lift import kept_lift, measured_lift
+from rareswitch.experiment.schedule import unlearnable
 from rareswitch.experiment.status import progress_of
 from rareswitch.experiment.versions import Version, version_row
 from rareswitch.files import canonical_json
@@ -106,8 +107,16 @@ class Updating:
 
     def preview(self, known: Versions, *, now: float, ahead: Ahead | None, gate: Any, engine: Engine | None) -> Advance:
         """What an update made now would do; nothing is changed."""
+        return replace(self._preview(known, now=now, ahead=ahead, gate=gate, engine=engine), preview=True)
+
+    def _preview(
+        self, known: Versions, *, now: float, ahead: Ahead | None, gate: Any, engine: Engine | None
+    ) -> Advance:
         current, gated = known[-1], gate_of(gate, self.description.learner)
-        foreseen = self.description.schedule.ahead(progress_of(self.description, self.store, known, now))
+        progressed = progress_of(self.description, self.store, known, now)
+        if not progressed.versions[-1].decisions:
+            return self._not_made(current, unlearnable(progressed))
+        foreseen = self.description.schedule.ahead(progressed)
         frozen, marks = self._plan(now, foreseen if ahead is None else ahead, gated), self.store.marks()
         learned = self._learn(known, marks, frozen, engine=engine)
         if learned.state.done:
@@ -140,8 +149,8 @@ class Updating:
         if decisions >= needed:
             return ()
         return (
-            f"{needed - decisions:,} more decisions: the gate refused a policy after {before:,}, and looks again after "
-            f"{needed:,}",
+            f"{several(needed - decisions, 'more decision')}: the gate refused a policy after {before:,}, and looks "
+            f"again after {needed:,}",
         )
 
     def _judge(self, known: Versions, marks: Marks, frozen: dict[str, Any], state: State) -> tuple[GateReport, int]:

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from rareswitch.errors import ParameterError
+from rareswitch.errors import ParameterError, several
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.features import Features
 from rareswitch.learner import Learner, Summary
@@ -23,7 +23,7 @@ class WarmStart:
 
     def __str__(self) -> str:
         marked = f"; its propensities were estimated: {self.estimated}" if self.estimated else ""
-        return f"a log of {self.decisions:,} decisions, {self.rewarded:,} of them rewarded{marked}"
+        return f"a log of {several(self.decisions, 'decision')}, {self.rewarded:,} of them rewarded{marked}"
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON keeps it."""

@@ -2,10 +2,22 @@
 
 from rareswitch.features.arms import Arms
 from rareswitch.features.categories import Category, Hashed
-from rareswitch.features.encoded import Encoded
+from rareswitch.features.encoded import Cautions, Encoded
 from rareswitch.features.features import Features
 from rareswitch.features.field import Field
 from rareswitch.features.quantities import Flag, Number, Vector
 from rareswitch.features.records import field_values
 
-__all__ = ["Arms", "Category", "Encoded", "Features", "Field", "Flag", "Hashed", "Number", "Vector", "field_values"]
+__all__ = [
+    "Arms",
+    "Category",
+    "Cautions",
+    "Encoded",
+    "Features",
+    "Field",
+    "Flag",
+    "Hashed",
+    "Number",
+    "Vector",
+    "field_values",
+]

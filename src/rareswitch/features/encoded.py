@@ -1,6 +1,7 @@
 """What features make of records."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,6 +11,10 @@ from rareswitch.validation import FloatArray, Sets
 
 #: How often what happened, by what and field.
 Details = Counter[tuple[str, str]]
+#: What was not as described in one request: (field, what) pairs; spare blocks are those of the field "arms".
+Cautions = tuple[tuple[str, str], ...]
+#: Fields that a description does not know, of which so many are named in a request.
+MOST_EXTRA = 20
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -22,6 +27,8 @@ class Encoded:
     checked: Sets
     #: How often what happened, by what and field.
     details: Details
+    #: Of each request, what was not as described.
+    cautions: tuple[Cautions, ...]
 
     @property
     def vectors(self) -> FloatArray:
@@ -46,3 +53,19 @@ class Encoded:
         for (what, _), times in self.details.items():
             found[what] += times
         return found
+
+
+def cautions_of(happened: Iterable[tuple[str, str]]) -> Cautions:
+    """What happened in one request, (what, field) pairs, by field. What is absent is missing too, and is left out.
+
+    >>> cautions_of([("absent", "device"), ("missing", "device"), ("extra", "devce")])
+    (('devce', 'extra'), ('device', 'missing'))
+    """
+    pairs = sorted((_shown(field), what) for what, field in happened if what != "absent")
+    extra = [pair for pair in pairs if pair[1] == "extra"]
+    return tuple(pair for pair in pairs if pair[1] != "extra" or pair in extra[:MOST_EXTRA])
+
+
+def _shown(field: Any) -> str:
+    """A name that every store can keep."""
+    return str(field)[:100].encode(errors="replace").decode() or "arms"

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rareswitch.errors import EmptySetError, RecordError
-from rareswitch.features.encoded import Details, Encoded
+from rareswitch.features.encoded import Cautions, Details, Encoded, cautions_of
 from rareswitch.features.field import ARM, Field
 from rareswitch.features.kernels import fill
-from rareswitch.features.records import Frame, Offer, Records, offer_of, offers_of, table_of
+from rareswitch.features.records import Frame, Offer, Records, offer_of, offers_of, record_of, table_of
 from rareswitch.features.side import ARMS, EVENTS, Side
-from rareswitch.validation import FloatArray, IntArray, Sets, sealed
+from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, sealed
 
 if TYPE_CHECKING:
     from rareswitch.features.features import Features
@@ -67,7 +67,7 @@ class Encoder:
         """One request."""
         details: Details = Counter()
         offer = offer_of(arms, self.key, self.named)
-        context = {} if context is None else context
+        context = {} if context is None else record_of(context)
         if not isinstance(context, (dict, Mapping)):  # dicts are known at once
             raise RecordError(
                 f"a context must be a record, a dict of fields by name; got {type(context).__name__}. For many at once "
@@ -108,7 +108,44 @@ class Encoder:
         sizes = np.array([len(offer.names) for offer in offers])
         rows = (np.cumsum(sizes) - sizes)[:, None] + np.arange(sizes.max())
         rows[np.arange(sizes.max()) >= sizes[:, None]] = -1
-        return self._encoded(names, context_raw, arm_raw, rows, details, single=False)
+        encoded = self._encoded(names, context_raw, arm_raw, rows, details, single=False)
+        if details and count > 1:
+            vars(encoded)["cautions"] = self._by_request(table, joined, context_raw, arm_raw, rows)
+        return encoded
+
+    def _by_request(
+        self, table: Frame | Records, offer: Offer, context: FloatArray, arm: FloatArray, rows: IntArray
+    ) -> tuple[Cautions, ...]:
+        """What happened in each of many requests; looked up only where something did."""
+        count, happened = context.shape[1], dict[tuple[str, str], set[int]]()
+
+        def of_arms(mask: BoolArray) -> Iterable[int]:
+            """The requests that offer one of these arms."""
+            hit = np.append(np.tile(mask, arm.shape[1] // len(mask)), False)[rows].any(axis=1)
+            return np.flatnonzero(np.broadcast_to(hit, count)).tolist()
+
+        def note(what: str, field: str, requests: Iterable[int]) -> None:
+            happened.setdefault((what, field), set()).update(requests)
+
+        for what, field, mask in self.context.events(context):
+            note(what, field, np.flatnonzero(mask).tolist())
+        for what, field, mask in self.arm.events(arm):
+            note(what, field, of_arms(mask))
+        for k, record in enumerate([dict.fromkeys(table.names)] if isinstance(table, Frame) else table):
+            for name in record:
+                if not self._known(name):
+                    note("extra", name, range(count) if isinstance(table, Frame) else [k])
+        for k, record in enumerate(offer.records or ()):
+            for name in record.keys() - self.arm_keys - {self.key}:
+                note("extra", name, of_arms(np.arange(len(offer.names)) == k))
+        if happened.get(("spare", ARMS)):
+            meets = [k for k, row in enumerate(np.broadcast_to(rows, (count, rows.shape[1]))) if self._met(arm, row)]
+            note("shared", ARMS, meets)
+        each: list[list[tuple[str, str]]] = [[] for _ in range(count)]
+        for key, requests in happened.items():
+            for at in requests:
+                each[at].append(key)
+        return tuple(map(cautions_of, each))
 
     def _encoded(
         self, names: Any, context: FloatArray, arm: FloatArray, rows: IntArray, details: Details, *, single: bool
@@ -131,7 +168,9 @@ class Encoder:
             self.arm.account(counted[fields:], arm, details, count // requests)
             self._count_shared(arm, rows, details)
         made = object.__new__(Encoded)  # the initializer of a frozen class takes twice as long
-        vars(made).update(names=names, checked=Sets(sealed(vectors), sealed(rows >= 0), single), details=details)
+        cautions = (cautions_of(details),) if details and count == 1 else ((),) * count
+        checked = Sets(sealed(vectors), sealed(rows >= 0), single)
+        vars(made).update(names=names, checked=checked, details=details, cautions=cautions)
         return made
 
     def _context_columns(self, table: Frame | Records, details: Details) -> list[Any]:
@@ -222,14 +261,17 @@ class Encoder:
 
     def _count_shared(self, arm_raw: FloatArray, rows: IntArray, details: Details) -> None:
         """How many arms met another one of the same request in a spare block."""
-        arms = self.features.arms
-        if arms is None or not details["spare", ARMS]:
-            return
-        for row in rows:
-            blocks = arm_raw[-1, row[row >= 0]]
-            _, times = np.unique(blocks[blocks >= len(arms.ids)], return_counts=True)
-            if (times > 1).any():
-                details["shared", ARMS] += int(times[times > 1].sum())
+        if details["spare", ARMS]:
+            met = sum(self._met(arm_raw, row) for row in rows)
+            if met:
+                details["shared", ARMS] += met
+
+    def _met(self, arm_raw: FloatArray, row: IntArray) -> int:
+        """The arms of a request that met another one in a spare block."""
+        assert self.features.arms is not None
+        blocks = arm_raw[-1, row[row >= 0]]
+        _, times = np.unique(blocks[blocks >= len(self.features.arms.ids)], return_counts=True)
+        return int(times[times > 1].sum())
 
 
 @lru_cache(maxsize=64)

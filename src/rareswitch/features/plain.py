@@ -1,6 +1,5 @@
 """Features as plain data, and as TOML or JSON files that people write."""
 
-import difflib
 import json
 import tomllib
 from collections.abc import Mapping
@@ -8,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rareswitch.errors import FileFormatError, InputError, ParameterError
+from rareswitch.errors import FileFormatError, InputError, ParameterError, did_you_mean
 from rareswitch.features.arms import Arms
 from rareswitch.features.categories import Category, Hashed
 from rareswitch.features.field import Field
@@ -53,7 +52,8 @@ def from_plain(data: Any) -> dict[str, Any]:
 def _field(entry: Any) -> Field:
     kind = entry.get("kind") if isinstance(entry, Mapping) else None
     if type(kind) is not str or kind not in KINDS:
-        raise ParameterError(f"kind of a field must be one of {', '.join(KINDS)}; got {kind!r:.60} in {entry!r:.100}.")
+        wanted = f"kind of a field must be one of {', '.join(KINDS)}"
+        raise ParameterError(f"{wanted}; got {kind!r:.60} in {entry!r:.100}.{did_you_mean(kind, KINDS)}")
     made = KINDS[kind]
     needed = tuple(name for name in ("name", "levels", "columns", "length") if name in made.__dataclass_fields__)
     told = _table(
@@ -74,9 +74,9 @@ def _table(what: str, data: Any, names: tuple[str, ...], *, needed: tuple[str, .
         raise ParameterError(f"{what} must be a table of settings by name; got {data!r:.60}.")
     for name in data:
         if name not in names:
-            near = difflib.get_close_matches(str(name)[:100], names, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ParameterError(f"{what} has no setting {name!r:.60}; it has {', '.join(names)}.{hint}")
+            raise ParameterError(
+                f"{what} has no setting {name!r:.60}; it has {', '.join(names)}.{did_you_mean(name, names)}"
+            )
     for name in needed:
         if name not in data:
             raise ParameterError(f"{what} needs the setting {name!r}.")

@@ -50,17 +50,27 @@ class Frame:
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
+def record_of(given: Any) -> Any:
+    """A row of a table of pandas, which is a Series, as a record; anything else as it is."""
+    if hasattr(given, "to_dict") and not isinstance(given, Mapping) and len(getattr(given, "shape", ())) == 1:
+        return given.to_dict()
+    return given
+
+
 def table_of(name: str, given: Any) -> Frame | Records:
     """Records as they are, anything else as a table."""
     if isinstance(given, (list, tuple)):
-        for k, record in enumerate(given):
+        if not all(isinstance(record, Mapping) for record in given):
+            given = [record_of(record) for record in given]
+        records: Records = given
+        for k, record in enumerate(records):
             if not isinstance(record, Mapping):
                 raise RecordError(
                     f"{name} must be records, dicts of fields by name, or a table; number {k} is a "
                     f"{type(record).__name__}, {record!r:.60}."
                 )
-        return given
-    if isinstance(given, Mapping):
+        return records
+    if isinstance(record_of(given), Mapping):
         raise RecordError(f"{name} must be many records or a table; got one record. Pass [record].")
     try:
         import narwhals
@@ -156,7 +166,7 @@ def offers_of(arms: Any, count: int, key: str, named: tuple[str, ...]) -> list[O
 def _each(first: Any, key: str) -> bool:
     """Whether the first of a list is itself the offer of a request, and no arm."""
     if isinstance(first, Mapping):
-        return all(record is None or isinstance(record, Mapping) for record in first.values()) and bool(first)
+        return all(one is None or isinstance(record_of(one), Mapping) for one in first.values()) and bool(first)
     return isinstance(first, (list, tuple)) or (is_table(first) and not isinstance(first, (int, np.integer)))
 
 
@@ -170,6 +180,7 @@ def _names(records: Records, key: str) -> tuple[Any, ...]:
 
 
 def _record(name: Any, record: Any) -> Mapping[str, Any]:
+    record = record_of(record)
     if record is not None and not isinstance(record, Mapping):
         raise RecordError(f"the arm {name!r:.60} must have a record, a dict of fields by name; got {record!r:.60}.")
     return {} if record is None else record

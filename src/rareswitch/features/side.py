@@ -1,7 +1,7 @@
 """The fields of one kind of record as codes: numbers, from which kernels make vectors."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,7 +12,7 @@ from rareswitch.features.arms import Arms
 from rareswitch.features.encoded import Details
 from rareswitch.features.field import Coder, Field
 from rareswitch.features.quantities import Number
-from rareswitch.validation import LARGEST_SCALE, FloatArray
+from rareswitch.validation import LARGEST_SCALE, BoolArray, FloatArray
 
 #: What a kernel counts, in its order; of the arms' blocks, unknown means spare.
 EVENTS = ("clipped", "missing", "unknown")
@@ -64,6 +64,19 @@ class Side:
         """Put the codes of one field into their place."""
         codes = np.asarray(self.coders[self.names.index(name)](values), dtype=np.float64).reshape(-1, raw.shape[1])
         raw[self.first[name] : self.first[name] + len(codes)] = codes
+
+    def events(self, raw: FloatArray) -> Iterator[tuple[str, str, BoolArray]]:
+        """What happened to which field, and (m,) to which of the codes: as kernels count it."""
+        for name, spec, (center, divisor) in zip(self.names, self.specs.tolist(), self.scales.tolist(), strict=True):
+            form, first, entries, unknown, _ = spec
+            part = raw[first : first + entries]
+            yield "missing", name, np.asarray(np.isnan(part).any(axis=0))
+            if form == 1:
+                yield "spare" if name == ARMS else "unknown", name, part[0] >= unknown
+            elif form == 0:
+                yield "clipped", name, np.abs((part[0] - center) / divisor) > 1.0
+            else:
+                yield "clipped", name, np.linalg.norm(part, axis=0) > divisor
 
     def refuse_number(self, f: int, raw: FloatArray) -> None:
         """A number of field f is infinite or too large."""

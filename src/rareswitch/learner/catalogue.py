@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rareswitch.errors import InputError, ParameterError
+from rareswitch.errors import InputError, ParameterError, did_you_mean
 from rareswitch.learner.base_elimination import BaSE
 from rareswitch.learner.batch_linucb import BatchLinUCB
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified
@@ -35,7 +35,8 @@ LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in (Foresight, *_
 def find_learner(name: str) -> type[Learner]:
     """The class of that name."""
     if not isinstance(name, str) or name not in LEARNERS:
-        raise InputError(f"there is no learner '{name!s:.60}'; the learners are {', '.join(LEARNERS)}.")
+        known = f"the learners are {', '.join(LEARNERS)}.{did_you_mean(name, LEARNERS)}"
+        raise InputError(f"there is no learner '{name!s:.60}'; {known}")
     return LEARNERS[name]
 
 
@@ -53,7 +54,8 @@ def make_learner(name: str, **settings: Any) -> Learner:
     kind = find_learner(name)
     foreign = sorted(set(settings) - set(takes(name)))
     if foreign:
-        raise ParameterError(f"{name} does not take {', '.join(foreign)}; it takes {', '.join(sorted(takes(name)))}.")
+        known = f"it takes {', '.join(sorted(takes(name)))}.{did_you_mean(foreign[0], takes(name))}"
+        raise ParameterError(f"{name} does not take {', '.join(foreign)}; {known}")
     missing = [key for key in needed(kind) if key not in settings]
     if missing:
         given = ", ".join(settings) or "no settings"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rareswitch.contexts import ContextSets
-from rareswitch.errors import BatchError, NonFiniteError, ShapeError
+from rareswitch.errors import BatchError, NonFiniteError, ShapeError, several
 from rareswitch.ids import KeyArray, id_keys
 from rareswitch.policy import Decisions
 from rareswitch.validation import (
@@ -186,7 +186,8 @@ class Rows:
             firsts = np.repeat(order[begins], np.diff(np.append(begins, len(order))))
             mine = np.sort(order[firsts == firsts[wrong][0]])
             raise BatchError(
-                f"{len(np.unique(firsts[wrong]))} decisions have rows that contradict each other; the first has rows "
+                f"{several(len(np.unique(firsts[wrong])), 'decision')} with rows that contradict each other; the first "
+                "has rows "
                 f"{', '.join(map(str, mine[:5]))}, with rewards {', '.join(map(str, self.rewards[mine[:5]]))}. Rows of "
                 "one id must agree in their features, their sets and the rewards they know: keep the right one."
             )

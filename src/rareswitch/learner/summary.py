@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.errors import BatchError
+from rareswitch.errors import BatchError, several
 from rareswitch.ids import KeyArray
 from rareswitch.learner.levels import Extent
 from rareswitch.rng import uniforms_at
@@ -109,8 +109,8 @@ class Summary:
 
     def __repr__(self) -> str:
         return (
-            f"<summary of policy {self.policy_id[:12]}…: {self.decided:,} decisions, {self.rewarded:,} rewarded, "
-            f"{self.missing:,} missing>"
+            f"<summary of policy {self.policy_id[:12]}…: {several(self.decided, 'decision')}, "
+            f"{self.rewarded:,} rewarded, {self.missing:,} missing>"
         )
 
     def __add__(self, other: Self) -> Self:

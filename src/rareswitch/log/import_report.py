@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rareswitch.errors import several
+
 
 @dataclass(frozen=True, kw_only=True)
 class ImportReport:
@@ -44,4 +46,4 @@ class ImportReport:
             for name, rows in self.foreign.items()
         }
         lines = [f"  {count:>12,} {what}" for what, count in counts.items() if count]
-        return "\n".join([f"{self.rows:,} rows in {self.parts:,} parts:", *lines])
+        return "\n".join([f"{several(self.rows, 'row')} in {several(self.parts, 'part')}:", *lines])

@@ -65,7 +65,7 @@ def import_parts(
     >>> columns = {"ids": ["a", "b"], "features": [[1.0, 0.0], [0.0, 1.0]], "propensities": [0.5, 0.5]}
     >>> write_part(path, policy_id="0" * 64, rewards=[1.0, None], **columns)
     >>> print(import_parts(store, [path], learner=learner, policies=["0" * 64]))
-    2 rows in 1 parts:
+    2 rows in 1 part:
                  2 of decisions that are new
     """
     files, taking = find_parts(paths), _Taking(store, learner, policies, conflicts, time.time() if now is None else now)
@@ -131,8 +131,7 @@ class _Taking:
             row, many = int(block.numbers[wrong[0]]), f"{len(wrong)} of {len(block.numbers)} rows"
             raise ConflictError(
                 f"{block.source}: row {row} (the first is 0) contradicts what is there: decision {name!r:.100} {what}. "
-                f"So do {many} that were read with it. Keep the right ones, or leave these out: --leave-out-conflicts, "
-                "conflicts=True."
+                f"So do {many} that were read with it. Keep the right ones, or leave these out: conflicts=True."
             )
 
     def _rows(self, block: Block, version: int) -> tuple[list[DecisionRow], list[RewardRow | None]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rareswitch.engine import Engine
-from rareswitch.errors import BatchError
+from rareswitch.errors import BatchError, several
 from rareswitch.learner import Learner, State, Summary
 from rareswitch.log.log_report import Earlier, LogReport
 from rareswitch.log.places import find_parts
@@ -101,9 +101,8 @@ def summarize_log(
     read.sum()
     if read.conflicting and not conflicts:
         raise BatchError(
-            f"{read.conflicting.total()} decisions have rows that contradict each other; the first are "
-            f"{read.contradiction}. Keep the right ones, or learn without these decisions: --leave-out-conflicts, "
-            "conflicts=True."
+            f"{several(read.conflicting.total(), 'decision')} with rows that contradict each other; the first are "
+            f"{read.contradiction}. Keep the right ones, or learn without these decisions: conflicts=True."
         )
     current, wanted = state.policy.id, learner.sample_size(state)
     summary = learner.fitted(state, read.summaries[current], read.again)
@@ -169,7 +168,7 @@ def _check_policy(read: Reduction) -> None:
     """Refuse a log in which nothing is of the current policy."""
     rows = read.rows.total()
     if not rows:
-        raise BatchError(f"the log has no rows, in {len(read.parts)} parts.")
+        raise BatchError(f"the log has no rows, in {several(len(read.parts), 'part')}.")
     if read.rows[read.state.policy.id]:
         return
     past = {batch.policy_id: f" (policy {k} of this run)" for k, batch in enumerate(read.state.past, 1)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from rareswitch.errors import EmptySetError, ParameterError, ShapeError
+from rareswitch.errors import EmptySetError, ParameterError, ShapeError, several
 from rareswitch.ids import KeyArray, id_keys
 from rareswitch.log.columns import finite_column, number_column, refuse_repeated, reward_column, whole_column
 from rareswitch.policy import Policy
@@ -239,7 +239,7 @@ class Logged:
     def __repr__(self) -> str:
         batches, known = len(self.batch_names), int((~np.isnan(self.rewards)).sum())
         return (
-            f"<logged: {len(self)} decisions, {known} rewarded, {batches} batch{'es' * (batches > 1)}, at most "
+            f"<logged: {several(len(self), 'decision')}, {known:,} rewarded, {several(batches, 'batch')}, at most "
             f"{self.alive.shape[1]} arms{', propensities estimated' if self.estimated else ''}>"
         )
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rareswitch.errors import EmptySetError, FileFormatError, ParameterError
+from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, several
 from rareswitch.files import pyarrow
 from rareswitch.log.ahead import ahead
 from rareswitch.log.block import Block
@@ -120,8 +120,8 @@ class ParquetLog:
     def __repr__(self) -> str:
         batches, parts = len(self.batch_names), len(self.paths)
         return (
-            f"<log in Parquet: {self.decisions} decisions, {batches} batch{'es' * (batches > 1)}, {parts} "
-            f"part{'s' * (parts > 1)}>"
+            f"<log in Parquet: {several(self.decisions, 'decision')}, {several(batches, 'batch')}, "
+            f"{several(parts, 'part')}>"
         )
 
     @property

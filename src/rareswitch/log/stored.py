@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.errors import EmptySetError, StoreError
+from rareswitch.errors import EmptySetError, StoreError, several
 from rareswitch.files import pyarrow
 from rareswitch.log.ahead import ahead
 from rareswitch.log.block import Block
@@ -89,7 +89,7 @@ class StoredLog:
 
     def __repr__(self) -> str:
         batches = len(self.batch_names)
-        return f"<log of {self.store.name}: {self.decisions} decisions, {batches} batch{'es' * (batches > 1)}>"
+        return f"<log of {self.store.name}: {several(self.decisions, 'decision')}, {several(batches, 'batch')}>"
 
     def chunks(self, *, contexts: bool = True) -> Iterator[Logged]:
         """The decisions, some at a time; with ``contexts`` those of which all offered arms are known."""

@@ -76,7 +76,7 @@ def summarize_version(
     >>> row = DecisionRow(key, "7", 1, "banner", 0, 1.0, one, bytes(16), time=0.0, rank=0.5, contexts=one)
     >>> _ = store.add_decisions([row]), store.add_rewards([RewardRow(key, "7", "", 0.25, time=60.0)])
     >>> summarize_version(learner, state, store, version=1, policy_id=state.policy.id, upto=Marks(1, 1))
-    <summary of policy ...: 1 decisions, 1 rewarded, 0 missing>
+    <summary of policy ...: 1 decision, 1 rewarded, 0 missing>
     """
     slices = store.slices(version, upto, sums=sums, window=window)
     if window is not None and now is None:

@@ -26,7 +26,7 @@ from rareswitch.store.folder_files import (
     write_version,
 )
 from rareswitch.store.memory import MemorySlice, MemoryStore
-from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Totals, VersionRow, parentless
+from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Totals, VersionRow, exists, parentless
 
 #: Of what is written. Folders of schema 1, in which no update was ever refused, become this when one is.
 SCHEMA = 2
@@ -77,9 +77,7 @@ class FolderStore:
 
     def _refuse_experiment(self) -> None:
         if (self.path / EXPERIMENT).exists():
-            raise StoreError(
-                f"there is an experiment '{self.name}' in {self.url} already. Open it, or choose another name."
-            )
+            raise exists(self.name, self.url)
 
     def description(self) -> str:
         with self._lock:
@@ -141,6 +139,10 @@ class FolderStore:
                 .totals()
                 ._replace(repeated_decisions=repeats["decisions"], repeated_rewards=repeats["rewards"])
             )
+
+    def cautions(self) -> dict[tuple[str, str], int]:
+        with self._lock:
+            return self._current().cautions()
 
     def younger(self, moment: float) -> int:
         with self._lock:

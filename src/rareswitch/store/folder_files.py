@@ -94,7 +94,8 @@ def read_decisions(path: Path) -> list[DecisionRow]:
         table = file.read([*short, "has_contexts"])
     columns = [table.column(name).to_pylist() for name in short]
     contexts = [b"" if has else None for has in table.column("has_contexts").to_pylist()]
-    return [DecisionRow(*values) for values in zip(*columns, contexts, strict=True)]
+    rows = zip(*columns, contexts, strict=True)
+    return [DecisionRow._make((*short, held, None, cautions)) for *short, cautions, held in rows]
 
 
 def read_rewards(path: Path) -> list[RewardRow]:

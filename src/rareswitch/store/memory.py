@@ -1,7 +1,8 @@
 """An experiment in memory: for tries, tests and simulations. It is gone when the process ends."""
 
+import json
 from bisect import insort
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from threading import RLock
 from typing import Any, NamedTuple
@@ -10,7 +11,17 @@ import numpy as np
 
 from rareswitch.errors import StoreError
 from rareswitch.files import pyarrow
-from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Totals, VersionRow, parentless
+from rareswitch.store.store import (
+    Counts,
+    DecisionRow,
+    Marks,
+    RewardRow,
+    Totals,
+    VersionRow,
+    counter_names,
+    exists,
+    parentless,
+)
 
 #: Decisions of a slice at the most, and of what is exported at a time.
 ROWS = 1 << 16
@@ -59,12 +70,13 @@ class MemoryStore:
         self._ranked: dict[int, list[tuple[float, int]]] = defaultdict(list)
         self._updates: dict[int, tuple[str, Marks]] = {}
         self._refusals: dict[int, list[str]] = defaultdict(list)
+        self._cautions = Counter[str]()
         self._seen = dict.fromkeys(("repeated_rewards", "overwritten", "repeated_decisions"), 0)
 
     def create(self, description: str, first: VersionRow) -> None:
         with self._lock:
             if self._description is not None:
-                raise StoreError(f"there is an experiment '{self.name}' already. Open it, or choose another name.")
+                raise exists(self.name, self.url)
             self._description, self._versions = description, [first]
 
     def description(self) -> str:
@@ -86,6 +98,7 @@ class MemoryStore:
                 place = self._places.setdefault(row.key, len(self._decisions))
                 if place == len(self._decisions):
                     self._decisions.append(row)
+                    self._cautions.update(counter_names(row.cautions))
                     if row.contexts is not None:
                         insort(self._ranked[row.version], (row.rank, place))
                 else:
@@ -138,6 +151,10 @@ class MemoryStore:
             held = [one for one in self._rewards if one.holds(None)]
             unmatched = sum(one.row.key not in self._places for one in held)
             return Totals(rewards=len(held), unmatched=unmatched, **self._seen)
+
+    def cautions(self) -> dict[tuple[str, str], int]:
+        with self._lock:
+            return {(field, what): n for name, n in self._cautions.items() for field, what in [json.loads(name)]}
 
     def younger(self, moment: float) -> int:
         with self._lock:

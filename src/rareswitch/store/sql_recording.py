@@ -8,7 +8,7 @@ from typing import Any
 
 from rareswitch.store.sql_rows import KEYS, kept_decisions, kept_rewards
 from rareswitch.store.sql_writer import Job
-from rareswitch.store.store import DecisionRow, RewardRow
+from rareswitch.store.store import DecisionRow, RewardRow, counter_names
 
 
 class Recording(ABC):
@@ -56,6 +56,9 @@ class Recording(ABC):
 
     def _keep_decisions(self, rows: list[DecisionRow], counted: Counter[str]) -> list[DecisionRow]:
         new = self.insert_decisions(rows)
+        if any(row.cautions for row in rows):
+            first = {row.key: row for row in reversed(rows) if row.key in new}
+            counted.update(caution for row in first.values() for caution in counter_names(row.cautions))
         if len(new) == len(rows):
             return rows
         old = list({row.key for row in rows} - new.keys())

@@ -1,5 +1,6 @@
 """An experiment in a database: what is the same in SQLite and PostgreSQL."""
 
+import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -11,7 +12,7 @@ from rareswitch.store.sql_rows import KEYS, kept_decisions, kept_page, kept_rewa
 from rareswitch.store.sql_slices import ROWS, Stretch
 from rareswitch.store.sql_tables import tables
 from rareswitch.store.sql_writer import Job
-from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Slice, Totals, VersionRow, parentless
+from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Slice, Totals, VersionRow, exists, parentless
 
 #: Context sets that are read at a time.
 SETS = 200
@@ -50,9 +51,7 @@ class SqlStore(SqlDatabase):
             if begun and found == description:
                 return  # by this very call, whose commit was not seen to end
             if found is not None:
-                raise StoreError(
-                    f"there is an experiment '{self.name}' in {self.url} already. Open it, or choose another name."
-                )
+                raise exists(self.name, self.url)
             begun = True
             made = sa.insert(tables().experiments).values(name=self.name, description=description)
             number = connection.execute(made).inserted_primary_key[0]
@@ -265,11 +264,21 @@ class SqlStore(SqlDatabase):
 
         def call(connection: Any) -> Totals:
             counted = dict.fromkeys(("repeated_rewards", "overwritten", "repeated_decisions"), 0)
-            counted |= {name: int(count) for name, count in connection.execute(seen)}
+            counted |= {name: int(count) for name, count in connection.execute(seen) if name in counted}
             alone = held.where(rewards.decision.is_(None))
             return Totals(connection.execute(held).scalar(), connection.execute(alone).scalar(), **counted)
 
         return self._read(call)
+
+    def cautions(self) -> dict[tuple[str, str], int]:
+        import sqlalchemy as sa
+
+        counters = tables().counters.c
+        wanted = sa.select(counters.name, counters.count).where(
+            counters.experiment == self.number, counters.name.startswith("[")
+        )
+        rows = self._read(lambda connection: connection.execute(wanted).all())
+        return {(field, what): int(count) for name, count in rows for field, what in [json.loads(name)]}
 
     def slices(
         self, version: int, upto: Marks, *, sums: bool, window: float | None = None, propensities: bool = False

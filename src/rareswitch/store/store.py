@@ -1,7 +1,10 @@
 """What every store of experiments offers: few verbs, append-only, durable when a call returns."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
+
+from rareswitch.errors import ExistsError
 
 
 class DecisionRow(NamedTuple):
@@ -32,6 +35,9 @@ class DecisionRow(NamedTuple):
     contexts: bytes | None = None
     #: The ids of these arms as a JSON list; None where they are not kept, or arms have no ids.
     names: str | None = None
+    #: What was not as described in its records, a JSON list of [field, what]; None where all was. Stores count it, and
+    #: databases keep no more than the counts.
+    cautions: str | None = None
 
 
 class RewardRow(NamedTuple):
@@ -101,6 +107,23 @@ class Totals(NamedTuple):
     repeated_decisions: int
 
 
+def counter_names(cautions: str | None) -> list[str]:
+    """Under which the cautions of a decision are counted; other counters have no brackets.
+
+    >>> counter_names('[["devce", "extra"]]')
+    ['["devce", "extra"]']
+    """
+    return [] if cautions is None else [json.dumps(caution) for caution in json.loads(cautions)]
+
+
+def exists(name: str, url: str) -> ExistsError:
+    """An experiment cannot be created where there is one."""
+    return ExistsError(
+        f"there is an experiment '{name}' in {url} already. Open it (rareswitch.open, rareswitch experiment status), "
+        "or choose another name."
+    )
+
+
 def parentless(number: int, head: int) -> str:
     """What is wrong with a version whose parent is not there."""
     return f"version {number} needs version {number - 1}; the head is {head}."
@@ -159,6 +182,9 @@ class Store(Protocol):
 
     def totals(self) -> Totals:
         """What has been seen besides."""
+
+    def cautions(self) -> dict[tuple[str, str], int]:
+        """Decisions by field and by what was not as described of it."""
 
     def younger(self, moment: float) -> int:
         """Decisions that were made after a moment, in seconds since 1970."""

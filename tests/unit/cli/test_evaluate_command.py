@@ -116,7 +116,7 @@ def test_a_parquet_log_says_what_its_experiment_says(capsys: pytest.CaptureFixtu
 def test_what_a_log_cannot_answer_has_a_status_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     text = done(capsys, "certain.csv", "--always", "blue", status=3)
     assert "No answer for always blue:" in text
-    assert "floor=" in text
+    assert "with --arm-floor 0.05 about" in text
     assert "No answer for always grey:" in done(capsys, *HERE, "--always", "grey", status=3)
     assert "no answer" not in done(capsys, "certain.csv", "--rule", "logged")
     assert json.loads(done(capsys, "certain.csv", "--json", status=3))["values"][0]["interval"] is None

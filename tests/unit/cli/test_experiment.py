@@ -68,11 +68,14 @@ def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monk
     out = done(capsys, *CREATE)
     assert "banner begins in sqlite:///spring.db." in out
     assert "The next update waits for 12 more decisions" in out
+    assert "waits for a decision: none has come yet" in done(
+        capsys, "experiment", "advance", *HERE, "--preview", status=3
+    )
     typed(monkeypatch, *requests(12))
     answers = [json.loads(line) for line in done(capsys, "experiment", "decide", *HERE).splitlines()]
     assert [answer["id"] for answer in answers] == [f"r{k}" for k in range(12)]
     assert {answer["arm"] for answer in answers} <= {"a", "b", "c"}
-    assert set(answers[0]) == {"id", "arm", "propensity", "policy_id", "version", "repeated"}
+    assert set(answers[0]) == {"id", "arm", "propensity", "policy_id", "version", "repeated", "cautions"}
     one = ("experiment", "decide", *HERE, "--id", "r3", "--context", json.dumps(SET), "--arms", "a", "b", "c")
     assert f"{answers[3]['arm']} (probability 0.333333, policy 1, " in (text := done(capsys, *one))
     assert "it was asked for before" in text
@@ -85,6 +88,7 @@ def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monk
     preview = done(capsys, "experiment", "advance", *HERE, "--preview")
     assert preview.startswith("Nothing was changed. An update would say:\n")
     assert "explores at" in preview
+    assert "Updated" not in preview
     assert "a decision of it costs at most" in preview
     found = json.loads(done(capsys, "experiment", "advance", *HERE, "--json"))
     assert (found["made"], found["version"], found["decided"], found["rewarded"]) == (True, 2, 12, 12)
@@ -112,7 +116,7 @@ def test_a_line_that_is_refused_does_not_stop_the_others(
         assert text in answer["error"]
         assert answer["line"] == line
     assert "a line must be an object with id, context" in answers[5]["error"]
-    assert said(captured.err) == ["rareswitch: 5 of 7 lines were refused; their answers say why."]
+    assert said(captured.err) == ["rareswitch: 5 of 7 lines refused: the answers say why."]
     typed(monkeypatch, {"id": "r0", "value": 1}, {"id": "r0", "value": 0}, {"id": "r1", "value": "much"})
     assert main(("experiment", "reward", *HERE)) == 1
     kept, clash, wrong = (json.loads(line) for line in capsys.readouterr().out.splitlines())
@@ -204,7 +208,10 @@ def test_windows_defaults_and_late_rewards(capsys: pytest.CaptureFixture[str], m
     assert "--now: it must be a date, as in '2026-03-02'" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main((*CREATE, "--window", "fortnight"))
-    assert "--window: it must be a duration such as '12h'" in capsys.readouterr().err
+    assert "--window: it must be a duration such as '2d'" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main((*CREATE, "--window", "2"))
+    assert "--window: it must be a duration with a unit, such as '2d', '2h'; got '2'." in capsys.readouterr().err
 
 
 def test_sums_need_events_and_overwriting_must_be_said(
@@ -218,6 +225,9 @@ def test_sums_need_events_and_overwriting_must_be_said(
     done(capsys, *reward, "3", "--event", "order-1")
     done(capsys, *reward, "4", "--event", "order-2")
     assert "Give --overwrite to replace them" in refused(capsys, *reward, "5", "--event", "order-1")
+    typed(monkeypatch, {"id": "r0", "value": 5, "event": "order-1"})
+    assert main(("experiment", "reward", *HERE)) == 1
+    assert json.loads(capsys.readouterr().out)["error"].endswith("Give --overwrite to replace them.")
     done(capsys, *reward, "5", "--event", "order-1", "--overwrite")
     with open_experiment(*HERE) as trial:
         assert trial.audit("r0").rewards == {"order-1": 5.0, "order-2": 4.0}
@@ -252,7 +262,7 @@ def test_a_report_that_cannot_be_shown_says_what_was_done(
         (CREATE, "banner was created in sqlite:///spring.db."),
         (("experiment", "decide", *HERE, *one), "the decision 'r0' is kept."),
         (("experiment", "reward", *HERE, "--id", "r0", "--value", "1"), "the reward is kept."),
-        (("play", *HERE, "--days", "0.1", "--no-advance", "--quiet"), "20 decisions were made."),
+        (("play", *HERE, "--days", "0.1", "--no-advance", "--quiet"), "20 decisions made."),
         (("experiment", "advance", *HERE, "--quiet"), "policy 2 decides now."),
     ):
         with monkeypatch.context() as patch:

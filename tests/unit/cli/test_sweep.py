@@ -72,7 +72,6 @@ MAY_BE_TAKEN: list[tuple[str, set[str], set[str]]] = [
     ("a folder may hold an experiment", {"experiment create STORE"}, {"directory"}),
     ("any name does for a policy", {"experiment export --policy"}, {"missing", "-1"}),
     ("parts may be written beside others", {"experiment export --out"}, {"directory"}),
-    ("rewards may take any time", {"--delay"}, _LARGE),
     ("rewards are any number", {"--value", "--default"}, {"-1", *_LARGE}),
     ("any number keys randomness", {"--seed", "--first-seed"}, _LARGE),
     ("more than there can be is all", {"--show", "--threads", "--parts", "--cap", "--caps", "--updates"}, _LARGE),
@@ -85,7 +84,6 @@ MAY_BE_TAKEN: list[tuple[str, set[str], set[str]]] = [
     ),
     ("so are weights", {"--ridge", "--regularization", "--tol", "--design-tol", "--growth"}, {*_LARGE, "1e308"}),
     ("nothing is beyond a large power", {"--power"}, {*_LARGE, "1e308"}),
-    ("any window may be waited for", {"--window"}, {*_LARGE, "1e308"}),
 ]
 
 

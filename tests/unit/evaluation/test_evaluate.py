@@ -306,7 +306,7 @@ def test_what_rests_on_the_model_alone_is_said() -> None:
 
 def test_rewards_of_an_export_count_as_in_its_experiment(tmp_path: Any) -> None:
     """A reward that never came is a 0 where the experiment says so, also for who reads the exported log."""
-    trial = create("memory:", "spring", dim=2, updates=3, horizon=600, seed=1, rewards=Rewards(window=3600, default=0))
+    trial = create("memory:", "spring", dim=2, updates=3, horizon=600, seed=1, rewards=Rewards(window="1h", default=0))
     ids = [f"r{k}" for k in range(600)]
     trial.decide_many(np.tile(np.eye(2), (600, 1, 1)), ids=ids, now=1000.0)
     trial.reward_many(ids[::4], [20.0] * 150, now=1010.0)

@@ -199,7 +199,7 @@ def test_tiny_logs_and_none() -> None:
     assert Support.zero().effective == 0.0
     kept, reasons = refusals([Support.zero()], left_out=7)
     assert kept == ()
-    assert "7 decisions lack one of them" in reasons[0]
+    assert "7 decisions without one of them" in reasons[0]
     one = Support.of(np.ones(1), candidate=np.ones((1, 1)), logging=np.ones((1, 1)))
     assert one.mean_weight_error == math.inf
     assert refusals([one])[1]

@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import pytest
 from rareswitch import Ed25519Key, Foresight, HmacKey
 from rareswitch.env import make_world
 from rareswitch.errors import BatchError, ConflictError, FileFormatError, ParameterError, ShapeError, StoreError
-from rareswitch.experiment import Every, Experiment, Rewards, create
+from rareswitch.experiment import Every, Experiment, Rewards, create, open_experiment
 from rareswitch.experiment.choice import Choice
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.experiment import _Asked
@@ -255,7 +257,7 @@ def test_a_window_makes_decisions_wait_and_late_rewards_expire() -> None:
 
 
 def test_a_default_stands_for_rewards_that_never_come() -> None:
-    trial = begun(rewards=Rewards(window=100.0, default=0))
+    trial = begun(rewards=Rewards(window="100s", default=0))
     rounds = WORLD.draw(20, seed=7)
     trial.decide_many(rounds.contexts[:12], ids=list(range(12)), now=0.0)
     trial.decide_many(rounds.contexts[12:], ids=list(range(12, 20)), now=950.0)
@@ -294,7 +296,7 @@ def test_nothing_is_learned_twice_when_nothing_is_new() -> None:
 def test_an_update_that_is_refused_looks_again_the_next_time() -> None:
     trial = begun()
     play(trial, 0, 12, pay=lambda _: False)
-    assert trial.advance(now=1.0).waits == ("a reward: none of the 12 decisions has one",)
+    assert trial.advance(now=1.0).waits == ("a reward: 12 decisions without any",)
     with pytest.raises(BatchError, match="none of the 12 decisions"):
         trial.advance(now=1.0, anyway=True)
     assert not trial.status().started
@@ -383,9 +385,20 @@ def test_a_preview_changes_nothing() -> None:
     trial = begun()
     play(trial, 0, 12)
     before = trial.preview(now=1.0)
+    assert before.preview
+    assert str(before).startswith("Nothing was changed. An update would say:\n")
+    assert "\nLearned in " in str(before)
+    assert "Updated" not in str(before)
     assert trial.store.head() == 1
     assert not trial.status().started
     assert trial.advance(now=1.0).policy_id == before.policy_id
+
+
+@pytest.mark.parametrize("schedule", [None, "by hand"])
+def test_a_preview_where_nothing_was_decided_says_what_is_waited_for(schedule: Any) -> None:
+    outcome = begun(schedule=schedule).preview(now=1.0)
+    assert (outcome.made, outcome.waits) == (False, ("a decision: none has come yet",))
+    assert "No update: policy 1" in str(outcome)
 
 
 def test_signed_experiments_are_opened_and_advanced_with_their_key_alone() -> None:
@@ -477,7 +490,7 @@ def test_moments_are_datetimes_or_seconds() -> None:
 
 
 def test_of_summed_rewards_those_within_the_window_count() -> None:
-    trial = begun(rewards=Rewards(window=100.0, several="sum"))
+    trial = begun(rewards=Rewards(window="100s", several="sum"))
     trial.decide_many(WORLD.draw(12, seed=7).contexts, ids=list(range(12)), now=0.0)
     for number in range(12):
         for event, value, moment in (("a", 0.1 * number, 50.0), ("b", -0.2, 90.0), ("c", 4.0, 150.0)):
@@ -510,6 +523,40 @@ def test_a_store_that_was_taken_back_to_an_older_state_is_noticed() -> None:
     del trial.store._versions[1:]
     with pytest.raises(StoreError, match="older state"):
         trial.advance(now=13.0)
+
+
+def test_fields_that_are_not_as_described_are_told_and_kept(tmp_path: Path) -> None:
+    users = [{"age": float(k % 50), "device": ["ios", "web"][k % 2]} for k in range(100)]
+    features = Features.fit(users, ["a", "b"])
+    where = f"sqlite:///{tmp_path}/trial.db", "spring"
+    with create(*where, features=features, horizon=100, seed=1) as trial:
+        assert trial.decide(users[0], ["a", "b"], id=0).cautions == ()
+        misspelt = {"age": 3.0, "devce": "ios"}
+        told = (("devce", "extra"), ("device", "missing"))
+        assert trial.decide(misspelt, ["a", "b"], id=1).cautions == told
+        assert trial.decide(misspelt, ["a", "b"], id=1).cautions == told  # which is not counted again
+        many = trial.decide_many([users[1], misspelt, {"age": 3.0, "device": "tv"}], ["a", "b"], ids=[2, 3, 4])
+        assert [one.cautions for one in many] == [(), told, (("device", "unknown"),)]
+    with open_experiment(*where) as trial:
+        status = trial.status()
+        assert status.fields == {"devce": {"extra": 2}, "device": {"missing": 2, "unknown": 1}}
+        assert "2 decisions with the field 'devce', which the features do not know and do not use" in str(status)
+        assert "1 decision with an unknown value of 'device'" in str(status)
+
+
+def test_the_field_that_names_the_baseline_is_not_extra() -> None:
+    users = [{"age": float(k % 50)} for k in range(100)]
+    trial = begun(dim=None, features=Features.fit(users, ["a", "b"]), baseline="shown")
+    assert trial.decide({"age": 3.0, "shown": "a"}, ["a", "b"], id=1).cautions == ()
+
+
+def test_decimals_are_rewards() -> None:
+    trial = begun(rewards=Rewards(default=Decimal("0.5")))
+    trial.decide([[Decimal(1), 0, 0], [0, Decimal("0.5"), 0], [0, 0, 1]], id=1)
+    trial.reward(1, Decimal("0.25"))
+    assert trial.audit(1).rewards == {"": 0.25}
+    with pytest.raises(ParameterError, match="value must be a number"):
+        trial.reward(1, Decimal("NaN"))
 
 
 def test_experiments_on_records_expect_rewards_to_have_a_level() -> None:

@@ -144,6 +144,19 @@ def test_what_cannot_be_told_is_refused_without_spending_a_look() -> None:
     assert len(trial.store.refusals(1)) == 1
 
 
+def test_rewards_that_are_all_the_same_promote_nothing_and_spend_a_look() -> None:
+    trial = begun(rewards=Rewards(default=0))
+    contexts = WORLD.draw(BATCH, seed=7).contexts
+    trial.decide_many(contexts, ids=range(BATCH), now=0.0)
+    outcome = trial.advance(now=0.0, gate=Gate(loss=0.01))
+    gate = told(outcome)
+    assert (outcome.made, gate.promoted, gate.answered, gate.bound) == (False, False, True, None)
+    assert f"cannot tell. All {gate.tested:,} have the same reward, 0: nothing tells one arm from another." in str(gate)
+    trial.reward_many(range(BATCH), WORLD.rewards(np.ones(BATCH), seed=7).tolist(), now=0.0)
+    again = told(trial.advance(now=0.0, gate=Gate(loss=0.01), anyway=True))
+    assert (again.look, again.bound is None) == (2, False)  # rewards were looked at when the first was refused
+
+
 def test_where_every_arm_is_possible_later_policies_can_be_judged_too() -> None:
     trial = begun(arm_floor=0.05)
     play(trial)
@@ -267,7 +280,7 @@ def test_only_decisions_whose_sets_were_kept_are_held_out() -> None:
 
 
 def test_rewards_count_as_they_do_for_learners() -> None:
-    trial = begun(rewards=Rewards(window=10.0, default=0.0))
+    trial = begun(rewards=Rewards(window="10s", default=0.0))
     play(trial, now=0.0)
     play(trial, now=5.0)
     rounds = WORLD.draw(BATCH, seed=7, first=2 * BATCH)

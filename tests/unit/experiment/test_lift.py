@@ -47,7 +47,7 @@ def test_the_lift_is_the_first_line_and_is_kept() -> None:
     assert len(weeks) == 2
     line = str(outcome).splitlines()[0]
     assert line.startswith("Lift over the baseline, as of 1970-01-08 00:00: +")
-    assert "on 2,500 decisions that name one" in line
+    assert "on 2,500 decisions with a named one" in line
     assert trial.versions[-1].report["lift"] == lift_of(outcome).to_plain()
     assert Lift.from_plain(trial.versions[-1].report["lift"]) == lift_of(outcome)
     status = trial.status(now=2 * WEEK)

@@ -1,8 +1,11 @@
 """Schedules that count decisions, and what all schedules answer."""
 
-from datetime import UTC, datetime
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rareswitch.errors import FileFormatError, ParameterError
@@ -13,7 +16,9 @@ from rareswitch.experiment import (
     Every,
     Planned,
     Progress,
+    Rewards,
     Schedule,
+    Traffic,
     schedule_from_plain,
     schedule_of,
 )
@@ -40,8 +45,8 @@ def test_an_update_is_due_after_so_many_decisions_of_each_policy() -> None:
     assert every.due(after(100)).now
     assert every.due(after(130, 100)).now
     waiting = every.due(after(130, 99))
-    assert (waiting.now, waiting.waits) == (False, ("1 more decisions (99 of 100 came)",))
-    assert str(waiting) == "waits for 1 more decisions (99 of 100 came)"
+    assert (waiting.now, waiting.waits) == (False, ("1 more decision (99 of 100 came)",))
+    assert str(waiting) == "waits for 1 more decision (99 of 100 came)"
 
 
 def test_listed_ends_are_counted_from_the_beginning_and_the_last_is_no_update() -> None:
@@ -75,10 +80,10 @@ def test_the_forecast_is_that_of_the_batches_after_an_update_now() -> None:
 
 def test_nothing_is_due_where_there_is_nothing_to_learn_from() -> None:
     assert After(decisions=1).due(after(0)).waits == (
-        "1 more decisions (0 of 1 came)",
+        "1 more decision (0 of 1 came)",
         "a decision: none has come yet",
     )
-    assert After(decisions=10).due(after(10, rewarded=False)).waits == ("a reward: none of the 10 decisions has one",)
+    assert After(decisions=10).due(after(10, rewarded=False)).waits == ("a reward: 10 decisions without any",)
     young = After(decisions=10).due(after(10, window=3 * DAY))
     assert young.waits == (
         "the first rewards: decisions count 3 days after they were made, the first of these on "
@@ -92,7 +97,7 @@ def test_without_a_schedule_the_learner_s_plan_rules() -> None:
     planned = learner.begin().ahead
     assert schedule_of(None) == Planned()
     progress = after(planned[0] - 1, planned=planned)
-    assert Planned().due(progress).waits == (f"1 more decisions ({planned[0] - 1} of {planned[0]} came)",)
+    assert Planned().due(progress).waits == (f"1 more decision ({planned[0] - 1} of {planned[0]} came)",)
     assert Planned().due(after(planned[0], planned=planned)).now
     assert Planned().ahead(progress) is None
 
@@ -162,6 +167,48 @@ def test_what_is_no_schedule_is_refused(given: Any) -> None:
         schedule_of(given)
 
 
+DATED: dict[str, Any] = {"updates": 5, "rate": 100, "end": "2026-06-01"}
+
+
+@pytest.mark.parametrize("given", [2, 2.5, "2", np.float64(2.0)])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda given: Rewards(window=given),
+        lambda given: Traffic(delay=given),
+        lambda given: Best(**DATED, gap=given),
+        lambda given: Best(**DATED, delay=given),
+        lambda given: Best(**DATED, first=given),
+        lambda given: Every(period="week", times=8, rate=20).price(dim=2, delay=given),
+    ],
+)
+def test_a_bare_number_is_no_duration(read: Callable[[Any], Any], given: Any) -> None:
+    with pytest.raises(
+        ParameterError, match=r"(window|delay|gap|first) must be a duration with a unit, such as '2"
+    ) as no:
+        read(given)
+    assert ("timedelta(days=2" in str(no.value)) != isinstance(given, str)
+    read("0")  # which needs none
+
+
+@pytest.mark.parametrize("given", ["best:updates=5,rate=100,end=2026-06-01,gap=2", "every 90"])
+def test_a_text_with_a_bare_number_for_a_duration_is_no_schedule(given: str) -> None:
+    with pytest.raises(ParameterError, match=r"with (a|its) unit"):
+        schedule_of(given)
+
+
+def test_a_period_has_a_unit() -> None:
+    with pytest.raises(ParameterError, match=r"period must be .* a duration of at least a minute with its unit"):
+        Every(period=3600)
+    assert Every(period=timedelta(hours=1)) == Every(period="1h")
+
+
+def test_what_was_read_once_is_read_again() -> None:
+    told = Rewards(window=timedelta(days=2), default=0)
+    assert replace(told, kind="binary").window == Rewards.from_plain(told.to_plain()).window == 2 * DAY
+    assert replace(Best(**DATED, gap="6h"), dim=3).gap == 6 * 3600.0
+
+
 @pytest.mark.parametrize("text", ["best:speed=3", "best:rate", "best:rate=fast", "best:rate=1,rate=2"])
 def test_settings_of_the_best_schedule_are_checked(text: str) -> None:
     with pytest.raises(ParameterError, match="schedule"):
@@ -186,7 +233,7 @@ def test_what_a_schedule_costs_is_said_beside_the_best() -> None:
     assert After(decisions=1250).price(dim=10, total=10_000) == counted
     assert Every(period="week", times=8).price(dim=10) is None, "the rate is not known"
     assert ByHand().price(dim=10) is None
-    late = After(decisions=1250, times=8).price(dim=10, rate=1250.0, delay=DAY)
+    late = After(decisions=1250, times=8).price(dim=10, rate=1250.0, delay="1d")
     assert late is not None
     assert late.times > counted.times
     dated = Best(updates=5, rate=100, end=NOW + 50 * DAY, delay="1 day", dim=4)

@@ -23,7 +23,7 @@ def made(**settings: object) -> Experiment:
 
 def test_prompt_rewards_give_the_policies_of_a_simulation_with_these_batches() -> None:
     trial = made()
-    played = play(trial, WORLD, Traffic(rate=400), days=1, seed=1, step=60.0)
+    played = play(trial, WORLD, Traffic(rate=400), days=1, seed=1, step="1min")
     grid = [*(count for count, _ in played.updates), 400]
     run = simulate(Foresight(dim=3, grid=grid, horizon=400), WORLD, seed=1)
     assert len(played.updates) == 3
@@ -33,7 +33,7 @@ def test_prompt_rewards_give_the_policies_of_a_simulation_with_these_batches() -
 
 def test_every_reward_comes_once_twice_later_or_never() -> None:
     trial = made(schedule="by hand")
-    traffic = Traffic(rate=2000, delay=3600.0, missing=0.2, repeated=0.3)
+    traffic = Traffic(rate=2000, delay="1h", missing=0.2, repeated=0.3)
     played = play(trial, WORLD, traffic, days=1, seed=1)
     totals = trial.store.totals()
     assert played.updates == []

@@ -42,6 +42,8 @@ def test_many_requests_are_as_each_of_them() -> None:
         assert many.names[s] == one.names
         assert many.sets.alive[s].sum() == len(arms)
         np.testing.assert_array_equal(many.vectors[s, : len(arms)], one.vectors)
+        assert many.cautions[s] == one.cautions[0]
+        assert {*one.cautions[0]} == {(name or "arms", what) for what, name in one.details if what != "absent"}
     assert many.counts == counts
     assert {"clipped", "missing", "unknown", "absent", "extra", "spare", "shared"} == {*counts}
 
@@ -53,8 +55,43 @@ def test_arms_that_are_the_same_for_all_are_given_once() -> None:
     once, each = MIXED.encode_many(contexts, arms), MIXED.encode_many(contexts, [arms] * 7)
     np.testing.assert_array_equal(once.vectors, each.vectors)
     assert once.counts == each.counts
+    assert once.cautions == each.cautions == tuple(MIXED.encode(context, arms).cautions[0] for context in contexts)
+    assert ("hue", "extra") in once.cautions[3]
     assert once.details["absent", "taste"] == once.details["extra", "hue"] * 2 == 14
     assert once.names == each.names == [tuple(arms)] * 7
+
+
+def test_a_misspelt_field_is_told_of_the_request_that_has_it() -> None:
+    records = [{"age": 30.0}, {"aeg": 30.0}, {"age": 1e6}]
+    features = Features(
+        fields=[Number("age", mean=40, scale=10, missing="own")], arms=Arms(ids=["a", "b"], own=["age"])
+    )
+    told = ((), (("aeg", "extra"), ("age", "missing")), (("age", "clipped"),))
+    assert features.encode_many(records, ["a", "b"]).cautions == told
+    assert features.encode_many(pd.DataFrame(records[:1] * 3), ["a", "b"]).cautions == ((),) * 3
+    table = pd.DataFrame([{"aeg": 1.0}] * 2)
+    assert features.encode_many(table, ["a", "b"]).cautions == (told[1],) * 2
+    assert features.encode_many(records[:2], [["a"], ["b"]]).cautions == told[:2]
+
+
+def test_extra_fields_are_named_up_to_a_number_and_in_texts_that_can_be_kept() -> None:
+    features = Features(arms=Arms(ids=["a", "b"]))
+    (found,) = features.encode({f"field {k}": k for k in range(100)}, ["a", "b"]).cautions
+    assert len(found) == 20
+    (found,) = features.encode({"\udc80" * 300: 1}, ["a", "b"]).cautions
+    assert found == (("?" * 100, "extra"),)
+
+
+def test_rows_of_pandas_are_records() -> None:
+    table = pd.DataFrame({"age": [30, 50], "new": [True, False]})
+    features = Features(fields=[Number("age", mean=40, scale=10), Flag("new", of="arm")], crossings=[("age", "new")])
+    arms = {"a": table.iloc[0][["new"]], "b": {"new": False}}
+    rows = [row[["age"]] for _, row in table.iterrows()]
+    wanted = features.encode_many(table[["age"]], {"a": {"new": True}, "b": {"new": False}})
+    np.testing.assert_array_equal(features.encode_many(rows, arms).vectors, wanted.vectors)
+    np.testing.assert_array_equal(features.encode(rows[0], arms).vectors, wanted.vectors[0])
+    with pytest.raises(RecordError, match=r"got one record. Pass \[record\]"):
+        features.encode_many(rows[0], arms)
 
 
 def test_arms_come_as_records_by_id_or_with_ids_or_as_a_table() -> None:

@@ -154,7 +154,7 @@ def test_names_and_numbers_are_different_ids() -> None:
     assert len(folded) == 4
     assert sorted(folded.rewards.tolist()) == [1.0, 2.0, 3.0, 4.0]
     assert folded.ids[:2, 1].tolist() == [0, 0]  # numbers before names
-    with pytest.raises(BatchError, match="1 decisions have rows that contradict"):
+    with pytest.raises(BatchError, match="1 decision with rows that contradict"):
         made(ids=["a", "b", "a", "c"]).folded()
 
 
@@ -205,7 +205,7 @@ def test_a_set_beside_either_copy_counts(place: int) -> None:
 )
 def test_rows_that_contradict_each_other_are_refused(given: dict[str, Any]) -> None:
     usual = {"ids": [7, 7, 9, 9], "features": np.eye(2)[[0, 0, 1, 1]]}
-    with pytest.raises(BatchError, match=r"[12] decisions have rows that contradict .*; the first has rows \d, \d"):
+    with pytest.raises(BatchError, match=r"[12] decisions? with rows that contradict .*; the first has rows \d, \d"):
         made(**usual | given).folded()
 
 
@@ -241,7 +241,7 @@ def test_times_may_be_dates() -> None:
 def test_sets_that_contradict_each_other_are_named_by_their_rows() -> None:
     sets = ContextSets(np.array([[[1.0]], [[1.0]], [[2.0]]]), np.ones((3, 1), dtype=np.bool_))
     rows = Rows(ids=[7, 4, 7], policy_id="a", features=np.ones((3, 1)), rewards=np.zeros(3), sets=sets)
-    with pytest.raises(BatchError, match=r"1 decisions .* the first has rows 0, 2, with rewards 0\.0, 0\.0\."):
+    with pytest.raises(BatchError, match=r"1 decision .* the first has rows 0, 2, with rewards 0\.0, 0\.0\."):
         rows.folded()
 
 

@@ -557,7 +557,7 @@ def test_rows_of_earlier_policies_alone_are_named_as_such(tmp_path: Path) -> Non
     with pytest.raises(BatchError, match=rf"of {here.policies[0].id[:12]}… \(policy 1 of this run\)\. Name"):
         update(here, log)
     write_rows(tmp_path / "part-000.parquet", [], 3)
-    with pytest.raises(BatchError, match="the log has no rows, in 1 parts"):
+    with pytest.raises(BatchError, match="the log has no rows, in 1 part"):
         update(here, log)
 
 
@@ -566,7 +566,7 @@ def test_rows_that_contradict_each_other_are_not_passed_over(tmp_path: Path) -> 
     rows = played(here)
     foreign = replace(rows[0], policy=OTHERS[0])
     log = write_log(tmp_path, [rows, [foreign, replace(rows[7], reward=9.0)]], 3)
-    words = r"1 decisions have rows that .* the first are .*part-000.parquet, row 7 and .*001.parquet, row 1\."
+    words = r"1 decision with rows that .* the first are .*part-000.parquet, row 7 and .*001.parquet, row 1\."
     with pytest.raises(BatchError, match=words):
         update(here, log)
     done = update(here, log, conflicts=True)

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -151,7 +152,7 @@ def test_of_a_share_the_sets_are_there_and_of_all_the_chosen_vectors(begin: Begi
 @pytest.mark.parametrize("default", [None, -1.0])
 @pytest.mark.parametrize("several", ["one", "sum"])
 def test_rewards_count_as_in_learning(begin: Begin, window: Any, default: Any, several: Any) -> None:
-    told = Rewards(window=window, default=default, several=several)
+    told = Rewards(window=None if window is None else timedelta(seconds=window), default=default, several=several)
     trial = begin(rewards=told)
     ids = [*range(24)]
     for k in ids:

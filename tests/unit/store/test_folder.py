@@ -128,7 +128,7 @@ def test_experiments_stand_side_by_side(tmp_path: Path) -> None:
     other.add_decisions([decision(1)])
     assert experiment_names(f"folder:{tmp_path}") == experiment_names(str(tmp_path)) == ["autumn", "spring"]
     assert open_store(f"{tmp_path}/", "spring").counts() == []
-    with pytest.raises(StoreError, match=r"there is an experiment 'spring' in folder:.* already. Open it, or choose"):
+    with pytest.raises(StoreError, match=r"there is an experiment 'spring' in folder:.* already. Open it"):
         begun(tmp_path, "spring")
     with pytest.raises(StoreError, match=r"there is no experiment 'winter' in folder:.*. Create it, or correct"):
         open_store(f"folder:{tmp_path}", "winter").head()

@@ -44,16 +44,6 @@ def opened(options: argparse.Namespace) -> Iterator["Experiment"]:
         yield trial
 
 
-def in_options(report: object) -> str:
-    """The text of a report, which speaks of options where it speaks of parameters.
-
-    >>> in_options("advance with anyway=True")
-    'advance with --anyway'
-    """
-    text = str(report).replace("anyway=True", "--anyway").replace("ahead=…", "--ahead N")
-    return text.replace("baseline=…", "--baseline")
-
-
 def id_option(text: str) -> int | str:
     """An id as JSON writes it, or as a bare text.
 

@@ -4,7 +4,8 @@ import argparse
 import warnings
 from typing import Any
 
-from rareswitch.cli.experiment import add_now, add_verb, in_options, opened
+from rareswitch.cli.arguments import in_options
+from rareswitch.cli.experiment import add_now, add_verb, opened
 from rareswitch.cli.options import add_options, print_json, report_done
 from rareswitch.cli.settings import count_option
 from rareswitch.errors import LevelWarning, ParameterError
@@ -84,10 +85,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(found.as_dict())
     else:
-        text = (
-            f"Nothing was changed. An update would say:\n{in_options(found)}" if options.preview else in_options(found)
-        )
-        report_done(text, f"policy {found.version} decides now")
+        report_done(in_options(found), f"policy {found.version} decides now")
     if found.made or found.elsewhere:
         return 0
     return NOT_DUE if found.gate is None else REFUSED

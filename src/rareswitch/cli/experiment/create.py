@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rareswitch.cli.experiment import add_now, add_verb, in_options
+from rareswitch.cli.arguments import in_options
+from rareswitch.cli.experiment import add_now, add_verb
 from rareswitch.cli.log_source import is_experiment
 from rareswitch.cli.options import add_options, print_json, report_done
 from rareswitch.cli.record_files import ENDINGS, arm_count, given_arms, read_records

@@ -43,7 +43,9 @@ def run(options: argparse.Namespace) -> int:
     """Decide."""
     if not one_or_lines(options, ("context", "arms", "baseline")):
         with opened(options) as trial:
-            return answer_lines(lambda lines: _answers(trial, lines, options.now), FIELDS, NEEDED, options.input)
+            return answer_lines(lambda lines: _answers(trial, lines, options.now), FIELDS, NEEDED, options)
+    from rareswitch.experiment import caution_text
+
     if options.context is None:
         raise ParameterError("context must be given with --id: a record such as '{\"age\": 31}', or vectors.")
     with opened(options) as trial:
@@ -56,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
     text = (
         f"{choice.arm} (probability {choice.propensity:.6g}, policy {choice.version}, {choice.policy_id[:12]}…{again})"
     )
+    text = "\n".join([text, *(f"  {caution_text(*caution)}" for caution in choice.cautions)])
     report_done(text, f"the decision {choice.id!r} is kept")
     return 0
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from rareswitch.cli.experiment import add_verb, opened
 from rareswitch.cli.options import print_json, report_done
-from rareswitch.errors import FileFormatError, ParameterError
+from rareswitch.errors import FileFormatError, ParameterError, several
 
 
 def add_parser(commands: Any) -> None:
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     lines = [f"policy {facts['policy_id'][:12]}… written to {options.policy}"] if options.policy is not None else []
     if options.out is not None:
         count = len(facts["parts"])
-        lines.append(f"{count:,} part{'s' * (count != 1)} written to {options.out}")
+        lines.append(f"{several(count, 'part')} written to {options.out}")
     report_done("\n".join(lines), " and ".join(lines))
     return 0
 

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     """Keep rewards."""
     if not one_or_lines(options, ("value", "event")):
         with opened(options) as trial:
-            return answer_lines(lambda lines: _kept(trial, lines, options), FIELDS, NEEDED, options.input)
+            return answer_lines(lambda lines: _kept(trial, lines, options), FIELDS, NEEDED, options)
     if options.value is None:
         raise ParameterError("value must be given with --id: a number, true or false.")
     with opened(options) as trial:

@@ -3,7 +3,8 @@
 import argparse
 from typing import Any
 
-from rareswitch.cli.experiment import add_now, add_verb, in_options, opened
+from rareswitch.cli.arguments import in_options
+from rareswitch.cli.experiment import add_now, add_verb, opened
 from rareswitch.cli.options import print_json
 
 
