@@ -74,7 +74,9 @@ def _use_experiment() -> None:
     visitors = [{"age": 20 + 3 * k % 50, "device": ("ios", "web")[k % 2]} for k in range(200)]
     offers = [f"offer-{k}" for k in range(ARMS)]
     features = Features.fit(visitors, offers)
-    with create("memory:", "warm-up", features=features, updates=3, horizon=4 * len(visitors), arm_floor=0.01, seed=0) as trial:
+    with create(
+        "memory:", "warm-up", features=features, updates=3, horizon=4 * len(visitors), arm_floor=0.01, seed=0
+    ) as trial:
         for batch in range(3):
             trial.decide(visitors[0], offers, id=f"one-{batch}")
             ids = [f"{batch}-{k}" for k in range(len(visitors))]

@@ -110,7 +110,7 @@ def signed_text(experiment: str, row: VersionRow) -> str:
 
 
 def plan_to_text(plan: dict[str, Any], parent: int, *, experiment: str, key: Key | None) -> str:
-    """The plan of the update after policy ``parent`` as it is frozen: signed, or with its hash where there is no key."""
+    """The plan of the update after policy ``parent``, as it is frozen: signed, or with its hash if there is no key."""
     return canonical_json({"plan": plan, "signature": _signature(_plan_text(plan, parent, experiment), key)}).decode()
 
 

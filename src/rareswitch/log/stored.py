@@ -25,8 +25,8 @@ def check_newest(store: Store, decided: int, published: int) -> None:
     """Refuse decisions of a policy that the store does not hold: a policy of that number would be taken for theirs."""
     if decided > published:
         raise StoreError(
-            f"policy {decided} of experiment '{store.name}' has decided, and {store.url} holds {published}: its policies "
-            "were taken back to an older state. Restore the newest copy, and open the experiment again."
+            f"policy {decided} of experiment '{store.name}' has decided, and {store.url} holds {published}: its "
+            "policies were taken back to an older state. Restore the newest copy, and open the experiment again."
         )
 
 
