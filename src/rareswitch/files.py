@@ -176,7 +176,7 @@ class _Lines(TextIOWrapper):
         super().__init__(raw, encoding="utf-8-sig", newline="")
         self._path, self._number = path, 0
 
-    def __next__(self) -> str:
+    def __next__(self) -> str:  # type: ignore[override]
         text = self.readline(LONGEST_LINE + 1)
         if not text:
             raise StopIteration

@@ -44,7 +44,7 @@ def _use_designs() -> None:
     sets = np.random.default_rng(0).standard_normal((4, ARMS, DIM))
     sets[1, :, 2] = sets[1, :, 1]
     g_optimal(sets)
-    MixedSoftmax(weights=[1.0], matrices=np.eye(DIM)[None]).probabilities(sets)
+    MixedSoftmax(weights=np.ones(1), matrices=np.eye(DIM)[None]).probabilities(sets)
 
 
 def _use_learners() -> None:

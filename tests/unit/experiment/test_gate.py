@@ -501,7 +501,12 @@ def test_the_plan_of_another_update_is_no_plan_of_this_one(monkeypatch: Any) -> 
     with monkeypatch.context() as patch:
         plans: list[str] = []
         start = store.start_update
-        patch.setattr(store, "start_update", lambda parent, plan: plans.append(plan) or start(parent, plan))
+
+        def noted(parent: int, plan: str) -> Any:
+            plans.append(plan)
+            return start(parent, plan)
+
+        patch.setattr(store, "start_update", noted)
         assert trial.advance(now=0.0).made
     play(trial)
     assert store.start_update(2, plans[0])[0] == plans[0]
