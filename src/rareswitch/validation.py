@@ -138,7 +138,9 @@ def finite_array(name: str, value: Any) -> FloatArray:
         if array.dtype.kind not in "fiu":
             raise ShapeError(f"{name} must hold real numbers; got dtype {array.dtype}. Convert it with .astype(float).")
         array = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
-    if not _all_finite(read_only(array.reshape(-1))):  # of any shape, one type of arrays and one compilation
+    flat = array.reshape(-1)
+    flat.setflags(write=False)  # whatever the shape, one type of arrays and one compilation
+    if not _all_finite(flat):
         first = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         count = int((~np.isfinite(array)).sum())
         raise NonFiniteError(

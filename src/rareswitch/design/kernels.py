@@ -416,6 +416,7 @@ def design_sets(contexts: Any, alive: Any, tol: float, *outputs: Any) -> None:
 def design_weights(contexts: Any, alive: Any, weights: Any, tol: float) -> bool:
     """``weights`` (n, K) become those of :func:`design_sets`; whether all are certified."""
     status = np.empty(len(weights), np.int64)
-    if count_sets(alive, contexts.shape[2], tol, weights, status):
-        design_sets(contexts, alive, tol, weights, *design_outputs(*weights.shape)[1:-1], status)
+    if not count_sets(alive, contexts.shape[2], tol, weights, status):
+        return True
+    design_sets(contexts, alive, tol, weights, *design_outputs(*weights.shape)[1:-1], status)
     return not status.any()

@@ -263,7 +263,7 @@ class Policy:
             counts = np.empty(len(kept), dtype=np.int64)
             _refuse(eliminate(sets.contexts, sets.alive, self._estimates, self._roots, kept, counts))
         else:
-            counts = kept.sum(axis=1, dtype=np.int64)
+            counts = np.add.reduce(kept, axis=1, dtype=np.int64)
         kept.setflags(write=False)
         return kept, counts
 
