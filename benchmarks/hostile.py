@@ -111,6 +111,12 @@ def read(kind: str, path: Path) -> Any:
     """What the library makes of a file."""
     if kind == "policy":
         return load_policy(path)
+    if kind in hostile.LOGS:  # whose form is known by the name
+        named = path.rename(path.with_name(f"{path.name}{kind}"))
+        try:
+            return hostile.load_log(named)
+        finally:
+            named.rename(path)
     return load_runs(path) if kind == "results" else hostile.load(kind, read_whole(path))
 
 
@@ -165,14 +171,17 @@ def chunk(kind: str, files: dict[int, bytes], intact: list[bytes]) -> Iterator[d
 
 def rows(count: int, folder: Path) -> Iterator[Row]:
     results = Results(folder)
-    for kind in (*hostile.KINDS, "results"):
+    for kind in (*hostile.KINDS, "results", *hostile.LOGS):
         outcomes: Counter[str] = Counter()
         wrong: list[str] = []
         entries: list[dict[str, Any]] = []
-        intact = [results.data] if kind == "results" else [file.data for file in hostile.intact()[kind]]
+        if kind in hostile.LOGS:
+            intact = [] if kind.endswith(".gz") else [hostile.intact_log(kind)]
+        else:
+            intact = [results.data] if kind == "results" else [file.data for file in hostile.intact()[kind]]
         for first in range(0, count // 5, CHUNK):
             numbers = range(first, min(first + CHUNK, count // 5))
-            made = {k: results.mutated(k)[1] if kind == "results" else hostile.mutated(kind, k)[2] for k in numbers}
+            made = {k: _mutated(kind, k, results) for k in numbers}
             for entry in chunk(kind, made, intact):
                 entries.append(entry)
                 outcome, data = entry["outcome"], made[entry["number"]]
@@ -199,10 +208,18 @@ def rows(count: int, folder: Path) -> Iterator[Row]:
         )
 
 
+def _mutated(kind: str, number: int, results: Results) -> bytes:
+    if kind in hostile.LOGS:
+        return hostile.mutated_log(kind, number)
+    return results.mutated(number)[1] if kind == "results" else hostile.mutated(kind, number)[2]
+
+
 def _fault(kind: str, number: int, data: bytes, results: Results, folder: Path) -> str:
     """What is wrong with what a file was loaded as."""
     path = folder / "one"
     path.write_bytes(data)
+    if kind in hostile.LOGS:
+        return hostile.log_fault(read(kind, path))
     if kind == "results":
         return results.fault(results.mutated(number)[0], load_runs(path))
     return hostile.fault(hostile.mutated(kind, number)[1], data, read(kind, path))

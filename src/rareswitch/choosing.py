@@ -56,9 +56,9 @@ def largest(values, left):  # type: ignore[no-untyped-def]
 @compiled
 def workspace(arm_count, dim):  # type: ignore[no-untyped-def]
     """Room for the arms of one set: columns (d, most), a zero row, two rows to compute in, and where arms came from."""
-    most = padded_length(arm_count)
+    most, one = padded_length(arm_count), np.int64(1)  # a literal would have machine code of its own
     place = np.zeros(arm_count, dtype=np.int64)
-    return lane_zeros(dim, most), lane_zeros(1, most), lane_zeros(1, most), lane_zeros(1, most), place
+    return lane_zeros(dim, most), lane_zeros(one, most), lane_zeros(one, most), lane_zeros(one, most), place
 
 
 @compiled
@@ -89,7 +89,7 @@ def pass_layers(  # type: ignore[no-untyped-def]
         for i in range(length):
             width[0, i] = multiplier * math.sqrt(width[0, i])
         if tails.shape[0] > 0:
-            tail = lane_zeros(1, length)
+            tail = lane_zeros(np.int64(1), length)
             triangular_squares(tail, tails[k], columns, dim, length)
             for i in range(length):
                 width[0, i] += math.sqrt(tail[0, i])

@@ -30,6 +30,11 @@ _LARGEST = 1 << 30
 #: Of plain data in one file. Parsed, each takes up to 200 bytes, however short it is written.
 _MOST_VALUES = 1 << 16
 _MOST_AXES = 8
+#: Characters of a line of text.
+LONGEST_LINE = 1 << 26
+#: Bytes that a compressed file, or a column of a row group, may unpack to whatever it takes; beyond them, so many times
+#: what it takes.
+EXPANDED, EXPANSION = 1 << 30, 200
 #: What folders are called in which files are written before they have their names.
 _PREFIX, _SUFFIX = ".rareswitch-", ".tmp"
 
@@ -164,6 +169,45 @@ def read_whole(path: str | Path) -> bytes:
     return data
 
 
+class _Lines(TextIOWrapper):
+    """A text whose lines are read up to a length: a compressed file of some kilobytes can hold a line of gigabytes."""
+
+    def __init__(self, raw: Any, path: str | Path) -> None:
+        super().__init__(raw, encoding="utf-8-sig", newline="")
+        self._path, self._number = path, 0
+
+    def __next__(self) -> str:  # type: ignore[override]
+        text = self.readline(LONGEST_LINE + 1)
+        if not text:
+            raise StopIteration
+        self._number += 1
+        if len(text) > LONGEST_LINE:
+            raise FileFormatError(
+                f"{self._path}, line {self._number}: a line has at most {LONGEST_LINE:,} characters, and this one has "
+                "more. Write one decision a line."
+            )
+        return text
+
+
+class _Unzipped(gzip.GzipFile):
+    """The content of a compressed file, as long as it is not far more than such a file holds."""
+
+    def __init__(self, raw: Any, path: str | Path) -> None:
+        super().__init__(fileobj=raw)
+        self._path, self._packed, self._unpacked = path, os.fstat(raw.fileno()).st_size, 0
+
+    def read1(self, size: int = -1) -> bytes:
+        data = super().read1(size)
+        self._unpacked += len(data)
+        if self._unpacked > max(EXPANDED, EXPANSION * self._packed):
+            raise FileFormatError(
+                f"{self._path}: its {self._packed:,} bytes are those of more than {self._unpacked - 1:,}; a file that "
+                f"holds more than {EXPANDED:,} is read if it is compressed to no less than 1/{EXPANSION}. If it is a "
+                "log, unpack it first."
+            )
+        return data
+
+
 @contextmanager
 def reading(path: str | Path) -> Iterator[TextIO]:
     """A text file to read; what is wrong with the file itself is raised with its name.
@@ -179,8 +223,8 @@ def reading(path: str | Path) -> Iterator[TextIO]:
             if not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
                 raise FileFormatError(f"{path}: cannot be read (it is a device or a pipe). Name a regular file.")
             if str(path).endswith(".gz"):
-                raw = held.enter_context(gzip.GzipFile(fileobj=raw))
-            yield held.enter_context(TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
+                raw = held.enter_context(_Unzipped(raw, path))
+            yield held.enter_context(_Lines(raw, path))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise FileFormatError(
             f"{path}: not a whole gzip file ({error!s:.100}). It may be cut short; copy it again."

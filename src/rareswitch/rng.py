@@ -120,7 +120,7 @@ def _fill_uniforms(key_0, key_1, first, numbers):  # type: ignore[no-untyped-def
     block = np.uint64(first // 4)
     while at < length:
         block += np.uint64(1)
-        a, b, c, d = _philox(key_0, key_1, block, 0)
+        a, b, c, d = _philox(key_0, key_1, block, np.uint64(0))
         if at >= 0 and at + 4 <= length:
             numbers[at] = _unit(a)
             numbers[at + 1] = _unit(b)
@@ -138,7 +138,7 @@ def unit_at(key_0, key_1, low, high):  # type: ignore[no-untyped-def]
     """The uniform number of the id whose key is (low, high)."""
     if high != 0:  # a string: the words are its counter
         return _unit(_philox(key_0, key_1, low, high)[0])
-    a, b, c, d = _philox(key_0, key_1, low // np.uint64(4) + np.uint64(1), 0)
+    a, b, c, d = _philox(key_0, key_1, low // np.uint64(4) + np.uint64(1), np.uint64(0))
     lane = low % np.uint64(4)
     return _unit(a if lane == 0 else b if lane == 1 else c if lane == 2 else d)
 

@@ -141,7 +141,9 @@ def finite_array(name: str, value: Any) -> FloatArray:
         if array.dtype.kind not in "fiu":
             raise ShapeError(f"{name} must hold real numbers; got dtype {array.dtype}. Convert it with .astype(float).")
         array = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
-    if not _all_finite(array):
+    flat = array.reshape(-1)
+    flat.setflags(write=False)  # whatever the shape, one type of arrays and one compilation
+    if not _all_finite(flat):
         first = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         count = int((~np.isfinite(array)).sum())
         raise NonFiniteError(
@@ -323,10 +325,9 @@ def _longest(contexts, alive):  # type: ignore[no-untyped-def]
 @compiled
 def _all_finite(numbers):  # type: ignore[no-untyped-def]
     """Whether no number is NaN or infinite, in one pass and without a temporary array."""
-    flat = numbers.reshape(-1)
     bad = 0
-    for i in range(flat.shape[0]):
-        bad |= not abs(flat[i]) < np.inf
+    for i in range(numbers.shape[0]):
+        bad |= not abs(numbers[i]) < np.inf
     return bad == 0
 
 

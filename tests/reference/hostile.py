@@ -1,14 +1,17 @@
 """Files that claim more than they hold: crafted and mutated ones of every kind, and what may come of them.
 
 A mutation is raw (bytes), of the header (what a file says about its arrays), or sealed: content edited by someone who
-knows the format, with ids and hashes that fit.
+knows the format, with ids and hashes that fit. Logs, which are others' files as well, are mutated raw.
 """
 
+import gzip
 import hashlib
 import json
 import struct
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +21,7 @@ from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softm
 from rareswitch.distributions import Gaussian
 from rareswitch.env import make_world
 from rareswitch.errors import RareswitchError
+from rareswitch.exchange import read_csv, read_dsjson, write_csv, write_dsjson
 from rareswitch.features import Arms, Features, Flag, Number
 from rareswitch.files import canonical_json, pack, unpack
 from rareswitch.learner import (
@@ -32,6 +36,7 @@ from rareswitch.learner import (
     summaries_from_bytes,
     summaries_to_bytes,
 )
+from rareswitch.log import Logged, ParquetLog, write_logged
 from rareswitch.policy import (
     Blend,
     Elimination,
@@ -50,6 +55,8 @@ DIM, ARMS, DIGEST = 3, 5, 32
 WORLD = make_world("gaussian", dim=DIM, arms=ARMS, noise=0.5)
 KEY = HmacKey(secret=b"a secret of tests")
 KINDS = ("policy", "summary", "report", "state")
+#: Logs by what their names end in. Those in .gz are compressed after they were mutated, or before.
+LOGS = (".parquet", ".csv", ".json", ".csv.gz", ".json.gz")
 LEARNERS: dict[str, dict[str, Any]] = {
     "foresight": {"horizon": 400, "updates": 4, "intercept": True},
     "batch-linucb-kw": {"arms": ARMS, "horizon": 400},
@@ -417,3 +424,63 @@ def _odd(policy: Policy) -> str:
     right = (probabilities >= 0.0).all() and np.abs(probabilities.sum(axis=1) - 1.0).max() <= 1e-9
     right = right and (decisions.survivors > 0).all() and (chosen == decisions.propensities).all() and chosen.min() > 0
     return "" if right else "its probabilities are none"
+
+
+@cache
+def intact_log(ending: str) -> bytes:
+    """A log with all that logs may hold, as a file whose name ends so."""
+    rng = np.random.default_rng(2)
+    contexts = rng.standard_normal((40, ARMS, DIM))
+    log = Logged(
+        places=rng.integers(ARMS, size=40),
+        propensities=np.full(40, 1 / ARMS),
+        rewards=np.where(np.arange(40) % 7 == 0, np.nan, rng.standard_normal(40)),
+        contexts=contexts,
+        logging=np.full((40, ARMS), 1 / ARMS),
+        arms=[f"arm {k}" for k in range(ARMS)],
+        times=1e9 + np.arange(40.0),
+    )
+    write = {".parquet": write_logged, ".csv": write_csv, ".json": write_dsjson}[ending]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"log{ending}")
+        write(path, log)
+        return path.read_bytes()
+
+
+def mutated_log(ending: str, number: int, seed: int = 0) -> bytes:
+    """A log that was changed; any number gives another."""
+    rng = np.random.default_rng([seed, LOGS.index(ending), number])
+    change = CHANGES[LOG_CHANGES[number % len(LOG_CHANGES)]]
+    plain = ending.removesuffix(".gz")
+    if plain == ending:
+        return change(File("log", intact_log(ending)), rng)
+    if rng.random() < 0.5:
+        return change(File("log", gzip.compress(intact_log(plain), mtime=0)), rng)
+    return gzip.compress(change(File("log", intact_log(plain)), rng), mtime=0)
+
+
+LOG_CHANGES = tuple(CHANGES)[:6]
+
+
+def load_log(path: Path) -> list[Logged]:
+    """All decisions of a log, as commands read them."""
+    if path.name.endswith(".parquet"):
+        log = ParquetLog(path)
+        return [*log.chunks(contexts=False), *log.chunks()]
+    return [read_csv(path) if ".csv" in path.name else read_dsjson(path)]
+
+
+def log_fault(parts: list[Logged]) -> str:
+    """What is wrong with decisions that were read; nothing if they can be used."""
+    for log in parts:
+        chosen = log.alive[np.arange(len(log)), log.places]
+        numbers = [
+            log.propensities,
+            log.rewards[~np.isnan(log.rewards)],
+            *([] if log.contexts is None else [log.contexts]),
+        ]
+        if not (chosen.all() and all(np.isfinite(one).all() for one in numbers)):
+            return "it chose arms that were not offered, or holds numbers that are none"
+        if not (log.propensities > 0.0).all() or not (log.propensities <= 1.0).all():
+            return "its propensities are none"
+    return ""

@@ -40,5 +40,6 @@ COMMANDS = {
     "contest": Entry("contest", "every learner in a fixed suite of worlds, against the best fully adaptive one"),
     "convert": Entry("convert", "a log from one format to another: Parquet, CSV, dsjson of Vowpal Wabbit"),
     "key": Entry("key", "make a key to sign policies and experiments with"),
+    "warm-up": Entry("warm_up", "compile all kernels beforehand, for the image of a container"),
     "design": Entry("design", "certified optimal designs of context sets"),
 }

@@ -4,11 +4,15 @@ One context set at a time, its arms laid out along the vector lanes: ``arms[j, i
 with zero arms. A set is solved in its own coordinates where these are well conditioned, and otherwise in coordinates
 of its span found by Gram-Schmidt in doubled precision, so that a certificate is right to about 1e-10 either way. (Where
 arms lie around the rank tolerance itself, what counts as the span is a matter of rounding, and digits are lost.)
+
+Rows are written in loops: an assignment to a slice takes Numba ten times as long to compile.
 """
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rareswitch.lanes import add_row, add_rows, add_squares, compiled, dot_four, fma, lane_zeros, multiply_row, padded
 
@@ -53,7 +57,8 @@ def _factor(arms, weights, scaled, matrix, lower, pivots, diagonal, dim, smalles
 def _whiten(arms, scaled, lower, pivots, leverage, dim):  # type: ignore[no-untyped-def]
     """``scaled`` becomes L⁻¹·arms and ``leverage`` xᵀM⁻¹x, the sum over its rows of squares divided by D."""
     length = arms.shape[1]
-    leverage[0] = 0.0
+    for i in range(length):
+        leverage[0, i] = 0.0
     for j in range(dim):
         add_rows(scaled, arms, j, lower, j, scaled, j, length)
         add_squares(leverage, 0, scaled, j, pivots[j], length)
@@ -73,7 +78,8 @@ def _condition(lower, pivots, diagonal, inverse, dim, enough):  # type: ignore[n
         return bound
     trace = 0.0
     for j in range(dim):
-        inverse[j] = 0.0
+        for k in range(inverse.shape[1]):
+            inverse[j, k] = 0.0
         inverse[j, j] = 1.0
         add_rows(inverse, inverse, j, lower, j, inverse, j, (j // 8 + 1) * 8)
         for k in range(j + 1):
@@ -107,8 +113,9 @@ def _exchange(scaled, pivots, weights, leverage, inverse, gains, dim, count, tol
     ``scaled`` is L⁻¹·arms at the incoming weights; ``inverse`` tracks M⁻¹ in those coordinates, where it starts as D⁻¹.
     """
     length = scaled.shape[1]
-    inverse[:, :] = 0.0
     for j in range(dim):
+        for k in range(inverse.shape[1]):
+            inverse[j, k] = 0.0
         inverse[j, j] = pivots[j]
     direction = np.empty(dim)
     for _ in range(steps):
@@ -131,7 +138,8 @@ def _exchange(scaled, pivots, weights, leverage, inverse, gains, dim, count, tol
             for k in range(dim):
                 total += inverse[j, k] * scaled[k, arm]
             direction[j] = total
-        gains[0] = 0.0
+        for i in range(length):
+            gains[0, i] = 0.0
         for j in range(dim):
             add_row(gains, 0, scaled, j, direction[j], 0, length)
         shrink = step / (1.0 - step + step * leverage[0, arm])
@@ -156,11 +164,13 @@ def _optimize(  # type: ignore[no-untyped-def]
     """
     # a pivot below this is beyond the limit for sure; in span coordinates weights on their way may be worse than that
     pivot_floor = 1.0 / condition_limit if condition_limit == TRUSTED_CONDITION else 1e-14
-    weights[0] = 0.0
+    longest = 0
+    for i in range(weights.shape[1]):
+        weights[0, i] = 1.0 / count if i < count and dim > 1 else 0.0
+        if abs(arms[0, i]) > abs(arms[0, longest]):
+            longest = i
     if dim == 1:  # the longest arm takes all; an exchange of weight would have no interior optimum
-        weights[0, np.abs(arms[0, :count]).argmax()] = 1.0
-    else:
-        weights[0, :count] = 1.0 / count
+        weights[0, longest] = 1.0
     for passes in range(1, MULTIPLICATIVE_PASSES + EXCHANGE_ROUNDS + 1):
         if not _factor(arms, weights, scaled, matrix, lower, pivots, diagonal, dim, pivot_floor):
             return ILL_CONDITIONED, 0.0, passes
@@ -184,7 +194,8 @@ def _optimize(  # type: ignore[no-untyped-def]
         total = 0.0
         for i in range(count):
             total += weights[0, i]
-        weights[0, :count] *= 1.0 / total
+        for i in range(count):
+            weights[0, i] *= 1.0 / total
     return NOT_MET, largest, passes
 
 
@@ -232,7 +243,8 @@ def _span_coordinates(arms, residual, dim, count):  # type: ignore[no-untyped-de
         if pivot < 0 or rank == dim:
             break
         square_high, square_low = 0.0, 0.0
-        ratio_high[:] = ratio_low[:] = 0.0
+        for i in range(count):
+            ratio_high[i] = ratio_low[i] = 0.0
         for j in range(dim):
             x, y = residual[j, pivot], low[j, pivot]
             square_high, square_low = _product_sum(square_high, square_low, x, y, x, y)
@@ -254,99 +266,134 @@ def _span_coordinates(arms, residual, dim, count):  # type: ignore[no-untyped-de
 
 
 @compiled
-def _gather(context, alive, scales, negligible, arms, chosen):  # type: ignore[no-untyped-def]
-    """Lay the living arms that are not zero out along the lanes, features scaled; returns how many there are."""
-    dim, count = context.shape[1], 0
-    for i in range(context.shape[0]):
-        if alive[i]:
+def _gather(contexts, alive, s, scales, negligible, arms, chosen):  # type: ignore[no-untyped-def]
+    """Lay the living arms of set s that are not zero out along the lanes, features scaled; returns how many."""
+    dim, count = contexts.shape[2], 0
+    for i in range(contexts.shape[1]):
+        if alive[s, i]:
             size = 0.0
             for j in range(dim):
-                value = context[i, j] * scales[j]
+                value = contexts[s, i, j] * scales[j]
                 arms[j, count] = value
                 size = max(size, abs(value))
             if size > negligible:
                 chosen[count] = i
                 count += 1
-    arms[:dim, count:] = 0.0
+    for j in range(dim):
+        for i in range(count, arms.shape[1]):
+            arms[j, i] = 0.0
     return count
 
 
 @compiled
-def _equalize(context, alive, scales):  # type: ignore[no-untyped-def]
-    """``scales`` become the powers of two that bring the largest entry of each feature into [1, 2)."""
-    scales[:] = 0.0
-    for i in range(context.shape[0]):
-        if alive[i]:
+def _equalize(contexts, alive, s, scales):  # type: ignore[no-untyped-def]
+    """``scales`` become the powers of two that bring the largest entry of each feature of set s into [1, 2)."""
+    for j in range(scales.shape[0]):
+        scales[j] = 0.0
+    for i in range(contexts.shape[1]):
+        if alive[s, i]:
             for j in range(scales.shape[0]):
-                scales[j] = max(scales[j], abs(context[i, j]))
+                scales[j] = max(scales[j], abs(contexts[s, i, j]))
     for j in range(scales.shape[0]):
         scales[j] = math.ldexp(1.0, min(1 - math.frexp(scales[j])[1], 1000))
 
 
 @compiled
-def design_sets(  # type: ignore[no-untyped-def]
+def _workspace(arm_count, dim):  # type: ignore[no-untyped-def]
+    """Room to solve a set in: ``scales``, ``chosen``, and what :func:`_optimize` takes, in its order."""
+    length, width = padded_length(arm_count), padded_length(dim)
+    one = np.int64(1)  # the literal would have machine code of its own
+    arms = lane_zeros(width, length)  # padded in both directions, because rows are multiplied four at a time
+    scaled, matrix = lane_zeros(dim, length), lane_zeros(width, width)
+    lower, inverse = lane_zeros(dim, width), lane_zeros(dim, width)
+    pivots, diagonal, scales = np.zeros(dim), np.zeros(dim), np.ones(dim)
+    gains, weights, leverage = lane_zeros(one, length), lane_zeros(one, length), lane_zeros(one, length)
+    chosen = np.zeros(arm_count, dtype=np.int64)
+    return scales, chosen, (arms, scaled, matrix, lower, pivots, inverse, diagonal, gains, weights, leverage)
+
+
+@compiled
+def _scatter(s, row_weights, row_leverages, chosen, count, weights, leverages):  # type: ignore[no-untyped-def]
+    """Write what was found of the chosen arms into the rows of set s."""
+    for i in range(count):
+        weights[s, chosen[i]] = row_weights[0, i]
+        leverages[s, chosen[i]] = row_leverages[0, i]
+
+
+@compiled
+def count_sets(alive, dim, tol, weights, status):  # type: ignore[no-untyped-def]
+    """``weights`` (n, K) become uniform in the sets that are certified by counting alone; how many are not.
+
+    w·leverage ≤ 1 for every arm and w = 1/arms: no leverage exceeds the number of living arms.
+    """
+    asked = 0
+    for s in range(alive.shape[0]):
+        choices = 0
+        for i in range(alive.shape[1]):
+            choices += alive[s, i]
+        uniform = tol >= 1.0 and choices <= (1.0 + tol) * dim
+        asked += not uniform
+        status[s] = CERTIFIED if uniform else NOT_MET
+        for i in range(alive.shape[1]):
+            weights[s, i] = 1.0 / choices if uniform and alive[s, i] else 0.0
+    return asked
+
+
+@compiled
+def _solve_sets(  # type: ignore[no-untyped-def]
     contexts, alive, tol, weights, leverages, max_leverage, rank, residual, passes, status
 ):
-    """G-optimal designs of ``contexts`` (n, K, d) among ``alive`` (n, K); all other arguments are outputs.
-
-    ``passes`` is 0 where the uniform design was certified by counting alone, with no linear algebra.
-    """
+    """Solve the sets that :func:`count_sets` leaves, as they are given; how many need coordinates of their span."""
     n, arm_count, dim = contexts.shape
-    asked = 0
+    scales, chosen, room = _workspace(arm_count, dim)
+    left = 0
     for s in range(n):
         choices = 0
         for i in range(arm_count):
             choices += alive[s, i]
-        uniform = tol >= 1.0 and choices <= (1.0 + tol) * dim
-        asked += not uniform
-        # w·leverage ≤ 1 for every arm and w = 1/choices: no leverage exceeds the number of arms
-        status[s], passes[s], residual[s] = CERTIFIED if uniform else NOT_MET, 0, 0.0
-        rank[s], max_leverage[s] = min(choices, dim), choices
+        uniform = status[s] == CERTIFIED
+        passes[s], residual[s], rank[s], max_leverage[s] = 0, 0.0, min(choices, dim), choices
         for i in range(arm_count):
-            weights[s, i] = 1.0 / choices if uniform and alive[s, i] else 0.0
             leverages[s, i] = choices if uniform and alive[s, i] else 0.0
-    if asked == 0:
-        return
-    length, width = padded_length(arm_count), padded_length(dim)
-    arms = lane_zeros(width, length)  # padded in both directions, because rows are multiplied four at a time
-    scaled, matrix = lane_zeros(dim, length), lane_zeros(width, width)
-    lower, inverse = lane_zeros(dim, width), lane_zeros(dim, width)
-    pivots, diagonal, scales = np.zeros(dim), np.zeros(dim), np.zeros(dim)
-    gains, work_weights, leverage = lane_zeros(1, length), lane_zeros(1, length), lane_zeros(1, length)
-    chosen = np.zeros(arm_count, dtype=np.int64)
-    for s in range(n):
-        if status[s] == CERTIFIED:
-            continue
-        # as given first: a factorisation does not mind the scale of features; where it fails, in span coordinates
-        scales[:] = 1.0
-        count = _gather(contexts[s], alive[s], scales, 0.0, arms, chosen)
-        spanned, limit = dim, TRUSTED_CONDITION if count >= dim else WORST_CONDITION
-        while True:
-            if limit == WORST_CONDITION:
-                _equalize(contexts[s], alive[s], scales)
-                count = _gather(contexts[s], alive[s], scales, NEGLIGIBLE, arms, chosen)
-                if count == 0:
-                    break
-                spanned, residual[s] = _span_coordinates(arms, scaled, dim, count)
-            outcome, largest, tries = _optimize(
-                arms, scaled, matrix, lower, pivots, inverse, diagonal, gains, work_weights, leverage, spanned, count,
-                tol, limit,
-            )  # fmt: skip
-            passes[s] += tries
-            if outcome == CERTIFIED or limit == WORST_CONDITION:
-                break
-            limit = WORST_CONDITION
-        if count == 0:
-            weights[s] = alive[s] / max_leverage[s]
-            outcome, spanned, largest = CERTIFIED, 0, 0.0
-        status[s], rank[s], max_leverage[s] = outcome, spanned, largest
-        for i in range(count):
-            weights[s, chosen[i]] = work_weights[0, i]
-            leverages[s, chosen[i]] = leverage[0, i]
+        if not uniform:
+            count = _gather(contexts, alive, s, scales, 0.0, room[0], chosen)
+            if count >= dim:  # a factorisation does not mind the scale of features
+                status[s], max_leverage[s], passes[s] = _optimize(*room, dim, count, tol, TRUSTED_CONDITION)
+                rank[s] = dim
+                _scatter(s, room[-2], room[-1], chosen, count, weights, leverages)
+            left += status[s] != CERTIFIED
+    return left
 
 
 @compiled
-def design_outputs(n, arm_count):  # type: ignore[no-untyped-def]
+def _solve_spans(  # type: ignore[no-untyped-def]
+    contexts, alive, tol, weights, leverages, max_leverage, rank, residual, passes, status
+):
+    """Solve the sets that :func:`_solve_sets` leaves, in coordinates of their span."""
+    n, arm_count, dim = contexts.shape
+    scales, chosen, room = _workspace(arm_count, dim)
+    for s in range(n):
+        if status[s] == CERTIFIED:
+            continue
+        for i in range(arm_count):
+            weights[s, i] = leverages[s, i] = 0.0
+        _equalize(contexts, alive, s, scales)
+        count = _gather(contexts, alive, s, scales, NEGLIGIBLE, room[0], chosen)
+        if count > 0:
+            rank[s], residual[s] = _span_coordinates(room[0], room[1], dim, count)
+            status[s], max_leverage[s], tries = _optimize(*room, rank[s], count, tol, WORST_CONDITION)
+            passes[s] += tries
+            _scatter(s, room[-2], room[-1], chosen, count, weights, leverages)
+            continue
+        choices = 0
+        for i in range(arm_count):
+            choices += alive[s, i]
+        for i in range(arm_count):
+            weights[s, i] = alive[s, i] / choices
+        status[s], rank[s], max_leverage[s] = CERTIFIED, 0, 0.0
+
+
+def design_outputs(n: int, arm_count: int) -> tuple[NDArray[Any], ...]:
     """The arrays into which :func:`design_sets` writes, in the order in which it takes them."""
     weights, leverages = np.empty((n, arm_count)), np.empty((n, arm_count))
     max_leverage, residual = np.empty(n), np.empty(n)
@@ -354,9 +401,22 @@ def design_outputs(n, arm_count):  # type: ignore[no-untyped-def]
     return weights, leverages, max_leverage, rank, residual, passes, status
 
 
-@compiled
-def design_weights(contexts, alive, weights, tol):  # type: ignore[no-untyped-def]
+def design_sets(contexts: Any, alive: Any, tol: float, *outputs: Any) -> None:
+    """G-optimal designs of ``contexts`` (n, K, d) among ``alive`` (n, K), into the arrays of :func:`design_outputs`.
+
+    ``passes`` is 0 where the uniform design was certified by counting alone, with no linear algebra. Coordinates of a
+    span have a kernel of their own, which is compiled when a set first needs them.
+    """
+    weights, *_, status = outputs
+    count_sets(alive, contexts.shape[2], tol, weights, status)
+    if _solve_sets(contexts, alive, tol, *outputs):
+        _solve_spans(contexts, alive, tol, *outputs)
+
+
+def design_weights(contexts: Any, alive: Any, weights: Any, tol: float) -> bool:
     """``weights`` (n, K) become those of :func:`design_sets`; whether all are certified."""
-    _, leverages, max_leverage, rank, residual, passes, status = design_outputs(*weights.shape)
-    design_sets(contexts, alive, tol, weights, leverages, max_leverage, rank, residual, passes, status)
+    status = np.empty(len(weights), np.int64)
+    if not count_sets(alive, contexts.shape[2], tol, weights, status):
+        return True
+    design_sets(contexts, alive, tol, weights, *design_outputs(*weights.shape)[1:-1], status)
     return not status.any()

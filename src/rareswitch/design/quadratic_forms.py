@@ -40,7 +40,7 @@ def _forms(contexts, matrix, forms):  # type: ignore[no-untyped-def]
     """``forms`` (n, K) becomes xᵀ·matrix·x for every arm of ``contexts`` (n, K, d); ``matrix`` symmetric."""
     n, arm_count, dim = contexts.shape
     length = padded_length(arm_count)
-    arms, image, zero = lane_zeros(dim, length), lane_zeros(1, length), lane_zeros(1, length)
+    arms, image, zero = lane_zeros(dim, length), lane_zeros(np.int64(1), length), lane_zeros(np.int64(1), length)
     twice = np.zeros((dim, dim))  # the forms need one triangle of the matrix, off-diagonal entries counted twice
     for j in range(dim):
         for k in range(j):

@@ -62,8 +62,8 @@ class GOptimal(_Sampler):
 
     def _of(self, sets: Sets) -> FloatArray:
         weights = np.empty(sets.alive.shape)
-        for part in in_steps(sets.contexts, sets.alive, weights):
-            if not design_weights(*part, self.tol):
+        for contexts, alive, part in in_steps(sets.contexts, sets.alive, weights):
+            if not design_weights(contexts, alive, part, self.tol):
                 failed = g_optimal(sets, tol=self.tol).failed
                 raise CertificateError(f"no certified design for sets {failed[:10].tolist()}; ask for a larger tol.")
         return weights

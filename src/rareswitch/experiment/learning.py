@@ -11,7 +11,7 @@ from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
 from rareswitch.experiment.versions import Version
 from rareswitch.learner import Ahead, State, Summary, summaries_to_bytes
-from rareswitch.log import HeldOut, summarize_version
+from rareswitch.log import HeldOut, check_newest, summarize_version
 from rareswitch.store import Counts, Marks, Store
 
 Progress = Callable[[int, int], None]
@@ -60,6 +60,7 @@ def learn(
     began = time.perf_counter()
     learner, rewards, current = description.learner, description.rewards, versions[-1]
     counts = {one.version: one for one in store.counts(marks)}
+    check_newest(store, max(counts, default=0), current.number)
 
     def summary(version: Version, leave_out: HeldOut | None = None) -> Summary:
         return summarize_version(

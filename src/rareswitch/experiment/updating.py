@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rareswitch.engine import Engine
-from rareswitch.errors import RareswitchError, StoreError, several
+from rareswitch.errors import FileFormatError, RareswitchError, StoreError, several
 from rareswitch.experiment.advance import Advance, advance_of, seen_in
 from rareswitch.experiment.counted import OVER, ByHand, Planned
 from rareswitch.experiment.description import Description
@@ -19,7 +19,7 @@ from rareswitch.experiment.learning import Learned, learn, rewards_seen
 from rareswitch.experiment.lift import kept_lift, measured_lift
 from rareswitch.experiment.schedule import unlearnable
 from rareswitch.experiment.status import progress_of
-from rareswitch.experiment.versions import Version, version_row
+from rareswitch.experiment.versions import Version, plan_from_text, plan_to_text, version_row
 from rareswitch.files import canonical_json
 from rareswitch.learner import Ahead, State
 from rareswitch.log import HeldOut, Logged, StoredLog
@@ -59,17 +59,35 @@ class Updating:
             if waits and not self.store.started(current.number):  # one that was begun is brought to its end
                 return self._not_made(current, waits)
             plan = self._plan(now, schedule.ahead(progressed) if ahead is None else ahead, gated)
-            frozen = canonical_json(plan).decode()
-            started = self.store.start_update(current.number, frozen)
-            if started is not None and gated is not None and "gate" not in json.loads(started[0]):
+            started = self._start(current.number, plan)
+            if started is not None and gated is not None and "gate" not in started[0]:
                 self.store.abandon_update(current.number)  # it was begun without the gate that is asked for
-                started = self.store.start_update(current.number, frozen)
+                started = self._start(current.number, plan)
             if started is not None:
                 return self._advance(known, *started, **how)
         return self._advanced(current.number + 1, elsewhere=True)
 
-    def _advance(self, known: Versions, plan: str, marks: Marks, **how: Any) -> Advance:
-        frozen, current = json.loads(plan), known[-1]
+    def _start(self, parent: int, plan: dict[str, Any]) -> tuple[dict[str, Any], Marks] | None:
+        """The plan and the marks of the update after policy ``parent``: these, or those of one that was begun.
+
+        A plan that was not frozen so, by who has the key, is discarded: nothing was published by it.
+        """
+        frozen = plan_to_text(plan, parent, experiment=self.experiment, key=self.key)
+        started = self.store.start_update(parent, frozen)
+        if started is None:
+            return None
+        text, marks = started
+        try:
+            return plan_from_text(text, parent, experiment=self.experiment, key=self.key), marks
+        except FileFormatError as error:
+            self.store.abandon_update(parent)
+            raise FileFormatError(
+                f"the plan of the update that was begun after policy {parent} is refused: {error} It was damaged or "
+                "edited in the store, and is discarded now. Advance again to plan the update anew."
+            ) from error
+
+    def _advance(self, known: Versions, frozen: dict[str, Any], marks: Marks, **how: Any) -> Advance:
+        current = known[-1]
         gate, refused = None, 0
         try:
             learned = self._learn(known, marks, frozen, **how)

@@ -46,15 +46,11 @@ class Version:
 
     def _check_signature(self) -> None:
         """Refuse what was not published so; without a key, changes by hand or accident alone are noticed."""
-        text, given = signed_text(self.experiment, self.row), json.loads(self.row.signature)
-        unsigned = not isinstance(given, dict) or given.get("scheme") == UNSIGNED
-        if self.key is not None:
-            verify_signature(self.key, text, None if unsigned else given)
-        elif unsigned and given != checksum(text):
-            raise FileFormatError(
-                "its policy, state, summaries or report, or the description of the experiment, do not have the hash "
-                "that they were published with."
-            )
+        changed = (
+            "its policy, state, summaries or report, or the description of the experiment, do not have the hash that "
+            "they were published with."
+        )
+        _check_signed(signed_text(self.experiment, self.row), json.loads(self.row.signature), self.key, changed)
 
     @cached_property
     def state(self) -> State:
@@ -103,7 +99,7 @@ def version_row(
         time=time,
     )
     text = signed_text(experiment, row)
-    return row._replace(signature=canonical_json(checksum(text) if key is None else sign(key, text)).decode())
+    return row._replace(signature=canonical_json(_signature(text, key)).decode())
 
 
 def signed_text(experiment: str, row: VersionRow) -> str:
@@ -111,6 +107,42 @@ def signed_text(experiment: str, row: VersionRow) -> str:
     parts = {name: digest(getattr(row, name)) for name in ("policy", "state", "summaries")}
     content = {"experiment": experiment, "number": row.number, "report": row.report, **parts}
     return f"version/{canonical_json(content).decode()}"
+
+
+def plan_to_text(plan: dict[str, Any], parent: int, *, experiment: str, key: Key | None) -> str:
+    """The plan of the update after policy ``parent``, as it is frozen: signed, or with its hash if there is no key."""
+    return canonical_json({"plan": plan, "signature": _signature(_plan_text(plan, parent, experiment), key)}).decode()
+
+
+def plan_from_text(text: str, parent: int, *, experiment: str, key: Key | None) -> dict[str, Any]:
+    """The plan in what :func:`plan_to_text` gave for the same update; an error where it is anything else."""
+    try:
+        frozen = json.loads(text)
+        plan: dict[str, Any] = frozen["plan"]
+        signed, signature = _plan_text(plan, parent, experiment), frozen["signature"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise FileFormatError(f"it is no plan of an update: {text!r:.60}.") from None
+    _check_signed(signed, signature, key, "its content does not have the hash that was kept with it.")
+    return plan
+
+
+def _plan_text(plan: dict[str, Any], parent: int, experiment: str) -> str:
+    return f"plan/{canonical_json({'experiment': experiment, 'parent': parent, 'plan': plan}).decode()}"
+
+
+def _signature(text: str, key: Key | None) -> dict[str, str]:
+    return checksum(text) if key is None else sign(key, text)
+
+
+def _check_signed(text: str, signature: Any, key: Key | None, changed: str) -> None:
+    """Refuse a text that was not signed so; without a key, changes by hand or accident alone are noticed."""
+    unsigned = not isinstance(signature, dict) or signature.get("scheme") == UNSIGNED
+    if key is not None:
+        if unsigned:
+            raise FileFormatError("it is not signed, and a key was given to check it with.")
+        verify_signature(key, text, signature)
+    elif unsigned and signature != checksum(text):
+        raise FileFormatError(changed)
 
 
 def checksum(text: str) -> dict[str, str]:

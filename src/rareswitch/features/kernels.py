@@ -9,15 +9,15 @@ from rareswitch.validation import LARGEST_SCALE
 
 
 @compiled
-def place_values(raw, specs, scales, columns, numbers, events):  # type: ignore[no-untyped-def]
-    """Column and number of each code, both (entries, m), of codes ``raw`` (entries, m).
+def place_values(raw, start, stop, specs, scales, columns, numbers, events):  # type: ignore[no-untyped-def]
+    """Column and number of each code, both (entries, m), of codes ``raw`` (entries, m) of the fields start … stop - 1.
 
     ``specs`` are rows (form, first entry, entries, unknown, missing) of fields, ``scales`` rows (center, divisor).
     ``events`` (fields, 3) counts what was clipped, missing and unknown. Returns the number of events, or -1 - f where a
     number of field f is infinite or too large.
     """
     total = 0
-    for f in range(specs.shape[0]):
+    for f in range(start, stop):
         form, first, entries, unknown, missing = specs[f, 0], specs[f, 1], specs[f, 2], specs[f, 3], specs[f, 4]
         center, divisor = scales[f, 0], scales[f, 1]
         for i in range(raw.shape[1]):
@@ -103,13 +103,14 @@ def fill(context, arm, own, specs, scales, rows, terms, scale, vectors, events):
     Of the fields, the first ``own`` are the context's. Returns the number of events, or -1 - f where field f holds a
     number that is infinite or too large.
     """
+    zero, fields = np.int64(0), np.int64(specs.shape[0])  # a literal would have machine code of its own
     context_columns, context_numbers = np.empty(context.shape, np.int64), np.empty(context.shape)
-    total = place_values(context, specs[:own], scales[:own], context_columns, context_numbers, events[:own])
+    total = place_values(context, zero, own, specs, scales, context_columns, context_numbers, events)
     if total < 0:
         return total
     arm_columns, arm_numbers = np.empty(arm.shape, np.int64), np.empty(arm.shape)
-    more = place_values(arm, specs[own:], scales[own:], arm_columns, arm_numbers, events[own:])
+    more = place_values(arm, own, fields, specs, scales, arm_columns, arm_numbers, events)
     if more < 0:
-        return more - own
+        return more
     assemble(context_columns, context_numbers, arm_columns, arm_numbers, rows, terms, scale, vectors)
     return total + more

@@ -1,6 +1,6 @@
 """Compiled kernels, and the eight-wide row operations that they are built from."""
 
-from rareswitch.lanes.kernel import announced, compiled
+from rareswitch.lanes.kernel import announced, compiled, kernels
 from rareswitch.lanes.operations import (
     WIDTH,
     add_products,
@@ -20,4 +20,4 @@ from rareswitch.lanes.operations import (
 
 __all__ = ["WIDTH", "add_products", "add_row", "add_rows", "add_squares", "announced", "compiled", "dot_four"]
 __all__ += ["first_largest", "fma", "high_product", "lane_zeros", "multiply_row", "multiply_tile", "padded"]
-__all__ += ["triangular_squares"]
+__all__ += ["kernels", "triangular_squares"]

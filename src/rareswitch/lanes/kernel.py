@@ -8,6 +8,8 @@ from typing import Any
 
 #: What is called, each once, before something is compiled in this process.
 notices: list[Callable[[], None]] = []
+#: Of all modules that are loaded.
+kernels: list["Kernel"] = []
 _making = threading.RLock()
 
 
@@ -20,6 +22,7 @@ class Kernel:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.function = function
+        kernels.append(self)
 
     def __call__(self, *arguments: Any) -> Any:
         # each kernel is of a class of its own, so that later calls go straight to Numba: a call more would be felt

@@ -12,13 +12,13 @@ from rareswitch.log.parquet_source import ParquetLog
 from rareswitch.log.places import find_parts
 from rareswitch.log.schema import log_schema
 from rareswitch.log.source import Source
-from rareswitch.log.stored import StoredLog
+from rareswitch.log.stored import StoredLog, check_newest
 from rareswitch.log.version import summarize_version
 from rareswitch.log.warm import summarize_source
 from rareswitch.log.writer import LogWriter, write_part
 
 __all__ = ["Earlier", "HeldOut", "ImportReport", "LogReport", "LogSummary", "LogWriter", "Logged", "ParquetLog"]
-__all__ += ["Source", "StoredLog"]
+__all__ += ["Source", "StoredLog", "check_newest"]
 __all__ += ["export_parts", "find_parts"]
 __all__ += ["import_parts", "log_schema", "summarize_log", "summarize_source", "summarize_version"]
 __all__ += ["write_logged", "write_part"]

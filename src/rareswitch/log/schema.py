@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from rareswitch.errors import FileFormatError
-from rareswitch.files import pyarrow
-from rareswitch.footers import check_footer
+from rareswitch.files import EXPANDED, EXPANSION, pyarrow
+from rareswitch.footers import DELTA, DICTIONARIES, PREFIXED, TEXT, WIDTHS, check_footer, column_chunks
 from rareswitch.log.places import opened_file
 from rareswitch.validation import whole
 
@@ -26,6 +26,8 @@ COUNTING = b"rareswitch.rewards"
 _BUFFER = 1 << 20
 #: About how many bytes of all columns are held at a time.
 _BYTES = 1 << 25
+#: Bytes of texts that are unpacked at a time.
+_TEXTS = 1 << 28
 
 
 def log_schema(dim: int, *, strings: bool = False, times: bool = False) -> Any:
@@ -60,8 +62,8 @@ def log_schema(dim: int, *, strings: bool = False, times: bool = False) -> Any:
 _TEXT, _NUMBERS = "(large_)?string", r"(large_|fixed_size_)?list<\w+: double( not null)?>(\[\d+\])?"
 #: What each column may be, as Arrow writes its types and as errors say it.
 _KINDS = {
-    "id": (f"int64|{_TEXT}|dictionary<values={_TEXT},.*", "int64 or string"),
-    "policy": (f"{_TEXT}|dictionary<values={_TEXT},.*", "string, or a dictionary of strings"),
+    "id": (f"int64|{_TEXT}", "int64 or string"),
+    "policy": (_TEXT, "string, or a dictionary of strings"),
     "features": (_NUMBERS, "fixed_size_list<double>[{dim}], or list<double>"),
     "propensity": ("double", "double"),
     "reward": ("double|float|bool|u?int(8|16|32|64)", "a number (double, float, whole numbers) or bool"),
@@ -83,7 +85,7 @@ def check_schema(path: str, schema: Any, dim: int | None, needed: Sequence[str] 
     if len(set(names)) != len(names):
         raise FileFormatError(f"{path}: column names must differ; got {', '.join(schema.names)}.")
     for name in names:
-        kind, (right, wanted) = schema.field(name).type, _KINDS[name]
+        kind, (right, wanted) = _plain(schema.field(name).type), _KINDS[name]
         if not re.fullmatch(right, str(kind)):
             raise FileFormatError(f"{path}: column '{name}' must be {wanted.format(dim=dim)}; it is {kind}. Cast it.")
     size = getattr(schema.field("features").type, "list_size", dim) if "features" in names else dim
@@ -91,11 +93,17 @@ def check_schema(path: str, schema: Any, dim: int | None, needed: Sequence[str] 
         raise FileFormatError(f"{path}: the learner is for {dim} features, and column 'features' has {size}.")
 
 
+def _plain(kind: Any) -> Any:
+    """The type of the values of a column; texts may be read as codes of a dictionary."""
+    pa, _ = pyarrow()
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def check_more(path: str, schema: Any, more: Mapping[str, str] = MORE) -> None:
     """Refuse a file whose columns have the names of those that experiments add, and other types."""
     for name, wanted in more.items():
-        if name in schema.names and not re.fullmatch(f"(large_)?{wanted}", str(schema.field(name).type)):
-            kind = schema.field(name).type
+        kind = _plain(schema.field(name).type) if name in schema.names else None
+        if kind is not None and not re.fullmatch(f"(large_)?{wanted}", str(kind)):
             raise FileFormatError(f"{path}: column '{name}' must be {wanted}; it is {kind}. Cast or rename it.")
 
 
@@ -112,15 +120,12 @@ def opened(path: str, dim: int | None, *, needed: Sequence[str] = NEEDED) -> Ite
                 raise FileFormatError(
                     f"{path}: the file is empty (0 bytes), not even a Parquet file. Write the part anew."
                 )
-            check_footer(source, path)
+            codes = _check_sizes(path, check_footer(source, path), source.size())
             # read a megabyte at a time however long its row groups are, and with its checksums
             options = {"buffer_size": _BUFFER, "pre_buffer": False, "page_checksum_verification": True}
-            try:
-                file = parquet.ParquetFile(source, read_dictionary=["policy"], **options)
-            except KeyError:  # there is no such column, or one of lists
-                file = parquet.ParquetFile(source, **options)
-            with file:
+            with parquet.ParquetFile(source, read_dictionary=codes, **options) as file:
                 check_schema(path, file.schema_arrow, dim, needed)
+                _check_lists(path, file, source.size())
                 yield file
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         text = (str(error).splitlines() or [type(error).__name__])[0]
@@ -140,8 +145,85 @@ def blocks(file: Any, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
         held = file.metadata.row_group(group)  # not asked for its columns: malformed ones would end the process
         count = max(64, min(ROWS, _BYTES * held.num_rows // max(1, held.total_byte_size)))
         stop = first + held.num_rows
-        for block in file.iter_batches(count, row_groups=[group], columns=columns, use_threads=False):
-            yield first, block
-            first += block.num_rows
+        for batch in file.iter_batches(count, row_groups=[group], columns=columns, use_threads=False):
+            for block in _unpacked(batch):
+                yield first, block
+                first += block.num_rows
         if first != stop:  # pages whose headers are damaged may be passed over
             raise OSError(f"it tells of {stop} rows up to here, and {first} are found")
+
+
+def _check_sizes(path: str, footer: bytes, held: int) -> list[str]:
+    """Refuse columns of a file of ``held`` bytes that would unpack to far more; the names of those to be read as codes.
+
+    A text that occurs again and again is stored once: a file of kilobytes can hold gigabytes of it.
+    """
+    codes: dict[str, bool] = {}
+    try:
+        for chunk in column_chunks(footer):
+            if chunk.column not in _KINDS | MORE | EVALUATION:
+                continue  # it is not read
+            delta, repeats = bool(chunk.encodings & DELTA), bool(chunk.encodings & DICTIONARIES)
+            text = chunk.kind == TEXT and not chunk.nested
+            unsure = chunk.kind == TEXT and (PREFIXED in chunk.encodings or (repeats and (delta or chunk.nested)))
+            size = max(chunk.unpacked * (chunk.values if unsure else 1), chunk.values * WIDTHS.get(chunk.kind, 0))
+            remedy = "Write it with plain encodings" if unsure else "Write it in row groups of fewer rows"
+            _check_size(path, chunk.column, size, min(chunk.packed, held), remedy)
+            if text:
+                codes[chunk.column] = codes.get(chunk.column, True) and not delta
+    except ValueError as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise OSError(str(error)) from error
+    return [name for name, safe in codes.items() if safe]
+
+
+def _check_lists(path: str, file: Any, held: int) -> None:
+    """Refuse lists of one length whose missing rows would take far more than a file of ``held`` bytes."""
+    for field in file.schema_arrow:
+        length = getattr(field.type, "list_size", 0)
+        for group in range(file.metadata.num_row_groups if length else 0):
+            size = 8 * length * file.metadata.row_group(group).num_rows
+            _check_size(path, field.name, size, held, "Write its vectors as lists")
+
+
+def _check_size(path: str, column: str, size: int, packed: int, remedy: str) -> None:
+    if size > max(EXPANDED, EXPANSION * packed):
+        raise FileFormatError(
+            f"{path}: column '{column}' would take up to {size:,} bytes in memory for {packed:,} in the file; at most "
+            f"{EXPANDED:,} are unpacked in one row group, or {EXPANSION} times what is in the file. {remedy}."
+        )
+
+
+def _unpacked(batch: Any) -> Iterator[Any]:
+    """The rows of a batch with texts in place of their codes, so many at a time that these fit into memory."""
+    pa, _ = pyarrow()
+    names = batch.schema.names
+    if "policy" in names and not pa.types.is_dictionary(batch.schema.field("policy").type):
+        encoded = batch.column("policy").dictionary_encode()
+        batch = batch.set_column(names.index("policy"), "policy", encoded)
+    coded = [
+        name
+        for name, kind in zip(batch.schema.names, batch.schema.types, strict=True)
+        if pa.types.is_dictionary(kind) and name != "policy"
+    ]
+    if not coded:
+        yield batch
+        return
+    from pyarrow import compute
+
+    size = 0
+    for name in coded:
+        column = batch.column(name)
+        lengths = compute.binary_length(column.dictionary).take(column.indices)
+        size += compute.sum(lengths).as_py() or 0
+    if size > _TEXTS and batch.num_rows > 1:
+        half = batch.num_rows // 2
+        yield from _unpacked(batch.slice(0, half))
+        yield from _unpacked(batch.slice(half))
+        return
+    columns = [
+        column.dictionary_decode() if name in coded else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

@@ -21,6 +21,15 @@ ROWS, BYTES = 1 << 15, 1 << 25
 _Kept = tuple[DecisionRow, list[RewardRow]]
 
 
+def check_newest(store: Store, decided: int, published: int) -> None:
+    """Refuse decisions of a policy that the store does not hold: a policy of that number would be taken for theirs."""
+    if decided > published:
+        raise StoreError(
+            f"policy {decided} of experiment '{store.name}' has decided, and {store.url} holds {published}: its "
+            "policies were taken back to an older state. Restore the newest copy, and open the experiment again."
+        )
+
+
 class StoredLog:
     """The decisions of an experiment, a :class:`~rareswitch.log.Source`; a batch is what one of its policies decided.
 
@@ -76,6 +85,7 @@ class StoredLog:
             raise EmptySetError(
                 f"experiment '{store.name}' has not decided anything yet: there is nothing to evaluate."
             )
+        check_newest(store, max(one.version for one in counts), len(policies))
         made = {one.version: policies[one.version - 1] for one in counts}
         self._batches = {version: number for number, version in enumerate(made)}
         self.batch_names = tuple(policy.id for policy in made.values())

@@ -123,7 +123,7 @@ def best_of_draws(contexts, alive, draws, probabilities):  # type: ignore[no-unt
     """``probabilities`` (n, K), zero before, becomes the share of ``draws`` (m, d) whose best arm each arm is."""
     n, arm_count, dim = contexts.shape
     arms, zero, center, _, place = workspace(arm_count, dim)
-    tile = lane_zeros(4, arms.shape[1])
+    tile = lane_zeros(np.int64(4), arms.shape[1])
     count = draws.shape[0]
     wins = np.zeros(arm_count, dtype=np.int64)
     for s in range(n):

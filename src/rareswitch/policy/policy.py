@@ -153,7 +153,7 @@ class Policy:
     ) -> FloatArray:
         """Probability of each arm, (n, K), or (K,) for one set; ``baseline`` and ``floored`` as in :meth:`decide`."""
         sets = with_baseline(sets_of(self.dim, contexts, alive), baseline)
-        kept = self._kept(sets)[0] if self.eliminations else sets.alive
+        kept, _ = self._kept(sets)
         probabilities = self.sampler.probabilities(Sets(sets.contexts, kept, False, sets.baseline))
         if self.floor is not None:
             probabilities = self.floor.raised(sets, probabilities, floored)
@@ -258,9 +258,12 @@ class Policy:
 
     def _kept(self, sets: Sets) -> tuple[BoolArray, IntArray]:
         """The surviving arms (n, K), and how many there are (n,)."""
-        kept = np.empty(sets.alive.shape, dtype=np.bool_)
-        counts = np.empty(len(kept), dtype=np.int64)
-        _refuse(eliminate(sets.contexts, sets.alive, self._estimates, self._roots, kept, counts))
+        kept = sets.alive.copy()
+        if self.eliminations:  # a first policy has none, and need not wait for the kernel
+            counts = np.empty(len(kept), dtype=np.int64)
+            _refuse(eliminate(sets.contexts, sets.alive, self._estimates, self._roots, kept, counts))
+        else:
+            counts = np.add.reduce(kept, axis=1, dtype=np.int64)
         kept.setflags(write=False)
         return kept, counts
 

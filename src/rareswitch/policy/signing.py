@@ -1,7 +1,8 @@
 """Signatures: with a shared secret (HMAC-SHA256) or a key pair (Ed25519).
 
 What is signed is a text that begins with its kind, ``1/`` for a policy, ``experiment/`` for the description of an
-experiment and ``version/`` for what is kept with a policy, so that no signature passes for one of another kind.
+experiment, ``version/`` for what is kept with a policy and ``plan/`` for what is frozen of an update, so that no
+signature passes for one of another kind.
 """
 
 import hashlib

@@ -104,7 +104,7 @@ def walk_sampler(  # type: ignore[no-untyped-def]
     """Thompson sampling, updated at each of the n steps: the best arm for θ̂ + scale·L⁻ᵀz, z = ``normals[s]``."""
     n, arm_count, dim = contexts.shape
     columns, zero, center, _, place = workspace(arm_count, dim)
-    theta = lane_zeros(1, dim)
+    theta = lane_zeros(np.int64(1), dim)
     image, sums = np.zeros(dim), np.zeros(dim)
     for s in range(n):
         left = gather(contexts, alive, s, columns, place)

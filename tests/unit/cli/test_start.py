@@ -37,6 +37,31 @@ def test_every_command_is_in_the_table_and_has_a_parser() -> None:
         assert made[name].get_default("run") is not None
 
 
+def test_a_warm_up_uses_every_kernel() -> None:
+    script = """
+import importlib, pkgutil
+import rareswitch
+from rareswitch.cli import main
+from rareswitch.lanes import kernels
+from rareswitch.lanes.kernel import Kernel
+
+assert main(["warm-up"]) == 0
+for module in pkgutil.walk_packages(rareswitch.__path__, "rareswitch."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+used = [kernel for kernel in kernels if "made" in vars(kernel) and kernel.made.signatures]
+for kernel in used:  # those that a kernel calls are a part of its machine code
+    names = kernel.function.__code__.co_names
+    called = (kernel.function.__globals__.get(name) for name in names)
+    used += [one for one in called if isinstance(one, Kernel) and one not in used]
+unused = [f"{kernel.__module__}.{kernel.__name__}" for kernel in kernels if kernel not in used]
+assert not unused, unused
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"[0-9]+ kernels are compiled\. [0-9]+ s\n", done.stdout)
+
+
 def choices(parser: Any) -> Any:
     return next(action.choices for action in parser._actions if action.choices)
 

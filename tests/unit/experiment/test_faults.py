@@ -13,6 +13,7 @@ import pytest
 
 from rareswitch.env import make_world
 from rareswitch.errors import FileFormatError, StoreError, UnreachableError
+from rareswitch.evaluation import evaluate
 from rareswitch.experiment import Choice, Experiment, create, open_experiment, updating
 
 BATCH = 12
@@ -245,3 +246,16 @@ def test_an_audit_finds_a_decision_that_was_edited_by_hand(column: str, path: Pa
     edit(path, "decisions", column, changes[column], "id = '5'")
     with opened(path) as trial:
         assert [number for number in range(2 * BATCH) if not trial.audit(number).matches] == [5]
+
+
+def test_policies_that_were_taken_back_are_missed(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM rareswitch_versions WHERE number = 2")
+    with opened(path) as trial:
+        trial.store.abandon_update(1)  # what was frozen of it would make the same policy again
+        for use in (lambda: evaluate(trial, "uniform"), lambda: trial.advance(now=0.0, anyway=True)):
+            with pytest.raises(
+                StoreError, match=r"policy 2 of experiment 'trial' has decided, and .* holds 1: .*Restore"
+            ):
+                use()
+        assert trial.store.head() == 1

@@ -11,9 +11,10 @@ from scipy.special import stdtrit
 
 from rareswitch.design import Uniform
 from rareswitch.env import make_world
-from rareswitch.errors import ParameterError, StoreError, UnsuitableError
+from rareswitch.errors import FileFormatError, ParameterError, StoreError, UnsuitableError
 from rareswitch.experiment import Advance, Experiment, Gate, GateReport, Rewards, copy_experiment, create
 from rareswitch.experiment.gate import judge, lower_bound
+from rareswitch.experiment.versions import plan_to_text
 from rareswitch.ids import id_keys
 from rareswitch.log import HeldOut, Logged
 from rareswitch.policy import Policy, PosteriorDraws, new_key
@@ -450,3 +451,77 @@ def test_what_the_incumbent_never_shows_is_never_promoted() -> None:
     assert not gate.promoted
     assert not gate.answered
     assert "had probability 0: of that a gate knows nothing" in str(gate)
+
+
+def without_gate(text: str) -> str:
+    """What someone without the key writes: the same plan without its gate, and a hash that holds."""
+    frozen = json.loads(text)
+    plan = {name: part for name, part in frozen["plan"].items() if name != "gate"}
+    return plan_to_text(plan, 1, experiment=EXPERIMENT_DIGEST["now"], key=None)
+
+
+def looser(text: str) -> str:
+    """The signature as it was, the gate another."""
+    return text.replace('"level":0.05', '"level":0.5')
+
+
+#: The digest of the experiment under test, for plans that are forged for it.
+EXPERIMENT_DIGEST: dict[str, str] = {}
+
+
+@pytest.mark.parametrize(
+    ("forge", "signed", "reason"),
+    [
+        (without_gate, True, "it is not signed"),
+        (looser, True, "the signature does not match"),
+        (looser, False, "its content does not have the hash"),
+        (lambda text: "garbage", True, "it is no plan of an update: 'garbage'"),
+        (lambda text: "garbage", False, "it is no plan of an update: 'garbage'"),
+        (lambda text: "[" * 100_000, False, "it is no plan of an update"),
+        (lambda text: "[1]", False, "it is no plan of an update"),
+        (lambda text: json.dumps(json.loads(text)["plan"]), False, "it is no plan of an update"),
+    ],
+)
+def test_a_plan_that_was_not_frozen_so_is_refused_and_planned_anew(
+    forge: Callable[[str], str], signed: bool, reason: str, monkeypatch: Any
+) -> None:
+    trial = begun(key=new_key("hmac") if signed else None)
+    play(trial, paid=poisoned)
+    store: Any = trial.store
+
+    def dies(*given: Any) -> Any:
+        raise StoreError("gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "refuse_update", dies)
+        with pytest.raises(StoreError, match="gone"):
+            trial.advance(now=0.0, gate=True)
+    EXPERIMENT_DIGEST["now"] = trial._updating.experiment
+    text, marks = store.start_update(1, "")
+    store.abandon_update(1)
+    assert store.start_update(1, forge(text)) == (forge(text), marks)
+    with pytest.raises(FileFormatError, match=f"update that was begun after policy 1 is refused: {reason}.*Advance ag"):
+        trial.advance(now=0.0)
+    assert (store.head(), store.started(1)) == (1, False)
+    outcome = trial.advance(now=0.0, gate=True)
+    assert (outcome.made, told(outcome).promoted) == (False, False)
+
+
+def test_the_plan_of_another_update_is_no_plan_of_this_one(monkeypatch: Any) -> None:
+    trial = begun(key=new_key("hmac"))
+    play(trial)
+    store: Any = trial.store
+    with monkeypatch.context() as patch:
+        plans: list[str] = []
+        start = store.start_update
+
+        def noted(parent: int, plan: str) -> Any:
+            plans.append(plan)
+            return start(parent, plan)
+
+        patch.setattr(store, "start_update", noted)
+        assert trial.advance(now=0.0).made
+    play(trial)
+    assert store.start_update(2, plans[0])[0] == plans[0]
+    with pytest.raises(FileFormatError, match="the signature does not match"):
+        trial.advance(now=0.0, gate=True)
