@@ -4,6 +4,7 @@ import threading
 import time as clock
 from collections import Counter
 from collections.abc import Callable, Sequence, Sized
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
@@ -356,6 +357,14 @@ class Experiment:
         """Learn everything again from the summaries, and say which policies come out."""
         return verify_versions(self.description, self.versions)
 
+    def backup(self, path: str | Path) -> None:
+        """Write a copy of the whole SQLite store, as of one moment, to a new file, while others go on using it.
+
+        It is opened as any store: ``rareswitch.open("sqlite:///copy.db", name)``. Never copy the file itself while it
+        is open. PostgreSQL has ``pg_dump`` for this.
+        """
+        self.store.backup(path)
+
     def _version(self, number: int) -> Version:
         if number > len(self._versions):
             self._refresh(force=True)
@@ -370,8 +379,9 @@ class Experiment:
         """The current version; whether there is a newer one is looked up now and then."""
         moment = clock.monotonic()
         if force or moment - self._looked > REFRESH:
+            head = self.store.head()  # before the lock, which a thread may hold that did not come along in a fork
             with self._lock:
-                if self.store.head() > len(self._versions):
+                if head > len(self._versions):
                     rows = self.store.versions(len(self._versions))
                     self._versions += tuple(Version(row, self._experiment, self._key) for row in rows)
                 self._looked = moment

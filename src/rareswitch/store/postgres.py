@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from rareswitch.errors import MissingExtraError, ParameterError
+from rareswitch.errors import MissingExtraError, ParameterError, StoreError
 from rareswitch.store.sql_attempts import PATIENCE, attempt
 from rareswitch.store.sql_database import CONNECTIONS
 from rareswitch.store.sql_recording import Recording
@@ -96,6 +97,15 @@ class PostgresStore(SqlStore):
 
     def _recording(self, connection: Any) -> Recording:
         return PostgresRecording(connection, self.number)
+
+    def faults(self) -> list[str]:
+        return []  # the server looks after its files; it has checksums of their pages
+
+    def backup(self, path: str | Path) -> None:
+        raise StoreError(
+            f"{self.url} is a PostgreSQL database, which its own tools copy while it is used: pg_dump --format=custom "
+            f"--file={path} DATABASE, and pg_restore brings it back."
+        )
 
     def _slice(self, stretch: Stretch) -> "PostgresSlice":
         address = self._address.render_as_string(hide_password=False)

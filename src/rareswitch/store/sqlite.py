@@ -3,22 +3,30 @@
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rareswitch.errors import StoreError
-from rareswitch.files import pyarrow
+from rareswitch.files import pyarrow, replacing
 from rareswitch.store.sql_attempts import PATIENCE, attempt
 from rareswitch.store.sql_database import CONNECTIONS
 from rareswitch.store.sql_recording import Recording
 from rareswitch.store.sql_slices import ROWS, Stretch, slice_fault
 from rareswitch.store.sql_store import SqlStore
-from rareswitch.store.sqlite_reader import SqliteReader, read_only
+from rareswitch.store.sqlite_files import (
+    REMEDY,
+    Identity,
+    check_there,
+    close_file,
+    is_inherited,
+    open_file,
+    was_opened,
+)
+from rareswitch.store.sqlite_reader import SqliteReader, uri
 from rareswitch.store.store import DecisionRow, Marks, RewardRow, Slice
 
-#: Files that this process has opened as stores.
-OPEN: set[str] = set()
 #: Pages in the log before they are moved into the file, and KiB of pages that the writer keeps in memory.
 LOG_PAGES, CACHE_KIB = 4000, 65536
 
@@ -33,19 +41,14 @@ class SqliteStore(SqlStore):
 
     def __init__(self, path: str | Path, name: str) -> None:
         super().__init__(f"sqlite:///{path}", name)
-        self.path = Path(path).resolve()  # one name for one file: see OPEN
+        self.path = Path(path).resolve()  # one name for one file
+        self._file: Identity | None = None
 
     def _connect(self, create: bool) -> tuple[Any, Any]:
         import sqlalchemy as sa
 
-        if create:
-            try:
-                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-            except OSError as error:
-                raise StoreError(f"{self.url} cannot be written: {error.strerror}.") from error
-        elif not self.path.is_file():
-            raise StoreError(f"there is no file {self.path}. Create an experiment there, or correct the address.")
-        OPEN.add(str(self.path))
+        open_file(self.path, create=create)
+        self._file = Identity.of(self.path)
         engine = sa.create_engine(
             "sqlite://",
             creator=self._driver_connection,
@@ -56,7 +59,7 @@ class SqliteStore(SqlStore):
         )
         return engine, engine
 
-    def _driver_connection(self) -> sqlite3.Connection:
+    def _driver_connection(self) -> "_Connection":
         connection = _connection(str(self.path))
         try:
             if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
@@ -64,6 +67,8 @@ class SqliteStore(SqlStore):
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
             connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # which opens the log
+            connection.log = Identity.of(f"{self.path}-wal")
         except BaseException:
             connection.close()
             raise
@@ -72,10 +77,28 @@ class SqliteStore(SqlStore):
     def _begin(self, connection: Any) -> None:
         # as a writer from the start: one that becomes it later fails if another was faster
         raw = connection.connection.driver_connection
+        check_there(self.path, self._file, raw.log)
         attempt(lambda: raw.execute("BEGIN IMMEDIATE"), self._judged)
 
     def _alone(self, connection: Any) -> None:
         pass  # as every transaction here is
+
+    def _forked(self) -> str:
+        return f"Its file cannot be used in this one, not even if it is opened again. {REMEDY}"
+
+    def _check_place(self) -> None:
+        check_there(self.path, self._file)
+
+    def _check_kept(self) -> None:
+        check_there(self.path, self._file, self._writing.connection.driver_connection.log)
+
+    def _founded(self) -> None:
+        for path in (self.path, *(Path(f"{self.path}{more}") for more in ("-wal", "-shm"))):
+            with suppress(FileNotFoundError):
+                os.chmod(path, 0o600)
+
+    def _released(self) -> None:
+        close_file(self.path)
 
     def _judged(self, error: Exception) -> tuple[bool, str]:
         return _judged(self.url, error)
@@ -96,6 +119,28 @@ class SqliteStore(SqlStore):
         if started is not None and started[1].decisions > ROWS:
             _start_readers()  # they will be needed in a moment, and take one to start
         return started
+
+    def faults(self) -> list[str]:
+        return self._read(lambda connection: _faults(connection.connection.driver_connection))
+
+    def backup(self, path: str | Path) -> None:
+        if os.path.lexists(path):
+            raise StoreError(f"there is a file {path} already. Name another, or remove it first.")
+        self._open()
+        with replacing(path) as temporary:
+            os.chmod(temporary, 0o600)
+            attempt(lambda: self._copy(temporary), self._judged)
+
+    def _copy(self, path: Path) -> None:
+        # of one moment: in a write-ahead log, who reads for long neither waits for writers nor holds them up
+        with closing(_connection(str(self.path))) as source, closing(_connection(str(path))) as target:
+            source.backup(target)
+            target.execute("PRAGMA journal_mode = DELETE")  # so that it is one file, whole without a log beside it
+            if faults := _faults(target):
+                raise StoreError(
+                    f"{self.path} is damaged, and so its copy would be: {faults[0]}. Nothing was written; restore an "
+                    "earlier backup."
+                )
 
     def close(self) -> None:
         super().close()
@@ -131,9 +176,21 @@ def _judged(shown: str, error: Exception) -> tuple[bool, str]:
     return False, f"{shown} cannot be used ({name}: {cause})."
 
 
-def _connection(path: str) -> sqlite3.Connection:
+def _faults(connection: sqlite3.Connection) -> list[str]:
+    """What is damaged in a file, as far as its structure tells."""
+    return [text for (text,) in connection.execute("PRAGMA quick_check(20)") if text != "ok"]
+
+
+class _Connection(sqlite3.Connection):
+    """A connection that knows its write-ahead log."""
+
+    log: Identity | None = None
+
+
+def _connection(path: str) -> _Connection:
     # transactions begin where they are asked for; whoever finds the file locked tries again by itself
-    return sqlite3.connect(path, timeout=0.01, isolation_level=None, check_same_thread=False)
+    settings: dict[str, Any] = {"timeout": 0.01, "isolation_level": None, "check_same_thread": False}
+    return sqlite3.connect(uri(path, mode="rw"), uri=True, factory=_Connection, **settings)
 
 
 class SqliteRecording(Recording):
@@ -213,9 +270,9 @@ class SqliteSlice(NamedTuple):
         """Through ADBC, where this process has not opened the file as a store; otherwise through the cursor for few
         decisions, and by a process that reads for this one, see :class:`SqliteReader`, for many.
         """
-        if self.path not in OPEN:
+        if not was_opened(self.path):
             return attempt(lambda: self._read(self._by_adbc), partial(slice_fault, self.path))
-        many = self.stretch.last - self.stretch.first >= ROWS - 1
+        many = is_inherited(self.path) or self.stretch.last - self.stretch.first >= ROWS - 1
         table = self._by_readers if many else self._by_cursor
         return attempt(lambda: self._read(table), partial(_judged, self.path))
 
@@ -241,7 +298,7 @@ class SqliteSlice(NamedTuple):
     def _by_adbc(self, queries: tuple[str, str]) -> Iterator[Any]:
         import adbc_driver_sqlite.dbapi as adbc
 
-        with adbc.connect(read_only(self.path)) as connection, connection.cursor() as cursor:
+        with adbc.connect(uri(self.path)) as connection, connection.cursor() as cursor:
             cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": ROWS})
             for query in queries:
                 cursor.execute(query)
