@@ -4,6 +4,7 @@ import threading
 import time as clock
 from collections import Counter
 from collections.abc import Callable, Sequence, Sized
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
@@ -354,8 +355,9 @@ class Experiment:
         return self._updating.logged(self.versions, upto, seconds_of(now))
 
     def verify(self) -> Verification:
-        """Learn everything again from the summaries, and say which policies come out."""
-        return verify_versions(self.description, self.versions)
+        """Learn everything again from the summaries, and say which policies come out; check the store's files too."""
+        found = verify_versions(self.description, self.versions)
+        return replace(found, faults=tuple(self.store.faults()))
 
     def backup(self, path: str | Path) -> None:
         """Write a copy of the whole SQLite store, as of one moment, to a new file, while others go on using it.

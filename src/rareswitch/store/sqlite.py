@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from rareswitch.errors import StoreError
 from rareswitch.files import pyarrow, replacing
+from rareswitch.store.checksums import of_decisions, of_rewards
 from rareswitch.store.sql_attempts import PATIENCE, attempt
 from rareswitch.store.sql_database import CONNECTIONS
-from rareswitch.store.sql_recording import Recording
+from rareswitch.store.sql_recording import Recording, context_columns
 from rareswitch.store.sql_slices import ROWS, Stretch, slice_fault
 from rareswitch.store.sql_store import SqlStore
 from rareswitch.store.sqlite_files import (
@@ -29,6 +30,8 @@ from rareswitch.store.store import DecisionRow, Marks, RewardRow, Slice
 
 #: Pages in the log before they are moved into the file, and KiB of pages that the writer keeps in memory.
 LOG_PAGES, CACHE_KIB = 4000, 65536
+#: Some releases of SQLite would look through all rewards in place of the few in this index.
+UNMATCHED = "INDEXED BY rareswitch_rewards_unmatched"
 
 
 class SqliteStore(SqlStore):
@@ -39,6 +42,8 @@ class SqliteStore(SqlStore):
     written by its owner alone.
     """
 
+    unmatched_hint = UNMATCHED
+
     def __init__(self, path: str | Path, name: str) -> None:
         super().__init__(f"sqlite:///{path}", name)
         self.path = Path(path).resolve()  # one name for one file
@@ -47,8 +52,14 @@ class SqliteStore(SqlStore):
     def _connect(self, create: bool) -> tuple[Any, Any]:
         import sqlalchemy as sa
 
-        open_file(self.path, create=create)
-        self._file = Identity.of(self.path)
+        first = open_file(self.path, create=create)
+        try:
+            self._file = Identity.of(self.path)
+            if first and _size(f"{self.path}-wal"):
+                attempt(self._check_recovered, self._judged)
+        except BaseException:
+            close_file(self.path)
+            raise
         engine = sa.create_engine(
             "sqlite://",
             creator=self._driver_connection,
@@ -59,7 +70,30 @@ class SqliteStore(SqlStore):
         )
         return engine, engine
 
+    def _check_recovered(self) -> None:
+        """Check the file if the last process that used it did not close it: there is a log, and nobody uses it."""
+        with closing(_connection(str(self.path))) as connection:
+            try:
+                connection.execute("PRAGMA journal_mode = DELETE")  # which moves the log into the file, if all is quiet
+            except sqlite3.OperationalError:
+                return  # others have it open, or it cannot be written
+            if not _size(f"{self.path}-wal") and (faults := _faults(connection)):
+                raise StoreError(
+                    f"{self.path} is damaged; the last process that used it did not end well: {faults[0]}. Restore a "
+                    "backup."
+                )
+
     def _driver_connection(self) -> "_Connection":
+        try:
+            return self._writable_connection()
+        except sqlite3.OperationalError:
+            effective = {"effective_ids": True} if os.access in os.supports_effective_ids else {}
+            if os.access(self.path.parent, os.W_OK, **effective) or _size(f"{self.path}-wal"):
+                raise
+            # nobody can write there, and everything is in the file: it can be read without a log
+            return _connection(str(self.path), mode="ro&immutable=1")
+
+    def _writable_connection(self) -> "_Connection":
         connection = _connection(str(self.path))
         try:
             if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
@@ -176,9 +210,17 @@ def _judged(shown: str, error: Exception) -> tuple[bool, str]:
     return False, f"{shown} cannot be used ({name}: {cause})."
 
 
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
 def _faults(connection: sqlite3.Connection) -> list[str]:
     """What is damaged in a file, as far as its structure tells."""
-    return [text for (text,) in connection.execute("PRAGMA quick_check(20)") if text != "ok"]
+    lines = [text.split("\n")[-1] for (text,) in connection.execute("PRAGMA quick_check(20)")]
+    return [] if lines == ["ok"] else lines
 
 
 class _Connection(sqlite3.Connection):
@@ -187,10 +229,15 @@ class _Connection(sqlite3.Connection):
     log: Identity | None = None
 
 
-def _connection(path: str) -> _Connection:
+def _connection(path: str, mode: str = "rw") -> _Connection:
     # transactions begin where they are asked for; whoever finds the file locked tries again by itself
     settings: dict[str, Any] = {"timeout": 0.01, "isolation_level": None, "check_same_thread": False}
-    return sqlite3.connect(uri(path, mode="rw"), uri=True, factory=_Connection, **settings)
+    return sqlite3.connect(uri(path, mode=mode), uri=True, factory=_Connection, **settings)
+
+
+def unmatched_query(number: int) -> str:
+    """Whether there are rewards whose decision has not come."""
+    return f"SELECT 1 FROM rareswitch_rewards {UNMATCHED} WHERE experiment = {number} AND decision IS NULL LIMIT 1"
 
 
 class SqliteRecording(Recording):
@@ -200,9 +247,9 @@ class SqliteRecording(Recording):
         before, changes = self._newest("decisions"), self.raw.total_changes
         columns = ", ".join(DecisionRow._fields[:11])
         self.raw.executemany(
-            f"INSERT INTO rareswitch_decisions (experiment, {columns}) VALUES ({self.number}{', ?' * 11}) "
+            f"INSERT INTO rareswitch_decisions (experiment, {columns}, checksum) VALUES ({self.number}{', ?' * 12}) "
             "ON CONFLICT (experiment, key) DO NOTHING",
-            [row[:11] for row in rows],
+            [(*row[:11], checksum) for row, checksum in zip(rows, of_decisions(rows), strict=True)],
         )
         if self.raw.total_changes - changes == len(rows):
             new = {row.key: seq for seq, row in enumerate(rows, before + 1)}
@@ -210,9 +257,9 @@ class SqliteRecording(Recording):
             new = dict(self.raw.execute("SELECT key, seq FROM rareswitch_decisions WHERE seq > ?", (before,)))
         kept = {row.key: row for row in reversed(rows) if row.contexts is not None and row.key in new}
         self.raw.executemany(
-            f"INSERT INTO rareswitch_contexts (seq, experiment, version, rank, data, names) "
-            f"VALUES (?, {self.number}, ?, ?, ?, ?)",
-            [(new[key], row.version, row.rank, row.contexts, row.names) for key, row in kept.items()],
+            f"INSERT INTO rareswitch_contexts (seq, experiment, version, rank, data, names, checksum) "
+            f"VALUES (?, {self.number}, ?, ?, ?, ?, ?)",
+            [(new[key], *context_columns(row)) for key, row in kept.items()],
         )
         if self._unmatched():
             self.raw.executemany(self._matching("= ?1"), [(key,) for key in new])
@@ -221,25 +268,27 @@ class SqliteRecording(Recording):
     def insert_rewards(self, rows: Sequence[RewardRow]) -> int | set[tuple[bytes, str]]:
         before, changes = self._newest("rewards"), self.raw.total_changes
         self.raw.executemany(
-            f"{self._adding()} ON CONFLICT (experiment, key, event) WHERE superseded IS NULL DO NOTHING", rows
+            f"{self._adding()} ON CONFLICT (experiment, key, event) WHERE superseded IS NULL DO NOTHING",
+            [(*row, checksum) for row, checksum in zip(rows, of_rewards(rows), strict=True)],
         )
         if self.raw.total_changes - changes == len(rows):
             return len(rows)
         return set(self.raw.execute("SELECT key, event FROM rareswitch_rewards WHERE seq > ?", (before,)))
 
-    def replace_reward(self, row: RewardRow, before: int) -> int:
-        seq = self._newest("rewards") + 1
-        self.raw.execute("UPDATE rareswitch_rewards SET superseded = ? WHERE seq = ?", (seq, before))
-        self.raw.execute(self._adding(), row)
-        return seq
+    def replace_reward(self, row: RewardRow, before: RewardRow, seq: int) -> int:
+        new = self._newest("rewards") + 1
+        step_back = "UPDATE rareswitch_rewards SET superseded = ?, checksum = ? WHERE seq = ?"
+        self.raw.execute(step_back, (new, *of_rewards([before], [new]), seq))
+        self.raw.execute(self._adding(), (*row, *of_rewards([row])))
+        return new
 
     def match_all(self) -> None:
         self.raw.execute(self._matching("IS NOT NULL"))
 
     def _adding(self) -> str:
         return (
-            f"INSERT INTO rareswitch_rewards (experiment, key, id, event, value, time, decision, version) "
-            f"VALUES ({self.number}, ?1, ?2, ?3, ?4, ?5, "
+            f"INSERT INTO rareswitch_rewards (experiment, key, id, event, value, time, checksum, decision, version) "
+            f"VALUES ({self.number}, ?1, ?2, ?3, ?4, ?5, ?6, "
             f"(SELECT seq FROM rareswitch_decisions WHERE experiment = {self.number} AND key = ?1), "
             f"(SELECT version FROM rareswitch_decisions WHERE experiment = {self.number} AND key = ?1))"
         )
@@ -253,8 +302,7 @@ class SqliteRecording(Recording):
         )
 
     def _unmatched(self) -> bool:
-        query = f"SELECT 1 FROM rareswitch_rewards WHERE experiment = {self.number} AND decision IS NULL LIMIT 1"
-        return self.raw.execute(query).fetchone() is not None
+        return self.raw.execute(unmatched_query(self.number)).fetchone() is not None
 
     def _newest(self, table: str) -> int:
         return self.raw.execute(f"SELECT max(seq) FROM rareswitch_{table}").fetchone()[0] or 0
@@ -278,7 +326,10 @@ class SqliteSlice(NamedTuple):
 
     def _read(self, tables: Callable[[tuple[str, str]], Iterable[Any]]) -> Any:
         # rows one after the other as they lie in the file, which takes half the time of looking each up
-        return self.stretch.table(*tables(self.stretch.queries("NOT INDEXED")))
+        try:
+            return self.stretch.table(*tables(self.stretch.queries("NOT INDEXED")))
+        except (ArithmeticError, TypeError, ValueError) as error:  # of a column with values of several kinds
+            raise self.stretch.unreadable(error) from error
 
     def _by_readers(self, queries: tuple[str, str]) -> Iterable[Any]:
         return _READERS[self.stretch.first // ROWS % len(_READERS)].tables(self.path, queries)

@@ -51,8 +51,11 @@ def is_inherited(path: str) -> bool:
     return path in _INHERITED
 
 
-def open_file(path: Path, *, create: bool) -> None:
-    """Before the first connection of a store to its file, which is created if it may be."""
+def open_file(path: Path, *, create: bool) -> bool:
+    """Before the first connection of a store to its file, which is created if it may be.
+
+    Returns whether no other store of this process has it open.
+    """
     with _LOCK:  # who creates a file closes it before anyone else here connects to it
         if is_inherited(str(path)):
             raise StoreError(
@@ -65,6 +68,7 @@ def open_file(path: Path, *, create: bool) -> None:
         elif not path.is_file():
             raise StoreError(f"there is no file {path}. Create an experiment there, or correct the address.")
         _OPEN[str(path)] += 1
+        return _OPEN[str(path)] == 1
 
 
 def close_file(path: Path) -> None:

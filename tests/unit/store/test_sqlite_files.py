@@ -102,10 +102,11 @@ def test_whoever_opens_and_closes_the_file_nothing_acknowledged_is_lost(
         serve(first, 0)
         bystander = Bystander(path)
         serve(first, MANY)
+        closes = {"first": first.close, "second": other.close, "bystander": bystander.close}
         for name in order:
             if name == "killed":
                 os.kill(os.getpid(), signal.SIGKILL)
-            {"first": first, "second": other, "bystander": bystander}[name].close()
+            closes[name]()
 
     assert in_child(live) == (None if order != ("killed",) else "ended")
     Bystander(path).close()
