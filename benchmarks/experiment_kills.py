@@ -51,6 +51,10 @@ NOTE = (
 TIMES, AT_RANDOM, CONTROLS, ROUNDS, GONE = 4, 40, 10, 10, 5.0
 
 
+#: Another process opens, reads and closes the file all the while, and this one has two stores of it.
+BESIDE = "SQLite, with a bystander"
+
+
 def killed_rows(kind: str, killed: Killed, quick: bool, *, named: bool = True) -> Iterator[Row]:
     everything: list[Findings] = []
     for group, belongs in GROUPS.items() if named else ():
@@ -130,6 +134,7 @@ def rows(quick: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         yield from killed_rows("SQLite", Killed(folder), quick)
+        yield from beside_rows(quick)
         yield control_row("SQLite", folder, None, quick)
         yield from crowd_rows("SQLite", folder, f"sqlite:///{folder}/crowd.db", quick)
         file = folder / "gone.db"
@@ -153,9 +158,19 @@ def rows(quick: bool) -> Iterator[Row]:
                 server.cleanup()
 
 
+def beside_rows(quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as name:
+        killed = Killed(Path(name).resolve(), bystander=True)
+        yield from killed_rows(BESIDE, killed, quick)
+        yield Row(what=f"{BESIDE}: how often it opened and closed a file", measured=f"{killed.looks:,}")
+
+
 def main() -> int:
-    options = arguments(__doc__).parse_args()
-    return report("Experiments whose processes are killed", rows(options.quick), options.out, NOTE)
+    parser = arguments(__doc__)
+    parser.add_argument("--bystander", action="store_true", help="only SQLite with a bystander")
+    options = parser.parse_args()
+    chosen = beside_rows if options.bystander else rows
+    return report("Experiments whose processes are killed", chosen(options.quick), options.out, NOTE)
 
 
 if __name__ == "__main__":

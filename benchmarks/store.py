@@ -17,7 +17,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from uuid import uuid4
 
@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from measure import Row, arguments, in_turn, report
 from rareswitch import create
 from rareswitch.errors import StoreError
+from rareswitch.experiment import Experiment
 from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import sample_order
 from rareswitch.log import find_parts, summarize_version
@@ -268,6 +269,63 @@ def reading(what: str, store: Store, url: str, paths: list[str], rounds: int, ne
     )
 
 
+FEW, MANY = 2_000, 1_000_000
+
+
+def grown(url: str, name: str, rewards: int) -> Experiment:
+    """An experiment with so many decisions, all of them rewarded."""
+    trial = create(url, name, dim=DIM, schedule=[10 * MANY, 20 * MANY], updates=2, seed=1)
+    vectors = np.random.default_rng(1).standard_normal((rewards, DIM)) / np.sqrt(DIM)
+    for begin in range(0, rewards, 10_000):
+        numbers = np.arange(begin, min(begin + 10_000, rewards))
+        keys = key_bytes(id_keys(numbers))
+        rows = [
+            DecisionRow(
+                *(key, str(number), 1, "0", 0, 0.5, vectors[number].tobytes(), key, float(number), 0.5),
+                contexts=vectors[:5].tobytes() if number < 1000 else None,
+            )
+            for key, number in zip(keys, numbers.tolist(), strict=True)
+        ]
+        trial.store.add_decisions(rows)
+        trial.store.add_rewards([RewardRow(row.key, row.id, "", 0.5, row.time) for row in rows])
+    return trial
+
+
+def grows(what: str, url: str, rounds: int) -> Iterator[Row]:
+    """What a decision, a look and an update cost where much is stored, against little."""
+    number, sets = count(2 * MANY), np.eye(DIM)[:5]
+    with ExitStack() as stack:
+        few, many = (
+            stack.enter_context(grown(url.format(rewards), f"grown-{rewards}", rewards)) for rewards in (FEW, MANY)
+        )
+
+        def decides(trial: Experiment) -> None:
+            for _ in range(100):
+                trial.decide(sets, id=next(number))
+
+        seconds = in_turn(5 * rounds, lambda: decides(few), lambda: decides(many)) / 100
+        ratio = float(np.median(seconds[:, 1]) / np.median(seconds[:, 0]))
+        small, large = 1e3 * np.median(seconds, axis=0)
+        yield Row(
+            what=f"{what}: a durable decision where {MANY:,} rewards are stored, against {FEW:,}",
+            measured=f"{large:.2f} ms against {small:.2f} ms",
+            ratio=f"{ratio:.2f}×",
+            needed="at most 1.3×",
+            holds=ratio <= 1.3,
+        )
+        calls: dict[str, Callable[[], object]] = {"status": many.status, "an advance that is not due": many.advance}
+        for name, call in calls.items():
+            taken = 1e3 * float(np.median(in_turn(3 * rounds, call)))
+            yield Row(
+                what=f"{what}: {name} where {MANY:,} rewards are stored",
+                measured=f"{taken:.1f} ms",
+                needed="at most 50 ms",
+                holds=taken <= 50,
+            )
+        taken = float(np.median(in_turn(rounds, many.preview)))
+        yield Row(what=f"{what}: the preview of an update from {MANY:,} decisions", measured=f"{taken:.2f} s")
+
+
 PEAK = """
 import re, sys
 sys.path[:0] = sys.argv[4:]
@@ -331,9 +389,22 @@ def rows(quick: bool) -> Iterator[Row]:
             store.close()
 
 
+def grown_rows(quick: bool) -> Iterator[Row]:
+    rounds = 3 if quick else 5
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        yield from grows("SQLite", f"sqlite:///{folder}/grown-{{}}.db", rounds)
+        postgres = stack.enter_context(server(uuid4().hex))
+        urls = [stack.enter_context(database(postgres, f"grown-{rewards}")) for rewards in (FEW, MANY)]
+        yield from grows("PostgreSQL", urls[0].replace(str(FEW), "{}"), rounds)
+
+
 def main() -> int:
-    options = arguments(__doc__).parse_args()
-    return report("The stores", rows(options.quick), options.out)
+    parser = arguments(__doc__)
+    parser.add_argument("--grown", action="store_true", help="only what may grow with what is stored")
+    options = parser.parse_args()
+    chosen = grown_rows if options.grown else lambda quick: chain(rows(quick), grown_rows(quick))
+    return report("The stores", chosen(options.quick), options.out)
 
 
 if __name__ == "__main__":

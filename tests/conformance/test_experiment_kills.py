@@ -1,9 +1,11 @@
 """A few of the kills of benchmarks/experiment_kills.py, and processes that meet."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from rareswitch.store import sqlite_files
 from reference.experiment_crowd import Crowd
 from reference.experiment_kills import NOTED, Killed, Moment, occurrences
 from reference.experiment_play import Plan
@@ -30,6 +32,32 @@ def test_a_killed_process_loses_nothing_that_it_acknowledged(url: str | None, tm
     updating = {moment for moment, one in found.items() if one.updating}
     assert updating == {"freeze answered", "learn summarized", "publish written"}
     assert sum(one.acknowledged for one in found.values()) > 4 * 2 * SHORT.length
+
+
+def test_a_process_that_opens_and_closes_the_file_meanwhile_costs_nothing(tmp_path: Path) -> None:
+    killed = Killed(tmp_path, None, SHORT, bystander=True)
+    moments = Moment("decide", "written"), Moment("reward", "committed"), Moment("learn", "summarized"), NOTED
+    found = {
+        str(moment): killed.at_moment(moment, occurrences(moment, seed=1, most=4, updates=1)) for moment in moments
+    }
+    assert {moment: str(one) for moment, one in found.items() if not one.clean} == {}
+    assert sum(one.acknowledged for one in found.values()) > 2 * SHORT.length
+    assert killed.looks > 0
+
+
+def test_the_kills_notice_locks_that_were_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that opens and closes its file by itself, and does not look whether its log is gone."""
+    create, checked = sqlite_files._create, []
+
+    def drops_locks(path: Path) -> None:
+        create(path)
+        os.close(os.open(path, os.O_RDWR))
+
+    monkeypatch.setattr(sqlite_files, "_create", drops_locks)
+    monkeypatch.setattr("rareswitch.store.sqlite.check_there", lambda *given: checked.append(given))
+    killed = Killed(tmp_path, None, Plan(batches=0, more=300), bystander=True)
+    found = [killed.at_moment(NOTED, answers) for answers in (60, 120, 180)]
+    assert sum(one.lost for one in found) >= 5
 
 
 def test_the_kills_notice_a_store_that_answers_before_it_commits(url: str | None, tmp_path: Path) -> None:

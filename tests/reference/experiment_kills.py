@@ -13,6 +13,8 @@ import queue
 import random
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 import traceback
@@ -21,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, Self
 from uuid import uuid4
 
 from rareswitch.errors import StoreError
@@ -69,10 +71,20 @@ _VERBS = {
 class Killed:
     """Experiments that are killed, each in a fork, and judged."""
 
-    def __init__(self, folder: Path, url: str | None = None, plan: Plan | None = None, *, early: bool = False) -> None:
-        self.folder, self.plan, self.early = folder, plan or Plan(), early
+    def __init__(
+        self,
+        folder: Path,
+        url: str | None = None,
+        plan: Plan | None = None,
+        *,
+        early: bool = False,
+        bystander: bool = False,
+    ) -> None:
+        self.folder, self.plan, self.early, self.bystander = folder, plan or Plan(), early, bystander
         self._url = url
         self.count = 0
+        #: How often a bystander opened and closed a file.
+        self.looks = 0
         #: Policies of an undisturbed twin.
         self.expected = self.plan.policies()
 
@@ -85,7 +97,8 @@ class Killed:
     def at_moment(self, moment: Moment, occurrence: int = 1) -> Findings:
         """Let callers die at an occurrence of a moment."""
         url, name, journal = self.fresh()
-        status = waited(forked(lambda: self._live(url, name, journal, moment, occurrence)))
+        with self._meanwhile(url):
+            status = waited(forked(lambda: self._live(url, name, journal, moment, occurrence)))
         found = self.judged(url, name, journal)
         found.killed = status == -signal.SIGKILL
         if not found.killed:
@@ -97,12 +110,23 @@ class Killed:
     def after(self, seconds: float) -> Findings:
         """Kill callers after some time."""
         url, name, journal = self.fresh()
-        status = waited(forked(lambda: self._live(url, name, journal)), seconds)
+        with self._meanwhile(url):
+            status = waited(forked(lambda: self._live(url, name, journal)), seconds)
         found = self.judged(url, name, journal)
         found.killed = status == -signal.SIGKILL
         if not found.killed and status:
             found.faults.append(f"it ended with {status}: {journal.read('failed')}")
         return found
+
+    @contextlib.contextmanager
+    def _meanwhile(self, url: str) -> Iterator[None]:
+        """Let a bystander open and close the file, if there is to be one."""
+        if not self.bystander:
+            yield
+            return
+        with Bystander(url.removeprefix("sqlite:///")) as bystander:
+            yield
+        self.looks += bystander.looks
 
     def seconds(self) -> float:
         """How long callers take that are not killed."""
@@ -121,10 +145,14 @@ class Killed:
                 die_at(moment, occurrence)
             trial = self.plan.create(url, name)
             say("created")
+            # a second store of the file in this process, which stays open
+            beside = self.plan.create(url, f"{name}-beside") if self.bystander else None
             if self.early:
                 answer_early(trial.store)
             self.plan.play(trial, say)
             trial.close()
+            if beside is not None:
+                beside.close()
         except BaseException:
             journal.say("failed", traceback.format_exc(limit=-3))
             raise
@@ -171,6 +199,39 @@ class Killed:
         look(trial, journal, found)
         if [policy.id for policy in trial.policies] != self.expected:
             yield "going on, other policies are learned"
+
+
+class Bystander:
+    """Another process that opens an SQLite file, looks at it and closes it, over and over."""
+
+    SCRIPT = """
+import sqlite3, sys, time
+from contextlib import closing
+print(looks := 0, flush=True)
+while True:
+    try:
+        with closing(sqlite3.connect(f"file:{sys.argv[1]}?mode=rw", uri=True)) as connection:
+            connection.execute("SELECT count(*) FROM rareswitch_decisions").fetchall()
+        print(looks := looks + 1, flush=True)
+    except sqlite3.Error:
+        pass
+    time.sleep(0.001)
+"""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.looks = path, 0
+
+    def __enter__(self) -> Self:
+        command = [sys.executable, "-I", "-c", self.SCRIPT, self.path]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline()  # it is at work
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        lines = self._process.communicate()[0].splitlines()
+        self.looks = int(lines[-1]) if lines else 0
 
 
 def _dying(say: Callable[..., None], answers: int) -> Callable[..., None]:

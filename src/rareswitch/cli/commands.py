@@ -23,6 +23,7 @@ EXPERIMENT = {
     "advance": Entry("experiment.advance", "learn the next policy, if it is due"),
     "audit": Entry("experiment.audit", "decide again, or learn all policies again, and compare"),
     "export": Entry("experiment.export", "write decisions and rewards as Parquet, and the policy as a file"),
+    "backup": Entry("experiment.backup", "copy an SQLite store to a new file, while it is used"),
     "import": Entry("experiment.import_log", "take over decisions and rewards from Parquet"),
 }
 COMMANDS = {

@@ -4,6 +4,7 @@ import threading
 import time as clock
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
@@ -353,8 +354,20 @@ class Experiment:
         return self._updating.logged(self.versions, upto, seconds_of(now))
 
     def verify(self) -> Verification:
-        """Learn everything again from the summaries, and say which policies come out and whether they decide alike."""
-        return verify_versions(self.description, self.versions, self.store)
+        """Learn everything again from the summaries, and say which policies come out and whether they decide alike.
+
+        The store's files are checked too.
+        """
+        verification = verify_versions(self.description, self.versions, self.store)
+        return replace(verification, faults=tuple(self.store.faults()))
+
+    def backup(self, path: str | Path) -> None:
+        """Write a copy of the whole SQLite store, as of one moment, to a new file, while others go on using it.
+
+        It is opened as any store: ``rareswitch.open("sqlite:///copy.db", name)``. Never copy the file itself while it
+        is open. PostgreSQL has ``pg_dump`` for this.
+        """
+        self.store.backup(path)
 
     def _version(self, number: int) -> Version:
         if number > len(self._versions):
@@ -370,8 +383,9 @@ class Experiment:
         """The current version; whether there is a newer one is looked up now and then."""
         moment = clock.monotonic()
         if force or moment - self._looked > REFRESH:
+            head = self.store.head()  # before the lock, which a thread may hold that did not come along in a fork
             with self._lock:
-                if self.store.head() > len(self._versions):
+                if head > len(self._versions):
                     rows = self.store.versions(len(self._versions))
                     self._versions += tuple(Version(row, self._experiment, self._key) for row in rows)
                 self._looked = moment

@@ -1,5 +1,6 @@
 """Calls that come while one is under way are made together: one commit serves all who wait."""
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
@@ -37,12 +38,18 @@ class Together(Generic[T, R]):
 
     def __init__(self, function: Callable[[Sequence[T]], Sequence[R]], common: type[Exception] | None = None) -> None:
         self._function, self._common = function, common
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._waiting: list[_Call[T, R]] = []
         #: Whose caller makes the calls of all; None while nobody calls.
         self._leader: _Call[T, R] | None = None
 
     def __call__(self, given: T) -> R:
+        if os.getpid() != self._process:
+            self._begin()  # after a fork: whoever led, or holds the lock, is a thread of the parent
         call, ended = _Call[T, R](given), False
         try:
             with self._lock:

@@ -53,11 +53,13 @@ class Verification:
     sums: bool
     #: Of rareswitch, with which it was created.
     version: str
+    #: What is damaged in the files of the store.
+    faults: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
         """Whether everything is learned again."""
-        return self.sums and all(entry.verdict != "otherwise" for entry in self.policies)
+        return self.sums and not self.faults and all(entry.verdict != "otherwise" for entry in self.policies)
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
@@ -72,6 +74,10 @@ class Verification:
             lines.append(f"policy {number}, {entry.policy_id[:12]}…: {texts[entry.verdict]}{reason and f' ({reason})'}")
         if self.holds:
             return "\n".join([*lines, "Everything is learned again from the summaries."])
+        if self.faults:
+            lines += ["The store is damaged. Restore a backup.", *(f"  {fault}" for fault in self.faults)]
+            if self.sums and all(entry.verdict != "otherwise" for entry in self.policies):
+                return "\n".join(lines)
         if not self.sums:
             lines.append("The sums in the state are not those of the summaries.")
         return "\n".join(lines) + (

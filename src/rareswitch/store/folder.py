@@ -226,6 +226,12 @@ class FolderStore:
         with self._lock:
             self._image = None
 
+    def faults(self) -> list[str]:
+        return []
+
+    def backup(self, path: str | Path) -> None:
+        raise StoreError(f"{self.url} is a folder: copy it while nobody writes to it, with: cp -a.")
+
     # what is in memory
 
     def _current(self) -> MemoryStore:

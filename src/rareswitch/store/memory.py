@@ -4,6 +4,7 @@ import json
 from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -226,6 +227,12 @@ class MemoryStore:
             with self._lock:
                 some = [(self._decisions[k], self._in_force(k, upto.rewards)) for k in places]
             yield places[-1] + 1, some  # others may decide meanwhile
+
+    def faults(self) -> list[str]:
+        return []
+
+    def backup(self, path: str | Path) -> None:
+        raise StoreError("an experiment in memory has no file to copy. Copy it to another store: copy_experiment.")
 
     def close(self) -> None:
         pass

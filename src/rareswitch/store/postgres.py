@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from rareswitch.errors import MissingExtraError, ParameterError
+from rareswitch.errors import MissingExtraError, ParameterError, StoreError
+from rareswitch.store.checksums import of_decisions, of_rewards
 from rareswitch.store.sql_attempts import PATIENCE, attempt
 from rareswitch.store.sql_database import CONNECTIONS
-from rareswitch.store.sql_recording import Recording
+from rareswitch.store.sql_recording import Recording, context_columns
 from rareswitch.store.sql_slices import Stretch, slice_fault
 from rareswitch.store.sql_store import SqlStore
 from rareswitch.store.sql_writer import Job
@@ -97,6 +99,15 @@ class PostgresStore(SqlStore):
     def _recording(self, connection: Any) -> Recording:
         return PostgresRecording(connection, self.number)
 
+    def faults(self) -> list[str]:
+        return []  # the server looks after its files; it has checksums of their pages
+
+    def backup(self, path: str | Path) -> None:
+        raise StoreError(
+            f"{self.url} is a PostgreSQL database, which its own tools copy while it is used: pg_dump --format=custom "
+            f"--file={path} DATABASE, and pg_restore brings it back."
+        )
+
     def _slice(self, stretch: Stretch) -> "PostgresSlice":
         address = self._address.render_as_string(hide_password=False)
         return PostgresSlice(address, stretch)
@@ -116,8 +127,8 @@ class PostgresRecording(Recording):
         self._match()
 
     def insert_decisions(self, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
-        fields = DecisionRow._fields[:11]
-        columns = list(zip(*(row[:11] for row in rows), strict=True))
+        fields = (*DecisionRow._fields[:11], "checksum")
+        columns = [*zip(*(row[:11] for row in rows), strict=True), of_decisions(rows)]
         new = dict(
             self.raw.execute(
                 f"INSERT INTO rareswitch_decisions (experiment, {', '.join(fields)}) SELECT {self.number}, given.* "
@@ -128,12 +139,12 @@ class PostgresRecording(Recording):
         )
         kept = {row.key: row for row in reversed(rows) if row.contexts is not None and row.key in new}
         if kept:
-            sets = [(new[key], row.version, row.rank, row.contexts, row.names) for key, row in kept.items()]
+            sets = [(new[key], *context_columns(row)) for key, row in kept.items()]
             self.raw.execute(
-                f"INSERT INTO rareswitch_contexts (seq, experiment, version, rank, data, names) "
-                f"SELECT seq, {self.number}, version, rank, data, names "
-                f"FROM unnest({_arrays('bigint', 'int', 'float8', 'bytea', 'text')}) "
-                "AS given (seq, version, rank, data, names)",
+                f"INSERT INTO rareswitch_contexts (seq, experiment, version, rank, data, names, checksum) "
+                f"SELECT seq, {self.number}, version, rank, data, names, checksum "
+                f"FROM unnest({_arrays('bigint', 'int', 'float8', 'bytea', 'text', 'bigint')}) "
+                "AS given (seq, version, rank, data, names, checksum)",
                 [list(column) for column in zip(*sets, strict=True)],
             )
         self._loose += new
@@ -143,24 +154,24 @@ class PostgresRecording(Recording):
         new = self.raw.execute(
             f"{self._adding('ORDER BY given.place')} "
             "ON CONFLICT (experiment, key, event) WHERE superseded IS NULL DO NOTHING RETURNING key, event, decision",
-            [list(column) for column in zip(*rows, strict=True)],
+            [*(list(column) for column in zip(*rows, strict=True)), of_rewards(rows)],
         ).fetchall()
         self._loose += [key for key, _, decision in new if decision is None]
         return len(rows) if len(new) == len(rows) else {(key, event) for key, event, _ in new}
 
-    def replace_reward(self, row: RewardRow, before: int) -> int:
+    def replace_reward(self, row: RewardRow, before: RewardRow, seq: int) -> int:
         import psycopg
 
         # the old one must step back before the index lets the new one in, so its number is drawn first
-        seq = int(self.raw.execute(f"SELECT {_NEXT}").fetchone()[0])
-        marked = "UPDATE rareswitch_rewards SET superseded = %s WHERE seq = %s AND superseded IS NULL"
-        if self.raw.execute(marked, (seq, before)).rowcount != 1:
+        new = int(self.raw.execute(f"SELECT {_NEXT}").fetchone()[0])
+        marked = "UPDATE rareswitch_rewards SET superseded = %s, checksum = %s WHERE seq = %s AND superseded IS NULL"
+        if self.raw.execute(marked, (new, *of_rewards([before], [new]), seq)).rowcount != 1:
             raise psycopg.errors.SerializationFailure("another process has overwritten the same reward")
-        new = self.raw.execute(
-            f"{self._adding('', str(seq))} RETURNING decision", [[value] for value in row]
+        decision = self.raw.execute(
+            f"{self._adding('', str(new))} RETURNING decision", [[value] for value in (*row, *of_rewards([row]))]
         ).fetchone()
-        self._loose += [row.key] if new[0] is None else []
-        return seq
+        self._loose += [row.key] if decision[0] is None else []
+        return new
 
     def settle(self) -> None:
         """Match rewards and decisions that came at the same time in two processes, neither seeing the other.
@@ -171,9 +182,11 @@ class PostgresRecording(Recording):
             self._match()
 
     def _match(self) -> None:
-        waiting = f"SELECT 1 FROM rareswitch_rewards WHERE experiment = {self.number} AND decision IS NULL LIMIT 1"
-        if self._loose and self.raw.execute(waiting).fetchone():
+        if self._loose and self.raw.execute(unmatched_query(self.number)).fetchone():
             self.raw.execute(f"{self._matching()} AND reward.key = ANY(%b)", (self._loose,))
+
+    def match_missed(self) -> None:
+        self.match_all()
 
     def match_all(self) -> None:
         self.raw.execute(self._matching())
@@ -187,12 +200,19 @@ class PostgresRecording(Recording):
 
     def _adding(self, order: str, seq: str = _NEXT) -> str:
         return (
-            "INSERT INTO rareswitch_rewards (seq, experiment, key, id, event, value, time, decision, version) "
-            f"SELECT {seq}, {self.number}, given.key, name, event, value, given.time, made.seq, version "
-            f"FROM unnest({_arrays('bytea', 'text', 'text', 'float8', 'float8')}) WITH ORDINALITY "
-            "AS given (key, name, event, value, time, place) LEFT JOIN rareswitch_decisions AS made "
+            "INSERT INTO rareswitch_rewards (seq, experiment, key, id, event, value, time, checksum, decision, "
+            f"version) SELECT {seq}, {self.number}, given.key, name, event, value, given.time, given.checksum, "
+            "made.seq, version "
+            f"FROM unnest({_arrays('bytea', 'text', 'text', 'float8', 'float8', 'bigint')}) WITH ORDINALITY "
+            "AS given (key, name, event, value, time, checksum, place) LEFT JOIN rareswitch_decisions AS made "
             f"ON made.experiment = {self.number} AND made.key = given.key {order}"
         )
+
+
+def unmatched_query(number: int) -> str:
+    """Whether there are rewards whose decision has not come; in the order of an index of these alone."""
+    waiting = f"rareswitch_rewards WHERE experiment = {number} AND decision IS NULL"
+    return f"SELECT key FROM {waiting} ORDER BY experiment, key LIMIT 1"
 
 
 def _shown(address: Any) -> str:
@@ -207,6 +227,7 @@ _KINDS = {
     **dict.fromkeys(("id", "arm"), "text"),
     **dict.fromkeys(("version", "place", "baseline"), "int"),
     **dict.fromkeys(("propensity", "time", "rank"), "float8"),
+    "checksum": "bigint",
 }
 
 

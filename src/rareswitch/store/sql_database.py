@@ -64,18 +64,35 @@ class SqlDatabase(ABC):
     def _begin(self, connection: Any) -> None:
         """What a transaction that writes begins with."""
 
+    def _forked(self) -> str:
+        """How to go on in a process that was forked from the one that opened the store."""
+        return "Open it again in this one."
+
+    def _check_place(self) -> None:  # noqa: B027
+        """Raise if the database is not where it was when it was opened."""
+
+    def _check_kept(self) -> None:  # noqa: B027
+        """Raise if what was committed just now will not be found there."""
+
+    def _founded(self) -> None:  # noqa: B027
+        """The first experiment of a database is about to be kept."""
+
+    def _released(self) -> None:  # noqa: B027
+        """All connections are closed."""
+
     # connections
 
     def _open(self, create: bool = False) -> Any:
         """The engine, connected and at the newest revision."""
         if os.getpid() != self._process:
-            raise StoreError("the store was opened in another process. Open it again in this one.")
+            raise StoreError(f"the store was opened in another process, of which this is a fork. {self._forked()}")
         if self._closed:
             raise StoreError("the store is closed. Open it again.")
         if self._engine is None:
             with self._lock:
                 if self._engine is None:
                     attempt(partial(self._start, create), self._judged)
+        self._check_place()
         return self._engine
 
     def _start(self, create: bool) -> None:
@@ -85,6 +102,8 @@ class SqlDatabase(ABC):
                 found = found_revision(connection)
             if found is None and not create:
                 raise StoreError(f"{self.url} holds no experiments. Create one first, or correct the address.")
+            if found is None:
+                self._founded()
             if check_revision(found, self.url):
                 with engine.begin() as connection:
                     self._begin(connection)
@@ -93,6 +112,7 @@ class SqlDatabase(ABC):
                         migrate(connection)
         except BaseException:
             engine.dispose()
+            self._released()
             raise
         self._writer = Writer(self._commit, self._end)
         self._engine, self._reading = engine, reading
@@ -129,10 +149,12 @@ class SqlDatabase(ABC):
                 self._begin(self._writing)
                 if jobs[0].call is not None:
                     jobs[0].result = jobs[0].call(self._writing)
-                    return
-                recording = self._recording(self._writing)
-                recording.keep(jobs)
-            recording.settle()
+                else:
+                    recording = self._recording(self._writing)
+                    recording.keep(jobs)
+            if jobs[0].call is None:
+                recording.settle()
+            self._check_kept()
         except BaseException:
             broken, self._writing = self._writing, None
             broken.invalidate()
@@ -144,8 +166,11 @@ class SqlDatabase(ABC):
             self._writing.close()
 
     def close(self) -> None:
+        if os.getpid() != self._process:
+            return  # connections are its parent's; and a thread that is not here may hold the lock
         with self._lock:
-            self._closed = True
-            if self._writer is not None and os.getpid() == self._process:
+            if self._writer is not None and not self._closed:
                 self._writer.close()
                 self._engine.dispose()
+                self._released()
+            self._closed = True

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
+from rareswitch.store.checksums import of_contexts
 from rareswitch.store.sql_rows import KEYS, kept_decisions, kept_rewards
 from rareswitch.store.sql_writer import Job
 from rareswitch.store.store import DecisionRow, RewardRow, counter_names
@@ -28,12 +29,15 @@ class Recording(ABC):
         """Keep those whose keys and events are new; their number if that is all, or which they are."""
 
     @abstractmethod
-    def replace_reward(self, row: RewardRow, before: int) -> int:
-        """Let a reward take the place of the one with this sequence number."""
+    def replace_reward(self, row: RewardRow, before: RewardRow, seq: int) -> int:
+        """Let a reward take the place of another one, which has this sequence number; its own."""
 
     @abstractmethod
     def match_all(self) -> None:
         """Find the decisions of all rewards that came before them."""
+
+    def match_missed(self) -> None:  # noqa: B027
+        """Find the decisions of rewards that others are about to match, in :meth:`settle`."""
 
     def settle(self) -> None:  # noqa: B027
         """What is left to do after the commit."""
@@ -88,7 +92,7 @@ class Recording(ABC):
             if before.value == row.value:
                 counted["repeated_rewards"] += 1
             elif overwrite:
-                held[name] = row, self.replace_reward(row, seq)
+                held[name] = row, self.replace_reward(row, before, seq)
                 counted["overwritten"] += 1
         return found
 
@@ -102,3 +106,8 @@ class Recording(ABC):
             ),
             {"experiment": self.number, "name": name, "count": more},
         )
+
+
+def context_columns(row: DecisionRow) -> tuple[Any, ...]:
+    """What is kept of the context set of a decision: version, rank, data, names, checksum."""
+    return row.version, row.rank, row.contexts, row.names, of_contexts(row)

@@ -4,7 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rareswitch.errors import StoreError
 from rareswitch.files import pyarrow
+from rareswitch.store.checksums import decision_checksums, reward_checksums, words_of
 from rareswitch.store.store import Marks
 
 #: Decisions of a slice at the most.
@@ -22,23 +24,95 @@ class Stretch(NamedTuple):
     sums: bool
     window: float | None
     propensities: bool = False
+    #: Of the experiment, for messages.
+    name: str = ""
+    #: Decisions that must be there, as an index has them; None where that is not known.
+    rows: int | None = None
 
     def queries(self, hint: str = "") -> tuple[str, str]:
         """For decisions and for rewards; whole numbers only, so nothing to escape."""
         part = f"experiment = {int(self.experiment)} AND version = {int(self.version)}"
         between = f"BETWEEN {int(self.first)} AND {int(self.last)}"
-        mark, times = int(self.upto.rewards), ", time" if self.window is not None else ""
-        more = ", time, propensity" if self.propensities else times
         return (
-            f"SELECT seq, key, features{more} FROM rareswitch_decisions {hint} WHERE {part} "
+            f"SELECT seq, key, features, time, propensity, checksum FROM rareswitch_decisions {hint} WHERE {part} "
             f"AND seq {between} ORDER BY seq",
-            f"SELECT decision, value{times} FROM rareswitch_rewards WHERE {part} "
-            f"AND decision {between} AND seq <= {mark} AND (superseded IS NULL OR superseded > {mark})",
+            "SELECT decision, value, time, coalesce(superseded, 0) AS superseded, checksum FROM rareswitch_rewards "
+            f"WHERE {part} AND decision {between} AND seq <= {int(self.upto.rewards)}",
         )
 
     def table(self, decisions: Any, rewards: Any) -> Any:
-        """What :meth:`Slice.read` gives, of what the queries gave."""
-        return slice_table(decisions, rewards, sums=self.sums, window=self.window)
+        """What :meth:`Slice.read` gives, of what the queries gave; a row that is damaged is an error."""
+        if self.rows is not None and len(decisions) != self.rows:
+            raise damaged(self.name, f"{self.rows} decisions of policy {self.version} and finds {len(decisions)}")
+        decisions, rewards = decisions.combine_chunks(), rewards.combine_chunks()
+        seq, keys, features = _numbers(decisions["seq"]), *map(fixed_size, (decisions["key"], decisions["features"]))
+        numbers = [_numbers(decisions[name]) for name in ("time", "propensity", "checksum")]
+        rewarded = [_numbers(rewards[name]) for name in ("decision", "value", "time", "superseded", "checksum")]
+        words = _words(keys)
+        self._check_decisions(seq, words, _words(features), *numbers)
+        self._check_rewards(seq, words, *rewarded)
+        decision, value, time, superseded, _ = rewarded
+        in_force = (superseded == 0) | (superseded > self.upto.rewards)
+        came = [decision[in_force], value[in_force], time[in_force]]
+        if not self.sums and len(np.unique(came[0])) < len(came[0]):
+            raise damaged(self.name, f"one reward of each decision of policy {self.version}, and finds two of one")
+        pa, _ = pyarrow()
+        if self.sums and self.window is not None:
+            came = in_time(seq, numbers[0], *came, window=self.window)
+        values, times, missing = joined(seq, *came, sums=self.sums)
+        columns = {"key": keys, "features": features, "reward": pa.array(values, mask=missing)}
+        if self.propensities or self.window is not None:
+            columns["time"] = decisions["time"]
+        if self.propensities:
+            columns["propensity"] = decisions["propensity"]
+        if self.window is not None:
+            columns["reward_time"] = pa.array(times, mask=missing)
+        return pa.table(columns)
+
+    def unreadable(self, error: Exception) -> StoreError:
+        """What is said where columns hold what never was in them."""
+        return damaged(self.name, f"numbers and vectors of policy {self.version}, not these ({error})")
+
+    def _check_decisions(self, seq: Any, keys: Any, features: Any, times: Any, propensities: Any, kept: Any) -> None:
+        versions = np.full(len(seq), self.version, dtype=np.int64)
+        wrong = np.flatnonzero(decision_checksums(keys, features, times, propensities, versions) != kept)
+        if len(wrong):
+            raise damaged_row(self.name, "decision", int(seq[wrong[0]]))
+
+    def _check_rewards(self, seq: Any, keys: Any, decision: Any, value: Any, time: Any, other: Any, kept: Any) -> None:
+        place = np.searchsorted(seq, decision)
+        there = place < len(seq)
+        there[there] = seq[place[there]] == decision[there]
+        if not there.all():
+            raise damaged(self.name, f"decision {int(decision[~there][0])}, which has a reward, and does not find it")
+        wrong = np.flatnonzero(reward_checksums(keys[place], value, time, other) != kept)
+        if len(wrong):
+            raise damaged_row(self.name, "reward of decision", int(decision[wrong[0]]))
+
+
+def damaged(name: str, text: str) -> StoreError:
+    """What is said where a store does not hold what it should."""
+    return StoreError(
+        f"the store of experiment '{name}' is damaged: it should hold {text}. Nothing was learned from it. Restore a "
+        "backup."
+    )
+
+
+def damaged_row(name: str, kind: str, seq: int) -> StoreError:
+    """What is said of a row that is not what was kept."""
+    return StoreError(
+        f"the store of experiment '{name}' is damaged: the {kind} {seq} (by its sequence number) does not match its "
+        "checksum. Nothing was learned from it. Restore a backup."
+    )
+
+
+def _words(column: Any) -> Any:
+    """(n, w) the 64-bit words of a column of fixed size."""
+    data = column.buffers()[1]
+    if not len(column):
+        return words_of(b"", 0)
+    width = column.type.byte_width
+    return words_of(memoryview(data)[column.offset * width : (column.offset + len(column)) * width], len(column))
 
 
 def slice_fault(shown: str, error: Exception) -> tuple[bool, str]:
@@ -51,25 +125,6 @@ def slice_fault(shown: str, error: Exception) -> tuple[bool, str]:
     again = any(part in said for part in ("locked", "busy", "onnection", "onnect to", "starting up", "shutting down"))
     damaged = "restore it from a copy" if "malformed" in said else "look whether the database is there"
     return again, f"decisions cannot be read from {shown}: {damaged} ({said})."
-
-
-def slice_table(decisions: Any, rewards: Any, *, sums: bool, window: float | None) -> Any:
-    """What :meth:`Slice.read` gives, of two Arrow tables as the queries of a slice give them."""
-    pa, _ = pyarrow()
-    decisions, rewards = decisions.combine_chunks(), rewards.combine_chunks()
-    seq, came = _numbers(decisions["seq"]), [_numbers(rewards[name]) for name in rewards.column_names]
-    if sums and window is not None:
-        came = in_time(seq, _numbers(decisions["time"]), *came, window=window)
-    values, times, missing = joined(seq, *came, sums=sums)
-    columns = {
-        "key": fixed_size(decisions["key"]),
-        "features": fixed_size(decisions["features"]),
-        "reward": pa.array(values, mask=missing),
-    }
-    columns |= {name: decisions[name] for name in ("time", "propensity") if name in decisions.column_names}
-    if window is not None:
-        columns["reward_time"] = pa.array(times, mask=missing)
-    return pa.table(columns)
 
 
 def joined(seq: Any, decision: Any, value: Any, time: Any = None, *, sums: bool) -> tuple[Any, Any, Any]:

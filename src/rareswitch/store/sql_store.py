@@ -3,14 +3,28 @@
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from rareswitch.errors import StoreError
+from rareswitch.store.checksums import of_contexts
 from rareswitch.store.sql_database import SqlDatabase
 from rareswitch.store.sql_rows import KEYS, kept_decisions, kept_page, kept_rewards
-from rareswitch.store.sql_slices import ROWS, Stretch
+from rareswitch.store.sql_slices import ROWS, Stretch, damaged, damaged_row
 from rareswitch.store.sql_tables import tables
+from rareswitch.store.sql_tally import (
+    STEP,
+    Tallied,
+    Tally,
+    all_rewards_query,
+    decisions_query,
+    keep_tally,
+    kept_tally,
+    rewards_query,
+    tallied,
+)
 from rareswitch.store.sql_writer import Job
 from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Slice, Totals, VersionRow, exists, parentless
 
@@ -18,6 +32,7 @@ from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Slice,
 SETS = 200
 #: Beyond all sequence numbers.
 ALL = Marks(1 << 62, 1 << 62)
+NO_TALLY = Tally(Marks(0, 0), 0, {})
 
 
 class SqlStore(SqlDatabase):
@@ -27,14 +42,27 @@ class SqlStore(SqlDatabase):
     decisions and rewards have keys.
     """
 
+    #: By which a database finds rewards whose decision has not come, and no others.
+    unmatched_hint = ""
+
     def __init__(self, url: str, name: str) -> None:
         super().__init__(url)
         self.name = name
         self._number: int | None = None
+        #: Rows that this process wrote since it looked whether to tally: at once for the first.
+        self._since = STEP
 
     @abstractmethod
     def _slice(self, stretch: Stretch) -> Slice:
         """Decisions of a version between two sequence numbers."""
+
+    @abstractmethod
+    def faults(self) -> list[str]:
+        """What is damaged in the files of the store, as far as their structure tells."""
+
+    @abstractmethod
+    def backup(self, path: str | Path) -> None:
+        """Write a copy of the whole store."""
 
     # versions
 
@@ -116,8 +144,8 @@ class SqlStore(SqlDatabase):
             if found is not None:
                 return str(found[0]), Marks(int(found[1]), int(found[2]))
             self._recording(connection).match_all()
-            newest = (sa.select(sa.func.max(table.c.seq)) for table in (tables().decisions, tables().rewards))
-            marks = Marks(*(int(connection.execute(query).scalar() or 0) for query in newest))
+            marks = _newest(connection)
+            keep_tally(connection, number, tallied(connection, number, kept_tally(connection, number), marks))
             row = {"experiment": number, "parent": parent, "plan": plan, **marks._asdict()}
             connection.execute(sa.insert(updates).values(**row))
             return plan, marks
@@ -177,10 +205,7 @@ class SqlStore(SqlDatabase):
         return version if self._submit(Job(call=call)) else self.versions(version.number - 1)[0]
 
     def marks(self) -> Marks:
-        import sqlalchemy as sa
-
-        newest = [sa.select(sa.func.max(table.c.seq)) for table in (tables().decisions, tables().rewards)]
-        return self._read(lambda connection: Marks(*(int(connection.execute(query).scalar() or 0) for query in newest)))
+        return self._read(_newest)
 
     def started(self, parent: int) -> bool:
         import sqlalchemy as sa
@@ -235,38 +260,51 @@ class SqlStore(SqlDatabase):
         return [found.get(key) for key in keys]
 
     def counts(self, upto: Marks | None = None) -> list[Counts]:
-        import sqlalchemy as sa
+        return self._read(partial(self._tallied, number=self.number, upto=upto)).counts()
 
-        decisions, rewards, marks = tables().decisions.c, tables().rewards.c, upto or ALL
-        number = self.number
-        made = sa.select(
-            decisions.version, sa.func.count(), sa.func.min(decisions.time), sa.func.max(decisions.time)
-        ).where(decisions.experiment == number, decisions.seq <= marks.decisions)
-        # a reward is never taken back, only superseded: any row up to the mark says that one is in force
-        paid = sa.select(rewards.version, sa.func.count(rewards.decision.distinct())).where(
-            rewards.experiment == number, rewards.decision <= marks.decisions, rewards.seq <= marks.rewards
-        )
+    def _tallied(self, connection: Any, number: int, upto: Marks | None) -> Tally:
+        """What there is up to marks: counted from the last tally, or from the beginning where that is beyond them."""
+        upto, tally = upto or ALL, kept_tally(connection, number)
+        return tallied(connection, number, tally if tally.within(upto) else NO_TALLY, upto)
 
-        def call(connection: Any) -> list[Counts]:
-            rewarded = dict(map(tuple, connection.execute(paid.group_by(rewards.version))))
-            rows = connection.execute(made.group_by(decisions.version).order_by(decisions.version))
-            return [Counts(row[0], row[1], rewarded.get(row[0], 0), row[2], row[3]) for row in rows]
+    def _commit(self, jobs: list[Job]) -> None:
+        super()._commit(jobs)
+        if jobs[0].call is None:
+            self._since += sum(len(job.decisions) + len(job.rewards) for job in jobs)
+            if self._since >= STEP:
+                with suppress(StoreError):  # of a store that is closed, busy or gone: another time
+                    self._look()
 
-        return self._read(call)
+    def _look(self) -> None:
+        """Let what has come be counted when those who wait were answered, if that is much."""
+        self._since = 0
+        if self._read(partial(_to_tally, number=self.number)) >= STEP and self._writer is not None:
+            self._writer.post(Job(call=self._tally, then=lambda _: None))
+
+    def _tally(self, connection: Any) -> None:
+        """Count what has come since it was counted last."""
+        self._alone(connection)
+        if _to_tally(connection, self.number) >= STEP:  # else another process was faster
+            self._recording(connection).match_missed()
+            upto, before = _newest(connection), kept_tally(connection, self.number)
+            keep_tally(connection, self.number, tallied(connection, self.number, before, upto))
 
     def totals(self) -> Totals:
         import sqlalchemy as sa
 
-        rewards, counters = tables().rewards.c, tables().counters.c
-        here = rewards.experiment == self.number
-        held = sa.select(sa.func.count()).where(here, rewards.superseded.is_(None))
-        seen = sa.select(counters.name, counters.count).where(counters.experiment == self.number)
+        counters, number = tables().counters.c, self.number
+        seen = sa.select(counters.name, counters.count).where(counters.experiment == number)
+        alone = f"experiment = {number} AND decision IS NULL AND superseded IS NULL"
 
         def call(connection: Any) -> Totals:
+            tally = kept_tally(connection, number)
+            query = all_rewards_query(number, tally.marks, ALL)
+            rewards = tally.rewards + connection.exec_driver_sql(query).scalar()
             counted = dict.fromkeys(("repeated_rewards", "overwritten", "repeated_decisions"), 0)
             counted |= {name: int(count) for name, count in connection.execute(seen) if name in counted}
-            alone = held.where(rewards.decision.is_(None))
-            return Totals(connection.execute(held).scalar(), connection.execute(alone).scalar(), **counted)
+            query = f"SELECT count(*) FROM rareswitch_rewards {self.unmatched_hint} WHERE {alone}"
+            unmatched = connection.exec_driver_sql(query).scalar()
+            return Totals(rewards - counted["overwritten"], unmatched, **counted)
 
         return self._read(call)
 
@@ -289,6 +327,7 @@ class SqlStore(SqlDatabase):
         mine = (decisions.experiment == number, decisions.version == version, decisions.seq <= upto.decisions)
 
         def call(connection: Any) -> list[Slice]:
+            self._check_index(connection, number, version, upto)
             found: list[Slice] = []
             after = 0
             while True:
@@ -297,18 +336,37 @@ class SqlStore(SqlDatabase):
                 if first is None:
                     return found
                 last = connection.execute(rest.limit(1).offset(ROWS - 1)).scalar()
+                count = ROWS
                 if last is None:
-                    last = connection.execute(sa.select(sa.func.max(decisions.seq)).where(*mine)).scalar()
-                found.append(self._slice(Stretch(number, version, first, last, upto, sums, window, propensities)))
+                    rest = sa.select(sa.func.max(decisions.seq), sa.func.count()).where(*mine, decisions.seq > after)
+                    last, count = connection.execute(rest).one()
+                how = sums, window, propensities, self.name, count
+                found.append(self._slice(Stretch(number, version, first, last, upto, *how)))
                 after = last
 
         return self._read(call)
+
+    def _check_index(self, connection: Any, number: int, version: int, upto: Marks) -> None:
+        """Raise if what was tallied when it came is not there any more."""
+        tally = kept_tally(connection, number)
+        if not tally.within(upto):
+            return
+        expected = tallied(connection, number, tally, upto).versions.get(version, Tallied())
+        decisions = connection.exec_driver_sql(decisions_query(number, version, NO_TALLY.marks, upto)).one()[0]
+        rewards, rewarded = connection.exec_driver_sql(rewards_query(number, version, NO_TALLY.marks, upto)).one()
+        if (decisions, rewards, rewarded) != (expected.decisions, expected.rewards, expected.rewarded):
+            raise damaged(
+                self.name,
+                f"{expected.decisions} decisions of policy {version} with {expected.rewards} rewards of "
+                f"{expected.rewarded} of them, and has {decisions} with {rewards} of {rewarded}",
+            )
 
     def sample(self, version: int, upto: Marks) -> Iterator[tuple[bytes, bytes]]:
         import sqlalchemy as sa
 
         contexts, decisions, number = tables().contexts.c, tables().decisions.c, self.number
-        wanted = sa.select(decisions.key, contexts.data, contexts.rank, contexts.seq)
+        own = [decisions[name] for name in DecisionRow._fields[:11]]
+        wanted = sa.select(contexts.rank, contexts.seq, contexts.checksum, *own, contexts.data, contexts.names)
         wanted = wanted.join_from(tables().contexts, tables().decisions, contexts.seq == decisions.seq)
         wanted = wanted.where(
             contexts.experiment == number, contexts.version == version, contexts.seq <= upto.decisions
@@ -317,17 +375,32 @@ class SqlStore(SqlDatabase):
         while True:
             rest = wanted
             if page:
-                rest = wanted.where(sa.tuple_(contexts.rank, contexts.seq) > sa.tuple_(page[-1][2], page[-1][3]))
+                rest = wanted.where(sa.tuple_(contexts.rank, contexts.seq) > sa.tuple_(*page[-1][:2]))
             page = self._read(partial(_all, rest.limit(SETS)))
-            yield from ((bytes(key), bytes(data)) for key, data, _, _ in page)
+            for rank, seq, checksum, *own in page:
+                row = DecisionRow(*own)
+                if of_contexts(row) != checksum or rank != row.rank:
+                    raise damaged_row(self.name, "context set of decision", seq)
+                yield row.key, bytes(row.contexts or b"")
             if not page:
                 return
 
     def rows(self, after: int, upto: Marks) -> Iterator[tuple[int, list[tuple[DecisionRow, list[RewardRow]]]]]:
         number = self.number
-        while page := self._read(partial(kept_page, number=number, after=after, upto=upto)):
+        while page := self._read(partial(kept_page, number=number, after=after, upto=upto, name=self.name)):
             after = page[-1][0]
             yield after, [row for _, row in page]
+
+
+def _newest(connection: Any) -> Marks:
+    """The sequence numbers that were given out last."""
+    queries = (f"SELECT max(seq) FROM rareswitch_{table}" for table in Marks._fields)
+    return Marks(*(int(connection.exec_driver_sql(query).scalar() or 0) for query in queries))
+
+
+def _to_tally(connection: Any, number: int) -> int:
+    """Rows that have come since they were counted last, those of other experiments included."""
+    return sum(_newest(connection)) - sum(kept_tally(connection, number).marks)
 
 
 def _all(query: Any, connection: Any) -> list[Any]:

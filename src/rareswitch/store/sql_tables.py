@@ -23,6 +23,7 @@ class Tables(NamedTuple):
     contexts: Any
     rewards: Any
     counters: Any
+    tallies: Any
 
 
 @cache
@@ -93,8 +94,10 @@ def tables() -> Tables:
         needed("time", real),
         needed("rank", real),
         sa.Column("baseline", number),
+        needed("checksum", sa.BigInteger),
         sa.Index("rareswitch_decisions_key", "experiment", "key", unique=True),
         sa.Index("rareswitch_decisions_version", "experiment", "version", "seq", "time"),
+        sa.Index("rareswitch_decisions_time", "experiment", "time"),
     )
     contexts = table(
         "contexts",
@@ -104,6 +107,7 @@ def tables() -> Tables:
         needed("rank", real),
         needed("data", data),
         sa.Column("names", sa.Text),
+        needed("checksum", sa.BigInteger),
         sa.Index("rareswitch_contexts_rank", "experiment", "version", "rank", "seq"),
     )
     rewards = table(
@@ -118,12 +122,14 @@ def tables() -> Tables:
         sa.Column("decision", sequence),
         sa.Column("version", number),
         sa.Column("superseded", sequence),
+        needed("checksum", sa.BigInteger),
     )
+    read_of_rewards = ("superseded", "value", "time", "checksum")
     held, alone = rewards.c.superseded.is_(None), rewards.c.decision.is_(None)
     for name, columns, unique, where in (
         ("key", ("experiment", "key", "event"), True, held),
         ("unmatched", ("experiment", "key"), False, alone),
-        ("decision", ("experiment", "version", "decision", "seq", "superseded", "value", "time"), False, None),
+        ("decision", ("experiment", "version", "decision", "seq", *read_of_rewards), False, None),
     ):
         picked = [rewards.c[column] for column in columns]
         sa.Index(f"rareswitch_rewards_{name}", *picked, unique=unique, sqlite_where=where, postgresql_where=where)
@@ -133,4 +139,11 @@ def tables() -> Tables:
         needed("name", sa.Text, primary_key=True),
         needed("count", sa.BigInteger),
     )
-    return Tables(metadata, experiments, versions, updates, refusals, decisions, contexts, rewards, counters)
+    tallies = table(
+        "tallies",
+        needed("experiment", number, primary_key=True, autoincrement=False),
+        needed("decisions", sequence),
+        needed("rewards", sequence),
+        needed("counted", sa.Text),
+    )
+    return Tables(metadata, experiments, versions, updates, refusals, decisions, contexts, rewards, counters, tallies)

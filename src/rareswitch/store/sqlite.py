@@ -3,24 +3,35 @@
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rareswitch.errors import StoreError
-from rareswitch.files import pyarrow
+from rareswitch.files import pyarrow, replacing
+from rareswitch.store.checksums import of_decisions, of_rewards
 from rareswitch.store.sql_attempts import PATIENCE, attempt
 from rareswitch.store.sql_database import CONNECTIONS
-from rareswitch.store.sql_recording import Recording
+from rareswitch.store.sql_recording import Recording, context_columns
 from rareswitch.store.sql_slices import ROWS, Stretch, slice_fault
 from rareswitch.store.sql_store import SqlStore
-from rareswitch.store.sqlite_reader import SqliteReader, read_only
+from rareswitch.store.sqlite_files import (
+    REMEDY,
+    Identity,
+    check_there,
+    close_file,
+    is_inherited,
+    open_file,
+    was_opened,
+)
+from rareswitch.store.sqlite_reader import SqliteReader, uri
 from rareswitch.store.store import DecisionRow, Marks, RewardRow, Slice
 
-#: Files that this process has opened as stores.
-OPEN: set[str] = set()
 #: Pages in the log before they are moved into the file, and KiB of pages that the writer keeps in memory.
 LOG_PAGES, CACHE_KIB = 4000, 65536
+#: Some releases of SQLite would look through all rewards in place of the few in this index.
+UNMATCHED = "INDEXED BY rareswitch_rewards_unmatched"
 
 
 class SqliteStore(SqlStore):
@@ -31,21 +42,24 @@ class SqliteStore(SqlStore):
     written by its owner alone.
     """
 
+    unmatched_hint = UNMATCHED
+
     def __init__(self, path: str | Path, name: str) -> None:
         super().__init__(f"sqlite:///{path}", name)
-        self.path = Path(path).resolve()  # one name for one file: see OPEN
+        self.path = Path(path).resolve()  # one name for one file
+        self._file: Identity | None = None
 
     def _connect(self, create: bool) -> tuple[Any, Any]:
         import sqlalchemy as sa
 
-        if create:
-            try:
-                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-            except OSError as error:
-                raise StoreError(f"{self.url} cannot be written: {error.strerror}.") from error
-        elif not self.path.is_file():
-            raise StoreError(f"there is no file {self.path}. Create an experiment there, or correct the address.")
-        OPEN.add(str(self.path))
+        first = open_file(self.path, create=create)
+        try:
+            self._file = Identity.of(self.path)
+            if first and _size(f"{self.path}-wal"):
+                attempt(self._check_recovered, self._judged)
+        except BaseException:
+            close_file(self.path)
+            raise
         engine = sa.create_engine(
             "sqlite://",
             creator=self._driver_connection,
@@ -56,7 +70,30 @@ class SqliteStore(SqlStore):
         )
         return engine, engine
 
-    def _driver_connection(self) -> sqlite3.Connection:
+    def _check_recovered(self) -> None:
+        """Check the file if the last process that used it did not close it: there is a log, and nobody uses it."""
+        with closing(_connection(str(self.path))) as connection:
+            try:
+                connection.execute("PRAGMA journal_mode = DELETE")  # which moves the log into the file, if all is quiet
+            except sqlite3.OperationalError:
+                return  # others have it open, or it cannot be written
+            if not _size(f"{self.path}-wal") and (faults := _faults(connection)):
+                raise StoreError(
+                    f"{self.path} is damaged; the last process that used it did not end well: {faults[0]}. Restore a "
+                    "backup."
+                )
+
+    def _driver_connection(self) -> "_Connection":
+        try:
+            return self._writable_connection()
+        except sqlite3.OperationalError:
+            effective = {"effective_ids": True} if os.access in os.supports_effective_ids else {}
+            if os.access(self.path.parent, os.W_OK, **effective) or _size(f"{self.path}-wal"):
+                raise
+            # nobody can write there, and everything is in the file: it can be read without a log
+            return _connection(str(self.path), mode="ro&immutable=1")
+
+    def _writable_connection(self) -> "_Connection":
         connection = _connection(str(self.path))
         try:
             if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
@@ -64,6 +101,8 @@ class SqliteStore(SqlStore):
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
             connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # which opens the log
+            connection.log = Identity.of(f"{self.path}-wal")
         except BaseException:
             connection.close()
             raise
@@ -72,10 +111,28 @@ class SqliteStore(SqlStore):
     def _begin(self, connection: Any) -> None:
         # as a writer from the start: one that becomes it later fails if another was faster
         raw = connection.connection.driver_connection
+        check_there(self.path, self._file, raw.log)
         attempt(lambda: raw.execute("BEGIN IMMEDIATE"), self._judged)
 
     def _alone(self, connection: Any) -> None:
         pass  # as every transaction here is
+
+    def _forked(self) -> str:
+        return f"Its file cannot be used in this one, not even if it is opened again. {REMEDY}"
+
+    def _check_place(self) -> None:
+        check_there(self.path, self._file)
+
+    def _check_kept(self) -> None:
+        check_there(self.path, self._file, self._writing.connection.driver_connection.log)
+
+    def _founded(self) -> None:
+        for path in (self.path, *(Path(f"{self.path}{more}") for more in ("-wal", "-shm"))):
+            with suppress(FileNotFoundError):
+                os.chmod(path, 0o600)
+
+    def _released(self) -> None:
+        close_file(self.path)
 
     def _judged(self, error: Exception) -> tuple[bool, str]:
         return _judged(self.url, error)
@@ -96,6 +153,28 @@ class SqliteStore(SqlStore):
         if started is not None and started[1].decisions > ROWS:
             _start_readers()  # they will be needed in a moment, and take one to start
         return started
+
+    def faults(self) -> list[str]:
+        return self._read(lambda connection: _faults(connection.connection.driver_connection))
+
+    def backup(self, path: str | Path) -> None:
+        if os.path.lexists(path):
+            raise StoreError(f"there is a file {path} already. Name another, or remove it first.")
+        self._open()
+        with replacing(path) as temporary:
+            os.chmod(temporary, 0o600)
+            attempt(lambda: self._copy(temporary), self._judged)
+
+    def _copy(self, path: Path) -> None:
+        # of one moment: in a write-ahead log, who reads for long neither waits for writers nor holds them up
+        with closing(_connection(str(self.path))) as source, closing(_connection(str(path))) as target:
+            source.backup(target)
+            target.execute("PRAGMA journal_mode = DELETE")  # so that it is one file, whole without a log beside it
+            if faults := _faults(target):
+                raise StoreError(
+                    f"{self.path} is damaged, and so its copy would be: {faults[0]}. Nothing was written; restore an "
+                    "earlier backup."
+                )
 
     def close(self) -> None:
         super().close()
@@ -131,9 +210,34 @@ def _judged(shown: str, error: Exception) -> tuple[bool, str]:
     return False, f"{shown} cannot be used ({name}: {cause})."
 
 
-def _connection(path: str) -> sqlite3.Connection:
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _faults(connection: sqlite3.Connection) -> list[str]:
+    """What is damaged in a file, as far as its structure tells."""
+    lines = [text.split("\n")[-1] for (text,) in connection.execute("PRAGMA quick_check(20)")]
+    return [] if lines == ["ok"] else lines
+
+
+class _Connection(sqlite3.Connection):
+    """A connection that knows its write-ahead log."""
+
+    log: Identity | None = None
+
+
+def _connection(path: str, mode: str = "rw") -> _Connection:
     # transactions begin where they are asked for; whoever finds the file locked tries again by itself
-    return sqlite3.connect(path, timeout=0.01, isolation_level=None, check_same_thread=False)
+    settings: dict[str, Any] = {"timeout": 0.01, "isolation_level": None, "check_same_thread": False}
+    return sqlite3.connect(uri(path, mode=mode), uri=True, factory=_Connection, **settings)
+
+
+def unmatched_query(number: int) -> str:
+    """Whether there are rewards whose decision has not come."""
+    return f"SELECT 1 FROM rareswitch_rewards {UNMATCHED} WHERE experiment = {number} AND decision IS NULL LIMIT 1"
 
 
 class SqliteRecording(Recording):
@@ -143,9 +247,9 @@ class SqliteRecording(Recording):
         before, changes = self._newest("decisions"), self.raw.total_changes
         columns = ", ".join(DecisionRow._fields[:11])
         self.raw.executemany(
-            f"INSERT INTO rareswitch_decisions (experiment, {columns}) VALUES ({self.number}{', ?' * 11}) "
+            f"INSERT INTO rareswitch_decisions (experiment, {columns}, checksum) VALUES ({self.number}{', ?' * 12}) "
             "ON CONFLICT (experiment, key) DO NOTHING",
-            [row[:11] for row in rows],
+            [(*row[:11], checksum) for row, checksum in zip(rows, of_decisions(rows), strict=True)],
         )
         if self.raw.total_changes - changes == len(rows):
             new = {row.key: seq for seq, row in enumerate(rows, before + 1)}
@@ -153,9 +257,9 @@ class SqliteRecording(Recording):
             new = dict(self.raw.execute("SELECT key, seq FROM rareswitch_decisions WHERE seq > ?", (before,)))
         kept = {row.key: row for row in reversed(rows) if row.contexts is not None and row.key in new}
         self.raw.executemany(
-            f"INSERT INTO rareswitch_contexts (seq, experiment, version, rank, data, names) "
-            f"VALUES (?, {self.number}, ?, ?, ?, ?)",
-            [(new[key], row.version, row.rank, row.contexts, row.names) for key, row in kept.items()],
+            f"INSERT INTO rareswitch_contexts (seq, experiment, version, rank, data, names, checksum) "
+            f"VALUES (?, {self.number}, ?, ?, ?, ?, ?)",
+            [(new[key], *context_columns(row)) for key, row in kept.items()],
         )
         if self._unmatched():
             self.raw.executemany(self._matching("= ?1"), [(key,) for key in new])
@@ -164,25 +268,27 @@ class SqliteRecording(Recording):
     def insert_rewards(self, rows: Sequence[RewardRow]) -> int | set[tuple[bytes, str]]:
         before, changes = self._newest("rewards"), self.raw.total_changes
         self.raw.executemany(
-            f"{self._adding()} ON CONFLICT (experiment, key, event) WHERE superseded IS NULL DO NOTHING", rows
+            f"{self._adding()} ON CONFLICT (experiment, key, event) WHERE superseded IS NULL DO NOTHING",
+            [(*row, checksum) for row, checksum in zip(rows, of_rewards(rows), strict=True)],
         )
         if self.raw.total_changes - changes == len(rows):
             return len(rows)
         return set(self.raw.execute("SELECT key, event FROM rareswitch_rewards WHERE seq > ?", (before,)))
 
-    def replace_reward(self, row: RewardRow, before: int) -> int:
-        seq = self._newest("rewards") + 1
-        self.raw.execute("UPDATE rareswitch_rewards SET superseded = ? WHERE seq = ?", (seq, before))
-        self.raw.execute(self._adding(), row)
-        return seq
+    def replace_reward(self, row: RewardRow, before: RewardRow, seq: int) -> int:
+        new = self._newest("rewards") + 1
+        step_back = "UPDATE rareswitch_rewards SET superseded = ?, checksum = ? WHERE seq = ?"
+        self.raw.execute(step_back, (new, *of_rewards([before], [new]), seq))
+        self.raw.execute(self._adding(), (*row, *of_rewards([row])))
+        return new
 
     def match_all(self) -> None:
         self.raw.execute(self._matching("IS NOT NULL"))
 
     def _adding(self) -> str:
         return (
-            f"INSERT INTO rareswitch_rewards (experiment, key, id, event, value, time, decision, version) "
-            f"VALUES ({self.number}, ?1, ?2, ?3, ?4, ?5, "
+            f"INSERT INTO rareswitch_rewards (experiment, key, id, event, value, time, checksum, decision, version) "
+            f"VALUES ({self.number}, ?1, ?2, ?3, ?4, ?5, ?6, "
             f"(SELECT seq FROM rareswitch_decisions WHERE experiment = {self.number} AND key = ?1), "
             f"(SELECT version FROM rareswitch_decisions WHERE experiment = {self.number} AND key = ?1))"
         )
@@ -196,8 +302,7 @@ class SqliteRecording(Recording):
         )
 
     def _unmatched(self) -> bool:
-        query = f"SELECT 1 FROM rareswitch_rewards WHERE experiment = {self.number} AND decision IS NULL LIMIT 1"
-        return self.raw.execute(query).fetchone() is not None
+        return self.raw.execute(unmatched_query(self.number)).fetchone() is not None
 
     def _newest(self, table: str) -> int:
         return self.raw.execute(f"SELECT max(seq) FROM rareswitch_{table}").fetchone()[0] or 0
@@ -213,15 +318,18 @@ class SqliteSlice(NamedTuple):
         """Through ADBC, where this process has not opened the file as a store; otherwise through the cursor for few
         decisions, and by a process that reads for this one, see :class:`SqliteReader`, for many.
         """
-        if self.path not in OPEN:
+        if not was_opened(self.path):
             return attempt(lambda: self._read(self._by_adbc), partial(slice_fault, self.path))
-        many = self.stretch.last - self.stretch.first >= ROWS - 1
+        many = is_inherited(self.path) or self.stretch.last - self.stretch.first >= ROWS - 1
         table = self._by_readers if many else self._by_cursor
         return attempt(lambda: self._read(table), partial(_judged, self.path))
 
     def _read(self, tables: Callable[[tuple[str, str]], Iterable[Any]]) -> Any:
         # rows one after the other as they lie in the file, which takes half the time of looking each up
-        return self.stretch.table(*tables(self.stretch.queries("NOT INDEXED")))
+        try:
+            return self.stretch.table(*tables(self.stretch.queries("NOT INDEXED")))
+        except (ArithmeticError, TypeError, ValueError) as error:  # of a column with values of several kinds
+            raise self.stretch.unreadable(error) from error
 
     def _by_readers(self, queries: tuple[str, str]) -> Iterable[Any]:
         return _READERS[self.stretch.first // ROWS % len(_READERS)].tables(self.path, queries)
@@ -241,7 +349,7 @@ class SqliteSlice(NamedTuple):
     def _by_adbc(self, queries: tuple[str, str]) -> Iterator[Any]:
         import adbc_driver_sqlite.dbapi as adbc
 
-        with adbc.connect(read_only(self.path)) as connection, connection.cursor() as cursor:
+        with adbc.connect(uri(self.path)) as connection, connection.cursor() as cursor:
             cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": ROWS})
             for query in queries:
                 cursor.execute(query)

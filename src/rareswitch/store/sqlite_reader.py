@@ -42,13 +42,13 @@ for line in sys.stdin.buffer:
 """
 
 
-def read_only(path: str) -> str:
-    """A file as the URI by which SQLite opens it for reading.
+def uri(path: str, *, mode: str = "ro") -> str:
+    """A file as the URI by which SQLite opens it, by default for reading; never is one created.
 
-    >>> read_only("/data/50% of it?.db")
+    >>> uri("/data/50% of it?.db")
     'file:/data/50%25%20of%20it%3F.db?mode=ro'
     """
-    return f"file:{quote(path)}?mode=ro"
+    return f"file:{quote(path)}?mode={mode}"
 
 
 #: By which it ends when it was not asked for a minute; there is none on Windows.
@@ -83,7 +83,7 @@ class SqliteReader:
         assert asked is not None  # as they are pipes
         assert answers is not None
         try:
-            asked.write(json.dumps([read_only(path), queries, files]).encode() + b"\n")
+            asked.write(json.dumps([uri(path), queries, files]).encode() + b"\n")
             asked.flush()
             if not answers.readline():
                 raise OSError("the process that reads has ended")

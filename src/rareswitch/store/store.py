@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from rareswitch.errors import ExistsError
@@ -234,6 +235,12 @@ class Store(Protocol):
 
     def rows(self, after: int, upto: Marks) -> Iterator[tuple[int, list[tuple[DecisionRow, list[RewardRow]]]]]:
         """All decisions after a sequence number, some at a time, with the number of the last of them: for exports."""
+
+    def faults(self) -> list[str]:
+        """What is damaged in the files of the store, as far as their structure tells; all of it is read."""
+
+    def backup(self, path: str | Path) -> None:
+        """Write a copy of the whole store, as of one moment, while it is used: a new file that can be opened."""
 
     def close(self) -> None:
         """Let go of files and connections; what was acknowledged stays."""

@@ -139,26 +139,6 @@ def test_a_closed_store_opens_no_connections(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
-def test_a_store_is_not_used_in_a_process_that_was_forked(tmp_path: Path) -> None:
-    with closing(open_store(f"sqlite:///{tmp_path}/trial.db", "trial")) as store:
-        store.create("{}", version(1))
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            try:
-                store.totals()
-                told = "nothing"
-            except StoreError as error:
-                told = str(error)
-            os.write(writing, told.encode())
-            os._exit(0)
-        os.waitpid(child, 0)
-        assert os.read(reading, 200).decode() == ("the store was opened in another process. Open it again in this one.")
-        os.close(reading)
-        os.close(writing)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
 def test_a_process_that_was_forked_reads_by_a_reader_of_its_own(tmp_path: Path) -> None:
     with closing(open_store(f"sqlite:///{tmp_path}/trial.db", "trial")) as store:
         store.create("{}", version(1))

@@ -14,11 +14,11 @@ def upgrade() -> None:
     from alembic import op
 
     sequence = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-    number, data, text = sa.Integer(), sa.LargeBinary(), sa.Text()
+    number, large, data, text = sa.Integer(), sa.BigInteger(), sa.LargeBinary(), sa.Text()
     real: Any = sa.Double()
 
     def table(name: str, columns: dict[str, Any], key: tuple[str, ...], empty: tuple[str, ...] = ()) -> None:
-        counted = len(key) == 1 and name != "contexts"  # whose numbers are those of their decisions
+        counted = len(key) == 1 and name not in ("contexts", "tallies")  # whose numbers are those of others
         made = [
             sa.Column(column, kind, nullable=column in empty, autoincrement=counted and column in key)
             for column, kind in columns.items()
@@ -38,16 +38,22 @@ def upgrade() -> None:
     table("updates", {"experiment": number, "parent": number, **update}, ("experiment", "parent"))
     decision = {"key": data, "id": text, "version": number, "arm": text, "place": number, "propensity": real}
     decision |= {"features": data, "digest": data, "time": real, "rank": real, "baseline": number}
+    decision |= {"checksum": large}
     table("decisions", {"seq": sequence, "experiment": number, **decision}, ("seq",), empty=("baseline",))
     index("decisions_key", ("experiment", "key"), unique=True)
     index("decisions_version", ("experiment", "version", "seq", "time"))
-    context = {"version": number, "rank": real, "data": data, "names": text}
+    index("decisions_time", ("experiment", "time"))
+    context = {"version": number, "rank": real, "data": data, "names": text, "checksum": large}
     table("contexts", {"seq": sequence, "experiment": number, **context}, ("seq",), empty=("names",))
     index("contexts_rank", ("experiment", "version", "rank", "seq"))
     reward = {"key": data, "id": text, "event": text, "value": real, "time": real}
     later = {"decision": sequence, "version": number, "superseded": sequence}
-    table("rewards", {"seq": sequence, "experiment": number, **reward, **later}, ("seq",), empty=tuple(later))
+    columns = {"seq": sequence, "experiment": number, **reward, **later, "checksum": large}
+    table("rewards", columns, ("seq",), empty=tuple(later))
     index("rewards_key", ("experiment", "key", "event"), unique=True, where="superseded IS NULL")
     index("rewards_unmatched", ("experiment", "key"), where="decision IS NULL")
-    index("rewards_decision", ("experiment", "version", "decision", "seq", "superseded", "value", "time"))
-    table("counters", {"experiment": number, "name": text, "count": sa.BigInteger()}, ("experiment", "name"))
+    read = ("superseded", "value", "time", "checksum")
+    index("rewards_decision", ("experiment", "version", "decision", "seq", *read))
+    table("counters", {"experiment": number, "name": text, "count": large}, ("experiment", "name"))
+    tally = {"decisions": sequence, "rewards": sequence, "counted": text}
+    table("tallies", {"experiment": number, **tally}, ("experiment",))

@@ -1,0 +1,124 @@
+"""The SQLite files that this process has open, and those that its parent had open when it was forked.
+
+SQLite keeps processes apart by POSIX locks, which belong to a process and a file: whoever closes the file drops all
+locks that the process has on it, whichever handle took them (https://www.sqlite.org/howtocorrupt.html, 2.2). Another
+process then believes itself alone, and deletes the write-ahead log under this one. So nothing here opens a file that
+SQLite may have open. A forked process has no locks of its own, and SQLite's memory of its parent's: it may not use
+these files at all (same page, 2.6).
+"""
+
+import os
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from rareswitch.errors import StoreError
+
+#: Stores of this process that have a file open, by its path; 0 where one had.
+_OPEN = Counter[str]()
+#: Files that were open in the parent when this process was forked.
+_INHERITED = set[str]()
+#: Files that were deleted or replaced while stores of this process had them open, as long as one has.
+_LOST = set[str]()
+#: Held while a file is created, and while it is first opened.
+_LOCK = threading.Lock()
+REMEDY = (
+    "Start processes by the 'spawn' method (multiprocessing.get_context('spawn')), or open experiments only after "
+    "forking."
+)
+
+
+def _after_fork() -> None:
+    global _LOCK
+    _LOCK = threading.Lock()  # which another thread of the parent may hold
+    _INHERITED.update(path for path, stores in _OPEN.items() if stores)
+    _OPEN.clear()
+    _LOST.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def was_opened(path: str) -> bool:
+    """Whether the SQLite library of this process has, or had, a file open."""
+    return path in _OPEN or path in _INHERITED
+
+
+def is_inherited(path: str) -> bool:
+    """Whether the parent of this process had a file open when this process was forked."""
+    return path in _INHERITED
+
+
+def open_file(path: Path, *, create: bool) -> bool:
+    """Before the first connection of a store to its file, which is created if it may be.
+
+    Returns whether no other store of this process has it open.
+    """
+    with _LOCK:  # who creates a file closes it before anyone else here connects to it
+        if is_inherited(str(path)):
+            raise StoreError(
+                f"{path} was open in the parent of this process when it was forked, and cannot be used here: what is "
+                f"written could be lost. {REMEDY}"
+            )
+        check_there(path)
+        if create:
+            _create(path)
+        elif not path.is_file():
+            raise StoreError(f"there is no file {path}. Create an experiment there, or correct the address.")
+        _OPEN[str(path)] += 1
+        return _OPEN[str(path)] == 1
+
+
+def close_file(path: Path) -> None:
+    """After the last connection of a store was closed."""
+    with _LOCK:
+        _OPEN[str(path)] -= 1
+        if not _OPEN[str(path)]:
+            _LOST.discard(str(path))
+
+
+def _create(path: Path) -> None:
+    """An empty file for its owner alone, if there is none; one that is there is never opened."""
+    if os.path.lexists(path):
+        return
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        pass  # another process was faster
+    except OSError as error:
+        raise StoreError(f"sqlite:///{path} cannot be written: {error.strerror}.") from error
+
+
+class Identity(NamedTuple):
+    """The file behind a path: another one if it was deleted or replaced."""
+
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, path: str | Path) -> "Identity | None":
+        """That of the file that is there now, which is not opened; None where there is none."""
+        try:
+            status = os.stat(path)
+        except OSError:
+            return None
+        return cls(status.st_dev, status.st_ino)
+
+
+def check_there(path: Path, opened: Identity | None = None, log: Identity | None = None) -> None:
+    """Raise if a file, or its write-ahead log, is not the one that was opened; and ever after, until it is closed.
+
+    As long as a process has the file open nobody deletes the log, unless the locks of that process were dropped.
+    A connection that is made later would mix the old log with a new one, so there must be none.
+    """
+    for place, known in ((path, opened), (f"{path}-wal", log)):
+        if known is not None and Identity.of(place) != known:
+            _LOST.add(str(path))
+    if str(path) in _LOST:
+        raise StoreError(
+            f"{path} or its log, {path.name}-wal, was deleted or replaced while this process had it open, or was "
+            "opened here by other means than SQLite. This call is not acknowledged. Close all experiments of this file "
+            "in this process; put the files back or restore a backup if they are gone; then open the experiments again."
+        )
