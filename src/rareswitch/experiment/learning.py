@@ -73,6 +73,7 @@ def learn(
             window=rewards.window,
             now=now if rewards.window is not None else None,
             default=rewards.default,
+            clip=rewards.clip,
             sums=rewards.sums,
             leave_out=leave_out,
             progress=progress,
@@ -107,6 +108,7 @@ def learn(
                 "rewarded": one.rewarded,
                 "waiting": one.waiting,
                 "expired": one.expired,
+                "clipped": one.clipped,
             }
             for one in summaries
         ],

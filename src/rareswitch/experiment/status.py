@@ -68,6 +68,8 @@ class Status:
     repeated_rewards: int
     #: Rewards that took the place of others.
     overwritten: int
+    #: Rewards that were clipped by updates.
+    clipped: int
     #: Decisions that were asked for again.
     repeated_decisions: int
     #: How unlike the contexts are to those that the policy was learned from, in words; '' while nothing is known.
@@ -117,6 +119,7 @@ class Status:
             (self.unmatched, "rewards whose decision has not come"),
             (self.repeated_rewards, "rewards that came again, and were counted once"),
             (self.overwritten, "rewards that took the place of others"),
+            (self.clipped, "rewards that were clipped by updates"),
             (self.repeated_decisions, "decisions that were asked for again, and answered as before"),
             *((count, f"values in records: {what}") for what, count in self.records.items()),
         ):
@@ -194,6 +197,7 @@ def status_of(
         unmatched=totals.unmatched,
         repeated_rewards=totals.repeated_rewards,
         overwritten=totals.overwritten,
+        clipped=0 if told.rewards.clip is None else _clipped(versions),
         repeated_decisions=totals.repeated_decisions,
         novelty=_novelty(told, store, versions[-1]),
         early=progress.early,
@@ -201,6 +205,12 @@ def status_of(
         lift=kept_lift(versions[-1].report, baseline=told.baseline_share is not None),
         refused=tuple(GateReport.from_plain(json.loads(one)["gate"]) for one in store.refusals(versions[-1].number)),
     )
+
+
+def _clipped(versions: Sequence[Version]) -> int:
+    """Rewards that were clipped, by what each batch came to when it was learned from last."""
+    entries = (entry for version in versions[1:] for entry in version.report["learned"])
+    return sum({entry["policy"]: int(entry["clipped"]) for entry in entries}.values())
 
 
 def _counts(store: Store, versions: Sequence[Version]) -> list[Counts]:
