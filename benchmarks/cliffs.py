@@ -1,9 +1,9 @@
-"""Measure foresight where something comes that its plan could not foresee, beside Thompson sampling on the same batches.
+"""Measure foresight where something comes that a plan cannot foresee, beside Thompson sampling on the same batches.
 
 A better arm that arrives late, users of a new kind, outliers, a log of nearly one arm as a warm start, five times the
 planned traffic, a θ that drifts, arms without features. Foresight is as it comes, with a level; Thompson sampling at
-half of the posterior's spread has the same batch ends and is told the standard deviation of the noise and ‖θ‖. The seeds
-are 0 and following; those of development are 1000 and following.
+half of the posterior's spread has the same batch ends, and is told ‖θ‖ and the standard deviation of the noise. The
+seeds are 0 and following; those of development are 1000 and following.
 """
 
 import os

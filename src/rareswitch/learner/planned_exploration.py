@@ -16,8 +16,8 @@ from rareswitch.learner.evidence import NOTHING, Evidence, informed, innovation,
 from rareswitch.learner.forgetting import faded
 from rareswitch.learner.levels import centred
 from rareswitch.learner.logistic import frozen_point, kept_point, logistic_posterior
-from rareswitch.learner.planning import TRUTHS, plan
-from rareswitch.learner.posterior import Posterior, posterior
+from rareswitch.learner.planning import TRUTHS, plan, spread, unseen_directions
+from rareswitch.learner.posterior import Posterior, posterior, vague_where_unknown
 from rareswitch.learner.rule import Ended, Made, Rule
 from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
@@ -71,6 +71,7 @@ class PlannedExploration(Rule):
         note |= self.came(ended, belief, evidence)
         belief = replace(belief, noise=belief.noise * math.sqrt(evidence.widening))
         scale, share = 0.0, LAST_SHARE * told.floor
+        known = sum(stats.count for stats in batches)
         if len(ended.ahead) > 1:
             if ended.batch.sample is None:
                 raise BatchError(
@@ -81,7 +82,7 @@ class PlannedExploration(Rule):
             chosen = plan(
                 belief,
                 sets,
-                known=sum(one.count for one in batches),
+                known=known,
                 lengths=ended.ahead,
                 seed=told.seed,
                 update=ended.state.updates,
@@ -94,7 +95,8 @@ class PlannedExploration(Rule):
         draws = belief.estimate[None]
         if scale > 0.0:
             z = normals(told.seed, "posterior", ended.start, 1, DRAWS * told.dim).reshape(DRAWS, told.dim)
-            draws = draws + scale * belief.noise * z @ inverse_root(belief.precision)
+            unseen = unseen_directions(belief, sets, known=known)
+            draws = draws + belief.noise * z @ inverse_root(belief.precision) @ spread(scale, unseen)
         if before is not None and evidence.wrong and told.forget == 1.0:  # a θ that drifts does not come back
             draws = on_the_way(draws, before.estimate[: told.dim] - belief.estimate, DRAWS)
             note["concluded"] += "; the policy lies between what was believed and what is"
@@ -105,7 +107,7 @@ class PlannedExploration(Rule):
             sampler = Blend(main=sampler, explorer=GOptimal(tol=1.0), share=share)
             if self.proved is not None:
                 eliminations = (*eliminations, batch_elimination(ended.batch.stats[0], self.proved))
-            elif sum(one.count for one in batches) > told.dim + 1:  # with fewer decisions the noise is anyone's guess
+            elif known > told.dim + 1:  # with fewer decisions the noise is anyone's guess
                 eliminations = (*eliminations, self.elimination(belief))
         policy = Policy(dim=told.dim, sampler=sampler, eliminations=eliminations)
         if eliminations and ended.batch.sample is not None:
@@ -128,7 +130,7 @@ class PlannedExploration(Rule):
             return None
         if belief.link is not None:
             return None if batch.linearised is None else frozen_point(ended.state.kept)
-        return self.line(earlier)
+        return vague_where_unknown(self.line(earlier), known=earlier.count)
 
     def evidence(self, ended: Ended, before: Posterior, belief: Posterior) -> Evidence:
         """How far the batch was from what was believed before it, with the noise as it is known now.
