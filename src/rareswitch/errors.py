@@ -88,6 +88,10 @@ class LevelWarning(UserWarning):
     """Rewards have a level that the features do not explain, and the learner has no intercept."""
 
 
+class OutlierWarning(UserWarning):
+    """Single rewards lie so far from the others that a few of them decide what is learned."""
+
+
 class MissingExtraError(RareswitchError, ImportError):
     """An optional dependency is needed and not installed."""
 

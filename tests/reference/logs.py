@@ -226,6 +226,7 @@ def recount(parts: Sequence[Sequence[Row]], run: Run, *, late: bool = True, **wi
         "unrewarded": summary.decided - summary.rewarded - summary.waiting - summary.expired,
         "waiting": summary.waiting,
         "expired": summary.expired,
+        "clipped": summary.clipped,
         "copies": sum(row.policy == state.policy.id for row in rows)
         - distinct[state.policy.id]
         - conflicting_rows[state.policy.id],

@@ -36,6 +36,8 @@ class Advance:
     waiting: int = 0
     #: Those whose reward came after the window.
     expired: int = 0
+    #: Those whose reward was clipped; they are learned from.
+    clipped: int = 0
     #: Those that were held out for a gate; the next update learns from them.
     held_out: int = 0
     #: Earlier batches of which more was known than before, by the number of their policy: rewards learned from.
@@ -79,6 +81,8 @@ class Advance:
         ):
             if count:
                 lines.append(f"          {count:,} {what}")
+        if self.clipped:
+            lines.append(f"          {self.clipped:,} of these rewards were clipped")
         lines += [
             f"          policy {number}: now {several(known, 'reward')} known" for number, known in self.late.items()
         ]
@@ -122,7 +126,7 @@ def advance_of(
 def seen_in(report: Mapping[str, Any]) -> dict[str, Any]:
     """What the batch that ended came to, by the names of :class:`Advance`."""
     batch = report["learned"][0]
-    names = ("decided", "rewarded", "waiting", "expired", "held_out")
+    names = ("decided", "rewarded", "waiting", "expired", "clipped", "held_out")
     return {name: batch.get(name, 0) for name in names}
 
 
@@ -135,6 +139,11 @@ def _came(note: dict[str, Any]) -> str:
         texts.append(f"the batch{but} lost about {note['lost']:.3g} to the best arms{expected}")
     if "concluded" in note:
         texts.append(note["concluded"])
+    if "outlier" in note:
+        texts.append(
+            f"a reward lies {note['outlier']:.0f} standard deviations from the mean, and a few such decide what is "
+            "learned (clip=… of Rewards)"
+        )
     return "; ".join(texts)
 
 

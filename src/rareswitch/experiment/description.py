@@ -151,7 +151,9 @@ def describe(
     """The description of a new experiment, of what its creator says."""
     rewards = Rewards() if rewards is None else rewards
     if not isinstance(rewards, Rewards):
-        raise ParameterError(f"rewards must be Rewards(window=…, default=…, several=…, kind=…); got {rewards!r:.60}.")
+        raise ParameterError(
+            f"rewards must be Rewards(window=…, default=…, several=…, kind=…, clip=…); got {rewards!r:.60}."
+        )
     told = settings if rewards.kind is None else settings | {"rewards": rewards.kind}
     made = _learner(learner, features, dim, told)
     rewards = replace(rewards, kind=getattr(made, "rewards", None))  # also of a learner that was told itself

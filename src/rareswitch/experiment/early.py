@@ -25,6 +25,7 @@ def early_update(told: Description, store: Store, current: Version, *, now: floa
         window=rewards.window,
         now=None if rewards.window is None else now,
         default=rewards.default,
+        clip=rewards.clip,
         sums=rewards.sums,
     )
     return learner.early(state, summary) or ""

@@ -74,6 +74,7 @@ def learn(
             window=rewards.window,
             now=now if rewards.window is not None else None,
             default=rewards.default,
+            clip=rewards.clip,
             sums=rewards.sums,
             leave_out=leave_out,
             progress=progress,
@@ -108,6 +109,7 @@ def learn(
                 "rewarded": one.rewarded,
                 "waiting": one.waiting,
                 "expired": one.expired,
+                "clipped": one.clipped,
             }
             for one in summaries
         ],

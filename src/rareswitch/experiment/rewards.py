@@ -5,6 +5,7 @@ from typing import Any, Literal, Self
 
 from rareswitch.errors import ParameterError
 from rareswitch.experiment.durations import Seconds, duration_of, duration_text
+from rareswitch.learner import clip_bounds
 from rareswitch.validation import LARGEST_SCALE, number
 
 
@@ -18,7 +19,12 @@ class Rewards:
 
     >>> from datetime import timedelta
     >>> Rewards(window=timedelta(days=1), default=0)
-    Rewards(window=86400.0, default=0.0, several='one', kind=None)
+    Rewards(window=86400.0, default=0.0, several='one', kind=None, clip=None)
+
+    Amounts of which a few may be very large: what is learned from lies between 0 and 200.
+
+    >>> print(Rewards(clip=(0, 200)))
+    one a decision, clipped at 0 and 200; decisions without one are not learned from
     """
 
     #: An attribution window, such as "2d" or a timedelta; kept in seconds. A decision younger than that waits, even if
@@ -32,6 +38,9 @@ class Rewards:
     #: What the learner is to take them for, "binary" or "linear", where it can be told; by default it looks. Others
     #: than 0 and 1 are refused when they come if they are to be binary: no update could learn from them.
     kind: Literal["binary", "linear"] | None = None
+    #: The least and the largest reward to learn from, or one number c for (-c, c). Others are stored as they came,
+    #: learned from as if they were these bounds, and counted. The sum is clipped where several rewards are summed.
+    clip: Any = None
 
     def __post_init__(self) -> None:
         if self.window is not None:
@@ -46,6 +55,13 @@ class Rewards:
         if self.kind == "binary" and (self.sums or self.default not in (None, 0.0, 1.0)):
             given = 'several="sum"' if self.sums else f"default={self.default:g}"
             raise ParameterError(f'kind="binary" is for rewards of 0 and 1, and others come of {given}. Leave one out.')
+        if self.clip is not None:
+            low, high = clip_bounds(self.clip)
+            if self.kind == "binary":
+                raise ParameterError('kind="binary" is for rewards of 0 and 1, which need no clip. Leave one out.')
+            if self.default is not None and not low <= self.default <= high:
+                raise ParameterError(f"default={self.default:g} is outside of clip, {low:g} to {high:g}. Widen clip.")
+            object.__setattr__(self, "clip", (low, high))
 
     @property
     def sums(self) -> bool:
@@ -55,7 +71,8 @@ class Rewards:
     def to_plain(self) -> dict[str, Any]:
         """As JSON keeps it."""
         kind = {} if self.kind is None else {"kind": self.kind}
-        return {"window": self.window, "default": self.default, "several": self.several} | kind
+        clip = {} if self.clip is None else {"clip": list(self.clip)}
+        return {"window": self.window, "default": self.default, "several": self.several} | kind | clip
 
     @classmethod
     def from_plain(cls, data: Any) -> Self:
@@ -66,5 +83,6 @@ class Rewards:
         kinds = {None: "", "binary": ", 0 or 1", "linear": ""}
         kind = ("the sum of all that come" if self.sums else "one a decision") + kinds[self.kind]
         window = "" if self.window is None else f", within {duration_text(self.window)} of it"
+        clip = "" if self.clip is None else f", clipped at {self.clip[0]:g} and {self.clip[1]:g}"
         default = "not learned from" if self.default is None else f"counted as {self.default:g}"
-        return f"{kind}{window}; decisions without one are {default}"
+        return f"{kind}{window}{clip}; decisions without one are {default}"

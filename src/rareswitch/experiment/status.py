@@ -72,6 +72,8 @@ class Status:
     repeated_rewards: int
     #: Rewards that took the place of others.
     overwritten: int
+    #: Rewards that were clipped by updates.
+    clipped: int
     #: Decisions that were asked for again.
     repeated_decisions: int
     #: How unlike the contexts are to those that the policy was learned from, in words; '' while nothing is known.
@@ -122,6 +124,7 @@ class Status:
             (self.unmatched, "reward", "whose decision has not come"),
             (self.repeated_rewards, "reward", "sent again, and counted once"),
             (self.overwritten, "reward", "in place of another"),
+            (self.clipped, "reward", "clipped by updates"),
             (self.repeated_decisions, "decision", "asked for again, and answered as before"),
         ):
             if count:
@@ -207,6 +210,7 @@ def status_of(told: Description, store: Store, versions: Sequence[Version], *, n
         unmatched=totals.unmatched,
         repeated_rewards=totals.repeated_rewards,
         overwritten=totals.overwritten,
+        clipped=0 if told.rewards.clip is None else _clipped(versions),
         repeated_decisions=totals.repeated_decisions,
         novelty=_novelty(told, store, versions[-1]),
         early=progress.early,
@@ -221,6 +225,12 @@ def _by_field(cautions: Mapping[tuple[str, str], int]) -> dict[str, dict[str, in
     for (name, what), count in sorted(cautions.items()):
         fields.setdefault(name, {})[what] = count
     return fields
+
+
+def _clipped(versions: Sequence[Version]) -> int:
+    """Rewards that were clipped, by what each batch came to when it was learned from last."""
+    entries = (entry for version in versions[1:] for entry in version.report["learned"])
+    return sum({entry["policy"]: int(entry["clipped"]) for entry in entries}.values())
 
 
 def _counts(store: Store, versions: Sequence[Version]) -> list[Counts]:

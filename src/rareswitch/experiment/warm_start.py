@@ -49,7 +49,7 @@ def warm_start(
 
     source = source_of(given)
     _check_features(source, features)
-    summary = summarize_source(learner, source, default=rewards.default)
+    summary = summarize_source(learner, source, default=rewards.default, clip=rewards.clip)
     if summary.sample is None and learner.sample_size(learner.begin()):
         raise ParameterError(
             f"start_from: {learner.name} plans with the vectors of all arms that were offered, and the log has those "

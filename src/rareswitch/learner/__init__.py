@@ -1,6 +1,6 @@
 """Learners: the only things that make policies."""
 
-from rareswitch.learner.attribution import attributed
+from rareswitch.learner.attribution import attributed, clip_bounds
 from rareswitch.learner.base_elimination import BaSE
 from rareswitch.learner.batch_linucb import BatchLinUCB
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified
@@ -68,6 +68,7 @@ __all__ += ["Recommendation", "Report", "Rows", "Sample", "Share", "StaleLinUCB"
 __all__ += ["StaticGrid", "Summary", "SupLinRel", "SupLinUCB", "ThompsonSampling", "attributed", "budgeted"]
 __all__ += [
     "certified_cost",
+    "clip_bounds",
     "doubling_grid",
     "find_learner",
     "forecast",

@@ -64,6 +64,38 @@ def attributed(
     return Attributed(rewards if known.all() else np.where(known, rewards, np.nan), known, waiting, expired)
 
 
+def clipped(rewards: FloatArray, clip: tuple[float, float] | None) -> tuple[FloatArray, BoolArray]:
+    """Rewards (n,), NaN where none counts, held between two bounds, and which of them lay outside (n,).
+
+    >>> clipped(np.array([0.5, 90.0, np.nan]), (-5.0, 5.0))[0].tolist()
+    [0.5, 5.0, nan]
+    """
+    if clip is None:
+        return rewards, np.zeros(len(rewards), dtype=np.bool_)
+    low, high = clip_bounds(clip)
+    return np.clip(rewards, low, high), (rewards < low) | (rewards > high)
+
+
+def clip_bounds(value: Any) -> tuple[float, float]:
+    """Two bounds, the lower one first; a single number c stands for (-c, c).
+
+    >>> clip_bounds(5), clip_bounds((0, 200))
+    ((-5.0, 5.0), (0.0, 200.0))
+    """
+    pair = value if isinstance(value, (tuple, list)) else (None, value)
+    if len(pair) != 2:
+        raise ParameterError(f"clip must be a number, or two bounds such as (0, 200); got {value!r:.60}.")
+    limits: Any = {"low": -LARGEST_SCALE, "high": LARGEST_SCALE}
+    high = number("clip, the upper bound,", pair[1], **limits)
+    low = -high if pair[0] is None else number("clip, the lower bound,", pair[0], **limits)
+    if low >= high:
+        raise ParameterError(
+            f"clip must have a lower bound below the upper one; got {low:g} and {high:g}. A single number must be "
+            "positive: 5 stands for (-5, 5)."
+        )
+    return low, high
+
+
 def _outside(
     times: Any, reward_times: Any, window: float, now: float | np.datetime64 | None
 ) -> tuple[BoolArray, BoolArray]:

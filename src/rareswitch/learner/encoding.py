@@ -185,7 +185,8 @@ def decode(meta: Any, tensors: Tensors) -> list[Summary]:
                 raise BatchError("a sample has each id once, in the order of their hashes, and at most its size.")
         counts = {name: plain_count(name, entry[name]) for name in COUNTS}
         decided = counts["decided"]
-        if sum(counts.values()) > 2 * decided or (sample is not None and len(sample) > decided):
+        apart = counts["rewarded"] + counts["waiting"] + counts["expired"]
+        if apart > decided or counts["clipped"] > counts["rewarded"] or (sample is not None and len(sample) > decided):
             raise BatchError(f"no decision is counted twice: rewarded, waiting, expired or none; got {counts}.")
         stats = _get(f"{k}", entry["sums"], tensors, most=counts["rewarded"])
         if sample is not None and {s.dim for s in stats} - {sample.sets.dim, sample.sets.dim + 1}:

@@ -4,17 +4,19 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from rareswitch.design import GOptimal
-from rareswitch.errors import BatchError, LevelWarning, ParameterError
+from rareswitch.errors import BatchError, LevelWarning, OutlierWarning, ParameterError
 from rareswitch.features import Features
-from rareswitch.learner.attribution import attributed
+from rareswitch.learner.attribution import attributed, clipped
 from rareswitch.learner.clocks import Clock, Progress
 from rareswitch.learner.forecast import Ahead, lengths
-from rareswitch.learner.levels import Extent, check_scales
+from rareswitch.learner.levels import Extent, check_scales, outlying
 from rareswitch.learner.past import position, remembered, with_late
 from rareswitch.learner.rows import Rows, chosen_arms
 from rareswitch.learner.rule import Ended, Made, Rule, SumsRule
@@ -166,7 +168,7 @@ class Learner(ABC):
         before = replace(state, updates=0)
         told = Ended(state=before, start=warm.decided, batch=warm, sums=warm.stats, ahead=state.ahead)
         made = self.parts.rule.next(told)
-        policy, note = _carrying(made.policy, state), self._note(made, before, warm.stats)
+        policy, note = _carrying(made.policy, state), self._note(made, before, warm.stats, warm)
         batch = remembered(warm, pooled=self.parts.statistics.pooled)
         begun = replace(state, policy=policy, sums=warm.stats, warm=batch, kept=made.kept)
         return replace(begun, notes=(note,) if note else ())
@@ -235,6 +237,7 @@ class Learner(ABC):
         window: float | None = None,
         now: float | np.datetime64 | None = None,
         default: float | None = None,
+        clip: tuple[float, float] | None = None,
         part: bool = False,
     ) -> Summary:
         """What this learner needs of some decisions of one policy of the run. Changes nothing.
@@ -253,6 +256,8 @@ class Learner(ABC):
         default
             The reward of decisions whose own is not known, or came after the window, once their window has passed;
             at once where there is none. By default they do not count.
+        clip
+            The least and the largest reward: others are summed as if they were these, and counted as ``clipped``.
         part
             Whether these are some of the decisions of a batch, whose summaries shall be added up. Clicks are then
             summed at one point, in a single pass; :meth:`fitted` makes those that follow, over all parts.
@@ -269,6 +274,7 @@ class Learner(ABC):
         rows = rows.folded()
         when = {"times": rows.times, "reward_times": rows.reward_times}
         rewards, known, waiting, expired = attributed(rows.rewards, **when, window=window, now=now, default=default)
+        rewards, outside = clipped(rewards, clip)
         statistics = self.parts.statistics
         counted, shown = statistics.halves(rows.ids, place + 1)
         stats, extent = statistics.zero(), None
@@ -282,7 +288,7 @@ class Learner(ABC):
             stats = statistics.of(state, x, r, sets)
         size = self.sample_size(state) if current else 0
         sample = _sample(rows, size, shown) if size else None
-        masks = {"rewarded": known, "waiting": waiting, "expired": expired}
+        masks = {"rewarded": known, "waiting": waiting, "expired": expired, "clipped": outside}
         counts = {name: int(np.count_nonzero(mask)) for name, mask in masks.items()}
         counts["decided"] = len(rows)
         summary = Summary(
@@ -369,7 +375,7 @@ class Learner(ABC):
         policy = _carrying(made.policy, state)
         if policy.id in {state.policy.id, *(batch.policy_id for batch in past)}:
             policy = replace(policy, edition=updates)  # so that the rows of the two batches can be told apart
-        note = self._note(made, state, sums)
+        note = self._note(made, state, sums, summary)
         notes = (*state.notes, note) if note else state.notes
         return replace(over, policy=policy, updates=updates + 1, ahead=coming, kept=made.kept, notes=notes)
 
@@ -399,9 +405,9 @@ class Learner(ABC):
         if [one.dim for one in sums] != [one.dim for one in self.parts.statistics.zero()]:
             raise BatchError(f"these sums were made by a learner with other features than {self!r:.200}.")
 
-    def _note(self, made: Made, state: State, sums: tuple[Stats, ...]) -> dict[str, Any]:
+    def _note(self, made: Made, state: State, sums: tuple[Stats, ...], batch: Summary) -> dict[str, Any]:
         """What was believed, planned and concluded at an update."""
-        note = dict(made.note) | self._level_note(state, sums)
+        note = dict(made.note) | self._level_note(state, sums) | self._outlier_note(state, batch)
         floor = state.policy.floor
         return note | ({"floor": floor.least} if floor is not None and {"certificate", "lost"} & note.keys() else {})
 
@@ -417,6 +423,23 @@ class Learner(ABC):
                 stacklevel=3,
             )
         return {"update": state.updates, "level": level}
+
+    def _outlier_note(self, state: State, batch: Summary) -> dict[str, Any]:
+        """How far the farthest reward of a batch lies from the others, if far; once a run also as a warning."""
+        if self.clock.steps or batch.extent is None:
+            return {}
+        distance = outlying(batch.extent, reduce(add, batch.stats))
+        if distance is None:
+            return {}
+        if not any("outlier" in note for note in state.notes):
+            warnings.warn(
+                f"a reward of this batch lies {distance:.0f} standard deviations from the mean: a few rewards decide "
+                "what is learned, and all learners here lose by it. Clip them at a value that most stay below: "
+                "Rewards(clip=…) of an experiment, or clip=… where rows are summarized.",
+                OutlierWarning,
+                stacklevel=4,
+            )
+        return {"update": state.updates, "outlier": distance}
 
     def _level_remedy(self) -> str:
         either = "Set intercept=True, or subtract" if hasattr(self, "intercept") else "Subtract"

@@ -18,6 +18,9 @@ TOO_HIGH = 1e6
 FEW = 10
 #: By how many variances of a reward a constant must explain more than all features do, for it to be said.
 NOTICED = 50.0
+#: Standard deviations from the mean beyond which a reward is an outlier. Exponential rewards come as far only in
+#: batches of 400,000; of a hundred rewards whose largest lies there it holds most of the sum of squares.
+FAR = 12.0
 #: How large the largest number must be for all to be squared.
 SMALLEST = 1e-100
 #: How large the largest feature must be for learners in the unit ball, whose ridge and designs count on it.
@@ -80,6 +83,27 @@ def check_scales(extent: Extent, count: int, *, intercept: bool, in_unit_ball: b
             f"rewards lie around {extent.low + spread / 2.0:g}, within {spread:.3g} of each other: their level leaves "
             f"no digits for what tells arms apart. {remedy}"
         )
+
+
+def outlying(extent: Extent, stats: Stats) -> float | None:
+    """How many standard deviations the farthest reward is from the mean, where that is far; else None.
+
+    Rewards of two values, such as clicks, have no outliers, however rare one of the values is.
+
+    >>> r = np.array([*[1.0, 2.0] * 200, 90.0])
+    >>> outlying(Extent(1.0, 90.0, 1.0), Stats.of(np.ones((401, 1)), r)).__round__()
+    20
+    """
+    count, total = stats.count, stats.reward_sum
+    if total is None or count < 2:
+        return None
+    low, high, mean = extent.low - stats.shift, extent.high - stats.shift, total / count
+    squares = stats.square_sum - count * mean**2
+    between = (low + high) * total - stats.square_sum - count * low * high  # Σ (r - low)(high - r)
+    if between <= 1e-9 * count * (high - low) ** 2 or squares <= 0.0:
+        return None
+    distance = max(high - mean, mean - low) / float(np.sqrt(squares / count))
+    return distance if distance > FAR else None
 
 
 def unexplained_level(sums: tuple[Stats, ...]) -> float | None:

@@ -19,8 +19,8 @@ from rareswitch.learner.evidence import NOTHING, Evidence, informed, innovation,
 from rareswitch.learner.forgetting import faded
 from rareswitch.learner.levels import centred
 from rareswitch.learner.logistic import logistic_posterior, next_point
-from rareswitch.learner.planning import TRUTHS, plan
-from rareswitch.learner.posterior import Posterior, posterior
+from rareswitch.learner.planning import TRUTHS, plan, spread, unseen_directions
+from rareswitch.learner.posterior import Posterior, posterior, vague_where_unknown
 from rareswitch.learner.rule import Ended, Made, Rule
 from rareswitch.learner.state import Batch, State
 from rareswitch.learner.summary import Summary
@@ -86,6 +86,7 @@ class PlannedExploration(Rule):
         note |= self.came(ended, belief, evidence)
         belief = replace(belief, noise=belief.noise * math.sqrt(evidence.widening))
         scale, share = 0.0, LAST_SHARE * told.floor
+        known = sum(stats.count for stats in batches)
         if len(ended.ahead) > 1:
             if ended.batch.sample is None:
                 raise BatchError(
@@ -96,7 +97,7 @@ class PlannedExploration(Rule):
             chosen = plan(
                 belief,
                 sets,
-                known=sum(one.count for one in batches),
+                known=known,
                 lengths=ended.ahead,
                 seed=told.seed,
                 update=ended.state.updates,
@@ -109,7 +110,8 @@ class PlannedExploration(Rule):
         draws = belief.estimate[None]
         if scale > 0.0:
             z = normals(told.seed, "posterior", ended.start, 1, DRAWS * told.dim).reshape(DRAWS, told.dim)
-            draws = draws + scale * belief.noise * z @ inverse_root(belief.precision)
+            unseen = unseen_directions(belief, sets, known=known)
+            draws = draws + belief.noise * z @ inverse_root(belief.precision) @ spread(scale, unseen)
         if before is not None and evidence.wrong and told.forget == 1.0:  # a θ that drifts does not come back
             draws = on_the_way(draws, before.estimate[: told.dim] - belief.estimate, DRAWS)
             note["concluded"] += "; the policy lies between what was believed and what is"
@@ -120,7 +122,7 @@ class PlannedExploration(Rule):
             sampler = Blend(main=sampler, explorer=GOptimal(tol=1.0), share=share)
             if self.proved is not None:
                 eliminations = (*eliminations, batch_elimination(ended.batch.stats[0], self.proved))
-            elif sum(one.count for one in batches) > told.dim + 1:  # with fewer decisions the noise is anyone's guess
+            elif known > told.dim + 1:  # with fewer decisions the noise is anyone's guess
                 eliminations = (*eliminations, self.elimination(belief))
         policy = Policy(dim=told.dim, sampler=sampler, eliminations=eliminations)
         if eliminations and ended.batch.sample is not None:
@@ -159,7 +161,8 @@ class PlannedExploration(Rule):
         if batch.count < 2 or not informed(reduce(add, earlier, Stats.zero(batch.dim))):
             return None
         if belief.link is None:
-            return self.line(reduce(add, earlier))
+            total = reduce(add, earlier)
+            return vague_where_unknown(self.line(total), known=total.count)
         before = logistic_posterior(earlier, intercept=self.settings.has_level)
         if before is None or before.link is None:
             return None

@@ -9,7 +9,7 @@ from rareswitch.choosing import first_highest
 from rareswitch.contexts import ContextSets
 from rareswitch.learner.kernels import best_columns
 from rareswitch.learner.link import Link
-from rareswitch.learner.posterior import Posterior
+from rareswitch.learner.posterior import Posterior, ignorance, stretch
 from rareswitch.linalg import inverse_root
 from rareswitch.rng import normals
 from rareswitch.validation import BoolArray, FloatArray, IntArray, read_only
@@ -28,6 +28,8 @@ STAGES = 5
 #: The next batch is taken to teach this share of what is known, and of what it teaches of each feature, in every
 #: direction besides. What it really teaches may have no full rank, and the root of such a matrix depends on rounding.
 KNOWN_SHARE, TAUGHT_SHARE = 1e-10, 1e-12
+#: Of the weight of an arm: a direction in which all arms that a plan sees have no more together is half unseen.
+HARDLY_SEEN = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +124,34 @@ def prospects(
                 precisions = precisions + gained
         found.append(Plan(scale=scale, cost=cost, next_cost=lengths[0] * now))
     return found
+
+
+def unseen_directions(belief: Posterior, sets: ContextSets, *, known: int) -> FloatArray:
+    """(d, d) the :func:`~rareswitch.learner.posterior.ignorance` of a plan that sees these sets.
+
+    A direction is seen where an arm of the sets has it, chosen or not, or where one of the ``known`` decisions told of
+    it. Parameters of an arm that is yet to come, or of users of a kind that is, are not.
+
+    >>> belief = Posterior(estimate=np.zeros(3), precision=np.diag([9.0, 1.0, 1.0]), noise=1.0, ridge=1.0)
+    >>> sets = ContextSets(np.array([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]] * 9), np.ones((9, 2), dtype=np.bool_))
+    >>> np.diag(unseen_directions(belief, sets, known=8)).round(2).tolist()
+    [0.01, 0.01, 1.0]
+    """
+    vectors = sets.contexts[sets.alive]
+    offered = vectors.T @ vectors
+    weight = float(np.trace(offered)) / max(1, len(vectors)) or 1.0
+    told = belief.precision - belief.ridge * np.eye(len(offered))
+    told *= weight * known / max(float(np.trace(told)), np.finfo(np.float64).tiny)
+    return ignorance(offered + told, HARDLY_SEEN * weight)
+
+
+def spread(scale: float, unseen: FloatArray) -> FloatArray:
+    """(d, d) multiples of the belief's spread at which parameters are drawn: the scale, and the largest where unseen.
+
+    A scale was planned for what the sets show. Of what they do not show, nothing is known but the prior, and that was
+    found from other arms and users.
+    """
+    return stretch(scale, SCALES[-1], unseen)
 
 
 def stages(known: int, lengths: Sequence[int]) -> tuple[list[int], list[float]]:

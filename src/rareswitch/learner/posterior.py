@@ -13,6 +13,10 @@ from rareswitch.validation import FloatArray
 #: τ²·(mean squared length of the features)/σ²: how much of a reward the features tell. Below 0.1 it is not believed to
 #: be: data that seem to tell nothing must not end the search for what they tell.
 RATIOS = np.exp(np.linspace(math.log(0.1), math.log(1e8), 181))
+#: Of the information of a decision: a direction of which no more is known was unknown.
+HARDLY_KNOWN = 0.05
+#: Times the prior's spread at which a direction of which nothing was known may turn out without being a surprise.
+VAGUE = 10.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,6 +76,43 @@ def posterior(stats: Stats) -> Posterior:
         noise=math.sqrt(squares[best]) * r,
         ridge=ridge * x**2,
     )
+
+
+def vague_where_unknown(belief: Posterior, *, known: int) -> Posterior:
+    """The belief as what comes is held against it: that a prior was wrong is no sign that the model is, or θ changed.
+
+    Parameters
+    ----------
+    known
+        Decisions that the belief rests on.
+
+    Examples
+    --------
+    >>> belief = Posterior(estimate=np.zeros(2), precision=np.diag([1001.0, 1.0]), noise=1.0, ridge=1.0)
+    >>> np.diag(vague_where_unknown(belief, known=1000).precision).round(2).tolist()
+    [1001.0, 0.01]
+    """
+    information = belief.precision - belief.ridge * np.eye(len(belief.estimate))
+    hardly = max(1e-9 * belief.ridge, HARDLY_KNOWN * float(np.trace(information)) / max(1, known))
+    narrowed = np.linalg.inv(stretch(1.0, VAGUE, ignorance(information, hardly)))
+    return replace(belief, precision=narrowed @ belief.precision @ narrowed)
+
+
+def ignorance(information: FloatArray, half_known: float) -> FloatArray:
+    """(d, d) the identity where ``information`` (d, d) is 0, a half where it is ``half_known``, 0 where it is large.
+
+    It is continuous in the information, as a choice among its eigenvectors would not be.
+    """
+    return np.asarray(half_known * np.linalg.inv(information + half_known * np.eye(len(information))))
+
+
+def stretch(known: float, unknown: float, ignorance: FloatArray) -> FloatArray:
+    """(d, d) multiples of a spread: ``known`` in directions of no ignorance (d, d), ``unknown`` in those of all.
+
+    >>> np.diag(stretch(0.3, 1.0, np.diag([0.0, 0.1, 1.0]))).round(3).tolist()
+    [0.3, 0.307, 1.0]
+    """
+    return np.asarray(known * np.eye(len(ignorance)) + (unknown - known) * ignorance @ ignorance)
 
 
 def _unit(squares: float, count: int) -> float:

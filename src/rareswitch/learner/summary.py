@@ -15,7 +15,7 @@ from rareswitch.stats import Stats
 from rareswitch.validation import BoolArray, FloatArray, IntArray, sealed
 
 #: The counts of a summary, which add up.
-COUNTS = ("decided", "rewarded", "waiting", "expired")
+COUNTS = ("decided", "rewarded", "waiting", "expired", "clipped")
 
 
 def sample_order(keys: KeyArray) -> FloatArray:
@@ -91,6 +91,8 @@ class Summary:
     waiting: int = 0
     #: Those left out because their reward came after the window.
     expired: int = 0
+    #: Those of the rewarded whose reward was clipped.
+    clipped: int = 0
     #: One for each linear model that the learner keeps: a single one, or one a layer.
     stats: tuple[Stats, ...]
     #: How far the numbers that were summed reach, if any were.

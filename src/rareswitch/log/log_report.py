@@ -48,6 +48,8 @@ class LogReport:
     waiting: int
     #: Decisions whose reward came after the window.
     expired: int
+    #: Those of the used whose reward was clipped.
+    clipped: int
     #: Further rows of decisions that are counted already.
     copies: int
     #: Decisions whose rows contradict each other: left out.

@@ -40,6 +40,7 @@ def summarize_log(
     window: float | None = None,
     now: Any = None,
     default: float | None = None,
+    clip: tuple[float, float] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> LogSummary:
     """Reduce a log of the current policy to what is learned from, where logs are kept and there is no experiment.
@@ -57,7 +58,7 @@ def summarize_log(
         Whether to leave out decisions whose rows contradict each other, and go on; by default they are an error.
     late
         Whether rows of earlier policies are used. They then must be all rows of their batch, the old ones too.
-    window, now, default
+    window, now, default, clip
         As :meth:`~rareswitch.learner.Learner.summarize` takes them; ``now`` is by default the latest time in the log.
     progress
         Called with the number of parts that were read, and how many will be as far as is known.
@@ -93,7 +94,9 @@ def summarize_log(
     if state.done:
         raise BatchError("this run is over: its last batch has been learned from. Begin a new one.")
     files = find_parts(paths)
-    read = Reduction(learner, state, files, engine=engine, late=late, window=window, now=now, default=default)
+    read = Reduction(
+        learner, state, files, engine=engine, late=late, window=window, now=now, default=default, clip=clip
+    )
     read.progress = progress
     read.count()
     _check_policy(read)
@@ -122,6 +125,7 @@ def summarize_log(
         unrewarded=summary.missing - summary.waiting - summary.expired,
         waiting=summary.waiting,
         expired=summary.expired,
+        clipped=summary.clipped,
         copies=read.rows[current] - summary.decided - read.conflicting_rows[current],
         conflicting=read.conflicting[current],
         conflicting_rows=read.conflicting_rows[current],

@@ -62,13 +62,15 @@ class Task:
     now: Any = None
     #: What counts for decisions whose reward did not come, once their window has passed.
     default: float | None = None
+    #: The least and the largest reward as they are summed.
+    clip: tuple[float, float] | None = None
     #: Decisions of an experiment that are passed over.
     leave_out: HeldOut | None = None
 
     @property
     def counting(self) -> dict[str, Any]:
         """What :meth:`~rareswitch.learner.Learner.summarize` is told of rewards."""
-        return {"window": self.window, "now": self.now, "default": self.default}
+        return {"window": self.window, "now": self.now, "default": self.default, "clip": self.clip}
 
 
 class Gathered(NamedTuple):

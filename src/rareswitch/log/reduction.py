@@ -39,6 +39,7 @@ class Reduction:
         window: float | None = None,
         now: Any = None,
         default: float | None = None,
+        clip: tuple[float, float] | None = None,
     ) -> None:
         self.learner, self.state, self.files = learner, state, files
         self.engine = Serial() if engine is None else engine
@@ -47,7 +48,8 @@ class Reduction:
         # rows of two batches with one policy cannot be told apart
         self.usable = {name for name in past if late and past.count(name) == 1} | {self.state.policy.id}
         now = float(in_seconds(now)) if isinstance(now, np.datetime64) else now  # those of a log are since 1970
-        self.task = Task(learner=learner, state=state, known=self.known, window=window, now=now, default=default)
+        counting = {"window": window, "now": now, "default": default, "clip": clip}
+        self.task = Task(learner=learner, state=state, known=self.known, **counting)
         self.parts: list[Counted] = []
         #: By policy.
         self.rows: Counter[str] = Counter()

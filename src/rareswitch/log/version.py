@@ -37,6 +37,7 @@ def summarize_version(
     window: float | None = None,
     now: float | None = None,
     default: float | None = None,
+    clip: tuple[float, float] | None = None,
     sums: bool = False,
     leave_out: HeldOut | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -55,7 +56,7 @@ def summarize_version(
         What is looked at, of decisions and of rewards.
     engine
         Where slices are read; here by default.
-    window, now, default
+    window, now, default, clip
         As :meth:`~rareswitch.learner.Learner.summarize` takes them, in seconds since 1970; ``now`` is by default the
         time of the latest of these decisions, and is not looked at without a window.
     sums
@@ -83,7 +84,7 @@ def summarize_version(
         now = max((one.last_time for one in store.counts(upto) if one.version == version), default=0.0)
     now, few = None if window is None else now, len(slices) <= 1
     names, task = frozenset([policy_id]), Task(learner=learner, state=state, known={policy_id: 0}, leave_out=leave_out)
-    task = replace(task, gathered=names if few else frozenset(), window=window, now=now, default=default)
+    task = replace(task, gathered=names if few else frozenset(), window=window, now=now, default=default, clip=clip)
     parts = [
         _Part(part, f"{store.name}, version {version}, slice {number} of {len(slices)}")
         for number, part in enumerate(slices, 1)

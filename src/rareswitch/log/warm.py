@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import reduce
 from operator import add
+from typing import Any
 
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import BatchError, ParameterError, ShapeError
@@ -11,7 +12,9 @@ from rareswitch.log.logged import Logged
 from rareswitch.log.source import Source
 
 
-def summarize_source(learner: Learner, source: Source, *, default: float | None = None) -> Summary:
+def summarize_source(
+    learner: Learner, source: Source, *, default: float | None = None, clip: tuple[float, float] | None = None
+) -> Summary:
     """The decisions of a log, whoever made them, as a learner begins with them: ``learner.begin(warm=…)``.
 
     They are counted as if the learner's own first policy had made them: what is learned from sums does not depend on
@@ -21,6 +24,8 @@ def summarize_source(learner: Learner, source: Source, *, default: float | None 
     ----------
     default
         The reward of decisions whose own is not known; by default they do not count.
+    clip
+        The least and the largest reward as they are summed.
 
     Examples
     --------
@@ -46,11 +51,14 @@ def summarize_source(learner: Learner, source: Source, *, default: float | None 
     state = learner.begin()
 
     def summed(at: State) -> Summary:
-        return reduce(add, (_summary(learner, at, chunk, default) for chunk in source.chunks(contexts=False)))
+        chunks = source.chunks(contexts=False)
+        return reduce(add, (_summary(learner, at, chunk, default=default, clip=clip) for chunk in chunks))
 
     found = summed(state)
     if found.sample is None and learner.sample_size(state):
-        samples = [_summary(learner, state, chunk, default).sample for chunk in source.chunks(contexts=True)]
+        samples = [
+            _summary(learner, state, chunk, default=default, clip=clip).sample for chunk in source.chunks(contexts=True)
+        ]
         kept = [one for one in samples if one is not None]
         found = replace(found, sample=reduce(add, kept) if kept else None)
     if not found.rewarded:
@@ -61,8 +69,8 @@ def summarize_source(learner: Learner, source: Source, *, default: float | None 
     return learner.fitted(state, found, summed)
 
 
-def _summary(learner: Learner, state: State, log: Logged, default: float | None) -> Summary:
+def _summary(learner: Learner, state: State, log: Logged, **counting: Any) -> Summary:
     sets = None if log.contexts is None else ContextSets(log.contexts, log.alive)
     assert log.features is not None  # as the source has a dimension
     rows = Rows(ids=log.ids, policy_id=state.policy.id, features=log.features, rewards=log.rewards, sets=sets)
-    return learner.summarize(state, rows, default=default, part=True)
+    return learner.summarize(state, rows, **counting, part=True)

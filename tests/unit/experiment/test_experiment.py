@@ -256,6 +256,48 @@ def test_a_window_makes_decisions_wait_and_late_rewards_expire() -> None:
     assert (outcome.decided, outcome.rewarded, outcome.waiting, outcome.expired) == (20, 11, 8, 1)
 
 
+def test_rewards_are_clipped_when_they_are_learned_from_and_kept_as_they_came() -> None:
+    trial = begun(rewards=Rewards(clip=(-1, 2)))
+    trial.decide_many(WORLD.draw(12, seed=7).contexts, ids=list(range(12)), now=0.0)
+    values = [0.5, 90.0, -3.0, 2.0, -1.0, 0.0, 1.0, 1.5, 0.25, 0.75, -0.5, 1.25]
+    trial.reward_many(list(range(12)), values, now=0.0)
+    outcome = trial.advance(now=1.0)
+    assert earned(trial) == pytest.approx(sum(min(max(value, -1.0), 2.0) for value in values))
+    assert (outcome.rewarded, outcome.clipped) == (12, 2)
+    assert "2 of these rewards were clipped" in str(outcome)
+    assert trial.audit(1).rewards == {"": 90.0}
+    assert (trial.status(now=1.0).clipped, "2 rewards that were clipped" in str(trial.status(now=1.0))) == (2, True)
+    rewards = Rewards(clip=(-1, 2))
+    assert Rewards.from_plain(json.loads(json.dumps(rewards.to_plain()))) == rewards
+    assert not begun().status(now=1.0).clipped
+
+
+def test_sums_are_clipped_and_not_their_parts() -> None:
+    trial = begun(rewards=Rewards(several="sum", clip=(0, 1)))
+    trial.decide_many(WORLD.draw(12, seed=7).contexts, ids=list(range(12)), now=0.0)
+    for number in range(12):
+        trial.reward(number, 1.75, event="order", now=0.0)
+        trial.reward(number, -0.1 * number - 0.7, event="refund", now=0.0)
+    trial.advance(now=1.0)
+    sums = 1.75 - 0.7 - 0.1 * np.arange(12)
+    assert earned(trial) == pytest.approx(np.clip(sums, 0.0, 1.0).sum())
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"clip": -5}, "lower bound below the upper one; got 5 and -5"),
+        ({"clip": (1, 2, 3)}, "a number, or two bounds"),
+        ({"clip": (2, "many")}, "the upper bound, must be a number"),
+        ({"clip": 5, "kind": "binary"}, "need no clip"),
+        ({"clip": 5, "default": 7}, "default=7 is outside of clip, -5 to 5"),
+    ],
+)
+def test_bounds_that_clip_nothing_sensible_are_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        Rewards(**settings)
+
+
 def test_a_default_stands_for_rewards_that_never_come() -> None:
     trial = begun(rewards=Rewards(window="100s", default=0))
     rounds = WORLD.draw(20, seed=7)

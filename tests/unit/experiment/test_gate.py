@@ -299,7 +299,7 @@ def test_experiments_without_a_gate_are_as_they_were() -> None:
     report = trial.versions[1].report
     assert set(report) == {"batches", "seen", "learned", "sets", "note", "marks", "plan", "seconds", "by"}
     assert set(report["plan"]) == {"now", "ahead", "seen"}
-    assert set(report["learned"][0]) == {"policy", "decided", "rewarded", "waiting", "expired"}
+    assert set(report["learned"][0]) == {"policy", "decided", "rewarded", "waiting", "expired", "clipped"}
 
 
 def test_signed_experiments_are_gated_too_and_copies_know_what_was_refused() -> None:

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from rareswitch.env import make_world
-from rareswitch.errors import LevelWarning, NonFiniteError, UnsuitableError
+from rareswitch.errors import LevelWarning, NonFiniteError, OutlierWarning, UnsuitableError
 from rareswitch.learner import Falcon, Foresight, Learner, Rows, State, make_learner, state_from_bytes, state_to_bytes
 from rareswitch.learner.levels import centred, level_of, unexplained_level
 from rareswitch.learner.statistics import OneModel
 from rareswitch.stats import Stats
+from rareswitch.validation import FloatArray
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.3)
 #: Each pair of raised rewards and their plain ones: exact in double precision, so that nothing but the sums can differ.
@@ -201,3 +202,37 @@ def test_the_level_is_taken_off_only_where_it_is_high() -> None:
     assert level_of(np.zeros(0)) == 0.0
     assert level_of(np.full(4, 0.1)) == 0.1
     assert level_of(-1e9 + np.arange(3.0)) == -1e9 + 1.0
+
+
+def with_outliers(learner: Learner, rewards: FloatArray) -> State:
+    state, count = learner.begin(), len(rewards)
+    contexts = np.random.default_rng(1).standard_normal((count, 5, 3)) / 4.0
+    decisions = state.policy.decide(contexts, ids=range(count), seed=1)
+    parts = [Rows.of(contexts, decisions, rewards)[at] for at in (slice(0, 150), slice(150, count))]
+    first, second = (learner.summarize(state, part) for part in parts)
+    return learner.next(state, first + second)
+
+
+def test_a_reward_far_from_all_others_is_said_and_noted() -> None:
+    rewards = np.random.default_rng(2).standard_normal(400)
+    rewards[7] = 90.0
+    with pytest.warns(OutlierWarning, match=r"lies 19 standard deviations from the mean: a few rewards decide"):
+        state = with_outliers(Foresight(dim=3, horizon=1000), rewards)
+    assert state.notes[-1]["outlier"] == pytest.approx(abs(rewards - rewards.mean()).max() / rewards.std())
+
+
+@pytest.mark.parametrize("shape", ["normal", "exponential", "rare clicks", "rare sales", "level"])
+def test_no_outlier_is_said_where_there_is_none(shape: str) -> None:
+    rng = np.random.default_rng(3)
+    rare = (np.arange(400) % 200 == 1).astype(np.float64)  # 14 standard deviations from the mean
+    rewards = {
+        "normal": rng.standard_normal(400),
+        "exponential": rng.exponential(size=400),
+        "rare clicks": rare,
+        "rare sales": 30.0 * rare,
+        "level": 1e6 + rng.standard_normal(400),
+    }[shape]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        state = with_outliers(Foresight(dim=3, horizon=1000, intercept=True), rewards)
+    assert not any("outlier" in note for note in state.notes)

@@ -12,7 +12,7 @@ from rareswitch.distributions import Gaussian
 from rareswitch.learner import Foresight, Posterior, Rows, State, Summary, planning
 from rareswitch.learner.kernels import best_columns
 from rareswitch.learner.link import Link
-from rareswitch.learner.planning import SCALES, Stage, plan, prospects
+from rareswitch.learner.planning import SCALES, Stage, plan, prospects, spread, unseen_directions
 from rareswitch.linalg import inverse_root
 from rareswitch.rng import normals
 from rareswitch.validation import FloatArray
@@ -272,3 +272,61 @@ def test_of_arms_that_tie_the_first_available_one_is_best() -> None:
     scores = np.array([[[3.0, 1.0], [2.0, 1.0], [2.0, 1.0]]])
     best_columns(scores, np.array([[False, True, True]]), np.empty(2), arms)
     assert arms.tolist() == [[1, 1]]
+
+
+def own_arms(count: int, *, arms: int, blocks: int, first: int = 0) -> FloatArray:
+    """(count, arms, 2·blocks) users (1, z), in a block of each arm."""
+    users = np.column_stack([np.ones(count), normals(1, "users", first, count)[:, 0]])
+    contexts = np.zeros((count, arms, blocks, 2))
+    for arm in range(arms):
+        contexts[:, arm, arm] = users
+    return contexts.reshape(count, arms, 2 * blocks)
+
+
+def before_a_late_arm(noise: float = 0.3) -> State:
+    """A learner with room for a fourth arm after two batches, of which the best arm is clear."""
+    learner = Foresight(dim=8, grid=[60, 600, 2000], horizon=2000, intercept=True)
+    state = learner.begin()
+    for first, stop in ((0, 60), (60, 600)):
+        contexts = own_arms(stop - first, arms=3, blocks=4, first=first)
+        decisions = state.policy.decide(contexts, ids=range(first, stop), seed=1)
+        means = np.array([0.0, 0.5, 1.5])[decisions.arms]
+        rewards = means + noise * normals(1, "noise", first, stop - first)[:, 0]
+        state = learner.next(state, learner.summarize(state, Rows.of(contexts, decisions, rewards)), ahead=[700, 700])
+    return state
+
+
+def test_parameters_of_an_arm_that_never_came_are_drawn_from_the_prior() -> None:
+    """A plan that has not seen the arm chose the least scale, at which the arm would never be tried."""
+    state = before_a_late_arm()
+    assert state.notes[-1]["scale"] == min(SCALES)
+    spreads = state.policy.sampler.main.draws.std(axis=0)
+    assert spreads[:6].max() < 0.1 < 0.3 < spreads[6:].min()
+    late = own_arms(500, arms=4, blocks=4)
+    shares = state.policy.probabilities(late).mean(axis=0)
+    assert shares[3] > 0.02
+    assert shares[2] > 0.5
+
+
+def test_what_a_plan_has_not_seen_does_not_depend_on_the_axes() -> None:
+    rotation = np.linalg.qr(RNG.standard_normal((4, 4)))[0]
+    vectors = RNG.standard_normal((30, 3, 4)) * [1.0, 1.0, 0.1, 0.0]
+    precision = np.diag([30.0, 8.0, 2.0, 1.0])
+    beliefs = [
+        Posterior(estimate=np.zeros(4), precision=turned, noise=1.0, ridge=1.0)
+        for turned in (precision, rotation @ precision @ rotation.T)
+    ]
+    alive = np.ones((30, 3), dtype=np.bool_)
+    plain = unseen_directions(beliefs[0], ContextSets(vectors, alive), known=40)
+    turned = unseen_directions(beliefs[1], ContextSets(vectors @ rotation.T, alive), known=40)
+    np.testing.assert_allclose(turned, rotation @ plain @ rotation.T, atol=1e-9)
+    assert plain[3, 3] == pytest.approx(1.0)
+    assert np.diag(plain)[:3].max() < 0.3
+    np.testing.assert_allclose(spread(0.3, plain)[3, 3], SCALES[-1])
+
+
+def test_an_arm_that_was_offered_and_never_chosen_is_left_to_the_plan() -> None:
+    contexts = own_arms(50, arms=3, blocks=3)
+    belief = Posterior(estimate=np.zeros(6), precision=np.diag([51.0, 51.0, 1, 1, 1, 1]), noise=1.0, ridge=1.0)
+    sets = ContextSets(contexts, np.ones((50, 3), dtype=np.bool_))
+    assert np.abs(unseen_directions(belief, sets, known=50)).max() < 0.02

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.learner import posterior
+from rareswitch.learner import Posterior, posterior
+from rareswitch.learner.evidence import innovation
+from rareswitch.learner.posterior import vague_where_unknown
 from rareswitch.stats import Stats
 
 RNG = np.random.default_rng(5)
@@ -57,3 +59,20 @@ def test_degenerate_data_give_a_belief_all_the_same(x: Any, r: Any) -> None:
     assert found.ridge > 0.0
     assert found.noise >= 0.0
     np.linalg.cholesky(found.precision)
+
+
+def test_a_prior_that_was_wrong_is_no_surprise_and_a_parameter_that_changed_is() -> None:
+    """The first of two features was seen in 400 decisions, the second never; then a batch is of both."""
+    belief = Posterior(estimate=np.array([1.0, 0.0]), precision=np.diag([401.0, 1.0]), noise=1.0, ridge=1.0)
+    before = vague_where_unknown(belief, known=400)
+    gram = 100.0 * np.eye(2)
+    new, changed = gram @ [1.0, 5.0], gram @ [3.0, 0.0]
+    assert innovation(belief, gram, new, noise=1.0).wrong
+    assert not innovation(before, gram, new, noise=1.0).wrong
+    assert innovation(before, gram, changed, noise=1.0).wrong
+    np.testing.assert_array_equal(before.estimate, belief.estimate)
+
+
+def test_a_belief_of_features_that_are_all_zero_stays_finite() -> None:
+    belief = Posterior(estimate=np.zeros(2), precision=3.0 * np.eye(2), noise=1.0, ridge=3.0)
+    np.testing.assert_allclose(vague_where_unknown(belief, known=50).precision, 0.03 * np.eye(2))

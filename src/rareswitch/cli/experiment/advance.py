@@ -8,7 +8,7 @@ from rareswitch.cli.arguments import in_options
 from rareswitch.cli.experiment import add_now, add_verb, opened
 from rareswitch.cli.options import add_options, print_json, report_done
 from rareswitch.cli.settings import count_option
-from rareswitch.errors import LevelWarning, ParameterError
+from rareswitch.errors import LevelWarning, OutlierWarning, ParameterError
 
 #: Status where no update was made; and where a gate refused it.
 NOT_DUE, REFUSED = 3, 4
@@ -71,7 +71,8 @@ def run(options: argparse.Namespace) -> int:
         Progress(1, "reading", quiet=options.quiet) as bar,
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("ignore", LevelWarning)  # the report says it
+        for said in (LevelWarning, OutlierWarning):  # by the report
+            warnings.simplefilter("ignore", said)
 
         def show(done: int, total: int) -> None:
             bar.total = total

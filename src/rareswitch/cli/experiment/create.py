@@ -48,6 +48,13 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--schedule", help="when updates are due: docs/schedules.md (default: as the learner plans)")
     parser.add_argument("--window", type=duration_option, metavar="TIME", help="how long rewards count, such as 2d")
     parser.add_argument("--default", type=float, metavar="X", help="the reward of decisions whose reward never comes")
+    parser.add_argument(
+        "--clip",
+        type=float,
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+        help="learn from rewards as if none lay outside of these",
+    )
     parser.add_argument("--sum", action="store_true", help="add up several rewards of a decision, told apart by events")
     parser.add_argument(
         "--rewards",
@@ -106,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
             options.name,
             learner=options.learner,
             features=features,
-            rewards=Rewards(**counted, kind=options.rewards),
+            rewards=Rewards(**counted, kind=options.rewards, clip=options.clip),
             baseline=options.baseline,
             arm_floor=_floor(options),
             start_from=log,
