@@ -46,7 +46,8 @@ class _Sized:
 
     def _directions(self, seed: int, stream: str, first: int, count: int) -> FloatArray:
         x = self._normals(seed, stream, first, count)
-        x /= np.sqrt(np.vecdot(x, x))[:, :, None]
+        # not vecdot, whose sums depend on where in memory a vector lies under some kernels of BLAS
+        x /= np.linalg.norm(x, axis=2, keepdims=True)
         return x
 
 
