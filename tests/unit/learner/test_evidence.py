@@ -179,7 +179,7 @@ def three_in_a_row() -> ClassificationWorld:
 
 def test_policies_on_the_way_do_not_undo_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same run with and without them: policies that jump from one estimate to the next cost thousands more."""
-    world, learner = three_in_a_row(), Foresight(dim=12, horizon=30_000, seed=1000)
+    world, learner = three_in_a_row(), Foresight(rewards="linear", dim=12, horizon=30_000, seed=1000)
     with_it = simulate(learner, world, seed=1000).regret
     monkeypatch.setattr("rareswitch.learner.planned_exploration.on_the_way", lambda draws, back, count: draws)
     assert with_it < 0.6 * simulate(learner, world, seed=1000).regret

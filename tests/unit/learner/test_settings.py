@@ -73,7 +73,6 @@ def test_a_grid_may_be_a_list(grid: Any) -> None:
         ({"grid": [20, 90], "horizon": 100}, "the grid ends at 90 where the horizon is 100"),
         ({"intercept": "yes"}, "intercept must be True or False; got 'yes'"),
         ({"intercept": 1}, "intercept must be True or False; got 1"),
-        ({"intercept": None}, "intercept must be given"),
         ({"floor": "some"}, "floor must be a number; got 'some'"),
         ({"floor": math.nan}, "floor must be a finite number"),
         ({"horizon": 100.5}, "horizon must be a whole number; got 100.5"),
