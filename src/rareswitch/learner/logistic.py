@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rareswitch.choosing import first_highest
+from rareswitch.choosing import TIE, first_highest
 from rareswitch.learner.kernels import predictions
 from rareswitch.learner.link import Link, logistic
 from rareswitch.learner.posterior import RATIOS, Posterior
@@ -200,10 +200,12 @@ def next_point(
     rest = Belief(
         belief.precision - batch.expansion.curvature, belief.moment - batch.expansion.moment, belief.ridge, belief.level
     )
-    if search.best is not None and batch.expansion.value + rest.value(here) < search.value + rest.value(search.best):
-        if passes == PASSES:
-            return search.best, Search(passes)
-        return 0.5 * (here + search.best), search._replace(passes=passes)
+    if search.best is not None:
+        now, before = batch.expansion.value + rest.value(here), search.value + rest.value(search.best)
+        if now < before - TIE * abs(before):
+            if passes == PASSES:
+                return search.best, Search(passes)
+            return 0.5 * (here + search.best), search._replace(passes=passes)
     step = belief.mode - here
     if float(step @ belief.precision @ step) <= NEAR or passes == PASSES:
         return None
