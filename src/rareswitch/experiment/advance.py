@@ -9,6 +9,9 @@ from rareswitch.experiment.gate import GateReport
 from rareswitch.experiment.lift import Lift
 from rareswitch.learner import Learner, State
 
+#: Differences of log-likelihoods that are worth a word.
+HELD_OUT = 0.05
+
 
 @dataclass(frozen=True, kw_only=True)
 class Advance:
@@ -151,7 +154,11 @@ def _believed(note: dict[str, Any]) -> str:
     """Of a learner's note, what the new policy rests on and is expected to cost."""
     texts = []
     if "link" in note:
-        texts.append("rewards are clicks, by a logistic model")
+        other, ahead = ("linear" if note["link"] == "logistic" else "logistic"), abs(note["held_out"])
+        texts.append(
+            f"rewards are clicks, by a {note['link']} model"
+            + (f" (log-likelihood of held-out batches {ahead:.1f} above the {other} one's)" if ahead >= HELD_OUT else "")
+        )
     elif "noise" in note:
         texts.append(f"rewards vary by σ = {note['noise']:.3g}")
     if note.get("scale", 0.0):
