@@ -299,7 +299,8 @@ def test_parameters_of_an_arm_that_never_came_are_drawn_from_the_prior() -> None
     """A plan that has not seen the arm chose the least scale, at which the arm would never be tried."""
     state = before_a_late_arm()
     assert state.notes[-1]["scale"] == min(SCALES)
-    spreads = state.policy.sampler.main.draws.std(axis=0)
+    sampler: Any = state.policy.sampler
+    spreads = sampler.main.draws.std(axis=0)
     assert spreads[:6].max() < 0.1 < 0.3 < spreads[6:].min()
     late = own_arms(500, arms=4, blocks=4)
     shares = state.policy.probabilities(late).mean(axis=0)
