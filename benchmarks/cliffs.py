@@ -138,6 +138,8 @@ class Cell:
 CELLS: dict[str, Cell] = {
     "a better arm from 40 %, +1": Cell(world=OwnArms(arms=9, late=(0.4, 1.0))),
     "a better arm from 40 %, +2": Cell(world=OwnArms(arms=9, late=(0.4, 2.0))),
+    # 22 decisions before an update
+    "a better arm from 30.8 %, +1": Cell(world=OwnArms(arms=9, late=(0.308, 1.0))),
     "users of a new kind from 50 %": Cell(world=OwnArms(arms=6, newcomers=0.5)),
     "users of a new kind from 40 %": Cell(world=OwnArms(arms=6, newcomers=0.4)),
     "2 % outliers": Cell(world=OwnArms(outliers=0.02)),

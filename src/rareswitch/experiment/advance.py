@@ -157,7 +157,11 @@ def _believed(note: dict[str, Any]) -> str:
         other, ahead = ("linear" if note["link"] == "logistic" else "logistic"), abs(note["held_out"])
         texts.append(
             f"rewards are clicks, by a {note['link']} model"
-            + (f" (log-likelihood of held-out batches {ahead:.1f} above the {other} one's)" if ahead >= HELD_OUT else "")
+            + (
+                f" (log-likelihood of held-out batches {ahead:.1f} above the {other} one's)"
+                if ahead >= HELD_OUT
+                else ""
+            )
         )
     elif "noise" in note:
         texts.append(f"rewards vary by σ = {note['noise']:.3g}")

@@ -29,7 +29,7 @@ STAGES = 5
 #: direction besides. What it really teaches may have no full rank, and the root of such a matrix depends on rounding.
 KNOWN_SHARE, TAUGHT_SHARE = 1e-10, 1e-12
 #: Of the weight of an arm: a direction in which all arms that a plan sees have no more together is half unseen.
-HARDLY_SEEN = 0.1
+HARDLY_SEEN = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +135,7 @@ def unseen_directions(belief: Posterior, sets: ContextSets, *, known: int) -> Fl
     >>> belief = Posterior(estimate=np.zeros(3), precision=np.diag([9.0, 1.0, 1.0]), noise=1.0, ridge=1.0)
     >>> sets = ContextSets(np.array([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]] * 9), np.ones((9, 2), dtype=np.bool_))
     >>> np.diag(unseen_directions(belief, sets, known=8)).round(2).tolist()
-    [0.01, 0.01, 1.0]
+    [0.0, 0.0, 1.0]
     """
     vectors = sets.contexts[sets.alive]
     offered = vectors.T @ vectors

@@ -16,6 +16,7 @@ from rareswitch.experiment import create
 from rareswitch.learner import Foresight, Posterior, Rows, State, posterior
 from rareswitch.learner.certificate import believed_cost, certified_cost
 from rareswitch.learner.evidence import CHANCE, NOTHING, WIDEST, Evidence, innovation
+from rareswitch.learner.posterior import vague_where_unknown
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import PosteriorDraws
 from rareswitch.rng import normals
@@ -208,7 +209,7 @@ def test_notes_say_what_was_expected_and_what_came() -> None:
     assert summary.sample is not None
     belief = posterior(one.sums[0] + summary.stats[0])
     assert second["lost"] == pytest.approx(240 * believed_cost(one.policy, summary.sample.sets, belief))
-    before = posterior(one.sums[0])
+    before = vague_where_unknown(posterior(one.sums[0]), known=60)
     evidence = innovation(before, summary.stats[0].gram, summary.stats[0].moment, noise=belief.noise)
     assert second["surprise"] == pytest.approx(evidence.surprise)
 
