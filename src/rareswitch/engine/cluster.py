@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import time
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
@@ -17,6 +18,10 @@ from rareswitch.validation import number
 
 #: Seconds to wait for a first worker where the cluster has none.
 PATIENCE = 30.0
+#: How often the processes of a cluster that was started here may be others when they are waited for again.
+MOST_STARTS = 20
+#: Seconds in which the process of a lost worker must have a successor.
+GONE = 120.0
 
 
 class Dask(Engine):
@@ -30,8 +35,8 @@ class Dask(Engine):
 
     The shard of a lost worker runs again. After 3 lost workers, or one more than a cluster that is there says in its
     ``distributed.scheduler.allowed-failures``, an :class:`~rareswitch.errors.EngineError` is raised. So it is for a
-    scheduler that goes away, and for one that has no worker for 30 seconds. A shard that runs in a foreign cluster
-    cannot be stopped: if its map is abandoned, it ends by itself and its result is dropped.
+    scheduler that goes away, and for a cluster that is there and has no worker for 30 seconds. A shard that runs in a
+    foreign cluster cannot be stopped: if its map is abandoned, it ends by itself and its result is dropped.
 
     ``executions`` counts the shards handed to Dask. What Dask repeats by itself is not counted: a shard that was
     done and whose result was lost with its worker, and whatever a foreign cluster repeats.
@@ -129,10 +134,28 @@ class Dask(Engine):
         try:
             if self._client.status != "running":
                 raise ConnectionError(self._client.status)
-            self._client.wait_for_workers(workers, timeout=PATIENCE)
+            self._wait(workers)
             self.workers = self.workers if self.address is None else sum(self._client.nthreads().values())
         except Exception as error:
             raise self._lost(error) from error
+
+    def _wait(self, workers: int) -> None:
+        """Wait for workers: where the cluster was started here as long as processes live that become them.
+
+        On a machine with much to do they take their time. One that cannot start ends, and another takes its place.
+        """
+        started, seen = set[tuple[int, ...]](), time.monotonic()
+        while True:
+            try:
+                self._client.wait_for_workers(workers, timeout=PATIENCE)
+                return
+            except TimeoutError:
+                pids, now = self.worker_pids, time.monotonic()
+                if len(pids) >= workers:
+                    started.add(pids)
+                    seen = now
+                if self.address is not None or now - seen > GONE or len(started) > MOST_STARTS:
+                    raise
 
     def _lost(self, error: BaseException) -> EngineError:
         told = f"the Dask scheduler at {self.address or '127.0.0.1'} was lost, or has had no worker for {PATIENCE:g} s"

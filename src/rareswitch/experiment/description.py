@@ -30,6 +30,10 @@ MOST_VALUES = 1 << 20
 LONGEST_NAME = 64
 
 
+#: The most arms of a request by default: an update takes time in proportion.
+MAX_ARMS = 1000
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Description:
     """All choices that are made at creation."""
@@ -47,6 +51,8 @@ class Description:
     floor: Floor | None = None
     #: The log that the first policy was learned from; None: it knows nothing.
     warm: WarmStart | None = None
+    #: The most arms of a request.
+    max_arms: int = MAX_ARMS
     #: Share of the decisions whose whole context sets are kept.
     keep: float
     #: Keys the randomness of all decisions. Who knows it can foretell them.
@@ -80,6 +86,7 @@ class Description:
             "rewards": self.rewards.to_plain(),
             "baseline_share": self.baseline_share,
             "baseline_field": self.baseline_field,
+            "max_arms": self.max_arms,
             "keep": self.keep,
             "seed": self.seed,
             "created": self.created,
@@ -104,6 +111,7 @@ class Description:
                 baseline_field=data["baseline_field"],
                 floor=floor_from_plain(data["floor"]) if "floor" in data else None,
                 warm=WarmStart.from_plain(data["warm"]) if "warm" in data else None,
+                max_arms=whole("max_arms", data["max_arms"], low=1),
                 keep=number("keep", data["keep"], low=0.0, high=1.0),
                 seed=whole("seed", data["seed"], low=0),
                 created=number("created", data["created"], low=-1e12),
@@ -143,6 +151,7 @@ def describe(
     rewards: Rewards | None,
     baseline: bool | str | None,
     arm_floor: Floor | float | None,
+    max_arms: int | None,
     keep: float,
     seed: int | None,
     created: float,
@@ -188,10 +197,17 @@ def describe(
         baseline_share=share,
         baseline_field=baseline if isinstance(baseline, str) else None,
         floor=floor,
+        max_arms=_max_arms(made, features) if max_arms is None else whole("max_arms", max_arms, low=1),
         keep=keep,
         seed=secrets.randbits(62) if seed is None else whole("seed", seed, low=0),
         created=created,
     )
+
+
+def _max_arms(learner: Learner, features: Features | None) -> int:
+    """The most arms of a request where nothing was said of it: all that are known, if those are more than usual."""
+    fixed = 0 if features is None or features.arms is None else len(features.arms.ids)
+    return max(MAX_ARMS, learner.arms or 0, fixed)
 
 
 def refuse_past(schedule: Schedule, created: float, rewards: Rewards) -> None:

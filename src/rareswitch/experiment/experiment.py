@@ -229,7 +229,13 @@ class Experiment:
 
     def _check_learnable(self, request: Requests) -> None:
         """Refuse sets from which the learner could never learn: kept, they would stand in the way of every update."""
-        learner, sets = self.description.learner, request.sets
+        learner, sets, most = self.description.learner, request.sets, self.description.max_arms
+        if sets.contexts.shape[1] > most:
+            raise ParameterError(
+                f"arms must be at most {most:,} in a request, as this experiment was created; got "
+                f"{sets.contexts.shape[1]:,}. Offer fewer, or create an experiment with a larger max_arms: its updates "
+                "take time in proportion."
+            )
         if learner.arms is not None and sets.contexts.shape[1] > learner.arms:
             raise ParameterError(
                 f"arms must be at most {learner.arms}, for which this experiment's learner was made; got "

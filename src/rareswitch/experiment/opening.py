@@ -30,6 +30,7 @@ def create(
     baseline: bool | str | None = None,
     arm_floor: Floor | float | None = None,
     start_from: Any = None,
+    max_arms: int | None = None,
     keep: float = 1.0,
     seed: int | None = None,
     key: Key | None = None,
@@ -64,6 +65,9 @@ def create(
         :class:`~rareswitch.log.Source` such as :class:`~rareswitch.log.Logged`, or a file as
         :func:`rareswitch.evaluate` takes it. Its vectors must be made as those of this experiment. A ``baseline`` is
         then kept with each decision, and not played.
+    max_arms
+        The most arms that a request may offer: 1,000 by default, or as many as the features or the learner know. An
+        update takes time in proportion to the largest request.
     keep
         The share of decisions whose whole context sets are kept: 1, all, lets every decision be audited, and every
         policy be evaluated.
@@ -97,6 +101,7 @@ def create(
         rewards=rewards,
         baseline=baseline,
         arm_floor=arm_floor,
+        max_arms=max_arms,
         keep=keep,
         seed=seed,
         created=created,

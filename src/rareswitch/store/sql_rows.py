@@ -16,9 +16,12 @@ KEYS = 500
 
 
 def kept_page(
-    connection: Any, number: int, after: int, upto: Marks, name: str = ""
+    connection: Any, number: int, after: int, upto: Marks, name: str
 ) -> list[tuple[int, tuple[DecisionRow, list[RewardRow]]]]:
-    """Some decisions after a sequence number, each with its own and with its rewards in force at the mark."""
+    """Some decisions after a sequence number, each with its own and with its rewards in force at the mark.
+
+    Rows that are not what was kept are an error that names the experiment.
+    """
     import sqlalchemy as sa
 
     decisions, rewards = tables().decisions.c, tables().rewards.c
@@ -28,16 +31,22 @@ def kept_page(
     page = _decisions(connection, picked, PAGE, name=name)
     if not page:
         return []
-    held = sa.select(rewards.decision, *_reward_columns()).where(
+    columns = [rewards[column] for column in ("decision", *RewardRow._fields, "superseded", "checksum")]
+    held = sa.select(*columns).where(
         rewards.experiment == number,
         rewards.version.in_({row.version for row, _ in page}),
         rewards.decision.between(page[0][1], page[-1][1]),
         rewards.seq <= upto.rewards,
         sa.or_(rewards.superseded.is_(None), rewards.superseded > upto.rewards),
     )
-    rows = _rewards(connection, held.order_by(rewards.decision, rewards.seq), name)
-    by_decision = groupby(rows, key=lambda row: row[0])
-    found = {seq: [row for _, row in rows] for seq, rows in by_decision}
+    kept = list(connection.execute(held.order_by(rewards.decision, rewards.seq)))
+    rows = [RewardRow(*row[1:6]) for row in kept]
+    expected = _checked(of_rewards, rows, [row.superseded or 0 for row in kept], name=name)
+    for row, wanted in zip(kept, expected, strict=True):
+        if row.checksum != wanted:
+            raise damaged_row(name, "reward of decision", row.decision)
+    by_decision = groupby(zip(kept, rows, strict=True), key=lambda pair: pair[0].decision)
+    found = {seq: [row for _, row in pairs] for seq, pairs in by_decision}
     return [(seq, (row, found.get(seq, []))) for row, seq in page]
 
 
@@ -48,20 +57,23 @@ def kept_decisions(connection: Any, number: int, keys: Sequence[bytes]) -> list[
 
 
 def _decisions(
-    connection: Any, picked: tuple[Any, ...], limit: int | None = None, name: str = ""
+    connection: Any, picked: tuple[Any, ...], limit: int | None = None, name: str | None = None
 ) -> list[tuple[DecisionRow, int]]:
+    """With the name of the experiment they are checked; an audit shall see what is there."""
     import sqlalchemy as sa
 
     decisions, contexts = tables().decisions.c, tables().contexts.c
-    own = [decisions[name] for name in DecisionRow._fields[:11]]
+    own = [decisions[column] for column in DecisionRow._fields[:11]]
     more = contexts.data, contexts.names, decisions.seq, decisions.checksum, contexts.checksum
     query = sa.select(*own, *more).where(*picked).order_by(decisions.seq)
     query = query.outerjoin_from(tables().decisions, tables().contexts, contexts.seq == decisions.seq).limit(limit)
     kept = [(DecisionRow(*row[:13]), *row[13:]) for row in connection.execute(query)]
-    expected = _checked(of_decisions, [row for row, *_ in kept], name=name)
-    for (row, seq, checksum, other), wanted in zip(kept, expected, strict=True):
-        if checksum != wanted or (row.contexts is not None and other != of_contexts(row)):
-            raise damaged_row(name, "decision", seq)
+    if name is not None:
+        rows = [row for row, *_ in kept]
+        expected, sets = (_checked(checksums, rows, name=name) for checksums in (of_decisions, _of_sets))
+        for (row, seq, *kept_with), *wanted in zip(kept, expected, sets, strict=True):
+            if kept_with[0] != wanted[0] or (row.contexts is not None and kept_with[1] != wanted[1]):
+                raise damaged_row(name, "decision", seq)
     return [(row, int(seq)) for row, seq, *_ in kept]
 
 
@@ -70,24 +82,13 @@ def kept_rewards(connection: Any, number: int, keys: Sequence[bytes]) -> list[tu
     import sqlalchemy as sa
 
     rewards = tables().rewards.c
-    query = sa.select(rewards.seq, *_reward_columns()).order_by(rewards.seq)
+    query = sa.select(*(rewards[name] for name in RewardRow._fields), rewards.seq).order_by(rewards.seq)
     query = query.where(rewards.experiment == number, rewards.key.in_(keys), rewards.superseded.is_(None))
-    return [(row, seq) for seq, row in _rewards(connection, query)]
+    return [(RewardRow(*row[:5]), int(row[5])) for row in connection.execute(query)]
 
 
-def _reward_columns() -> list[Any]:
-    rewards = tables().rewards.c
-    return [*(rewards[name] for name in RewardRow._fields), rewards.superseded, rewards.checksum]
-
-
-def _rewards(connection: Any, query: Any, name: str = "") -> list[tuple[int, RewardRow]]:
-    """Rewards, each with the number that comes first in the query."""
-    kept = [(int(row[0]), RewardRow(*row[1:6]), row[6] or 0, row[7]) for row in connection.execute(query)]
-    expected = _checked(of_rewards, [row for _, row, _, _ in kept], [other for _, _, other, _ in kept], name=name)
-    for (seq, _, _, checksum), wanted in zip(kept, expected, strict=True):
-        if checksum != wanted:
-            raise damaged_row(name, "reward", seq)
-    return [(seq, row) for seq, row, _, _ in kept]
+def _of_sets(rows: Sequence[DecisionRow]) -> list[int]:
+    return [0 if row.contexts is None else of_contexts(row) for row in rows]
 
 
 def _checked(checksums: Callable[..., list[int]], *rows: Any, name: str) -> list[int]:

@@ -50,11 +50,11 @@ class Stretch(NamedTuple):
         rewarded = [_numbers(rewards[name]) for name in ("decision", "value", "time", "superseded", "checksum")]
         words = _words(keys)
         self._check_decisions(seq, words, _words(features), *numbers)
-        self._check_rewards(seq, words, *rewarded)
+        place = self._checked_places(seq, words, *rewarded)
         decision, value, time, superseded, _ = rewarded
         in_force = (superseded == 0) | (superseded > self.upto.rewards)
         came = [decision[in_force], value[in_force], time[in_force]]
-        if not self.sums and len(np.unique(came[0])) < len(came[0]):
+        if not self.sums and np.bincount(place[in_force], minlength=1).max() > 1:
             raise damaged(self.name, f"one reward of each decision of policy {self.version}, and finds two of one")
         pa, _ = pyarrow()
         if self.sums and self.window is not None:
@@ -79,7 +79,8 @@ class Stretch(NamedTuple):
         if len(wrong):
             raise damaged_row(self.name, "decision", int(seq[wrong[0]]))
 
-    def _check_rewards(self, seq: Any, keys: Any, decision: Any, value: Any, time: Any, other: Any, kept: Any) -> None:
+    def _checked_places(self, seq: Any, keys: Any, decision: Any, value: Any, time: Any, other: Any, kept: Any) -> Any:
+        """(r,) where the decisions of rewards stand in the slice."""
         place = np.searchsorted(seq, decision)
         there = place < len(seq)
         there[there] = seq[place[there]] == decision[there]
@@ -88,6 +89,7 @@ class Stretch(NamedTuple):
         wrong = np.flatnonzero(reward_checksums(keys[place], value, time, other) != kept)
         if len(wrong):
             raise damaged_row(self.name, "reward of decision", int(decision[wrong[0]]))
+        return place
 
 
 def damaged(name: str, text: str) -> StoreError:

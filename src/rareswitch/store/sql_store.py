@@ -19,7 +19,6 @@ from rareswitch.store.sql_tally import (
     Tallied,
     Tally,
     all_rewards_query,
-    decisions_query,
     keep_tally,
     kept_tally,
     rewards_query,
@@ -327,13 +326,13 @@ class SqlStore(SqlDatabase):
         mine = (decisions.experiment == number, decisions.version == version, decisions.seq <= upto.decisions)
 
         def call(connection: Any) -> list[Slice]:
-            self._check_index(connection, number, version, upto)
             found: list[Slice] = []
-            after = 0
+            after = total = 0
             while True:
                 rest = sa.select(decisions.seq).where(*mine, decisions.seq > after).order_by(decisions.seq)
                 first = connection.execute(rest.limit(1)).scalar()
                 if first is None:
+                    self._check_tallied(connection, number, version, upto, total)
                     return found
                 last = connection.execute(rest.limit(1).offset(ROWS - 1)).scalar()
                 count = ROWS
@@ -342,23 +341,22 @@ class SqlStore(SqlDatabase):
                     last, count = connection.execute(rest).one()
                 how = sums, window, propensities, self.name, count
                 found.append(self._slice(Stretch(number, version, first, last, upto, *how)))
-                after = last
+                after, total = last, total + count
 
         return self._read(call)
 
-    def _check_index(self, connection: Any, number: int, version: int, upto: Marks) -> None:
+    def _check_tallied(self, connection: Any, number: int, version: int, upto: Marks, decisions: int) -> None:
         """Raise if what was tallied when it came is not there any more."""
         tally = kept_tally(connection, number)
         if not tally.within(upto):
             return
         expected = tallied(connection, number, tally, upto).versions.get(version, Tallied())
-        decisions = connection.exec_driver_sql(decisions_query(number, version, NO_TALLY.marks, upto)).one()[0]
-        rewards, rewarded = connection.exec_driver_sql(rewards_query(number, version, NO_TALLY.marks, upto)).one()
-        if (decisions, rewards, rewarded) != (expected.decisions, expected.rewards, expected.rewarded):
+        rewards = connection.exec_driver_sql(rewards_query(number, version, upto)).scalar()
+        if (decisions, rewards) != (expected.decisions, expected.rewards):
             raise damaged(
                 self.name,
-                f"{expected.decisions} decisions of policy {version} with {expected.rewards} rewards of "
-                f"{expected.rewarded} of them, and has {decisions} with {rewards} of {rewarded}",
+                f"{expected.decisions} decisions of policy {version} with {expected.rewards} rewards, and has "
+                f"{decisions} with {rewards}",
             )
 
     def sample(self, version: int, upto: Marks) -> Iterator[tuple[bytes, bytes]]:

@@ -93,7 +93,7 @@ def tallied(connection: Any, number: int, before: Tally, upto: Marks) -> Tally:
     while (version := connection.exec_driver_sql(version_query(number, version or 0)).scalar()) is not None:
         known = versions.get(version, Tallied())
         decisions, first, last = connection.exec_driver_sql(decisions_query(number, version, before.marks, upto)).one()
-        rewards, rewarded = connection.exec_driver_sql(rewards_query(number, version, before.marks, upto)).one()
+        rewards, rewarded = connection.exec_driver_sql(rewarded_query(number, version, before.marks, upto)).one()
         late_rewards, late_rewarded = late.get(version, (0, 0))
         versions[version] = Tallied(
             known.decisions + decisions,
@@ -122,7 +122,15 @@ def decisions_query(number: int, version: int, after: Marks, upto: Marks) -> str
     )
 
 
-def rewards_query(number: int, version: int, after: Marks, upto: Marks) -> str:
+def rewards_query(number: int, version: int, upto: Marks) -> str:
+    """All rewards of a version up to marks."""
+    return (
+        f"SELECT count(*) FROM rareswitch_rewards WHERE experiment = {number} AND version = {version} "
+        f"AND decision <= {upto.decisions} AND seq <= {upto.rewards}"
+    )
+
+
+def rewarded_query(number: int, version: int, after: Marks, upto: Marks) -> str:
     """Rewards of these decisions, whenever they came, and how many of the decisions have one."""
     return (
         f"SELECT count(*), count(DISTINCT decision) FROM rareswitch_rewards WHERE experiment = {number} "

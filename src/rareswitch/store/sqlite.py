@@ -23,9 +23,11 @@ from rareswitch.store.sqlite_files import (
     close_file,
     is_inherited,
     open_file,
+    size_of,
+    uri,
     was_opened,
 )
-from rareswitch.store.sqlite_reader import SqliteReader, uri
+from rareswitch.store.sqlite_reader import SqliteReader
 from rareswitch.store.store import DecisionRow, Marks, RewardRow, Slice
 
 #: Pages in the log before they are moved into the file, and KiB of pages that the writer keeps in memory.
@@ -55,7 +57,7 @@ class SqliteStore(SqlStore):
         first = open_file(self.path, create=create)
         try:
             self._file = Identity.of(self.path)
-            if first and _size(f"{self.path}-wal"):
+            if first and size_of(f"{self.path}-wal"):
                 attempt(self._check_recovered, self._judged)
         except BaseException:
             close_file(self.path)
@@ -77,23 +79,13 @@ class SqliteStore(SqlStore):
                 connection.execute("PRAGMA journal_mode = DELETE")  # which moves the log into the file, if all is quiet
             except sqlite3.OperationalError:
                 return  # others have it open, or it cannot be written
-            if not _size(f"{self.path}-wal") and (faults := _faults(connection)):
+            if not size_of(f"{self.path}-wal") and (faults := _faults(connection)):
                 raise StoreError(
                     f"{self.path} is damaged; the last process that used it did not end well: {faults[0]}. Restore a "
                     "backup."
                 )
 
     def _driver_connection(self) -> "_Connection":
-        try:
-            return self._writable_connection()
-        except sqlite3.OperationalError:
-            effective = {"effective_ids": True} if os.access in os.supports_effective_ids else {}
-            if os.access(self.path.parent, os.W_OK, **effective) or _size(f"{self.path}-wal"):
-                raise
-            # nobody can write there, and everything is in the file: it can be read without a log
-            return _connection(str(self.path), mode="ro&immutable=1")
-
-    def _writable_connection(self) -> "_Connection":
         connection = _connection(str(self.path))
         try:
             if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
@@ -210,13 +202,6 @@ def _judged(shown: str, error: Exception) -> tuple[bool, str]:
     return False, f"{shown} cannot be used ({name}: {cause})."
 
 
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
-
-
 def _faults(connection: sqlite3.Connection) -> list[str]:
     """What is damaged in a file, as far as its structure tells."""
     lines = [text.split("\n")[-1] for (text,) in connection.execute("PRAGMA quick_check(20)")]
@@ -229,10 +214,10 @@ class _Connection(sqlite3.Connection):
     log: Identity | None = None
 
 
-def _connection(path: str, mode: str = "rw") -> _Connection:
+def _connection(path: str) -> _Connection:
     # transactions begin where they are asked for; whoever finds the file locked tries again by itself
     settings: dict[str, Any] = {"timeout": 0.01, "isolation_level": None, "check_same_thread": False}
-    return sqlite3.connect(uri(path, mode=mode), uri=True, factory=_Connection, **settings)
+    return sqlite3.connect(uri(path, mode="rw"), uri=True, factory=_Connection, **settings)
 
 
 def unmatched_query(number: int) -> str:

@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 from rareswitch.errors import StoreError
 
@@ -89,6 +90,28 @@ def _create(path: Path) -> None:
         pass  # another process was faster
     except OSError as error:
         raise StoreError(f"sqlite:///{path} cannot be written: {error.strerror}.") from error
+
+
+def size_of(path: str | Path) -> int:
+    """Bytes of a file, which is not opened; 0 where there is none."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def uri(path: str, *, mode: str = "ro") -> str:
+    """A file as the URI by which SQLite opens it, by default for reading; never is one created.
+
+    Where nobody can write, as on read-only media, SQLite reads without a log, if all is in the file.
+
+    >>> uri("/data/50% of it?.db")
+    'file:/data/50%25%20of%20it%3F.db?mode=ro'
+    """
+    effective = {"effective_ids": True} if os.access in os.supports_effective_ids else {}
+    folder = os.path.dirname(path)
+    fixed = os.path.exists(path) and not os.access(folder, os.W_OK, **effective) and not size_of(f"{path}-wal")
+    return f"file:{quote(path)}?mode={'ro&immutable=1' if fixed else mode}"
 
 
 class Identity(NamedTuple):

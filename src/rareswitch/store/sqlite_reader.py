@@ -17,10 +17,10 @@ import threading
 from collections.abc import Sequence
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import quote
 
 from rareswitch.errors import StoreError
 from rareswitch.files import pyarrow
+from rareswitch.store.sqlite_files import uri
 
 _SCRIPT = """
 import json, signal, sys
@@ -40,15 +40,6 @@ for line in sys.stdin.buffer:
     print(flush=True)
     alarm(60)
 """
-
-
-def uri(path: str, *, mode: str = "ro") -> str:
-    """A file as the URI by which SQLite opens it, by default for reading; never is one created.
-
-    >>> uri("/data/50% of it?.db")
-    'file:/data/50%25%20of%20it%3F.db?mode=ro'
-    """
-    return f"file:{quote(path)}?mode={mode}"
 
 
 #: By which it ends when it was not asked for a minute; there is none on Windows.

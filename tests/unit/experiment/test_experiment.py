@@ -653,3 +653,19 @@ def test_binary_rewards_do_not_add_up_and_learners_must_know_them() -> None:
         Rewards(kind="clicks")  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="rewards"):
         create("memory:", "x", learner="pure-exploitation", dim=3, arms=2, horizon=9, rewards=Rewards(kind="binary"))
+
+
+def test_a_request_with_too_many_arms_is_refused_and_the_limit_is_set_at_creation() -> None:
+    for given, most in ((None, 1000), (3, 3)):
+        trial = create("memory:", "spring", dim=2, max_arms=given)
+        trial.decide(np.ones((most, 2)) / 2, id="most")
+        told = rf"at most {most:,} in a request.*got {most + 1:,}\. Offer fewer.*max_arms"
+        with pytest.raises(ParameterError, match=told):
+            trial.decide(np.ones((most + 1, 2)) / 2, id="more")
+        with pytest.raises(ParameterError, match=told):
+            trial.decide_many([np.ones((most + 1, 2)) / 2], ids=["more"])
+        assert trial.status().decisions == 1
+    many = create("memory:", "spring", learner="batch-linucb-kw", dim=2, arms=2000, horizon=10**6)
+    assert many.description.max_arms == 2000
+    with pytest.raises(ParameterError, match="max_arms"):
+        create("memory:", "spring", dim=2, max_arms=0)

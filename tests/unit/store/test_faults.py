@@ -94,6 +94,15 @@ def test_a_read_only_file_is_reported(path: Path) -> None:
         assert kept(store) == 4
 
 
+def test_a_file_on_read_only_media_can_be_read(path: Path) -> None:
+    with without_rights(path), opened(path) as store:
+        assert (kept(store), store.head(), store.totals().rewards) == (3, 1, 0)
+        assert [row.num_rows for row in (part.read() for part in store.slices(1, store.marks(), sums=False))] == [3]
+        with pytest.raises(StoreError, match="read-only"):
+            store.add_decisions([decision(7)])
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
 def test_a_damaged_page_is_reported(path: Path) -> None:
     with opened(path) as store:
         store.add_decisions([decision(number, kept=True) for number in range(3, 3000)])
@@ -231,6 +240,24 @@ def test_a_new_file_is_for_its_owner_alone(path: Path) -> None:
     with opened(path) as store:
         store.add_decisions([decision(9)])
         assert {entry.stat().st_mode & 0o777 for entry in path.parent.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize("kind", ["empty", "foreign"])
+def test_a_file_that_was_there_is_for_its_owner_alone_when_it_holds_an_experiment(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "there.db"
+    path.touch()
+    if kind == "foreign":
+        with closing(sqlite3.connect(path)) as foreign:
+            foreign.execute("PRAGMA journal_mode = WAL")
+            foreign.execute("CREATE TABLE users (name TEXT)")
+    path.chmod(0o644)
+    with opened(path) as store:
+        store.create("{}", version(1))
+        assert {entry.stat().st_mode & 0o777 for entry in tmp_path.iterdir()} == {0o600}
+    path.chmod(0o640)  # by somebody who wants it so
+    with closing(open_store(f"sqlite:///{path}", "second")) as store:
+        store.create("{}", version(1))
+    assert path.stat().st_mode & 0o777 == 0o640
 
 
 def test_a_lock_of_another_process_is_waited_for(path: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import pickle
 import queue
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -10,6 +11,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -169,3 +171,50 @@ def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(MissingExtraError, match=r"pip install 'rareswitch\[experiment\]'"):
         create(f"sqlite:///{tmp_path / 'new.db'}", "spring", dim=2)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_connection_that_writes_has_a_log_and_synchronizes_it(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "trial.db", "trial")) as store:
+        store.create("{}", version(1))
+
+        def asked(connection: Any) -> list[object]:
+            return [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")]
+
+        assert store._submit(Job(call=asked)) == ["wal", 2]  # 2: FULL
+        assert store._read(asked) == ["wal", 2]
+
+
+#: Decides and says so, by one write each.
+DECIDES = """
+import os, sys
+import numpy as np
+from rareswitch import create
+with create(f"sqlite:///{sys.argv[1]}", "trial", dim=2) as trial:
+    for number in range(5):
+        choice = trial.decide(np.eye(2), id=number)
+        os.write(1, f"decided {choice.id}\\n".encode())
+"""
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_a_decision_is_answered_after_its_log_is_on_the_disk(tmp_path: Path) -> None:
+    trace, calls = tmp_path / "trace", "openat,write,pwrite64,fsync,fdatasync"
+    command = ["strace", "-f", "-y", "-o", str(trace), "-e", f"trace={calls}", sys.executable, "-c", DECIDES]
+    run = subprocess.run([*command, str(tmp_path / "trial.db")], capture_output=True, text=True)
+    if "ptrace" in run.stderr and run.returncode:
+        pytest.skip("processes may not be traced here")
+    assert run.stdout.split("\n")[:5] == [f"decided {number}" for number in range(5)], run.stderr
+    log, unsynchronized, answers, synchronized = "trial.db-wal>", False, 0, 0
+    for line in trace.read_text().splitlines():
+        if log in line and "pwrite64(" in line:
+            unsynchronized = True
+        elif log in line and "sync(" in line and "unfinished" not in line:
+            assert line.endswith("= 0")
+            unsynchronized, synchronized = False, synchronized + 1
+        elif "sync resumed" in line:
+            unsynchronized, synchronized = False, synchronized + 1
+        elif '"decided ' in line and "write(1<" in line:
+            assert not unsynchronized, line
+            answers += 1
+            assert synchronized > answers  # one for each, and those of creation
+    assert answers == 5

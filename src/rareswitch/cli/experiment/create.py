@@ -84,6 +84,7 @@ def add_parser(commands: Any) -> None:
         help="learn the first policy from a log, whoever made its decisions: Parquet, CSV or dsjson; or from another "
         "experiment, by its STORE and NAME",
     )
+    parser.add_argument("--max-arms", type=int, metavar="N", help="most arms of a request (default 1000)")
     parser.add_argument(
         "--keep", type=float, default=1.0, metavar="SHARE", help="of context sets kept (default 1: all)"
     )
@@ -104,7 +105,8 @@ def run(options: argparse.Namespace) -> int:
     if options.arms is not None and features is None:
         check_heeded("--arms", "arms", [options.learner])
         settings["arms"] = arm_count(options.arms)
-    told: dict[str, Any] = {name: getattr(options, name) for name in ("dim", "schedule", "keep", "seed", "now")}
+    names = ("dim", "schedule", "max_arms", "keep", "seed", "now")
+    told: dict[str, Any] = {name: getattr(options, name) for name in names}
     counted = {"window": options.window, "default": options.default, "several": "sum" if options.sum else "one"}
     with (
         _log(options) as log,
