@@ -155,14 +155,8 @@ def _believed(note: dict[str, Any]) -> str:
     texts = []
     if "link" in note:
         other, ahead = ("linear" if note["link"] == "logistic" else "logistic"), abs(note["held_out"])
-        texts.append(
-            f"rewards are clicks, by a {note['link']} model"
-            + (
-                f" (log-likelihood of held-out batches {ahead:.1f} above the {other} one's)"
-                if ahead >= HELD_OUT
-                else ""
-            )
-        )
+        better = f" (log-likelihood of held-out batches {ahead:.1f} above the {other} one's)"
+        texts.append(f"rewards are clicks, by a {note['link']} model{better if ahead >= HELD_OUT else ''}")
     elif "noise" in note:
         texts.append(f"rewards vary by σ = {note['noise']:.3g}")
     if note.get("scale", 0.0):

@@ -76,10 +76,9 @@ def novelty(state: State, contexts: Any, alive: Any = None) -> Novelty:
 
 def _leverages(sets: Sets, sums: tuple[Stats, ...]) -> Any:
     """(n, K) xᵀΛ⁻¹x, where Λ has the weight of one decision more in every direction."""
-    gram = np.sum([one.gram for one in sums], axis=0)
     x = sets.contexts
-    if len(gram) > x.shape[2]:  # a level besides the features
-        x = np.concatenate([x, np.ones((*x.shape[:2], 1))], axis=2)
+    dim = x.shape[2]  # without a level, which has no unit of the features
+    gram = np.sum([one.gram[:dim, :dim] for one in sums], axis=0)
     count = sum(one.count for one in sums)
     ridge = max(float(np.trace(gram)) / (count * len(gram)), np.finfo(float).tiny)
     root = inverse_root(gram + ridge * np.eye(len(gram)))

@@ -169,6 +169,4 @@ class _Uncertain:
 
     def grown(self, features: FloatArray) -> FloatArray:
         """(n + 1,) the sum now, and after each of the decisions with these features (n, d)."""
-        if features.shape[1] < self.root.shape[1]:  # a level besides the features
-            features = np.column_stack([features, np.ones(len(features))])
         return np.concatenate([[self.sum], self.sum + np.cumsum(np.square(features @ self.root.T).sum(axis=1))])

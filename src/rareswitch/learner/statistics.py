@@ -78,14 +78,18 @@ class OneModel:
         return Progress(
             frozen=grams,
             counts=counts,
-            grams=np.array([stats.gram for stats in now]),
+            grams=self._grams(now),
             taught=np.array([stats.count for stats in now]) - counts,
             ridge=self.ridge,
         )
 
     def frozen(self, sums: tuple[Stats, ...], kept: Mapping[str, FloatArray]) -> tuple[FloatArray, IntArray]:
         """Σ xxᵀ and count of each model when it was last put into a policy."""
-        return np.array([stats.gram for stats in sums]), np.array([stats.count for stats in sums])
+        return self._grams(sums), np.array([stats.count for stats in sums])
+
+    def _grams(self, sums: tuple[Stats, ...]) -> FloatArray:
+        """Σ xxᵀ of the features alone: a level has no unit of theirs."""
+        return np.array([stats.gram[: self.dim, : self.dim] for stats in sums])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -266,7 +266,7 @@ def test_rewards_are_clipped_when_they_are_learned_from_and_kept_as_they_came() 
     assert (outcome.rewarded, outcome.clipped) == (12, 2)
     assert "2 of these rewards were clipped" in str(outcome)
     assert trial.audit(1).rewards == {"": 90.0}
-    assert (trial.status(now=1.0).clipped, "2 rewards that were clipped" in str(trial.status(now=1.0))) == (2, True)
+    assert (trial.status(now=1.0).clipped, "2 rewards clipped by updates" in str(trial.status(now=1.0))) == (2, True)
     rewards = Rewards(clip=(-1, 2))
     assert Rewards.from_plain(json.loads(json.dumps(rewards.to_plain()))) == rewards
     assert not begun().status(now=1.0).clipped
@@ -601,18 +601,18 @@ def test_decimals_are_rewards() -> None:
         trial.reward(1, Decimal("NaN"))
 
 
-def test_experiments_on_records_expect_rewards_to_have_a_level() -> None:
+def test_experiments_expect_rewards_to_have_a_level() -> None:
     users = [{"age": float(k % 50)} for k in range(100)]
     features = Features.fit(users, ["red", "blue"], room=1)
 
     def learner(**settings: Any) -> Any:
         return create("memory:", "spring", features=features, **settings).description.learner
 
-    assert learner().intercept
-    assert not learner(intercept=False).intercept
-    assert not learner(noise_bound=0.5, arms=3, horizon=100).intercept  # what is proved is so without one
+    assert learner().has_level
+    assert not learner(intercept=False).has_level
+    assert not learner(noise_bound=0.5, arms=3, horizon=100).has_level  # what is proved is so without one
     assert learner(learner="stale-thompson", horizon=100, arms=3).name == "stale-thompson"
-    assert not begun().description.learner.intercept  # type: ignore[attr-defined]
+    assert begun().description.learner.has_level  # type: ignore[attr-defined]
 
 
 def test_an_arm_that_comes_late_is_shown_and_learned_about() -> None:

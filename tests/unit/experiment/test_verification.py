@@ -121,7 +121,7 @@ def test_verifying_says_what_cannot_be_learned_at_all() -> None:
 def test_what_learning_again_does_not_give_is_told() -> None:
     trial = begun("memory:")
     advance_batch(trial)
-    with_summaries(trial, 2, lambda one: replace(one, stats=(one.stats[0] + Stats.of([[1.0, 0.0, 0.0]], [1.0]),)))
+    with_summaries(trial, 2, lambda one: replace(one, stats=(one.stats[0] + Stats.of([[1.0, 0.0, 0.0, 1.0]], [1.0]),)))
     found = trial.verify()
     assert [entry.verdict for entry in found.policies] == ["same", "otherwise"]
     assert "The sums in the state are not those of the summaries." in str(found)

@@ -82,7 +82,8 @@ def test_learners_that_pool_all_decisions_begin_with_a_log(name: str) -> None:
     assert state.policy.id != blind.policy.id
     assert (state.updates, state.start, state.ahead, state.past) == (1, 0, blind.ahead, ())
     assert log.features is not None
-    assert close(state.sums[0], Stats.of(log.features, log.rewards))
+    level = [np.ones((ROWS, 1))] * (name == "foresight")
+    assert close(state.sums[0], Stats.of(np.hstack([log.features, *level]), log.rewards))
     assert state.warm is not None
     assert (state.warm.decided, state.warm.rewarded) == (ROWS, ROWS)
     after = played(learner, state, 1, 50)
@@ -154,7 +155,7 @@ def test_what_a_log_must_have() -> None:
     with pytest.raises(BatchError, match="as those of the learner's own first policy"):
         learner.begin(warm=replace(summarize_source(learner, log), policy_id="another"))
     with pytest.raises(BatchError, match="other features"):
-        Foresight(dim=DIM, intercept=True).begin(warm=summarize_source(learner, log))
+        Foresight(dim=DIM, intercept=False).begin(warm=summarize_source(learner, log))
     with pytest.raises(BatchError, match="summaries"):
         learner.begin(warm=log)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="baseline: the first policy is learned from a log"):

@@ -90,7 +90,7 @@ def test_a_decision_a_look_and_an_update_that_is_not_due_look_nothing_through(
     path = tmp_path / "trial.db"
     monkeypatch.setattr(Traced, "statements", [])
     monkeypatch.setattr("rareswitch.store.opening.SqliteStore", Traced)
-    with create(f"sqlite:///{path}", "spring", dim=2, schedule=[100, 200], rewards=Rewards(window=3600)) as trial:
+    with create(f"sqlite:///{path}", "spring", dim=2, schedule=[100, 200], rewards=Rewards(window="1h")) as trial:
         trial.reward("early", 1.0)
         for number in range(20):
             trial.decide(np.eye(2), id=number)
