@@ -160,7 +160,7 @@ def rows(quick: bool) -> Iterator[Row]:
 
 def beside_rows(quick: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as name:
-        killed = Killed(Path(name).resolve(), bystander=True)
+        killed = Killed(Path(name).resolve(), bystander="always")
         yield from killed_rows(BESIDE, killed, quick)
         yield Row(what=f"{BESIDE}: how often it opened and closed a file", measured=f"{killed.looks:,}")
 

@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import Any, Literal, NamedTuple, NoReturn, Self
 from uuid import uuid4
 
 from rareswitch.errors import StoreError
@@ -78,7 +78,7 @@ class Killed:
         plan: Plan | None = None,
         *,
         early: bool = False,
-        bystander: bool = False,
+        bystander: Literal["none", "once", "always"] = "none",
     ) -> None:
         self.folder, self.plan, self.early, self.bystander = folder, plan or Plan(), early, bystander
         self._url = url
@@ -121,7 +121,7 @@ class Killed:
     @contextlib.contextmanager
     def _meanwhile(self, url: str) -> Iterator[None]:
         """Let a bystander open and close the file, if there is to be one."""
-        if not self.bystander:
+        if self.bystander != "always":
             yield
             return
         with Bystander(url.removeprefix("sqlite:///")) as bystander:
@@ -146,7 +146,9 @@ class Killed:
             trial = self.plan.create(url, name)
             say("created")
             # a second store of the file in this process, which stays open
-            beside = self.plan.create(url, f"{name}-beside") if self.bystander else None
+            beside = self.plan.create(url, f"{name}-beside") if self.bystander != "none" else None
+            if beside is not None:  # once for certain, before anything is decided
+                subprocess.run(Bystander.command(url.removeprefix("sqlite:///"), looks=1), capture_output=True)
             if self.early:
                 answer_early(trial.store)
             self.plan.play(trial, say)
@@ -208,7 +210,7 @@ class Bystander:
 import sqlite3, sys, time
 from contextlib import closing
 print(looks := 0, flush=True)
-while True:
+while looks < int(sys.argv[2]):
     try:
         with closing(sqlite3.connect(f"file:{sys.argv[1]}?mode=rw", uri=True)) as connection:
             connection.execute("SELECT count(*) FROM rareswitch_decisions").fetchall()
@@ -221,9 +223,12 @@ while True:
     def __init__(self, path: str) -> None:
         self.path, self.looks = path, 0
 
+    @classmethod
+    def command(cls, path: str, looks: int = 10**9) -> list[str]:
+        return [sys.executable, "-I", "-c", cls.SCRIPT, path, str(looks)]
+
     def __enter__(self) -> Self:
-        command = [sys.executable, "-I", "-c", self.SCRIPT, self.path]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        self._process = subprocess.Popen(self.command(self.path), stdout=subprocess.PIPE)
         assert self._process.stdout is not None
         assert self._process.stdout.readline()  # it is at work
         return self
