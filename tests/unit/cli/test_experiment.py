@@ -236,7 +236,7 @@ def test_sums_need_events_and_overwriting_must_be_said(
 def test_a_level_that_the_features_do_not_explain_is_said(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done(capsys, *CREATE)
+    done(capsys, *CREATE, "--no-intercept")
     contexts = np.random.default_rng(1).standard_normal((60, 3, 3)).round(3)
     typed(monkeypatch, *({"id": k, "context": one.tolist()} for k, one in enumerate(contexts)))
     answers = [json.loads(line) for line in done(capsys, "experiment", "decide", *HERE).splitlines()]

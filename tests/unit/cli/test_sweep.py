@@ -46,6 +46,7 @@ COMMANDS: dict[str, list[str]] = {
     "effects": ["TABLE", "--arm", "a"],
     "design": ["SETS"],
     "convert": ["TABLE", "fresh.csv"],
+    "warm-up": [],
 }
 #: What heeds an option, where the arguments above do not.
 HEEDING: dict[tuple[str, str], list[str]] = {

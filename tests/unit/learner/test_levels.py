@@ -209,7 +209,7 @@ def with_outliers(learner: Learner, rewards: FloatArray) -> State:
     contexts = np.random.default_rng(1).standard_normal((count, 5, 3)) / 4.0
     decisions = state.policy.decide(contexts, ids=range(count), seed=1)
     parts = [Rows.of(contexts, decisions, rewards)[at] for at in (slice(0, 150), slice(150, count))]
-    first, second = (learner.summarize(state, part) for part in parts)
+    first, second = (learner.summarize(state, rows, part=True) for rows in parts)
     return learner.next(state, first + second)
 
 

@@ -180,7 +180,9 @@ def test_rewards_count_as_in_learning(begin: Begin, window: Any, default: Any, s
     assert not known[np.array(ids) * 10.0 > now - (window or -1e9)].any()
     assert chunk.features is not None
     (stats,) = summary.stats
-    np.testing.assert_allclose(chunk.features[known].T @ chunk.rewards[known], stats.moment, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        chunk.features[known].T @ chunk.rewards[known], stats.shifted(0.0).moment[:-1], rtol=1e-12, atol=1e-12
+    )
     np.testing.assert_array_equal(one_of(log, contexts=False).rewards, chunk.rewards)
 
 
