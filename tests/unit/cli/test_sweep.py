@@ -78,7 +78,11 @@ MAY_BE_TAKEN: list[tuple[str, set[str], set[str]]] = [
     ("rewards are any number", {"--value", "--default"}, {"-1", *_LARGE}),
     ("any number keys randomness", {"--seed", "--first-seed"}, _LARGE),
     ("more than there can be is all", {"--show", "--threads", "--parts", "--cap", "--caps", "--updates"}, _LARGE),
-    ("more than there will be is no limit", {"begin --arms", "--design-sample", "--warm-batches", "--ahead"}, _LARGE),
+    (
+        "more than there will be is no limit",
+        {"begin --arms", "--design-sample", "--warm-batches", "--ahead", "--max-arms"},
+        _LARGE,
+    ),
     ("advice is for any size", {"recommend --dim", "recommend --arms"}, _LARGE),
     (
         "units are anyone's choice",

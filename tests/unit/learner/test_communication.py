@@ -209,7 +209,7 @@ def test_reports_that_do_not_fit_are_refused() -> None:
         ([*others, changed(last, index=last.index + 1)], "is not about its share of this round"),
         (others, "is not about its share of this round"),
         ([*others, changed(last, decided=last.summary.decided + 1)], "its sums are not of the decisions"),
-        ([changed(node, stats=(Stats.zero(5),)) for node in right.nodes], "its sums are not of the decisions"),
+        ([changed(node, stats=(Stats.zero(3),)) for node in right.nodes], "its sums are not of the decisions"),
         ([*others, changed(last, sample=replace(shown, size=5))], "that are not sampled from"),
         ([*others, changed(last, sample=strangers(last, state.stop))], "that are not sampled from"),
         ([*others, changed(last, sample=strangers(last, "a name"))], "that are not sampled from"),

@@ -60,6 +60,7 @@ def test_the_second_batch_is_the_cheapest_that_tells_the_best_action() -> None:
     np.testing.assert_allclose(weights(second), wanted / wanted.sum())
 
 
+@pytest.mark.filterwarnings("ignore::rareswitch.errors.OutlierWarning")  # an arm that is hardly played
 def test_without_noise_the_plays_are_those_of_the_truth() -> None:
     """With e_2 eight units of information are needed (see the tests of the allocation), times σ²·α·ln T."""
     quiet = make_world("end-of-optimism:2", noise=1e-3)

@@ -48,7 +48,7 @@ def test_a_state_that_was_kept_is_read_and_continued() -> None:
     state = state_from_bytes(data)
     assert repr(state) == "<state of foresight: policy 3, planned for decisions 50 to 172, then 2 more for 1,827>"
     assert state_to_bytes(state) == data
-    assert [(batch.decided, batch.rewarded) for batch in state.past] == [(14, 14), (36, 33)]
+    assert [(batch.decided, batch.rewarded) for batch in state.past] == [(15, 15), (35, 32)]
     found = LEARNER.next(state, LEARNER.summarize(state, rows(state)))
     assert (found.updates, found.start) == (4, 173)
     assert len(found.notes) == len(state.notes) + 1
