@@ -80,6 +80,8 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run. Fol
 	$(BENCH)/bin/python benchmarks/many.py --out benchmarks/many.md || status=1; \
 	$(BENCH)/bin/python benchmarks/wine.py --out benchmarks/wine.md || status=1; \
 	$(BENCH)/bin/python benchmarks/clicks.py --out benchmarks/clicks.md || status=1; \
+	$(BENCH)/bin/python benchmarks/click_cells.py --out benchmarks/click_cells.md || status=1; \
+	$(BENCH)/bin/python benchmarks/settings.py $(if $(DATA),--data '$(DATA)') $(if $(TABLES),--tables '$(TABLES)') --out benchmarks/settings.md || status=1; \
 	$(BENCH)/bin/python benchmarks/relatives.py --out benchmarks/relatives.md || status=1; \
 	$(BENCH)/bin/python benchmarks/intervals.py --out benchmarks/intervals.md || status=1; \
 	$(BENCH)/bin/python benchmarks/update.py --out benchmarks/update.md || status=1; \

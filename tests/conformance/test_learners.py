@@ -196,7 +196,7 @@ def test_damaged_states_are_refused(name: str) -> None:
     meta, tensors = unpack(data)
     with pytest.raises(FileFormatError, match="changed"):
         state_from_bytes(pack(meta | {"start": meta["start"] + 1}, tensors))
-    with pytest.raises(FileFormatError, match=r"have schema 3; this one has 4, which is newer\. Install"):
+    with pytest.raises(FileFormatError, match=r"have schema 1; this one has 4, which is newer\. Install"):
         state_from_bytes(pack(meta | {"schema": 4}, tensors))
 
 
