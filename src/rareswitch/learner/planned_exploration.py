@@ -210,8 +210,8 @@ class PlannedExploration(Rule):
 class Models:
     """What a linear and a logistic model say of θ, and which of the two is believed.
 
-    Rewards of 0 and 1 are clicks, and the logistic model is believed, unless batches that neither had seen were
-    likelier by the linear one.
+    Rewards of 0 and 1 are clicks. The logistic model is believed as soon as batches that neither had seen were likelier
+    by it; of the first batch, in which clicks may be few, a line errs less.
     """
 
     linear: Posterior
@@ -226,7 +226,7 @@ class Models:
     @property
     def chosen(self) -> Posterior:
         """What is believed."""
-        if self.logistic is None or (self.held_out[1] > self.held_out[0] and not self.only_logistic):
+        if self.logistic is None or (self.held_out[1] >= self.held_out[0] and not self.only_logistic):
             return self.linear
         return self.logistic
 
