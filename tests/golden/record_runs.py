@@ -1,4 +1,4 @@
-"""Record what every learner of the catalogue decides in six worlds: ``python tests/golden/record_runs.py [LEARNER …]``.
+"""Record what every learner of the catalogue decides in seven worlds: ``python tests/golden/record_runs.py [LEARNER …]``.
 
 The runs of the learners that are named are recorded anew, of all if none is; say why in the docstring of test_runs.py.
 Other processors round otherwise, so arms and ends are recorded as they are, and numbers to twelve digits.
@@ -20,7 +20,7 @@ from rareswitch.sim import learner_for, simulate
 from rareswitch.validation import FloatArray
 
 FILE = Path(__file__).parent / "runs.json"
-WORLDS = ("gaussian", "segments", "varying", "fixed", "plain", "drifting")
+WORLDS = ("gaussian", "segments", "varying", "fixed", "plain", "drifting", "clicks")
 SEEDS = (11, 12)
 STEPS, RUN = 240, 4000
 """Decisions of a run that is stepped through, and of one that is simulated."""
@@ -28,7 +28,7 @@ SLOW = {"suplinrel", "linmed", "rho"}
 
 
 def world(name: str, horizon: int) -> Any:
-    """One of six worlds, one of which has masks, one no features, and one changes."""
+    """One of seven worlds, one of which has masks, one no features, one changes, and one pays clicks."""
     return make_world(name, dim=6, arms=12, noise=0.5, horizon=horizon)
 
 
@@ -46,7 +46,8 @@ def stepped(learner: Learner, world: Any, seed: int) -> dict[str, Any]:
         decisions = decisions.upto(count)
         rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=seed, first=first)
         alive = None if rounds.alive is None else rounds.alive[:count]
-        part = learner.summarize(state, Rows.of(rounds.contexts[:count], decisions, rewards, alive))
+        rows = Rows.of(rounds.contexts[:count], decisions, rewards, alive)
+        part = learner.summarize(state, rows, part=True)
         summary, first = part if summary is None else summary + part, first + count
         arms.update(decisions.arms.astype("<i8").tobytes())
         propensities.append(decisions.propensities)

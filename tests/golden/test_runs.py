@@ -1,8 +1,8 @@
 """Every learner decides as it did when these runs were recorded: the same arms, counts and ends on every processor.
 
 Numbers agree to 1e-9: the linear algebra of another processor rounds otherwise. Learners are recorded anew only where
-they are meant to decide otherwise. Last: foresight, whose plans draw the noise of the next batch by a root that does
-not depend on rounding.
+they are meant to decide otherwise. Last: foresight, whose rewards have a level by default, whose plans draw the noise
+of the next batch by a root that does not depend on rounding, and which draws what no plan has seen from the prior.
 """
 
 import json
