@@ -1,4 +1,4 @@
-"""Record what every learner of the catalogue decides in seven worlds: ``python tests/golden/record_runs.py [LEARNER …]``.
+"""Record what every learner of the catalogue decides in seven worlds: ``python tests/golden/record_runs.py [NAME …]``.
 
 The runs of the learners that are named are recorded anew, of all if none is; say why in the docstring of test_runs.py.
 Other processors round otherwise, so arms and ends are recorded as they are, and numbers to twelve digits.
