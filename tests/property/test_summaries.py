@@ -57,8 +57,8 @@ def test_any_split_gives_the_same_summary(names: list[Any], cuts: list[int], see
     assert found.stats[0].count == whole.stats[0].count
     np.testing.assert_allclose(found.stats[0].gram, whole.stats[0].gram, atol=1e-12)
     # a part whose rewards are all alike has its level taken off
-    moments = [summary.stats[0].shifted(0.0).moment for summary in (found, whole)]
-    np.testing.assert_allclose(*moments, atol=1e-12)
+    ours, theirs = (summary.stats[0].shifted(0.0).moment for summary in (found, whole))
+    np.testing.assert_allclose(ours, theirs, atol=1e-12)
     assert (found.sample is None) == (whole.sample is None)
     if whole.sample is not None:
         np.testing.assert_array_equal(found.sample.keys, whole.sample.keys)
