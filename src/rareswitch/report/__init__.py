@@ -5,7 +5,7 @@ from rareswitch.report.contest import contest_markdown, contest_text
 from rareswitch.report.contest_plot import draw_standings, draw_world
 from rareswitch.report.design_plot import draw_design, draw_exploration
 from rareswitch.report.design_table import design_data, design_text
-from rareswitch.report.effects_plot import draw_effects, draw_parameters
+from rareswitch.report.effects_plot import draw_effects
 from rareswitch.report.evaluation_plot import draw_evaluation
 from rareswitch.report.experiment_plot import draw_experiment
 from rareswitch.report.exploration import Exploration, exploration_table, explore
@@ -31,4 +31,4 @@ __all__ += [
 __all__ += ["draw_runs", "draw_standings", "draw_tradeoff", "draw_world", "exploration_table", "explore", "figure"]
 __all__ += ["judge", "linear_differs", "meetings_table", "recommendation_text", "regret_ratio", "run_table", "save"]
 __all__ += ["tradeoff_table"]
-__all__ += ["draw_effects", "draw_parameters"]
+__all__ += ["draw_effects"]
