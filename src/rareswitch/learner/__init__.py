@@ -14,8 +14,6 @@ from rareswitch.learner.encoding import (
     state_to_bytes,
     summaries_from_bytes,
     summaries_to_bytes,
-    summary_from_bytes,
-    summary_to_bytes,
 )
 from rareswitch.learner.falcon import Falcon
 from rareswitch.learner.fixed_set_elimination import FixedSetElimination
@@ -78,4 +76,4 @@ __all__ += [
 ]
 __all__ += ["loglog_batches", "make_learner", "needed", "paper_design_grid", "paper_grid", "posterior", "recommend"]
 __all__ += ["sample_order", "sampled", "settings_of", "state_from_bytes", "state_to_bytes", "summaries_from_bytes"]
-__all__ += ["summaries_to_bytes", "summary_from_bytes", "summary_to_bytes", "takes", "to_plain", "warm_start"]
+__all__ += ["summaries_to_bytes", "takes", "to_plain", "warm_start"]
