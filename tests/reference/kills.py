@@ -24,8 +24,8 @@ import numpy as np
 
 from rareswitch.cli import main
 from rareswitch.experiment import open_experiment
-from rareswitch.sim import Run as SimulatedRun
-from rareswitch.sim import add_runs, load_runs
+from rareswitch.lab import Run as SimulatedRun
+from rareswitch.lab import add_runs, load_runs
 from rareswitch.store import experiment_names
 from reference.logs import Run, played, write_log
 
@@ -244,7 +244,7 @@ def _watch(folder: Path, die_at: int) -> Callable[[], int]:
 
 def _tell_of_runs(path: Path) -> None:
     """From now on, note the keys of runs that are said to be saved."""
-    module: Any = sys.modules["rareswitch.sim.sweep"]
+    module: Any = sys.modules["rareswitch.lab.sweep"]
     add, handle = module.add_runs, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def noted(runs: Any, target: Any) -> Any:
