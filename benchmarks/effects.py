@@ -1,8 +1,8 @@
-"""How often 95 % intervals of parameters and of effects hold in logs of policies that learn, beside naive ones.
+"""How often 95 % intervals of effects hold in logs of policies that learn, beside naive ones.
 
 Arms whose rewards are alike, or nearly so, are the hard case: which of them is shown hangs on luck, and what was
-unlucky is hardly ever shown again. Naive intervals take all rows for one sample: least squares of all of them for
-parameters, two means with their own errors for effects. At least: 95 % less 3 standard errors of the measured share.
+unlucky is hardly ever shown again. Naive intervals take all rows for one sample: two means
+with their own errors. At least: 95 % less 3 standard errors of the measured share.
 """
 
 import os
@@ -21,7 +21,7 @@ import numpy as np
 
 from measure import FloatArray, Row, arguments, report
 from rareswitch.design import Uniform
-from rareswitch.evaluation import effects, parameters
+from rareswitch.evaluation import effects
 from rareswitch.learner import Foresight, Rows
 from rareswitch.log import Logged
 from rareswitch.policy import Blend, Policy, PosteriorDraws
@@ -128,17 +128,6 @@ def held(low: float, high: float, truth: float) -> bool:
     return low <= truth <= high
 
 
-def naive_parameters(log: Logged, direction: FloatArray) -> tuple[float, float]:
-    """Least squares of all rows, with robust errors, as if they were independent."""
-    x, r = log.features, log.rewards
-    assert x is not None
-    inverse = np.linalg.pinv(x.T @ x)
-    theta = inverse @ (x.T @ r)
-    pulls, residuals = x @ (inverse @ direction), r - x @ theta
-    half = NORMAL * math.sqrt(float(np.square(pulls * residuals).sum()))
-    return float(direction @ theta) - half, float(direction @ theta) + half
-
-
 def naive_effect(log: Logged, which: Any = slice(None)) -> tuple[float, float]:
     """Two means, each with its own error."""
     places, rewards = log.places[which], log.rewards[which]
@@ -206,19 +195,14 @@ class Shares:
 
 
 def measured(world: World, seeds: range) -> Iterator[Row]:
-    """Coverage of the parameters, of the effect of the first arm in place of the second, and of groups."""
-    coefficients, contrast, effect, groups = Shares(), Shares(), Shares(), Shares()
+    """Coverage of the effect of the first arm in place of the second, and of groups."""
+    effect, groups = Shares(), Shares()
     theta, step = world.theta, 2 if world.slopes else 1
     gap = np.zeros(len(theta))
     gap[0], gap[step] = 1.0, -1.0
     false_differences = judged = 0
     for seed in seeds:
         log, kind = world.log(seed)
-        found = parameters(log, correction="none")
-        for k, one in enumerate(found):
-            coefficients.take(one, naive_parameters(log, np.eye(len(theta))[k]), float(theta[k]))
-        told = parameters(log, {"gap": gap})["gap"]
-        contrast.take(told, naive_parameters(log, gap), float(gap @ theta))
         if not world.arms_too:
             continue
         groups_of = np.where(kind > 0.0, "one", "other") if world.slopes else None
@@ -234,8 +218,6 @@ def measured(world: World, seeds: range) -> Iterator[Row]:
             halves = effects(log, 0, 1, by=np.where(np.arange(len(log)) % 2, "even", "odd")).differ
             judged += halves is not None
             false_differences += halves is not None and halves.p_value < 0.05
-    for what, shares in (("coefficients", coefficients), ("difference of two coefficients", contrast)):
-        yield shares.row(f"{world.name}: {what}")
     if world.arms_too:
         yield effect.row(f"{world.name}: effect of the first arm in place of the second")
     if world.slopes:
@@ -302,7 +284,7 @@ def main() -> int:
     parser.add_argument("--first-seed", type=int, default=0, help="develop on 1000 and up, report 0 and up")
     options = parser.parse_args()
     note = f"{RUNS} runs of each world, seeds {options.first_seed} and up. {' '.join((__doc__ or '').split())}"
-    title = "Intervals of parameters and effects in logs of policies that learn"
+    title = "Intervals of effects in logs of policies that learn"
     return report(title, rows(options.quick, options.first_seed), options.out, note)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 import rareswitch
 from measure import FloatArray, Row, arguments, report
-from obp_peer import SWITCH, estimates
+from obp_peer import estimates
 from rareswitch.evaluation.estimators import ESTIMATORS, Columns, estimate
 from rareswitch.exchange import from_obp, read, to_obp, write
 from rareswitch.log import Logged
@@ -29,8 +29,8 @@ MOST = 1e-10
 
 
 def ours(log: Logged, candidate: FloatArray, model: FloatArray) -> tuple[dict[str, float], bool]:
-    """The four estimates, and whether the evaluation gave them."""
-    found = rareswitch.evaluate(log, {"candidate": candidate}, model=model, switch=SWITCH)["candidate"]
+    """The three estimates, and whether the evaluation gave them."""
+    found = rareswitch.evaluate(log, {"candidate": candidate}, model=model)["candidate"]
     if found.answered:
         return {name: interval.value for name, interval in found.others.items()}, True
     rows = np.arange(len(log))
@@ -40,7 +40,7 @@ def ours(log: Logged, candidate: FloatArray, model: FloatArray) -> tuple[dict[st
         model[rows, log.places],
         np.einsum("nk,nk->n", candidate, model),
     )
-    return {name: estimate(name, columns, switch=SWITCH).value for name in ESTIMATORS}, False
+    return {name: estimate(name, columns).value for name in ESTIMATORS}, False
 
 
 def apart(one: dict[str, float], other: dict[str, float]) -> float:
@@ -81,7 +81,7 @@ def made_up(folder: Path, theirs: dict[str, Any]) -> Iterator[Row]:
             trips = max(trips, apart(mine, there))
         yield Row(
             what=f"{len(names)} logs of {len(feedback['action'])} rounds and 10 actions that obp made up, candidate "
-            f"{candidate.replace('-', ' ')}: all four estimates, the largest difference",
+            f"{candidate.replace('-', ' ')}: all three estimates, the largest difference",
             measured=f"{worst:.1e}; {answered} answered, {len(names) - answered} refused by evaluate",
             needed=f"at most {MOST:g}",
             holds=worst <= MOST,
@@ -106,7 +106,7 @@ def real(folder: Path, theirs: dict[str, Any]) -> Iterator[Row]:
         worst = apart(mine, expected)
         yield Row(
             what=f"Open Bandit Dataset, men, Thompson log, uniform play, {len(log)} rows of "
-            f"{'all positions' if position is None else f'position {which}'}: all four estimates",
+            f"{'all positions' if position is None else f'position {which}'}: all three estimates",
             measured=f"{worst:.1e}" + ("" if answered else "; refused by evaluate"),
             needed=f"at most {MOST:g}",
             holds=worst <= MOST,

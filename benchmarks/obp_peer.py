@@ -17,8 +17,6 @@ ENVIRONMENT = Path(__file__).parent.parent / ".venv-obp"
 #: Installed without what it asks for: its pins are for older Pythons, and torch is not needed here.
 PINNED = ("obp==0.4.1", "pyieoe==0.1.1")
 BESIDE = ("numpy", "scipy", "pandas", "scikit-learn", "pyyaml", "tqdm", "seaborn", "mypy-extensions")
-#: Weights above which switch-DR trusts the model alone.
-SWITCH = 5.0
 
 
 def python() -> Path:
@@ -122,7 +120,6 @@ def estimate_all(folder: Path) -> None:
         "ips": ope.InverseProbabilityWeighting(),
         "snips": ope.SelfNormalizedInverseProbabilityWeighting(),
         "dr": ope.DoublyRobust(),
-        "switch-dr": ope.SwitchDoublyRobust(tau=SWITCH),
     }
     for path in sorted(folder.glob("*.npz")):
         with np.load(path) as held:

@@ -13,7 +13,7 @@ from rareswitch.errors import (
     StoreError,
     UnsuitableError,
 )
-from rareswitch.evaluation import Always, Effects, Evaluation, Parameters, effects, evaluate, parameters
+from rareswitch.evaluation import Always, Effects, Evaluation, effects, evaluate
 from rareswitch.experiment import After, Best, ByHand, Every, Experiment, Gate, Rewards, create
 from rareswitch.experiment import open_experiment as open  # noqa: A004
 from rareswitch.features import Features
@@ -62,7 +62,6 @@ __all__ += [
     "Learner",
     "Logged",
     "ParameterError",
-    "Parameters",
     "Policy",
     "RarelySwitchSupLinUCB",
     "RareswitchError",
@@ -79,7 +78,6 @@ __all__ += [
     "make_learner",
     "make_world",
     "open",
-    "parameters",
     "recommend",
 ]
 __all__ += ["save_policy", "simulate", "state_from_bytes", "state_to_bytes", "sweep", "tradeoff"]

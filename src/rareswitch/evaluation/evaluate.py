@@ -9,7 +9,7 @@ import numpy as np
 from rareswitch.errors import ParameterError, did_you_mean
 from rareswitch.evaluation.candidates import Candidate, named_candidates
 from rareswitch.evaluation.differences import difference, earned, lift
-from rareswitch.evaluation.estimators import ESTIMATORS, SWITCH, Estimator
+from rareswitch.evaluation.estimators import ESTIMATORS, Estimator
 from rareswitch.evaluation.how import How
 from rareswitch.evaluation.results import Difference, Evaluation
 from rareswitch.evaluation.scoring import Progress, score
@@ -31,7 +31,6 @@ def evaluate(
     anytime: bool = False,
     bounds: tuple[float, float] | None = None,
     model: Any = None,
-    switch: float = SWITCH,
     progress: Progress | None = None,
 ) -> Evaluation:
     """What candidates would have earned on logged traffic, a decision.
@@ -52,7 +51,7 @@ def evaluate(
         probabilities (n, K); for a log in memory also these themselves.
     estimator
         ``dr``, doubly robust: a model's predictions, corrected by weighted rewards. ``ips`` and ``snips`` do without a
-        model; ``switch-dr`` trusts it alone where weights are above ``switch``, and may be biased.
+        model.
     level
         Of the intervals.
     anytime
@@ -92,8 +91,7 @@ def evaluate(
     calibration = None if log.estimated else scores.tally.calibration()  # estimated ones fit by construction
     if calibration is not None and calibration.stops:
         scores.mismatch = scores.mismatch or calibration.words
-    switch = number("switch", switch, low=0.0)
-    how = How(estimator=estimator, level=level, switch=switch, anytime=bool(anytime), bounds=bounds)
+    how = How(estimator=estimator, level=level, anytime=bool(anytime), bounds=bounds)
     return Evaluation(
         values=tuple(value_of(scores, name, log, how) for name in named),
         earned=earned(scores, how),

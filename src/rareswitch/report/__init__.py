@@ -1,6 +1,6 @@
 """What is shown to people: tables and pictures."""
 
-from rareswitch.report.effects_plot import draw_effects, draw_parameters
+from rareswitch.report.effects_plot import draw_effects
 from rareswitch.report.evaluation_plot import draw_evaluation
 from rareswitch.report.experiment_plot import draw_experiment
 from rareswitch.report.figures import (
@@ -33,7 +33,6 @@ __all__ = [
     "draw_effects",
     "draw_evaluation",
     "draw_experiment",
-    "draw_parameters",
     "figure",
     "headline",
     "name_points",

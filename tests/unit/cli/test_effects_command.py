@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rareswitch.cli import main
-from rareswitch.evaluation import effects, parameters
+from rareswitch.evaluation import effects
 from rareswitch.exchange import read, write
 from rareswitch.log import Logged
 
@@ -49,14 +49,7 @@ def test_one_arm_by_group_as_json(log: str, capsys: pytest.CaptureFixture[str]) 
     assert found["effects"][0]["interval"]["low"] == interval.low > 0.0
 
 
-def test_parameters_are_asked_for_by_a_switch(log: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["effects", log, "--parameters"]) == 0
-    assert capsys.readouterr().out == f"{parameters(read(log))}\n"
-    assert main(["effects", log, "--parameters", "--by", "position"]) == 2
-    assert "--by is about arms" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("asked", [[], ["--arm", "blue", "--by", "position"], ["--parameters"]])
+@pytest.mark.parametrize("asked", [[], ["--arm", "blue", "--by", "position"]])
 def test_pictures_are_written(log: str, asked: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["effects", log, *asked, "--plot", "found.png"]) == 0
     assert "picture written to found.png" in capsys.readouterr().out

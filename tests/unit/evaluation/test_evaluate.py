@@ -297,13 +297,6 @@ def test_milliseconds_are_no_times() -> None:
         Logged(**plain_log(times=np.full(2000, 1.8e12)))
 
 
-def test_what_rests_on_the_model_alone_is_said() -> None:
-    log = Logged(**plain_log())
-    *_, found = evaluate(log, Always("b"), estimator="switch-dr", switch=2.0)["always b"].cautions
-    assert found.startswith("100 % of the value is what the model says, where weights are above 2")
-    assert evaluate(log, Always("b"), estimator="switch-dr")["always b"].cautions == ()
-
-
 def test_rewards_of_an_export_count_as_in_its_experiment(tmp_path: Any) -> None:
     """A reward that never came is a 0 where the experiment says so, also for who reads the exported log."""
     trial = create("memory:", "spring", dim=2, updates=3, horizon=600, seed=1, rewards=Rewards(window="1h", default=0))

@@ -36,7 +36,7 @@ def evaluations(log: Logged) -> Any:
     """All numbers of an evaluation; NaN compares equal in texts."""
     candidates = {"uniform": "uniform", "first": log.alive & (np.cumsum(log.alive, axis=1) == 1), "logged": "logged"}
     found = {}
-    for estimator in ("ips", "snips", "dr", "switch-dr"):
+    for estimator in ("ips", "snips", "dr"):
         found[estimator] = rareswitch.evaluate(log, candidates, estimator=estimator).as_dict()
     return repr(found)
 
