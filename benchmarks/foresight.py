@@ -19,10 +19,9 @@ import numpy as np
 
 from measure import FloatArray, Row, arguments, report
 from rareswitch import simulate
-from rareswitch.env import make_world
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, Posterior, make_learner, planning
 from rareswitch.learner import planned_exploration as room
-from rareswitch.report import regret_ratio
 from rareswitch.stats import Stats
 
 PLACES = ("gaussian", "anisotropic", "segments", "zipf", "fixed", "one-big", "counterexample", "end-of-optimism")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from rareswitch import forecast
-from rareswitch.env import make_world
 from rareswitch.errors import ParameterError
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import BatchLinUCB, Foresight, Learner, State
 from rareswitch.learner.grids import lengths
 from reference.loop import after, rows_of

@@ -12,9 +12,9 @@ import pytest
 
 from rareswitch import simulate
 from rareswitch.contexts import ContextSets
-from rareswitch.env import Rounds
 from rareswitch.errors import BatchError, FileFormatError, LevelWarning, ParameterError, ShapeError, UnsuitableError
 from rareswitch.files import pack, unpack
+from rareswitch.lab.worlds import Rounds
 from rareswitch.learner import (
     Foresight,
     Posterior,
