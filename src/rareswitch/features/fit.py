@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rareswitch.errors import ParameterError, RecordError
-from rareswitch.features.fields import ARM, Arms, Category, Field, Flag, Hashed, Number, Vector, level_text, plain
+from rareswitch.features.fields import ARM, Arms, Category, Described, Flag, Hashed, Number, Vector, level_text, plain
 from rareswitch.features.records import Frame, Offer, Records, offers_of, table_of
 from rareswitch.ids import LONGEST
 from rareswitch.validation import LARGEST_SCALE, count_of, number
@@ -23,7 +23,7 @@ _IDS_FROM = 20
 class Seen(NamedTuple):
     """What becomes of a column; no field, with the reason, where it is left out."""
 
-    field: Field | None
+    field: Described | None
     text: str
 
 
@@ -182,7 +182,7 @@ class Column(NamedTuple):
 class Proposal(NamedTuple):
     """Fields found, and what is said about them and about those that were not."""
 
-    fields: list[Field]
+    fields: list[Described]
     seen: dict[str, str]
 
 
@@ -324,7 +324,7 @@ def _fields(
     columns: Sequence[Column], habits: Habits, told: Mapping[str, Any], dropped: set[str], key: str
 ) -> Proposal:
     """What each column becomes."""
-    fields: list[Field] = []
+    fields: list[Described] = []
     seen: dict[str, str] = {}
     for column in columns:
         name = column.name if column.name not in seen else f"{column.of}.{column.name}"
@@ -333,7 +333,7 @@ def _fields(
             seen[name] = "as was asked"
         elif column.of == "context" and column.key == key:
             seen[name] = f"it names the arm, as {key!r} does in a log; a feature needs another name"
-        elif isinstance(kind, Field):
+        elif isinstance(kind, Described):
             fields.append(replace(kind, of=column.of, key=column.key))
             seen[kind.name] = "as it was given"
         else:
@@ -389,8 +389,8 @@ def _composed(
 
 
 def _pairs(
-    context: Sequence[Field],
-    items: Sequence[Field],
+    context: Sequence[Described],
+    items: Sequence[Described],
     asked: bool | Sequence[tuple[str, str]] | None,
     seen: dict[str, str],
     left: int,

@@ -2,12 +2,17 @@
 
 from rareswitch.learner.base_elimination import BaSE
 from rareswitch.learner.batch_linucb import BatchLinUCB, BatchLinUCBKW
-from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified
+from rareswitch.learner.batch_linucb_dg import (
+    BatchLinUCBDG,
+    BatchLinUCBDGCertified,
+    CertifiedMixture,
+    CoreLearning,
+    Designer,
+)
 from rareswitch.learner.bounds import CONTEXTS, Contexts
 from rareswitch.learner.catalogue import LEARNERS, budgeted, find_learner, make_learner, takes
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryLesson, EveryStep
 from rareswitch.learner.communication import CommunicationRound, Report, Share
-from rareswitch.learner.designers import CertifiedMixture, CoreLearning, Designer
 from rareswitch.learner.e4 import E4
 from rareswitch.learner.encoding import (
     state_from_bytes,

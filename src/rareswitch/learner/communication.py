@@ -14,13 +14,13 @@ from typing import Self
 import numpy as np
 
 from rareswitch import codec
-from rareswitch.errors import BatchError, FileFormatError, ParameterError, RareswitchError, UnsuitableError
+from rareswitch.errors import BatchError, ParameterError, RareswitchError, UnsuitableError
 from rareswitch.ids import id_keys
 from rareswitch.learner.learner import Learner
 from rareswitch.learner.rows import Rows
 from rareswitch.learner.state import State
 from rareswitch.learner.summary import Summary, sampled
-from rareswitch.validation import FloatArray, Sets, whole
+from rareswitch.validation import Sets, whole
 
 #: A batch of fewer than twice as many decisions has cells of one; a longer one has so many cells to twice as many.
 CELLS = 4096
