@@ -142,8 +142,6 @@ def rows(quick: bool) -> Iterator[Row]:
         lock, unlock = (lambda: other.execute("BEGIN IMMEDIATE")), (lambda: other.execute("COMMIT"))
         yield from gone_rows("SQLite, locked by another", folder, f"sqlite:///{file}", lock, unlock)
         other.close()
-        yield from killed_rows("folder", Killed(folder, f"folder:{folder}/trials"), quick, named=False)
-        yield from crowd_rows("folder", folder, f"folder:{folder}/trials", quick)
         server = None if os.environ.get(GIVEN) else start(folder / "server")
         address = os.environ[GIVEN] if server is None else str(server.get_uri())
         try:

@@ -115,7 +115,7 @@ def prompt(seed: int) -> float:
 
 
 def loading(folder: Path) -> Iterator[Row]:
-    url = f"folder:{folder}"
+    url = f"sqlite:///{folder}/weeks.db"
     trial = create(url, "weeks", dim=DIM, horizon=100_000, seed=1, now=0.0)
     for _ in range(7):
         advance_batch(trial)
@@ -130,7 +130,7 @@ def loading(folder: Path) -> Iterator[Row]:
     again = timed(lambda: open_experiment(url, "weeks").verify())
     yield Row(
         what=f"read policies and state of an experiment after 7 updates, d = {DIM}, against learning again (verify)",
-        measured=f"{1e3 * seconds:.0f} ms against {1e3 * again:.0f} ms; the folder, with its "
+        measured=f"{1e3 * seconds:.0f} ms against {1e3 * again:.0f} ms; the file, with its "
         f"{sum(one.decisions for one in trial.store.counts()):,} decisions, opens in {1e3 * whole:.0f} ms",
         ratio=f"{again / seconds:.0f}×",
         needed="at most 50 ms",

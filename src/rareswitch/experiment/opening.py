@@ -42,7 +42,7 @@ def create(
     Parameters
     ----------
     url
-        Where it is kept: ``sqlite:///spring.db``, ``postgresql://…``, ``folder:spring``, or ``memory:``.
+        Where it is kept: ``sqlite:///spring.db``, ``postgresql://…``, or ``memory:``.
     name
         Letters, digits, '-', '_' and '.'.
     learner, settings

@@ -177,9 +177,9 @@ def played_on(trial: Any, first: int, count: int, **more: Any) -> None:
     trial.reward_many(range(first, first + count), WORLD.rewards(means, seed=7, first=first))
 
 
-@pytest.mark.parametrize("kind", ["memory:", "sqlite", "folder"])
+@pytest.mark.parametrize("kind", ["memory:", "sqlite"])
 def test_an_experiment_begins_with_a_log(kind: str, tmp_path: Path) -> None:
-    url = {"memory:": kind, "sqlite": f"sqlite:///{tmp_path}/a.db", "folder": f"folder:{tmp_path}/a"}[kind]
+    url = {"memory:": kind, "sqlite": f"sqlite:///{tmp_path}/a.db"}[kind]
     log = log_of(7, estimated="arm frequencies")
     trial = create(url, "spring", dim=DIM, updates=3, horizon=300, seed=1, start_from=log)
     for k in range(2):

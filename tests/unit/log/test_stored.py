@@ -17,14 +17,14 @@ from rareswitch.log import DecisionLog, ParquetLog, StoredLog, export_parts, sto
 from rareswitch.store import DecisionRow
 from rareswitch.store.memory import MemoryStore
 
-STORES = ("memory", "folder", "sqlite", "postgres")
+STORES = ("memory", "sqlite", "postgres")
 Begin = Callable[..., Experiment]
 
 
 @pytest.fixture(params=STORES)
 def begin(request: pytest.FixtureRequest, tmp_path: Path) -> Begin:
     """Begins an experiment in a store of each kind."""
-    places = {"memory": "memory:", "folder": f"folder:{tmp_path}/trials", "sqlite": f"sqlite:///{tmp_path}/trial.db"}
+    places = {"memory": "memory:", "sqlite": f"sqlite:///{tmp_path}/trial.db"}
     url = places[request.param] if request.param in places else str(request.getfixturevalue("postgres"))
     return beginning(request, url)
 
