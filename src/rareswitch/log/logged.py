@@ -145,7 +145,7 @@ class DecisionLog:
             if odd.any():
                 at = int(np.flatnonzero(odd)[0])
                 raise ParameterError(
-                    f"behavior_probs must be probabilities of the offered arms, which sum to 1; row {at} (the first is 0) "
+                    f"behavior_probs must sum to 1 over the offered arms; row {at} (the first is 0) "
                     f"has {inside[at].tolist()!s:.100}."
                 )
         baselines = None if self.baselines is None else whole_column("baselines", self.baselines, count)

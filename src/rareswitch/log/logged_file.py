@@ -20,7 +20,7 @@ def write_logged(path: str | Path, logged: DecisionLog) -> None:
     """Write logged decisions, for :class:`~rareswitch.log.ParquetLog` and other tools to read.
 
     The columns are those of :func:`~rareswitch.log.log_schema`, without vectors where there are none, and as far as
-    these are known ``place``, ``names``, ``baseline``, ``time``, ``behavior_probs``, and ``available`` where offered arms
+    these are known ``place``, ``names``, ``baseline``, ``time``, ``behavior_probs``, and ``available`` where arms
     do not stand at the first places. Ids that are texts are known by their keys alone, which are kept. How
     propensities were estimated, the order of the batches and that of the arms are in the schema. Policies are not
     written: keep their files beside.
