@@ -17,8 +17,8 @@ import numpy as np
 from scipy import special
 
 from measure import FloatArray, Row, arguments, available_cores, report
-from rareswitch.env import make_world
 from rareswitch.evaluation.calibration import THRESHOLD, Tally
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import BatchLinUCB, Foresight, Rows
 from rareswitch.log import DecisionLog
 

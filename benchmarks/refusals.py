@@ -18,8 +18,8 @@ import numpy as np
 
 import rareswitch
 from measure import FloatArray, Row, arguments, available_cores, report
-from rareswitch.env import make_world
 from rareswitch.evaluation import Always
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, Rows
 from rareswitch.log import DecisionLog
 

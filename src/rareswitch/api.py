@@ -1,7 +1,6 @@
 """What ``import rareswitch`` offers."""
 
 from rareswitch.contexts import ContextSets
-from rareswitch.env import make_world
 from rareswitch.errors import (
     BatchError,
     CertificateError,
@@ -18,6 +17,7 @@ from rareswitch.evaluation import Always, Effects, Evaluation, effects, evaluate
 from rareswitch.experiment import After, Best, ByHand, Every, Experiment, Gate, Rewards, create
 from rareswitch.experiment import open_experiment as open  # noqa: A004
 from rareswitch.features import Features
+from rareswitch.lab import collaborate, make_world, simulate, sweep, tradeoff
 from rareswitch.learner import (
     OFUL,
     BatchLinUCB,
@@ -37,7 +37,6 @@ from rareswitch.learner import (
 )
 from rareswitch.log import DecisionLog
 from rareswitch.policy import Decisions, Ed25519Key, Floor, HmacKey, Policy, load_policy, save_policy
-from rareswitch.sim import collaborate, simulate, sweep, tradeoff
 from rareswitch.stats import Stats
 from rareswitch.version import __version__
 

@@ -19,11 +19,11 @@ import numpy as np
 from rareswitch.contexts import ContextSets
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
 from rareswitch.distributions import Gaussian
-from rareswitch.env import make_world
 from rareswitch.errors import RareswitchError
 from rareswitch.exchange import read_csv, read_dsjson, write_csv, write_dsjson
 from rareswitch.features import Arms, Features, Flag, Number
 from rareswitch.files import canonical_json, pack, unpack
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (
     CommunicationRound,
     Learner,

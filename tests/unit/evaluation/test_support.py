@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import rareswitch
-from rareswitch.env import make_world
 from rareswitch.evaluation.refusals import BATCH_CARRIED, CARRIED, EFFECTIVE, batch_reasons, needed, refusals
 from rareswitch.evaluation.support import Support, overlap
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, Rows
 from rareswitch.log import DecisionLog
 from rareswitch.validation import FloatArray

@@ -10,12 +10,12 @@ import pytest
 from scipy.special import stdtrit
 
 from rareswitch.design import Uniform
-from rareswitch.env import make_world
 from rareswitch.errors import FileFormatError, ParameterError, StoreError, UnsuitableError
 from rareswitch.experiment import Advance, Experiment, Gate, GateReport, Rewards, copy_experiment, create
 from rareswitch.experiment.gate import judge, lower_bound
 from rareswitch.experiment.versions import plan_to_text
 from rareswitch.ids import id_keys
+from rareswitch.lab.worlds import make_world
 from rareswitch.log import DecisionLog, HeldOut
 from rareswitch.policy import Policy, PosteriorDraws, new_key
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from rareswitch.distributions import Gaussian
-from rareswitch.env import LinearWorld
 from rareswitch.errors import BatchError, FileFormatError, ParameterError, ShapeError
 from rareswitch.exchange import write
 from rareswitch.experiment import copy_experiment, create, open_experiment
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.verification import verify_versions
 from rareswitch.features import Arms, Features, Number
+from rareswitch.lab.worlds import LinearWorld
 from rareswitch.learner import (
     LEARNERS,
     Foresight,
