@@ -19,6 +19,7 @@ import numpy as np
 
 from measure import FloatArray, Row, arguments, report
 from rareswitch import simulate
+from rareswitch.lab.report import regret_ratio
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, Posterior, make_learner, planning
 from rareswitch.learner import planned_exploration as room
