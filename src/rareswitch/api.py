@@ -35,7 +35,7 @@ from rareswitch.learner import (
     state_from_bytes,
     state_to_bytes,
 )
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.policy import Decisions, Ed25519Key, Floor, HmacKey, Policy, load_policy, save_policy
 from rareswitch.stats import Stats
 from rareswitch.version import __version__
@@ -58,9 +58,9 @@ __all__ += [
     "HmacKey",
 ]
 __all__ += [
+    "DecisionLog",
     "InputError",
     "Learner",
-    "Logged",
     "ParameterError",
     "Policy",
     "RarelySwitchSupLinUCB",

@@ -69,7 +69,7 @@ def _use_experiment() -> None:
     from rareswitch.evaluation import effects, evaluate
     from rareswitch.experiment import create
     from rareswitch.features import Features
-    from rareswitch.log import Logged
+    from rareswitch.log import DecisionLog
 
     visitors = [{"age": 20 + 3 * k % 50, "device": ("ios", "web")[k % 2]} for k in range(200)]
     offers = [f"offer-{k}" for k in range(ARMS)]
@@ -87,4 +87,4 @@ def _use_experiment() -> None:
         effects(trial, offers[0], offers[1])
     places = [k % ARMS for k in range(len(visitors))]
     propensities = [1.0 / ARMS] * len(places)  # a log of others says no more than these
-    evaluate(Logged(places=places, propensities=propensities, rewards=places, arms=offers), "uniform")
+    evaluate(DecisionLog(arm_indices=places, propensities=propensities, rewards=places, arms=offers), "uniform")

@@ -254,7 +254,7 @@ def test_terminals_without_greek_letters_are_served(many: Path) -> None:
 def test_ctrl_c_stops_cleanly(
     square: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rareswitch.cli import design
+    from rareswitch.lab.commands import design
 
     def interrupted(*args: object, **kwargs: object) -> None:
         raise KeyboardInterrupt
