@@ -370,7 +370,8 @@ def _fault(file: File, data: bytes, found: Any) -> str:
                 return _odd(found)
             return "its signature passes"
         return _odd(found)
-    again = {"summary": summaries_to_bytes, "report": Report.to_bytes, "state": state_to_bytes}[file.kind](found)
+    writers: dict[str, Callable[[Any], bytes]] = {"summary": summaries_to_bytes, "report": Report.to_bytes}
+    again = writers.get(file.kind, state_to_bytes)(found)
     return "" if again == data and repr(found) else "it is not what the file holds"
 
 

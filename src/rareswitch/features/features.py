@@ -33,7 +33,7 @@ def described(features: "Features") -> str:
         (
             part.name if part.key == part.name else f"{part.name} ({part.key})",
             part.of,
-            codec.name_of(part),
+            part.kind,
             str(part.layout.columns),
             part.treatment,
             features.seen.get(part.name, ""),

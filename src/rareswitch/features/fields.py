@@ -5,13 +5,13 @@ import math
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from decimal import Decimal
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from rareswitch.codec import kind
+from rareswitch.codec import kind, name_of
 from rareswitch.errors import ParameterError, RecordError
 from rareswitch.ids import LONGEST
 from rareswitch.validation import LARGEST_SCALE, count_of, number
@@ -51,6 +51,15 @@ class Field(ABC):
     key: str
     alone: bool
     missing: str
+
+    @property
+    def kind(self) -> str:
+        """Its name in files."""
+        return name_of(self)
+
+    @abstractmethod
+    def changed(self, **settings: Any) -> Self:
+        """The same with other settings."""
 
     @property
     @abstractmethod
@@ -103,6 +112,9 @@ class Described(Field):
     alone: bool = True
     #: What becomes of None and NaN: ``"own"``, a column of their own; or ``"error"``.
     missing: str = "own"
+
+    def changed(self, **settings: Any) -> Self:
+        return replace(self, **settings)
 
     def __post_init__(self) -> None:
         checked_text("name", self.name)

@@ -3,14 +3,14 @@
 import datetime as dt
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rareswitch.errors import ParameterError, RecordError
-from rareswitch.features.fields import ARM, Arms, Category, Described, Flag, Hashed, Number, Vector, level_text, plain
+from rareswitch.features.fields import ARM, Arms, Category, Field, Flag, Hashed, Number, Vector, level_text, plain
 from rareswitch.features.records import Frame, Offer, Records, offers_of, table_of
 from rareswitch.ids import LONGEST
 from rareswitch.validation import LARGEST_SCALE, count_of, number
@@ -23,7 +23,7 @@ _IDS_FROM = 20
 class Seen(NamedTuple):
     """What becomes of a column; no field, with the reason, where it is left out."""
 
-    field: Described | None
+    field: Field | None
     text: str
 
 
@@ -182,7 +182,7 @@ class Column(NamedTuple):
 class Proposal(NamedTuple):
     """Fields found, and what is said about them and about those that were not."""
 
-    fields: list[Described]
+    fields: list[Field]
     seen: dict[str, str]
 
 
@@ -324,7 +324,7 @@ def _fields(
     columns: Sequence[Column], habits: Habits, told: Mapping[str, Any], dropped: set[str], key: str
 ) -> Proposal:
     """What each column becomes."""
-    fields: list[Described] = []
+    fields: list[Field] = []
     seen: dict[str, str] = {}
     for column in columns:
         name = column.name if column.name not in seen else f"{column.of}.{column.name}"
@@ -333,8 +333,8 @@ def _fields(
             seen[name] = "as was asked"
         elif column.of == "context" and column.key == key:
             seen[name] = f"it names the arm, as {key!r} does in a log; a feature needs another name"
-        elif isinstance(kind, Described):
-            fields.append(replace(kind, of=column.of, key=column.key))
+        elif isinstance(kind, Field):
+            fields.append(kind.changed(of=column.of, key=column.key))
             seen[kind.name] = "as it was given"
         else:
             field, seen[name] = habits.look(name, column.key, column.of, column.values, kind)
@@ -384,13 +384,13 @@ def _composed(
             seen[field.name] = "alone it cannot change a choice: cross it, or give arms parameters of their own for it"
         else:
             own_to_arms = arms is not None and field.name in arms.own  # and so need not be there for all of them
-            fields.append(replace(field, alone=field.of != "context" or (crossed and not own_to_arms)))
+            fields.append(field.changed(alone=field.of != "context" or (crossed and not own_to_arms)))
     return {"fields": fields, "constant": arms is None, "crossings": pairs, "arms": arms, "seen": seen}
 
 
 def _pairs(
-    context: Sequence[Described],
-    items: Sequence[Described],
+    context: Sequence[Field],
+    items: Sequence[Field],
     asked: bool | Sequence[tuple[str, str]] | None,
     seen: dict[str, str],
     left: int,

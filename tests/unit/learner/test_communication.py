@@ -232,7 +232,7 @@ def test_no_flipped_bit_gets_through() -> None:
     for at in rng.integers(0, len(data), 40):
         flipped = bytearray(data)
         flipped[at] ^= 1 << int(rng.integers(8))
-        with pytest.raises(FileFormatError, match="damaged|changed"):
+        with pytest.raises(FileFormatError, match=r"damaged|changed"):
             Report.from_bytes(bytes(flipped))
 
 
