@@ -42,9 +42,10 @@ def make_log(folder: Path, count: int) -> None:
     """Decisions of one frozen policy, with all that an experiment exports of them."""
     import pyarrow as pa
 
+    from rareswitch.lab.rivals import InverseGap
     from rareswitch.log import log_schema
     from rareswitch.log.writer import write_table
-    from rareswitch.policy import InverseGap, Policy, save_policy
+    from rareswitch.policy import Policy, save_policy
 
     first, second = estimates()
     logger = Policy(dim=DIM, sampler=InverseGap(estimate=first, gamma=LOGGED))

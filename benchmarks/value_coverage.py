@@ -25,7 +25,8 @@ from rareswitch.contexts import ContextSets
 from rareswitch.evaluation import Interval
 from rareswitch.evaluation.anytime import anytime
 from rareswitch.evaluation.intervals import pooled
-from rareswitch.learner import Foresight, Learner, PureExploitation, Rows
+from rareswitch.lab.rivals import PureExploitation
+from rareswitch.learner import Foresight, Learner, Rows
 from rareswitch.log import DecisionLog
 from rareswitch.policy import Floor
 from rareswitch.rng import uniforms

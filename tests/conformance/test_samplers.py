@@ -19,7 +19,8 @@ from rareswitch.design import (
     staged_design,
 )
 from rareswitch.distributions import Gaussian, OneBig
-from rareswitch.policy import Allocation, Blend, EmpiricalDivergence, InverseGap, Layered, Optimistic, PosteriorDraws
+from rareswitch.lab.rivals import Allocation, EmpiricalDivergence, InverseGap
+from rareswitch.policy import Blend, Layered, Optimistic, PosteriorDraws
 
 DIM, ARMS = 4, 7
 _SOURCE = OneBig(dim=DIM, arms=ARMS)

@@ -1,6 +1,5 @@
 """Optimal designs: G-optimal for one set of arms, distributional for a whole source of them."""
 
-from rareswitch.design.cheapest import cheapest_allocation
 from rareswitch.design.core import Core, CoreDesign, core_identification, core_learning
 from rareswitch.design.frank_wolfe import CertifiedDesign, frank_wolfe_design
 from rareswitch.design.goptimal import Design, g_optimal
@@ -25,7 +24,6 @@ __all__ += [
     "Softmax",
     "StagedDesign",
     "Uniform",
-    "cheapest_allocation",
     "core_identification",
     "core_learning",
     "deviation",

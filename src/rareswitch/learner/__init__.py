@@ -1,6 +1,5 @@
 """Learners: the only things that make policies."""
 
-from rareswitch.learner.base_elimination import BaSE
 from rareswitch.learner.batch_linucb import BatchLinUCB, BatchLinUCBKW
 from rareswitch.learner.batch_linucb_dg import (
     BatchLinUCBDG,
@@ -10,18 +9,15 @@ from rareswitch.learner.batch_linucb_dg import (
     Designer,
 )
 from rareswitch.learner.bounds import CONTEXTS, Contexts
-from rareswitch.learner.catalogue import LEARNERS, budgeted, find_learner, make_learner, takes
+from rareswitch.learner.catalogue import LEARNERS, all_learners, budgeted, find_learner, make_learner, takes
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryLesson, EveryStep
 from rareswitch.learner.communication import CommunicationRound, Report, Share
-from rareswitch.learner.e4 import E4
 from rareswitch.learner.encoding import (
     state_from_bytes,
     state_to_bytes,
     summaries_from_bytes,
     summaries_to_bytes,
 )
-from rareswitch.learner.falcon import Falcon
-from rareswitch.learner.fixed_set_elimination import FixedSetElimination
 from rareswitch.learner.foresight import Foresight
 from rareswitch.learner.grids import (
     AdaptiveGrid,
@@ -39,20 +35,16 @@ from rareswitch.learner.grids import (
     warm_start,
 )
 from rareswitch.learner.learner import Learner
-from rareswitch.learner.linmed import LinMED, StaleLinMED
 from rareswitch.learner.linucb import OFUL, LinUCB, Optimism, StaleLinUCB
 from rareswitch.learner.planned_exploration import certified_cost
 from rareswitch.learner.posterior import Posterior, posterior
-from rareswitch.learner.pure_exploitation import PureExploitation
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.recommendation import Recommendation, recommend
-from rareswitch.learner.rho import RHO
 from rareswitch.learner.rows import Rows, attributed, clip_bounds, in_seconds
 from rareswitch.learner.settings import needed, settings_of, to_plain
 from rareswitch.learner.state import Batch, State
 from rareswitch.learner.statistics import LayerModels
 from rareswitch.learner.summary import Sample, Summary, sample_order, sampled
-from rareswitch.learner.suplinrel import SupLinRel
 from rareswitch.learner.suplinucb import Layers, SupLinUCB
 from rareswitch.learner.thompson import (
     BatchedThompsonSampling,
@@ -61,14 +53,26 @@ from rareswitch.learner.thompson import (
     ThompsonSampling,
 )
 
-__all__ = ["CONTEXTS", "E4", "LEARNERS", "OFUL", "RHO", "BatchedThompsonSampling", "LinMED", "StaleLinMED"]
-__all__ += ["AdaptiveGrid", "Ahead", "BaSE", "Batch", "BatchLinUCB", "BatchLinUCBDG"]
+__all__ = [
+    "CONTEXTS",
+    "LEARNERS",
+    "OFUL",
+    "BatchedThompsonSampling",
+]
+__all__ += ["AdaptiveGrid", "Ahead", "Batch", "BatchLinUCB", "BatchLinUCBDG"]
 __all__ += ["BatchLinUCBDGCertified", "BatchLinUCBKW", "CertifiedMixture", "Clock", "CommunicationRound"]
-__all__ += ["Contexts", "CoreLearning", "Designer", "DeterminantGrowth", "EveryLesson", "EveryStep", "Falcon"]
-__all__ += ["FixedSetElimination", "Foresight", "Grid", "GrowingGrid", "LayerModels", "Layers", "Learner", "LinUCB"]
-__all__ += ["Optimism", "Posterior", "PosteriorSampling", "PureExploitation", "RarelySwitchSupLinUCB"]
+__all__ += [
+    "Contexts",
+    "CoreLearning",
+    "Designer",
+    "DeterminantGrowth",
+    "EveryLesson",
+    "EveryStep",
+]
+__all__ += ["Foresight", "Grid", "GrowingGrid", "LayerModels", "Layers", "Learner", "LinUCB"]
+__all__ += ["Optimism", "Posterior", "PosteriorSampling", "RarelySwitchSupLinUCB"]
 __all__ += ["Recommendation", "Report", "Rows", "Sample", "Share", "StaleLinUCB", "StaleThompsonSampling", "State"]
-__all__ += ["StaticGrid", "Summary", "SupLinRel", "SupLinUCB", "ThompsonSampling", "attributed", "budgeted"]
+__all__ += ["StaticGrid", "Summary", "SupLinUCB", "ThompsonSampling", "all_learners", "attributed", "budgeted"]
 __all__ += [
     "certified_cost",
     "clip_bounds",
