@@ -18,10 +18,10 @@ from pathlib import Path
 from measure import Row, arguments, report
 from rareswitch import simulate
 from rareswitch.engine import Dask, Engine, Processes, Serial
-from rareswitch.env import make_world
 from rareswitch.errors import EngineError
+from rareswitch.lab import Collaboration, collaborate
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Learner, make_learner
-from rareswitch.sim import Collaboration, collaborate
 
 DIM, ARMS, NOISE, SEED = 10, 20, 0.5, 1
 WORLD = make_world("gaussian", dim=DIM, arms=ARMS, noise=NOISE)

@@ -21,7 +21,7 @@ from measure import Row, arguments, in_turn, report
 from rareswitch import ContextSets, simulate
 from rareswitch.design import GOptimal, Sampler, Uniform
 from rareswitch.distributions import Gaussian
-from rareswitch.env import LinearWorld, Rounds, make_world
+from rareswitch.lab.worlds import LinearWorld, Rounds, make_world
 from rareswitch.learner import loglog_batches, make_learner
 from rareswitch.policy import Elimination, Policy, widest_intervals
 from rareswitch.validation import FloatArray
@@ -203,7 +203,7 @@ def simulation(horizon: int) -> Iterator[Row]:
 
 def memory(horizon: int) -> Iterator[Row]:
     script = (
-        "import re; from rareswitch import simulate; from rareswitch.env import make_world; "
+        "import re; from rareswitch import simulate; from rareswitch.lab.worlds import make_world; "
         "from rareswitch.learner import make_learner; "
         f"simulate(make_learner('batch-linucb-kw', dim=10, arms=20, horizon={horizon}, noise=0.5), "
         "make_world('gaussian', dim=10, arms=20, noise=0.5), seed=1); "

@@ -17,10 +17,10 @@ import numpy as np
 from scipy import special
 
 from measure import FloatArray, Row, arguments, available_cores, report
-from rareswitch.env import make_world
 from rareswitch.evaluation.calibration import THRESHOLD, Tally
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import BatchLinUCB, Foresight, Rows
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 
 DECISIONS = 5_000
 #: Batches of logs that learn.
@@ -95,12 +95,12 @@ MADE = {
 }
 
 
-def _logged(recorded: FloatArray, places: Any, **columns: Any) -> Logged:
-    return Logged(
-        places=places,
+def _logged(recorded: FloatArray, places: Any, **columns: Any) -> DecisionLog:
+    return DecisionLog(
+        arm_indices=places,
         propensities=recorded[np.arange(len(places)), places],
         rewards=np.zeros(len(places)),
-        alive=np.ones(recorded.shape, dtype=np.bool_),
+        available=np.ones(recorded.shape, dtype=np.bool_),
         **columns,
     )
 

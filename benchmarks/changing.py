@@ -17,9 +17,9 @@ import numpy as np
 
 from measure import FloatArray, Row, arguments, report
 from rareswitch import simulate
-from rareswitch.env import World, make_world
-from rareswitch.report import Ratio, regret_ratio
-from rareswitch.sim import Run, learner_for
+from rareswitch.lab import Run, learner_for
+from rareswitch.lab.report import Ratio, regret_ratio
+from rareswitch.lab.worlds import World, make_world
 
 NOISE = 0.5
 YARDSTICK = "LinUCB 1, every step"

@@ -18,8 +18,8 @@ import numpy as np
 
 from measure import Row, arguments, report
 from rareswitch import Features, Foresight, simulate
-from rareswitch.env import RecordWorld
 from rareswitch.errors import LevelWarning
+from rareswitch.lab.worlds import RecordWorld
 from rareswitch.learner import StaticGrid
 
 

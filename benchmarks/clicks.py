@@ -17,10 +17,10 @@ import numpy as np
 
 from measure import Row, arguments, report
 from rareswitch import Foresight, simulate
-from rareswitch.env import RareClicksWorld, Rounds, World, make_world
 from rareswitch.errors import LevelWarning
+from rareswitch.lab.report import regret_ratio
+from rareswitch.lab.worlds import RareClicksWorld, Rounds, World, make_world
 from rareswitch.learner import Learner
-from rareswitch.report import regret_ratio
 
 #: Makes a learner for a world, a horizon and a seed.
 Entrant = Callable[[World, int, int], Learner]

@@ -22,13 +22,13 @@ import numpy as np
 
 from measure import FloatArray, Row, arguments, report
 from rareswitch.contexts import ContextSets
-from rareswitch.env import Rounds, World, make_world
-from rareswitch.env.world import in_blocks
 from rareswitch.experiment.regret_model import best_ends
+from rareswitch.lab import learner_for
+from rareswitch.lab.rounds import play_rounds
+from rareswitch.lab.worlds import Rounds, World, make_world
+from rareswitch.lab.worlds.world import in_blocks
 from rareswitch.learner import Learner, Rows, Summary
 from rareswitch.rng import normals, uniforms
-from rareswitch.sim import learner_for
-from rareswitch.sim.rounds import play_rounds
 
 HORIZON, POLICIES = 10_000, 8
 #: Times what Thompson sampling loses.

@@ -33,15 +33,15 @@ import numpy as np
 from measure import machine
 from peer_learners import BayesianBandits, CannotExpressError, Chunk, ContextualBandits, MABWiser, Maker, VowpalWabbit
 from rareswitch.engine import make_engine
-from rareswitch.env import World, make_world
+from rareswitch.lab import ARMS, DIM, NOISE, SUITES, UPDATES, Recorder, Run, choose_entrants, chunk_size, contest
+from rareswitch.lab.report.resampling import HEADER, OFFSET, resolution
+from rareswitch.lab.report.verdict import Standing, Verdict, judge
+from rareswitch.lab.results import add_runs, load_runs
+from rareswitch.lab.rounds import Drawn, regrets
+from rareswitch.lab.sweep import fingerprint
+from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import geometric_grid
-from rareswitch.report.resampling import HEADER, OFFSET, resolution
-from rareswitch.report.verdict import Standing, Verdict, judge
 from rareswitch.rng import uniforms
-from rareswitch.sim import ARMS, DIM, NOISE, SUITES, UPDATES, Recorder, Run, choose_entrants, chunk_size, contest
-from rareswitch.sim.results import add_runs, load_runs
-from rareswitch.sim.rounds import Drawn, regrets
-from rareswitch.sim.sweep import fingerprint
 from rareswitch.tables import table
 
 TEN = SUITES["ten"].worlds

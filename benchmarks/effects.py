@@ -23,7 +23,7 @@ from measure import FloatArray, Row, arguments, report
 from rareswitch.design import Uniform
 from rareswitch.evaluation import effects
 from rareswitch.learner import Foresight, Rows
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.policy import Blend, Policy, PosteriorDraws
 from rareswitch.stats import Stats
 
@@ -69,7 +69,7 @@ class World:
             return (rng.random(len(means)) < means).astype(np.float64)
         return np.asarray(means + np.array(self.noise)[arms] * rng.normal(size=len(means)))
 
-    def log(self, seed: int) -> tuple[Logged, FloatArray]:
+    def log(self, seed: int) -> tuple[DecisionLog, FloatArray]:
         """What the policies decided, and what users were like."""
         rng = np.random.default_rng([seed, len(self.levels), self.batches])
         run = _foresight(self, seed) if self.learner == "foresight" else _blended(self, seed)
@@ -84,8 +84,8 @@ class World:
             if batch + 1 < self.batches:
                 policy = run.send((contexts, decided, rewards))
         names = tuple(f"{policy.id[:16]}-{at}" for at, (policy, *_) in enumerate(parts))
-        return Logged(
-            places=np.concatenate([decided.arms for _, _, decided, _ in parts]),
+        return DecisionLog(
+            arm_indices=np.concatenate([decided.arms for _, _, decided, _ in parts]),
             propensities=np.concatenate([decided.propensities for _, _, decided, _ in parts]),
             rewards=np.concatenate([rewards for *_, rewards in parts]),
             contexts=np.concatenate([contexts for _, contexts, _, _ in parts]),
@@ -128,9 +128,9 @@ def held(low: float, high: float, truth: float) -> bool:
     return low <= truth <= high
 
 
-def naive_effect(log: Logged, which: Any = slice(None)) -> tuple[float, float]:
+def naive_effect(log: DecisionLog, which: Any = slice(None)) -> tuple[float, float]:
     """Two means, each with its own error."""
-    places, rewards = log.places[which], log.rewards[which]
+    places, rewards = log.arm_indices[which], log.rewards[which]
     one, other = rewards[places == 0], rewards[places == 1]
     if min(len(one), len(other)) < 2:
         return -math.inf, math.inf

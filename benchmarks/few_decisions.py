@@ -17,7 +17,7 @@ import numpy as np
 import rareswitch
 from measure import Row, arguments, report
 from rareswitch.evaluation import Always
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 
 RARE = 0.3
 #: Decisions of a batch, the small probability, batches.
@@ -31,7 +31,7 @@ KINDS: dict[str, Any] = {
 }
 
 
-def logged(count: int, small: float, batches: int, kind: str, seed: int, *, known: bool) -> tuple[Logged, float]:
+def logged(count: int, small: float, batches: int, kind: str, seed: int, *, known: bool) -> tuple[DecisionLog, float]:
     """A log, and the truth."""
     rng = np.random.default_rng([seed, list(KINDS).index(kind)])
     total = count * batches
@@ -45,11 +45,11 @@ def logged(count: int, small: float, batches: int, kind: str, seed: int, *, know
         truth = RARE * there + (1.0 - RARE) * usual
         rewards = (rng.random(total) < np.where(rare & (places == 0), there, usual)).astype(np.float64)
     both = np.column_stack([logging, 1.0 - logging])
-    log = Logged(
-        places=places,
+    log = DecisionLog(
+        arm_indices=places,
         propensities=both[np.arange(total), places],
         rewards=rewards,
-        logging=both if known else None,
+        behavior_probs=both if known else None,
         arms=("candidate", "other"),
         batches=np.repeat(np.arange(batches), count),
         batch_names=tuple(map(str, range(batches))),

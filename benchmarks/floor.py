@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from measure import FloatArray, Row, arguments, available_cores, report
-from rareswitch.env import make_world
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, Rows
 from rareswitch.policy import Floor
 

@@ -4,6 +4,7 @@ The contest against all other learners is ``make contest``. The seeds here are t
 """
 
 import os
+from importlib import import_module
 
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
@@ -18,10 +19,10 @@ import numpy as np
 
 from measure import FloatArray, Row, arguments, report
 from rareswitch import simulate
-from rareswitch.env import make_world
-from rareswitch.learner import Foresight, Posterior, evidence, make_learner, planning
+from rareswitch.lab.report import regret_ratio
+from rareswitch.lab.worlds import make_world
+from rareswitch.learner import Foresight, Posterior, make_learner, planning
 from rareswitch.learner import planned_exploration as room
-from rareswitch.report import regret_ratio
 from rareswitch.stats import Stats
 
 PLACES = ("gaussian", "anisotropic", "segments", "zipf", "fixed", "one-big", "counterexample", "end-of-optimism")
@@ -90,7 +91,10 @@ def parts(horizon: int, count: int) -> Iterator[Row]:
     for updates in (4, 16):
         yield row(f"{updates} policies", regrets(horizon, seeds, updates=updates))
     for scale in (0.0, 1.0):
-        with changed(planning, SCALES=(scale,)), changed(evidence, LEAST_SCALE=scale):
+        with (
+            changed(planning, SCALES=(scale,)),
+            changed(import_module("rareswitch.learner.posterior"), LEAST_SCALE=scale),
+        ):
             yield row(f"not planned, scale {scale:g} but in the last batch", regrets(horizon, seeds))
     with changed(planning, STAGES=2):
         yield row("all batches after the next played as one", regrets(horizon, seeds))

@@ -20,7 +20,7 @@ from measure import FloatArray, Row, arguments, available_cores, report
 from rareswitch.design import Uniform
 from rareswitch.experiment import Gate, GateReport, create
 from rareswitch.experiment.gate import judge
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.policy import Blend, Policy, PosteriorDraws
 from rareswitch.stats import Stats
 
@@ -113,14 +113,14 @@ def angles(job: Job) -> tuple[float, float]:
     return LOW, angle_of(job.world, 1.1 * value(job.world, LOW))
 
 
-def logged(world: World, incumbent: Policy, count: int, seed: int, rng: np.random.Generator) -> Logged:
+def logged(world: World, incumbent: Policy, count: int, seed: int, rng: np.random.Generator) -> DecisionLog:
     sets = unit_sets(count, rng)
     decided = incumbent.decide(sets, ids=range(count), seed=seed)
     rewards = world.pay(world.mean(sets[np.arange(count), decided.arms, 0]), rng)
-    return Logged(places=decided.arms, propensities=decided.propensities, rewards=rewards, contexts=sets)
+    return DecisionLog(arm_indices=decided.arms, propensities=decided.propensities, rewards=rewards, contexts=sets)
 
 
-def model_of(log: Logged) -> Callable[[FloatArray], FloatArray]:
+def model_of(log: DecisionLog) -> Callable[[FloatArray], FloatArray]:
     """What a learner would have of other decisions."""
     assert log.features is not None
     found = Stats.of(np.column_stack([log.features, np.ones(len(log))]), log.rewards).estimate(ridge=1.0)

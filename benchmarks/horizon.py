@@ -15,9 +15,9 @@ import numpy as np
 
 from measure import Row, arguments, report
 from rareswitch import Foresight, simulate
-from rareswitch.env import NamedWorld
-from rareswitch.report import Ratio, regret_ratio
-from rareswitch.sim import SUITES
+from rareswitch.lab import SUITES
+from rareswitch.lab.report import Ratio, regret_ratio
+from rareswitch.lab.worlds import NamedWorld
 
 DIM, ARMS, NOISE, FIRST_SEED = 10, 20, 0.5, 200
 

@@ -30,9 +30,9 @@ import pyarrow.parquet as parquet
 from measure import Row, arguments, report
 from rareswitch.errors import RareswitchError
 from rareswitch.files import read_whole
+from rareswitch.lab import Run, load_runs, sweep
 from rareswitch.learner import make_learner
 from rareswitch.policy import load_policy
-from rareswitch.sim import Run, load_runs, sweep
 from reference import hostile
 
 #: Bytes that a file may take beside ten times its own.

@@ -13,7 +13,7 @@ import numpy as np
 
 from measure import Row, arguments, report
 from rareswitch.contexts import ContextSets
-from rareswitch.env import make_world
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, Rows, certified_cost
 
 PLACES = ("gaussian", "anisotropic", "segments", "zipf", "fixed", "one-big", "counterexample", "end-of-optimism")

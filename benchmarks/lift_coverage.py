@@ -16,7 +16,7 @@ import numpy as np
 import rareswitch
 from measure import FloatArray, Row, arguments, report
 from rareswitch.design import Uniform
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.policy import Baseline, Blend, Policy, PosteriorDraws
 
 ARMS, DIM, POOL = 4, 4, 500
@@ -46,7 +46,7 @@ def made_world(kind: str, rng: np.random.Generator) -> World:
     return World(contexts, means, rng.integers(ARMS, size=POOL))
 
 
-def run(kind: str, floor: float, seed: int) -> tuple[Logged, dict[str, float]]:
+def run(kind: str, floor: float, seed: int) -> tuple[DecisionLog, dict[str, float]]:
     """A log, and the truth by name."""
     rng = np.random.default_rng([seed, list(REWARDS).index(kind), int(1000 * floor)])
     world = made_world(kind, rng)
@@ -75,8 +75,8 @@ def run(kind: str, floor: float, seed: int) -> tuple[Logged, dict[str, float]]:
     whole = float(np.average(earned, weights=BATCHES))
     truths = {f"week {batch + 1}": one - of_baseline for batch, one in enumerate(earned)}
     truths |= {"so far": whole - of_baseline, "gain of uniform play": float(world.means.mean()) - whole}
-    log = Logged(
-        places=arms,
+    log = DecisionLog(
+        arm_indices=arms,
         propensities=propensities,
         rewards=rewards,
         contexts=world.contexts[at],

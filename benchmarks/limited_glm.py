@@ -24,7 +24,7 @@ import numpy as np
 
 from measure import FloatArray, Row, arguments, report
 from rareswitch.design import GOptimal, Sampler, frank_wolfe_design
-from rareswitch.env import World, make_world
+from rareswitch.lab.worlds import World, make_world
 from rareswitch.rng import uniforms
 from rareswitch.validation import IntArray
 

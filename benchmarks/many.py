@@ -12,10 +12,10 @@ from functools import partial
 import numpy as np
 
 from measure import Row, arguments, report
-from rareswitch.env import NamedWorld
+from rareswitch.lab import Entrant, LearnerFactory
+from rareswitch.lab.report import regret_ratio
+from rareswitch.lab.worlds import NamedWorld
 from rareswitch.learner import geometric_grid
-from rareswitch.report import regret_ratio
-from rareswitch.sim import Entrant, LearnerFactory
 from runs import add_seeds, chosen_seeds, regrets, runs_of, with_interval
 
 #: The most that a run may cost, times its floor.

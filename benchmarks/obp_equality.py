@@ -23,12 +23,12 @@ from measure import FloatArray, Row, arguments, report
 from obp_peer import estimates
 from rareswitch.evaluation.estimators import ESTIMATORS, Columns, estimate
 from rareswitch.exchange import from_obp, read, to_obp, write
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 
 MOST = 1e-10
 
 
-def ours(log: Logged, candidate: FloatArray, model: FloatArray) -> tuple[dict[str, float], bool]:
+def ours(log: DecisionLog, candidate: FloatArray, model: FloatArray) -> tuple[dict[str, float], bool]:
     """The three estimates, and whether the evaluation gave them."""
     found = rareswitch.evaluate(log, {"candidate": candidate}, model=model)["candidate"]
     if found.answered:
@@ -36,8 +36,8 @@ def ours(log: Logged, candidate: FloatArray, model: FloatArray) -> tuple[dict[st
     rows = np.arange(len(log))
     columns = Columns(
         log.rewards,
-        candidate[rows, log.places] / log.propensities,
-        model[rows, log.places],
+        candidate[rows, log.arm_indices] / log.propensities,
+        model[rows, log.arm_indices],
         np.einsum("nk,nk->n", candidate, model),
     )
     return {name: estimate(name, columns).value for name in ESTIMATORS}, False

@@ -26,7 +26,7 @@ from obp_equality import ours
 from obp_peer import estimates
 from rareswitch.evaluation import Evaluation, Interval
 from rareswitch.exchange import read_csv
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 
 MOST = 1e-10
 COLUMNS: dict[str, Any] = {
@@ -39,7 +39,7 @@ POSITIONS = ("all", "1", "2", "3")
 COMPARED = ("ips", "snips", "dr")
 
 
-def logs(data: Path, name: str) -> dict[str, Logged]:
+def logs(data: Path, name: str) -> dict[str, DecisionLog]:
     """A log, whole and by position."""
     path = data / f"{name}.csv.gz"
     return {
@@ -70,8 +70,8 @@ def agrees(interval: Interval, rate: Interval) -> bool:
     return abs(interval.value - rate.value) <= math.hypot(*halves)
 
 
-def compared(which: str, found: Evaluation, log: Logged, model: FloatArray, theirs: dict[str, float]) -> Row:
-    uniform = np.full(log.alive.shape, 1.0 / log.alive.shape[1])
+def compared(which: str, found: Evaluation, log: DecisionLog, model: FloatArray, theirs: dict[str, float]) -> Row:
+    uniform = np.full(log.available.shape, 1.0 / log.available.shape[1])
     mine, _ = ours(log, uniform, model)
     worst = max(abs(mine[name] - theirs[name]) for name in COMPARED)
     values = ", ".join(f"{name} {100 * theirs[name]:.4f} %" for name in COMPARED)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from measure import FloatArray
-from rareswitch.env import Rounds, World
+from rareswitch.lab.worlds import Rounds, World
 from rareswitch.validation import BoolArray, IntArray
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from measure import Row, arguments, peak_memory, report
 from playing import rounds
-from rareswitch.env import make_world
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, State, Summary
 
 #: Features, arms, and the most seconds that an update may take.

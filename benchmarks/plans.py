@@ -16,9 +16,9 @@ import numpy as np
 
 from measure import FloatArray, Row, arguments, report
 from playing import lived
-from rareswitch.env import NamedWorld
-from rareswitch.report.resampling import OFFSET
-from rareswitch.sim import HALVES, SUITES, learner_for, left_out, world_at
+from rareswitch.lab import HALVES, SUITES, learner_for, left_out, world_at
+from rareswitch.lab.report.resampling import OFFSET
+from rareswitch.lab.worlds import NamedWorld
 from runs import add_seeds, chosen_seeds, spread
 
 #: What ratios are judged by: the median, and the share within a factor.

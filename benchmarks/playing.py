@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from measure import FloatArray
-from rareswitch.env import World
+from rareswitch.lab import chunk_size
+from rareswitch.lab.rounds import Drawn, Played, regrets
+from rareswitch.lab.worlds import World
 from rareswitch.learner import Learner, Rows, State, Summary
-from rareswitch.sim import chunk_size
-from rareswitch.sim.rounds import Drawn, Played, regrets
 from rareswitch.validation import IntArray
 
 #: Which arms (n,) the caller would show, given what arms pay in expectation (n, K), a seed and the number of the first.

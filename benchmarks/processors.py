@@ -20,8 +20,8 @@ import numpy as np
 
 from measure import Row, arguments, report
 from rareswitch.contexts import ContextSets
-from rareswitch.env import make_world
 from rareswitch.experiment import create, open_experiment, verification
+from rareswitch.lab.worlds import make_world
 from rareswitch.rng import uniforms
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))

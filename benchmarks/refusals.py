@@ -18,10 +18,10 @@ import numpy as np
 
 import rareswitch
 from measure import FloatArray, Row, arguments, available_cores, report
-from rareswitch.env import make_world
 from rareswitch.evaluation import Always
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, Rows
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 
 FEATURES = 4
 #: The stream of the contexts by which the true value is known, and their least and greatest number.
@@ -174,7 +174,7 @@ def chosen_by(rule: str, shown: Traffic) -> FloatArray:
     raise ValueError(rule)
 
 
-def logged(case: Case, seed: int) -> tuple[Logged, Any, float | None]:
+def logged(case: Case, seed: int) -> tuple[DecisionLog, Any, float | None]:
     """The log, the candidate, and its true value where it is to be answered."""
     parts, names = [], tuple(f"policy {number}" for number in range(len(case.batches)))
     for number, (rule, count) in enumerate(case.batches):
@@ -187,13 +187,13 @@ def logged(case: Case, seed: int) -> tuple[Logged, Any, float | None]:
     shown = Traffic(*(np.concatenate(columns) for columns in zip(*(part[0] for part in parts), strict=True)))
     logging, places, rewards, batches = (np.concatenate(column) for column in [*zip(*parts, strict=True)][1:])
     own = logging[np.arange(len(places)), places]
-    log = Logged(
-        places=places,
+    log = DecisionLog(
+        arm_indices=places,
         propensities=np.ones(len(places)) if case.recorded == 0.0 else own * case.recorded,
         rewards=rewards,
         contexts=shown.contexts,
         arms=tuple(map(str, range(case.arms))),
-        logging=logging if case.known else None,
+        behavior_probs=logging if case.known else None,
         batches=batches,
         batch_names=names,
     )
@@ -208,7 +208,7 @@ def logged(case: Case, seed: int) -> tuple[Logged, Any, float | None]:
     return log, candidate, float((chosen_by(rule, many) * many.means).sum(axis=1).mean())
 
 
-def readme(seed: int) -> tuple[Logged, Any, None]:
+def readme(seed: int) -> tuple[DecisionLog, Any, None]:
     """The last batch of foresight's run over 10,000 decisions, and uniform play."""
     world, learner = make_world("gaussian", dim=5, arms=10, noise=0.5), Foresight(dim=5, horizon=10_000, updates=8)
     state = learner.begin()
@@ -220,8 +220,8 @@ def readme(seed: int) -> tuple[Logged, Any, None]:
         if len(state.ahead) == 1:
             break
         state = learner.next(state, learner.summarize(state, Rows.of(rounds.contexts, decisions, rewards)))
-    log = Logged(
-        places=decisions.arms,
+    log = DecisionLog(
+        arm_indices=decisions.arms,
         propensities=decisions.propensities,
         rewards=rewards,
         contexts=rounds.contexts,

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from measure import Row, arguments, available_cores, report
-from rareswitch.env import ActionsWorld, make_world
+from rareswitch.lab import simulate
+from rareswitch.lab.worlds import ActionsWorld, make_world
 from rareswitch.learner import make_learner, takes
-from rareswitch.sim import simulate
 
 #: World, horizon, and the mean regret of E4's public program there with its three batches.
 INSTANCES = {

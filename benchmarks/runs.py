@@ -11,9 +11,9 @@ import numpy as np
 
 from measure import FloatArray, available_cores
 from rareswitch.engine import Processes
-from rareswitch.env import World
-from rareswitch.report import Ratio
-from rareswitch.sim import LearnerFactory, Run, WorldFactory, simulate
+from rareswitch.lab import LearnerFactory, Run, WorldFactory, simulate
+from rareswitch.lab.report import Ratio
+from rareswitch.lab.worlds import World
 
 J = TypeVar("J")
 R = TypeVar("R")

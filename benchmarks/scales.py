@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from measure import Row, arguments, report
-from rareswitch.env import World, make_world
 from rareswitch.errors import InputError
+from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import LEARNERS, Learner, Rows, make_learner, takes
 
 DIM, ARMS, NOISE, SEED = 4, 6, 0.3, 1

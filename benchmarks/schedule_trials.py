@@ -9,11 +9,11 @@ import numpy as np
 
 from measure import FloatArray
 from rareswitch.contexts import ContextSets
-from rareswitch.env import World
 from rareswitch.experiment import Best, Every, Progress, Schedule, baseline_share, schedule_of
+from rareswitch.lab import learner_for
+from rareswitch.lab.worlds import World
 from rareswitch.learner import Foresight, Learner, Rows, State, Summary
 from rareswitch.rng import uniforms
-from rareswitch.sim import learner_for
 from rareswitch.validation import IntArray
 
 TOTAL, UPDATES, DAYS = 10_000, 8, 56

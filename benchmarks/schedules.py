@@ -17,10 +17,10 @@ import numpy as np
 
 from measure import FloatArray, Row, arguments, report
 from playing import lived
-from rareswitch.env import NamedWorld, World
 from rareswitch.experiment import adaptive_cost, cost, novelty
-from rareswitch.report import Ratio, regret_ratio
-from rareswitch.sim import checkpoints, learner_for, simulate
+from rareswitch.lab import checkpoints, learner_for, simulate
+from rareswitch.lab.report import Ratio, regret_ratio
+from rareswitch.lab.worlds import NamedWorld, World
 from runs import SIX, add_seeds, chosen_seeds, spread, with_interval
 from schedule_trials import TOTAL, TRIALS, Trial, shown
 

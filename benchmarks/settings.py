@@ -21,7 +21,7 @@ import numpy as np
 from measure import FloatArray, Row, arguments, report
 from rareswitch import Foresight, simulate
 from rareswitch.errors import RareswitchError
-from rareswitch.sim.suites import SUITES, left_out, world_at
+from rareswitch.lab.suites import SUITES, left_out, world_at
 
 HORIZON = 10_000
 AS_IT_COMES, LINEAR = "as it comes", "linear"

@@ -23,10 +23,11 @@ from scipy.stats import spearmanr
 from linucb import NumpyLinUCB
 from measure import FloatArray, Row, arguments, in_turn, report
 from rareswitch import simulate
-from rareswitch.env import LinearWorld, LowerBoundWorld, Rounds, every_instance, make_world
+from rareswitch.lab import Run, Tradeoff
+from rareswitch.lab.report import draw_tradeoff
+from rareswitch.lab.worlds import LinearWorld, LowerBoundWorld, Rounds, every_instance, make_world
 from rareswitch.learner import OFUL, Learner, RarelySwitchSupLinUCB, budgeted, make_learner, takes
-from rareswitch.report import draw_tradeoff, save
-from rareswitch.sim import Run, Tradeoff
+from rareswitch.report import save
 from steppers import NumpyOFUL, NumpyRarelySwitch
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
@@ -318,7 +319,7 @@ def price_of_few(
 SCRIPT = """
 import json, re, sys
 from rareswitch import simulate
-from rareswitch.env import make_world
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import make_learner
 name, horizon = sys.argv[1], int(sys.argv[2])
 world = make_world("gaussian", dim=10, arms=1000, noise=0.5)

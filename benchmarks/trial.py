@@ -33,8 +33,8 @@ import numpy as np
 
 from measure import FloatArray, Row, arguments, report
 from rareswitch import Foresight, Learner, simulate
-from rareswitch.env import AdaptiveTrialWorld
-from rareswitch.env.trial import UNIT
+from rareswitch.lab.worlds import AdaptiveTrialWorld
+from rareswitch.lab.worlds.trial import UNIT
 from rareswitch.learner import RHO, BatchLinUCB, StaleThompsonSampling, ThompsonSampling
 from rareswitch.linalg import inverse_root
 from rareswitch.rng import normals

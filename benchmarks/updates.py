@@ -13,10 +13,10 @@ from itertools import pairwise
 import numpy as np
 
 from measure import Row, arguments, report
-from rareswitch.env import NamedWorld
+from rareswitch.lab import Entrant, Run
+from rareswitch.lab.report import regret_ratio
+from rareswitch.lab.worlds import NamedWorld
 from rareswitch.learner import Foresight
-from rareswitch.report import regret_ratio
-from rareswitch.sim import Entrant, Run
 from runs import SIX, add_seeds, chosen_seeds, mean_regrets, regrets, runs_of, with_interval
 
 COUNTS = (2, 3, 4, 5, 6, 8, 12, 16, 32, 64)

@@ -26,7 +26,7 @@ from rareswitch.evaluation import Interval
 from rareswitch.evaluation.anytime import anytime
 from rareswitch.evaluation.intervals import pooled
 from rareswitch.learner import Foresight, Learner, PureExploitation, Rows
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.policy import Floor
 from rareswitch.rng import uniforms
 from value_coverage_candidates import candidates_of, probabilities
@@ -53,7 +53,7 @@ class Answer(NamedTuple):
     intervals: dict[str, tuple[bool, float]]
 
 
-def adaptive_log(place: Place, seed: int, learner: Learner, ends: Sequence[int]) -> Logged:
+def adaptive_log(place: Place, seed: int, learner: Learner, ends: Sequence[int]) -> DecisionLog:
     """The log of a run."""
     world = world_of(place)
     state = learner.begin(floor=Floor(least=FLOORED / world.arms))
@@ -76,8 +76,8 @@ def adaptive_log(place: Place, seed: int, learner: Learner, ends: Sequence[int])
             state = learner.next(state, learner.summarize(state, rows))
     places_, propensities, rewards, contexts, batches = (np.concatenate(part) for part in zip(*parts, strict=True))
     names = tuple(policy.id for policy in policies)
-    return Logged(
-        places=places_,
+    return DecisionLog(
+        arm_indices=places_,
         propensities=propensities,
         rewards=rewards,
         contexts=contexts,
@@ -87,12 +87,12 @@ def adaptive_log(place: Place, seed: int, learner: Learner, ends: Sequence[int])
     )
 
 
-def replayed(log: Logged, candidate: Any, seed: int) -> Interval | None:
+def replayed(log: DecisionLog, candidate: Any, seed: int) -> Interval | None:
     """The mean of the rows in which the candidate would have done what was done, as if they were a sample."""
     assert log.contexts is not None
     chances = probabilities(candidate, log.contexts).cumsum(axis=1)
     drawn = (uniforms(seed, "replay of a candidate", 0, len(log)) * chances[:, -1:] >= chances).sum(axis=1)
-    same = log.rewards[drawn == log.places]
+    same = log.rewards[drawn == log.arm_indices]
     if len(same) < 2:
         return None
     value, half = float(same.mean()), 1.96 * float(same.std(ddof=1)) / math.sqrt(len(same))

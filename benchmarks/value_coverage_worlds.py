@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from measure import FloatArray
-from rareswitch.env import ClassificationWorld, Rounds, World, make_world
+from rareswitch.lab import SUITES
+from rareswitch.lab.worlds import ClassificationWorld, Rounds, World, make_world
 from rareswitch.rng import uniforms
-from rareswitch.sim import SUITES
 
 #: Sizes of the worlds that let one choose; those of the contest have 20 arms.
 DIM, ARMS, NOISE = 8, 6, 0.5

@@ -14,14 +14,14 @@ from pathlib import Path
 import numpy as np
 
 from measure import FloatArray, Row, arguments, report, timed
-from rareswitch.env import World, make_world
 from rareswitch.experiment import create, open_experiment
 from rareswitch.experiment.versions import Version
+from rareswitch.lab.report import regret_ratio
+from rareswitch.lab.rounds import Drawn, Played
+from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Rows, State, sampled
 from rareswitch.log import LogReport, write_part
-from rareswitch.report import regret_ratio
 from rareswitch.rng import uniforms_at
-from rareswitch.sim.rounds import Drawn, Played
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 from reference.logs import Run, update

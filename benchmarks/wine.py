@@ -10,10 +10,10 @@ from functools import partial
 import numpy as np
 
 from measure import Row, arguments, report
-from rareswitch.env import NamedWorld
+from rareswitch.lab import Entrant
+from rareswitch.lab.report import regret_ratio
+from rareswitch.lab.worlds import NamedWorld
 from rareswitch.learner import geometric_grid
-from rareswitch.report import regret_ratio
-from rareswitch.sim import Entrant
 from runs import add_seeds, chosen_seeds, regrets, runs_of, with_interval
 
 STEPS = "thompson 0.5, every step"

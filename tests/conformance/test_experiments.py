@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
-from rareswitch.env import World, make_world
 from rareswitch.errors import StoreError
 from rareswitch.experiment import Experiment, Rewards, create
+from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, State
 from rareswitch.store import Marks
 

@@ -23,8 +23,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rareswitch.cli import main
-from rareswitch.sim import Run as SimulatedRun
-from rareswitch.sim import add_runs, load_runs
+from rareswitch.lab import Run as SimulatedRun
+from rareswitch.lab import add_runs, load_runs
 
 #: Calls that Python tells of; those of synchronizing and of writing a whole file are told of by hand.
 WATCHED = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "os.truncate", "fcntl.flock")
@@ -207,7 +207,7 @@ def _watch(folder: Path, die_at: int) -> Callable[[], int]:
 
 def _tell_of_runs(path: Path) -> None:
     """From now on, note the keys of runs that are said to be saved."""
-    module: Any = sys.modules["rareswitch.sim.sweep"]
+    module: Any = sys.modules["rareswitch.lab.sweep"]
     add, handle = module.add_runs, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def noted(runs: Any, target: Any) -> Any:

@@ -78,8 +78,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Evaluate, and say what is known."""
     from rareswitch.evaluation import evaluate, evaluation_text
-    from rareswitch.report import check_target, draw_evaluation
-    from rareswitch.sim import Progress
+    from rareswitch.report import Progress, check_target, draw_evaluation
 
     check_target(options.plot)
     with opened_source(options) as log, Progress(1, "reading", quiet=options.quiet) as bar:

@@ -23,7 +23,7 @@ from rareswitch.evaluation.effects_groups import groups_of
 from rareswitch.evaluation.evaluate import source_of
 from rareswitch.evaluation.refusals import batch_reasons, refusals
 from rareswitch.features import Features
-from rareswitch.log import Logged, Source
+from rareswitch.log import DecisionLog, Source
 from rareswitch.validation import number
 
 #: Why batches may disagree.
@@ -46,7 +46,7 @@ def effects(source: Any, arm: Any = None, against: Any = None, *, by: Any = None
         otherwise the rest.
     by
         For whom, of one arm: the name of a field of the context (its levels, or the halves of a number);
-        ``"position"``, the place of the arm among those offered; a function of :class:`~rareswitch.log.Logged` to
+        ``"position"``, the place of the arm among those offered; a function of :class:`~rareswitch.log.DecisionLog` to
         labels (n,); for a log in memory also labels. The intervals of groups hold together, and it is tested whether
         the effect differs between them.
     level
@@ -56,8 +56,8 @@ def effects(source: Any, arm: Any = None, against: Any = None, *, by: Any = None
     --------
     >>> rng = np.random.default_rng(1)
     >>> places, clicks = rng.integers(2, size=4000), rng.random(4000)
-    >>> facts = {"places": places, "propensities": np.full(4000, 0.5), "arms": ["red", "blue"]}
-    >>> print(effects(Logged(rewards=clicks < 0.1 + 0.1 * places, **facts), "blue", "red")["blue"].interval)
+    >>> facts = {"arm_indices": places, "propensities": np.full(4000, 0.5), "arms": ["red", "blue"]}
+    >>> print(effects(DecisionLog(rewards=clicks < 0.1 + 0.1 * places, **facts), "blue", "red")["blue"].interval)
     0.1049 (0.08278 to 0.1272)
     """
     number("level", level, low=0.5, high=0.9999)
@@ -109,7 +109,7 @@ def features_of(source: Source) -> Features | None:
 
 def _count(log: Source) -> int | None:
     """Decisions of a log in memory."""
-    return len(log) if isinstance(log, Logged) else None
+    return len(log) if isinstance(log, DecisionLog) else None
 
 
 def _every_arm(scores: EffectScores, level: float) -> list[Effect]:

@@ -43,8 +43,8 @@ def evaluate(
     Parameters
     ----------
     source
-        An experiment; a :class:`~rareswitch.log.Source` such as :class:`~rareswitch.log.Logged`; or files of a log, as
-        :func:`rareswitch.exchange.read` takes them.
+        An experiment; a :class:`~rareswitch.log.Source` such as :class:`~rareswitch.log.DecisionLog`; or files of a
+        log, as :func:`rareswitch.exchange.read` takes them.
     candidates
         One, a list, or a dict by name. A policy; ``"uniform"``; ``"baseline"``, what the caller would have shown;
         ``"logged"``, what was done; :class:`Always` of an arm; a function of contexts (n, K, d) and alive (n, K) to
@@ -67,13 +67,13 @@ def evaluate(
     --------
     >>> rng = np.random.default_rng(1)
     >>> places, clicks = rng.integers(2, size=4000), rng.random(4000)
-    >>> log = {"places": places, "propensities": np.full(4000, 0.5), "arms": ["red", "blue"]}
-    >>> from rareswitch import Always, Logged
-    >>> found = evaluate(Logged(rewards=clicks < 0.1 + 0.1 * places, **log), [Always("red"), Always("blue")])
+    >>> log = {"arm_indices": places, "propensities": np.full(4000, 0.5), "arms": ["red", "blue"]}
+    >>> from rareswitch import Always, DecisionLog
+    >>> found = evaluate(DecisionLog(rewards=clicks < 0.1 + 0.1 * places, **log), [Always("red"), Always("blue")])
     >>> print(found["always blue"].interval)
     0.2059 (0.1881 to 0.224)
-    >>> evaluate(Logged(rewards=clicks, places=np.zeros(4000, int), propensities=np.ones(4000), arms=["red", "blue"]),
-    ...          Always("blue"))["always blue"].answered
+    >>> certain = {"arm_indices": np.zeros(4000, int), "propensities": np.ones(4000), "arms": ["red", "blue"]}
+    >>> evaluate(DecisionLog(rewards=clicks, **certain), Always("blue"))["always blue"].answered
     False
     """
     if estimator not in ESTIMATORS:

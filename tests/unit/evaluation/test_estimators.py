@@ -8,7 +8,7 @@ import pytest
 
 from rareswitch.evaluation.estimators import ESTIMATORS, Columns, Estimator, Moments, estimate, paired
 from rareswitch.evaluation.models import ArmMeans, CrossFitted, Given, halves
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 
 RNG = np.random.default_rng(5)
 
@@ -77,11 +77,11 @@ def test_snips_without_weight_is_nothing() -> None:
     assert np.isnan(estimate("snips", Columns(np.ones(3), np.zeros(3), np.zeros(3), np.zeros(3))).value)
 
 
-def batched_log(rewards: np.ndarray) -> Logged:
+def batched_log(rewards: np.ndarray) -> DecisionLog:
     count = len(rewards)
     contexts = np.random.default_rng(3).normal(size=(count, 3, 2))
-    return Logged(
-        places=np.arange(count) % 3,
+    return DecisionLog(
+        arm_indices=np.arange(count) % 3,
         propensities=np.full(count, 1 / 3),
         rewards=rewards,
         contexts=contexts,
@@ -124,7 +124,7 @@ def test_a_linear_world_is_predicted() -> None:
     model.add(log)
     found = model.predict(log)
     np.testing.assert_allclose(found.arms, log.contexts @ theta + 1e6, atol=0.1)  # up to the ridge
-    np.testing.assert_array_equal(found.chosen, found.arms[np.arange(3000), log.places])
+    np.testing.assert_array_equal(found.chosen, found.arms[np.arange(3000), log.arm_indices])
 
 
 def test_given_predictions_are_checked() -> None:

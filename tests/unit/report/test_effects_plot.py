@@ -5,20 +5,20 @@ from typing import Any
 import numpy as np
 
 from rareswitch.evaluation import effects
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.report import draw_effects
 
 
-def log_of(pays: list[float], **more: Any) -> Logged:
+def log_of(pays: list[float], **more: Any) -> DecisionLog:
     count, rng = 3000, np.random.default_rng(1)
     places = rng.integers(len(pays), size=count)
     facts: dict[str, Any] = {
-        "places": places,
+        "arm_indices": places,
         "propensities": np.full(count, 1.0 / len(pays)),
         "rewards": np.array(pays)[places] + rng.normal(size=count),
         "arms": [f"arm {k}" for k in range(len(pays))],
     }
-    return Logged(**facts | more)
+    return DecisionLog(**facts | more)
 
 
 def names(made: Any) -> list[str]:
