@@ -9,7 +9,6 @@ import os
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
-import asyncio
 import sqlite3
 import subprocess
 import sys
@@ -28,23 +27,20 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from measure import Row, arguments, in_turn, report
 from rareswitch import create
-from rareswitch.errors import StoreError
 from rareswitch.experiment import Experiment
 from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import sample_order
 from rareswitch.log import find_parts, summarize_version
 from rareswitch.store import DecisionRow, Marks, RewardRow, Store, VersionRow, open_store
-from rareswitch.store.sql_store import SqlStore
 from reference.postgres import database, server
 from update import DIM, ROWS, begun, make_log, updated
 
 BATCH, CALLERS, ARMS = 100, 64, 20
 
 
-def made(url: str) -> SqlStore:
+def made(url: str) -> Store:
     """A new experiment."""
     store = open_store(url, uuid4().hex)
-    assert isinstance(store, SqlStore)
     store.create("{}", VersionRow(1, b"", b"", b"", "{}", "", 0.0))
     return store
 
@@ -78,7 +74,7 @@ class Raw:
 
 
 def batches(
-    what: str, store: SqlStore, raw: Raw, arms: int, rounds: int, needed: float | None, *, numbers: bool = False
+    what: str, store: Store, raw: Raw, arms: int, rounds: int, needed: float | None, *, numbers: bool = False
 ) -> Row:
     commits, number = 50, count()
     data = os.urandom(sum(size(decision(arms)) for _ in range(BATCH)))
@@ -161,7 +157,7 @@ def by_experiment(folder: Path, raw: Raw, rounds: int) -> Row:
     )
 
 
-def by_threads(store: SqlStore, rows: list[DecisionRow]) -> None:
+def by_threads(store: Store, rows: list[DecisionRow]) -> None:
     def caller(k: int) -> None:
         for row in rows[k::CALLERS]:
             store.add_decisions([row])
@@ -173,52 +169,20 @@ def by_threads(store: SqlStore, rows: list[DecisionRow]) -> None:
         thread.join()
 
 
-def by_tasks(store: SqlStore, rows: list[DecisionRow]) -> None:
-    """Callers that wait in one event loop, as those of a service do; woken together where they were kept together."""
-
-    async def run() -> None:
-        loop = asyncio.get_running_loop()
-        done: list[tuple[asyncio.Future[None], object]] = []
-
-        def wake() -> None:
-            while done:
-                future, result = done.pop()
-                future.set_exception(result) if isinstance(result, StoreError) else future.set_result(None)
-
-        async def caller(k: int) -> None:
-            for row in rows[k::CALLERS]:
-                future: asyncio.Future[None] = loop.create_future()
-
-                def then(result: object, future: "asyncio.Future[None]" = future) -> None:
-                    done.append((future, result))
-                    if len(done) == 1:
-                        loop.call_soon_threadsafe(wake)
-
-                store.post_decisions([row], then)
-                await future
-
-        await asyncio.gather(*(caller(k) for k in range(CALLERS)))
-
-    asyncio.run(run())
-
-
-def callers(what: str, store: SqlStore, raw: Raw, rounds: int, asked: bool) -> Iterator[Row]:
+def callers(what: str, store: Store, raw: Raw, rounds: int, asked: bool) -> Row:
     many, commits = 200 * CALLERS, 300
-    ways: dict[str, Callable[[SqlStore, list[DecisionRow]], None]] = {"threads": by_threads, "tasks": by_tasks}
-    waiting = [[decision(0) for _ in range(many)] for _ in range((rounds + 1) * len(ways))]
+    waiting = [[decision(0) for _ in range(many)] for _ in range(rounds + 1)]
     data = os.urandom(size(decision(0)))
-    calls = [lambda way=way: way(store, waiting.pop()) for way in ways.values()]
-    seconds = in_turn(rounds, *calls, lambda: raw.write(data, commits))
-    for at, name in enumerate(ways):
-        ratio = float(np.median(many / seconds[:, at] * seconds[:, -1] / commits))
-        mine, bare = many / np.median(seconds[:, at]), commits / np.median(seconds[:, -1])
-        yield Row(
-            what=f"{what}: {CALLERS} waiting callers ({name}), single decisions, against write + fdatasync of one",
-            measured=f"{mine:,.0f} against {bare:,.0f} a second",
-            ratio=f"{ratio:.1f}×",
-            needed="10×" if asked else "",
-            holds=ratio >= 10 if asked else None,
-        )
+    seconds = in_turn(rounds, lambda: by_threads(store, waiting.pop()), lambda: raw.write(data, commits))
+    ratio = float(np.median(many / seconds[:, 0] * seconds[:, 1] / commits))
+    mine, bare = many / np.median(seconds[:, 0]), commits / np.median(seconds[:, 1])
+    return Row(
+        what=f"{what}: {CALLERS} waiting callers, single decisions, against write + fdatasync of one",
+        measured=f"{mine:,.0f} against {bare:,.0f} a second",
+        ratio=f"{ratio:.1f}×",
+        needed="10×" if asked else "",
+        holds=ratio >= 10 if asked else None,
+    )
 
 
 def fill(store: Store, paths: list[str]) -> None:
@@ -336,7 +300,7 @@ print(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1])
 """
 
 
-def memory(what: str, store: SqlStore, url: str, rows: int) -> Row:
+def memory(what: str, store: Store, url: str, rows: int) -> Row:
     """Of the first tenth of the decisions of a store, and of all; they have the sequence numbers from 1."""
     few, many = (
         int(
@@ -374,7 +338,7 @@ def rows(quick: bool) -> Iterator[Row]:
                     yield batches(what, store, raw, arms, rounds, 0.4, numbers=True)
                 store.close()
             store = made(url)
-            yield from callers(what, store, raw, rounds, asked)
+            yield callers(what, store, raw, rounds, asked)
             store.close()
         yield bare(folder, raw, rounds)
         yield by_experiment(folder, raw, rounds)
