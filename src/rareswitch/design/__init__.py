@@ -19,13 +19,5 @@ from rareswitch.design.sampling import (
 from rareswitch.design.staged import StagedDesign, staged_design
 
 __all__ = ["Argmax", "CertifiedDesign", "Core", "CoreDesign", "Design", "GOptimal", "MixedArgmax", "MixedSoftmax"]
-__all__ += [
-    "Sampler",
-    "Softmax",
-    "StagedDesign",
-    "Uniform",
-    "core_identification",
-    "core_learning",
-    "deviation",
-]
+__all__ += ["Sampler", "Softmax", "StagedDesign", "Uniform", "core_identification", "core_learning", "deviation"]
 __all__ += ["frank_wolfe_design", "g_optimal", "information", "largest_forms", "staged_design", "variation"]

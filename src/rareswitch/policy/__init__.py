@@ -21,18 +21,14 @@ from rareswitch.policy.samplers import (
     Baseline,
     Blend,
     Elimination,
+    FittedSampler,
     Layered,
     Optimistic,
     PosteriorDraws,
     widest_intervals,
 )
 
-__all__ = ["Baseline", "Blend", "Chosen", "Decisions", "Ed25519Key", "Elimination"]
-__all__ += [
-    "Floor",
-    "HmacKey",
-]
-__all__ += ["Key", "Layered", "Optimistic", "Policy", "PosteriorDraws", "check_signature", "check_signs"]
-__all__ += ["key_from_text", "least_probability", "load_key", "load_policy"]
-__all__ += ["new_key", "policy_from_bytes", "policy_to_bytes", "save_key"]
-__all__ += ["save_policy", "sign", "verify_signature", "widest_intervals"]
+__all__ = ["Baseline", "Blend", "Chosen", "Decisions", "Ed25519Key", "Elimination", "FittedSampler", "Floor"]
+__all__ += ["HmacKey", "Key", "Layered", "Optimistic", "Policy", "PosteriorDraws", "check_signature", "check_signs"]
+__all__ += ["key_from_text", "least_probability", "load_key", "load_policy", "new_key", "policy_from_bytes"]
+__all__ += ["policy_to_bytes", "save_key", "save_policy", "sign", "verify_signature", "widest_intervals"]

@@ -14,5 +14,5 @@ from rareswitch.learner import LEARNERS
 for _kind in (LinMED, SupLinRel, StaleLinMED, PureExploitation, RHO, Falcon, FixedSetElimination, E4, BaSE):
     LEARNERS[_kind.name] = _kind
 
-__all__ = ["E4", "RHO", "Allocation", "BaSE", "EmpiricalDivergence", "Falcon", "FixedSetElimination", "InverseGap"]
-__all__ += ["LinMED", "PureExploitation", "StaleLinMED", "SupLinRel", "cheapest_allocation"]
+__all__ = ["E4", "RHO", "Allocation", "BaSE", "EmpiricalDivergence", "Falcon", "FixedSetElimination"]
+__all__ += ["InverseGap", "LinMED", "PureExploitation", "StaleLinMED", "SupLinRel", "cheapest_allocation"]

@@ -11,12 +11,18 @@ from rareswitch.design import GOptimal, g_optimal
 from rareswitch.errors import ShapeError
 from rareswitch.lab.rivals.cheapest import cheapest_allocation
 from rareswitch.lab.rivals.fixed_sets import SAMPLE, check_one_set, the_actions
-from rareswitch.learner.clocks import AsTold
-from rareswitch.learner.interval_learner import IntervalLearner
-from rareswitch.learner.learner import Parts
-from rareswitch.learner.rule import Ended, Made, Rule
-from rareswitch.learner.settings import design_of_sets, real, setting
-from rareswitch.learner.statistics import OneModel
+from rareswitch.learner import (
+    AsTold,
+    Ended,
+    IntervalLearner,
+    Made,
+    OneModel,
+    Parts,
+    Rule,
+    design_of_sets,
+    real,
+    setting,
+)
 from rareswitch.policy import Policy
 from rareswitch.validation import BoolArray, FloatArray, Sets, context_sets, probability_vector, vector
 

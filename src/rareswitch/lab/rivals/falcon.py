@@ -11,13 +11,8 @@ from rareswitch.codec import kind
 from rareswitch.confidence import SelfNormalized
 from rareswitch.design import Uniform
 from rareswitch.lanes import add_rows, compiled
-from rareswitch.learner.grids import Grid, doubling_grid
-from rareswitch.learner.interval_learner import GridLearner
-from rareswitch.learner.learner import Parts
-from rareswitch.learner.rule import Ended, Made, Rule
-from rareswitch.learner.statistics import OneModel
-from rareswitch.policy import Policy
-from rareswitch.policy.samplers import FittedSampler
+from rareswitch.learner import Ended, Grid, GridLearner, Made, OneModel, Parts, Rule, doubling_grid
+from rareswitch.policy import FittedSampler, Policy
 from rareswitch.validation import LARGEST_PARAMETER, FloatArray, Sets, number, parameters, vector
 
 

@@ -12,14 +12,9 @@ from rareswitch.confidence import LEAST_DELTA
 from rareswitch.design import GOptimal
 from rareswitch.errors import ParameterError
 from rareswitch.lanes import add_rows, compiled, triangular_squares
-from rareswitch.learner.interval_learner import IntervalLearner
-from rareswitch.learner.learner import Parts
-from rareswitch.learner.linucb import StaleLearner
-from rareswitch.learner.rule import Made, OneModelRule
-from rareswitch.learner.settings import design_of_sets, real, setting
+from rareswitch.learner import IntervalLearner, Made, OneModelRule, Parts, StaleLearner, design_of_sets, real, setting
 from rareswitch.linalg import log_growth
-from rareswitch.policy import Policy
-from rareswitch.policy.samplers import Elimination, FittedSampler
+from rareswitch.policy import Elimination, FittedSampler, Policy
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray, Sets, number
 
