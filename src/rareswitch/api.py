@@ -1,7 +1,6 @@
 """What ``import rareswitch`` offers."""
 
 from rareswitch.contexts import ContextSets
-from rareswitch.env import make_world
 from rareswitch.errors import (
     BatchError,
     CertificateError,
@@ -14,10 +13,11 @@ from rareswitch.errors import (
     StoreError,
     UnsuitableError,
 )
-from rareswitch.evaluation import Always, Effects, Evaluation, Parameters, effects, evaluate, parameters
+from rareswitch.evaluation import Always, Effects, Evaluation, effects, evaluate
 from rareswitch.experiment import After, Best, ByHand, Every, Experiment, Gate, Rewards, create
 from rareswitch.experiment import open_experiment as open  # noqa: A004
 from rareswitch.features import Features
+from rareswitch.lab import collaborate, make_world, simulate, sweep, tradeoff
 from rareswitch.learner import (
     OFUL,
     BatchLinUCB,
@@ -35,9 +35,8 @@ from rareswitch.learner import (
     state_from_bytes,
     state_to_bytes,
 )
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.policy import Decisions, Ed25519Key, Floor, HmacKey, Policy, load_policy, save_policy
-from rareswitch.sim import collaborate, simulate, sweep, tradeoff
 from rareswitch.stats import Stats
 from rareswitch.version import __version__
 
@@ -59,11 +58,10 @@ __all__ += [
     "HmacKey",
 ]
 __all__ += [
+    "DecisionLog",
     "InputError",
     "Learner",
-    "Logged",
     "ParameterError",
-    "Parameters",
     "Policy",
     "RarelySwitchSupLinUCB",
     "RareswitchError",
@@ -80,7 +78,6 @@ __all__ += [
     "make_learner",
     "make_world",
     "open",
-    "parameters",
     "recommend",
 ]
 __all__ += ["save_policy", "simulate", "state_from_bytes", "state_to_bytes", "sweep", "tradeoff"]

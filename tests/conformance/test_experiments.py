@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
-from rareswitch.env import World, make_world
 from rareswitch.errors import StoreError
 from rareswitch.experiment import Experiment, Rewards, create
+from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, State
 from rareswitch.store import Marks
 
-STORES = ("memory", "folder", "sqlite", "postgres")
+STORES = ("memory", "sqlite", "postgres")
 HORIZON, BATCH = 200, 12
 WORLD = make_world("gaussian", dim=3, arms=4, noise=0.5)
 CLICKS = make_world("clicks", dim=3, arms=4, noise=0.5)
@@ -26,7 +26,7 @@ Begin = Callable[..., Experiment]
 @pytest.fixture(params=STORES)
 def begin(request: pytest.FixtureRequest, tmp_path: Path) -> Begin:
     """Begins an experiment in a store of each kind."""
-    places = {"memory": "memory:", "folder": f"folder:{tmp_path}/trials", "sqlite": f"sqlite:///{tmp_path}/trial.db"}
+    places = {"memory": "memory:", "sqlite": f"sqlite:///{tmp_path}/trial.db"}
     url = places[request.param] if request.param in places else str(request.getfixturevalue("postgres"))
 
     def begun(**more: Any) -> Experiment:

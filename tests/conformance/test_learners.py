@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from rareswitch import load_policy, save_policy, simulate
-from rareswitch.env import Rounds, World, make_world
 from rareswitch.errors import BatchError, ContextNormError, FileFormatError, ParameterError
 from rareswitch.files import pack, unpack
+from rareswitch.lab.worlds import Rounds, World, make_world
 from rareswitch.learner import (
     LEARNERS,
     Learner,

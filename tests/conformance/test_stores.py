@@ -15,9 +15,9 @@ from rareswitch.store import Marks, Store, Totals, open_store, reward_value
 from rareswitch.store.postgres import PostgresRecording
 from reference.rows import decision, decisions, reward, version
 
-STORES = ("memory", "sqlite", "postgres", "folder")
+STORES = ("memory", "sqlite", "postgres")
 #: Those that other processes can open too.
-SHARED = ("sqlite", "postgres", "folder")
+SHARED = ("sqlite", "postgres")
 Place = Callable[[str], str]
 
 
@@ -28,7 +28,7 @@ def place(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
     def url(kind: str) -> str:
         if kind == "postgres":
             return str(request.getfixturevalue("postgres"))
-        files = {"sqlite": f"sqlite:///{tmp_path}/trial.db", "folder": f"folder:{tmp_path}/trials"}
+        files = {"sqlite": f"sqlite:///{tmp_path}/trial.db"}
         return files.get(kind, "memory:")
 
     return url

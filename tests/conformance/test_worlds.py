@@ -8,7 +8,8 @@ import pytest
 from scipy.special import ndtr
 
 from rareswitch.distributions import Gaussian, VaryingArms
-from rareswitch.env import (
+from rareswitch.errors import InputError
+from rareswitch.lab.worlds import (
     WORLDS,
     CoinNoise,
     GaussianNoise,
@@ -19,7 +20,6 @@ from rareswitch.env import (
     World,
     make_world,
 )
-from rareswitch.errors import InputError
 from reference.movielens import small_world
 from reference.tables import small_tables
 

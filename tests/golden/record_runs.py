@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.env import make_world
 from rareswitch.errors import UnsuitableError
+from rareswitch.lab import learner_for, simulate
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import LEARNERS, Learner, Rows, Summary
-from rareswitch.sim import learner_for, simulate
 from rareswitch.validation import FloatArray
 
 FILE = Path(__file__).parent / "runs.json"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rareswitch.env import World, make_world
 from rareswitch.files import write_whole
+from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, Rows, State, state_to_bytes
 
 FILE = Path(__file__).parent / "foresight.state"

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rareswitch import simulate
-from rareswitch.env import (
+from rareswitch.errors import ContextNormError, ParameterError, RareswitchError, ShapeError
+from rareswitch.lab.worlds import (
     LowerBoundWorld,
     every_instance,
     every_sign,
@@ -18,7 +19,6 @@ from rareswitch.env import (
     switch_lower_bound,
     theorem_range,
 )
-from rareswitch.errors import ContextNormError, ParameterError, RareswitchError, ShapeError
 from rareswitch.learner import BatchLinUCB
 from rareswitch.validation import FloatArray, IntArray
 

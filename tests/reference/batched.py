@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rareswitch.design import Sampler, core_learning, frank_wolfe_design
-from rareswitch.env import World
+from rareswitch.lab.worlds import World
 from rareswitch.rng import uniforms
 from rareswitch.validation import BoolArray, FloatArray
 

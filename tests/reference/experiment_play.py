@@ -9,8 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from rareswitch.env import make_world
 from rareswitch.experiment import Experiment, create
+from rareswitch.lab.worlds import make_world
 
 #: Decisions of a batch, threads that ask for them, and requests that are asked for at once.
 LENGTH, THREADS, TOGETHER = 12, 3, 4

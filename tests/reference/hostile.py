@@ -19,11 +19,11 @@ import numpy as np
 from rareswitch.contexts import ContextSets
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
 from rareswitch.distributions import Gaussian
-from rareswitch.env import make_world
 from rareswitch.errors import RareswitchError
 from rareswitch.exchange import read_csv, read_dsjson, write_csv, write_dsjson
 from rareswitch.features import Arms, Features, Flag, Number
 from rareswitch.files import canonical_json, pack, unpack
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (
     CommunicationRound,
     Learner,
@@ -36,7 +36,7 @@ from rareswitch.learner import (
     summaries_from_bytes,
     summaries_to_bytes,
 )
-from rareswitch.log import Logged, ParquetLog, write_logged
+from rareswitch.log import DecisionLog, ParquetLog, write_logged
 from rareswitch.policy import (
     Blend,
     Elimination,
@@ -431,12 +431,12 @@ def intact_log(ending: str) -> bytes:
     """A log with all that logs may hold, as a file whose name ends so."""
     rng = np.random.default_rng(2)
     contexts = rng.standard_normal((40, ARMS, DIM))
-    log = Logged(
-        places=rng.integers(ARMS, size=40),
+    log = DecisionLog(
+        arm_indices=rng.integers(ARMS, size=40),
         propensities=np.full(40, 1 / ARMS),
         rewards=np.where(np.arange(40) % 7 == 0, np.nan, rng.standard_normal(40)),
         contexts=contexts,
-        logging=np.full((40, ARMS), 1 / ARMS),
+        behavior_probs=np.full((40, ARMS), 1 / ARMS),
         arms=[f"arm {k}" for k in range(ARMS)],
         times=1e9 + np.arange(40.0),
     )
@@ -462,7 +462,7 @@ def mutated_log(ending: str, number: int, seed: int = 0) -> bytes:
 LOG_CHANGES = tuple(CHANGES)[:6]
 
 
-def load_log(path: Path) -> list[Logged]:
+def load_log(path: Path) -> list[DecisionLog]:
     """All decisions of a log, as commands read them."""
     if path.name.endswith(".parquet"):
         log = ParquetLog(path)
@@ -470,10 +470,10 @@ def load_log(path: Path) -> list[Logged]:
     return [read_csv(path) if ".csv" in path.name else read_dsjson(path)]
 
 
-def log_fault(parts: list[Logged]) -> str:
+def log_fault(parts: list[DecisionLog]) -> str:
     """What is wrong with decisions that were read; nothing if they can be used."""
     for log in parts:
-        chosen = log.alive[np.arange(len(log)), log.places]
+        chosen = log.available[np.arange(len(log)), log.arm_indices]
         numbers = [
             log.propensities,
             log.rewards[~np.isnan(log.rewards)],

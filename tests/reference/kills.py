@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,11 +23,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rareswitch.cli import main
-from rareswitch.experiment import open_experiment
-from rareswitch.sim import Run as SimulatedRun
-from rareswitch.sim import add_runs, load_runs
-from rareswitch.store import experiment_names
-from reference.logs import Run, played, write_log
+from rareswitch.lab import Run as SimulatedRun
+from rareswitch.lab import add_runs, load_runs
 
 #: Calls that Python tells of; those of synchronizing and of writing a whole file are told of by hand.
 WATCHED = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "os.truncate", "fcntl.flock")
@@ -42,33 +39,13 @@ class Command:
     name: str
     words: tuple[str, ...]
     out: str
-    #: What it needs of the template, and what that is called here.
-    needs: Mapping[str, str] = field(default_factory=dict)
 
     def line(self, folder: Path, out: str) -> list[str]:
-        words = self.words if "folder:OUT" in self.words else (*self.words, "OUT")
+        words = (*self.words, "OUT")
         return [word.replace("HERE", str(folder)).replace("OUT", str(folder / out)) for word in words]
 
-    @property
-    def keeps_runs(self) -> bool:
-        return self.name in ("compare", "contest")
 
-
-CREATED = ("--dim", "3", "--horizon", "1e3", "--updates", "4", "--seed", "1", "--now", "2026-01-01")
 COMMANDS = (
-    Command("create", ("experiment", "create", "folder:OUT", "spring", *CREATED), "trials"),
-    Command(
-        "import",
-        ("experiment", "import", "folder:OUT", "spring", "--log", "HERE/logs/*.parquet", "--now", "2026-01-02"),
-        "trials",
-        {"after-create": "trials", "logs": "logs"},
-    ),
-    Command(
-        "advance",
-        ("experiment", "advance", "folder:OUT", "spring", "--anyway", "--now", "2026-01-03", "--quiet"),
-        "trials",
-        {"after-import": "trials"},
-    ),
     Command(
         "compare", ("compare", "--learners", "linucb", "pure-exploitation", *SMALL, "--seeds", "2", "--out"), "runs"
     ),
@@ -100,16 +77,10 @@ class Bench:
         """Run every command once here, and once in a fork, to have its calls counted."""
         bench = cls(root)
         template = root / "template"
-        for command in COMMANDS:
-            if command in commands or command.name in ("create", "import"):  # whose output others need
-                assert run_here(command.line(template, command.out)) == (0, ""), command.name
-                bench.expected[command.name] = found(command, template, command.out)
-            if command.name in ("create", "import"):
-                shutil.copytree(template / command.out, template / f"after-{command.name}")
-            if command.name == "create":
-                with open_experiment(f"folder:{template / command.out}", "spring") as trial:
-                    here = Run.of(trial.description.learner, trial.description.learner.begin())
-                write_log(template / "logs", [played(here)], 3)
+        template.mkdir()
+        for command in commands:
+            assert run_here(command.line(template, command.out)) == (0, ""), command.name
+            bench.expected[command.name] = found(command, template, command.out)
         for command in commands:
             folder, began = bench.fresh(command), time.perf_counter()
             assert waited(forked(command.line(folder, command.out), folder, 0)) == 0, said(folder)
@@ -118,12 +89,10 @@ class Bench:
         return bench
 
     def fresh(self, command: Command) -> Path:
-        """A folder for one more run of a command, with what it needs."""
+        """A folder for one more run of a command."""
         folder = self.root / f"{command.name}-{self.kills}" / "here"
         shutil.rmtree(folder.parent, ignore_errors=True)
         folder.mkdir(parents=True)
-        for name, here in command.needs.items():
-            shutil.copytree(self.root / "template" / name, folder / here)
         if command.name == "compare":  # what was there before must stay too
             add_runs({"before": earlier()}, folder / command.out)
         return folder
@@ -154,28 +123,22 @@ class Bench:
         except Exception as error:
             yield f"what it left cannot be read: {error}"
             return
-        if command.keeps_runs:
-            saved = reported(folder) | ({"before"} if command.name == "compare" else set())
-            if not saved <= there.keys():
-                yield f"{len(saved - there.keys())} runs that were reported are lost"
-            if not all(same(run, expected.get(key, earlier())) for key, run in there.items()):
-                yield "a run is another"
-            page = folder / "contest.md"
-            if page.exists() and len(page.read_text().splitlines()) < 10:
-                yield "a page is half written"
-        elif not all(value in (0, (), *stages(expected[name])) for name, value in there.items()):
-            yield f"half of it is there: {there} of {expected}"
-        elif status == 0 and there != expected:
-            yield "it ended well, and what it made is not there"
-        if command.keeps_runs or there != expected:
-            ended = run_here(command.line(folder, command.out))
-            if ended != (0, ""):
-                yield f"run again, it ends with {ended}"
-            elif not covers(command, found(command, folder, command.out), expected):
-                yield "run again, it makes something else"
+        saved = reported(folder) | ({"before"} if command.name == "compare" else set())
+        if not saved <= there.keys():
+            yield f"{len(saved - there.keys())} runs that were reported are lost"
+        if not all(same(run, expected.get(key, earlier())) for key, run in there.items()):
+            yield "a run is another"
+        page = folder / "contest.md"
+        if page.exists() and len(page.read_text().splitlines()) < 10:
+            yield "a page is half written"
+        ended = run_here(command.line(folder, command.out))
+        again = found(command, folder, command.out)
+        if ended != (0, ""):
+            yield f"run again, it ends with {ended}"
+        elif not expected.keys() <= again.keys() or not all(same(again[key], run) for key, run in expected.items()):
+            yield "run again, it makes something else"
         left = sorted(str(path.relative_to(folder)) for path in folder.rglob(".*"))
-        # what is left beside the files of an experiment goes when the next one is written there
-        if left and (command.keeps_runs or (command.name == "create" and there != expected)):
+        if left:
             yield f"left over: {', '.join(left)}"
 
 
@@ -244,7 +207,7 @@ def _watch(folder: Path, die_at: int) -> Callable[[], int]:
 
 def _tell_of_runs(path: Path) -> None:
     """From now on, note the keys of runs that are said to be saved."""
-    module: Any = sys.modules["rareswitch.sim.sweep"]
+    module: Any = sys.modules["rareswitch.lab.sweep"]
     add, handle = module.add_runs, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def noted(runs: Any, target: Any) -> Any:
@@ -285,31 +248,9 @@ def reported(folder: Path) -> set[str]:
 
 
 def found(command: Command, folder: Path, out: str) -> dict[str, Any]:
-    """What there is of an output: runs by key, or what an experiment holds."""
-    if command.keeps_runs:
-        files = [folder / out] if command.name == "compare" else sorted((folder / out).glob("[!.]*"))
-        return {key: run for file in files if file.exists() for key, run in load_runs(file).items()}
-    if not experiment_names(f"folder:{folder / out}"):
-        return {}
-    with open_experiment(f"folder:{folder / out}", "spring") as trial:
-        assert trial.verify().holds
-        counts = trial.store.counts()
-        return {
-            "policies": tuple(policy.id for policy in trial.policies),
-            "decisions": sum(one.decisions for one in counts),
-            "rewards": trial.store.totals().rewards,
-        }
-
-
-def stages(whole: Any) -> list[Any]:
-    """What there may be of something that comes in steps: policies one by one, rows all at once."""
-    return [whole[:count] for count in range(1, len(whole) + 1)] if isinstance(whole, tuple) else [whole]
-
-
-def covers(command: Command, there: dict[str, Any], expected: dict[str, Any]) -> bool:
-    if not command.keeps_runs:
-        return there == expected
-    return expected.keys() <= there.keys() and all(same(there[key], run) for key, run in expected.items())
+    """The runs of an output, by key."""
+    files = [folder / out] if command.name == "compare" else sorted((folder / out).glob("[!.]*"))
+    return {key: run for file in files if file.exists() for key, run in load_runs(file).items()}
 
 
 def same(one: SimulatedRun, other: SimulatedRun) -> bool:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 
 
 def bits(column: Any) -> Any:
@@ -13,13 +13,13 @@ def bits(column: Any) -> Any:
     return column.shape, column.dtype.str, column.tobytes()
 
 
-def differing(one: Logged, other: Logged) -> list[str]:
+def differing(one: DecisionLog, other: DecisionLog) -> list[str]:
     """The names of columns that differ in a single bit."""
     names = [name for name in one.__dataclass_fields__ if name != "policies"]
     return [name for name in names if bits(getattr(one, name)) != bits(getattr(other, name))]
 
 
-def log_of(seed: int, *, count: int = 60, **changes: Any) -> Logged:
+def log_of(seed: int, *, count: int = 60, **changes: Any) -> DecisionLog:
     """Sets of changing arms, some of them shared, two batches, unknown rewards, odd names, times and numbers."""
     rng = np.random.default_rng(seed)
     width, arms = 4, ("red", "a|b", "back\\slash", 'quo"te, comma', "line\nbreak\r", "ünï", "7")
@@ -37,14 +37,14 @@ def log_of(seed: int, *, count: int = 60, **changes: Any) -> Logged:
     contexts = np.where(alive[:, :, None], rng.normal(size=(count, width, 3)), 0.0)
     baselines = np.where(rng.random(count) < 0.3, -1, alive.argmax(axis=1))
     columns: dict[str, Any] = {
-        "places": places,
+        "arm_indices": places,
         "propensities": logging[np.arange(count), places],
         "rewards": rewards,
-        "alive": alive,
+        "available": alive,
         "contexts": contexts,
         "arms": arms,
         "codes": codes,
-        "logging": logging,
+        "behavior_probs": logging,
         "baselines": baselines,
         "ids": [f"request {k}" if k % 3 else k for k in range(count)],
         "times": times,
@@ -52,14 +52,14 @@ def log_of(seed: int, *, count: int = 60, **changes: Any) -> Logged:
         "batch_names": ("nobody's", "second", "first"),
     }
     columns["batches"] = columns["batches"] + 1
-    return Logged(**columns | changes)
+    return DecisionLog(**columns | changes)
 
 
-def kinds() -> dict[str, Logged]:
+def kinds() -> dict[str, DecisionLog]:
     """Logs of all kinds."""
     full = log_of(1000)
     known = full.select(~np.isnan(full.rewards))
-    bare: dict[str, Any] = {"contexts": None, "logging": None, "baselines": None, "times": None}
+    bare: dict[str, Any] = {"contexts": None, "behavior_probs": None, "baselines": None, "times": None}
     return {
         "everything": full,
         "no unknown rewards": known,
@@ -69,7 +69,7 @@ def kinds() -> dict[str, Logged]:
             1003, contexts=None, features=np.random.default_rng(3).normal(size=(60, 2))
         ),
         "no ids of arms": log_of(1004, arms=None, codes=None),
-        "nothing more": log_of(1005, arms=None, codes=None, alive=None, **bare, ids=None),
+        "nothing more": log_of(1005, arms=None, codes=None, available=None, **bare, ids=None),
         "one row": full.select(slice(0, 1)),
         "no times known": log_of(1006, times=np.full(60, np.nan)),
     }

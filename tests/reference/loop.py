@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rareswitch.env import World
+from rareswitch.lab.worlds import World
 from rareswitch.learner import Learner, Rows, State, Summary
 
 

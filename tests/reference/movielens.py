@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rareswitch.env import MovieLensWorld
+from rareswitch.lab.worlds import MovieLensWorld
 
 GENRES = ("Drama", "Comedy", "Drama Romance", "Action Thriller", "Comedy Romance")
 USERS, FILMS = 60, 40

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rareswitch.env import World, make_world
+from rareswitch.lab.worlds import World, make_world
 
 #: Sets of one to three arms that pay what they like; ``age`` is the same for all arms of a set.
 CHOICES = "set,arm,age,price,colour,reward\n" + "".join(

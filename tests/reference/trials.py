@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.env import make_world
 from rareswitch.experiment import Advance, Experiment
+from rareswitch.lab.worlds import make_world
 
 ARMS = 5
 

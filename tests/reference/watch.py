@@ -7,14 +7,14 @@ from unittest import mock
 
 import numpy as np
 
-from rareswitch.env import World, make_world
+from rareswitch.lab import Run, simulate
+from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Learner, State
-from rareswitch.sim import Run, simulate
 from rareswitch.validation import FloatArray
 from reference.switching import Problem
 
-simulation = importlib.import_module("rareswitch.sim.simulate")
-rounds = importlib.import_module("rareswitch.sim.rounds")
+simulation = importlib.import_module("rareswitch.lab.simulate")
+rounds = importlib.import_module("rareswitch.lab.rounds")
 
 
 NOISE = 0.4

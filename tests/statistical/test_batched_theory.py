@@ -9,7 +9,7 @@ import pytest
 
 from rareswitch.contexts import ContextSets
 from rareswitch.design import information
-from rareswitch.env import ClickWorld, LinearWorld, Rounds, make_world
+from rareswitch.lab.worlds import ClickWorld, LinearWorld, Rounds, make_world
 from rareswitch.learner import BatchLinUCB, Learner, make_learner, paper_grid
 from rareswitch.policy import Policy, widest_intervals
 from rareswitch.validation import FloatArray

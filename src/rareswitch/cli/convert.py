@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         "decisions": len(logged),
         "rewarded": rewarded,
         "batches": len(logged.batch_names),
-        "arms": int(logged.alive.shape[1]) if logged.arms is None else len(logged.arms),
+        "arms": int(logged.available.shape[1]) if logged.arms is None else len(logged.arms),
         "dim": logged.dim,
         "estimated": logged.estimated,
         "file": options.target,

@@ -6,7 +6,6 @@ from typing import Any
 from rareswitch.cli.arguments import in_options
 from rareswitch.cli.log_source import add_source, opened_source
 from rareswitch.cli.options import add_command, add_options, print_json, save_picture
-from rareswitch.errors import ParameterError
 
 #: Status where the log can answer nothing that was asked.
 NO_ANSWER = 3
@@ -38,33 +37,22 @@ def add_parser(commands: Any) -> None:
         metavar="FIELD",
         help="for whom: levels of a field of the context, or halves of a number; position: the place of the arm",
     )
-    asked.add_argument(
-        "--parameters", action="store_true", help="what each feature adds to the reward, in place of what arms do"
-    )
     parser.add_argument("--level", type=float, default=0.95, metavar="P", help="of the intervals (default 0.95)")
     add_options(parser, json="print an object in place of text", plot={})
 
 
 def run(options: argparse.Namespace) -> int:
     """Say what is known, and draw it."""
-    from rareswitch.evaluation import effects, parameters
-    from rareswitch.report import check_target, draw_effects, draw_parameters
+    from rareswitch.evaluation import effects
+    from rareswitch.report import check_target, draw_effects
 
     check_target(options.plot)
-    if options.parameters:
-        for name in ("arm", "against", "by"):
-            if getattr(options, name) is not None:
-                raise ParameterError(f"{name} is about arms, and --parameters about features: leave one of them out.")
     with opened_source(options) as log:
-        found: Any
-        if options.parameters:
-            found = parameters(log.source, level=options.level)
-        else:
-            found = effects(log.source, options.arm, options.against, by=options.by, level=options.level)
+        found = effects(log.source, options.arm, options.against, by=options.by, level=options.level)
     if options.json:
         print_json(found.as_dict())
     else:
         print(in_options(found))
     if options.plot is not None:
-        save_picture((draw_parameters if options.parameters else draw_effects)(found), options)
+        save_picture(draw_effects(found), options)
     return 0 if any(one.interval is not None for one in found) else NO_ANSWER

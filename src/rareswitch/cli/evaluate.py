@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: Status where the log can answer for no candidate.
 NO_ANSWER = 3
 #: As in the library, which takes longer to load than these take to be refused.
-ESTIMATORS = ("ips", "snips", "dr", "switch-dr")
+ESTIMATORS = ("ips", "snips", "dr")
 RULES = ("uniform", "baseline", "logged")
 
 
@@ -63,8 +63,7 @@ def add_parser(commands: Any) -> None:
         "--estimator",
         choices=ESTIMATORS,
         default="dr",
-        help="dr: weighted rewards and a model of them (default); ips, snips: weighted rewards alone; switch-dr: the "
-        "model alone where weights are large, with a bias that is not known",
+        help="dr: weighted rewards and a model of them (default); ips, snips: weighted rewards alone",
     )
     how.add_argument("--level", type=_level, default=0.95, metavar="P", help="of the intervals (default 0.95)")
     how.add_argument("--anytime", action="store_true", help="intervals that hold however often one looks")
@@ -79,8 +78,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Evaluate, and say what is known."""
     from rareswitch.evaluation import evaluate, evaluation_text
-    from rareswitch.report import check_target, draw_evaluation
-    from rareswitch.sim import Progress
+    from rareswitch.report import Progress, check_target, draw_evaluation
 
     check_target(options.plot)
     with opened_source(options) as log, Progress(1, "reading", quiet=options.quiet) as bar:

@@ -125,7 +125,7 @@ def _add_commands(
         if entry.module != module:
             commands.add_parser(name, help=entry.help)
         elif name not in commands.choices:  # a module may have several commands
-            import_module(f"rareswitch.cli.{module}").add_parser(commands)
+            import_module(f"rareswitch.{module}").add_parser(commands)
     return commands
 
 

@@ -4,9 +4,20 @@ from rareswitch.design.cheapest import cheapest_allocation
 from rareswitch.design.core import Core, CoreDesign, core_identification, core_learning
 from rareswitch.design.frank_wolfe import CertifiedDesign, frank_wolfe_design
 from rareswitch.design.goptimal import Design, g_optimal
-from rareswitch.design.sampling import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Sampler, Softmax, Uniform
+from rareswitch.design.sampling import (
+    Argmax,
+    GOptimal,
+    MixedArgmax,
+    MixedSoftmax,
+    Sampler,
+    Softmax,
+    Uniform,
+    deviation,
+    information,
+    largest_forms,
+    variation,
+)
 from rareswitch.design.staged import StagedDesign, staged_design
-from rareswitch.design.variation import deviation, information, largest_forms, variation
 
 __all__ = ["Argmax", "CertifiedDesign", "Core", "CoreDesign", "Design", "GOptimal", "MixedArgmax", "MixedSoftmax"]
 __all__ += [

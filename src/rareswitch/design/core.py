@@ -15,10 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.design.quadratic_forms import quadratic_forms
-from rareswitch.design.sampling import GOptimal, MixedArgmax, MixedSoftmax
+from rareswitch.design.sampling import (
+    GOptimal,
+    MixedArgmax,
+    MixedSoftmax,
+    quadratic_forms,
+    symmetric_inverse,
+    weighted_information,
+)
 from rareswitch.design.staged import StagedDesign, staged_design
-from rareswitch.design.variation import symmetric_inverse, weighted_information
 from rareswitch.errors import ParameterError
 from rareswitch.validation import IntArray, Sets, context_sets, number, read_only, unit_ball
 

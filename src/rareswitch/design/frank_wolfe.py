@@ -11,9 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.design.quadratic_forms import one_hot, quadratic_forms
-from rareswitch.design.sampling import GOptimal, MixedArgmax
-from rareswitch.design.variation import information, symmetric_inverse, weighted_information
+from rareswitch.design.sampling import (
+    GOptimal,
+    MixedArgmax,
+    information,
+    one_hot,
+    quadratic_forms,
+    symmetric_inverse,
+    weighted_information,
+)
 from rareswitch.errors import CertificateError
 from rareswitch.validation import FloatArray, context_sets, number, whole
 

@@ -9,11 +9,96 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from rareswitch.choosing import first_highest
 from rareswitch.design.goptimal import SMALLEST_TOL, g_optimal, in_steps
-from rareswitch.design.kernels import design_weights
-from rareswitch.design.quadratic_forms import normalized_powers, one_hot, quadratic_forms
+from rareswitch.design.kernels import design_weights, padded_length
 from rareswitch.errors import CertificateError, ParameterError, ShapeError
-from rareswitch.validation import FloatArray, Sets, context_sets, number, probability_vector, symmetric_matrices
+from rareswitch.lanes import add_rows, compiled, lane_zeros
+from rareswitch.validation import (
+    FloatArray,
+    Sets,
+    context_sets,
+    finite_array,
+    number,
+    probability_vector,
+    read_only,
+    symmetric_matrices,
+)
+
+
+def quadratic_forms(sets: Sets, matrix: FloatArray) -> FloatArray:
+    """xᵀ·matrix·x of every arm, (n, K), and minus infinity where an arm is not alive."""
+    dim, given = matrix.shape[0], sets.contexts.shape[2]
+    if dim != given:
+        raise ShapeError(f"this sampling policy is for {dim} dimensions; got contexts of {given}.")
+    forms = np.empty(sets.alive.shape)
+    _forms(sets.contexts, read_only(matrix), forms)
+    forms[~sets.alive] = -np.inf
+    return forms
+
+
+def one_hot(values: FloatArray) -> FloatArray:
+    """1 at the first highest value of each row, up to rounding; 0 elsewhere."""
+    hot = np.zeros(values.shape)
+    np.put_along_axis(hot, first_highest(values)[:, None], 1.0, axis=1)
+    return hot
+
+
+def normalized_powers(values: FloatArray, sets: Sets, exponent: float | None) -> FloatArray:
+    """values^α normalised along rows, α by default log₂ of the living arms; uniform where a row is all zero."""
+    exponents = np.log2(sets.alive.sum(axis=1)) if exponent is None else np.full(len(values), float(exponent))
+    probabilities = np.empty(values.shape)
+    _normalized_powers(values, sets.alive, exponents, probabilities)
+    return probabilities
+
+
+@compiled
+def _forms(contexts, matrix, forms):  # type: ignore[no-untyped-def]
+    """``forms`` (n, K) becomes xᵀ·matrix·x for every arm of ``contexts`` (n, K, d); ``matrix`` symmetric."""
+    n, arm_count, dim = contexts.shape
+    length = padded_length(arm_count)
+    arms, image, zero = lane_zeros(dim, length), lane_zeros(np.int64(1), length), lane_zeros(np.int64(1), length)
+    twice = np.zeros((dim, dim))  # the forms need one triangle of the matrix, off-diagonal entries counted twice
+    for j in range(dim):
+        for k in range(j):
+            twice[j, k] = 2.0 * matrix[j, k]
+        twice[j, j] = matrix[j, j]
+    for s in range(n):
+        for i in range(arm_count):
+            forms[s, i] = 0.0
+            for j in range(dim):
+                arms[j, i] = contexts[s, i, j]
+        for j in range(dim):
+            add_rows(image, zero, 0, twice, j, arms, j + 1, length)
+            for i in range(arm_count):
+                forms[s, i] += image[0, i] * arms[j, i]
+
+
+@compiled
+def _normalized_powers(values, alive, exponents, probabilities):  # type: ignore[no-untyped-def]
+    """``probabilities`` (n, K) become values^exponent normalised along rows, zero where an arm is not alive.
+
+    The softmax is free of scale, so each row is divided by its largest value before it is raised. A row without a
+    positive value is uniform over its living arms.
+    """
+    n, arm_count = values.shape
+    for s in range(n):
+        largest = 0.0
+        for i in range(arm_count):
+            if alive[s, i] and values[s, i] > largest:
+                largest = values[s, i]
+        total = 0.0
+        for i in range(arm_count):
+            share = 0.0
+            if alive[s, i]:
+                if largest == 0.0:
+                    share = 1.0
+                elif values[s, i] > 0.0:
+                    share = (values[s, i] / largest) ** exponents[s]
+            probabilities[s, i] = share
+            total += share
+        for i in range(arm_count):
+            probabilities[s, i] /= total
 
 
 class Sampler(Protocol):
@@ -177,3 +262,70 @@ class MixedSoftmax(_Mixture):
 
     def _choice(self, sets: Sets, forms: FloatArray) -> FloatArray:
         return normalized_powers(forms, sets, self.exponent)
+
+
+def information(sampler: Sampler, contexts: Any, alive: Any = None) -> FloatArray:
+    """Information matrix I(π) = E_X E_{x∼π(X)} xxᵀ, shape (d, d).
+
+    >>> from rareswitch.design import Uniform
+    >>> information(Uniform(), [[[1.0, 0.0], [0.0, 1.0]]]).tolist()
+    [[0.5, 0.0], [0.0, 0.5]]
+    """
+    sets = context_sets(contexts, alive)
+    return weighted_information(sets, sampler.probabilities(sets.contexts, sets.alive))
+
+
+def variation(sampler: Sampler, contexts: Any, alive: Any = None, *, regularization: float, given: Any = None) -> float:
+    """λ-variation V(π) = E_X max_{x∈X} xᵀ(λI + I(π))⁻¹x.
+
+    Parameters
+    ----------
+    regularization
+        λ > 0.
+    given
+        The information matrix to use in place of I(π) over these sets: that of other sets, for instance.
+
+    Examples
+    --------
+    >>> from rareswitch.design import Uniform
+    >>> round(variation(Uniform(), [[[1.0, 0.0], [0.0, 1.0]]], regularization=1e-9), 3)
+    2.0
+    """
+    return float(largest_forms(sampler, contexts, alive, regularization, given).mean())
+
+
+def deviation(sampler: Sampler, contexts: Any, alive: Any = None, *, regularization: float, given: Any = None) -> float:
+    """λ-deviation Ṽ(π) = E_X √(max_{x∈X} xᵀ(λI + I(π))⁻¹x), with the arguments of :func:`variation`.
+
+    >>> from rareswitch.design import Uniform
+    >>> round(deviation(Uniform(), [[[1.0, 0.0], [0.0, 1.0]]], regularization=1e-9), 3)
+    1.414
+    """
+    return float(np.sqrt(largest_forms(sampler, contexts, alive, regularization, given)).mean())
+
+
+def largest_forms(sampler: Sampler, contexts: Any, alive: Any, regularization: float, given: Any = None) -> FloatArray:
+    """max_{x∈X} xᵀ(λI + I(π))⁻¹x of each set, (n,): what V and Ṽ average."""
+    sets = context_sets(contexts, alive)
+    lam = number("regularization", regularization, low=0.0, open_low=True)
+    dim = sets.contexts.shape[2]
+    if given is None:
+        matrix = information(sampler, sets)
+    else:
+        matrix = finite_array("given", given)
+        if matrix.shape != (dim, dim):
+            raise ShapeError(f"given must be an information matrix {(dim, dim)}; got {matrix.shape}.")
+    return np.asarray(quadratic_forms(sets, symmetric_inverse(lam * np.eye(dim) + matrix)).max(axis=1))
+
+
+def weighted_information(sets: Sets, probabilities: FloatArray) -> FloatArray:
+    """(1/n) Σ_s Σ_i p_si x_si x_siᵀ."""
+    dim = sets.contexts.shape[2]
+    flat = sets.contexts.reshape(-1, dim)
+    return np.asarray((flat * probabilities.reshape(-1, 1)).T @ flat / len(sets.contexts))
+
+
+def symmetric_inverse(matrix: FloatArray) -> FloatArray:
+    """The inverse of a symmetric matrix, symmetric to the last bit."""
+    inverse = np.linalg.inv(matrix)
+    return np.asarray((inverse + inverse.T) / 2, dtype=np.float64)

@@ -13,9 +13,15 @@ from typing import Any, Literal
 import numpy as np
 
 from rareswitch.choosing import first_highest
-from rareswitch.design.quadratic_forms import normalized_powers, quadratic_forms
-from rareswitch.design.sampling import GOptimal, MixedArgmax, MixedSoftmax
-from rareswitch.design.variation import information, symmetric_inverse
+from rareswitch.design.sampling import (
+    GOptimal,
+    MixedArgmax,
+    MixedSoftmax,
+    information,
+    normalized_powers,
+    quadratic_forms,
+    symmetric_inverse,
+)
 from rareswitch.errors import ParameterError
 from rareswitch.validation import FloatArray, IntArray, Sets, context_sets, frozen, number, read_only, unit_ball, whole
 

@@ -29,7 +29,7 @@ class Answer(NamedTuple):
         return cls(None, None, math.nan, reasons, ())
 
 
-def answer(parts: Sequence[BatchPart], *, level: float, what: str, changes: str, least: float = 0.0) -> Answer:
+def answer(parts: Sequence[BatchPart], *, level: float, what: str, changes: str) -> Answer:
     """Pool those that are not left out.
 
     Parameters
@@ -38,17 +38,10 @@ def answer(parts: Sequence[BatchPart], *, level: float, what: str, changes: str,
         Is asked for, in words, such as ``the effect``.
     changes
         Why batches may disagree, in words.
-    least
-        Effective decisions that all together must have.
     """
     used = [part for part in parts if not part.left_out]
     if not used:
         return Answer.refused(_nothing_left(parts, what))
-    if (total := sum(part.effective for part in used)) < least:
-        return Answer.refused(
-            f"all batches together have {total:.1f} decisions' worth of data about {what}; {least:g} are needed. Wait "
-            "for more decisions, or explore more: arm_floor=…, the least probability of every offered arm."
-        )
     values, errors, counts = (np.array([getattr(part, name) for part in used]) for name in _COLUMNS)
     found = pool(values, errors, counts)
     if not math.isfinite(found.error):

@@ -13,7 +13,7 @@ import numpy as np
 
 from rareswitch.evaluation.results import ArmCount, Calibration
 from rareswitch.lanes import compiled
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.validation import BoolArray, FloatArray, IntArray
 
 #: False alarms on honest logs.
@@ -34,7 +34,7 @@ class Tally:
     >>> rng = np.random.default_rng(1)
     >>> red = rng.random(5_000) < 0.5
     >>> tally = Tally()
-    >>> tally.add(Logged(places=np.where(red, 0, 1), propensities=np.full(5_000, 0.5), rewards=red * 1.0))
+    >>> tally.add(DecisionLog(arm_indices=np.where(red, 0, 1), propensities=np.full(5_000, 0.5), rewards=red * 1.0))
     >>> tally.calibration().alarm
     False
 
@@ -42,7 +42,7 @@ class Tally:
 
     >>> tally = Tally()
     >>> recorded = np.where(red, 0.45, 0.5)
-    >>> tally.add(Logged(places=np.where(red, 0, 1), propensities=recorded, rewards=red * 1.0))
+    >>> tally.add(DecisionLog(arm_indices=np.where(red, 0, 1), propensities=recorded, rewards=red * 1.0))
     >>> tally.calibration().alarm
     True
     """
@@ -55,19 +55,21 @@ class Tally:
         self._inverse: dict[str, FloatArray] = {}
         self._disagreeing = 0
 
-    def add(self, chunk: Logged, logging: FloatArray | None = None) -> None:
+    def add(self, chunk: DecisionLog, logging: FloatArray | None = None) -> None:
         """Count decisions; ``logging`` (n, K) are the probabilities of all arms under the policies that decided."""
-        width = chunk.alive.shape[1]
+        width = chunk.available.shape[1]
         codes = np.arange(width)[None] if chunk.codes is None else chunk.codes
         labels = tuple(map(str, range(width))) if chunk.arms is None or chunk.codes is None else chunk.arms
         rows = np.array([self._names.setdefault(label, len(self._names)) for label in labels], dtype=np.int64)
         if logging is not None:
             sums = np.zeros((len(labels), 5))
-            self._disagreeing += _count_all(chunk.alive, codes, chunk.places, chunk.propensities, logging, sums)
+            self._disagreeing += _count_all(
+                chunk.available, codes, chunk.arm_indices, chunk.propensities, logging, sums
+            )
             self._exact = _added(self._exact, rows, sums)
             return
         found = np.zeros((len(chunk.batch_names), len(labels), 4))
-        _count_chosen(chunk.alive, codes, chunk.places, chunk.propensities, chunk.batches, found)
+        _count_chosen(chunk.available, codes, chunk.arm_indices, chunk.propensities, chunk.batches, found)
         for name, sums in zip(chunk.batch_names, found, strict=True):
             if sums.any():
                 self._inverse[name] = _added(self._inverse.get(name, np.zeros((0, 4))), rows, sums)

@@ -8,7 +8,7 @@ import numpy as np
 
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
 from rareswitch.evaluation.given import arm_numbers
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.policy import Policy
 from rareswitch.validation import BoolArray, FloatArray, Sets
 
@@ -88,10 +88,10 @@ def _check(name: str, given: Any) -> None:
         )
 
 
-def played(name: str, candidate: Candidate, log: Logged) -> Played:
+def played(name: str, candidate: Candidate, log: DecisionLog) -> Played:
     """What a candidate would have done in some logged decisions, of which all offered arms are known.
 
-    >>> log = Logged(places=[0, 1], propensities=[0.5, 0.5], rewards=[1.0, 0.0], arms=["red", "blue"])
+    >>> log = DecisionLog(arm_indices=[0, 1], propensities=[0.5, 0.5], rewards=[1.0, 0.0], arms=["red", "blue"])
     >>> played("uniform", "uniform", log).probabilities.tolist()
     [[0.5, 0.5], [0.5, 0.5]]
     >>> played("blue", Always("blue"), log).probabilities.tolist()
@@ -104,21 +104,21 @@ def played(name: str, candidate: Candidate, log: Logged) -> Played:
     if isinstance(candidate, str):
         return _by_rule(candidate, log)
     if callable(candidate):
-        given = candidate(log.contexts, log.alive)
+        given = candidate(log.contexts, log.available)
         return Played(_probabilities(name, given, log, "the function"), None)
     return Played(_probabilities(name, candidate, log, "they"), None)
 
 
-def policy_probabilities(policy: Policy, log: Logged) -> FloatArray:
+def policy_probabilities(policy: Policy, log: DecisionLog) -> FloatArray:
     """π (n, K) of a frozen policy for logged decisions with vectors."""
     assert log.contexts is not None  # as candidates that are policies need it
     baseline = {"baseline": log.baselines} if policy.needs_baseline else {}
     floored = None if policy.floor is None else policy.floor.of_codes(log.arms, log.codes)
-    sets = Sets(log.contexts, log.alive, False)  # which were checked already
+    sets = Sets(log.contexts, log.available, False)  # which were checked already
     return policy.probabilities(sets, floored=floored, **baseline)
 
 
-def _played_by_policy(name: str, policy: Policy, log: Logged) -> Played:
+def _played_by_policy(name: str, policy: Policy, log: DecisionLog) -> Played:
     if log.contexts is None:
         raise ParameterError(
             f"candidate {name!r:.60} is a policy, which decides about vectors, and this log has none. Give its "
@@ -141,13 +141,13 @@ def _played_by_policy(name: str, policy: Policy, log: Logged) -> Played:
     applies, otherwise = log.batches >= since, "come before it was made: what it was learned from would flatter it"
     if policy.needs_baseline:
         applies, otherwise = applies & _with_baseline(log), "name no baseline, or come before it was made"
-    probabilities = np.zeros(log.alive.shape)
+    probabilities = np.zeros(log.available.shape)
     if applies.any():
         probabilities[applies] = policy_probabilities(policy, log.select(applies))
     return Played(probabilities, applies, otherwise)
 
 
-def _since(policy: Policy, log: Logged) -> int:
+def _since(policy: Policy, log: DecisionLog) -> int:
     """The first batch that a policy was not learned from; one that the log knows may not have decided in it yet."""
     if policy.id in log.batch_names:
         return log.batch_names.index(policy.id)
@@ -158,29 +158,29 @@ def _since(policy: Policy, log: Logged) -> int:
     return sum(name in order[:made] for name in log.batch_names)
 
 
-def _always(arm: str, log: Logged) -> Played:
+def _always(arm: str, log: DecisionLog) -> Played:
     if log.arms is None or log.codes is None:
-        if not arm.isdecimal() or int(arm) >= log.alive.shape[1]:
+        if not arm.isdecimal() or int(arm) >= log.available.shape[1]:
             raise ParameterError(
-                f"Always({arm!r:.60}): arms of this log have no ids but their places, 0 to {log.alive.shape[1] - 1}."
+                f"Always({arm!r:.60}): arms of this log have no ids but places, 0 to {log.available.shape[1] - 1}."
             )
-        shown = np.arange(log.alive.shape[1])[None, :] == int(arm)
+        shown = np.arange(log.available.shape[1])[None, :] == int(arm)
     elif arm in log.arms:
         shown = log.codes == log.arms.index(arm)
     else:
         shown = np.zeros((1, 1), dtype=np.bool_)
-    probabilities = np.asarray(shown & log.alive, dtype=np.float64)
+    probabilities = np.asarray(shown & log.available, dtype=np.float64)
     applies: BoolArray = np.asarray(probabilities.any(axis=1))
     return Played(probabilities, None if applies.all() else applies, "do not offer its arm")
 
 
-def _by_rule(rule: str, log: Logged) -> Played:
+def _by_rule(rule: str, log: DecisionLog) -> Played:
     rows = np.arange(len(log))
     if rule == "uniform":
-        return Played(log.alive / log.alive.sum(axis=1, keepdims=True), None)
-    probabilities = np.zeros(log.alive.shape)
+        return Played(log.available / log.available.sum(axis=1, keepdims=True), None)
+    probabilities = np.zeros(log.available.shape)
     if rule == "logged":  # given what was done, it is what would have been done
-        probabilities[rows, log.places] = 1.0
+        probabilities[rows, log.arm_indices] = 1.0
         return Played(probabilities, None)
     applies = _with_baseline(log)
     if log.baselines is not None:
@@ -188,16 +188,16 @@ def _by_rule(rule: str, log: Logged) -> Played:
     return Played(probabilities, applies, "name no baseline")
 
 
-def _with_baseline(log: Logged) -> BoolArray:
+def _with_baseline(log: DecisionLog) -> BoolArray:
     if log.baselines is None:
         return np.zeros(len(log), dtype=np.bool_)
     return np.asarray(log.baselines >= 0)
 
 
-def _probabilities(name: str, given: Any, log: Logged, who: str) -> FloatArray:
+def _probabilities(name: str, given: Any, log: DecisionLog, who: str) -> FloatArray:
     """Probabilities that somebody else computed, checked."""
     found = arm_numbers(f"candidate {name!r:.60}: {who}", given, log)
-    inside = np.where(log.alive, found, 0.0)
+    inside = np.where(log.available, found, 0.0)
     bad = ~np.isfinite(inside).all(axis=1) | (inside < 0.0).any(axis=1) | (np.abs(inside.sum(axis=1) - 1.0) > _OFF)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])

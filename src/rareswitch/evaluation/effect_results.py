@@ -1,10 +1,9 @@
-"""What is known of effects and of parameters: estimates with intervals, or the reasons why there are none."""
+"""What is known of effects: estimates with intervals, or the reasons why there are none."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
-from rareswitch.evaluation.multiplicity import Correction
 from rareswitch.evaluation.results import Interval
 
 
@@ -27,56 +26,6 @@ class BatchPart:
     third: float = 0.0
     #: Why it is left out; empty where it is not. It never depends on rewards, which would bias what is left.
     left_out: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Parameter:
-    """A coefficient, or a contrast of some."""
-
-    name: str
-    #: The answer; None where the log cannot give one.
-    interval: Interval | None
-    #: That it is 0, corrected for the number of questions.
-    p_value: float | None
-    refusals: tuple[str, ...]
-    batches: tuple[BatchPart, ...]
-    cautions: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Parameters:
-    """Parameters of a linear model of rewards; prints as a table."""
-
-    parameters: tuple[Parameter, ...]
-    #: Of the intervals; with a correction, of all of them together.
-    level: float
-    #: For the number of questions: ``none``, ``bonferroni`` or ``holm``.
-    correction: Correction
-    #: ``hc2`` or ``hc3``.
-    variance: str
-    #: In what the coefficients are counted.
-    unit: str
-    #: In all, and of these with a reward.
-    decisions: int
-    rewarded: int
-
-    def __iter__(self) -> Iterator[Parameter]:
-        return iter(self.parameters)
-
-    def __getitem__(self, name: str) -> Parameter:
-        for one in self.parameters:
-            if one.name == name:
-                return one
-        raise KeyError(name)
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain data."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        from rareswitch.evaluation.effects_text import parameters_text
-
-        return parameters_text(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +70,8 @@ class Effects:
     effects: tuple[Effect, ...]
     #: Of the intervals; with a correction, of all of them together.
     level: float
-    #: For the number of questions: ``none`` or ``bonferroni``.
-    correction: Correction
+    #: For the number of questions.
+    correction: Literal["none", "bonferroni"]
     #: What the groups are of; empty where there are none.
     by: str
     #: Between the groups; None where fewer than two are answered.

@@ -14,7 +14,7 @@ from rareswitch.evaluation.estimators import Columns, Estimate, Moments, estimat
 from rareswitch.evaluation.models import Predicted
 from rareswitch.evaluation.scoring import logging_probabilities, own_model
 from rareswitch.evaluation.support import Support
-from rareswitch.log import Logged, Source
+from rareswitch.log import DecisionLog, Source
 from rareswitch.validation import BoolArray, FloatArray
 from rareswitch.validation import IntArray as Rows
 
@@ -98,11 +98,11 @@ class EffectScores:
             self.mismatch = self.mismatch or calibration.words
         self._check()
 
-    def _add(self, log: Logged, predicted: Predicted, logging: FloatArray | None) -> None:
+    def _add(self, log: DecisionLog, predicted: Predicted, logging: FloatArray | None) -> None:
         rewarded = ~np.isnan(log.rewards)
         self.known += len(log)
         self.rewarded += int(rewarded.sum())
-        names = [*map(str, range(log.alive.shape[1]))] if log.arms is None else [*log.arms]
+        names = [*map(str, range(log.available.shape[1]))] if log.arms is None else [*log.arms]
         self.arms |= dict.fromkeys(names)
         if not rewarded.any():
             return
@@ -111,7 +111,7 @@ class EffectScores:
                 self._add_arm(arm, log, predicted, logging, rewarded)
 
     def _add_arm(
-        self, arm: str, log: Logged, predicted: Predicted, logging: FloatArray | None, rewarded: BoolArray
+        self, arm: str, log: DecisionLog, predicted: Predicted, logging: FloatArray | None, rewarded: BoolArray
     ) -> None:
         """Score the decisions that offered this arm and what it is compared with."""
         one, other = played(arm, Always(arm), log).probabilities, self._other(arm, log)
@@ -119,14 +119,14 @@ class EffectScores:
         at = np.flatnonzero(rewarded & differ & one.any(axis=1) & other.any(axis=1))
         if not len(at):
             return
-        chosen = (at, log.places[at])
+        chosen = (at, log.arm_indices[at])
         here, there = one[chosen] / log.propensities[at], other[chosen] / log.propensities[at]
         expected = np.einsum("nk,nk->n", one[at] - other[at], predicted.arms[at])
         columns = Columns(log.rewards[at], here - there, predicted.chosen[at], expected)
         for label, rows in self._groups(log, one, at):
             for batch in np.unique(log.batches[at[rows]]).tolist():
                 part = rows[log.batches[at[rows]] == batch]
-                told = {"logging": None if logging is None else logging[at[part]], "alive": log.alive[at[part]]}
+                told = {"logging": None if logging is None else logging[at[part]], "alive": log.available[at[part]]}
                 cell = self.cells.setdefault((arm, label), {}).setdefault(batch, Cell())
                 cell.parts.append(Columns(*(column[part] for column in columns)))
                 cell.support += Support.of(here[part], candidate=one[at[part]], **told)
@@ -134,16 +134,16 @@ class EffectScores:
                 cell.shown += int((here[part] > 0.0).sum())
                 cell.shown_other += int((there[part] > 0.0).sum())
 
-    def _other(self, arm: str, log: Logged) -> FloatArray:
+    def _other(self, arm: str, log: DecisionLog) -> FloatArray:
         """(n, K) what an arm is compared with, as probabilities; rows in which that is not offered are 0."""
         if self.against == BASELINE:
             return played(BASELINE, BASELINE, log).probabilities
         if self.against != REST:
             return played(self.against, Always(self.against), log).probabilities
-        others = log.alive & (played(arm, Always(arm), log).probabilities == 0.0)
+        others = log.available & (played(arm, Always(arm), log).probabilities == 0.0)
         return np.asarray(others / np.maximum(others.sum(axis=1, keepdims=True), 1))
 
-    def _groups(self, log: Logged, one: FloatArray, at: Rows) -> Iterator[tuple[str, Rows]]:
+    def _groups(self, log: DecisionLog, one: FloatArray, at: Rows) -> Iterator[tuple[str, Rows]]:
         """All of the rows ``at``, and those of each group."""
         yield EVERYBODY, np.arange(len(at))
         if self.groups is None:

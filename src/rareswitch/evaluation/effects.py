@@ -21,10 +21,9 @@ from rareswitch.evaluation.effect_results import BatchPart, Effect, Effects, Het
 from rareswitch.evaluation.effect_scores import BASELINE, EVERYBODY, REST, Cell, Cells, EffectScores
 from rareswitch.evaluation.effects_groups import groups_of
 from rareswitch.evaluation.evaluate import source_of
-from rareswitch.evaluation.multiplicity import corrected, each_level
-from rareswitch.evaluation.parameters import features_of
 from rareswitch.evaluation.refusals import batch_reasons, refusals
-from rareswitch.log import Logged, Source
+from rareswitch.features import Features
+from rareswitch.log import DecisionLog, Source
 from rareswitch.validation import number
 
 #: Why batches may disagree.
@@ -47,7 +46,7 @@ def effects(source: Any, arm: Any = None, against: Any = None, *, by: Any = None
         otherwise the rest.
     by
         For whom, of one arm: the name of a field of the context (its levels, or the halves of a number);
-        ``"position"``, the place of the arm among those offered; a function of :class:`~rareswitch.log.Logged` to
+        ``"position"``, the place of the arm among those offered; a function of :class:`~rareswitch.log.DecisionLog` to
         labels (n,); for a log in memory also labels. The intervals of groups hold together, and it is tested whether
         the effect differs between them.
     level
@@ -57,8 +56,8 @@ def effects(source: Any, arm: Any = None, against: Any = None, *, by: Any = None
     --------
     >>> rng = np.random.default_rng(1)
     >>> places, clicks = rng.integers(2, size=4000), rng.random(4000)
-    >>> facts = {"places": places, "propensities": np.full(4000, 0.5), "arms": ["red", "blue"]}
-    >>> print(effects(Logged(rewards=clicks < 0.1 + 0.1 * places, **facts), "blue", "red")["blue"].interval)
+    >>> facts = {"arm_indices": places, "propensities": np.full(4000, 0.5), "arms": ["red", "blue"]}
+    >>> print(effects(DecisionLog(rewards=clicks < 0.1 + 0.1 * places, **facts), "blue", "red")["blue"].interval)
     0.1049 (0.08278 to 0.1272)
     """
     number("level", level, low=0.5, high=0.9999)
@@ -101,15 +100,22 @@ def _against(log: Source, given: Any) -> str:
     return BASELINE if named else REST
 
 
+def features_of(source: Source) -> Features | None:
+    """How records became the vectors of a log, where one of its policies tells; the last one, if several do."""
+    policies = [source.policies[name] for name in source.batch_names if name in source.policies]
+    fitting = [policy.features for policy in policies if policy.features and policy.features.dim == source.dim]
+    return fitting[-1] if fitting else None
+
+
 def _count(log: Source) -> int | None:
     """Decisions of a log in memory."""
-    return len(log) if isinstance(log, Logged) else None
+    return len(log) if isinstance(log, DecisionLog) else None
 
 
 def _every_arm(scores: EffectScores, level: float) -> list[Effect]:
     """All that can be compared, the best first, those without an answer last."""
     arms = [arm for arm in scores.arms if (arm, EVERYBODY) in scores.cells]
-    each = each_level(level, len(arms), "bonferroni")
+    each = 1.0 - (1.0 - level) / max(1, len(arms))
     found = _corrected([_effect(scores, arm, EVERYBODY, each)[0] for arm in arms])
     return sorted(found, key=lambda one: -np.inf if one.interval is None else one.interval.value, reverse=True)
 
@@ -120,15 +126,16 @@ def _one_arm(scores: EffectScores, arm: str, level: float) -> tuple[list[Effect]
     if scores.groups is None:
         return [whole], None
     names = scores.groups.ordered({group for _, group in scores.cells} - {EVERYBODY})
-    each = each_level(level, len(names), "bonferroni")
+    each = 1.0 - (1.0 - level) / max(1, len(names))
     found = [_effect(scores, arm, group, each) for group in names]
     return [whole, *_corrected([effect for effect, _ in found])], _differ([told for _, told in found])
 
 
 def _corrected(found: Sequence[Effect]) -> list[Effect]:
+    """Bonferroni: p-values of one of several questions."""
     return [
-        one if one.p_value is None else replace(one, p_value=corrected([one.p_value], len(found), "bonferroni")[0])
-        for one in found
+        effect if effect.p_value is None else replace(effect, p_value=min(1.0, len(found) * effect.p_value))
+        for effect in found
     ]
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.features import Features
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.validation import FloatArray
 
 #: The most groups: with more, none has enough decisions, and no table is read.
@@ -25,7 +25,7 @@ class Groups(Protocol):
     #: What they are groups of.
     name: str
 
-    def labels(self, log: Logged, places: NDArray[np.int64]) -> Texts:
+    def labels(self, log: DecisionLog, places: NDArray[np.int64]) -> Texts:
         """(n,) the groups of some decisions, in which the arm stands at these places (n,)."""
 
     def ordered(self, found: Iterable[str]) -> list[str]:
@@ -45,7 +45,7 @@ class ByLabels:
                 "time; labels are for a log in memory."
             )
 
-    def labels(self, log: Logged, places: NDArray[np.int64]) -> Texts:
+    def labels(self, log: DecisionLog, places: NDArray[np.int64]) -> Texts:
         given = self._given(log) if callable(self._given) else self._given
         try:
             found = np.asarray([str(label) or "(empty)" for label in given])
@@ -64,7 +64,7 @@ class ByPosition:
 
     name = POSITION
 
-    def labels(self, log: Logged, places: NDArray[np.int64]) -> Texts:
+    def labels(self, log: DecisionLog, places: NDArray[np.int64]) -> Texts:
         return np.char.add("place ", places.astype(np.str_))
 
     def ordered(self, found: Iterable[str]) -> list[str]:
@@ -85,12 +85,12 @@ class ByField:
     >>> device = Category("device", levels=["ios", "web"], alone=False)
     >>> features = Features(fields=[device], arms=Arms(ids=["a", "b"], own=["device"]))
     >>> x = features.encode_many([{"device": "web"}, {"device": "ios"}], ["a", "b"]).vectors
-    >>> log = Logged(places=[0, 1], propensities=[0.5, 0.5], rewards=[1.0, 0.0], contexts=x)
-    >>> ByField("device", features, [log]).labels(log, log.places).tolist()
+    >>> log = DecisionLog(arm_indices=[0, 1], propensities=[0.5, 0.5], rewards=[1.0, 0.0], contexts=x)
+    >>> ByField("device", features, [log]).labels(log, log.arm_indices).tolist()
     ['device=web', 'device=ios']
     """
 
-    def __init__(self, name: str, features: Features, logs: Iterable[Logged]) -> None:
+    def __init__(self, name: str, features: Features, logs: Iterable[DecisionLog]) -> None:
         self.name = name
         self._field = next(field for field in features.fields if field.name == name)
         self._features = features
@@ -111,7 +111,7 @@ class ByField:
         self._columns = [upper, *self._columns[1:], lower]
         self._order = [lower, *self._columns[:-1]]
 
-    def _split(self, logs: Iterable[Logged]) -> None:
+    def _split(self, logs: Iterable[DecisionLog]) -> None:
         """Find the median, and name both halves."""
         parts = [self._read(log) for log in logs]
         values = np.concatenate([part[~self._missing(part), 0] for part in parts])
@@ -129,7 +129,7 @@ class ByField:
         place = self._field.layout.missing
         return np.asarray(columns[:, place] > 0.5) if place > 0 else np.zeros(len(columns), dtype=np.bool_)
 
-    def labels(self, log: Logged, places: NDArray[np.int64]) -> Texts:
+    def labels(self, log: DecisionLog, places: NDArray[np.int64]) -> Texts:
         columns = self._read(log)
         if self._field.layout.form == 1:
             which = columns.argmax(axis=1)
@@ -157,7 +157,7 @@ class _Reader(NamedTuple):
     other: int | None
     scale: float
 
-    def __call__(self, log: Logged) -> FloatArray:
+    def __call__(self, log: DecisionLog) -> FloatArray:
         assert log.features is not None
         block = self.scale * log.features[:, self.at]
         if self.other is None:
@@ -183,7 +183,9 @@ def _reader(name: str, features: Features) -> _Reader:
     )
 
 
-def groups_of(by: Any, features: Features | None, count: int | None, logs: Callable[[], Iterable[Logged]]) -> Groups:
+def groups_of(
+    by: Any, features: Features | None, count: int | None, logs: Callable[[], Iterable[DecisionLog]]
+) -> Groups:
     """The groups that are asked for.
 
     Parameters

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from textwrap import fill
 
 from rareswitch.errors import several
-from rareswitch.evaluation.effect_results import BatchPart, Effect, Effects, Parameters
+from rareswitch.evaluation.effect_results import BatchPart, Effect, Effects
 from rareswitch.evaluation.effect_scores import BASELINE, REST
-from rareswitch.evaluation.multiplicity import in_words
 from rareswitch.evaluation.numerals import bounds_text, decimals, number_text, percent_text, shortened
 from rareswitch.evaluation.results import Interval
 from rareswitch.tables import table
@@ -71,8 +70,8 @@ def effects_text(found: Effects) -> str:
     lines = [fill(f"{effects_title(found)}.", WIDTH, break_on_hyphens=False), "", table(head, rows)]
     lines.append(_filled(f"{_counts(found)}; {LEGEND}"))
     groups = len(found.effects) - bool(found.by)
-    if told := in_words(groups, found.correction):
-        lines.append(_filled(told))
+    if groups > 1 and found.correction == "bonferroni":
+        lines.append(_filled(f"these {groups} intervals hold together; p-values are corrected (Bonferroni)"))
     if found.differ is not None:
         lines.append(_filled(_differ_text(found)))
     lines += _notes([(label_of(one, found), one.refusals, one.cautions) for one in found.effects], found.cautions)
@@ -95,27 +94,6 @@ def _differ_text(found: Effects) -> str:
     assert found.differ is not None
     said = "differs" if found.differ.p_value < 1.0 - found.level else "is not seen to differ"
     return f"The effect {said} between groups (p = {found.differ.p_value:.2g}, Cochran's Q)."
-
-
-def parameters_text(found: Parameters) -> str:
-    """A table of those that are answered, and why there is no answer for the others."""
-    digits, answered = decimals(one.interval for one in found), [one for one in found if one.interval is not None]
-    rows = [
-        [shortened(one.name), *_cells(one.interval, one.p_value, digits, ""), _used(one.batches)] for one in answered
-    ]
-    head = ["parameter", "estimate", f"{percent_text(found.level)} interval", "p", "batches"]
-    counted = f", for {found.unit}" if found.unit else ""
-    rewarded = "" if found.rewarded == found.decisions else f", {found.rewarded:,} of them with a reward"
-    lines = [
-        _filled(f"What features add to the reward{counted}."),
-        *(["", table(head, rows)] if rows else []),
-        _filled(
-            f"{several(found.decisions, 'decision')}{rewarded}; least squares within batches, errors {found.variance}"
-        ),
-    ]
-    if told := in_words(len(found.parameters), found.correction):
-        lines.append(_filled(told))
-    return "\n".join(lines + _notes([(one.name, one.refusals, one.cautions) for one in found], ()))
 
 
 def _cells(interval: Interval | None, p_value: float | None, digits: int, mark: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Estimates of what a policy would have earned, of the decisions of another: IPS, SNIPS, DR and switch-DR.
+"""Estimates of what a policy would have earned, of the decisions of another: IPS, SNIPS and DR.
 
 Each takes the columns of some decisions of one frozen policy: rewards r, weights w = π(a | x)/μ(a | x) of the chosen
 arms, and for the doubly robust ones a model's predictions of the chosen arm, q̂(x, a), and of the candidate policy,
@@ -11,10 +11,8 @@ import numpy as np
 
 from rareswitch.validation import FloatArray
 
-Estimator = Literal["ips", "snips", "dr", "switch-dr"]
+Estimator = Literal["ips", "snips", "dr"]
 ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
-#: Weights above which switch-DR trusts the model alone.
-SWITCH = 20.0
 
 
 class Columns(NamedTuple):
@@ -67,18 +65,14 @@ class Estimate(NamedTuple):
         return (max(both) if sum(both) > 0.0 else min(both)) / len(self.pulls) ** 2
 
 
-def estimate(name: Estimator, columns: Columns, *, switch: float = SWITCH, moments: Moments | None = None) -> Estimate:
+def estimate(name: Estimator, columns: Columns, *, moments: Moments | None = None) -> Estimate:
     """The estimate of that name, of a batch; with the moments of the weights where policies tell them.
 
     >>> columns = Columns(*map(np.array, ([1.0, 0.0, 1.0], [2.0, 0.0, 1.0], [0.5] * 3, [0.5] * 3)))
     >>> [round(estimate(name, columns).value, 6) for name in ESTIMATORS]
-    [1.0, 1.0, 1.0, 1.0]
-    >>> round(estimate("switch-dr", columns, switch=1.5).value, 6)
-    0.666667
+    [1.0, 1.0, 1.0]
     """
     rewards, weights, predicted, expected = columns
-    if name == "switch-dr":
-        weights, moments = np.where(weights <= switch, weights, 0.0), None
     square, cube = moments or Moments(float((weights**2).mean()), float((weights**3).mean()))
     count = len(rewards)
     if name == "snips":
@@ -101,9 +95,7 @@ def estimate(name: Estimator, columns: Columns, *, switch: float = SWITCH, momen
     return Estimate(value, pulls, float(np.sqrt(max(0.0, steady + alike) / 2.0 / count)), third)
 
 
-def paired(
-    name: Estimator, columns: Columns, share: float, less: float, *, switch: float = SWITCH, moments: Moments
-) -> Estimate:
+def paired(name: Estimator, columns: Columns, share: float, less: float, *, moments: Moments) -> Estimate:
     """``share`` of the estimate of that name, less a share of the mean reward, of the same decisions.
 
     Both rest on the same rewards, so decisions count with the weight share·w − less: where a candidate does what was
@@ -111,13 +103,10 @@ def paired(
 
     >>> columns = Columns(*map(np.array, ([1.0, 0.0, 1.0], [2.0, 0.0, 1.0], [0.5] * 3, [0.5] * 3)))
     >>> [round(paired(name, columns, 1.0, 1.0, moments=Moments(5 / 3, 3.0)).value, 6) for name in ESTIMATORS]
-    [0.333333, 0.333333, 0.333333, 0.333333]
+    [0.333333, 0.333333, 0.333333]
     """
     rewards, weights, predicted, expected = columns
-    if name == "switch-dr":
-        weights = np.where(weights <= switch, weights, 0.0)
-        moments = Moments(float((weights**2).mean()), float((weights**3).mean()))
-    elif name != "dr":  # both are doubly robust with a constant for a model
+    if name != "dr":  # both are doubly robust with a constant for a model
         level = 0.0 if name == "ips" else estimate(name, columns).value
         weights = weights if name == "ips" else weights / weights.mean()
         predicted = expected = np.full(len(rewards), level)

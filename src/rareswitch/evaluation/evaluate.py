@@ -9,7 +9,7 @@ import numpy as np
 from rareswitch.errors import ParameterError, did_you_mean
 from rareswitch.evaluation.candidates import Candidate, named_candidates
 from rareswitch.evaluation.differences import difference, earned, lift
-from rareswitch.evaluation.estimators import ESTIMATORS, SWITCH, Estimator
+from rareswitch.evaluation.estimators import ESTIMATORS, Estimator
 from rareswitch.evaluation.how import How
 from rareswitch.evaluation.results import Difference, Evaluation
 from rareswitch.evaluation.scoring import Progress, score
@@ -31,7 +31,6 @@ def evaluate(
     anytime: bool = False,
     bounds: tuple[float, float] | None = None,
     model: Any = None,
-    switch: float = SWITCH,
     progress: Progress | None = None,
 ) -> Evaluation:
     """What candidates would have earned on logged traffic, a decision.
@@ -44,15 +43,15 @@ def evaluate(
     Parameters
     ----------
     source
-        An experiment; a :class:`~rareswitch.log.Source` such as :class:`~rareswitch.log.Logged`; or files of a log, as
-        :func:`rareswitch.exchange.read` takes them.
+        An experiment; a :class:`~rareswitch.log.Source` such as :class:`~rareswitch.log.DecisionLog`; or files of a
+        log, as :func:`rareswitch.exchange.read` takes them.
     candidates
         One, a list, or a dict by name. A policy; ``"uniform"``; ``"baseline"``, what the caller would have shown;
         ``"logged"``, what was done; :class:`Always` of an arm; a function of contexts (n, K, d) and alive (n, K) to
         probabilities (n, K); for a log in memory also these themselves.
     estimator
         ``dr``, doubly robust: a model's predictions, corrected by weighted rewards. ``ips`` and ``snips`` do without a
-        model; ``switch-dr`` trusts it alone where weights are above ``switch``, and may be biased.
+        model.
     level
         Of the intervals.
     anytime
@@ -68,13 +67,13 @@ def evaluate(
     --------
     >>> rng = np.random.default_rng(1)
     >>> places, clicks = rng.integers(2, size=4000), rng.random(4000)
-    >>> log = {"places": places, "propensities": np.full(4000, 0.5), "arms": ["red", "blue"]}
-    >>> from rareswitch import Always, Logged
-    >>> found = evaluate(Logged(rewards=clicks < 0.1 + 0.1 * places, **log), [Always("red"), Always("blue")])
+    >>> log = {"arm_indices": places, "propensities": np.full(4000, 0.5), "arms": ["red", "blue"]}
+    >>> from rareswitch import Always, DecisionLog
+    >>> found = evaluate(DecisionLog(rewards=clicks < 0.1 + 0.1 * places, **log), [Always("red"), Always("blue")])
     >>> print(found["always blue"].interval)
     0.2059 (0.1881 to 0.224)
-    >>> evaluate(Logged(rewards=clicks, places=np.zeros(4000, int), propensities=np.ones(4000), arms=["red", "blue"]),
-    ...          Always("blue"))["always blue"].answered
+    >>> certain = {"arm_indices": np.zeros(4000, int), "propensities": np.ones(4000), "arms": ["red", "blue"]}
+    >>> evaluate(DecisionLog(rewards=clicks, **certain), Always("blue"))["always blue"].answered
     False
     """
     if estimator not in ESTIMATORS:
@@ -92,8 +91,7 @@ def evaluate(
     calibration = None if log.estimated else scores.tally.calibration()  # estimated ones fit by construction
     if calibration is not None and calibration.stops:
         scores.mismatch = scores.mismatch or calibration.words
-    switch = number("switch", switch, low=0.0)
-    how = How(estimator=estimator, level=level, switch=switch, anytime=bool(anytime), bounds=bounds)
+    how = How(estimator=estimator, level=level, anytime=bool(anytime), bounds=bounds)
     return Evaluation(
         values=tuple(value_of(scores, name, log, how) for name in named),
         earned=earned(scores, how),

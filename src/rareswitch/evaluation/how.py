@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rareswitch.evaluation.estimators import SWITCH, Columns, Estimate, Estimator, estimate, paired
+from rareswitch.evaluation.estimators import Columns, Estimate, Estimator, estimate, paired
 from rareswitch.evaluation.support import Support
 
 
@@ -13,8 +13,6 @@ class How:
     estimator: Estimator = "dr"
     #: Of intervals.
     level: float = 0.95
-    #: The weight above which switch-DR trusts the model alone.
-    switch: float = SWITCH
     #: Whether intervals hold for one who looks after every batch.
     anytime: bool = False
     #: Where all rewards lie, if that is known.
@@ -22,8 +20,8 @@ class How:
 
     def estimate(self, columns: Columns, support: Support) -> Estimate:
         """Of a batch."""
-        return estimate(self.estimator, columns, switch=self.switch, moments=support.weight_moments)
+        return estimate(self.estimator, columns, moments=support.weight_moments)
 
     def paired(self, columns: Columns, support: Support, share: float, less: float) -> Estimate:
         """A share of that, less a share of what was earned in the same batch."""
-        return paired(self.estimator, columns, share, less, switch=self.switch, moments=support.weight_moments)
+        return paired(self.estimator, columns, share, less, moments=support.weight_moments)

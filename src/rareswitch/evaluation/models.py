@@ -13,7 +13,7 @@ import numpy as np
 
 from rareswitch.errors import ParameterError
 from rareswitch.evaluation.given import arm_numbers
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.rng import uniforms_at
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray, IntArray
@@ -36,14 +36,14 @@ class Predicted(NamedTuple):
 class Model(Protocol):
     """Predicts rewards; it is shown all decisions first."""
 
-    def add(self, log: Logged) -> None:
+    def add(self, log: DecisionLog) -> None:
         """Learn from some decisions."""
 
-    def predict(self, log: Logged) -> Predicted:
+    def predict(self, log: DecisionLog) -> Predicted:
         """What the arms of some decisions would have earned."""
 
 
-def halves(log: Logged) -> IntArray:
+def halves(log: DecisionLog) -> IntArray:
     """(n,) the half, 0 or 1, of each decision."""
     return np.asarray(uniforms_at(0, "cross-fit", log.ids) < 0.5).astype(np.int64)
 
@@ -64,7 +64,7 @@ class CrossFitted:
         self._sums = [[Stats.zero(dim + 1), Stats.zero(dim + 1)] for _ in range(batches)]
         self._fitted: dict[tuple[int, int], tuple[FloatArray, float]] = {}
 
-    def add(self, log: Logged) -> None:
+    def add(self, log: DecisionLog) -> None:
         assert log.features is not None
         known, half = ~np.isnan(log.rewards), halves(log)
         for batch in log.present:
@@ -75,7 +75,7 @@ class CrossFitted:
                     rewards = log.rewards[at]
                     self._sums[batch][side] += Stats.of(x, rewards, shift=_level(rewards))
 
-    def predict(self, log: Logged) -> Predicted:
+    def predict(self, log: DecisionLog) -> Predicted:
         assert log.contexts is not None
         count, arms, _ = log.contexts.shape
         flat, half = log.contexts.reshape(count * arms, self.dim), halves(log)
@@ -89,7 +89,7 @@ class CrossFitted:
             np.copyto(values, others, where=second[:, None])
             levels = [one[-1] + level for one, level in pair]
             found[at] = values + np.where(second, levels[1], levels[0])[:, None]
-        return Predicted(found[np.arange(count), log.places], found)
+        return Predicted(found[np.arange(count), log.arm_indices], found)
 
     @cached_property
     def _before(self) -> list[Stats]:
@@ -126,10 +126,10 @@ class ArmMeans:
         self._sums: defaultdict[str, FloatArray] = defaultdict(lambda: np.zeros((batches, 2)))
         self._seen: dict[str, FloatArray] = {}
 
-    def add(self, log: Logged) -> None:
+    def add(self, log: DecisionLog) -> None:
         known, half = ~np.isnan(log.rewards), halves(log)
         names, codes = _arm_codes(log)
-        chosen = codes[np.arange(len(log)), log.places]
+        chosen = codes[np.arange(len(log)), log.arm_indices]
         cells = (chosen * self._batches + log.batches) * 2 + half
         size = len(names) * self._batches * 2
         counts = np.bincount(cells[known], minlength=size).reshape(-1, self._batches, 2)
@@ -138,11 +138,11 @@ class ArmMeans:
             self._counts[name] += counts[code]
             self._sums[name] += sums[code]
 
-    def predict(self, log: Logged) -> Predicted:
+    def predict(self, log: DecisionLog) -> Predicted:
         names, codes = _arm_codes(log)
         means = np.stack([self._means(name) for name in names])
         found = means[codes, log.batches[:, None], halves(log)[:, None]]
-        return Predicted(found[np.arange(len(log)), log.places], found)
+        return Predicted(found[np.arange(len(log)), log.arm_indices], found)
 
     def _means(self, name: str) -> FloatArray:
         """(batches, 2) the mean of an arm for each half of each batch, drawn to that of all arms."""
@@ -163,12 +163,12 @@ def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
     return np.asarray(np.divide(above, below, out=np.zeros(above.shape), where=below > 0))
 
 
-def _arm_codes(log: Logged) -> tuple[tuple[str, ...], IntArray]:
+def _arm_codes(log: DecisionLog) -> tuple[tuple[str, ...], IntArray]:
     """Arms by name, or by place where they have none; (n, K), what is not offered has the code 0."""
     if log.arms is not None and log.codes is not None:
-        return log.arms, np.where(log.alive, log.codes, 0)
-    arms = log.alive.shape[1]
-    return tuple(map(str, range(arms))), np.broadcast_to(np.arange(arms), log.alive.shape)
+        return log.arms, np.where(log.available, log.codes, 0)
+    arms = log.available.shape[1]
+    return tuple(map(str, range(arms))), np.broadcast_to(np.arange(arms), log.available.shape)
 
 
 class Given:
@@ -177,13 +177,13 @@ class Given:
     def __init__(self, given: FloatArray | Callable[[Any, Any], Any]) -> None:
         self.given = given
 
-    def add(self, log: Logged) -> None:
+    def add(self, log: DecisionLog) -> None:
         """It learns nothing."""
 
-    def predict(self, log: Logged) -> Predicted:
-        told = self.given(log.contexts, log.alive) if callable(self.given) else self.given
+    def predict(self, log: DecisionLog) -> Predicted:
+        told = self.given(log.contexts, log.available) if callable(self.given) else self.given
         found = arm_numbers("model", told, log)
-        if not np.isfinite(found[log.alive]).all():
+        if not np.isfinite(found[log.available]).all():
             raise ParameterError("model must predict finite rewards for all offered arms.")
-        found = np.where(log.alive, found, 0.0)
-        return Predicted(found[np.arange(len(log)), log.places], found)
+        found = np.where(log.available, found, 0.0)
+        return Predicted(found[np.arange(len(log)), log.arm_indices], found)

@@ -13,7 +13,7 @@ from rareswitch.evaluation.candidates import Candidate, played, policy_probabili
 from rareswitch.evaluation.estimators import Columns
 from rareswitch.evaluation.models import ArmMeans, CrossFitted, Given, Model
 from rareswitch.evaluation.support import Support
-from rareswitch.log import Logged, Source
+from rareswitch.log import DecisionLog, Source
 from rareswitch.validation import BoolArray, FloatArray, IntArray
 
 Progress = Callable[[int, int], None]
@@ -147,7 +147,7 @@ def own_model(source: Source) -> Model:
 
 
 def _add(
-    scores: Scores, candidates: Mapping[str, Candidate], predictor: Model, log: Logged, logging: FloatArray | None
+    scores: Scores, candidates: Mapping[str, Candidate], predictor: Model, log: DecisionLog, logging: FloatArray | None
 ) -> None:
     """Score some decisions; those without a reward are left out at the end, since candidates may be given by row."""
     rewarded = ~np.isnan(log.rewards)
@@ -165,7 +165,7 @@ def _add(
         probabilities, applies, otherwise = played(name, candidate, log)
         scored.otherwise = otherwise or scored.otherwise
         did = isinstance(candidate, str) and candidate == "logged"
-        weights = (probabilities[rows, log.places] / (1.0 if did else log.propensities))[kept]
+        weights = (probabilities[rows, log.arm_indices] / (1.0 if did else log.propensities))[kept]
         scored._weights.append(weights)
         scored._predicted.append(predicted.chosen[kept])
         scored._expected.append(np.einsum("nk,nk->n", probabilities, predicted.arms)[kept])
@@ -180,27 +180,27 @@ def _add(
                 weights[at],
                 candidate=probabilities[kept][at],
                 logging=None if logging is None or did else logging[kept][at],
-                alive=log.alive[kept][at],
+                alive=log.available[kept][at],
             )
             before = scored.supports[batch]
             scored.supports[batch] = found if before is None else before + found
 
 
-def logging_probabilities(source: Source, log: Logged) -> tuple[FloatArray | None, str]:
+def logging_probabilities(source: Source, log: DecisionLog) -> tuple[FloatArray | None, str]:
     """μ (n, K), the probabilities of all offered arms under the policies that decided, where they are known.
 
     With it, what is wrong with recorded propensities, where they are not those of the policies.
     """
-    found, mismatch = log.logging, ""
+    found, mismatch = log.behavior_probs, ""
     present = log.present
     names = [log.batch_names[batch] for batch in present]
     if log.contexts is not None and all(name in source.policies for name in names):
-        found = np.empty(log.alive.shape)
+        found = np.empty(log.available.shape)
         for batch, name in zip(present, names, strict=True):
             one = len(present) == 1
             at: Any = slice(None) if one else log.batches == batch
             found[at] = policy_probabilities(source.policies[name], log if one else log.select(at))
-        own = found[np.arange(len(log)), log.places]
+        own = found[np.arange(len(log)), log.arm_indices]
         off = np.abs(own - log.propensities)
         if off.max() > _ROUNDING:
             at = int(off.argmax())

@@ -55,13 +55,6 @@ def value_of(scores: Scores, name: str, log: Source, how: How) -> Value:
             "pooled value speaks of no single time. Look at the batches."
         )
         value = replace(value, cautions=(*value.cautions, caution))
-    rare = scored.weights[scored.weights > how.switch].sum() / max(scored.weights.sum(), 1e-300)
-    if how.estimator == "switch-dr" and rare > 0.0:
-        caution = (
-            f"{100 * rare:.3g} % of the value is what the model says, where weights are above {how.switch:g}: how far "
-            "the model is off, the interval does not know. Take dr for an interval that holds."
-        )
-        value = replace(value, cautions=(*value.cautions, caution))
     plain = replace(how, anytime=False)
     others = {str(one): replace(pool, how=replace(plain, estimator=one)).interval() for one in ESTIMATORS}
     shown = replace(overlap(pool.supports), weights=value.overlap.weights)

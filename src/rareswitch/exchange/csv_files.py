@@ -23,12 +23,12 @@ from rareswitch.exchange.texts import (
     writing,
 )
 from rareswitch.features import Features
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.validation import BoolArray
 
 #: The names of columns by default, and those that only our own files have.
 _COLUMNS = ("id", "time", "policy", "arm", "propensity", "reward", "offered", "baseline")
-_OWN = ("place", "logging", "contexts", "features", OURS)
+_OWN = ("place", "behavior_probs", "contexts", "features", OURS)
 
 
 def read_csv(
@@ -47,7 +47,7 @@ def read_csv(
     arms: Any = None,
     propensities: Literal["logged", "estimate"] = "logged",
     within: Sequence[str] = (),
-) -> Logged:
+) -> DecisionLog:
     r"""A log in CSV, a row a decision.
 
     Parameters
@@ -78,7 +78,7 @@ def read_csv(
     >>> path = Path(tempfile.mkdtemp(), "clicks.csv")
     >>> _ = path.write_text("item,click,p,slot\n7,1,0.25,1\n12,0,0.5,2\n7,,0.25,2\n")
     >>> read_csv(path, arm="item", reward="click", propensity="p")
-    <logged: 3 decisions, 2 rewarded, 1 batch, at most 2 arms>
+    <decision log: 3 decisions, 2 rewarded, 1 batch, at most 2 arms>
     >>> read_csv(path, arm="item", reward="click", propensity="p", where={"slot": 2}).chosen_names
     ['12', '7']
     """
@@ -104,7 +104,7 @@ def read_csv(
         if "policy" not in roles
         else numbered(table.column(roles["policy"]), None if facts is None else facts["batches"])
     )
-    columns: dict[str, Any] = {"alive": everything.alive, "batches": np.array(batches), "batch_names": batch_names}
+    columns: dict[str, Any] = {"available": everything.alive, "batches": np.array(batches), "batch_names": batch_names}
     if everything.arms is not None:
         columns |= {"arms": everything.arms, "codes": everything.codes}
     if "id" in roles:
@@ -121,9 +121,9 @@ def read_csv(
         used = {*roles.values(), *_OWN} if facts is not None else {*roles.values()}
         columns["contexts"] = _encoded(table, used, features, arms, everything.alive, everything.names())
     if estimate:
-        columns |= {"logging": None}
-    made = Logged(
-        places=places,
+        columns |= {"behavior_probs": None}
+    made = DecisionLog(
+        arm_indices=places,
         propensities=np.ones(len(table)) if estimate else np.array(table.each(roles["propensity"], number_of)),
         rewards=np.array(table.each(roles["reward"], number_of, empty=float("nan"))),
         estimated="" if facts is None else facts["estimated"],
@@ -136,7 +136,7 @@ def read_csv(
     return estimate_propensities(made, within=codes, named=" and ".join(within))
 
 
-def write_csv(path: str | Path, logged: Logged) -> None:
+def write_csv(path: str | Path, logged: DecisionLog) -> None:
     """Write a log as CSV, compressed where the name ends in ``.gz``; :func:`read_csv` gives the same log back.
 
     Vectors and probabilities of all offered arms are JSON in columns of their own, in the order of ``offered``. What
@@ -145,27 +145,27 @@ def write_csv(path: str | Path, logged: Logged) -> None:
     """
     logged = with_probabilities(logged)
     held = facts_of(logged)
-    count, width = logged.alive.shape
+    count, width = logged.available.shape
     names = [*map(str, range(width))] if logged.arms is None else logged.arms
-    codes = np.where(logged.alive, np.arange(width), -1) if logged.codes is None else logged.codes
+    codes = np.where(logged.available, np.arange(width), -1) if logged.codes is None else logged.codes
     columns: dict[str, Sequence[Any]] = {"id": id_texts(logged.ids)}
     if logged.times is not None:
         columns["time"] = ["" if np.isnan(time) else repr(time) for time in logged.times.tolist()]
     columns["policy"] = [logged.batch_names[batch] for batch in logged.batches.tolist()]
-    columns["arm"] = [names[code] for code in codes[np.arange(count), logged.places].tolist()]
+    columns["arm"] = [names[code] for code in codes[np.arange(count), logged.arm_indices].tolist()]
     columns["propensity"] = [*map(repr, logged.propensities.tolist())]
     columns["reward"] = ["" if np.isnan(reward) else repr(reward) for reward in logged.rewards.tolist()]
     columns["offered"] = [joined(["" if code < 0 else names[code] for code in row], row) for row in codes.tolist()]
-    columns["place"] = logged.places.tolist()
+    columns["place"] = logged.arm_indices.tolist()
     if logged.baselines is not None:
         columns["baseline"] = ["" if place < 0 else str(place) for place in logged.baselines.tolist()]
-    if logged.logging is not None:
-        columns["logging"] = [
-            json.dumps(row[there].tolist()) for row, there in zip(logged.logging, logged.alive, strict=True)
+    if logged.behavior_probs is not None:
+        columns["behavior_probs"] = [
+            json.dumps(row[there].tolist()) for row, there in zip(logged.behavior_probs, logged.available, strict=True)
         ]
     if logged.contexts is not None:
         columns["contexts"] = [
-            json.dumps(row[there].tolist()) for row, there in zip(logged.contexts, logged.alive, strict=True)
+            json.dumps(row[there].tolist()) for row, there in zip(logged.contexts, logged.available, strict=True)
         ]
     elif logged.features is not None:
         columns["features"] = [json.dumps(row.tolist()) for row in logged.features]
@@ -179,7 +179,7 @@ def write_csv(path: str | Path, logged: Logged) -> None:
 def _own_columns(table: Table, alive: BoolArray, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Probabilities and vectors as :func:`write_csv` wrote them."""
     found: dict[str, Any] = {}
-    for name in ("logging", "contexts", "features"):
+    for name in ("behavior_probs", "contexts", "features"):
         if name not in facts["columns"] or name not in table.names:
             continue
         rows = table.json(name)

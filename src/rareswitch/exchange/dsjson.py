@@ -24,7 +24,7 @@ from rareswitch.exchange.texts import (
     writing,
 )
 from rareswitch.features import Features
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.validation import BoolArray, FloatArray
 
 #: The namespace of an action's vector in what we write.
@@ -37,7 +37,7 @@ def read_dsjson(
     features: Features | None = None,
     arm: str = "_tag",
     propensities: Literal["logged", "estimate"] = "logged",
-) -> Logged:
+) -> DecisionLog:
     """A log in dsjson: contextual bandits with one action a decision.
 
     Rewards are the negatives of ``_label_cost``; they are unknown where there is none, and where ``_skipLearn`` says
@@ -61,7 +61,7 @@ def read_dsjson(
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "log.dsjson")
-    >>> log = Logged(places=[0, 1], propensities=[0.5, 0.9], rewards=[1.0, None], arms=["red", "blue"])
+    >>> log = DecisionLog(arm_indices=[0, 1], propensities=[0.5, 0.9], rewards=[1.0, None], arms=["red", "blue"])
     >>> write_dsjson(path, log)
     >>> again = read_dsjson(path)
     >>> again.chosen_names, again.propensities.tolist(), again.rewards.tolist()
@@ -84,21 +84,21 @@ def read_dsjson(
     names = _names(path, lines, arm, facts)
     models = [line.model or ("log" if facts is None else "") for line in lines]
     batches, batch_names = numbered(models, None if facts is None else facts["batches"])
-    columns: dict[str, Any] = {"alive": alive, "batches": np.array(batches), "batch_names": batch_names}
+    columns: dict[str, Any] = {"available": alive, "batches": np.array(batches), "batch_names": batch_names}
     if names is not None:
         codes, arms = numbered(names, None if facts is None else facts["arms"])
         columns |= {"arms": arms, "codes": _spread(codes, alive, -1)}
     if all(line.probabilities is not None for line in lines):
         given = [probability for line in lines for probability in line.probabilities or ()]
-        columns["logging"] = _spread(given, alive, 0.0)
+        columns["behavior_probs"] = _spread(given, alive, 0.0)
     columns |= _times_and_baselines(lines, facts)
     columns |= _vectors(path, lines, alive, features, arm, facts)
     if any(line.event for line in lines):
         texts = [line.event or f"line {line.number}" for line in lines]
         columns["ids"] = ids_of_texts(texts)
         check_ids(path, columns["ids"], batches, [line.number for line in lines], texts)
-    made = Logged(
-        places=_places(lines, alive),
+    made = DecisionLog(
+        arm_indices=_places(lines, alive),
         propensities=_propensities(path, lines, estimate=estimate),
         rewards=np.array([line.reward for line in lines]),
         estimated="" if facts is None else facts["estimated"],
@@ -107,7 +107,7 @@ def read_dsjson(
     return estimate_propensities(made) if estimate else made
 
 
-def write_dsjson(path: str | Path, logged: Logged) -> None:
+def write_dsjson(path: str | Path, logged: DecisionLog) -> None:
     """Write a log as dsjson, which Vowpal Wabbit reads; :func:`read_dsjson` gives the same log back.
 
     Vectors are written as dense arrays, ids of arms as ``_tag``, policies as ``VWState.m``. A decision whose reward is
@@ -118,8 +118,8 @@ def write_dsjson(path: str | Path, logged: Logged) -> None:
     vectors = logged.contexts is not None
     with writing(path) as file:
         for row in range(len(logged)):
-            there = np.flatnonzero(logged.alive[row]).tolist()
-            chosen = there.index(int(logged.places[row]))
+            there = np.flatnonzero(logged.available[row]).tolist()
+            chosen = there.index(int(logged.arm_indices[row]))
             order = [chosen, *(k for k in range(len(there)) if k != chosen)]
             reward, known = float(logged.rewards[row]), not np.isnan(logged.rewards[row])
             line: dict[str, Any] = {
@@ -148,8 +148,8 @@ def write_dsjson(path: str | Path, logged: Logged) -> None:
             if not vectors and logged.features is not None:
                 actions[chosen][_VECTOR] = logged.features[row].tolist()
             line |= {"a": [k + 1 for k in order], "c": {"_multi": actions}}
-            if logged.logging is not None:
-                line["p"] = [float(logged.logging[row, there[k]]) for k in order]
+            if logged.behavior_probs is not None:
+                line["p"] = [float(logged.behavior_probs[row, there[k]]) for k in order]
             line["VWState"] = {"m": logged.batch_names[logged.batches[row]]}
             line |= {} if known else {"_skipLearn": True}
             line |= {OURS: ours} if ours else {}

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from rareswitch.errors import ParameterError, ShapeError
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.validation import IntArray, number
 
 
-def estimate_propensities(logged: Logged, *, within: Any = None, named: str = "", smoothing: float = 1.0) -> Logged:
+def estimate_propensities(
+    logged: DecisionLog, *, within: Any = None, named: str = "", smoothing: float = 1.0
+) -> DecisionLog:
     """The same log with propensities from the frequencies of its arms; it is marked as such for good.
 
     Within each batch, and each stratum of it, an arm that was chosen c times and offered m times has the rate
@@ -33,7 +35,7 @@ def estimate_propensities(logged: Logged, *, within: Any = None, named: str = ""
 
     Examples
     --------
-    >>> log = Logged(places=[0, 0, 1], propensities=[1.0] * 3, rewards=[1.0, 0.0, 0.0])
+    >>> log = DecisionLog(arm_indices=[0, 0, 1], propensities=[1.0] * 3, rewards=[1.0, 0.0, 0.0])
     >>> estimate_propensities(log).propensities.tolist()
     [0.6, 0.6, 0.4]
     >>> estimate_propensities(log).estimated
@@ -41,11 +43,11 @@ def estimate_propensities(logged: Logged, *, within: Any = None, named: str = ""
     """
     smoothing = number("smoothing", smoothing, low=0.0, open_low=True)
     strata = logged.batches if within is None else _strata(logged, within)
-    count, width = logged.alive.shape
-    codes = np.where(logged.alive, np.arange(width), -1) if logged.codes is None else logged.codes
+    count, width = logged.available.shape
+    codes = np.where(logged.available, np.arange(width), -1) if logged.codes is None else logged.codes
     kinds = width if logged.arms is None else len(logged.arms)
     cells = np.where(codes >= 0, strata[:, None] * kinds + codes, -1)
-    chosen = cells[np.arange(count), logged.places]
+    chosen = cells[np.arange(count), logged.arm_indices]
     size = (int(strata.max()) + 1) * kinds
     offered = np.bincount(cells[cells >= 0], minlength=size)
     rates = (np.bincount(chosen, minlength=size) + smoothing) / (offered + smoothing * kinds)
@@ -54,8 +56,8 @@ def estimate_propensities(logged: Logged, *, within: Any = None, named: str = ""
     strata_text = "each policy" + (f" and {named or 'stratum'}" if within is not None else "")
     return replace(
         logged,
-        propensities=probabilities[np.arange(count), logged.places],
-        logging=probabilities,
+        propensities=probabilities[np.arange(count), logged.arm_indices],
+        behavior_probs=probabilities,
         policies={},
         estimated=f"arm frequencies within {strata_text}, smoothing {smoothing:g}",
     )
@@ -68,7 +70,7 @@ def estimating(propensities: str) -> bool:
     return propensities == "estimate"
 
 
-def _strata(logged: Logged, within: Sequence[Any]) -> IntArray:
+def _strata(logged: DecisionLog, within: Sequence[Any]) -> IntArray:
     """A number for each batch and stratum."""
     try:
         _, found = np.unique(np.asarray(within), return_inverse=True)

@@ -9,7 +9,7 @@ from rareswitch.exchange.csv_files import read_csv, write_csv
 from rareswitch.exchange.dsjson import read_dsjson, write_dsjson
 from rareswitch.exchange.joining import joined_logs
 from rareswitch.exchange.probabilities import with_probabilities
-from rareswitch.log import Logged, Source
+from rareswitch.log import DecisionLog, Source
 
 ENDINGS = ".parquet, .csv, .dsjson, .json or .jsonl (text also with .gz)"
 
@@ -44,9 +44,9 @@ def read(path: Any, **how: Any) -> Source:
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "log.csv.gz")
-    >>> write(path, Logged(places=[0, 1], propensities=[0.5, 0.9], rewards=[1.0, 0.0]))
+    >>> write(path, DecisionLog(arm_indices=[0, 1], propensities=[0.5, 0.9], rewards=[1.0, 0.0]))
     >>> read(path)
-    <logged: 2 decisions, 2 rewarded, 1 batch, at most 2 arms>
+    <decision log: 2 decisions, 2 rewarded, 1 batch, at most 2 arms>
     """
     if not isinstance(path, (str, Path)) and len(path) == 1:
         (path,) = path
@@ -65,7 +65,7 @@ def read(path: Any, **how: Any) -> Source:
     return read_dsjson(path, **_taken("dsjson", how, {*inspect.signature(read_dsjson).parameters} - {"path"}))
 
 
-def write(path: str | Path, logged: Logged) -> None:
+def write(path: str | Path, logged: DecisionLog) -> None:
     """Write a log as its ending says; what is there under the name already is not overwritten."""
     kind = format_of(path)
     if Path(path).exists():
@@ -78,14 +78,14 @@ def write(path: str | Path, logged: Logged) -> None:
         (write_csv if kind == "csv" else write_dsjson)(path, logged)
 
 
-def whole(source: Source) -> Logged:
+def whole(source: Source) -> DecisionLog:
     """All decisions of a source in memory, of which all offered arms are known.
 
-    >>> log = Logged(places=[0], propensities=[1.0], rewards=[0.0])
+    >>> log = DecisionLog(arm_indices=[0], propensities=[1.0], rewards=[0.0])
     >>> whole(log) is log
     True
     """
-    if isinstance(source, Logged):
+    if isinstance(source, DecisionLog):
         return source
     chunks = [*source.chunks()]
     if not chunks:

@@ -9,11 +9,11 @@ from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.exchange.estimated import estimate_propensities, estimating
 from rareswitch.exchange.probabilities import with_probabilities
 from rareswitch.exchange.texts import OPTIONAL, OURS
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.validation import FloatArray, IntArray
 
 #: The columns of a log that obp has no names for.
-_MORE = ("places", "alive", "codes", "ids", "batches", *OPTIONAL)
+_MORE = ("arm_indices", "available", "codes", "ids", "batches", *OPTIONAL)
 
 
 def from_obp(
@@ -22,7 +22,7 @@ def from_obp(
     position: int | None = None,
     vectors: Literal["cross"] | None = None,
     propensities: Literal["logged", "estimate"] = "logged",
-) -> Logged:
+) -> DecisionLog:
     """A log of obp's.
 
     A round is one decision. Where lists of several positions were shown, each position is a round of its own, with the
@@ -46,7 +46,7 @@ def from_obp(
     >>> feedback = {"n_rounds": 2, "n_actions": 3, "action": np.array([2, 0]), "position": None,
     ...             "reward": np.array([1, 0]), "pscore": np.array([0.5, 0.25])}
     >>> from_obp(feedback)
-    <logged: 2 decisions, 2 rewarded, 1 batch, at most 3 arms>
+    <decision log: 2 decisions, 2 rewarded, 1 batch, at most 3 arms>
     """
     estimate = estimating(propensities)
     rounds, arms = (_count(feedback, name) for name in ("n_rounds", "n_actions"))
@@ -57,15 +57,15 @@ def from_obp(
     reward = _column(feedback, "reward", rounds).astype(np.float64)
     where = _column(feedback, "position", rounds, whole=True) if feedback.get("position") is not None else None
     own = feedback.get(OURS)
-    columns = _own(own, action) if own is not None else {"places": action, "arms": tuple(map(str, range(arms)))}
+    columns = _own(own, action) if own is not None else {"arm_indices": action, "arms": tuple(map(str, range(arms)))}
     if own is None and feedback.get("pi_b") is not None:
-        columns["logging"] = _probabilities(feedback["pi_b"], rounds, arms, where)
+        columns["behavior_probs"] = _probabilities(feedback["pi_b"], rounds, arms, where)
     if own is None and vectors is not None:
         if vectors != "cross":
             raise ParameterError(f"vectors must be 'cross', or None for no vectors; got {vectors!r:.60}.")
         columns["contexts"] = _crossed(feedback, rounds, arms)
-    score = _score(feedback, rounds, action, columns.get("logging"), estimate=estimate)
-    made = Logged(propensities=score, rewards=reward, **columns)
+    score = _score(feedback, rounds, action, columns.get("behavior_probs"), estimate=estimate)
+    made = DecisionLog(propensities=score, rewards=reward, **columns)
     if estimate:
         made = estimate_propensities(made, within=where, named="position")
     if position is None:
@@ -76,13 +76,13 @@ def from_obp(
     return made.select(where == position)
 
 
-def to_obp(logged: Logged) -> dict[str, Any]:
+def to_obp(logged: DecisionLog) -> dict[str, Any]:
     """A log for obp; :func:`from_obp` gives the same one back, from what is kept under ``rareswitch``.
 
     Actions are arms, all that occur; ``pi_b`` is 0 for those that were not offered. The ``context`` of a round is the
     vectors of its arms, one after the other.
 
-    >>> log = Logged(places=[0, 1], propensities=[0.5, 0.9], rewards=[1.0, 0.0], arms=["red", "blue"])
+    >>> log = DecisionLog(arm_indices=[0, 1], propensities=[0.5, 0.9], rewards=[1.0, 0.0], arms=["red", "blue"])
     >>> feedback = to_obp(log)
     >>> feedback["action"].tolist(), feedback["pscore"].tolist(), feedback["n_actions"]
     ([0, 1], [0.5, 0.9], 2)
@@ -96,23 +96,23 @@ def to_obp(logged: Logged) -> dict[str, Any]:
             f"rewards must all be known, as obp's are; {unknown} of {len(logged)} are not. Leave these decisions out: "
             "to_obp(logged.select(~np.isnan(logged.rewards)))."
         )
-    count, width = logged.alive.shape
+    count, width = logged.available.shape
     arms = width if logged.arms is None else len(logged.arms)
-    codes = np.where(logged.alive, np.arange(width), -1) if logged.codes is None else logged.codes
+    codes = np.where(logged.available, np.arange(width), -1) if logged.codes is None else logged.codes
     made: dict[str, Any] = {
         "n_rounds": count,
         "n_actions": arms,
         "context": np.ones((count, 1)) if logged.contexts is None else logged.contexts.reshape(count, -1),
         "action_context": np.eye(arms),
-        "action": codes[np.arange(count), logged.places],
+        "action": codes[np.arange(count), logged.arm_indices],
         "position": None,
         "reward": logged.rewards,
         "pscore": logged.propensities,
     }
-    if logged.logging is not None:
-        rows, places = np.nonzero(logged.alive)
+    if logged.behavior_probs is not None:
+        rows, places = np.nonzero(logged.available)
         spread = np.zeros((count, arms))
-        np.add.at(spread, (rows, codes[rows, places]), logged.logging[rows, places])
+        np.add.at(spread, (rows, codes[rows, places]), logged.behavior_probs[rows, places])
         made["pi_b"] = spread[:, :, None]
     own = {name: getattr(logged, name) for name in _MORE}
     own |= {"arms": logged.arms, "batch_names": logged.batch_names, "estimated": logged.estimated}
@@ -122,9 +122,11 @@ def to_obp(logged: Logged) -> dict[str, Any]:
 def _own(own: Any, action: IntArray) -> dict[str, Any]:
     """What :func:`to_obp` kept beside, if it is still that of these rounds."""
     names = {*_MORE, "arms", "batch_names", "estimated"}
-    right = isinstance(own, Mapping) and {*own} == names and len(own["places"]) == len(action)
+    right = isinstance(own, Mapping) and {*own} == names and len(own["arm_indices"]) == len(action)
     if right:
-        chosen = own["places"] if own["codes"] is None else own["codes"][np.arange(len(action)), own["places"]]
+        chosen = (
+            own["arm_indices"] if own["codes"] is None else own["codes"][np.arange(len(action)), own["arm_indices"]]
+        )
         right = bool((chosen == action).all())
     if not right:
         raise ShapeError(

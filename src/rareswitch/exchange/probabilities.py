@@ -4,16 +4,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 
 
-def with_probabilities(logged: Logged) -> Logged:
-    """The same log with ``logging`` of its frozen policies, where it lacks it and can be told."""
+def with_probabilities(logged: DecisionLog) -> DecisionLog:
+    """The same log with ``behavior_probs`` of its frozen policies, where it lacks it and can be told."""
     present = np.unique(logged.batches).tolist()
     names = [logged.batch_names[batch] for batch in present]
-    if logged.logging is not None or logged.contexts is None or not all(name in logged.policies for name in names):
+    if (
+        logged.behavior_probs is not None
+        or logged.contexts is None
+        or not all(name in logged.policies for name in names)
+    ):
         return logged
-    found = np.zeros(logged.alive.shape)
+    found = np.zeros(logged.available.shape)
     for batch, name in zip(present, names, strict=True):
         rows, policy = np.flatnonzero(logged.batches == batch), logged.policies[name]
         baseline = {}
@@ -21,7 +25,7 @@ def with_probabilities(logged: Logged) -> Logged:
             if logged.baselines is None or (logged.baselines[rows] < 0).any():
                 return logged
             baseline = {"baseline": logged.baselines[rows]}
-        found[rows] = policy.probabilities(logged.contexts[rows], logged.alive[rows], **baseline)
-    if not np.allclose(found[np.arange(len(logged)), logged.places], logged.propensities, rtol=1e-6, atol=1e-12):
+        found[rows] = policy.probabilities(logged.contexts[rows], logged.available[rows], **baseline)
+    if not np.allclose(found[np.arange(len(logged)), logged.arm_indices], logged.propensities, rtol=1e-6, atol=1e-12):
         return logged  # another policy decided, or propensities were changed: an evaluation says so
-    return replace(logged, logging=found)
+    return replace(logged, behavior_probs=found)

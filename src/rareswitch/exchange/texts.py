@@ -14,12 +14,12 @@ import numpy as np
 from rareswitch.errors import FileFormatError
 from rareswitch.files import replacing
 from rareswitch.ids import KeyArray, id_keys, key_bytes, keys_of_bytes
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 
 #: Under this name our files hold what other readers do not know.
 OURS = "rareswitch"
 #: The columns of a log that it may lack.
-OPTIONAL = ("contexts", "features", "logging", "baselines", "times")
+OPTIONAL = ("contexts", "features", "behavior_probs", "baselines", "times")
 #: How the key of a text id is written, of which the text itself is not kept.
 _KEY = re.compile("#[0-9a-f]{32}")
 _NUMBER = re.compile("0|[1-9][0-9]{0,17}")
@@ -118,14 +118,14 @@ def time_text(seconds: float) -> str | None:
     return f"{moment}.{fraction:07d}Z"
 
 
-def facts_of(logged: Logged) -> dict[str, Any]:
+def facts_of(logged: DecisionLog) -> dict[str, Any]:
     """What a log knows beside its rows."""
     return {
         "arms": None if logged.arms is None else [*logged.arms],
         "batches": [*logged.batch_names],
         "columns": [name for name in OPTIONAL if getattr(logged, name) is not None],
         "estimated": logged.estimated,
-        "width": int(logged.alive.shape[1]),
+        "width": int(logged.available.shape[1]),
     }
 
 

@@ -12,31 +12,56 @@ from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.floor_price import FloorPrice, floor_price
 from rareswitch.experiment.gate import Gate, GateReport
 from rareswitch.experiment.lift import Lift
-from rareswitch.experiment.moments import moment_of
+from rareswitch.experiment.moments import moment_of, seconds_of
 from rareswitch.experiment.novelty import Novelty, novelty
 from rareswitch.experiment.opening import create, open_experiment
 from rareswitch.experiment.progress import Progress
 from rareswitch.experiment.regret_model import adaptive_cost, best_ends, cost
 from rareswitch.experiment.rewards import Rewards
-from rareswitch.experiment.schedule import Due, End, Price, Schedule
+from rareswitch.experiment.schedule import DAY, Due, End, Price, Schedule
 from rareswitch.experiment.short_forms import schedule_from_plain, schedule_of
 from rareswitch.experiment.start import baseline_share
 from rareswitch.experiment.status import Status
-from rareswitch.experiment.traffic import Played, Traffic, play
 from rareswitch.experiment.verification import Relearned, Verification
 
-__all__ = ["Advance", "After", "Audit", "Best", "ByHand", "Choice", "Due", "End", "Every", "Experiment", "Gate"]
-__all__ += ["FloorPrice", "GateReport", "Lift", "Novelty"]
-__all__ += ["Planned", "Price", "Progress", "Rewards", "Schedule", "Status", "adaptive_cost", "baseline_share"]
-__all__ += [
+__all__ = [
+    "DAY",
+    "Advance",
+    "After",
+    "Audit",
+    "Best",
+    "ByHand",
+    "Choice",
+    "Due",
+    "End",
+    "Every",
+    "Experiment",
+    "FloorPrice",
+    "Gate",
+    "GateReport",
+    "Lift",
+    "Novelty",
+    "Planned",
+    "Price",
+    "Progress",
+    "Relearned",
+    "Rewards",
+    "Schedule",
+    "Status",
+    "Verification",
+    "adaptive_cost",
+    "baseline_share",
     "best_ends",
     "caution_text",
     "copy_experiment",
     "cost",
     "create",
+    "duration_of",
+    "floor_price",
+    "moment_of",
     "novelty",
     "open_experiment",
     "schedule_from_plain",
+    "schedule_of",
+    "seconds_of",
 ]
-__all__ += ["Played", "Relearned", "Traffic", "Verification", "duration_of", "floor_price", "moment_of", "play"]
-__all__ += ["schedule_of"]

@@ -10,7 +10,7 @@ import numpy as np
 from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.evaluation import Support, halves, policy_probabilities, refusals
 from rareswitch.learner import Learner, State, posterior
-from rareswitch.log import HeldOut, Logged
+from rareswitch.log import DecisionLog, HeldOut
 from rareswitch.policy import Policy
 from rareswitch.validation import BoolArray, FloatArray, number
 
@@ -131,7 +131,7 @@ class GateReport:
 
 def judge(
     gate: Gate,
-    chunks: Iterable[Logged],
+    chunks: Iterable[DecisionLog],
     *,
     candidate: Policy,
     incumbent: Policy,
@@ -163,17 +163,17 @@ def judge(
         assert log.contexts is not None
         rows = np.arange(len(log))
         new, old = (policy_probabilities(policy, log) for policy in (candidate, incumbent))
-        own = old[rows, log.places]
+        own = old[rows, log.arm_indices]
         if np.abs(own - log.propensities).max() > _ROUNDING:
             raise ParameterError(
                 "recorded propensities are not those of the policy that decided: the log was changed, or another "
                 "policy decided. No gate can rest on it; find out which, and advance without a gate until then."
             )
-        weights, model = new[rows, log.places] / log.propensities, predict(log.contexts)
-        support += Support.of(weights, candidate=new, logging=old, alive=log.alive)
-        known.append(np.einsum("nk,nk->n", new - old, np.where(log.alive, model, 0.0)))
+        weights, model = new[rows, log.arm_indices] / log.propensities, predict(log.contexts)
+        support += Support.of(weights, candidate=new, logging=old, alive=log.available)
+        known.append(np.einsum("nk,nk->n", new - old, np.where(log.available, model, 0.0)))
         slopes.append(weights - 1.0)
-        residuals.append(log.rewards - model[rows, log.places])
+        residuals.append(log.rewards - model[rows, log.arm_indices])
         first.append(halves(log) == 1)
         smallest, largest = min(smallest, float(log.rewards.min())), max(largest, float(log.rewards.max()))
     told: dict[str, Any] = {"candidate": candidate.id, "held_out": held_out, "tested": support.count, "look": look}

@@ -42,7 +42,7 @@ def create(
     Parameters
     ----------
     url
-        Where it is kept: ``sqlite:///spring.db``, ``postgresql://…``, ``folder:spring``, or ``memory:``.
+        Where it is kept: ``sqlite:///spring.db``, ``postgresql://…``, or ``memory:``.
     name
         Letters, digits, '-', '_' and '.'.
     learner, settings
@@ -62,7 +62,7 @@ def create(
         confused with ``floor``, a setting of foresight: the share of its exploration among arms that may be the best.
     start_from
         A log that the first policy is learned from, whoever made its decisions: another experiment, a
-        :class:`~rareswitch.log.Source` such as :class:`~rareswitch.log.Logged`, or a file as
+        :class:`~rareswitch.log.Source` such as :class:`~rareswitch.log.DecisionLog`, or a file as
         :func:`rareswitch.evaluate` takes it. Its vectors must be made as those of this experiment. A ``baseline`` is
         then kept with each decision, and not played.
     max_arms

@@ -22,7 +22,7 @@ from rareswitch.experiment.status import progress_of
 from rareswitch.experiment.versions import Version, plan_from_text, plan_to_text, version_row
 from rareswitch.files import canonical_json
 from rareswitch.learner import Ahead, State
-from rareswitch.log import HeldOut, Logged, StoredLog
+from rareswitch.log import DecisionLog, HeldOut, StoredLog
 from rareswitch.policy import Key
 from rareswitch.store import Marks, Store
 
@@ -188,7 +188,7 @@ class Updating:
         )
         return found, len(refused)
 
-    def _held_out(self, which: HeldOut, known: Versions, marks: Marks, now: float) -> Iterator[Logged]:
+    def _held_out(self, which: HeldOut, known: Versions, marks: Marks, now: float) -> Iterator[DecisionLog]:
         """The decisions of the current policy that were held out."""
         for log in self.logged(known, marks, now, only=known[-1].number).chunks(contexts=True):
             among = which.among(log.ids)

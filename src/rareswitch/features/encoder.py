@@ -1,24 +1,179 @@
 """A description, compiled: records in, vectors out, and a count of all that was not as described."""
 
 import math
+import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rareswitch.contexts import ContextSets
 from rareswitch.errors import EmptySetError, RecordError
-from rareswitch.features.encoded import Cautions, Details, Encoded, cautions_of
-from rareswitch.features.field import ARM, Field
+from rareswitch.features.fields import ARM, Arms, Coder, Field, Number
 from rareswitch.features.kernels import fill
 from rareswitch.features.records import Frame, Offer, Records, offer_of, offers_of, record_of, table_of
-from rareswitch.features.side import ARMS, EVENTS, Side
-from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, sealed
+from rareswitch.validation import LARGEST_SCALE, BoolArray, FloatArray, IntArray, Sets, sealed
 
 if TYPE_CHECKING:
     from rareswitch.features.features import Features
+
+#: How often what happened, by what and field.
+Details = Counter[tuple[str, str]]
+#: What was not as described in one request: (field, what) pairs; spare blocks are those of the field "arms".
+Cautions = tuple[tuple[str, str], ...]
+#: Fields that a description does not know, of which so many are named in a request.
+MOST_EXTRA = 20
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Encoded:
+    """Vectors of one request or of many, and what was not as described."""
+
+    #: Ids of the arms in the order of the vectors: a tuple, or of many requests a list of tuples.
+    names: Any
+    #: (n, K, d) with their mask; n is 1 for one request.
+    checked: Sets
+    #: How often what happened, by what and field.
+    details: Details
+    #: Of each request, what was not as described.
+    cautions: tuple[Cautions, ...]
+
+    @property
+    def vectors(self) -> FloatArray:
+        """(K, d) of one request, (n, K, d) of many."""
+        return self.checked.contexts[0] if self.checked.single else self.checked.contexts
+
+    @property
+    def sets(self) -> ContextSets:
+        """All of them as context sets."""
+        return ContextSets.checked(self.checked)
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How often what happened: clipped, missing, unknown, absent, extra, spare, shared.
+
+        *Clipped* are numbers and vectors beyond their range, *missing* None and NaN, *unknown* values that are none of
+        the levels; *absent* are fields that a record lacks (they count as missing too), *extra* those that the
+        description does not know; *spare* arms that took a block kept for later ones, and *shared* such arms that met
+        another one in the same request.
+        """
+        found: Counter[str] = Counter()
+        for (what, _), times in self.details.items():
+            found[what] += times
+        return found
+
+
+def cautions_of(happened: Iterable[tuple[str, str]]) -> Cautions:
+    """What happened in one request, (what, field) pairs, by field. What is absent is missing too, and is left out.
+
+    >>> cautions_of([("absent", "device"), ("missing", "device"), ("extra", "devce")])
+    (('devce', 'extra'), ('device', 'missing'))
+    """
+    pairs = sorted((_shown(field), what) for what, field in happened if what != "absent")
+    extra = [pair for pair in pairs if pair[1] == "extra"]
+    return tuple(pair for pair in pairs if pair[1] != "extra" or pair in extra[:MOST_EXTRA])
+
+
+def _shown(field: Any) -> str:
+    """A name that every store can keep."""
+    return str(field)[:100].encode(errors="replace").decode() or "arms"
+
+
+#: What a kernel counts, in its order; of the arms' blocks, unknown means spare.
+EVENTS = ("clipped", "missing", "unknown")
+#: Under this name, which no field has, the arms' blocks are counted.
+ARMS = ""
+#: Numbers that are made to an array at once, where they are of Python's own types.
+_PACKED = 1 << 14
+
+
+class Side:
+    """The fields that are read from one kind of record, and how they are coded."""
+
+    def __init__(self, fields: Sequence[Field], arms: Arms | None = None) -> None:
+        parts = [(field.name, field.layout, field.coder()) for field in fields]
+        plain_numbers = {field.name for field in fields if isinstance(field, Number)}
+        if arms is not None:
+            parts.append((ARMS, arms.layout, arms.coder()))
+        self.names = [name for name, _, _ in parts]
+        self.coders = [coder for _, _, coder in parts]
+        # a number that is one is its own code
+        self.quick: list[Coder | None] = [None if name in plain_numbers else coder for name, _, coder in parts]
+        layouts = [layout for _, layout, _ in parts]
+        self.vectors = any(layout.entries > 1 or layout.form == 2 for layout in layouts)
+        starts = np.cumsum([0, *(layout.entries for layout in layouts)]).tolist()
+        self.first = dict(zip(self.names, starts[:-1], strict=True))
+        self.entries = starts[-1]
+        specs = [
+            [a.form, first, a.entries, a.unknown, a.missing] for a, first in zip(layouts, starts[:-1], strict=True)
+        ]
+        self.specs = np.array(specs, dtype=np.int64).reshape(-1, 5)
+        self.scales = np.array([[a.center, a.divisor] for a in layouts]).reshape(-1, 2)
+
+    def raw(self, columns: Sequence[Sequence[Any]], count: int) -> FloatArray:
+        """The codes (entries, count) of values, a column for each field."""
+        raw = np.empty((self.entries, count))
+        if not self.vectors and count * len(columns) <= _PACKED:
+            for coders in (self.quick, self.coders):
+                flat: list[Any] = []
+                for coder, values in zip(coders, columns, strict=True):
+                    flat.extend(values if coder is None else coder(values))
+                with suppress(struct.error, TypeError, OverflowError):  # some number is missing, or no number
+                    struct.pack_into(f"{len(flat)}d", raw.data, 0, *flat)
+                    return raw
+        for name, values in zip(self.names, columns, strict=True):
+            self.code(raw, name, values)
+        return raw
+
+    def code(self, raw: FloatArray, name: str, values: Sequence[Any]) -> None:
+        """Put the codes of one field into their place."""
+        codes = np.asarray(self.coders[self.names.index(name)](values), dtype=np.float64).reshape(-1, raw.shape[1])
+        raw[self.first[name] : self.first[name] + len(codes)] = codes
+
+    def events(self, raw: FloatArray) -> Iterator[tuple[str, str, BoolArray]]:
+        """What happened to which field, and (m,) to which of the codes: as kernels count it."""
+        for name, spec, (center, divisor) in zip(self.names, self.specs.tolist(), self.scales.tolist(), strict=True):
+            form, first, entries, unknown, _ = spec
+            part = raw[first : first + entries]
+            yield "missing", name, np.asarray(np.isnan(part).any(axis=0))
+            if form == 1:
+                yield "spare" if name == ARMS else "unknown", name, part[0] >= unknown
+            elif form == 0:
+                yield "clipped", name, np.abs((part[0] - center) / divisor) > 1.0
+            else:
+                yield "clipped", name, np.linalg.norm(part, axis=0) > divisor
+
+    def refuse_number(self, f: int, raw: FloatArray) -> None:
+        """A number of field f is infinite or too large."""
+        values = raw[self.specs[f, 1] : self.specs[f, 1] + self.specs[f, 2]]
+        given = values[~(np.abs(values) <= LARGEST_SCALE) & ~np.isnan(values)][0]
+        raise RecordError(
+            f"the field {self.names[f]!r} must be finite and at most {LARGEST_SCALE:g} in size; got {given:g}. Give "
+            "None where it is not known."
+        )
+
+    def account(self, events: list[list[int]], raw: FloatArray, details: Details, times: int) -> None:
+        """Count events of values that each stand for ``times``; missing values may be an error."""
+        for f, counts in enumerate(events):
+            if not any(counts):
+                continue
+            if counts[1] and self.specs[f, 4] < 0:
+                part = raw[self.specs[f, 1] : self.specs[f, 1] + self.specs[f, 2]]
+                raise RecordError(
+                    f"the field {self.names[f]!r} must not be missing; it is in record "
+                    f"{int(np.isnan(part).any(axis=0).argmax())}. Give its value, or describe features in which a "
+                    "missing one has a column: missing = 'own'."
+                )
+            for what, count in zip(EVENTS, counts, strict=True):
+                if count:
+                    named = "spare" if what == "unknown" and self.names[f] == ARMS else what
+                    details[named, self.names[f]] += times * count
+
 
 #: Up to so many records, values are taken row by row.
 _ROWWISE = 100

@@ -1,19 +1,216 @@
-"""The frozen description of how records become vectors."""
+"""The frozen description of how records become vectors, as a value, as a table for people, and as a file."""
 
 import hashlib
+import json
+import textwrap
+import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from rareswitch.errors import ParameterError
-from rareswitch.features.arms import Arms
-from rareswitch.features.encoded import Encoded
-from rareswitch.features.encoder import Encoder
-from rareswitch.features.field import MOST_COLUMNS, Field, Layout, checked_text, one_of
-from rareswitch.files import canonical_json
+from rareswitch.errors import FileFormatError, InputError, ParameterError, did_you_mean
+from rareswitch.features.encoder import Encoded, Encoder
+from rareswitch.features.fields import (
+    MOST_COLUMNS,
+    Arms,
+    Category,
+    Field,
+    Flag,
+    Hashed,
+    Layout,
+    Number,
+    Vector,
+    checked_text,
+    one_of,
+)
+from rareswitch.files import canonical_json, decoding, read_whole, write_whole
+
+_HEADER = ("field", "of", "kind", "columns", "treatment", "in the sample")
+_WIDTH = 120
+
+
+def described(features: "Features") -> str:
+    """Each field and what becomes of it, then what the vectors are made of."""
+    rows = [
+        (
+            part.name if part.key == part.name else f"{part.name} ({part.key})",
+            part.of,
+            part.kind,
+            str(part.layout.columns),
+            part.treatment,
+            features.seen.get(part.name, ""),
+        )
+        for part in features.fields
+    ]
+    table: list[tuple[str, ...]] = [_HEADER, *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    table.insert(1, tuple("─" * width for width in widths))
+    if not any(row[-1] for row in rows):
+        table = [row[:-1] for row in table]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table] if rows else []
+    return "\n".join([*lines, *_terms(features), *_left_out(features)])
+
+
+def _terms(features: "Features") -> list[str]:
+    """How the columns come together."""
+    parts: list[tuple[str, int]] = []
+    for term in features.terms:
+        columns = 1
+        for _, layout in term:
+            columns *= layout.columns
+        parts.append((" × ".join(name or "arm" for name, _ in term) or "constant", columns))
+    summands = " + ".join(f"{name}\u00a0{columns}" for name, columns in parts).replace(" × ", "\u00a0×\u00a0")
+    text = f"{features.dim} columns = {summands}; divided by √{len(parts)}, so that no vector is longer than 1"
+    lines = [line.replace("\u00a0", " ") for line in _wrapped(text)]
+    if features.arms is not None:
+        arms = features.arms
+        lines.append(
+            f"{len(arms.ids)} arms with parameters of their own ({_some(arms.ids)}), "
+            + (
+                f"{arms.room} spare block{'s' * (arms.room > 1)} for arms that come later"
+                if arms.room
+                else "no room for others"
+            )
+        )
+    absent = "are missing" if features.absent == "missing" else "are an error"
+    extra = "are counted and not used" if features.extra == "ignore" else "are an error"
+    return [*lines, f"fields that a record lacks {absent}; fields that are not described {extra}"]
+
+
+def _left_out(features: "Features") -> list[str]:
+    """What the sample had that is not used."""
+    used = {part.name for part in features.fields}
+    texts = [f"left out: {name}: {why}" for name, why in features.seen.items() if name not in used]
+    return [line for text in texts for line in _wrapped(text)]
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, break_long_words=False, subsequent_indent="  ")
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+SCHEMA = 1
+KINDS: dict[str, type[Field]] = {kind.kind: kind for kind in (Number, Category, Hashed, Flag, Vector)}
+#: Bytes of a file that a person wrote, at most.
+_LONGEST_FILE = 1 << 22
+_PARTS = ("schema", "constant", "key", "absent", "extra", "crossings", "arms", "fields")
+
+
+def to_plain(features: "Features") -> dict[str, Any]:
+    """Everything that makes a description what it is, with nothing left to defaults."""
+    data = {"schema": SCHEMA, "constant": features.constant, "key": features.key, "absent": features.absent}
+    data |= {"extra": features.extra, "crossings": [list(pair) for pair in features.crossings]}
+    if features.arms is not None:
+        data["arms"] = _settings(features.arms)
+    data["fields"] = [{"kind": part.kind, **_settings(part)} for part in features.fields]
+    return data
+
+
+def from_plain(data: Any) -> dict[str, Any]:
+    """The settings of features, of plain data; what is left out has its default."""
+    told = _table("features", data, _PARTS)
+    schema = told.pop("schema", SCHEMA)
+    if type(schema) is not int or schema != SCHEMA:
+        raise ParameterError(f"schema must be {SCHEMA}; got {schema!r:.60}. Use a matching version.")
+    for name in ("fields", "crossings"):
+        if type(told.get(name, [])) is not list:
+            raise ParameterError(f"{name} must be a list; got {told[name]!r:.60}.")
+    if "arms" in told:
+        told["arms"] = Arms(**_table("arms", told["arms"], tuple(f.name for f in fields(Arms)), needed=("ids",)))
+    told["fields"] = [_field(entry) for entry in told.get("fields", [])]
+    return told
+
+
+def _field(entry: Any) -> Field:
+    kind = entry.get("kind") if isinstance(entry, Mapping) else None
+    if type(kind) is not str or kind not in KINDS:
+        wanted = f"kind of a field must be one of {', '.join(KINDS)}"
+        raise ParameterError(f"{wanted}; got {kind!r:.60} in {entry!r:.100}.{did_you_mean(kind, KINDS)}")
+    made = KINDS[kind]
+    needed = tuple(name for name in ("name", "levels", "columns", "length") if name in made.__dataclass_fields__)
+    told = _table(
+        f"the {kind} {entry.get('name')!r:.60}", entry, ("kind", *(f.name for f in fields(made))), needed=needed
+    )
+    del told["kind"]
+    for name, value in told.items():
+        if isinstance(value, list) and name != "levels":
+            raise ParameterError(
+                f"{name} of the field {entry.get('name')!r:.60} must not be a list; got {value!r:.60}."
+            )
+    return made(**told)
+
+
+def _table(what: str, data: Any, names: tuple[str, ...], *, needed: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A copy of a table whose names are known."""
+    if not isinstance(data, Mapping):
+        raise ParameterError(f"{what} must be a table of settings by name; got {data!r:.60}.")
+    for name in data:
+        if name not in names:
+            raise ParameterError(
+                f"{what} has no setting {name!r:.60}; it has {', '.join(names)}.{did_you_mean(name, names)}"
+            )
+    for name in needed:
+        if name not in data:
+            raise ParameterError(f"{what} needs the setting {name!r}.")
+    return dict(data)
+
+
+def _settings(part: Any) -> dict[str, Any]:
+    values = {f.name: getattr(part, f.name) for f in fields(part)}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def save(data: dict[str, Any], path: str | Path) -> None:
+    """Write plain features; the file appears whole or not at all."""
+    ending = _ending(path)
+    text = json.dumps(data, indent=2, ensure_ascii=False) + "\n" if ending == ".json" else _toml(data)
+    write_whole(text.encode("utf-8", "surrogatepass"), path)
+
+
+def load(path: str | Path) -> dict[str, Any]:
+    """The settings of features, of a file."""
+    ending = _ending(path)
+    data = read_whole(path)
+    if len(data) > _LONGEST_FILE:
+        raise FileFormatError(f"{path}: such a file has at most {_LONGEST_FILE} bytes; this one has {len(data)}.")
+    try:
+        with decoding(f"a description of features in {ending[1:].upper()}"):
+            text = data.decode()
+            return from_plain(json.loads(text) if ending == ".json" else tomllib.loads(text))
+    except InputError as error:
+        raise FileFormatError(f"{path}: {error}") from error
+
+
+def _ending(path: str | Path) -> str:
+    ending = Path(path).suffix.lower()
+    if ending not in (".json", ".toml"):
+        raise ParameterError(f"path must end in .toml or .json, which says what is in it; got {str(path)!r:.200}.")
+    return ending
+
+
+def _toml(data: dict[str, Any]) -> str:
+    """Plain features as TOML: settings first, then a table of arms and one for each field."""
+    lines = [f"{name} = {_value(value)}" for name, value in data.items() if name not in ("arms", "fields")]
+    if "arms" in data:
+        lines += ["", "[arms]", *(f"{name} = {_value(value)}" for name, value in data["arms"].items())]
+    for entry in data["fields"]:
+        lines += ["", "[[fields]]", *(f"{name} = {_value(value)}" for name, value in entry.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(value)
+
 
 #: A product of the columns of up to two parts; of none, a constant. A part has a name, which is empty for the arms.
 Term = tuple[tuple[str, Layout], ...]
@@ -198,28 +395,20 @@ class Features:
 
     def to_plain(self) -> dict[str, Any]:
         """The content as plain data, for JSON and TOML."""
-        from rareswitch.features.plain import to_plain
-
         return to_plain(self)
 
     @classmethod
     def from_plain(cls, data: Any) -> Self:
         """The features of plain data; what may be left out has its default."""
-        from rareswitch.features.plain import from_plain
-
         return cls(**from_plain(data))
 
     def save(self, path: str | Path) -> None:
         """Write them to a file, TOML or JSON by its ending."""
-        from rareswitch.features.plain import save
-
         save(self.to_plain(), path)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read them from a file, TOML or JSON by its ending."""
-        from rareswitch.features.plain import load
-
         return cls(**load(path))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -241,6 +430,4 @@ class Features:
         return f"<features {self.id[:12]}: {len(self.fields)} fields, {self.dim} columns{arms}>"
 
     def __str__(self) -> str:
-        from rareswitch.features.description import described
-
         return described(self)

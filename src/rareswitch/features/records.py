@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rareswitch.errors import EmptySetError, MissingExtraError, RecordError
-from rareswitch.features.field import plain
+from rareswitch.features.fields import plain
 
 #: Records, of contexts or of arms.
 Records = Sequence[Mapping[str, Any]]

@@ -1,15 +1,10 @@
 """Learners: the only things that make policies."""
 
-from rareswitch.learner.attribution import attributed, clip_bounds
 from rareswitch.learner.base_elimination import BaSE
-from rareswitch.learner.batch_linucb import BatchLinUCB
+from rareswitch.learner.batch_linucb import BatchLinUCB, BatchLinUCBKW
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified
-from rareswitch.learner.batch_linucb_kw import BatchLinUCBKW
-from rareswitch.learner.batched_thompson import BatchedThompsonSampling
 from rareswitch.learner.bounds import CONTEXTS, Contexts
-from rareswitch.learner.budget import budgeted
-from rareswitch.learner.catalogue import LEARNERS, find_learner, make_learner, takes
-from rareswitch.learner.certificate import certified_cost
+from rareswitch.learner.catalogue import LEARNERS, budgeted, find_learner, make_learner, takes
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryLesson, EveryStep
 from rareswitch.learner.communication import CommunicationRound, Report, Share
 from rareswitch.learner.designers import CertifiedMixture, CoreLearning, Designer
@@ -24,14 +19,15 @@ from rareswitch.learner.encoding import (
 )
 from rareswitch.learner.falcon import Falcon
 from rareswitch.learner.fixed_set_elimination import FixedSetElimination
-from rareswitch.learner.forecast import Ahead, forecast
 from rareswitch.learner.foresight import Foresight
 from rareswitch.learner.grids import (
     AdaptiveGrid,
+    Ahead,
     Grid,
     GrowingGrid,
     StaticGrid,
     doubling_grid,
+    forecast,
     geometric_grid,
     growing_grid,
     loglog_batches,
@@ -39,24 +35,28 @@ from rareswitch.learner.grids import (
     paper_grid,
     warm_start,
 )
-from rareswitch.learner.layered import Layers
 from rareswitch.learner.learner import Learner
 from rareswitch.learner.linmed import LinMED, StaleLinMED
-from rareswitch.learner.linucb import LinUCB, Optimism, StaleLinUCB
-from rareswitch.learner.oful import OFUL
+from rareswitch.learner.linucb import OFUL, LinUCB, Optimism, StaleLinUCB
+from rareswitch.learner.planned_exploration import certified_cost
 from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.pure_exploitation import PureExploitation
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.recommendation import Recommendation, recommend
 from rareswitch.learner.rho import RHO
-from rareswitch.learner.rows import Rows, in_seconds
+from rareswitch.learner.rows import Rows, attributed, clip_bounds, in_seconds
 from rareswitch.learner.settings import needed, settings_of, to_plain
 from rareswitch.learner.state import Batch, State
 from rareswitch.learner.statistics import LayerModels
 from rareswitch.learner.summary import Sample, Summary, sample_order, sampled
 from rareswitch.learner.suplinrel import SupLinRel
-from rareswitch.learner.suplinucb import SupLinUCB
-from rareswitch.learner.thompson import PosteriorSampling, StaleThompsonSampling, ThompsonSampling
+from rareswitch.learner.suplinucb import Layers, SupLinUCB
+from rareswitch.learner.thompson import (
+    BatchedThompsonSampling,
+    PosteriorSampling,
+    StaleThompsonSampling,
+    ThompsonSampling,
+)
 
 __all__ = ["CONTEXTS", "E4", "LEARNERS", "OFUL", "RHO", "BatchedThompsonSampling", "LinMED", "StaleLinMED"]
 __all__ += ["AdaptiveGrid", "Ahead", "BaSE", "Batch", "BatchLinUCB", "BatchLinUCBDG"]

@@ -1,28 +1,27 @@
 """Learners by name."""
 
+import math
 from typing import Any
 
 from rareswitch.errors import InputError, ParameterError, did_you_mean
 from rareswitch.learner.base_elimination import BaSE
-from rareswitch.learner.batch_linucb import BatchLinUCB
+from rareswitch.learner.batch_linucb import BatchLinUCB, BatchLinUCBKW
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified
-from rareswitch.learner.batch_linucb_kw import BatchLinUCBKW
-from rareswitch.learner.batched_thompson import BatchedThompsonSampling
 from rareswitch.learner.e4 import E4
 from rareswitch.learner.falcon import Falcon
 from rareswitch.learner.fixed_set_elimination import FixedSetElimination
 from rareswitch.learner.foresight import Foresight
 from rareswitch.learner.learner import Learner
 from rareswitch.learner.linmed import LinMED, StaleLinMED
-from rareswitch.learner.linucb import LinUCB, StaleLinUCB
-from rareswitch.learner.oful import OFUL
+from rareswitch.learner.linucb import OFUL, LinUCB, StaleLinUCB
 from rareswitch.learner.pure_exploitation import PureExploitation
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.rho import RHO
 from rareswitch.learner.settings import from_plain, needed, settings_of
 from rareswitch.learner.suplinrel import SupLinRel
 from rareswitch.learner.suplinucb import SupLinUCB
-from rareswitch.learner.thompson import StaleThompsonSampling, ThompsonSampling
+from rareswitch.learner.thompson import BatchedThompsonSampling, StaleThompsonSampling, ThompsonSampling
+from rareswitch.validation import whole
 
 _PAPER = (BatchLinUCB, BatchLinUCBKW, BatchLinUCBDG, BatchLinUCBDGCertified, RarelySwitchSupLinUCB)
 _ADAPTIVE = (OFUL, LinUCB, ThompsonSampling, BatchedThompsonSampling, LinMED, SupLinUCB, SupLinRel)
@@ -61,3 +60,32 @@ def make_learner(name: str, **settings: Any) -> Learner:
         given = ", ".join(settings) or "no settings"
         raise ParameterError(f"{missing[0]} must be given: {name} needs {', '.join(missing)}; got {given}.")
     return kind(**{key: from_plain(key, value) for key, value in settings.items()})
+
+
+#: The growth of the determinant at which OFUL and RarelySwitch-SupLinUCB wait for no budget.
+USUAL = 2.0
+#: What stands in for a learner that would change at every step.
+STALE = {"linucb": "stale-linucb", "thompson": "stale-thompson", "linmed": "stale-linmed"}
+
+
+def budgeted(name: str, *, updates: int, dim: int, horizon: int) -> tuple[str, dict[str, Any]]:
+    """The learner, and the settings with which it spreads ``updates`` policies over its run; none if it cannot.
+
+    Learners that would change at every step are replaced by those that learn by batch. Those that wait for growing
+    determinants get the C by which a determinant can grow so many times, (1 + T/d)^(d/updates), or their usual 2 if
+    that is less. That is a plan and no promise: a cap holds because the loop enforces it.
+
+    >>> budgeted("linucb", updates=4, dim=2, horizon=1000)
+    ('stale-linucb', {'updates': 4})
+    >>> round(budgeted("oful", updates=4, dim=2, horizon=1000)[1]["growth"], 1)
+    22.4
+    """
+    whole("updates", updates)
+    name = STALE.get(name, name)
+    if "updates" in takes(name):
+        return name, {"updates": min(updates, horizon)}
+    if "growth" not in takes(name):
+        return name, {}
+    logarithm = dim * math.log1p(horizon / dim) / updates
+    largest = 700.0  # exp(700) is near the largest that a float can hold
+    return name, {"growth": max(USUAL, math.exp(min(logarithm, largest)))}

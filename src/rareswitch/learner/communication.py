@@ -268,7 +268,7 @@ class CommunicationRound:
     Examples
     --------
     >>> from rareswitch.distributions import Gaussian
-    >>> from rareswitch.env import LinearWorld
+    >>> from rareswitch.lab.worlds import LinearWorld
     >>> from rareswitch.learner import BatchLinUCBKW
     >>> world = LinearWorld(source=Gaussian(dim=3, arms=5))
     >>> learner = BatchLinUCBKW(dim=3, arms=5, horizon=1000, noise=0.5)

@@ -11,9 +11,8 @@ from rareswitch.contexts import ContextSets
 from rareswitch.errors import BatchError, FileFormatError
 from rareswitch.files import decoding, pack, unpack
 from rareswitch.ids import LONGEST, id_keys
-from rareswitch.learner.levels import Extent
 from rareswitch.learner.state import Batch, State
-from rareswitch.learner.summary import COUNTS, Sample, Summary, added, sample_order
+from rareswitch.learner.summary import COUNTS, Extent, Sample, Summary, added, sample_order
 from rareswitch.policy import Layered, policy_from_plain, policy_to_plain
 from rareswitch.stats import Expansion, Stats
 from rareswitch.validation import LARGEST_SCALE, FloatArray, count_of, finite_array, number, summable

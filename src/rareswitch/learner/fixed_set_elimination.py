@@ -8,7 +8,7 @@ import numpy as np
 
 from rareswitch.design import GOptimal
 from rareswitch.errors import UnsuitableError
-from rareswitch.learner.batch_linucb_kw import BatchLinUCBKW
+from rareswitch.learner.batch_linucb import BatchLinUCBKW
 from rareswitch.learner.batched import EliminateByBatch
 from rareswitch.learner.grids import Grid, growing_grid
 from rareswitch.learner.learner import Parts

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from rareswitch.confidence import LEAST_DELTA, Intervals, independent_intervals
 from rareswitch.errors import ParameterError
-from rareswitch.learner.clicks import ClicksModel
 from rareswitch.learner.clocks import Clock
 from rareswitch.learner.grids import GrowingGrid, StaticGrid, as_grid, geometric_grid
 from rareswitch.learner.learner import Learner, Parts
+from rareswitch.learner.logistic import ClicksModel
 from rareswitch.learner.planned_exploration import PlannedExploration
 from rareswitch.learner.reserve import Reserve
 from rareswitch.learner.settings import count, flag, one_of, real, setting

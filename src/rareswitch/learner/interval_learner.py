@@ -12,7 +12,8 @@ from rareswitch.confidence import (
     self_normalized_intervals,
 )
 from rareswitch.errors import ParameterError
-from rareswitch.learner.clocks import Clock, EveryStep
+from rareswitch.learner.bounds import switching_rate
+from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryStep, growth_factor
 from rareswitch.learner.grids import ADAPTIVE, AdaptiveGrid, Grid, as_grid_or_adaptive, paper_grid
 from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.rule import OneModelRule
@@ -101,3 +102,23 @@ class GridLearner(IntervalLearner):
     def default_grid(self) -> Grid:
         """The learner's own, with ``updates`` batches if they are given: the paper's, unless it says otherwise."""
         return paper_grid(self.horizon, self.updates)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrowingLearner(IntervalLearner):
+    """A learner that is updated when det Λ has grown by C since the last time."""
+
+    growth: float = setting(2.0, "C, by which the determinant grows between policies", growth_factor)
+
+    def pace(self) -> DeterminantGrowth:
+        return DeterminantGrowth(horizon=self.horizon, factor=self.growth)
+
+    def rate(self) -> str:
+        """The bound with this C, where there is one."""
+        sizes = self.dim, self.arms, self.horizon
+        return switching_rate(self.name, *sizes, self.growth) or self.regret
+
+    @property
+    def switch_bound(self) -> int:
+        """The most policies that a run can deploy, the first included."""
+        return self.pace().most(self.dim, self.parts.statistics.ridge)

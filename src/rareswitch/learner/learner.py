@@ -13,17 +13,14 @@ import numpy as np
 from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError, LevelWarning, OutlierWarning, ParameterError
 from rareswitch.features import Features
-from rareswitch.learner.attribution import attributed, clipped
 from rareswitch.learner.clocks import Clock, Progress
-from rareswitch.learner.forecast import Ahead, lengths
-from rareswitch.learner.levels import Extent, check_scales, outlying
-from rareswitch.learner.past import position, remembered, with_late
-from rareswitch.learner.rows import Rows, chosen_arms
+from rareswitch.learner.grids import Ahead, lengths
+from rareswitch.learner.rows import Rows, attributed, chosen_arms, clipped
 from rareswitch.learner.rule import Ended, Made, Rule, SumsRule
 from rareswitch.learner.settings import about, check_settings, count, features, setting
-from rareswitch.learner.state import State
+from rareswitch.learner.state import State, position, remembered, with_late
 from rareswitch.learner.statistics import OneModel
-from rareswitch.learner.summary import Sample, Summary, added
+from rareswitch.learner.summary import Extent, Sample, Summary, added, check_scales, outlying
 from rareswitch.policy import Baseline, Blend, Decisions, Floor, Policy
 from rareswitch.stats import Stats
 from rareswitch.validation import BoolArray, FloatArray, Sets, context_sets, number, unit_ball

@@ -1,10 +1,10 @@
-"""LinUCB (Li et al. 2010, Chu et al. 2011), updated at every step or stale on any grid."""
+"""LinUCB (Li et al. 2010, Chu et al. 2011) at every step or on any grid, and OFUL (Abbasi-Yadkori et al. 2011)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from rareswitch.learner.grids import Grid, geometric_grid
-from rareswitch.learner.interval_learner import GridLearner, IntervalLearner
+from rareswitch.learner.interval_learner import GridLearner, GrowingLearner, IntervalLearner
 from rareswitch.learner.learner import Parts
 from rareswitch.learner.rule import Made, OneModelRule
 from rareswitch.linalg import log_growth
@@ -64,3 +64,19 @@ class StaleLinUCB(StaleLearner, LinUCB):
 
     name: ClassVar[str] = "stale-linucb"
     text: ClassVar[str] = "LinUCB on a grid, geometric by default"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OFUL(GrowingLearner, LinUCB):
+    """LinUCB whose policy changes only when the determinant has grown by C; regret √C·d√T·log T.
+
+    It deploys O(d log T/log C) policies.
+
+    >>> OFUL(dim=5, arms=10, horizon=10_000, growth=4.0, noise=0.5).switch_bound
+    33
+    """
+
+    name: ClassVar[str] = "oful"
+    text: ClassVar[str] = "LinUCB, changed when the determinant grows by C"
+    adaptivity: ClassVar[str] = "O(d log T / log C)"
+    regret: ClassVar[str] = "√C·d√T, adversarial"

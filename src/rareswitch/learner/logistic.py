@@ -9,7 +9,8 @@ away. The expansion of the last pass is what a batch adds to the belief from the
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import NamedTuple
@@ -17,11 +18,14 @@ from typing import NamedTuple
 import numpy as np
 
 from rareswitch.choosing import TIE, first_highest
+from rareswitch.errors import UnsuitableError
 from rareswitch.learner.kernels import predictions
-from rareswitch.learner.link import Link, logistic
-from rareswitch.learner.posterior import RATIOS, Posterior
+from rareswitch.learner.posterior import RATIOS, Link, Posterior, logistic
+from rareswitch.learner.state import State
+from rareswitch.learner.statistics import OneModel
+from rareswitch.learner.summary import unexplained_level
 from rareswitch.stats import Expansion, Stats
-from rareswitch.validation import FloatArray, read_only
+from rareswitch.validation import FloatArray, Sets, read_only
 
 #: The least weight of a decision: one without any would have no place for its reward.
 LEAST_WEIGHT = 1e-12
@@ -263,3 +267,70 @@ def _ridge(gram: FloatArray, moment: FloatArray, count: int) -> float:
     ratios = RATIOS[:, None] * (count / values.sum())  # τ², where w·‖x‖² says how much features tell of a click
     evidence = (squares / (values + 1.0 / ratios)).sum(axis=1) - np.log1p(ratios * values).sum(axis=1)
     return float(1.0 / ratios[int(first_highest(evidence)), 0])
+
+
+#: By what names a state keeps the models of all batches so far, θ and a level: the logistic one, and the linear one.
+LOGISTIC, LINEAR = "logistic_point", "linear_point"
+#: The log-likelihood of all batches but the first, each by the models of those before it: (logistic, linear).
+HELD_OUT = "held_out"
+#: Where the rows of the current batch are expanded, and what is known of the passes before.
+PASS_POINT, PASS_BEST, PASS_COUNT, PASS_VALUE = "pass_point", "pass_best", "pass_count", "pass_value"
+#: A linear model's probabilities are at least this share of one click among the decisions so far.
+LEAST_CLICKS = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClicksModel(OneModel):
+    """One model of the chosen features, summed for a logistic belief as well while all rewards are 0 or 1."""
+
+    #: Whether other rewards are refused.
+    only: bool = False
+
+    def of(self, state: State, features: FloatArray, rewards: FloatArray, sets: Sets | None) -> tuple[Stats, ...]:
+        (plain,) = super().of(state, features, rewards, sets)
+        other = rewards[(rewards != 0.0) & (rewards != 1.0)]
+        if len(other):
+            if self.only:
+                raise UnsuitableError(
+                    f'rewards="binary" is for rewards of 0 and 1; {len(other)} of {len(rewards)} are others, the first '
+                    f'{other[0]:g}. Use rewards="linear", or leave the choice to the data.'
+                )
+            return (plain,)
+        if self.intercept:
+            features = np.column_stack([features, np.ones(len(features))])
+        point = state.kept.get(PASS_POINT, state.kept.get(LOGISTIC, np.zeros(plain.dim)))
+        rates = list[FloatArray]()
+        if LOGISTIC in state.kept:
+            least = LEAST_CLICKS / (1.0 + sum(batch.rewarded for batch in (*state.before, *state.past)))
+            rates = [
+                logistic(values_of(features, state.kept[LOGISTIC])),
+                values_of(features, state.kept[LINEAR]),
+            ]
+            rates = [np.clip(rate, least, 1.0 - least) for rate in rates]
+        return (replace(plain, expansion=expanded(features, rewards, point, rates)),)
+
+    def unexplained_level(self, sums: tuple[Stats, ...]) -> float | None:
+        """Of clicks without a level against a half, which a logistic model has at x = 0; by the first batch alone."""
+        (total,) = sums
+        if self.intercept or not self.only:
+            return super().unexplained_level(sums)
+        if total.expansion is None or not summed_blindly(total):
+            return None
+        clicks, half = total.square_sum, 0.5 * total.count
+        gradient = total.expansion.gradient  # Σ (r - ½)·x
+        level = unexplained_level((replace(total, moment=gradient, square_sum=0.5 * half, reward_sum=clicks - half),))
+        return None if level is None else level + 0.5
+
+
+def search_of(kept: Mapping[str, FloatArray]) -> Search:
+    """What a state knows of the passes before."""
+    if PASS_COUNT not in kept:
+        return Search()
+    return Search(int(kept[PASS_COUNT]), kept.get(PASS_BEST), float(kept[PASS_VALUE]))
+
+
+def searching(state: State, point: FloatArray, search: Search) -> State:
+    """A state for the next pass over the rows of the current batch."""
+    best = {} if search.best is None else {PASS_BEST: search.best}
+    passes = {PASS_POINT: point, PASS_COUNT: np.array(float(search.passes)), PASS_VALUE: np.array(search.value)}
+    return replace(state, kept={name: part for name, part in state.kept.items() if name != PASS_BEST} | passes | best)

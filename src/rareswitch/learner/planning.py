@@ -8,8 +8,7 @@ import numpy as np
 from rareswitch.choosing import first_highest
 from rareswitch.contexts import ContextSets
 from rareswitch.learner.kernels import best_columns
-from rareswitch.learner.link import Link
-from rareswitch.learner.posterior import Posterior, ignorance, stretch
+from rareswitch.learner.posterior import Link, Posterior, ignorance, stretch
 from rareswitch.linalg import inverse_root
 from rareswitch.rng import normals
 from rareswitch.validation import BoolArray, FloatArray, IntArray, read_only

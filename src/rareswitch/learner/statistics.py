@@ -9,9 +9,8 @@ import numpy as np
 from rareswitch.errors import UnsuitableError
 from rareswitch.ids import KeyArray
 from rareswitch.learner.clocks import Progress
-from rareswitch.learner.levels import level_of, unexplained_level
 from rareswitch.learner.state import State
-from rareswitch.learner.summary import added
+from rareswitch.learner.summary import added, level_of, unexplained_level
 from rareswitch.policy import Layered, Policy
 from rareswitch.rng import uniforms_at
 from rareswitch.stats import Stats

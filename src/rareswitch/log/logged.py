@@ -18,7 +18,7 @@ LATEST = 6e10
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Logged:
+class DecisionLog:
     """Decisions of one or several frozen policies, a row each; read-only.
 
     A batch is what one frozen policy decided. Batches are numbered in the order in which they were made: what is
@@ -26,21 +26,22 @@ class Logged:
 
     Examples
     --------
-    >>> log = Logged(places=[0, 1, 1], propensities=[0.5, 0.5, 0.9], rewards=[1.0, 0.0, None], arms=["red", "blue"])
+    >>> shown = {"arm_indices": [0, 1, 1], "propensities": [0.5, 0.5, 0.9], "arms": ["red", "blue"]}
+    >>> log = DecisionLog(rewards=[1.0, 0.0, None], **shown)
     >>> log
-    <logged: 3 decisions, 2 rewarded, 1 batch, at most 2 arms>
+    <decision log: 3 decisions, 2 rewarded, 1 batch, at most 2 arms>
     >>> log.chosen_names
     ['red', 'blue', 'blue']
     """
 
     #: (n,) where the chosen arm stands among those that were offered.
-    places: IntArray
+    arm_indices: IntArray
     #: (n,) the probability with which it was chosen, above 0.
     propensities: FloatArray
     #: (n,) what it earned; NaN, or None where it is given, where that is not known.
     rewards: FloatArray
     #: (n, K) which arms were offered; all K by default.
-    alive: BoolArray = None  # type: ignore[assignment]
+    available: BoolArray = None  # type: ignore[assignment]
     #: (n, K, d) the vectors of the arms; None where there are none.
     contexts: FloatArray | None = None
     #: (n, d) the vectors of the chosen arms; taken from the contexts where these are there.
@@ -50,7 +51,7 @@ class Logged:
     #: (n, K) which of these each one is, -1 where none was offered; place 0 is the first of them, by default.
     codes: IntArray | None = None
     #: (n, K) the probabilities of all offered arms, where they are known beside that of the chosen one.
-    logging: FloatArray | None = None
+    behavior_probs: FloatArray | None = None
     #: (n,) the place of the arm that the caller would have shown, -1 where none was named.
     baselines: IntArray | None = None
     #: (n, 2) keys of the ids, or ids; 0, 1, 2 … by default.
@@ -71,15 +72,15 @@ class Logged:
         def __init__(
             self,
             *,
-            places: Any,
+            arm_indices: Any,
             propensities: Any,
             rewards: Any,
-            alive: Any = None,
+            available: Any = None,
             contexts: Any = None,
             features: Any = None,
             arms: Any = None,
             codes: Any = None,
-            logging: Any = None,
+            behavior_probs: Any = None,
             baselines: Any = None,
             ids: Any = None,
             times: Any = None,
@@ -90,8 +91,8 @@ class Logged:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        places = whole_column("places", self.places)
-        count = len(places)
+        arm_indices = whole_column("arm_indices", self.arm_indices)
+        count = len(arm_indices)
         if count == 0:
             raise EmptySetError("a log needs one decision at least; got none.")
         propensities = number_column("propensities", self.propensities, count)
@@ -104,21 +105,21 @@ class Logged:
             )
         rewards = reward_column(self.rewards, count)
         contexts = None if self.contexts is None else finite_column("contexts", self.contexts, (count, None, None))
-        alive = self._alive(places, contexts)
-        arms = alive.shape[1]
-        inside = (places >= 0) & (places < arms)
-        there = inside & alive[np.arange(count), np.where(inside, places, 0)]
+        available = self._available(arm_indices, contexts)
+        arms = available.shape[1]
+        inside = (arm_indices >= 0) & (arm_indices < arms)
+        there = inside & available[np.arange(count), np.where(inside, arm_indices, 0)]
         if not there.all():
             at = int(np.flatnonzero(~there)[0])
             raise ParameterError(
-                f"places must be those of offered arms; row {at} (the first is 0) has place {places[at]} among "
-                f"{int(alive[at].sum())} arms."
+                f"arm_indices must be those of offered arms; row {at} (the first is 0) has {arm_indices[at]} among "
+                f"{int(available[at].sum())} arms."
             )
         features = self.features
         if features is not None:
             features = finite_column("features", features, (count, None))
         elif contexts is not None:
-            features = sealed(contexts[np.arange(count), places])
+            features = sealed(contexts[np.arange(count), arm_indices])
         batches = (
             np.zeros(count, dtype=np.int64) if self.batches is None else whole_column("batches", self.batches, count)
         )
@@ -128,28 +129,28 @@ class Logged:
                 f"batches must be numbers from 0 to {len(names) - 1}, one name each; got {batches.min()} to "
                 f"{batches.max()} and the names {', '.join(map(str, names)):.100}."
             )
-        arm_names, codes = self._named(alive)
-        logging = self.logging
-        if logging is not None:
-            logging = finite_column("logging", logging, (count, arms))
-            own = logging[np.arange(count), places]
+        arm_names, codes = self._named(available)
+        behavior_probs = self.behavior_probs
+        if behavior_probs is not None:
+            behavior_probs = finite_column("behavior_probs", behavior_probs, (count, arms))
+            own = behavior_probs[np.arange(count), arm_indices]
             if not np.allclose(own, propensities, rtol=1e-6, atol=1e-12):
                 at = int(np.abs(own - propensities).argmax())
                 raise ParameterError(
-                    f"logging must give the chosen arm its propensity; row {at} has {own[at]:g} beside "
+                    f"behavior_probs must give the chosen arm its propensity; row {at} has {own[at]:g} beside "
                     f"{propensities[at]:g}."
                 )
-            inside = np.where(alive, logging, 0.0)
+            inside = np.where(available, behavior_probs, 0.0)
             odd = (inside < 0.0).any(axis=1) | (np.abs(inside.sum(axis=1) - 1.0) > 1e-6)
             if odd.any():
                 at = int(np.flatnonzero(odd)[0])
                 raise ParameterError(
-                    f"logging must be probabilities of the offered arms, which sum to 1; row {at} (the first is 0) has "
-                    f"{inside[at].tolist()!s:.100}."
+                    f"behavior_probs must sum to 1 over the offered arms; row {at} (the first is 0) "
+                    f"has {inside[at].tolist()!s:.100}."
                 )
         baselines = None if self.baselines is None else whole_column("baselines", self.baselines, count)
         if baselines is not None and ((baselines >= arms) | (baselines < -1)).any():
-            raise ParameterError(f"baselines must be places of arms, up to {arms - 1}, or -1 where none was named.")
+            raise ParameterError(f"baselines must be indices of arms, up to {arms - 1}, or -1 where none was named.")
         times = None if self.times is None else number_column("times", self.times, count, finite=False)
         if times is not None and (np.abs(times) > LATEST).any():
             at = int(np.flatnonzero(np.abs(times) > LATEST)[0])
@@ -161,15 +162,15 @@ class Logged:
         if self.ids is not None:
             refuse_repeated(ids, batches)
         vars(self).update(
-            places=places,
+            arm_indices=arm_indices,
             propensities=propensities,
             rewards=rewards,
-            alive=alive,
+            available=available,
             contexts=contexts,
             features=features,
             arms=arm_names,
             codes=codes,
-            logging=logging,
+            behavior_probs=behavior_probs,
             baselines=baselines,
             ids=ids,
             times=times,
@@ -185,24 +186,26 @@ class Logged:
         vars(made).update(columns)
         return made
 
-    def _alive(self, places: IntArray, contexts: FloatArray | None) -> BoolArray:
-        count = len(places)
-        if self.alive is None:
-            arms = contexts.shape[1] if contexts is not None else self._width(places)
+    def _available(self, arm_indices: IntArray, contexts: FloatArray | None) -> BoolArray:
+        count = len(arm_indices)
+        if self.available is None:
+            arms = contexts.shape[1] if contexts is not None else self._width(arm_indices)
             return sealed(np.ones((count, arms), dtype=np.bool_))
-        alive = np.asarray(self.alive)
-        wanted = (count, alive.shape[-1] if contexts is None else contexts.shape[1])
-        if alive.dtype != np.bool_ or alive.shape != wanted:
-            raise ShapeError(f"alive must be booleans of shape {wanted}; got {alive.dtype} of shape {alive.shape}.")
-        return read_only(alive)
+        available = np.asarray(self.available)
+        wanted = (count, available.shape[-1] if contexts is None else contexts.shape[1])
+        if available.dtype != np.bool_ or available.shape != wanted:
+            raise ShapeError(
+                f"available must be booleans of shape {wanted}; got {available.dtype} of shape {available.shape}."
+            )
+        return read_only(available)
 
-    def _width(self, places: IntArray) -> int:
-        for given in (self.logging, self.codes):
+    def _width(self, arm_indices: IntArray) -> int:
+        for given in (self.behavior_probs, self.codes):
             if given is not None and np.ndim(given) == 2:
                 return int(np.shape(given)[1])
-        return max(1, len(self.arms) if self.arms is not None else int(places.max()) + 1)
+        return max(1, len(self.arms) if self.arms is not None else int(arm_indices.max()) + 1)
 
-    def _named(self, alive: BoolArray) -> tuple[tuple[str, ...] | None, IntArray | None]:
+    def _named(self, available: BoolArray) -> tuple[tuple[str, ...] | None, IntArray | None]:
         if self.arms is None:
             if self.codes is not None:
                 raise ParameterError("codes say which of the arms stands where, and arms were not given.")
@@ -211,17 +214,19 @@ class Logged:
         if len(set(arms)) < len(arms):
             raise ParameterError("arms must have different ids.")
         if self.codes is None:
-            if len(arms) != alive.shape[1]:
+            if len(arms) != available.shape[1]:
                 raise ShapeError(
-                    f"arms must be one for each of the {alive.shape[1]} places; got {len(arms)}. Give codes where "
-                    "different arms are offered."
+                    f"arms must be one for each of the {available.shape[1]} places; got {len(arms)}. Give codes "
+                    "where different arms are offered."
                 )
-            return arms, sealed(np.where(alive, np.arange(len(arms)), -1))
+            return arms, sealed(np.where(available, np.arange(len(arms)), -1))
         codes = np.asarray(self.codes)
-        if codes.shape != alive.shape or codes.dtype.kind not in "iu":
-            raise ShapeError(f"codes must be whole numbers of shape {alive.shape}; got {codes.dtype} {codes.shape}.")
-        codes = np.where(alive, codes, -1)
-        if (codes[alive] < 0).any() or codes.max() >= len(arms):
+        if codes.shape != available.shape or codes.dtype.kind not in "iu":
+            raise ShapeError(
+                f"codes must be whole numbers of shape {available.shape}; got {codes.dtype} {codes.shape}."
+            )
+        codes = np.where(available, codes, -1)
+        if (codes[available] < 0).any() or codes.max() >= len(arms):
             raise ParameterError(f"codes must be from 0 to {len(arms) - 1} where an arm is offered.")
         ordered = np.sort(codes, axis=1)
         twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
@@ -234,13 +239,13 @@ class Logged:
         return arms, sealed(codes)
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.arm_indices)
 
     def __repr__(self) -> str:
         batches, known = len(self.batch_names), int((~np.isnan(self.rewards)).sum())
         return (
-            f"<logged: {several(len(self), 'decision')}, {known:,} rewarded, {several(batches, 'batch')}, at most "
-            f"{self.alive.shape[1]} arms{', propensities estimated' if self.estimated else ''}>"
+            f"<decision log: {several(len(self), 'decision')}, {known:,} rewarded, {several(batches, 'batch')}, at "
+            f"most {self.available.shape[1]} arms{', propensities estimated' if self.estimated else ''}>"
         )
 
     @property
@@ -256,15 +261,25 @@ class Logged:
 
     @cached_property
     def chosen_names(self) -> list[str]:
-        """(n) the ids of the chosen arms; their places as texts where arms have none."""
+        """(n) the ids of the chosen arms; their arm_indices as texts where arms have none."""
         if self.arms is None or self.codes is None:
-            return [*map(str, self.places.tolist())]
-        return [self.arms[code] for code in self.codes[np.arange(len(self)), self.places].tolist()]
+            return [*map(str, self.arm_indices.tolist())]
+        return [self.arms[code] for code in self.codes[np.arange(len(self)), self.arm_indices].tolist()]
 
     def select(self, which: Any) -> Self:
-        """Some of the rows: a mask, a slice, or an array of places."""
-        names = ["places", "propensities", "rewards", "alive", "ids", "batches", "contexts", "features", "codes"]
-        names += ["logging", "baselines", "times"]
+        """Some of the rows: a mask, a slice, or an array of indices."""
+        names = [
+            "arm_indices",
+            "propensities",
+            "rewards",
+            "available",
+            "ids",
+            "batches",
+            "contexts",
+            "features",
+            "codes",
+        ]
+        names += ["behavior_probs", "baselines", "times"]
         found = {name: getattr(self, name) for name in names}
         taken = {name: None if column is None else sealed(column[which]) for name, column in found.items()}
         return self.checked(**{name: vars(self)[name] for name in self.__dataclass_fields__} | taken)

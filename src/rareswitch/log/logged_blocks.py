@@ -10,7 +10,7 @@ from rareswitch.errors import FileFormatError
 from rareswitch.ids import KeyArray
 from rareswitch.learner import attributed, sample_order
 from rareswitch.log.block import Block
-from rareswitch.log.logged import Logged
+from rareswitch.log.logged import DecisionLog
 from rareswitch.log.offered import read_offered, rows_with_sets
 from rareswitch.log.vocabulary import Vocabulary
 from rareswitch.policy import Policy
@@ -18,7 +18,7 @@ from rareswitch.validation import FloatArray, IntArray, read_only, sealed
 
 #: Columns that are read of chosen arms alone, and those that tell of all that were offered.
 CHOSEN = ("id", "key", "policy", "features", "propensity", "reward", "time", "reward_time")
-ALL = (*CHOSEN, "contexts", "place", "arm", "names", "baseline", "logging", "alive")
+ALL = (*CHOSEN, "contexts", "place", "arm", "names", "baseline", "behavior_probs", "available")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,12 +44,12 @@ class LoggedBlocks:
         self._words = Vocabulary(about.arms)
         self._sample = _KeyedSample(len(about.batch_names))
 
-    def chosen(self, block: Block) -> Logged:
+    def chosen(self, block: Block) -> DecisionLog:
         """All rows, with the vectors of the chosen arms alone."""
         columns, count = self._columns(block), len(block.numbers)
-        return self._logged(**columns, alive=_one(count), places=_zeros(count))
+        return self._logged(**columns, available=_one(count), arm_indices=_zeros(count))
 
-    def with_sets(self, block: Block) -> Logged | None:
+    def with_sets(self, block: Block) -> DecisionLog | None:
         """The rows of which all offered arms are known; None where there are none."""
         rows = rows_with_sets(block, self.about.dim)
         columns = self._columns(block)
@@ -97,10 +97,10 @@ class LoggedBlocks:
             when = {"times": made, "reward_times": block.times("reward_time")}
         return read_only(attributed(rewards, **when, **self.about.counting).rewards)
 
-    def _logged(self, **columns: Any) -> Logged:
-        about, none = self.about, dict.fromkeys(("contexts", "codes", "logging", "baselines", "arms"))
+    def _logged(self, **columns: Any) -> DecisionLog:
+        about, none = self.about, dict.fromkeys(("contexts", "codes", "behavior_probs", "baselines", "arms"))
         told = {"batch_names": about.batch_names, "policies": about.policies, "estimated": about.estimated}
-        return Logged.checked(**none | columns | told)
+        return DecisionLog.checked(**none | columns | told)
 
 
 class _KeyedSample:

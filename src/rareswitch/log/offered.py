@@ -16,15 +16,15 @@ class Offered(NamedTuple):
     """The arms of some rows."""
 
     #: (m, K)
-    alive: BoolArray
+    available: BoolArray
     #: (m,) where the chosen arms stand.
-    places: IntArray
+    arm_indices: IntArray
     #: (m, K, d), where there are vectors.
     contexts: FloatArray | None
     #: (m, K) their numbers in the vocabulary, -1 where none was offered; None where they have no ids.
     codes: IntArray | None
     #: (m, K) probabilities, where they are kept.
-    logging: FloatArray | None
+    behavior_probs: FloatArray | None
     #: (m,) -1 where none was named.
     baselines: IntArray | None
 
@@ -36,7 +36,7 @@ def rows_with_sets(block: Block, dim: int | None) -> IntArray:
         if dim is None:
             raise FileFormatError(f"{block.source}: a log with contexts needs the column 'features' too. Write it.")
         return block.with_sets(dim)
-    told = next((name for name in ("alive", "names", "logging") if name in names), None)
+    told = next((name for name in ("available", "names", "behavior_probs") if name in names), None)
     return np.zeros(0, dtype=np.int64) if told is None else np.flatnonzero(block.batch.column(told).is_valid())
 
 
@@ -44,29 +44,33 @@ def read_offered(block: Block, *, features: FloatArray | None, propensities: Flo
     """What was offered in rows of which all arms are known, one at least; features (n, d), propensities (n,)."""
     has = {name for name in block.batch.schema.names if block.batch.column(name).null_count < len(block.numbers)}
     named = _Named(block, words) if "names" in has else None
-    mask = _mask(block) if "alive" in has else None
+    mask = _mask(block) if "available" in has else None
     if "contexts" in has and features is not None:
         sizes = np.diff(bounds(block.batch.column("contexts"))) // features.shape[1]
     elif mask is not None:
         sizes = mask.sum(axis=1)
     else:
-        sizes = np.diff(bounds(block.batch.column("logging"))) if named is None else named.sizes
+        sizes = np.diff(bounds(block.batch.column("behavior_probs"))) if named is None else named.sizes
     block.refuse(sizes < 1, "offers no arm", "A decision has one arm at least.")
     offered = sealed(np.arange(sizes.max()) < sizes[:, None])  # columns tell of these arms alone
     contexts = None
     if "contexts" in has and features is not None:
         contexts = _lists(block, "contexts", offered, features.shape[1])
-    logging = _lists(block, "logging", offered)[:, :, 0] if "logging" in has else None
+    behavior_probs = _lists(block, "behavior_probs", offered)[:, :, 0] if "behavior_probs" in has else None
     codes = None if named is None else named.codes(offered)
     places = _places(block, offered, features, contexts, None if named is None else named.chosen(codes))
-    if logging is not None:
-        own = logging[np.arange(len(places)), places]
-        odd = (logging < 0.0).any(axis=1) | ~np.isclose(own, propensities, rtol=1e-6, atol=1e-12)
-        block.refuse(odd, lambda at: f"has the propensity {propensities[at]:g} and logging {own[at]:g}", _RULE)
-    found = Offered(offered, places, contexts, codes, logging, _baselines(block, sizes) if "baseline" in has else None)
+    if behavior_probs is not None:
+        own = behavior_probs[np.arange(len(places)), places]
+        odd = (behavior_probs < 0.0).any(axis=1) | ~np.isclose(own, propensities, rtol=1e-6, atol=1e-12)
+        block.refuse(odd, lambda at: f"has the propensity {propensities[at]:g} and behavior_probs {own[at]:g}", _RULE)
+    found = Offered(
+        offered, places, contexts, codes, behavior_probs, _baselines(block, sizes) if "baseline" in has else None
+    )
     if mask is None:
         return found
-    block.refuse(mask.sum(axis=1) != sizes, lambda at: f"has {sizes[at]} arms, and alive says {mask[at].sum()}", _RULE)
+    block.refuse(
+        mask.sum(axis=1) != sizes, lambda at: f"has {sizes[at]} arms, and available says {mask[at].sum()}", _RULE
+    )
     return _spread(found, mask)
 
 
@@ -133,8 +137,8 @@ class _Named:
 
 
 def _mask(block: Block) -> BoolArray:
-    """(n, K) the column ``alive``."""
-    column = block.batch.column("alive")
+    """(n, K) the column ``available``."""
+    column = block.batch.column("available")
     sizes = np.diff(bounds(column))
     mask = np.zeros((len(sizes), max(1, int(sizes.max()))), dtype=np.bool_)
     mask[np.arange(mask.shape[1]) < sizes[:, None]] = column.flatten().fill_null(False).to_numpy(zero_copy_only=False)
@@ -195,23 +199,23 @@ def _baselines(block: Block, sizes: IntArray) -> IntArray:
     return sealed(found)
 
 
-def _spread(found: Offered, alive: BoolArray) -> Offered:
+def _spread(found: Offered, available: BoolArray) -> Offered:
     """The same arms, where they stood."""
 
     def spread(array: Any, fill: float) -> Any:
         if array is None:
             return None
-        moved = np.full((*alive.shape, *array.shape[2:]), fill, dtype=array.dtype)
-        moved[alive] = array[found.alive]
+        moved = np.full((*available.shape, *array.shape[2:]), fill, dtype=array.dtype)
+        moved[available] = array[found.available]
         return sealed(moved)
 
-    rows, order = np.arange(len(alive)), np.argsort(~alive, axis=1, kind="stable")
+    rows, order = np.arange(len(available)), np.argsort(~available, axis=1, kind="stable")
     named = found.baselines
     return Offered(
-        alive=sealed(alive),
-        places=sealed(order[rows, found.places]),
+        available=sealed(available),
+        arm_indices=sealed(order[rows, found.arm_indices]),
         contexts=spread(found.contexts, 0.0),
         codes=spread(found.codes, -1),
-        logging=spread(found.logging, 0.0),
+        behavior_probs=spread(found.behavior_probs, 0.0),
         baselines=None if named is None else sealed(np.where(named < 0, -1, order[rows, named])),
     )

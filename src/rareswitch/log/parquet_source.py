@@ -11,7 +11,7 @@ from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, se
 from rareswitch.files import pyarrow
 from rareswitch.log.ahead import ahead
 from rareswitch.log.block import Block
-from rareswitch.log.logged import Logged
+from rareswitch.log.logged import DecisionLog
 from rareswitch.log.logged_blocks import ALL, CHOSEN, About, LoggedBlocks
 from rareswitch.log.places import find_parts
 from rareswitch.log.repeats import Repeats, Seen, find_repeats
@@ -37,7 +37,7 @@ class ParquetLog:
     """Logged decisions in Parquet, a :class:`~rareswitch.log.Source`; a batch is what one policy decided.
 
     The columns are those of :func:`~rareswitch.log.log_schema`, those that experiments export (``place``, ``arm``,
-    ``names``, ``baseline``), and ``logging``, list<double>, the probabilities of all offered arms. Without ``place``
+    ``names``, ``baseline``), and ``behavior_probs``, list<double>, those of all offered arms. Without ``place``
     the chosen arm is the first whose vector is in ``features``. Several rows of one decision count once: the reward is
     that of the row that knows it.
 
@@ -65,7 +65,7 @@ class ParquetLog:
     >>> log = ParquetLog(path)
     >>> log
     <log in Parquet: 2 decisions, 1 batch, 1 part>
-    >>> [chunk.places.tolist() for chunk in log.chunks()]
+    >>> [chunk.arm_indices.tolist() for chunk in log.chunks()]
     [[0, 1]]
     """
 
@@ -129,7 +129,7 @@ class ParquetLog:
         """Rows that are left out since their decision is counted already."""
         return self._repeats.copies
 
-    def chunks(self, *, contexts: bool = True) -> Iterator[Logged]:
+    def chunks(self, *, contexts: bool = True) -> Iterator[DecisionLog]:
         """The decisions, some at a time; with ``contexts`` those of which all offered arms are known."""
         reading = LoggedBlocks(self._about)
         for _, block in ahead(self._counted(ALL if contexts else CHOSEN)):

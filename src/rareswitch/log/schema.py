@@ -19,7 +19,11 @@ NEEDED = ("id", "policy", "features", "propensity", "reward")
 MORE = {"arm": "string", "place": "int64", "digest": "binary", "baseline": "int64", "names": "string"}
 #: Columns that logs for evaluation may have besides: the probabilities of all offered arms; where these stand, if that
 #: is not at the first places; the keys of ids that are not written as such.
-EVALUATION = {"logging": r"list<\w+: double.*>", "alive": r"list<\w+: bool.*>", "key": r"fixed_size_binary\[16\]"}
+EVALUATION = {
+    "behavior_probs": r"list<\w+: double.*>",
+    "available": r"list<\w+: bool.*>",
+    "key": r"fixed_size_binary\[16\]",
+}
 #: Where the schema of a part says, in JSON, what counts as a reward: window, in seconds, and default.
 COUNTING = b"rareswitch.rewards"
 #: Bytes of a column that are read at a time.

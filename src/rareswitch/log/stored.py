@@ -9,7 +9,7 @@ from rareswitch.errors import EmptySetError, StoreError, several
 from rareswitch.files import pyarrow
 from rareswitch.log.ahead import ahead
 from rareswitch.log.block import Block
-from rareswitch.log.logged import Logged
+from rareswitch.log.logged import DecisionLog
 from rareswitch.log.logged_blocks import About, LoggedBlocks
 from rareswitch.log.schema import MORE
 from rareswitch.policy import Policy
@@ -101,7 +101,7 @@ class StoredLog:
         batches = len(self.batch_names)
         return f"<log of {self.store.name}: {several(self.decisions, 'decision')}, {several(batches, 'batch')}>"
 
-    def chunks(self, *, contexts: bool = True) -> Iterator[Logged]:
+    def chunks(self, *, contexts: bool = True) -> Iterator[DecisionLog]:
         """The decisions, some at a time; with ``contexts`` those of which all offered arms are known."""
         reading = LoggedBlocks(self._about)
         for block in ahead(self._with_sets() if contexts else self._chosen()):

@@ -8,7 +8,7 @@ from typing import Any
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import BatchError, ParameterError, ShapeError
 from rareswitch.learner import Learner, Rows, State, Summary
-from rareswitch.log.logged import Logged
+from rareswitch.log.logged import DecisionLog
 from rareswitch.log.source import Source
 
 
@@ -32,7 +32,8 @@ def summarize_source(
     >>> import numpy as np
     >>> from rareswitch.learner import Foresight
     >>> x, arms = np.random.default_rng(1).standard_normal((500, 3, 2)), np.arange(500) % 3
-    >>> log = Logged(contexts=x, places=arms, propensities=[0.5] * 500, rewards=x[np.arange(500), arms] @ [1.0, -1.0])
+    >>> rewards = x[np.arange(500), arms] @ [1.0, -1.0]
+    >>> log = DecisionLog(contexts=x, arm_indices=arms, propensities=[0.5] * 500, rewards=rewards)
     >>> learner = Foresight(dim=2, horizon=1000)
     >>> state = learner.begin(warm=summarize_source(learner, log))
     >>> state, state.policy.probabilities([[1.0, 0.0], [0.0, 1.0]]).round(3).tolist()
@@ -69,8 +70,8 @@ def summarize_source(
     return learner.fitted(state, found, summed)
 
 
-def _summary(learner: Learner, state: State, log: Logged, **counting: Any) -> Summary:
-    sets = None if log.contexts is None else ContextSets(log.contexts, log.alive)
+def _summary(learner: Learner, state: State, log: DecisionLog, **counting: Any) -> Summary:
+    sets = None if log.contexts is None else ContextSets(log.contexts, log.available)
     assert log.features is not None  # as the source has a dimension
     rows = Rows(ids=log.ids, policy_id=state.policy.id, features=log.features, rewards=log.rewards, sets=sets)
     return learner.summarize(state, rows, **counting, part=True)

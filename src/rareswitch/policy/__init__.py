@@ -1,25 +1,37 @@
 """Frozen policies and their files."""
 
-from rareswitch.policy.allocation import Allocation
-from rareswitch.policy.baseline import Baseline
-from rareswitch.policy.blend import Blend
-from rareswitch.policy.divergence import EmpiricalDivergence
-from rareswitch.policy.elimination import Elimination, widest_intervals
 from rareswitch.policy.encoding import decode as policy_from_plain
 from rareswitch.policy.encoding import encode as policy_to_plain
 from rareswitch.policy.encoding import floor_from_plain, floor_to_plain
-from rareswitch.policy.files import from_bytes as policy_from_bytes
-from rareswitch.policy.files import load_policy, save_policy
-from rareswitch.policy.files import to_bytes as policy_to_bytes
 from rareswitch.policy.floor import Floor, least_probability
-from rareswitch.policy.inverse_gap import InverseGap
-from rareswitch.policy.key_files import key_from_text, load_key, new_key, save_key
-from rareswitch.policy.layered import Layered
-from rareswitch.policy.optimism import Optimistic
-from rareswitch.policy.policy import Chosen, Decisions, Policy
-from rareswitch.policy.posterior import PosteriorDraws
-from rareswitch.policy.signing import Ed25519Key, HmacKey, Key, check_signature, check_signs, sign
-from rareswitch.policy.signing import verify as verify_signature
+from rareswitch.policy.keys import (
+    Ed25519Key,
+    HmacKey,
+    Key,
+    check_signature,
+    check_signs,
+    key_from_text,
+    load_key,
+    new_key,
+    save_key,
+    sign,
+)
+from rareswitch.policy.keys import verify as verify_signature
+from rareswitch.policy.policy import Chosen, Decisions, Policy, load_policy, save_policy
+from rareswitch.policy.policy import from_bytes as policy_from_bytes
+from rareswitch.policy.policy import to_bytes as policy_to_bytes
+from rareswitch.policy.samplers import (
+    Allocation,
+    Baseline,
+    Blend,
+    Elimination,
+    EmpiricalDivergence,
+    InverseGap,
+    Layered,
+    Optimistic,
+    PosteriorDraws,
+    widest_intervals,
+)
 
 __all__ = ["Allocation", "Baseline", "Blend", "Chosen", "Decisions", "Ed25519Key", "Elimination"]
 __all__ += ["EmpiricalDivergence", "Floor", "HmacKey", "InverseGap"]

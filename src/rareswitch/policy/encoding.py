@@ -10,16 +10,18 @@ from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softm
 from rareswitch.errors import FileFormatError, InputError
 from rareswitch.features import Features
 from rareswitch.files import canonical_json
-from rareswitch.policy.allocation import Allocation
-from rareswitch.policy.baseline import Baseline
-from rareswitch.policy.blend import Blend
-from rareswitch.policy.divergence import EmpiricalDivergence
-from rareswitch.policy.elimination import Elimination
 from rareswitch.policy.floor import Floor
-from rareswitch.policy.inverse_gap import InverseGap
-from rareswitch.policy.layered import Layered
-from rareswitch.policy.optimism import Optimistic
-from rareswitch.policy.posterior import PosteriorDraws
+from rareswitch.policy.samplers import (
+    Allocation,
+    Baseline,
+    Blend,
+    Elimination,
+    EmpiricalDivergence,
+    InverseGap,
+    Layered,
+    Optimistic,
+    PosteriorDraws,
+)
 from rareswitch.validation import FloatArray
 
 if TYPE_CHECKING:

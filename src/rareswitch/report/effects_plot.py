@@ -1,4 +1,4 @@
-"""Pictures of effects and of parameters: dots with intervals, beside the line of no effect."""
+"""Pictures of effects: dots with intervals, beside the line of no effect."""
 
 from collections.abc import Sequence
 from textwrap import wrap
@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from rareswitch.evaluation import (
     Effects,
     Interval,
-    Parameters,
     decimals,
     effects_title,
     label_of,
@@ -23,7 +22,7 @@ ROW, ENDS, LEAST = 0.36, 1.9, 3
 NAME, REASON, WHAT = 28, 84, 96
 #: Behind texts that may lie on lines.
 BOX: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.0}
-#: The most rows that can be read; of more parameters those with the smallest p-values are shown.
+#: The most rows that can be read; of more the first are shown.
 MOST_ROWS = 60
 
 
@@ -45,21 +44,6 @@ def draw_effects(found: Effects) -> Any:
         said = "differs" if found.differ.p_value < 1.0 - found.level else "is not seen to differ"
         what += f"; the effect {said} between groups (p = {found.differ.p_value:.2g})"
     return _drawn(lines[:MOST_ROWS], _effects_headline(found), what, estimated=bool(found.estimated))
-
-
-def draw_parameters(found: Parameters) -> Any:
-    """A row for each parameter, the largest on top; of very many, those that are surest not to be 0."""
-    lines = [_line(shortened(one.name, NAME), one) for one in found]
-    known = [(line.interval, line) for line in lines if line.interval is not None]
-    clear = sum(not interval.low <= 0.0 <= interval.high for interval, _ in known)
-    sure = sorted(known, key=lambda one: abs(one[0].value) / max(1e-300, one[0].high - one[0].low), reverse=True)
-    ordered = sorted(sure[:MOST_ROWS], key=lambda one: one[0].value, reverse=True)
-    what = f"what a feature adds to the reward; {percent_text(found.level)} intervals"
-    what += "" if found.correction == "none" else ", which hold together"
-    if len(ordered) < len(lines):
-        what += f"\nnot shown, for want of an answer or of certainty: {len(lines) - len(ordered)}"
-    title = f"{clear} of {len(lines)} parameters are known not to be 0"
-    return _drawn([line for _, line in ordered] or lines[:1], title, what, estimated=False)
 
 
 def _line(name: str, one: Any) -> Line:

@@ -1,15 +1,12 @@
 """Stores by their URLs."""
 
-import os
-
 from rareswitch.errors import ParameterError
-from rareswitch.store.folder import FolderStore, folder_names
 from rareswitch.store.memory import MemoryStore
 from rareswitch.store.sql_store import SqlStore
 from rareswitch.store.sqlite import SqliteStore
 from rareswitch.store.store import Store
 
-SQLITE, POSTGRES, FOLDER = "sqlite:///", ("postgresql://", "postgres://"), "folder:"
+SQLITE, POSTGRES = "sqlite:///", ("postgresql://", "postgres://")
 FILES = (".db", ".sqlite", ".sqlite3")
 
 
@@ -20,10 +17,9 @@ def open_store(url: str, name: str) -> Store:
     ----------
     url
         ``memory:``; ``sqlite:///spring.db`` (four slashes before an absolute path) or a path that ends in ``.db``,
-        ``.sqlite`` or ``.sqlite3``; ``postgresql://user:password@host/database``; ``folder:trials``, or a path that
-        ends in ``/`` or is a folder.
+        ``.sqlite`` or ``.sqlite3``; ``postgresql://user:password@host/database``.
     name
-        Of the experiment: a database or a folder holds as many as one likes.
+        Of the experiment: a database holds as many as one likes.
 
     Examples
     --------
@@ -36,28 +32,18 @@ def open_store(url: str, name: str) -> Store:
         raise ParameterError(f"name must be 1 to 200 printable characters; got {name!r:.100}.")
     if url == "memory:":
         return MemoryStore(name)
-    folder = _folder(str(url))
-    return _database(str(url), name) if folder is None else FolderStore(folder, name)
+    return _database(str(url), name)
 
 
 def experiment_names(url: str) -> list[str]:
-    """The experiments that a database holds, the oldest first; or a folder, by name."""
+    """The experiments that a database holds, the oldest first."""
     if url == "memory:":
         return []
-    if (folder := _folder(str(url))) is not None:
-        return folder_names(folder)
     store = _database(str(url), "")
     try:
         return store.names()
     finally:
         store.close()
-
-
-def _folder(url: str) -> str | None:
-    """The folder that a URL names, if it names one."""
-    if url.startswith(FOLDER) and url != FOLDER:
-        return url.removeprefix(FOLDER)
-    return url if "://" not in url and (url.endswith("/") or os.path.isdir(url)) else None
 
 
 def _database(url: str, name: str) -> SqlStore:
@@ -71,6 +57,5 @@ def _database(url: str, name: str) -> SqlStore:
         return SqliteStore(path, name)
     scheme = url.partition("://")[0] + "://…" if "://" in url else url  # what comes after may hold a password
     raise ParameterError(
-        f"url must be memory:, sqlite:///FILE, folder:PATH or postgresql://USER:PASSWORD@HOST/DATABASE; got "
-        f"{scheme!r:.100}."
+        f"url must be memory:, sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE; got {scheme!r:.100}."
     )

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from rareswitch.errors import MissingExtraError, StoreError
 from rareswitch.store.sql_attempts import attempt
 from rareswitch.store.sql_recording import Recording
-from rareswitch.store.sql_schema import check_revision, found_revision, migrate
+from rareswitch.store.sql_schema import check_schema, found_schema, make_tables
 from rareswitch.store.sql_writer import Job, Writer
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ class SqlDatabase(ABC):
     """
 
     def __init__(self, url: str) -> None:
-        if any(find_spec(package) is None for package in ("alembic", "sqlalchemy")):
+        if find_spec("sqlalchemy") is None:
             raise MissingExtraError(
                 "experiments in a database need more packages. Install them with: pip install 'rareswitch[experiment]'"
             )
@@ -83,7 +83,7 @@ class SqlDatabase(ABC):
     # connections
 
     def _open(self, create: bool = False) -> Any:
-        """The engine, connected and at the newest revision."""
+        """The engine, connected."""
         if os.getpid() != self._process:
             raise StoreError(f"the store was opened in another process, of which this is a fork. {self._forked()}")
         if self._closed:
@@ -99,17 +99,18 @@ class SqlDatabase(ABC):
         engine, reading = self._connect(create)
         try:
             with engine.connect() as connection:
-                found = found_revision(connection)
-            if found is None and not create:
+                schema = found_schema(connection)
+            if schema is None and not create:
                 raise StoreError(f"{self.url} holds no experiments. Create one first, or correct the address.")
-            if found is None:
+            if schema is None:
                 self._founded()
-            if check_revision(found, self.url):
                 with engine.begin() as connection:
                     self._begin(connection)
                     self._alone(connection)
-                    if check_revision(found_revision(connection), self.url):
-                        migrate(connection)
+                    if (schema := found_schema(connection)) is None:  # else another process was faster
+                        make_tables(connection)
+            if schema is not None:
+                check_schema(schema, self.url)
         except BaseException:
             engine.dispose()
             self._released()

@@ -1,63 +1,36 @@
-"""The revision of a database: checked when it is opened, and brought up to date by Alembic."""
+"""The version of the schema that a database has: written with its tables, and checked when it is opened."""
 
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from rareswitch.errors import StoreError
-from rareswitch.store.sql_tables import REVISION_TABLE
+from rareswitch.store.sql_tables import tables
 from rareswitch.version import __version__
 
-
-@cache
-def _scripts() -> Any:
-    from alembic.script import ScriptDirectory
-
-    folder = str(Path(__file__).with_name("migrations"))
-    return ScriptDirectory(folder, version_locations=[folder])
+#: The version that this release reads and writes.
+SCHEMA = 1
 
 
-def newest_revision() -> str:
-    """The revision that this release writes and reads.
-
-    >>> newest_revision()
-    '2'
-    """
-    return str(_scripts().get_current_head())
-
-
-def found_revision(connection: Any) -> str | None:
-    """The revision of a database, None where it never held an experiment."""
+def found_schema(connection: Any) -> int | None:
+    """The version of a database, None where it never held an experiment."""
     import sqlalchemy as sa
 
-    if not sa.inspect(connection).has_table(REVISION_TABLE):
+    if not sa.inspect(connection).has_table(tables().schema.name):
         return None
-    return connection.execute(sa.text(f"SELECT version_num FROM {REVISION_TABLE}")).scalar()  # type: ignore[no-any-return]
+    return int(connection.execute(sa.select(tables().schema.c.version)).scalar())
 
 
-def check_revision(found: str | None, shown: str) -> bool:
-    """Whether a database must be migrated; an error where it is of a later release.
-
-    >>> [check_revision(found, "sqlite:///spring.db") for found in ("1", "2")]
-    [True, False]
-    """
-    if found == newest_revision():
-        return False
-    if found is not None and found not in {script.revision for script in _scripts().walk_revisions()}:
+def check_schema(version: int, shown: str) -> None:
+    """Refuse a database of another release."""
+    if version != SCHEMA:
         raise StoreError(
-            f"{shown} has schema revision {found}; rareswitch {__version__} knows revisions up to "
-            f"{newest_revision()}. Open it with a newer release of rareswitch."
+            f"{shown} has schema version {version}; rareswitch {__version__} reads and writes version {SCHEMA}. Open "
+            "it with the release of rareswitch that made it, or with a newer one."
         )
-    return True
 
 
-def migrate(connection: Any) -> None:
-    """Bring a database to the newest revision, within the transaction of this connection."""
-    from alembic.operations import Operations
-    from alembic.runtime.migration import MigrationContext
+def make_tables(connection: Any) -> None:
+    """Make what experiments are kept in, within the transaction of this connection."""
+    import sqlalchemy as sa
 
-    scripts = _scripts()
-    options = {"version_table": REVISION_TABLE, "fn": lambda found, _: scripts._upgrade_revs("head", found)}
-    context = MigrationContext.configure(connection, opts=options)
-    with Operations.context(context):
-        context.run_migrations()
+    tables().metadata.create_all(connection)
+    connection.execute(sa.insert(tables().schema).values(version=SCHEMA))

@@ -7,14 +7,12 @@ reward another one was superseded. Sequence numbers (``seq``) order decisions, a
 from functools import cache
 from typing import Any, NamedTuple
 
-#: Where the revision of the schema is kept.
-REVISION_TABLE = "rareswitch_schema"
-
 
 class Tables(NamedTuple):
     """All tables of an experiment, as SQLAlchemy knows them."""
 
     metadata: Any
+    schema: Any
     experiments: Any
     versions: Any
     updates: Any
@@ -28,7 +26,7 @@ class Tables(NamedTuple):
 
 @cache
 def tables() -> Tables:
-    """The tables as they are at the newest revision.
+    """The tables, made once.
 
     >>> tables().decisions.name
     'rareswitch_decisions'
@@ -46,6 +44,7 @@ def tables() -> Tables:
     def needed(name: str, kind: Any, **settings: Any) -> Any:
         return sa.Column(name, kind, nullable=False, **settings)
 
+    schema = table("schema", needed("version", number, primary_key=True, autoincrement=False))
     experiments = table(
         "experiments",
         needed("number", number, primary_key=True),
@@ -146,4 +145,5 @@ def tables() -> Tables:
         needed("rewards", sequence),
         needed("counted", sa.Text),
     )
-    return Tables(metadata, experiments, versions, updates, refusals, decisions, contexts, rewards, counters, tallies)
+    made = (experiments, versions, updates, refusals, decisions, contexts, rewards, counters, tallies)
+    return Tables(metadata, schema, *made)

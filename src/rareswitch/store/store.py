@@ -150,7 +150,7 @@ class Store(Protocol):
     descriptions are text and bytes.
     """
 
-    #: As it was opened: ``memory:``, ``sqlite:///spring.db``, ``postgresql://…``, ``folder:spring``.
+    #: As it was opened: ``memory:``, ``sqlite:///spring.db``, ``postgresql://…``.
     url: str
     name: str
 

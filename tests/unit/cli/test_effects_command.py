@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from rareswitch.cli import main
-from rareswitch.evaluation import effects, parameters
+from rareswitch.evaluation import effects
 from rareswitch.exchange import read, write
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 
 
 @pytest.fixture
@@ -22,11 +22,11 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     contexts = np.broadcast_to(np.eye(3), (1500, 3, 3))
     rewards = (rng.random(1500) < 0.2 + 0.2 * (places == 1)).astype(float)
     facts: dict[str, Any] = {
-        "places": places,
+        "arm_indices": places,
         "propensities": np.full(1500, 1.0 / 3.0),
         "arms": ["red", "blue", "green"],
     }
-    write("log.csv", Logged(rewards=rewards, contexts=contexts, **facts))
+    write("log.csv", DecisionLog(rewards=rewards, contexts=contexts, **facts))
     return "log.csv"
 
 
@@ -49,14 +49,7 @@ def test_one_arm_by_group_as_json(log: str, capsys: pytest.CaptureFixture[str]) 
     assert found["effects"][0]["interval"]["low"] == interval.low > 0.0
 
 
-def test_parameters_are_asked_for_by_a_switch(log: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["effects", log, "--parameters"]) == 0
-    assert capsys.readouterr().out == f"{parameters(read(log))}\n"
-    assert main(["effects", log, "--parameters", "--by", "position"]) == 2
-    assert "--by is about arms" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("asked", [[], ["--arm", "blue", "--by", "position"], ["--parameters"]])
+@pytest.mark.parametrize("asked", [[], ["--arm", "blue", "--by", "position"]])
 def test_pictures_are_written(log: str, asked: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["effects", log, *asked, "--plot", "found.png"]) == 0
     assert "picture written to found.png" in capsys.readouterr().out
@@ -82,8 +75,8 @@ def test_a_log_that_cannot_tell_has_a_status_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    facts: dict[str, Any] = {"places": [0] * 200, "propensities": [1.0] * 200, "rewards": [0.0, 1.0] * 100}
-    write("log.csv", Logged(arms=("red", "blue"), **facts))
+    facts: dict[str, Any] = {"arm_indices": [0] * 200, "propensities": [1.0] * 200, "rewards": [0.0, 1.0] * 100}
+    write("log.csv", DecisionLog(arms=("red", "blue"), **facts))
     assert main(["effects", "log.csv", "--arm", "blue", "--plot", "none.png"]) == 3
     out = capsys.readouterr().out
     assert "no answer" in out

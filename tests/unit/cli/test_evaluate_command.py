@@ -15,7 +15,7 @@ from rareswitch.evaluation import ESTIMATORS as KNOWN_ESTIMATORS
 from rareswitch.evaluation import RULES as KNOWN_RULES
 from rareswitch.exchange import write
 from rareswitch.experiment import create, open_experiment
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.policy import save_policy
 
 HERE = ("spring.db", "banner")
@@ -42,8 +42,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 trial.advance(anyway=True, now=now + 86400.0)
     places = rng.integers(2, size=ROWS)
     told: dict[str, Any] = {"arms": ["red", "blue"], "rewards": rng.random(ROWS) < 0.1 + 0.1 * places}
-    write(made / "log.csv", Logged(places=places, propensities=np.full(ROWS, 0.5), **told))
-    write(made / "certain.csv", Logged(places=np.zeros(ROWS, dtype=int), propensities=np.ones(ROWS), **told))
+    write(made / "log.csv", DecisionLog(arm_indices=places, propensities=np.full(ROWS, 0.5), **told))
+    write(made / "certain.csv", DecisionLog(arm_indices=np.zeros(ROWS, dtype=int), propensities=np.ones(ROWS), **told))
     return made
 
 

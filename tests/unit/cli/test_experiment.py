@@ -17,7 +17,7 @@ from rareswitch.exchange import write
 from rareswitch.experiment import open_experiment
 from rareswitch.features import Features
 from rareswitch.learner import LEARNERS, BatchLinUCBKW, Foresight, settings_of, takes
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 
 HERE = ("spring.db", "banner")
 CREATE = (
@@ -330,8 +330,8 @@ def test_a_start_from_a_log(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     rng = np.random.default_rng(1)
     x, arms = rng.standard_normal((200, 4, 3)), rng.integers(0, 4, 200)
     rewards = x[np.arange(200), arms] @ [1.0, 0.0, -1.0] + rng.standard_normal(200)
-    columns: dict[str, Any] = {"places": arms, "propensities": [0.25] * 200, "rewards": rewards, "contexts": x}
-    write("log.parquet", Logged(**columns, estimated="arm frequencies"))
+    columns: dict[str, Any] = {"arm_indices": arms, "propensities": [0.25] * 200, "rewards": rewards, "contexts": x}
+    write("log.parquet", DecisionLog(**columns, estimated="arm frequencies"))
     create = ("experiment", "create", *HERE, "--horizon", "1e3", "--seed", "1", "--start-from", "log.parquet")
     assert "the vectors of the log have 3 features" in refused(capsys, *create, "--dim", "5")
     own = ("--learner", "batch-linucb-kw", "--arms", "4")

@@ -7,7 +7,7 @@ from scipy import stats
 
 from rareswitch.evaluation.calibration import THRESHOLD, Tally, binomial_tails
 from rareswitch.evaluation.results import Calibration
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.validation import FloatArray
 
 
@@ -16,9 +16,11 @@ def drawn(logging: FloatArray, rng: np.random.Generator) -> Any:
     return (coins[:, None] >= logging.cumsum(axis=1)).sum(axis=1).clip(max=logging.shape[1] - 1)
 
 
-def logged(places: Any, recorded: FloatArray, **columns: Any) -> Logged:
+def logged(places: Any, recorded: FloatArray, **columns: Any) -> DecisionLog:
     own = recorded[np.arange(len(places)), places]
-    return Logged(places=places, propensities=own, rewards=np.zeros(len(places)), alive=recorded >= 0.0, **columns)
+    return DecisionLog(
+        arm_indices=places, propensities=own, rewards=np.zeros(len(places)), available=recorded >= 0.0, **columns
+    )
 
 
 def checked(places: Any, recorded: FloatArray, *, known: bool) -> Calibration:
@@ -185,7 +187,7 @@ def test_a_batch_in_which_an_arm_had_no_chance_is_no_shortfall() -> None:
 def test_an_arm_that_never_should_have_come_is_an_alarm() -> None:
     logging = np.tile([1.0, 0.0], (10, 1))
     tally = Tally()
-    tally.add(Logged(places=np.array([0] * 9 + [1]), propensities=np.ones(10), rewards=np.zeros(10)), logging)
+    tally.add(DecisionLog(arm_indices=np.array([0] * 9 + [1]), propensities=np.ones(10), rewards=np.zeros(10)), logging)
     found = tally.calibration()
     assert found is not None
     assert found.alarm
@@ -194,5 +196,7 @@ def test_an_arm_that_never_should_have_come_is_an_alarm() -> None:
 def test_one_arm_or_nothing_is_no_check() -> None:
     assert Tally().calibration() is None
     tally = Tally()
-    tally.add(Logged(places=np.zeros(2, np.int64), propensities=np.ones(2), rewards=np.zeros(2)), np.ones((2, 1)))
+    tally.add(
+        DecisionLog(arm_indices=np.zeros(2, np.int64), propensities=np.ones(2), rewards=np.zeros(2)), np.ones((2, 1))
+    )
     assert tally.calibration() is None

@@ -10,21 +10,21 @@ from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.evaluation import Always
 from rareswitch.evaluation.candidates import named_candidates, played
 from rareswitch.features import Arms, Features, Number
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.policy import Baseline, Blend, Policy, PosteriorDraws
 
 
-def log(**more: object) -> Logged:
+def log(**more: object) -> DecisionLog:
     columns: dict[str, object] = {
-        "places": [0, 1, 0],
+        "arm_indices": [0, 1, 0],
         "propensities": [0.5, 0.25, 1.0],
         "rewards": [1.0, 0.0, 2.0],
-        "alive": np.array([[True, True, False], [True, True, True], [True, False, False]]),
+        "available": np.array([[True, True, False], [True, True, True], [True, False, False]]),
         "contexts": np.eye(3)[None].repeat(3, axis=0),
         "arms": ["a", "b", "c", "d"],
         "codes": [[0, 1, -1], [3, 2, 0], [1, -1, -1]],
     }
-    return Logged(**columns | more)  # type: ignore[arg-type]
+    return DecisionLog(**columns | more)  # type: ignore[arg-type]
 
 
 def test_uniform_plays_what_is_offered() -> None:

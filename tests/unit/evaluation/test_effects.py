@@ -14,7 +14,7 @@ from rareswitch.errors import EmptySetError, ParameterError, ShapeError
 from rareswitch.evaluation import Effects, effects
 from rareswitch.evaluation.models import ArmMeans
 from rareswitch.features import Arms, Category, Features, Flag, Number, Vector
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.policy import Blend, Policy, PosteriorDraws
 
 #: A test that should pass does so with this probability, less one.
@@ -22,18 +22,18 @@ RISK = 1e-6
 NAMES = ("red", "blue", "green")
 
 
-def uniform(count: int, means: Any, *, seed: int = 1, **more: Any) -> Logged:
+def uniform(count: int, means: Any, *, seed: int = 1, **more: Any) -> DecisionLog:
     """Arms shown alike, with noise of σ = 1 around means, (K,) or (n, K)."""
     rng = np.random.default_rng(seed)
     means = np.broadcast_to(means, (count, np.shape(means)[-1]))
     places = rng.integers(means.shape[1], size=count)
     facts: dict[str, Any] = {
-        "places": places,
+        "arm_indices": places,
         "propensities": np.full(count, 1.0 / means.shape[1]),
         "rewards": means[np.arange(count), places] + rng.normal(size=count),
         "arms": NAMES[: means.shape[1]],
     }
-    return Logged(**facts | more)
+    return DecisionLog(**facts | more)
 
 
 def margin(count: int) -> float:
@@ -41,7 +41,7 @@ def margin(count: int) -> float:
     return float(stats.norm.ppf(1.0 - RISK / 2.0)) * math.sqrt(4.0 / count)
 
 
-def adaptive(seed: int, *, batches: int = 6, length: int = 300, gap: float = 0.0) -> Logged:
+def adaptive(seed: int, *, batches: int = 6, length: int = 300, gap: float = 0.0) -> DecisionLog:
     """Two arms; each batch is greedy by all before it, but for a share of 0.3 that is uniform; σ = 1."""
     rng = np.random.default_rng(seed)
     eye, sums, plays = np.broadcast_to(np.eye(2), (length, 2, 2)), np.zeros(2), np.zeros(2)
@@ -55,8 +55,8 @@ def adaptive(seed: int, *, batches: int = 6, length: int = 300, gap: float = 0.0
         greedy = Blend(main=PosteriorDraws(draws=(sums / plays)[None]), explorer=Uniform(), share=0.3)
         policies.append(Policy(dim=2, sampler=greedy, edition=batch + 1))
     places, propensities, rewards = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Logged(
-        places=places,
+    return DecisionLog(
+        arm_indices=places,
         propensities=propensities,
         rewards=rewards,
         contexts=np.broadcast_to(np.eye(2), (batches * length, 2, 2)),
@@ -72,7 +72,7 @@ def test_an_effect_is_the_mean_of_augmented_weighted_scores() -> None:
     model = ArmMeans(1)
     model.add(log)
     predicted = model.predict(log)
-    signs = np.where(log.places == 1, 1.0, -1.0)
+    signs = np.where(log.arm_indices == 1, 1.0, -1.0)
     scores = predicted.arms[:, 1] - predicted.arms[:, 0] + signs / 0.5 * (log.rewards - predicted.chosen)
     (one,) = effects(log, "blue", "red")
     assert one.interval is not None
@@ -136,8 +136,8 @@ def test_decisions_that_do_not_offer_both_do_not_count() -> None:
     alive[:1000, 2] = False
     places = np.where(np.arange(4000) < 1000, rng.integers(2, size=4000), rng.integers(3, size=4000))
     propensities = np.where(np.arange(4000) < 1000, 0.5, 1.0 / 3.0)
-    facts: dict[str, Any] = {"places": places, "propensities": propensities, "alive": alive, "arms": NAMES}
-    log = Logged(rewards=places + rng.normal(size=4000), **facts)
+    facts: dict[str, Any] = {"arm_indices": places, "propensities": propensities, "available": alive, "arms": NAMES}
+    log = DecisionLog(rewards=places + rng.normal(size=4000), **facts)
     assert effects(log, "green", "red")["green"].decisions == 3000
     assert effects(log, "blue", "red")["blue"].decisions == 4000
 
@@ -192,14 +192,14 @@ FIELDS: dict[str, Any] = {
 }
 
 
-def encoded(features: Features, records: list[dict[str, Any]], *, seed: int = 1) -> Logged:
+def encoded(features: Features, records: list[dict[str, Any]], *, seed: int = 1) -> DecisionLog:
     """Decisions about records, by a policy that shows both arms alike and carries the features."""
     rng, count = np.random.default_rng(seed), len(records)
     policy = Policy(dim=features.dim, sampler=Uniform(), features=features)
     contexts = features.encode_many(records, [*NAMES[:2]]).vectors
     decided = policy.decide(contexts, ids=range(count), seed=seed)
-    return Logged(
-        places=decided.arms,
+    return DecisionLog(
+        arm_indices=decided.arms,
         propensities=decided.propensities,
         rewards=decided.arms + rng.normal(size=count),
         contexts=contexts,
@@ -252,8 +252,13 @@ def test_what_cannot_be_read_off_is_refused() -> None:
     policy = Policy(dim=features.dim, sampler=Uniform(), features=features)
     arms = {"red": {"price": 1.0}, "blue": {"price": 2.0}}
     contexts = features.encode_many([{"age": 0.5, "income": 1.0}] * 50, arms).vectors
-    facts: dict[str, Any] = {"places": [0] * 50, "propensities": [0.5] * 50, "rewards": [1.0] * 50, "arms": NAMES[:2]}
-    log = Logged(contexts=contexts, batch_names=(policy.id,), policies={policy.id: policy}, **facts)
+    facts: dict[str, Any] = {
+        "arm_indices": [0] * 50,
+        "propensities": [0.5] * 50,
+        "rewards": [1.0] * 50,
+        "arms": NAMES[:2],
+    }
+    log = DecisionLog(contexts=contexts, batch_names=(policy.id,), policies={policy.id: policy}, **facts)
     with pytest.raises(ParameterError, match="cannot be read off"):
         effects(log, "blue", "red", by="age")
     with pytest.raises(ParameterError, match="of the arm"):
@@ -274,12 +279,12 @@ def test_positions_and_functions_make_groups() -> None:
 class Chunked:
     """A log that is read some at a time."""
 
-    def __init__(self, log: Logged, size: int) -> None:
+    def __init__(self, log: DecisionLog, size: int) -> None:
         self._log, self._size = log, size
         self.batch_names, self.estimated, self.dim = log.batch_names, log.estimated, log.dim
         self.policies: Mapping[str, Policy] = log.policies
 
-    def chunks(self, *, contexts: bool = True) -> Iterator[Logged]:
+    def chunks(self, *, contexts: bool = True) -> Iterator[DecisionLog]:
         for first in range(0, len(self._log), self._size):
             yield self._log.select(slice(first, first + self._size))
 
@@ -296,14 +301,14 @@ def test_chunks_do_not_matter() -> None:
 
 def test_what_was_never_shown_is_refused_without_a_number() -> None:
     rewards = np.tile([0.0, 1.0], 250)
-    always = Logged(places=np.zeros(500, int), propensities=np.ones(500), rewards=rewards, arms=NAMES[:2])
+    always = DecisionLog(arm_indices=np.zeros(500, int), propensities=np.ones(500), rewards=rewards, arms=NAMES[:2])
     (one,) = effects(always, "blue", "red")
     assert one.interval is None
     assert one.p_value is None
     assert any(reason.startswith("showing blue") for reason in one.refusals)
     assert "no answer" in str(effects(always, "blue", "red"))
     whole = uniform(400, [0.0, 0.0])
-    assert effects(whole.select(whole.places == 0), "blue", "red")["blue"].interval is None
+    assert effects(whole.select(whole.arm_indices == 0), "blue", "red")["blue"].interval is None
 
 
 def test_batches_that_hardly_show_an_arm_are_left_out_and_named() -> None:
@@ -312,8 +317,8 @@ def test_batches_that_hardly_show_an_arm_are_left_out_and_named() -> None:
     decided = [
         policy.decide(contexts, ids=range(1000 * k, 1000 * k + 1000), seed=1) for k, policy in enumerate(policies)
     ]
-    log = Logged(
-        places=np.concatenate([one.arms for one in decided]),
+    log = DecisionLog(
+        arm_indices=np.concatenate([one.arms for one in decided]),
         propensities=np.concatenate([one.propensities for one in decided]),
         rewards=np.random.default_rng(1).normal(size=2000),
         contexts=np.concatenate([contexts, contexts]),
@@ -333,7 +338,7 @@ def test_batches_that_hardly_show_an_arm_are_left_out_and_named() -> None:
 def test_propensities_that_are_not_the_policies_are_refused() -> None:
     log = adaptive(1)
     wrong = log.select(slice(None))
-    vars(wrong)["propensities"] = np.where(log.places == 0, 0.6, log.propensities)
+    vars(wrong)["propensities"] = np.where(log.arm_indices == 0, 0.6, log.propensities)
     (one,) = effects(wrong, "blue", "red")
     assert one.interval is None
     assert "not those of the policy" in one.refusals[0]
@@ -397,14 +402,14 @@ def test_logs_that_say_nothing_are_refused() -> None:
         effects(uniform(20, [0.0, 0.0], rewards=np.full(20, np.nan)), "blue")
 
     class Empty(Chunked):
-        def chunks(self, *, contexts: bool = True) -> Iterator[Logged]:
+        def chunks(self, *, contexts: bool = True) -> Iterator[DecisionLog]:
             yield from ()
 
     with pytest.raises(EmptySetError, match="no decisions"):
         effects(Empty(uniform(20, [0.0, 0.0]), 1), "blue", "red")
 
     class Narrow(Chunked):
-        def chunks(self, *, contexts: bool = True) -> Iterator[Logged]:
+        def chunks(self, *, contexts: bool = True) -> Iterator[DecisionLog]:
             yield from () if contexts else super().chunks(contexts=contexts)
 
     with pytest.raises(ParameterError, match="which arms were offered"):
@@ -416,7 +421,9 @@ def test_an_effect_of_rare_clicks_has_its_long_side_above() -> None:
     rng = np.random.default_rng(3)
     places = (rng.random(4000) < 0.9).astype(int)
     clicks = rng.random(4000) < 0.03
-    log = Logged(places=places, propensities=np.where(places, 0.9, 0.1), rewards=clicks, arms=["rare", "usual"])
+    log = DecisionLog(
+        arm_indices=places, propensities=np.where(places, 0.9, 0.1), rewards=clicks, arms=["rare", "usual"]
+    )
     interval = effects(log, "rare", "usual")["rare"].interval
     assert interval is not None
     assert interval.high - interval.value > 1.1 * (interval.value - interval.low)

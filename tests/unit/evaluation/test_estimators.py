@@ -8,7 +8,7 @@ import pytest
 
 from rareswitch.evaluation.estimators import ESTIMATORS, Columns, Estimator, Moments, estimate, paired
 from rareswitch.evaluation.models import ArmMeans, CrossFitted, Given, halves
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 
 RNG = np.random.default_rng(5)
 
@@ -18,25 +18,23 @@ def columns(count: int = 50) -> Columns:
     return Columns(RNG.normal(size=count), weights, RNG.normal(size=count), RNG.normal(size=count))
 
 
-def written_out(name: str, given: Columns, switch: float) -> float:
+def written_out(name: str, given: Columns) -> float:
     total, below = 0.0, 0.0
     rows = [*zip(*(part.tolist() for part in given), strict=True)]
     for reward, weight, predicted, expected in rows:
         if name in ("ips", "snips"):
             total += weight * reward
             below += weight
-        elif name == "dr" or weight <= switch:
-            total += expected + weight * (reward - predicted)
         else:
-            total += expected
+            total += expected + weight * (reward - predicted)
     return total / (below if name == "snips" else len(rows))
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimates_are_the_sums_of_their_definitions(name: str) -> None:
     given = columns()
-    found = estimate(name, given, switch=1.0)  # type: ignore[arg-type]
-    assert abs(found.value - written_out(name, given, 1.0)) < 1e-12
+    found = estimate(name, given)  # type: ignore[arg-type]
+    assert abs(found.value - written_out(name, given)) < 1e-12
     assert abs(found.pulls.mean()) < 1e-12
 
 
@@ -79,11 +77,11 @@ def test_snips_without_weight_is_nothing() -> None:
     assert np.isnan(estimate("snips", Columns(np.ones(3), np.zeros(3), np.zeros(3), np.zeros(3))).value)
 
 
-def batched_log(rewards: np.ndarray) -> Logged:
+def batched_log(rewards: np.ndarray) -> DecisionLog:
     count = len(rewards)
     contexts = np.random.default_rng(3).normal(size=(count, 3, 2))
-    return Logged(
-        places=np.arange(count) % 3,
+    return DecisionLog(
+        arm_indices=np.arange(count) % 3,
         propensities=np.full(count, 1 / 3),
         rewards=rewards,
         contexts=contexts,
@@ -126,7 +124,7 @@ def test_a_linear_world_is_predicted() -> None:
     model.add(log)
     found = model.predict(log)
     np.testing.assert_allclose(found.arms, log.contexts @ theta + 1e6, atol=0.1)  # up to the ridge
-    np.testing.assert_array_equal(found.chosen, found.arms[np.arange(3000), log.places])
+    np.testing.assert_array_equal(found.chosen, found.arms[np.arange(3000), log.arm_indices])
 
 
 def test_given_predictions_are_checked() -> None:
@@ -143,7 +141,7 @@ def test_a_difference_from_what_was_earned_is_that_of_every_row(name: Estimator)
     rewards, weights = rng.random(500), rng.exponential(size=500)
     given = Columns(rewards, weights, rng.random(500), rng.random(500))
     moments = Moments(float((weights**2).mean()), float((weights**3).mean()))
-    alone, both = estimate(name, given, switch=2.0), paired(name, given, 0.7, 0.4, switch=2.0, moments=moments)
+    alone, both = estimate(name, given), paired(name, given, 0.7, 0.4, moments=moments)
     assert both.value == pytest.approx(0.7 * alone.value - 0.4 * rewards.mean())
     np.testing.assert_allclose(both.pulls, 0.7 * alone.pulls - 0.4 * (rewards - rewards.mean()), atol=1e-12)
 

@@ -13,14 +13,14 @@ from rareswitch.design import Uniform
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError
 from rareswitch.evaluation import Always, evaluate, lift_of
 from rareswitch.experiment import Rewards, create
-from rareswitch.log import Logged, export_parts
+from rareswitch.log import DecisionLog, export_parts
 from rareswitch.policy import Baseline, Blend, Policy, PosteriorDraws
 
 COUNT, ARMS, DIM = 6000, 4, 3
 THETA = np.array([0.3, -0.2, 0.1])
 
 
-def logged(policies: list[Policy], *, seed: int = 1, count: int = COUNT, **more: Any) -> Logged:
+def logged(policies: list[Policy], *, seed: int = 1, count: int = COUNT, **more: Any) -> DecisionLog:
     """What policies decided, as many decisions each, in a world with rewards 0 or 1."""
     rng = np.random.default_rng(seed)
     contexts = rng.normal(size=(count, ARMS, DIM))
@@ -35,7 +35,7 @@ def logged(policies: list[Policy], *, seed: int = 1, count: int = COUNT, **more:
         places[mine], propensities[mine] = decided.arms, decided.propensities
     rewards = (rng.random(count) < means(contexts)[np.arange(count), places]).astype(float)
     columns: dict[str, Any] = {
-        "places": places,
+        "arm_indices": places,
         "propensities": propensities,
         "rewards": rewards,
         "contexts": contexts,
@@ -44,7 +44,7 @@ def logged(policies: list[Policy], *, seed: int = 1, count: int = COUNT, **more:
         "policies": {policy.id: policy for policy in policies},
         "baselines": baselines,
     }
-    return Logged(**columns | more)
+    return DecisionLog(**columns | more)
 
 
 def means(contexts: np.ndarray) -> np.ndarray:
@@ -91,7 +91,7 @@ def test_the_doubly_robust_estimate_is_sharper_and_the_interval_covers() -> None
 def test_a_log_of_a_greedy_policy_answers_nothing_about_uniform_play() -> None:
     """The mean weight is far below 1, whether or not the policy is at hand: a number would look right and be wrong."""
     log = logged([GREEDY])
-    for one in (log, Logged(**{**vars(log), "policies": {}})):
+    for one in (log, DecisionLog(**{**vars(log), "policies": {}})):
         value = evaluate(one, "uniform")["uniform"]
         assert not value.answered
         assert value.others == {}
@@ -109,8 +109,8 @@ def test_batches_that_cannot_answer_are_left_out_and_named() -> None:
 
 def test_recorded_propensities_must_be_those_of_the_policy() -> None:
     log = logged([SOFT])
-    wrong = np.where(log.places == 0, log.propensities * 0.9, log.propensities)
-    found = evaluate(Logged(**{**vars(log), "propensities": wrong}), GREEDY)
+    wrong = np.where(log.arm_indices == 0, log.propensities * 0.9, log.propensities)
+    found = evaluate(DecisionLog(**{**vars(log), "propensities": wrong}), GREEDY)
     assert not found.values[0].answered
     assert "not those of the policy" in found.values[0].refusals[0]
 
@@ -118,7 +118,7 @@ def test_recorded_propensities_must_be_those_of_the_policy() -> None:
 def test_rows_without_reward_are_left_out_and_told_of() -> None:
     log = logged([UNIFORM])
     gone = np.where(np.arange(COUNT) % 3 == 0, np.nan, log.rewards)
-    found = evaluate(Logged(**{**vars(log), "rewards": gone}), [GREEDY, np.full((COUNT, ARMS), 0.25)])
+    found = evaluate(DecisionLog(**{**vars(log), "rewards": gone}), [GREEDY, np.full((COUNT, ARMS), 0.25)])
     kept = evaluate(log.select(~np.isnan(gone)), [GREEDY, np.full((COUNT - COUNT // 3, ARMS), 0.25)])
     assert found.rewarded == COUNT - COUNT // 3
     for one, other in zip(found.values, kept.values, strict=True):
@@ -234,16 +234,18 @@ def test_wrong_questions() -> None:
         with pytest.raises(ParameterError, match=text):
             evaluate(log, **{"candidates": "uniform", **wrong})  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="none of the 200 decisions of this log has a reward"):
-        evaluate(Logged(**{**vars(log), "rewards": np.full(200, np.nan)}))
+        evaluate(DecisionLog(**{**vars(log), "rewards": np.full(200, np.nan)}))
     with pytest.raises(EmptySetError):
         evaluate(log.select(slice(0, 0)))
 
 
 def test_arms_that_are_not_offered_have_no_weight() -> None:
-    log = Logged(places=[0] * 500, propensities=[1.0] * 500, rewards=[1.0] * 500, arms=["a", "b"])
+    log = DecisionLog(arm_indices=[0] * 500, propensities=[1.0] * 500, rewards=[1.0] * 500, arms=["a", "b"])
     found = evaluate(log, Always("b"))
     assert not found.values[0].answered
-    single = evaluate(Logged(places=[0] * 500, propensities=[1.0] * 500, rewards=[0, 1] * 250, arms=["a"]), Always("a"))
+    single = evaluate(
+        DecisionLog(arm_indices=[0] * 500, propensities=[1.0] * 500, rewards=[0, 1] * 250, arms=["a"]), Always("a")
+    )
     assert single.values[0].answered
 
 
@@ -251,12 +253,12 @@ def plain_log(count: int = 2000, **more: Any) -> dict[str, Any]:
     """Columns of a log of three arms, each shown a third of the time."""
     places = np.random.default_rng(1).integers(3, size=count)
     batches, names = np.arange(count) * 4 // count, ("1", "2", "3", "4")
-    told = {"places": places, "propensities": np.full(count, 1 / 3), "arms": ["a", "b", "c"], "batches": batches}
+    told = {"arm_indices": places, "propensities": np.full(count, 1 / 3), "arms": ["a", "b", "c"], "batches": batches}
     return told | {"batch_names": names, "rewards": np.random.default_rng(2).random(count) < 0.3} | more
 
 
 def test_all_intervals_are_wider_for_one_who_looks_often() -> None:
-    log = Logged(**plain_log(baselines=np.zeros(2000, dtype=np.int64)))
+    log = DecisionLog(**plain_log(baselines=np.zeros(2000, dtype=np.int64)))
     once, often = evaluate(log, Always("b")), evaluate(log, Always("b"), anytime=True)
     for one, wide in [(once.gains[0], often.gains[0]), (once.lift[0], often.lift[0])]:
         assert one.interval is not None
@@ -270,7 +272,7 @@ def test_all_intervals_are_wider_for_one_who_looks_often() -> None:
 
 @pytest.mark.parametrize("anytime", [False, True])
 def test_rewards_that_are_all_alike_tell_no_error(anytime: bool) -> None:
-    found = evaluate(Logged(**plain_log(rewards=np.zeros(2000))), Always("b"), anytime=anytime)
+    found = evaluate(DecisionLog(**plain_log(rewards=np.zeros(2000))), Always("b"), anytime=anytime)
     for one in (found.earned, found.gains[0].interval, found["always b"].interval):
         assert one is not None
         assert (one.low, one.high) == (-math.inf, math.inf)
@@ -278,7 +280,7 @@ def test_rewards_that_are_all_alike_tell_no_error(anytime: bool) -> None:
 
 def test_rewards_may_be_huge() -> None:
     rewards = np.random.default_rng(3).random(2000)
-    small, huge = (evaluate(Logged(**plain_log(rewards=rewards * by)), Always("b")) for by in (1.0, 1e99))
+    small, huge = (evaluate(DecisionLog(**plain_log(rewards=rewards * by)), Always("b")) for by in (1.0, 1e99))
     one, other = small["always b"].interval, huge["always b"].interval
     assert one is not None
     assert other is not None
@@ -287,21 +289,18 @@ def test_rewards_may_be_huge() -> None:
 
 def test_an_arm_offered_twice_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"row 0 .* offers 'a' twice"):
-        Logged(places=[0], propensities=[0.5], rewards=[1.0], arms=["a", "b"], codes=[[0, 1, 0]])
+        DecisionLog(arm_indices=[0], propensities=[0.5], rewards=[1.0], arms=["a", "b"], codes=[[0, 1, 0]])
     alive = np.array([[True, True, False]])
-    assert len(Logged(places=[0], propensities=[0.5], rewards=[1.0], arms=["a", "b"], codes=[[0, 1, 0]], alive=alive))
+    assert len(
+        DecisionLog(
+            arm_indices=[0], propensities=[0.5], rewards=[1.0], arms=["a", "b"], codes=[[0, 1, 0]], available=alive
+        )
+    )
 
 
 def test_milliseconds_are_no_times() -> None:
     with pytest.raises(ParameterError, match="Divide milliseconds by 1000"):
-        Logged(**plain_log(times=np.full(2000, 1.8e12)))
-
-
-def test_what_rests_on_the_model_alone_is_said() -> None:
-    log = Logged(**plain_log())
-    *_, found = evaluate(log, Always("b"), estimator="switch-dr", switch=2.0)["always b"].cautions
-    assert found.startswith("100 % of the value is what the model says, where weights are above 2")
-    assert evaluate(log, Always("b"), estimator="switch-dr")["always b"].cautions == ()
+        DecisionLog(**plain_log(times=np.full(2000, 1.8e12)))
 
 
 def test_rewards_of_an_export_count_as_in_its_experiment(tmp_path: Any) -> None:
@@ -329,31 +328,36 @@ def test_a_policy_under_another_edition_is_the_same_policy() -> None:
 
 
 def test_rows_of_one_decision_count_once() -> None:
-    columns: dict[str, Any] = {"places": [0, 0], "propensities": [0.5, 0.5], "rewards": [1.0, 1.0], "arms": ["a", "b"]}
+    columns: dict[str, Any] = {
+        "arm_indices": [0, 0],
+        "propensities": [0.5, 0.5],
+        "rewards": [1.0, 1.0],
+        "arms": ["a", "b"],
+    }
     with pytest.raises(ParameterError, match=r"rows \[0, 1\]"):
-        Logged(ids=["x", "x"], **columns)
-    assert len(Logged(ids=["x", "x"], batches=[0, 1], batch_names=["p", "q"], **columns)) == 2
+        DecisionLog(ids=["x", "x"], **columns)
+    assert len(DecisionLog(ids=["x", "x"], batches=[0, 1], batch_names=["p", "q"], **columns)) == 2
 
 
 @pytest.mark.parametrize("wrong", [[[0.5, 0.6]], [[0.5, -0.5]]])
 def test_probabilities_of_a_log_sum_to_one(wrong: Any) -> None:
     with pytest.raises(ParameterError, match="sum to 1"):
-        Logged(places=[0], propensities=[0.5], rewards=[1.0], logging=wrong)
+        DecisionLog(arm_indices=[0], propensities=[0.5], rewards=[1.0], behavior_probs=wrong)
 
 
 def test_arms_that_come_too_often_stop_the_evaluation() -> None:
     """Recorded as 0.5 each where one comes in 0.6 of 6,000 decisions: 15 standard deviations."""
     rng = np.random.default_rng(4)
     places = (rng.random(COUNT) < 0.4).astype(int)
-    columns: dict[str, Any] = {"places": places, "propensities": np.full(COUNT, 0.5), "rewards": rng.random(COUNT)}
+    columns: dict[str, Any] = {"arm_indices": places, "propensities": np.full(COUNT, 0.5), "rewards": rng.random(COUNT)}
     both = np.full((COUNT, 2), 0.5)
-    found = evaluate(Logged(arms=["a", "b"], logging=both, **columns), ["uniform", Always("a")])
+    found = evaluate(DecisionLog(arms=["a", "b"], behavior_probs=both, **columns), ["uniform", Always("a")])
     assert found.calibration is not None
     assert found.calibration.stops
     for value in found.values:
         assert not value.answered
         assert "as often as their propensities say" in value.refusals[0]
-    marked = evaluate(Logged(arms=["a", "b"], estimated="by hand", **columns), "uniform")
+    marked = evaluate(DecisionLog(arms=["a", "b"], estimated="by hand", **columns), "uniform")
     assert marked.calibration is None  # what was estimated fits by construction
     with pytest.raises(FileFormatError, match="only Parquet"):
         evaluate(["one.csv", "other.csv"])

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import rareswitch
-from rareswitch.env import make_world
 from rareswitch.evaluation.refusals import BATCH_CARRIED, CARRIED, EFFECTIVE, batch_reasons, needed, refusals
 from rareswitch.evaluation.support import Support, overlap
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, Rows
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.validation import FloatArray
 
 
@@ -133,8 +133,8 @@ def test_the_last_batch_of_foresight_cannot_speak_of_uniform_play() -> None:
         state = learner.next(state, learner.summarize(state, Rows.of(rounds.contexts, decisions, rewards)))
     weights = 0.1 / decisions.propensities
     assert (weights @ rewards) / weights.sum() > 0.3
-    log = Logged(
-        places=decisions.arms,
+    log = DecisionLog(
+        arm_indices=decisions.arms,
         propensities=decisions.propensities,
         rewards=rewards,
         contexts=rounds.contexts,

@@ -9,7 +9,7 @@ import pytest
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError
 from rareswitch.exchange import read_csv, write_csv
 from rareswitch.features import Arms, Category, Features, Number
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from reference.logged import log_of
 
 GOOD = "id,arm,reward,propensity,offered\n1,a,1,0.5,a|b\n2,b,,0.25,b|c|d\n"
@@ -24,10 +24,10 @@ def written(folder: Path, text: str, name: str = "log.csv") -> Path:
 def test_what_is_offered_chosen_and_earned(tmp_path: Path) -> None:
     log = read_csv(written(tmp_path, GOOD))
     assert log.arms == ("a", "b", "c", "d")
-    assert log.alive.tolist() == [[True, True, False], [True, True, True]]
+    assert log.available.tolist() == [[True, True, False], [True, True, True]]
     assert log.codes is not None
     assert log.codes.tolist() == [[0, 1, -1], [1, 2, 3]]
-    assert log.places.tolist() == [0, 0]
+    assert log.arm_indices.tolist() == [0, 0]
     assert log.ids[:, 0].tolist() == [1, 2]
     assert np.isnan(log.rewards).tolist() == [False, True]
 
@@ -36,7 +36,7 @@ def test_columns_of_other_names_all_arms_and_times(tmp_path: Path) -> None:
     text = "when,item,click,p\n2019-11-24 00:01:03.979311+00:00,10,1,0.5\n2019-11-24T01:01:03.979311+01:00,9,0,0.25\n"
     log = read_csv(written(tmp_path, text), arm="item", reward="click", propensity="p", time="when")
     assert log.arms == ("9", "10"), "numbers are in their order"
-    assert log.places.tolist() == [1, 0]
+    assert log.arm_indices.tolist() == [1, 0]
     assert log.times is not None
     assert log.times.tolist() == [1574553663.979311] * 2
 
@@ -168,7 +168,7 @@ def test_every_damage_of_our_own_columns_is_an_error_or_changes_only_its_cell(tm
         changed = text[:at] + str(rng.choice(["", ",", '"', "[", "9", "|", "nan"])) + text[at + 1 :]
         path = written(tmp_path, changed, "changed.csv")
         with contextlib.suppress(RareswitchError):
-            assert isinstance(read_csv(path), Logged)
+            assert isinstance(read_csv(path), DecisionLog)
 
 
 def test_the_same_log_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError
 from rareswitch.exchange import dsjson_records, read_dsjson, write_dsjson
 from rareswitch.features import Category, Features, Hashed
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from reference.logged import log_of
 
 
@@ -46,8 +46,8 @@ def test_a_decision_of_a_service(tmp_path: Path) -> None:
     assert log.chosen_names == ["rum", "rum"]
     assert log.propensities.tolist() == [0.800000011920929] * 2
     assert log.rewards.tolist() == [0.5, 0.0]
-    assert log.logging is not None
-    assert log.logging[0].tolist() == [0.05000000074505806, 0.15000000596046448, 0.800000011920929], (
+    assert log.behavior_probs is not None
+    assert log.behavior_probs[0].tolist() == [0.05000000074505806, 0.15000000596046448, 0.800000011920929], (
         "p is in the order of a"
     )
     assert log.batch_names == ("model-1", "model-2")
@@ -86,7 +86,7 @@ def test_rewards_are_unknown_without_a_cost_and_where_nothing_is_to_be_learned(t
 
 def test_probabilities_may_be_told_once_or_not_at_all(tmp_path: Path) -> None:
     assert read_dsjson(written(tmp_path, line(_label_probability=...))).propensities.tolist() == [0.800000011920929]
-    assert read_dsjson(written(tmp_path, line(p=...))).logging is None
+    assert read_dsjson(written(tmp_path, line(p=...))).behavior_probs is None
     path = written(tmp_path, line(p=..., _label_probability=...), line(EventId="e2", p=..., _label_probability=...))
     with pytest.raises(FileFormatError, match="propensities='estimate'"):
         read_dsjson(path)
@@ -176,20 +176,20 @@ def test_every_damage_of_our_own_lines_is_an_error_or_changes_only_its_value(tmp
         changed = text[:at] + str(rng.choice(["", ",", '"', "[", "9", "}", "null"])) + text[at + 1 :]
         (tmp_path / "changed.dsjson").write_text(changed)
         with contextlib.suppress(RareswitchError):
-            assert isinstance(read_dsjson(tmp_path / "changed.dsjson"), Logged)
+            assert isinstance(read_dsjson(tmp_path / "changed.dsjson"), DecisionLog)
 
 
 def test_what_is_written_is_what_services_write(tmp_path: Path) -> None:
     columns: dict[str, Any] = {
-        "places": [1, 0],
+        "arm_indices": [1, 0],
         "propensities": [0.25, 0.75],
         "rewards": [2.0, None],
-        "logging": [[0.75, 0.25], [0.75, 0.25]],
+        "behavior_probs": [[0.75, 0.25], [0.75, 0.25]],
         "arms": ["red", "blue"],
         "times": [1612456289.246, 0.0],
         "ids": ["e1", 5],
     }
-    log = Logged(**columns)
+    log = DecisionLog(**columns)
     path = tmp_path / "log.dsjson"
     write_dsjson(path, log)
     first, second = map(json.loads, path.read_text().splitlines())

@@ -9,7 +9,7 @@ import rareswitch
 from rareswitch.cli import main
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, ShapeError
 from rareswitch.exchange import estimate_propensities, from_obp, read, read_csv, read_dsjson, to_obp, whole, write
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.policy import Policy
 from reference.logged import differing, log_of
 
@@ -58,8 +58,8 @@ def test_policies_at_hand_become_probabilities(tmp_path: Path) -> None:
 
     policy = Policy(dim=2, sampler=Uniform())
     decisions = policy.decide(contexts, ids=range(40), seed=1)
-    log = Logged(
-        places=decisions.arms,
+    log = DecisionLog(
+        arm_indices=decisions.arms,
         propensities=decisions.propensities,
         rewards=np.ones(40),
         contexts=contexts,
@@ -69,31 +69,33 @@ def test_policies_at_hand_become_probabilities(tmp_path: Path) -> None:
     for ending in ("csv", "dsjson", "parquet"):
         write(tmp_path / f"log.{ending}", log)
         again = whole(read(tmp_path / f"log.{ending}"))
-        assert again.logging is not None
-        assert again.logging.tolist() == policy.probabilities(contexts).tolist()
-    assert from_obp(to_obp(log)).logging is not None
+        assert again.behavior_probs is not None
+        assert again.behavior_probs.tolist() == policy.probabilities(contexts).tolist()
+    assert from_obp(to_obp(log)).behavior_probs is not None
 
 
 def test_estimates_add_up_and_are_right_where_arms_are_drawn_by_themselves() -> None:
     rng = np.random.default_rng(2)
     count, rates = 20_000, np.array([0.5, 0.3, 0.15, 0.05])
     places = rng.choice(4, size=count, p=rates)
-    log = Logged(places=places, propensities=np.ones(count), rewards=np.zeros(count))
+    log = DecisionLog(arm_indices=places, propensities=np.ones(count), rewards=np.zeros(count))
     found = estimate_propensities(log)
-    assert found.logging is not None
-    np.testing.assert_allclose(found.logging.sum(axis=1), 1.0, rtol=1e-12)
+    assert found.behavior_probs is not None
+    np.testing.assert_allclose(found.behavior_probs.sum(axis=1), 1.0, rtol=1e-12)
     # Hoeffding for four arms, false alarm at most 1e-6; smoothing moves a rate by at most 4/n
     bound = np.sqrt(np.log(2 * 4 / 1e-6) / (2 * count)) + 4 / count
-    assert np.abs(found.logging[0] - rates).max() <= bound
+    assert np.abs(found.behavior_probs[0] - rates).max() <= bound
 
 
 def test_estimates_of_arms_that_are_not_always_offered() -> None:
     alive = np.array([[True, True, False], [True, False, True], [True, True, True]] * 10)
-    log = Logged(places=np.zeros(30, dtype=np.int64), propensities=np.ones(30), rewards=np.zeros(30), alive=alive)
+    log = DecisionLog(
+        arm_indices=np.zeros(30, dtype=np.int64), propensities=np.ones(30), rewards=np.zeros(30), available=alive
+    )
     found = estimate_propensities(log)
-    assert found.logging is not None
-    assert not found.logging[~alive].any()
-    np.testing.assert_allclose(found.logging.sum(axis=1), 1.0, rtol=1e-12)
+    assert found.behavior_probs is not None
+    assert not found.behavior_probs[~alive].any()
+    np.testing.assert_allclose(found.behavior_probs.sum(axis=1), 1.0, rtol=1e-12)
     with pytest.raises(ShapeError, match="within must be 30 values"):
         estimate_propensities(log, within=[1, 2])
     with pytest.raises(ParameterError, match="smoothing"):

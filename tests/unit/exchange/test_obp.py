@@ -29,8 +29,8 @@ def feedback(**changes: Any) -> dict[str, Any]:
 def test_probabilities_are_those_of_the_position() -> None:
     given = feedback()
     log = from_obp(given)
-    assert log.logging is not None
-    assert log.logging.tolist() == [given["pi_b"][k, :, given["position"][k]].tolist() for k in range(6)]
+    assert log.behavior_probs is not None
+    assert log.behavior_probs.tolist() == [given["pi_b"][k, :, given["position"][k]].tolist() for k in range(6)]
     assert log.propensities.tolist() == given["pscore"].tolist()
     assert log.arms == ("0", "1", "2")
     one = from_obp(given, position=1)
@@ -90,7 +90,7 @@ HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
     "too few rewards": ({"reward": np.ones(5)}, "feedback['reward']"),
     "a negative propensity": ({"pscore": np.full(6, -0.5), "pi_b": None}, "above 0 and at most 1"),
     "NaN as propensity": ({"pscore": np.full(6, np.nan), "pi_b": None}, "finite"),
-    "other propensities": ({"pscore": np.full(6, 0.999)}, "logging"),
+    "other propensities": ({"pscore": np.full(6, 0.999)}, "behavior_probs"),
     "probabilities of another shape": ({"pi_b": np.ones((6, 3))}, "pi_b"),
     "too few positions": ({"pi_b": np.ones((6, 3, 1))}, "pi_b"),
 }

@@ -6,13 +6,13 @@ import pytest
 
 import rareswitch
 from rareswitch.exchange import from_obp, read, to_obp, whole, write
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from reference.logged import differing, kinds, log_of
 
 FILES = ("csv", "csv.gz", "dsjson", "jsonl.gz", "parquet")
 
 
-def through(log: Logged, ending: str, folder: Path) -> Logged:
+def through(log: DecisionLog, ending: str, folder: Path) -> DecisionLog:
     path = folder / f"log.{ending}"
     write(path, log)
     return whole(read(path))
@@ -32,11 +32,15 @@ def test_obp_gives_back_every_bit(kind: str) -> None:
     assert differing(log, from_obp(to_obp(log))) == []
 
 
-def evaluations(log: Logged) -> Any:
+def evaluations(log: DecisionLog) -> Any:
     """All numbers of an evaluation; NaN compares equal in texts."""
-    candidates = {"uniform": "uniform", "first": log.alive & (np.cumsum(log.alive, axis=1) == 1), "logged": "logged"}
+    candidates = {
+        "uniform": "uniform",
+        "first": log.available & (np.cumsum(log.available, axis=1) == 1),
+        "logged": "logged",
+    }
     found = {}
-    for estimator in ("ips", "snips", "dr", "switch-dr"):
+    for estimator in ("ips", "snips", "dr"):
         found[estimator] = rareswitch.evaluate(log, candidates, estimator=estimator).as_dict()
     return repr(found)
 

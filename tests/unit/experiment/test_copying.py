@@ -16,13 +16,13 @@ def content(trial: Experiment) -> list[Any]:
 
 
 def test_a_copy_in_another_store_goes_on_as_the_original(tmp_path: Path) -> None:
-    trial = create(f"folder:{tmp_path}/one", "spring", **TOLD)
+    trial = create(f"sqlite:///{tmp_path}/one.db", "spring", **TOLD)
     advance_batch(trial)
     play_batch(trial, count=7)
     seen: list[tuple[int, int]] = []
     copies = [
         copy_experiment(trial, url, progress=lambda *step: seen.append(step))
-        for url in ("memory:", f"sqlite:///{tmp_path}/spring.db", f"folder:{tmp_path}/two")
+        for url in ("memory:", f"sqlite:///{tmp_path}/two.db")
     ]
     for copy in copies:
         assert content(copy) == content(trial)
@@ -32,7 +32,7 @@ def test_a_copy_in_another_store_goes_on_as_the_original(tmp_path: Path) -> None
     ids = {one.advance(now=500.0, anyway=True).policy_id for one in (trial, *copies)}
     assert len(ids) == 1
     with pytest.raises(StoreError, match=r"there is an experiment 'spring' in .* already"):
-        copy_experiment(trial, f"folder:{tmp_path}/two")
+        copy_experiment(trial, f"sqlite:///{tmp_path}/two.db")
     for one in (trial, *copies):
         one.close()
 
@@ -40,7 +40,7 @@ def test_a_copy_in_another_store_goes_on_as_the_original(tmp_path: Path) -> None
 def test_keys_are_changed_and_given_up_on_purpose(tmp_path: Path) -> None:
     old, new = new_key("ed25519"), new_key("hmac")
     assert isinstance(old, Ed25519Key)
-    url = f"folder:{tmp_path}/old"
+    url = f"sqlite:///{tmp_path}/old.db"
     advance_batch(create(url, "spring", key=old, **TOLD))
     public = Ed25519Key(public=old.public)
     checked, unchecked = open_experiment(url, "spring", key=public), open_experiment(url, "spring")
@@ -48,10 +48,10 @@ def test_keys_are_changed_and_given_up_on_purpose(tmp_path: Path) -> None:
         copy_experiment(unchecked, "memory:", key=new)
     with pytest.raises(ParameterError, match="with the public half given one can verify only"):
         copy_experiment(checked, "memory:", key=public)
-    assert advance_batch(copy_experiment(checked, f"folder:{tmp_path}/new", key=new)).version == 3
-    there = open_experiment(f"folder:{tmp_path}/new", "spring", key=new)
+    assert advance_batch(copy_experiment(checked, f"sqlite:///{tmp_path}/new.db", key=new)).version == 3
+    there = open_experiment(f"sqlite:///{tmp_path}/new.db", "spring", key=new)
     assert (there.signature, len(there.policies)) == ("checked", 3)
     with pytest.raises(FileFormatError, match="it is signed with 'hmac-sha256'"):
-        open_experiment(f"folder:{tmp_path}/new", "spring", key=public)
+        open_experiment(f"sqlite:///{tmp_path}/new.db", "spring", key=public)
     assert copy_experiment(unchecked, "memory:", unchecked=True).signature == "none"
     assert [one.id for one in there.policies][:2] == [one.id for one in checked.policies]

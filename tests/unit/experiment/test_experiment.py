@@ -14,7 +14,6 @@ import polars as pl
 import pytest
 
 from rareswitch import Ed25519Key, Foresight, HmacKey
-from rareswitch.env import make_world
 from rareswitch.errors import BatchError, ConflictError, FileFormatError, ParameterError, ShapeError, StoreError
 from rareswitch.experiment import Every, Experiment, Rewards, create, open_experiment
 from rareswitch.experiment.choice import Choice
@@ -22,6 +21,7 @@ from rareswitch.experiment.description import Description
 from rareswitch.experiment.experiment import _Asked
 from rareswitch.experiment.status import Batch
 from rareswitch.features import Features
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import geometric_grid
 from rareswitch.store import VersionRow
 from rareswitch.store.memory import MemoryStore

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.env import make_world
 from rareswitch.errors import FileFormatError, StoreError, UnreachableError
 from rareswitch.evaluation import evaluate
 from rareswitch.experiment import Choice, Experiment, create, open_experiment, updating
+from rareswitch.lab.worlds import make_world
 
 BATCH = 12
 CONTEXTS = make_world("gaussian", dim=3, arms=4).draw(2000, seed=7).contexts

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from rareswitch.distributions import Gaussian
-from rareswitch.env import LinearWorld
 from rareswitch.errors import ParameterError
 from rareswitch.experiment import best_ends, cost, create, floor_price, open_experiment
 from rareswitch.experiment.description import Description
 from rareswitch.features import Arms, Features, Number
+from rareswitch.lab import simulate
+from rareswitch.lab.worlds import LinearWorld
 from rareswitch.learner import OFUL, Foresight, LinUCB
 from rareswitch.policy import Floor, load_policy, save_policy
-from rareswitch.sim import simulate
 
 NAMES = ["red", "green", "blue"]
 NAMED = Floor(least=0.1, arms=("red", "blue"))

@@ -10,13 +10,13 @@ import pytest
 from scipy.special import stdtrit
 
 from rareswitch.design import Uniform
-from rareswitch.env import make_world
 from rareswitch.errors import FileFormatError, ParameterError, StoreError, UnsuitableError
 from rareswitch.experiment import Advance, Experiment, Gate, GateReport, Rewards, copy_experiment, create
 from rareswitch.experiment.gate import judge, lower_bound
 from rareswitch.experiment.versions import plan_to_text
 from rareswitch.ids import id_keys
-from rareswitch.log import HeldOut, Logged
+from rareswitch.lab.worlds import make_world
+from rareswitch.log import DecisionLog, HeldOut
 from rareswitch.policy import Policy, PosteriorDraws, new_key
 
 WORLD = make_world("gaussian", dim=3, arms=4, noise=0.5)
@@ -348,7 +348,7 @@ def candidates() -> tuple[Policy, Policy]:
     return Policy(dim=3, sampler=Uniform()), Policy(dim=3, sampler=draws)
 
 
-def held_out(count: int, seed: int) -> tuple[Logged, Any]:
+def held_out(count: int, seed: int) -> tuple[DecisionLog, Any]:
     """Decisions of the first policy, with rewards that have a level; and what arms earn on average."""
     incumbent, _ = candidates()
     rng = np.random.default_rng(seed)
@@ -356,7 +356,9 @@ def held_out(count: int, seed: int) -> tuple[Logged, Any]:
     decided = incumbent.decide(contexts, ids=range(count), seed=seed)
     means = 5.0 + contexts @ np.array([0.2, -0.1, 0.3])
     rewards = means[np.arange(count), decided.arms] + rng.standard_normal(count)
-    return Logged(places=decided.arms, propensities=decided.propensities, rewards=rewards, contexts=contexts), means
+    return DecisionLog(
+        arm_indices=decided.arms, propensities=decided.propensities, rewards=rewards, contexts=contexts
+    ), means
 
 
 @pytest.mark.parametrize("model", ["none", "right", "wrong"])
@@ -384,7 +386,9 @@ def test_the_gain_is_what_the_policy_earns_more_whatever_the_model_says(model: s
 def test_changed_propensities_are_noticed() -> None:
     incumbent, candidate = candidates()
     log, _ = held_out(200, seed=1)
-    changed = Logged(places=log.places, propensities=log.propensities * 0.9, rewards=log.rewards, contexts=log.contexts)
+    changed = DecisionLog(
+        arm_indices=log.arm_indices, propensities=log.propensities * 0.9, rewards=log.rewards, contexts=log.contexts
+    )
     with pytest.raises(ParameterError, match="recorded propensities are not those of the policy"):
         judge(
             Gate(), [changed], candidate=candidate, incumbent=incumbent, predict=lambda x: np.zeros(x.shape[:2]), look=1
@@ -439,7 +443,7 @@ def test_what_the_incumbent_never_shows_is_never_promoted() -> None:
     contexts = np.random.default_rng(3).standard_normal((20_000, 4, 3))
     decided = incumbent.decide(contexts, ids=range(len(contexts)), seed=3)
     rewards = (contexts @ slopes)[np.arange(len(contexts)), decided.arms]
-    log = Logged(places=decided.arms, propensities=decided.propensities, rewards=rewards, contexts=contexts)
+    log = DecisionLog(arm_indices=decided.arms, propensities=decided.propensities, rewards=rewards, contexts=contexts)
     gate = judge(
         Gate(),
         [log],

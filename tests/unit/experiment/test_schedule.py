@@ -18,10 +18,10 @@ from rareswitch.experiment import (
     Progress,
     Rewards,
     Schedule,
-    Traffic,
     schedule_from_plain,
     schedule_of,
 )
+from rareswitch.lab import Traffic
 from rareswitch.learner import Foresight
 from rareswitch.store import Counts
 

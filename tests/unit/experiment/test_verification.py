@@ -60,33 +60,33 @@ def with_summaries(trial: Experiment, number: int, change: Callable[[Summary], S
 
 
 @pytest.mark.parametrize(("learner", "settings"), DEPLOYABLE.items())
-def test_an_experiment_in_a_folder_goes_on_as_one_in_memory_and_is_learned_again(
+def test_an_experiment_in_a_file_goes_on_as_one_in_memory_and_is_learned_again(
     learner: str, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     env = {"fixed-set-elimination": "fixed", "e4": "fixed", "base": "plain"}.get(learner, "gaussian")
-    trials = [begun(url, learner, **settings) for url in ("memory:", f"folder:{tmp_path}")]
+    trials = [begun(url, learner, **settings) for url in ("memory:", f"sqlite:///{tmp_path}/spring.db")]
     for trial in trials:
         advance_batch(trial, env=env)
-    trials[1] = open_experiment(f"folder:{tmp_path}", "spring")
+    trials[1] = open_experiment(f"sqlite:///{tmp_path}/spring.db", "spring")
     for trial in trials:
         advance_batch(trial, env=env)
     ids = [[policy.id for policy in trial.policies] for trial in trials]
     assert ids[0] == ids[1]
-    found = open_experiment(f"folder:{tmp_path}", "spring").verify()
+    found = open_experiment(f"sqlite:///{tmp_path}/spring.db", "spring").verify()
     assert [entry.verdict for entry in found.policies] == ["same"] * 3
     assert found.holds
     assert found.as_dict()["holds"]
 
 
 def test_opening_learns_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    advance_batch(begun(f"folder:{tmp_path}"))
+    advance_batch(begun(f"sqlite:///{tmp_path}/spring.db"))
 
     def refuse(*arguments: object, **named: object) -> None:
         raise AssertionError("something was learned")
 
     monkeypatch.setattr("rareswitch.learner.planned_exploration.PlannedExploration.next", refuse)
     monkeypatch.setattr("rareswitch.learner.planned_exploration.PlannedExploration.first", refuse)
-    assert len(open_experiment(f"folder:{tmp_path}", "spring").policies) == 2
+    assert len(open_experiment(f"sqlite:///{tmp_path}/spring.db", "spring").policies) == 2
 
 
 def test_a_changed_planner_changes_what_comes_and_not_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ def test_what_learning_again_does_not_give_is_told() -> None:
 
 def test_an_experiment_is_verified_on_another_kind_of_processor(tmp_path: Path) -> None:
     """Where BLAS sums in another order, the policies that are learned again differ in their last bits."""
-    trial = begun(f"folder:{tmp_path}")
+    trial = begun(f"sqlite:///{tmp_path}/spring.db")
     for _ in range(2):
         advance_batch(trial)
     script = (
@@ -137,7 +137,7 @@ def test_an_experiment_is_verified_on_another_kind_of_processor(tmp_path: Path) 
         "trial = open_experiment(sys.argv[1], 'spring'); print(trial.policy.id, trial.verify().holds)"
     )
     out = subprocess.run(
-        [sys.executable, "-c", script, f"folder:{tmp_path}"],
+        [sys.executable, "-c", script, f"sqlite:///{tmp_path}/spring.db"],
         capture_output=True,
         text=True,
         check=True,

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from rareswitch.distributions import Gaussian
-from rareswitch.env import LinearWorld
 from rareswitch.errors import BatchError, FileFormatError, ParameterError, ShapeError
 from rareswitch.exchange import write
 from rareswitch.experiment import copy_experiment, create, open_experiment
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.verification import verify_versions
 from rareswitch.features import Arms, Features, Number
+from rareswitch.lab.worlds import LinearWorld
 from rareswitch.learner import (
     LEARNERS,
     Foresight,
@@ -27,7 +27,7 @@ from rareswitch.learner import (
     state_from_bytes,
     state_to_bytes,
 )
-from rareswitch.log import Logged, summarize_source
+from rareswitch.log import DecisionLog, summarize_source
 from rareswitch.policy import Floor, new_key
 from rareswitch.stats import Stats
 
@@ -46,13 +46,13 @@ TAKING = {
 }
 
 
-def log_of(seed: int, count: int = ROWS, **told: Any) -> Logged:
+def log_of(seed: int, count: int = ROWS, **told: Any) -> DecisionLog:
     """Somebody's uniform play, in the world of that seed, after decisions that nobody else makes."""
     drawn = WORLD.draw(count, seed=seed, first=10**6)
     places = np.random.default_rng(seed).integers(0, ARMS, count)
     rewards = WORLD.rewards(drawn.means[np.arange(count), places], seed=seed, first=10**6)
-    columns: dict[str, Any] = {"places": places, "propensities": [1.0 / ARMS] * count, "rewards": rewards}
-    return Logged(**columns | {"contexts": drawn.contexts} | told)
+    columns: dict[str, Any] = {"arm_indices": places, "propensities": [1.0 / ARMS] * count, "rewards": rewards}
+    return DecisionLog(**columns | {"contexts": drawn.contexts} | told)
 
 
 def played(learner: Learner, state: State, seed: int, count: int) -> State:
@@ -136,7 +136,7 @@ def test_states_keep_the_log() -> None:
 
 def test_what_a_log_must_have() -> None:
     learner, log = Foresight(dim=DIM), log_of(1)
-    bare = Logged(places=log.places, propensities=log.propensities, rewards=log.rewards)
+    bare = DecisionLog(arm_indices=log.arm_indices, propensities=log.propensities, rewards=log.rewards)
     with pytest.raises(ParameterError, match="the log has no vectors of arms"):
         summarize_source(learner, bare)
     with pytest.raises(ShapeError, match=r"vectors of the log have 3 features.*those of 5"):
@@ -145,8 +145,11 @@ def test_what_a_log_must_have() -> None:
     with pytest.raises(BatchError, match=f"none of the {ROWS} decisions of the log has a reward"):
         summarize_source(learner, unknown)
     assert summarize_source(learner, unknown, default=0.5).rewarded == ROWS
-    chosen = Logged(
-        places=np.zeros(ROWS, dtype=np.int64), propensities=log.propensities, rewards=log.rewards, features=log.features
+    chosen = DecisionLog(
+        arm_indices=np.zeros(ROWS, dtype=np.int64),
+        propensities=log.propensities,
+        rewards=log.rewards,
+        features=log.features,
     )
     assert summarize_source(learner, chosen).sample is None
     with pytest.raises(ParameterError, match="start_from: foresight plans with the vectors of all arms"):
@@ -174,9 +177,9 @@ def played_on(trial: Any, first: int, count: int, **more: Any) -> None:
     trial.reward_many(range(first, first + count), WORLD.rewards(means, seed=7, first=first))
 
 
-@pytest.mark.parametrize("kind", ["memory:", "sqlite", "folder"])
+@pytest.mark.parametrize("kind", ["memory:", "sqlite"])
 def test_an_experiment_begins_with_a_log(kind: str, tmp_path: Path) -> None:
-    url = {"memory:": kind, "sqlite": f"sqlite:///{tmp_path}/a.db", "folder": f"folder:{tmp_path}/a"}[kind]
+    url = {"memory:": kind, "sqlite": f"sqlite:///{tmp_path}/a.db"}[kind]
     log = log_of(7, estimated="arm frequencies")
     trial = create(url, "spring", dim=DIM, updates=3, horizon=300, seed=1, start_from=log)
     for k in range(2):
@@ -222,8 +225,8 @@ def test_files_and_other_experiments_of_the_same_features(tmp_path: Path) -> Non
     features = Features(fields=[Number("age", mean=40, scale=10, alone=False)], arms=Arms(ids=["a", "b"], own=["age"]))
     other = Foresight(dim=features.dim).begin(features=features).policy
     vectors = np.random.default_rng(1).random((50, 2, features.dim)) / 4.0
-    columns: dict[str, Any] = {"places": [0] * 50, "propensities": [0.5] * 50, "rewards": np.arange(50.0)}
-    log = Logged(**columns, contexts=vectors, policies={"log": other})
+    columns: dict[str, Any] = {"arm_indices": [0] * 50, "propensities": [0.5] * 50, "rewards": np.arange(50.0)}
+    log = DecisionLog(**columns, contexts=vectors, policies={"log": other})
     with pytest.raises(ParameterError, match="start_from: the policies of the log have other features"):
         create("memory:", "spring", dim=features.dim, start_from=log)
     assert create("memory:", "spring", features=features, start_from=log)

@@ -7,7 +7,7 @@ after that, and says the id of its policy.
 import sys
 from types import TracebackType
 
-from rareswitch.env import make_world
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, Rows, State, state_to_bytes
 
 LEARNER = Foresight(dim=5, grid=[400, 2000, 8000, 20_000])

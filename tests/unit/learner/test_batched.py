@@ -7,8 +7,8 @@ import pytest
 
 from rareswitch.design import GOptimal, Sampler, Uniform
 from rareswitch.distributions import Gaussian, OneBig, VaryingArms
-from rareswitch.env import GaussianNoise, LinearWorld, World
 from rareswitch.errors import ParameterError
+from rareswitch.lab.worlds import GaussianNoise, LinearWorld, World
 from rareswitch.learner import (
     AdaptiveGrid,
     BatchLinUCB,

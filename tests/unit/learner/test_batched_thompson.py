@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
-from rareswitch.env import make_world
 from rareswitch.errors import ParameterError
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import BatchedThompsonSampling, ThompsonSampling
 from reference.loop import steps
 

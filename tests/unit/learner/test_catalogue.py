@@ -5,8 +5,8 @@ import math
 import pytest
 
 from rareswitch import simulate
-from rareswitch.env import make_world
 from rareswitch.errors import InputError, ParameterError
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import LEARNERS, BatchLinUCBDGCertified, budgeted, find_learner, make_learner, takes
 
 

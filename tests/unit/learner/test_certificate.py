@@ -7,8 +7,8 @@ import pytest
 
 from rareswitch.contexts import ContextSets
 from rareswitch.learner import Posterior
-from rareswitch.learner.certificate import believed_cost, certified_cost
-from rareswitch.learner.link import Link
+from rareswitch.learner.planned_exploration import believed_cost, certified_cost
+from rareswitch.learner.posterior import Link
 from rareswitch.policy import Elimination, Policy, PosteriorDraws
 
 RNG = np.random.default_rng(8)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
-from rareswitch.env import World, make_world
 from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import OFUL, DeterminantGrowth, EveryStep, Learner, Rows, make_learner
 from reference.loop import rows_of
 

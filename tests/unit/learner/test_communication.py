@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.env import make_world
 from rareswitch.errors import BatchError, FileFormatError, ParameterError, UnsuitableError
 from rareswitch.files import pack, unpack
 from rareswitch.ids import id_keys
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (
     OFUL,
     BatchLinUCBKW,

@@ -9,8 +9,8 @@ import pytest
 from rareswitch import simulate
 from rareswitch.design import Uniform
 from rareswitch.distributions import Gaussian
-from rareswitch.env import LinearWorld, make_world
 from rareswitch.errors import ParameterError, UnsuitableError
+from rareswitch.lab.worlds import LinearWorld, make_world
 from rareswitch.learner import BaSE, Falcon, FixedSetElimination, PureExploitation
 from rareswitch.policy import InverseGap, PosteriorDraws
 from reference.loop import rows_of, steps

@@ -7,8 +7,8 @@ import pytest
 
 from rareswitch import simulate
 from rareswitch.design import cheapest_allocation
-from rareswitch.env import ActionsWorld, GaussianNoise, World, make_world
 from rareswitch.errors import ParameterError, UnsuitableError
+from rareswitch.lab.worlds import ActionsWorld, GaussianNoise, World, make_world
 from rareswitch.learner import E4, Learner, State, make_learner
 from rareswitch.policy import Allocation
 from reference.loop import rows_of

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from golden.record_state import FILE, LEARNER, SEED, rows, world
-from rareswitch.env import make_world
 from rareswitch.errors import FileFormatError
 from rareswitch.files import pack, unpack
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (
     Foresight,
     Rows,

@@ -11,12 +11,11 @@ from scipy import stats as scipy_stats
 
 from rareswitch import simulate
 from rareswitch.contexts import ContextSets
-from rareswitch.env import ClassificationWorld, Rounds, make_world
 from rareswitch.experiment import create
+from rareswitch.lab.worlds import ClassificationWorld, Rounds, make_world
 from rareswitch.learner import Foresight, Posterior, Rows, State, posterior
-from rareswitch.learner.certificate import believed_cost, certified_cost
-from rareswitch.learner.evidence import CHANCE, NOTHING, WIDEST, Evidence, innovation
-from rareswitch.learner.posterior import vague_where_unknown
+from rareswitch.learner.planned_exploration import believed_cost, certified_cost
+from rareswitch.learner.posterior import CHANCE, NOTHING, WIDEST, Evidence, innovation, vague_where_unknown
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import PosteriorDraws
 from rareswitch.rng import normals

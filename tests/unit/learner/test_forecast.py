@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from rareswitch import forecast
-from rareswitch.env import make_world
 from rareswitch.errors import ParameterError
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import BatchLinUCB, Foresight, Learner, State
-from rareswitch.learner.forecast import lengths
+from rareswitch.learner.grids import lengths
 from reference.loop import after, rows_of
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)

@@ -10,14 +10,13 @@ from rareswitch import simulate
 from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal
 from rareswitch.distributions import Gaussian
-from rareswitch.env import ClickWorld, Rounds, World, make_world
 from rareswitch.errors import BatchError, LevelWarning, ParameterError
+from rareswitch.lab.worlds import ClickWorld, Rounds, World, make_world
 from rareswitch.learner import AdaptiveGrid, Foresight, Posterior, Rows, geometric_grid, posterior
 from rareswitch.learner import planned_exploration as room
 from rareswitch.learner.foresight import default_grid
-from rareswitch.learner.levels import centred
 from rareswitch.learner.planning import SCALES, Plan
-from rareswitch.learner.summary import sample_order
+from rareswitch.learner.summary import centred, sample_order
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import Blend, PosteriorDraws
 from rareswitch.rng import uniforms

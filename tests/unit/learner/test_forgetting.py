@@ -10,11 +10,9 @@ import pytest
 
 from rareswitch.errors import ParameterError
 from rareswitch.learner import Foresight, Posterior, Rows, State, Summary
-from rareswitch.learner.clicks import LOGISTIC
-from rareswitch.learner.forgetting import faded
-from rareswitch.learner.link import logistic
-from rareswitch.learner.logistic import expanded, logistic_posterior
-from rareswitch.learner.state import Batch
+from rareswitch.learner.logistic import LOGISTIC, expanded, logistic_posterior
+from rareswitch.learner.posterior import logistic
+from rareswitch.learner.state import Batch, faded
 from rareswitch.policy import Blend, PosteriorDraws
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
-from rareswitch.env import make_world
 from rareswitch.errors import ParameterError, UnsuitableError
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import RarelySwitchSupLinUCB, Rows, SupLinRel, SupLinUCB
 from rareswitch.learner.statistics import LayerModels
 from rareswitch.policy import Elimination, Layered, Policy

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.env import World, make_world
 from rareswitch.errors import BatchError
+from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import (
     BatchLinUCB,
     Foresight,

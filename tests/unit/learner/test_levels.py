@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.env import make_world
 from rareswitch.errors import LevelWarning, NonFiniteError, OutlierWarning, UnsuitableError
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Falcon, Foresight, Learner, Rows, State, make_learner, state_from_bytes, state_to_bytes
-from rareswitch.learner.levels import centred, level_of, unexplained_level
 from rareswitch.learner.statistics import OneModel
+from rareswitch.learner.summary import centred, level_of, unexplained_level
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray
 

@@ -7,8 +7,8 @@ import pytest
 from rareswitch import simulate
 from rareswitch.design import GOptimal, g_optimal
 from rareswitch.distributions import Gaussian
-from rareswitch.env import make_world
 from rareswitch.errors import ParameterError
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import LinMED, StaleLinMED, make_learner
 from rareswitch.policy import EmpiricalDivergence
 from reference.loop import after, rows_of

@@ -12,9 +12,9 @@ import pytest
 
 from rareswitch import simulate
 from rareswitch.contexts import ContextSets
-from rareswitch.env import Rounds
 from rareswitch.errors import BatchError, FileFormatError, LevelWarning, ParameterError, ShapeError, UnsuitableError
 from rareswitch.files import pack, unpack
+from rareswitch.lab.worlds import Rounds
 from rareswitch.learner import (
     Foresight,
     Posterior,
@@ -25,12 +25,12 @@ from rareswitch.learner import (
     state_from_bytes,
     state_to_bytes,
 )
-from rareswitch.learner.clicks import HELD_OUT, LINEAR, LOGISTIC
 from rareswitch.learner.encoding import summary_from_bytes, summary_to_bytes
-from rareswitch.learner.levels import centred
-from rareswitch.learner.link import Link, logistic
 from rareswitch.learner.logistic import (
+    HELD_OUT,
     LEVEL_SPREAD,
+    LINEAR,
+    LOGISTIC,
     PASSES,
     Search,
     expanded,
@@ -40,6 +40,8 @@ from rareswitch.learner.logistic import (
     values_of,
 )
 from rareswitch.learner.planning import prospects
+from rareswitch.learner.posterior import Link, logistic
+from rareswitch.learner.summary import centred
 from rareswitch.rng import normals, uniforms
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray

@@ -11,8 +11,8 @@ from rareswitch.contexts import ContextSets
 from rareswitch.distributions import Gaussian
 from rareswitch.learner import Foresight, Posterior, Rows, State, Summary, planning
 from rareswitch.learner.kernels import best_columns
-from rareswitch.learner.link import Link
 from rareswitch.learner.planning import SCALES, Stage, plan, prospects, spread, unseen_directions
+from rareswitch.learner.posterior import Link
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import Blend, PosteriorDraws
 from rareswitch.rng import normals

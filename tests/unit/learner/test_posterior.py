@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from rareswitch.learner import Posterior, posterior
-from rareswitch.learner.evidence import innovation
-from rareswitch.learner.posterior import vague_where_unknown
+from rareswitch.learner.posterior import innovation, vague_where_unknown
 from rareswitch.stats import Stats
 
 RNG = np.random.default_rng(5)

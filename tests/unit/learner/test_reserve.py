@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
-from rareswitch.env import World, make_world
 from rareswitch.errors import ParameterError
+from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, Learner, Rows, State, Summary, state_from_bytes, state_to_bytes
 from rareswitch.learner.clocks import Progress
 from rareswitch.learner.reserve import LEAST_SEEN, Reserve

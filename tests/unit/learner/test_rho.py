@@ -7,11 +7,10 @@ import pytest
 
 from rareswitch import simulate
 from rareswitch.contexts import ContextSets
-from rareswitch.env import make_world
 from rareswitch.errors import BatchError, ParameterError
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import RHO
-from rareswitch.learner.residual_horizon import ResidualHorizon, Stakes, ascend
-from rareswitch.learner.rho import parts_of, thinned
+from rareswitch.learner.rho import ResidualHorizon, Stakes, ascend, parts_of, thinned
 from rareswitch.policy import PosteriorDraws
 from rareswitch.rng import normals
 from reference.loop import after, rows_of

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rareswitch.env import make_world
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, make_learner, state_to_bytes
 from rareswitch.learner import planned_exploration as room
 from reference.loop import after, rows_of

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
-from rareswitch.env import make_world
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import StaleThompsonSampling, ThompsonSampling
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import PosteriorDraws

@@ -32,9 +32,9 @@ def store_at(url: str, name: str = "spring") -> Store:
     return store
 
 
-@pytest.fixture(params=["memory:", "sqlite", "folder"])
+@pytest.fixture(params=["memory:", "sqlite"])
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[str], Store]]:
-    kinds = {"sqlite": f"sqlite:///{tmp_path}/spring.db", "folder": f"folder:{tmp_path}/stores", "memory:": "memory:"}
+    kinds = {"sqlite": f"sqlite:///{tmp_path}/spring.db", "memory:": "memory:"}
     opened = []
 
     def make(name: str) -> Store:

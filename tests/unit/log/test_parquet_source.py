@@ -11,7 +11,7 @@ from rareswitch.design import Uniform
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError
 from rareswitch.ids import id_keys
 from rareswitch.learner import sample_order
-from rareswitch.log import Logged, ParquetLog, repeats, write_logged, write_part
+from rareswitch.log import DecisionLog, ParquetLog, repeats, write_logged, write_part
 from rareswitch.policy import Policy
 
 DIM = 3
@@ -21,7 +21,7 @@ def policy(edition: int = 0) -> Policy:
     return Policy(dim=DIM, sampler=Uniform(), edition=edition)
 
 
-def made(count: int = 40, *, seed: int = 1, vectors: bool = True, **more: Any) -> Logged:
+def made(count: int = 40, *, seed: int = 1, vectors: bool = True, **more: Any) -> DecisionLog:
     """Decisions with all that a log can have: sets of different sizes, ids of arms, baselines, times, two batches."""
     rng = np.random.default_rng(seed)
     alive = rng.random((count, 5)) < 0.6
@@ -31,13 +31,13 @@ def made(count: int = 40, *, seed: int = 1, vectors: bool = True, **more: Any) -
     places = np.array([rng.choice(5, p=row) for row in logging])
     codes = np.where(alive, np.array([rng.permutation(7)[:5] for _ in range(count)]), -1)
     columns: dict[str, Any] = {
-        "places": places,
+        "arm_indices": places,
         "propensities": logging[np.arange(count), places],
         "rewards": np.where(rng.random(count) < 0.2, np.nan, rng.standard_normal(count)),
-        "alive": alive,
+        "available": alive,
         "arms": ["red", "blue", "ä ☃", '"', "5", "6", "7"],
         "codes": codes,
-        "logging": logging,
+        "behavior_probs": logging,
         "baselines": np.where(rng.random(count) < 0.3, -1, alive.argmax(axis=1)),
         "ids": [f"request {k}" if k % 2 else k for k in range(count)],
         "times": np.where(rng.random(count) < 0.1, np.nan, 1e9 + np.arange(count)),
@@ -47,19 +47,19 @@ def made(count: int = 40, *, seed: int = 1, vectors: bool = True, **more: Any) -
     }
     if vectors:
         columns["contexts"] = np.where(alive[:, :, None], rng.standard_normal((count, 5, DIM)), 0.0)
-    return Logged(**columns | more)
+    return DecisionLog(**columns | more)
 
 
 def joined(log: Any, *, contexts: bool = True) -> dict[str, Any]:
     """All chunks together, arms by their ids."""
     chunks = [*log.chunks(contexts=contexts)]
-    width = max(chunk.alive.shape[1] for chunk in chunks)
-    names = ("places", "propensities", "rewards", "features", "ids", "times", "batches", "baselines")
+    width = max(chunk.available.shape[1] for chunk in chunks)
+    names = ("arm_indices", "propensities", "rewards", "features", "ids", "times", "batches", "baselines")
     found: dict[str, Any] = {}
     for name in names:
         columns = [getattr(chunk, name) for chunk in chunks]
         found[name] = None if columns[0] is None else np.concatenate(columns)
-    for name in ("alive", "contexts", "logging"):
+    for name in ("available", "contexts", "behavior_probs"):
         columns = [getattr(chunk, name) for chunk in chunks]
         if columns[0] is not None:
             found[name] = np.concatenate(
@@ -69,7 +69,7 @@ def joined(log: Any, *, contexts: bool = True) -> dict[str, Any]:
     found["names"] = [
         None if chunk.codes is None else [None if code < 0 else chunk.arms[code] for code in row]
         for chunk in chunks
-        for row in (chunk.codes if chunk.codes is not None else chunk.alive)
+        for row in (chunk.codes if chunk.codes is not None else chunk.available)
     ]
     return found
 
@@ -88,7 +88,7 @@ def test_what_was_written_is_read(tmp_path: Path, vectors: bool, gaps: bool) -> 
         whole = np.ones((40, 5), dtype=bool)
         logging, codes = np.full((40, 5), 0.2), np.tile(np.arange(5), (40, 1))
         contexts = np.random.default_rng(2).standard_normal((40, 5, DIM)) if vectors else None
-        more: dict[str, Any] = {"alive": whole, "logging": logging, "codes": codes, "contexts": contexts}
+        more: dict[str, Any] = {"available": whole, "behavior_probs": logging, "codes": codes, "contexts": contexts}
         log = made(vectors=False, propensities=np.full(40, 0.2), **more)
     write_logged(tmp_path / "log.parquet", log)
     back = ParquetLog(tmp_path / "log.parquet")
@@ -101,21 +101,26 @@ def test_what_was_written_is_read(tmp_path: Path, vectors: bool, gaps: bool) -> 
     np.testing.assert_equal(chosen.features, log.features)
     np.testing.assert_equal(chosen.rewards, log.rewards)
     assert chosen.contexts is None
-    assert chosen.alive.shape == (40, 1)
-    assert not chosen.places.any()
+    assert chosen.available.shape == (40, 1)
+    assert not chosen.arm_indices.any()
 
 
 @pytest.mark.parametrize(
     "log",
     [
-        Logged(places=[1], propensities=[0.25], rewards=[None]),
-        Logged(places=[1, 0], propensities=[0.25, 1.0], rewards=[1.0, 2.0], alive=np.array([[True] * 3, [True] * 3])),
-        Logged(places=[0], propensities=[0.5], rewards=[1.0], features=[[1.0, 2.0]]),
-        Logged(places=[0], propensities=[0.5], rewards=[1.0], contexts=[[[1.0, 2.0], [3.0, 4.0]]]),
-        Logged(places=[2], propensities=[0.5], rewards=[1.0], arms=["a", "b", "c"], ids=["x"]),
+        DecisionLog(arm_indices=[1], propensities=[0.25], rewards=[None]),
+        DecisionLog(
+            arm_indices=[1, 0],
+            propensities=[0.25, 1.0],
+            rewards=[1.0, 2.0],
+            available=np.array([[True] * 3, [True] * 3]),
+        ),
+        DecisionLog(arm_indices=[0], propensities=[0.5], rewards=[1.0], features=[[1.0, 2.0]]),
+        DecisionLog(arm_indices=[0], propensities=[0.5], rewards=[1.0], contexts=[[[1.0, 2.0], [3.0, 4.0]]]),
+        DecisionLog(arm_indices=[2], propensities=[0.5], rewards=[1.0], arms=["a", "b", "c"], ids=["x"]),
     ],
 )
-def test_logs_with_little_in_them(tmp_path: Path, log: Logged) -> None:
+def test_logs_with_little_in_them(tmp_path: Path, log: DecisionLog) -> None:
     write_logged(tmp_path / "log.parquet", log)
     assert_same(joined(ParquetLog(tmp_path / "log.parquet")), joined(log))
 
@@ -128,7 +133,7 @@ def test_a_file_is_not_overwritten(tmp_path: Path) -> None:
 
 def test_a_baseline_that_was_not_offered_is_not_written(tmp_path: Path) -> None:
     alive = np.array([[True, False]])
-    log = Logged(places=[0], propensities=[1.0], rewards=[1.0], alive=alive, baselines=[1])
+    log = DecisionLog(arm_indices=[0], propensities=[1.0], rewards=[1.0], available=alive, baselines=[1])
     with pytest.raises(ParameterError, match="row 0"):
         write_logged(tmp_path / "log.parquet", log)
 
@@ -147,7 +152,7 @@ def part(path: Path, ids: Any, *, name: str = "first", keep: Any = None, seed: i
     }
     columns |= more
     write_part(path, policy_id=name, ids=ids, **columns)
-    return columns | {"places": places}
+    return columns | {"arm_indices": places}
 
 
 def changed(path: Path, **columns: Any) -> Path:
@@ -165,19 +170,19 @@ def changed(path: Path, **columns: Any) -> Path:
 def test_places_are_found_by_the_vectors(tmp_path: Path) -> None:
     told = part(tmp_path / "1.parquet", range(30))
     (chunk,) = ParquetLog(tmp_path / "*.parquet").chunks()
-    assert chunk.places.tolist() == told["places"]
+    assert chunk.arm_indices.tolist() == told["arm_indices"]
     assert chunk.arms is None
     assert chunk.contexts is not None
     assert chunk.contexts.shape == (30, 4, DIM)
-    np.testing.assert_array_equal(chunk.contexts[np.arange(30), chunk.places], told["features"])
+    np.testing.assert_array_equal(chunk.contexts[np.arange(30), chunk.arm_indices], told["features"])
 
 
 def test_of_arms_with_one_vector_the_first_is_taken_unless_the_place_is_told(tmp_path: Path) -> None:
     same = {0: np.ones((3, DIM)), 1: np.ones((3, DIM))}
     part(tmp_path / "1.parquet", range(2), features=np.ones((2, DIM)), contexts=same)
-    assert next(ParquetLog(tmp_path / "1.parquet").chunks()).places.tolist() == [0, 0]
+    assert next(ParquetLog(tmp_path / "1.parquet").chunks()).arm_indices.tolist() == [0, 0]
     changed(tmp_path / "1.parquet", place=[1, 2])
-    assert next(ParquetLog(tmp_path / "1.parquet").chunks()).places.tolist() == [1, 2]
+    assert next(ParquetLog(tmp_path / "1.parquet").chunks()).arm_indices.tolist() == [1, 2]
 
 
 def test_arms_may_be_told_by_their_ids(tmp_path: Path) -> None:
@@ -191,7 +196,7 @@ def test_arms_may_be_told_by_their_ids(tmp_path: Path) -> None:
     }
     parquet.write_table(pa.table(columns), tmp_path / "1.parquet")
     (chunk,) = ParquetLog(tmp_path / "1.parquet").chunks()
-    assert (chunk.places.tolist(), chunk.arms, chunk.dim) == ([1, 1], ("a", "b", "c"), None)
+    assert (chunk.arm_indices.tolist(), chunk.arms, chunk.dim) == ([1, 1], ("a", "b", "c"), None)
 
 
 def test_batches_have_the_order_of_policies_or_of_their_first_rows(tmp_path: Path) -> None:
@@ -357,9 +362,9 @@ def sets_of(path: Path) -> list[Any]:
         ({"names": ["no JSON"] * 6}, "row 0 .* has the names 'no JSON'"),
         ({"names": ['["a","a"]'] * 6}, "must have different ids"),
         ({"names": ['["a","b"]'] * 6}, "row 1 .* has 2 names, for 3 arms"),
-        ({"logging": [[1.0]] * 6}, "row 0 .* has 1 numbers of logging, not 2"),
-        ({"logging": pa.array([[0.1, 0.1], [0.1] * 3, [0.1] * 4] * 2)}, "propensity 0.5 and logging 0.1"),
-        ({"alive": [[True, True, True]] * 6}, "row 0 .* has 2 arms, and alive says 3"),
+        ({"behavior_probs": [[1.0]] * 6}, "row 0 .* has 1 numbers of behavior_probs, not 2"),
+        ({"behavior_probs": pa.array([[0.1, 0.1], [0.1] * 3, [0.1] * 4] * 2)}, "propensity 0.5 and behavior_probs 0.1"),
+        ({"available": [[True, True, True]] * 6}, "row 0 .* has 2 arms, and available says 3"),
         ({"features": None}, "needs the column 'features'"),
         ({"contexts": [[1.0] * 4] * 6}, "row 0 .* has contexts of 4 numbers, for arms of 3 features"),
         ({"contexts": [[float("nan")] * 6] * 6}, "row 0 .* has contexts that are not finite"),

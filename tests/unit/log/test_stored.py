@@ -13,18 +13,18 @@ from rareswitch.errors import EmptySetError, FileFormatError, StoreError
 from rareswitch.experiment import Experiment, Rewards, create
 from rareswitch.ids import id_keys
 from rareswitch.learner import sample_order
-from rareswitch.log import Logged, ParquetLog, StoredLog, export_parts, stored, summarize_version
+from rareswitch.log import DecisionLog, ParquetLog, StoredLog, export_parts, stored, summarize_version
 from rareswitch.store import DecisionRow
 from rareswitch.store.memory import MemoryStore
 
-STORES = ("memory", "folder", "sqlite", "postgres")
+STORES = ("memory", "sqlite", "postgres")
 Begin = Callable[..., Experiment]
 
 
 @pytest.fixture(params=STORES)
 def begin(request: pytest.FixtureRequest, tmp_path: Path) -> Begin:
     """Begins an experiment in a store of each kind."""
-    places = {"memory": "memory:", "folder": f"folder:{tmp_path}/trials", "sqlite": f"sqlite:///{tmp_path}/trial.db"}
+    places = {"memory": "memory:", "sqlite": f"sqlite:///{tmp_path}/trial.db"}
     url = places[request.param] if request.param in places else str(request.getfixturevalue("postgres"))
     return beginning(request, url)
 
@@ -59,13 +59,13 @@ def play(trial: Experiment, ids: list[Any], *, now: float = 0.0, **more: Any) ->
     return trial.decide_many(sets, arms, ids=ids, now=now, **more)
 
 
-def one_of(log: Any, *, contexts: bool = True) -> Logged:
+def one_of(log: Any, *, contexts: bool = True) -> DecisionLog:
     """All decisions at once; those of the chosen arms alone come batch by batch."""
-    chunks: list[Logged] = [*log.chunks(contexts=contexts)]
+    chunks: list[DecisionLog] = [*log.chunks(contexts=contexts)]
     if contexts:
         assert len(chunks) == 1
         return chunks[0]
-    names = ("places", "propensities", "rewards", "alive", "features", "ids", "times", "batches")
+    names = ("arm_indices", "propensities", "rewards", "available", "features", "ids", "times", "batches")
     joined = {name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in names}
     assert all(chunk.contexts is None and chunk.codes is None and chunk.arms is None for chunk in chunks)
     return chunks[0].checked(**vars(chunks[0]) | joined)
@@ -83,9 +83,9 @@ def test_the_chunks_hold_what_was_decided(begin: Begin) -> None:
     np.testing.assert_array_equal(chunk.propensities, [choice.propensity for choice in choices])
     np.testing.assert_array_equal(chunk.ids, id_keys(ids))
     np.testing.assert_array_equal(chunk.contexts, sets.contexts)
-    np.testing.assert_array_equal(chunk.alive, sets.alive)
+    np.testing.assert_array_equal(chunk.available, sets.alive)
     assert chunk.contexts is not None
-    np.testing.assert_array_equal(chunk.features, chunk.contexts[np.arange(30), chunk.places])
+    np.testing.assert_array_equal(chunk.features, chunk.contexts[np.arange(30), chunk.arm_indices])
     np.testing.assert_array_equal(chunk.rewards[::2], np.arange(15.0))
     assert np.isnan(chunk.rewards[1::2]).all()
     assert chunk.times is not None
@@ -96,8 +96,8 @@ def test_the_chunks_hold_what_was_decided(begin: Begin) -> None:
         np.testing.assert_array_equal(getattr(short, name), getattr(chunk, name))
     policy = trial.policies[0]
     assert (log.batch_names, log.policies) == ((policy.id,), {policy.id: policy})
-    full = policy.probabilities(chunk.contexts, chunk.alive)
-    np.testing.assert_allclose(full[np.arange(30), chunk.places], chunk.propensities, rtol=1e-12)
+    full = policy.probabilities(chunk.contexts, chunk.available)
+    np.testing.assert_allclose(full[np.arange(30), chunk.arm_indices], chunk.propensities, rtol=1e-12)
 
 
 def test_batches_are_the_policies_that_decided(begin: Begin) -> None:
@@ -199,7 +199,17 @@ def test_an_export_reads_the_same(begin: Begin, tmp_path: Path) -> None:
     assert exported.batch_names == log.batch_names
     for contexts in (True, False):
         one, other = one_of(log, contexts=contexts), one_of(exported, contexts=contexts)
-        for name in ("places", "propensities", "rewards", "alive", "contexts", "features", "ids", "times", "batches"):
+        for name in (
+            "arm_indices",
+            "propensities",
+            "rewards",
+            "available",
+            "contexts",
+            "features",
+            "ids",
+            "times",
+            "batches",
+        ):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
         np.testing.assert_array_equal(one.baselines, other.baselines)
         assert (one.baselines is not None) == contexts
@@ -235,7 +245,7 @@ def test_one_decision_about_one_arm(begin: Begin) -> None:
     trial = begin()
     trial.decide([[1.0, 0.0, 0.0]], id="only", now=0.0)
     chunk = one_of(trial.logged())
-    assert (chunk.places.tolist(), chunk.propensities.tolist(), chunk.arms) == ([0], [1.0], None)
+    assert (chunk.arm_indices.tolist(), chunk.propensities.tolist(), chunk.arms) == ([0], [1.0], None)
 
 
 def test_many_decisions_come_in_chunks(begin_here: Begin, monkeypatch: pytest.MonkeyPatch) -> None:

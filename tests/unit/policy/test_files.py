@@ -15,7 +15,7 @@ from rareswitch.errors import FileFormatError, InputError, MissingExtraError, Pa
 from rareswitch.files import pack, unpack
 from rareswitch.policy import Blend, Ed25519Key, Elimination, HmacKey, Policy, PosteriorDraws, load_policy, save_policy
 from rareswitch.policy.encoding import KINDS
-from rareswitch.policy.files import from_bytes, to_bytes
+from rareswitch.policy.policy import from_bytes, to_bytes
 
 SECRET = HmacKey(secret=b"0123456789abcdef")
 

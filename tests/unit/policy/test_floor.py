@@ -15,7 +15,7 @@ from rareswitch.evaluation import evaluate
 from rareswitch.evaluation.candidates import policy_probabilities
 from rareswitch.features import Arms, Features, Number
 from rareswitch.learner import LEARNERS, Foresight, Learner, Rows, make_learner, state_from_bytes, state_to_bytes
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.policy import (
     Baseline,
     Blend,
@@ -249,12 +249,12 @@ def test_logs_tell_an_evaluation_where_the_arms_of_a_floor_stood() -> None:
     contexts, codes = rng.standard_normal((count, 3, DIM)), np.array([rng.permutation(3) for _ in range(count)])
     policy = eliminating(floor=Floor(least=0.2, arms=("b", "c")))
     made = policy.decide(contexts, ids=range(count), seed=2, floored=codes > 0)
-    columns: dict[str, Any] = {"places": made.arms, "propensities": made.propensities, "contexts": contexts}
+    columns: dict[str, Any] = {"arm_indices": made.arms, "propensities": made.propensities, "contexts": contexts}
     rewards = rng.random(count)
     names: dict[str, Any] = {"batch_names": (policy.id,), "policies": {policy.id: policy}}
-    log = Logged(**columns, rewards=rewards, arms=("a", "b", "c"), codes=codes, **names)
+    log = DecisionLog(**columns, rewards=rewards, arms=("a", "b", "c"), codes=codes, **names)
     assert (policy_probabilities(policy, log)[np.arange(count), made.arms] == made.propensities).all()
     value = evaluate(log, policy, estimator="ips").values[0]
     assert value.interval is not None
     with pytest.raises(ParameterError, match="have no ids"):
-        evaluate(Logged(**columns, rewards=rewards), policy)
+        evaluate(DecisionLog(**columns, rewards=rewards), policy)

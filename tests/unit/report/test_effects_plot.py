@@ -4,21 +4,21 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.evaluation import effects, parameters
-from rareswitch.log import Logged
-from rareswitch.report import draw_effects, draw_parameters
+from rareswitch.evaluation import effects
+from rareswitch.log import DecisionLog
+from rareswitch.report import draw_effects
 
 
-def log_of(pays: list[float], **more: Any) -> Logged:
+def log_of(pays: list[float], **more: Any) -> DecisionLog:
     count, rng = 3000, np.random.default_rng(1)
     places = rng.integers(len(pays), size=count)
     facts: dict[str, Any] = {
-        "places": places,
+        "arm_indices": places,
         "propensities": np.full(count, 1.0 / len(pays)),
         "rewards": np.array(pays)[places] + rng.normal(size=count),
         "arms": [f"arm {k}" for k in range(len(pays))],
     }
-    return Logged(**facts | more)
+    return DecisionLog(**facts | more)
 
 
 def names(made: Any) -> list[str]:
@@ -53,12 +53,3 @@ def test_estimated_propensities_are_marked() -> None:
     made = draw_effects(effects(log_of([0.0, 1.0], estimated="frequencies"), "arm 1"))
     assert "estimated" in made.axes[0].get_xlabel()
     assert any(text.get_text().startswith("≈") for text in made.axes[0].texts)
-
-
-def test_parameters_without_an_answer_are_counted() -> None:
-    x = np.random.default_rng(2).normal(size=(3000, 3)) * [1.0, 1.0, 0.0]
-    log = log_of([0.0, 0.0], features=x, rewards=x[:, 0] + np.random.default_rng(3).normal(size=3000))
-    made = draw_parameters(parameters(log))
-    assert names(made) == ["feature 0", "feature 1"]
-    assert "want of an answer or of certainty: 1" in made.axes[0].get_xlabel()
-    assert made.get_suptitle() == "1 of 3 parameters are known not to be 0"

@@ -168,13 +168,13 @@ def test_another_name_is_refused_with_those_that_are_there(path: Path) -> None:
     assert experiment_names(f"sqlite:///{path}") == ["trial"]
 
 
-@pytest.mark.parametrize("revision", ["99", "nonsense"])
+@pytest.mark.parametrize("schema", [0, 99])
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_another_schema_is_refused_and_both_revisions_named(
-    kind: str, revision: str, path: Path, postgres_server: str
+def test_another_schema_is_refused_and_both_versions_named(
+    kind: str, schema: int, path: Path, postgres_server: str
 ) -> None:
     with database(postgres_server, f"later-{uuid4().hex}") as url:
-        changed = f"UPDATE rareswitch_schema SET version_num = '{revision}'"
+        changed = f"UPDATE rareswitch_schema SET version = {schema}"
         if kind == "sqlite":
             url = f"sqlite:///{path}"
             with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -184,56 +184,12 @@ def test_another_schema_is_refused_and_both_revisions_named(
                 store.create("{}", version(1))
             with psycopg.connect(url) as remote:
                 remote.execute(changed.encode())
-        told = rf"revision {revision};.*up to 2\. Open it with a newer release"
+        told = rf"schema version {schema};.*writes version 1\. Open it with"
         with closing(open_store(url, "trial")) as store:
             with pytest.raises(StoreError, match=told):
                 store.head()
             with pytest.raises(StoreError, match=told):
                 store.create("{}", version(1))
-
-
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_database_of_the_first_revision_is_brought_up_to_date(kind: str, path: Path, postgres_server: str) -> None:
-    back = ("DROP TABLE rareswitch_refusals", "UPDATE rareswitch_schema SET version_num = '1'")
-    with database(postgres_server, f"first-{uuid4().hex}") as url:
-        url = f"sqlite:///{path}" if kind == "sqlite" else url
-        with closing(open_store(url, "trial")) as store:
-            if kind == "postgres":
-                store.create("{}", version(1))
-            store.add_decisions([decision(9)])
-            frozen = store.start_update(1, '{"now": 1}')
-        if kind == "sqlite":
-            with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-                [connection.execute(change) for change in back]
-        else:
-            with psycopg.connect(url) as remote:
-                [remote.execute(change.encode()) for change in back]
-        with closing(open_store(url, "trial")) as store:
-            assert store.find([decision(9).key]) == [(decision(9), [])]
-            assert store.start_update(1, "{}") == frozen
-            store.refuse_update(1, 1, "no")
-            assert (store.refusals(1), store.started(1)) == (["no"], False)
-
-
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_migrations_make_the_tables_that_are_used(kind: str, path: Path, postgres_server: str) -> None:
-    import sqlalchemy as sa
-    from alembic.autogenerate import compare_metadata
-    from alembic.runtime.migration import MigrationContext
-
-    from rareswitch.store.sql_tables import REVISION_TABLE, tables
-
-    with database(postgres_server, f"schema-{uuid4().hex}") as url:
-        if kind == "postgres":
-            with closing(open_store(url, "trial")) as store:
-                store.create("{}", version(1))
-        address = make_url(f"sqlite:///{path}" if kind == "sqlite" else url)
-        engine = sa.create_engine(address.set(drivername={"postgres": "postgresql+psycopg"}.get(kind, kind)))
-        with engine.connect() as connection:
-            options = {"compare_type": True, "version_table": REVISION_TABLE}
-            context = MigrationContext.configure(connection, opts=options)
-            assert compare_metadata(context, tables().metadata) == []
-        engine.dispose()
 
 
 def test_a_new_file_is_for_its_owner_alone(path: Path) -> None:

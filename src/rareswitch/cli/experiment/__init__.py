@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def add_verb(commands: Any, name: str, run: Any, *, key: str, **texts: str) -> argparse.ArgumentParser:
     """A parser for a command about one experiment."""
     parser = add_command(commands, name, run, **texts)
-    parser.add_argument("url", metavar="STORE", help="spring.db, folder/, postgresql://… or another URL of a store")
+    parser.add_argument("url", metavar="STORE", help="spring.db, postgresql://… or another URL of a store")
     parser.add_argument("name", metavar="NAME", help="of the experiment")
     add_key(parser, key)
     return parser

@@ -61,7 +61,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Update, and say what was seen and what is planned."""
     from rareswitch.engine import make_engine
-    from rareswitch.sim import Progress
+    from rareswitch.report import Progress
 
     gate = _gate(options)
     ahead = options.ahead[0] if options.ahead is not None and len(options.ahead) == 1 else options.ahead

@@ -27,7 +27,7 @@ def add_parser(commands: Any) -> None:
         run,
         key="sign all policies with the key in this file",
         description=(
-            "Begin an experiment in a store: a file such as spring.db, a folder such as spring/, or PostgreSQL. What "
+            "Begin an experiment in a store: a file such as spring.db, or PostgreSQL. What "
             "is chosen here is kept and does not change."
         ),
     )

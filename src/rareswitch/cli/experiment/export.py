@@ -62,7 +62,7 @@ def _write_policy(trial: Any, path: str) -> str:
 
 def _write(trial: Any, options: argparse.Namespace) -> list[str]:
     from rareswitch.log import export_parts
-    from rareswitch.sim import Progress
+    from rareswitch.report import Progress
 
     with Progress(1, "writing", quiet=options.quiet) as bar:
 

@@ -33,7 +33,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read, and say what came of it."""
     from rareswitch.log import import_parts
-    from rareswitch.sim import Progress
+    from rareswitch.report import Progress
 
     with opened(options) as trial, Progress(1, "reading", quiet=options.quiet) as bar:
 

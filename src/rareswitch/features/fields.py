@@ -1,0 +1,529 @@
+"""What becomes of each field of a record: a group of columns of length at most 1, whatever its value."""
+
+import hashlib
+import math
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from decimal import Decimal
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from rareswitch.errors import ParameterError, RecordError
+from rareswitch.ids import LONGEST
+from rareswitch.validation import LARGEST_SCALE, count_of, number
+
+SIDES = ("context", "arm", "both")
+#: In the key of a field of both: where the id of the arm stands, if the field is read from the context.
+ARM = "{arm}"
+#: The most columns of one field, and of a whole vector.
+MOST_COLUMNS = 4096
+#: The code of a missing value.
+MISSING = math.nan
+#: From values to codes, one or more numbers for each: what the kernels go on from.
+Coder = Callable[[Sequence[Any]], Any]
+
+
+class Layout(NamedTuple):
+    """What the kernels need to know of a field."""
+
+    #: 0 for a number, 1 for one of several columns, 2 for a vector.
+    form: int
+    #: Numbers that a value is coded by.
+    entries: int
+    columns: int
+    #: Codes from here on are of values that the description does not name.
+    unknown: int
+    #: The column of missing values; -1 where they are an error.
+    missing: int
+    center: float = 0.0
+    divisor: float = 1.0
+
+
+@dataclass(frozen=True)
+class Field(ABC):
+    """A field of a record, and what becomes of it."""
+
+    kind: ClassVar[str]
+    #: What may be done about a missing value.
+    treatments: ClassVar[tuple[str, ...]] = ("own", "error")
+
+    #: What crossings and tables call it.
+    name: str
+    _: KW_ONLY
+    #: Whose it is: of the context, of the arm, or of both together (an affinity, in the arm's record of the request;
+    #: or in the context, where the key has ``{arm}`` in place of the arm's id).
+    of: str = "context"
+    #: Where it is found in the record; under its name by default.
+    key: str = ""
+    #: Whether it has columns by itself, not only in crossings and in the arms' own parameters.
+    alone: bool = True
+    #: What becomes of None and NaN: ``"own"``, a column of their own; or ``"error"``.
+    missing: str = "own"
+
+    def __post_init__(self) -> None:
+        checked_text("name", self.name)
+        vars(self)["key"] = checked_text("key", self.key) if self.key != "" else self.name
+        one_of(f"of of the field {self.name!r}", self.of, SIDES)
+        one_of(f"missing of the field {self.name!r}", self.missing, self.treatments)
+        if type(self.alone) is not bool:
+            raise ParameterError(f"alone of the field {self.name!r} must be true or false; got {self.alone!r:.60}.")
+        if ARM in self.key and (self.of != "both" or self.key.count(ARM) > 1):
+            raise ParameterError(
+                f"key of the field {self.name!r} has {ARM}, which stands for the id of an arm, once, in fields of both;"
+                f" this one is of the {self.of}. Set of = 'both'."
+            )
+        self.check()
+
+    def check(self) -> None:  # noqa: B027
+        """Bring the settings of this kind into canonical form, or refuse them; a kind may have none."""
+
+    @property
+    @abstractmethod
+    def layout(self) -> Layout:
+        """What the kernels need to know."""
+
+    @property
+    @abstractmethod
+    def column_names(self) -> tuple[str, ...]:
+        """What each of its columns is."""
+
+    @abstractmethod
+    def coder(self) -> Coder:
+        """A function from values to codes; it remembers what it has seen, as far as that saves time."""
+
+    @property
+    @abstractmethod
+    def treatment(self) -> str:
+        """What is done with its values, for people."""
+
+    def keep(self, **values: Any) -> None:
+        """Set settings of this frozen value, while it is made."""
+        vars(self).update(values)
+
+    def with_missing(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """The columns, and that of missing values where there is one."""
+        return (*columns, f"{self.name} missing") if self.missing == "own" else tuple(columns)
+
+    def refused(self, value: Any, rule: str) -> RecordError:
+        """The error that says what this value should have been."""
+        return RecordError(f"the field {self.name!r} {rule}; got {type(value).__name__} {value!r:.60}.")
+
+
+class Codes(dict[Any, float]):
+    """Codes by value; of the values that are not there, a function tells."""
+
+    def __init__(self, known: dict[Any, float], code: Callable[[Any], float]) -> None:
+        super().__init__(known)
+        self.code = code
+
+    def __missing__(self, value: Any) -> float:
+        return self.code(value)
+
+    def of(self, values: Sequence[Any]) -> list[float]:
+        """The codes of values."""
+        try:
+            return list(map(self.__getitem__, values))
+        except TypeError:  # a value that cannot be hashed, of which the message shall tell
+            return [self.code(v) for v in values]
+
+
+def plain(value: Any) -> Any:
+    """A scalar as Python's own type; None where it is missing."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or (isinstance(value, (float, Decimal)) and value != value):
+        return None
+    return None if type(value).__name__ in ("NAType", "NaTType") else value
+
+
+def checked_text(name: str, value: Any) -> str:
+    """A name of 1 to 128 characters on one line."""
+    if type(value) is not str or not 0 < len(value) <= LONGEST or not value.isprintable():
+        raise ParameterError(f"{name} must be a text of 1 to {LONGEST} printable characters; got {value!r:.60}.")
+    return value
+
+
+def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
+    """Refuse what is none of the words."""
+    if type(value) is not str or value not in allowed:
+        raise ParameterError(f"{name} must be {' or '.join(map(repr, allowed))}; got {value!r:.60}.")
+
+
+def missing_text(field: Field) -> str:
+    """What becomes of missing values, for people."""
+    words = {"own": "own column", "unknown": "as unknown", "error": "error"}
+    return f"missing: {words[field.missing]}"
+
+
+@dataclass(frozen=True)
+class Number(Field):
+    """A number, standardised: (value − mean) / scale, clipped to ±clip, and divided by it. True is 1, False is 0.
+
+    >>> Number("age", mean=40, scale=12).treatment
+    '(x − 40) / 12, within ±4; missing: own column'
+    """
+
+    kind: ClassVar[str] = "number"
+
+    _: KW_ONLY
+    mean: float = 0.0
+    scale: float = 1.0
+    #: In units of the scale; what lies beyond is set to it, and counted.
+    clip: float = 4.0
+
+    def check(self) -> None:
+        named = f"of the field {self.name!r}"
+        self.keep(
+            mean=number(f"mean {named}", self.mean, low=-LARGEST_SCALE, high=LARGEST_SCALE),
+            scale=number(f"scale {named}", self.scale, low=1 / LARGEST_SCALE, high=LARGEST_SCALE),
+            clip=number(f"clip {named}", self.clip, low=0.0, high=1e6, open_low=True),
+        )
+        number(f"scale × clip {named}", self.scale * self.clip, low=1 / LARGEST_SCALE)
+
+    @property
+    def layout(self) -> Layout:
+        own = self.missing == "own"
+        return Layout(0, 1, 1 + own, 0, 1 if own else -1, self.mean, self.scale * self.clip)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return self.with_missing([self.name])
+
+    def coder(self) -> Coder:
+        def codes(values: Sequence[Any]) -> Any:
+            if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+                return values.astype(np.float64)
+            try:
+                return array("d", values)
+            except (TypeError, OverflowError):  # some are missing, or no numbers
+                return [v if v.__class__ is float else self._code(v) for v in values]
+
+        return codes
+
+    def _code(self, value: Any) -> float:
+        value = plain(value)
+        if value is None:
+            return MISSING
+        if isinstance(value, (float, int, Decimal)):
+            try:
+                return float(value)
+            except OverflowError:
+                raise self.refused("a number beyond all floats", "must be a number") from None
+        raise self.refused(value, "must be a number, or None where it is missing")
+
+    @property
+    def treatment(self) -> str:
+        return f"(x − {self.mean:.4g}) / {self.scale:.4g}, within ±{self.clip:.4g}; {missing_text(self)}"
+
+
+@dataclass(frozen=True)
+class Flag(Field):
+    """Yes or no: 1 or −1. The numbers 1 and 0 are taken for them."""
+
+    kind: ClassVar[str] = "flag"
+
+    @property
+    def layout(self) -> Layout:
+        own = self.missing == "own"
+        return Layout(0, 1, 1 + own, 0, 1 if own else -1)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return self.with_missing([self.name])
+
+    def coder(self) -> Coder:
+        return Codes({True: 1.0, False: -1.0}, self._code).of  # 1 and 0 are found there too
+
+    def _code(self, value: Any) -> float:
+        value = plain(value)
+        if value is None:
+            return MISSING
+        if isinstance(value, (bool, int, float)) and value in (0, 1):
+            return 1.0 if value else -1.0
+        raise self.refused(value, "must be true or false (or 1 or 0), or None where it is missing")
+
+    @property
+    def treatment(self) -> str:
+        return f"1 if true, −1 if not; {missing_text(self)}"
+
+
+@dataclass(frozen=True)
+class Vector(Field):
+    """A vector of numbers (an embedding), divided by the longest length; longer ones are shortened, and counted."""
+
+    kind: ClassVar[str] = "vector"
+
+    _: KW_ONLY
+    length: int
+    longest: float = 1.0
+
+    def check(self) -> None:
+        named = f"of the field {self.name!r}"
+        self.keep(
+            length=count_of(f"length {named}", self.length, high=MOST_COLUMNS - 1),
+            longest=number(f"longest {named}", self.longest, low=1 / LARGEST_SCALE, high=LARGEST_SCALE),
+        )
+
+    @property
+    def layout(self) -> Layout:
+        own, length = self.missing == "own", self.length
+        return Layout(2, length, length + own, 0, length if own else -1, 0.0, self.longest)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return self.with_missing([f"{self.name}[{k}]" for k in range(self.length)])
+
+    def coder(self) -> Coder:
+        def codes(values: Sequence[Any]) -> Any:
+            return np.array([self._code(v) for v in values]).reshape(len(values), self.length).T
+
+        return codes
+
+    def _code(self, value: Any) -> Any:
+        if plain(value) is None:
+            return np.full(self.length, MISSING)
+        rule = f"must be a list of {self.length} numbers, or None where it is missing"
+        try:
+            found = np.asarray(value)
+        except ValueError:
+            raise self.refused(value, rule) from None
+        if found.shape != (self.length,) or found.dtype.kind not in "iuf":
+            if found.shape == (self.length,) and all(isinstance(v, (int, float, type(None))) for v in found.tolist()):
+                return np.full(self.length, MISSING)  # with None among its numbers
+            raise self.refused(value, rule)
+        return found.astype(np.float64)
+
+    @property
+    def treatment(self) -> str:
+        return f"divided by {self.longest:.4g}, its longest length; {missing_text(self)}"
+
+
+#: Of the values that a hashed field remembers the columns of.
+_REMEMBERED = 4096
+
+
+@dataclass(frozen=True)
+class Levelled(Field):
+    """What is one of several levels, known by their texts."""
+
+    def level(self, value: Any) -> str | None:
+        """The text of a level; None where it is missing."""
+        try:
+            return level_text(value)
+        except TypeError:
+            raise self.refused(value, "must be a text, a number or a flag, or None where it is missing") from None
+
+
+@dataclass(frozen=True)
+class Category(Levelled):
+    """One of some levels, each with a column; unknown ones have a column of their own, or are an error.
+
+    A level is its text: 3, 3.0 and "3" are the same one, and so are True and "true".
+    """
+
+    kind: ClassVar[str] = "category"
+    treatments: ClassVar[tuple[str, ...]] = ("own", "unknown", "error")
+
+    _: KW_ONLY
+    levels: Sequence[Any]
+    #: What becomes of values that are none of the levels: ``"own"``, a column for all of them; or ``"error"``.
+    unknown: str = "own"
+
+    def check(self) -> None:
+        self.keep(levels=checked_levels(f"levels of the field {self.name!r}", self.levels))
+        one_of(f"unknown of the field {self.name!r}", self.unknown, ("own", "error"))
+        if self.missing == "unknown" and self.unknown != "own":
+            raise ParameterError(
+                f"missing of the field {self.name!r} cannot be 'unknown' where unknown is {self.unknown!r}: there is no"
+                " such column. Set unknown = 'own', or missing = 'own' or 'error'."
+            )
+
+    @property
+    def layout(self) -> Layout:
+        count, unknown = len(self.levels), self.unknown == "own"
+        place = {"own": count + unknown, "unknown": count, "error": -1}[self.missing]
+        return Layout(1, 1, count + unknown + (self.missing == "own"), count, place)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        unknown = [f"{self.name} unknown"] if self.unknown == "own" else []
+        return self.with_missing([*(f"{self.name}={level}" for level in self.levels), *unknown])
+
+    def coder(self) -> Coder:
+        places = {level: float(k) for k, level in enumerate(self.levels)}
+
+        def code(value: Any) -> float:
+            text = self.level(value)
+            if text is None:
+                return MISSING
+            place = places.get(text, float(len(places)))
+            if place == len(places) and self.unknown == "error":
+                raise self.refused(value, f"must be one of its {len(places)} levels, {_some(self.levels)}")
+            return place
+
+        return Codes(places, code).of
+
+    @property
+    def treatment(self) -> str:
+        unknown = "own column" if self.unknown == "own" else "error"
+        return f"a column for each of {len(self.levels)} levels; unknown: {unknown}; {missing_text(self)}"
+
+
+@dataclass(frozen=True)
+class Hashed(Levelled):
+    """One of any number of levels, each with one of so many columns by the hash of its text; levels may share one."""
+
+    kind: ClassVar[str] = "hashed"
+
+    _: KW_ONLY
+    columns: int
+
+    def check(self) -> None:
+        self.keep(columns=count_of(f"columns of the field {self.name!r}", self.columns, high=MOST_COLUMNS - 1))
+
+    @property
+    def layout(self) -> Layout:
+        own = self.missing == "own"
+        return Layout(1, 1, self.columns + own, MOST_COLUMNS + 1, self.columns if own else -1)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return self.with_missing([f"{self.name} hash {k}" for k in range(self.columns)])
+
+    def coder(self) -> Coder:
+        def code(value: Any) -> float:
+            text = self.level(value)
+            if text is None:
+                return MISSING
+            place = float(text_hash(text) % self.columns)
+            if type(value) is str:
+                if len(codes) >= _REMEMBERED:
+                    codes.clear()
+                codes[value] = place
+            return place
+
+        codes = Codes({}, code)
+        return codes.of
+
+    @property
+    def treatment(self) -> str:
+        return f"one of {self.columns} columns by hash; {missing_text(self)}"
+
+
+def level_text(value: Any) -> str | None:
+    """The text by which a level is known; None where it is missing.
+
+    >>> level_text(3.0), level_text("3"), level_text(True), level_text(0.5), level_text(float("nan"))
+    ('3', '3', 'true', '0.5', None)
+    """
+    value = plain(value)
+    if value is None or type(value) is str:
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and value.bit_length() < 1000:
+        return str(value)
+    if isinstance(value, float):
+        return str(int(value)) if math.isfinite(value) and value == math.floor(value) else repr(value)
+    raise TypeError(type(value).__name__)
+
+
+def text_hash(text: str) -> int:
+    """64 bits of the hash of a text, the same on every machine."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def checked_levels(name: str, values: Any) -> tuple[str, ...]:
+    """Texts that differ, each of at most 128 characters."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence) or not 0 < len(values) < MOST_COLUMNS:
+        raise ParameterError(f"{name} must be a list of 1 to {MOST_COLUMNS - 1} levels; got {values!r:.60}.")
+    found: list[str] = []
+    for value in values:
+        try:
+            text = level_text(value)
+        except TypeError:
+            text = None
+        if text is None or len(text) > LONGEST:
+            raise ParameterError(
+                f"{name} must be texts of at most {LONGEST} characters, or numbers; got {value!r:.60}."
+            )
+        found.append(text)
+    if len(set(found)) < len(found):
+        twice = next(text for text in found if found.count(text) > 1)
+        raise ParameterError(f"{name} must differ; {twice!r:.60} is there twice (3 and '3' are the same level).")
+    return tuple(found)
+
+
+def _some(levels: Sequence[str]) -> str:
+    shown = ", ".join(level if len(level) <= 12 else f"{level[:10]}…" for level in levels[:3])
+    return shown if len(levels) <= 3 else f"{shown} and {len(levels) - 3} more"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arms:
+    """Which arms have parameters of their own, and for what.
+
+    Arms are known by the text of their ids: 3 and "3" are the same arm. An arm that is not named takes one of the
+    ``room`` spare blocks, by a hash of its id: always the same one. Two such arms may meet in a block, and then share
+    its parameters: of m arms that come later, each meets another with probability 1 − (1 − 1/room)^(m−1). That arms
+    took spare blocks is counted as *spare*, and arms that met in one request as *shared*. With no room, an arm that is
+    not named is an error.
+    """
+
+    ids: Sequence[Any]
+    #: Spare blocks.
+    room: int = 0
+    #: Fields for which each arm has parameters of its own.
+    own: Sequence[str] = ()
+    #: Whether each arm has a level of its own.
+    level: bool = True
+
+    def __post_init__(self) -> None:
+        ids = checked_levels("ids of the arms", self.ids)
+        room = count_of("room of the arms", self.room, low=0, high=MOST_COLUMNS)
+        if isinstance(self.own, str) or not isinstance(self.own, Sequence):
+            raise ParameterError(f"own of the arms must be a list of names of fields; got {self.own!r:.60}.")
+        if type(self.level) is not bool:
+            raise ParameterError(f"level of the arms must be true or false; got {self.level!r:.60}.")
+        if not self.level and not self.own:
+            raise ParameterError("own of the arms must name a field where level is false: they have nothing otherwise.")
+        vars(self).update(ids=ids, room=room, own=tuple(self.own))
+
+    @property
+    def layout(self) -> Layout:
+        """What the kernels need to know."""
+        return Layout(1, 1, len(self.ids) + self.room, len(self.ids), -1)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """What each block is of."""
+        return (*(f"arm {id}" for id in self.ids), *(f"spare {k}" for k in range(self.room)))  # noqa: A001
+
+    def coder(self) -> Coder:
+        """A function from ids to blocks."""
+        places = {id: float(k) for k, id in enumerate(self.ids)}  # noqa: A001
+
+        def block(id: Any) -> float:  # noqa: A002
+            try:
+                text = level_text(id)
+            except TypeError:
+                raise RecordError("a number as the id of an arm must have at most 300 digits. Give a text.") from None
+            assert text is not None, "ids of arms are checked before"
+            if text in places:
+                return places[text]
+            if not self.room:
+                raise RecordError(
+                    f"the arm {id!r:.60} has no parameters: the {len(places)} arms with parameters of their own are "
+                    f"{', '.join(self.ids)!s:.100}, and there is no room for others. Describe features with room=…."
+                )
+            return float(len(places) + text_hash(text) % self.room)
+
+        def codes(ids: Sequence[Any]) -> list[float]:
+            return [places[id] if id in places else block(id) for id in ids]  # noqa: A001
+
+        return codes

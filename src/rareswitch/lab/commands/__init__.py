@@ -1,0 +1,1 @@
+"""The commands of the laboratory; ``rareswitch.cli.commands`` lists them."""

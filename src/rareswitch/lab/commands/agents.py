@@ -1,0 +1,72 @@
+"""``rareswitch agents``: one learner with many agents."""
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from rareswitch.cli.options import add_command, add_options, print_json
+from rareswitch.cli.settings import count_option
+
+if TYPE_CHECKING:
+    from rareswitch.lab import Collaboration, Run
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command and its options."""
+    parser = add_command(commands, "agents", run)
+    parser.description = (
+        "Let many agents play with the same frozen policies. Where batches end at known decisions the agents share "
+        "each of them and meet at its end (collaborative learning); where a policy changes when enough was seen, "
+        "they act together at each step (concurrent learning)."
+    )
+    add_options(parser, learner={"default": "foresight", "help": "see rareswitch learners (default foresight)"})
+    numbers: dict[str, Any] = {"nargs": "+", "type": count_option, "default": [1, 8, 64], "metavar": "A"}
+    parser.add_argument("--agents", **numbers, help="default: 1 8 64")
+    add_options(parser, env={"default": "gaussian", "help": "see rareswitch simulate (default gaussian)"})
+    add_options(parser, horizon="of all agents together", dim=10, arms=20, noise=0.5, seed=0, engine={})
+    add_options(parser, json="print a list in place of the tables", quiet={})
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run with each number of agents and print tables or JSON."""
+    from rareswitch.engine import make_engine
+    from rareswitch.lab import collaborate, learner_for, simulate
+    from rareswitch.lab.report import collaborative_table, concurrent_table, meetings_table
+    from rareswitch.lab.worlds import make_world
+    from rareswitch.learner import find_learner
+    from rareswitch.report import Progress
+    from rareswitch.validation import whole
+
+    find_learner(options.learner)
+    numbers = list(dict.fromkeys(options.agents))
+    for agents in numbers:
+        whole("agents", agents, high=options.horizon)
+    world = make_world(options.env, dim=options.dim, arms=options.arms, noise=options.noise, horizon=options.horizon)
+    learner = learner_for(world, options.learner, horizon=options.horizon, seed=options.seed, noise=options.noise)
+    by_step = learner.clock.looks or learner.clock.steps
+    shared: list[Collaboration] = []
+    stepped: list[tuple[int, Run]] = []
+    total = options.horizon * len(numbers)
+    with make_engine(options.engine) as engine, Progress(total, "playing", quiet=options.quiet) as bar:
+        for k, agents in enumerate(numbers):
+
+            def show(made: int, before: int = k * options.horizon, agents: int = agents) -> None:
+                bar.update(before + made, f"{agents} agents")
+
+            facts: dict[str, Any] = {"agents": agents, "seed": options.seed, "name": options.env, "progress": show}
+            if by_step:
+                stepped.append((agents, simulate(learner, world, **facts)))
+            else:
+                shared.append(collaborate(learner, world, engine=engine, **facts))
+    if options.json:
+        print_json([_facts(one) for one in shared] + [run.summary() | {"agents": a} for a, run in stepped])
+    elif shared:
+        print(f"{meetings_table(shared[-1])}\n\n{collaborative_table(shared)}")
+    else:
+        print(concurrent_table(stepped))
+    return 0
+
+
+def _facts(found: "Collaboration") -> dict[str, Any]:
+    facts = {"agents": found.agents, "rounds": len(found.meetings), "parallel_time": found.parallel_time}
+    lists = {"received": [m.received for m in found.meetings], "policies": [m.policy_id for m in found.meetings]}
+    return found.run.summary() | facts | lists | {"decisions": found.decisions}

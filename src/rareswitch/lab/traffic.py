@@ -1,0 +1,226 @@
+"""Simulated users of an experiment: they come at a rate, and their rewards come late, twice or never."""
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rareswitch.contexts import ContextSets
+from rareswitch.errors import InputError, ParameterError
+from rareswitch.experiment import DAY, Advance, ByHand, Experiment, duration_of, seconds_of
+from rareswitch.lab.worlds import RecordWorld, Rounds, World
+from rareswitch.rng import uniforms
+from rareswitch.validation import FloatArray, number, whole
+
+#: Decisions that are played at a time.
+MOST = 10**8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """How users come, and what becomes of their rewards."""
+
+    #: Decisions a day.
+    rate: float = 200.0
+    #: How long rewards take on average, such as "6h" or a timedelta. Each takes a time of its own, exponential.
+    delay: Any = 0.0
+    #: Share of the rewards that never come.
+    missing: float = 0.0
+    #: Share of the rewards that come twice.
+    repeated: float = 0.0
+
+    def __post_init__(self) -> None:
+        number("rate", self.rate, low=1e-6, high=1e9)
+        object.__setattr__(self, "delay", duration_of("delay", self.delay))
+        number("missing", self.missing, low=0.0, high=1.0)
+        number("repeated", self.repeated, low=0.0, high=1.0)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Played:
+    """What came of some simulated days."""
+
+    decisions: int
+    #: Rewards that came, repetitions included.
+    rewards: int
+    repeated: int
+    missing: int
+    #: Rewards that would come after the end.
+    pending: int
+    #: Seconds since 1970.
+    start: float
+    stop: float
+    #: Updates that were made, each with the number of decisions before it.
+    updates: list[tuple[int, Advance]] = field(default_factory=list)
+    #: (decisions,) what each decision lost to the best arm, in expectation.
+    regrets: FloatArray
+    #: Expected reward of all decisions.
+    earned: float
+
+
+def play(
+    experiment: Experiment,
+    world: World,
+    traffic: Traffic,
+    *,
+    days: float,
+    seed: int = 0,
+    start: Any = None,
+    step: Any = "1h",
+    advance: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> Played:
+    """Let users of a world ask an experiment for some days, in simulated time.
+
+    Parameters
+    ----------
+    world
+        Where contexts and rewards come from; for an experiment with features a
+        :class:`~rareswitch.lab.worlds.RecordWorld`.
+    days
+        How long.
+    seed
+        Keys the world, and the delays.
+    start
+        When it begins; by default when the last decision was made, or the experiment created.
+    step
+        Users of one such span, an hour by default, are answered together; then come rewards that are due by its end.
+    advance
+        Whether to make updates when they are due, at the end of each step; never where they are made by hand.
+    progress
+        Called with the decisions made and those to be made.
+
+    Examples
+    --------
+    >>> from rareswitch.lab.worlds import make_world
+    >>> from rareswitch.experiment import create
+    >>> trial = create("memory:", "spring", dim=3, updates=4, horizon=400, seed=1, now=0)
+    >>> world = make_world("gaussian", dim=3, arms=4, noise=0.5)
+    >>> played = play(trial, world, Traffic(rate=100, delay="2h", missing=0.1), days=4, seed=1)
+    >>> played.decisions, len(played.updates), played.rewards + played.missing + played.pending
+    (400, 3, 400)
+    """
+    check_world(experiment, world)
+    whole("seed", seed, low=0)
+    number("days", days, low=0.0, high=1e6)
+    if days * traffic.rate > MOST:
+        raise ParameterError(
+            f"rate and days must be such that at most {MOST:,} decisions are made; got {days * traffic.rate:,.0f}."
+        )
+    step = number("step", duration_of("step", step), low=1.0)
+    first, began = _so_far(experiment)
+    start = began if start is None else seconds_of(start)
+    total = int(days * traffic.rate)
+    came: list[tuple[float, int, float]] = []  # rewards to come: when, of which round, how much
+    regrets: list[FloatArray] = []
+    updates: list[tuple[int, Advance]] = []
+    counts = {"rewards": 0, "repeated": 0, "missing": 0}
+    earned, done = 0.0, 0
+    by_hand = isinstance(experiment.description.schedule, ByHand)
+    for k in range(int(np.ceil(days * DAY / step))):
+        now = start + (k + 1) * step
+        count = min(total, int((k + 1) * step / DAY * traffic.rate)) - done
+        if count:
+            expected, lost = _ask(experiment, world, count, seed=seed, first=first + done, now=now - step)
+            paid = world.rewards(expected, seed=seed, first=first + done)
+            _send(came, counts, traffic, paid, seed=seed, first=first + done, now=now - step)
+            regrets.append(lost)
+            earned, done = earned + float(expected.sum()), done + count
+        _deliver(experiment, came, counts, now)
+        if advance and done and not by_hand:
+            found = experiment.advance(now=now)
+            if found.made:
+                updates.append((first + done, found))
+        if progress is not None:
+            progress(done, total)
+    return Played(
+        decisions=done,
+        **counts,
+        pending=len(came),
+        start=start,
+        stop=start + days * DAY,
+        updates=updates,
+        regrets=np.concatenate(regrets) if regrets else np.empty(0),
+        earned=earned,
+    )
+
+
+def check_world(experiment: Experiment, world: World) -> None:
+    """Refuse a world whose requests are not those of the experiment."""
+    features, dim = experiment.description.features, experiment.description.learner.dim
+    if features is not None and not isinstance(world, RecordWorld):
+        raise InputError("this experiment has features: its users come from a sample of records, with arms.")
+    if features is None and isinstance(world, RecordWorld):
+        raise InputError(
+            "this experiment is for vectors, and was created without features: records mean nothing to it."
+        )
+    if world.dim != dim:
+        raise InputError(f"this experiment is for vectors of {dim} features; the world has {world.dim}.")
+
+
+def _so_far(experiment: Experiment) -> tuple[int, float]:
+    """The number of decisions, and when the last was made."""
+    counts = experiment.store.counts()
+    times = [one.last_time for one in counts if one.decisions]
+    return sum(one.decisions for one in counts), max([*times, experiment.description.created])
+
+
+def _ask(
+    experiment: Experiment, world: World, count: int, *, seed: int, first: int, now: float
+) -> tuple[FloatArray, FloatArray]:
+    """Decide, and return the expected rewards (n,) of what was chosen, and what each lost to the best arm."""
+    rounds = world.draw(count, seed=seed, first=first)
+    ids = [visit(first + k) for k in range(count)]
+    if isinstance(world, RecordWorld):
+        contexts, arms = world.requests(count, seed=seed, first=first)
+        choices = experiment.decide_many(contexts, arms, ids=ids, now=now)
+        places = [list(offered).index(choice.arm) for offered, choice in zip(arms, choices, strict=True)]
+    else:
+        choices = experiment.decide_many(_sets(rounds), ids=ids, now=now)
+        places = [choice.arm for choice in choices]
+    alive = np.ones(rounds.means.shape, dtype=np.bool_) if rounds.alive is None else rounds.alive
+    expected = rounds.means[np.arange(count), places]
+    return expected, np.where(alive, rounds.means, -np.inf).max(axis=1) - expected
+
+
+def _sets(rounds: Rounds) -> Any:
+    return rounds.contexts if rounds.alive is None else ContextSets(rounds.contexts, rounds.alive)
+
+
+def visit(number: int) -> str:
+    """The id of a simulated decision."""
+    return f"visit-{number}"
+
+
+def _send(
+    came: list[tuple[float, int, float]],
+    counts: dict[str, int],
+    traffic: Traffic,
+    paid: FloatArray,
+    *,
+    seed: int,
+    first: int,
+    now: float,
+) -> None:
+    """Put rewards on their way."""
+    fates = uniforms(seed, "rewards", first, len(paid), 4)
+    for k, (value, (lost, twice, wait, more)) in enumerate(zip(paid.tolist(), fates.tolist(), strict=True)):
+        if lost < traffic.missing:
+            counts["missing"] += 1
+            continue
+        for spent in (wait, more) if twice < traffic.repeated else (wait,):
+            heapq.heappush(came, (now - traffic.delay * np.log(spent), first + k, value))
+
+
+def _deliver(experiment: Experiment, came: list[tuple[float, int, float]], counts: dict[str, int], now: float) -> None:
+    """Hand over the rewards that are due."""
+    due = []
+    while came and came[0][0] <= now:
+        due.append(heapq.heappop(came))
+    if due:
+        before = experiment.store.totals().repeated_rewards
+        experiment.reward_many([visit(number) for _, number, _ in due], [value for *_, value in due], now=now)
+        counts["rewards"] += len(due)
+        counts["repeated"] += experiment.store.totals().repeated_rewards - before

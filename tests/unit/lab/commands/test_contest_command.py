@@ -1,0 +1,166 @@
+import importlib
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rareswitch.cli import main
+from rareswitch.lab import ENTRANTS, SUITES, Run, add_runs, load_runs, simulate
+from reference.field_tables import write_tables
+from reference.movielens import write_folder
+
+SMALL = ["contest", "--horizons", "60", "--seeds", "2", "--quiet"]
+SMALL += ["--learners", "linucb 1", "thompson 0.5", "falcon"]
+
+
+def test_a_contest_is_tables_pictures_and_markdown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [*SMALL, "--envs", "gaussian", "fixed", "--horizons", "60", "1e2"]
+    command += ["--plots", str(tmp_path / "new" / "p")]
+    assert main([*command, "--markdown", str(tmp_path / "c.md")]) == 0
+    captured = capsys.readouterr()
+    for title in ("gaussian, T = 60", "fixed, T = 100", "Standings at T = 100, 2 worlds, 2", "Ratios by"):
+        assert title in captured.out
+    assert "movielens" not in captured.err  # it was not asked for
+    assert sorted(p.name for p in (tmp_path / "new" / "p").iterdir()) == ["all.png", "fixed.png", "gaussian.png"]
+    text = (tmp_path / "c.md").read_text(encoding="utf-8")
+    assert "![gaussian](new/p/gaussian.png)" in text
+    assert "3 pictures written" in captured.out
+
+
+def test_a_contest_as_json_is_resumable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [*SMALL, "--envs", "fixed", "--out", str(tmp_path / "runs.parquet"), "--first-seed", "4"]
+    assert main([*command, "--json"]) == 0
+    (first,) = json.loads(capsys.readouterr().out)
+    assert {entry["entry"]: entry["kind"] for entry in first["entries"]} == {
+        "linucb 1": "adaptive",
+        "thompson 0.5": "adaptive",
+        "falcon": "rare",
+    }
+    assert first["yardstick"] in ("linucb 1", "thompson 0.5")
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [first]  # to the second, so nothing was run again
+    assert main(command) == 0
+    assert f"6 of 6 runs were taken from {tmp_path / 'runs.parquet'}" in capsys.readouterr().out
+
+
+def test_kept_runs_without_a_linear_regret_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [*SMALL, "--envs", "fixed", "--out", str(tmp_path), "--json"]
+    assert main(command) == 0
+    assert "linear" not in capsys.readouterr().err
+    file = tmp_path / "fixed-60.parquet"
+    kept = load_runs(file)
+    add_runs({key: replace(run, linear_regret=math.nan) for key, run in list(kept.items())[:4]}, file)
+    assert main(command) == 0
+    captured = capsys.readouterr()
+    assert "4 kept runs are older than regret against the best linear policy" in captured.err
+    assert len(json.loads(captured.out)) == 1
+
+
+def test_movielens_needs_its_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SUITES, "ten", replace(SUITES["ten"], worlds=("fixed", "movielens")))
+    assert main([*SMALL, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert "movielens is left out; name a folder of its ratings with --data" in captured.err
+    assert list(json.loads(captured.out)[0]["entries"][0]["worlds"]) == ["fixed"]
+    assert main([*SMALL, "--json", "--data", str(write_folder(tmp_path))]) == 0
+    captured = capsys.readouterr()
+    assert "left out" not in captured.err
+    assert list(json.loads(captured.out)[0]["entries"][0]["worlds"]) == ["fixed", "movielens"]
+
+
+def test_the_field_is_a_suite_with_halves_and_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = replace(SUITES["field"], worlds=("movielens", "segment", "banana", "heavy-tails"))
+    monkeypatch.setitem(SUITES, "field", short)
+    few = ["contest", "--horizons", "40", "--seeds", "1", "--quiet", "--json", "--suite", "field"]
+    few += ["--learners", "linucb 1", "foresight 16", "stale-thompson 0.5"]
+    assert main([*few, "--half", "reporting"]) == 0
+    captured = capsys.readouterr()
+    assert "segment is left out; name a folder of its tables with --tables." in captured.err
+    assert "movielens" not in captured.err  # which is of the other half
+    assert list(json.loads(captured.out)[0]["entries"][0]["worlds"]) == ["heavy-tails"]
+    assert main([*few, "--half", "development", "--tables", str(write_tables(tmp_path))]) == 0
+    captured = capsys.readouterr()
+    assert captured.err.count("left out") == 1
+    whole, linear = json.loads(captured.out)
+    assert (whole["against"], linear["against"]) == ("best arm", "best linear policy")
+    assert list(whole["entries"][0]["worlds"]) == ["banana", "heavy-tails"]
+    assert set(whole["rivals"]["ratios"]) == {"foresight 16"}
+    assert set(whole["rivals"]["best"].values()) == {"stale-thompson 0.5"}
+
+
+def test_a_suite_has_its_own_entries_and_horizon(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = replace(SUITES["changing"], horizons=(50,), entrants=("linucb 1", "oful 1"))
+    monkeypatch.setitem(SUITES, "changing", short)
+    assert main(["contest", "--suite", "changing", "--seeds", "1", "--json", "--quiet"]) == 0
+    captured = capsys.readouterr()
+    (found,) = json.loads(captured.out)
+    assert found["horizon"] == 50
+    assert {entry["entry"] for entry in found["entries"]} == {"linucb 1", "oful 1"}
+    assert list(found["entries"][0]["worlds"]) == ["late-groups", "mix-drift", "turning"]
+    assert found["rivals"] is None
+    assert "left out" not in captured.err
+
+
+def test_who_does_not_fit_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SMALL, "base", "--envs", "fixed", "gaussian"]) == 0
+    assert "base was not run in fixed, gaussian: base is for plain arms" in capsys.readouterr().err
+    assert main(["contest", "--learners", "base", "--envs", "fixed", "--horizons", "60", "--seeds", "1"]) == 2
+
+
+def test_help_lists_the_entries(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["contest", "--help"])
+    assert caught.value.code == 0
+    out = capsys.readouterr().out
+    assert all(label in out for label in ENTRANTS)
+
+
+def test_ctrl_c_shows_what_is_finished(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = 0
+
+    def interrupt(*arguments: Any, **settings: Any) -> Run:
+        nonlocal runs
+        runs += 1
+        if runs == 9:
+            raise KeyboardInterrupt
+        return simulate(*arguments, **settings)
+
+    monkeypatch.setattr(importlib.import_module("rareswitch.lab.sweep"), "simulate", interrupt)
+    assert main([*SMALL, "--envs", "gaussian", "fixed"]) == 130
+    captured = capsys.readouterr()
+    assert "stopped after 8 finished runs." in captured.err
+    assert "Standings at T = 60, 1 world," in captured.out
+    assert "unfinished: fixed" in captured.out
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (["--learners", "nobody"], "nobody in the contest is called 'nobody'"),
+        (["--envs", "nowhere"], "there is no world 'nowhere'"),
+        (["--envs", "movielens"], "needs a folder of ratings"),
+        (["--envs", "segment"], "the world 'segment' needs a folder of tables. Give it as tables (--tables)"),
+        (["--suite", "eleven"], "there is no suite 'eleven'; the suites are ten, field, changing"),
+        (["--half", "reporting"], "this suite has no halves"),
+        (["--suite", "field", "--half", "reporting", "--envs", "iris", "wine"], "wine: not of the reporting half"),
+        (["--suite", "field", "--half", "better"], "the halves of a suite are development and reporting"),
+        (["--suite", "field", "--tables", "/nowhere"], "/nowhere: --tables is a folder with segment.csv"),
+        (["--seeds", "0"], "seeds must be at least 1; got 0"),
+        (["--horizons", "1"], "--horizons must be at least 2; got 1"),
+        (["--data", "/nowhere"], "no such folder. Name one that holds"),
+        (["--markdown", "/nowhere/c.md"], "there is no folder /nowhere"),
+        (["--plots", "/dev/null/p"], "no folder can be made there"),
+    ],
+)
+def test_bad_contests_are_explained(extra: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SMALL, *extra]) == 2
+    assert message in capsys.readouterr().err

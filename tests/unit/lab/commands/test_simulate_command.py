@@ -1,0 +1,210 @@
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rareswitch.cli import main
+from rareswitch.lab import load_runs, simulate
+from rareswitch.lab.worlds import make_world
+from rareswitch.learner import LEARNERS, AdaptiveGrid, BatchLinUCB, takes
+
+SMALL = ["--dim", "3", "--arms", "5", "--seeds", "2", "--noise", "0.3"]
+
+
+def is_png(path: Path) -> bool:
+    return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_simulate_prints_runs_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["simulate", "--learner", "batch-linucb-dg", "--env", "gaussian", "--horizon", "1e3", *SMALL, "--json"]
+    assert main(command) == 0
+    runs = json.loads(capsys.readouterr().out)
+    assert [(r["learner"], r["env"], r["horizon"], r["seed"]) for r in runs] == [
+        ("batch-linucb-dg", "gaussian", 1000, 0),
+        ("batch-linucb-dg", "gaussian", 1000, 1),
+    ]
+    assert all(r["updates"] == 5 and r["regret"] > 0 and r["seconds"] > 0 for r in runs)
+    assert runs[0]["linear_regret"] == runs[0]["regret"]
+    assert set(runs[0]) == {"learner", "env", "horizon", "seed", "regret", "linear_regret", "updates", "seconds"}
+
+
+def test_compare_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["compare", "--learners", "batch-linucb", "batch-linucb-kw", "--envs", "gaussian", "fixed"]
+    command += ["--horizons", "300", "600", *SMALL, "--plot", str(tmp_path / "c.png")]
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert "batch-linucb-kw plays as batch-linucb" in out
+    out = out.split("\n\n", 1)[1]
+    assert out.splitlines()[0].split()[:6] == ["learner", "world", "horizon", "updates", "regret", "worst"]
+    assert len([line for line in out.splitlines() if line.startswith("batch-linucb")]) == 8
+    assert is_png(tmp_path / "c.png")
+
+
+def test_runs_are_kept_and_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "runs.parquet"
+    command = ["simulate", "--learner", "batch-linucb", "--horizon", "300", *SMALL, "--out", str(path)]
+    assert main(command) == 0
+    assert "taken from" not in capsys.readouterr().out
+    assert main(command) == 0
+    assert "2 of these runs were taken from" in capsys.readouterr().out
+
+
+def test_a_world_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(
+        "from rareswitch.lab.worlds import Rounds\n"
+        "from rareswitch.rng import uniforms\n"
+        "class Own:\n"
+        "    dim, arms = 2, 3\n"
+        "    def draw(self, count, *, seed, first=0):\n"
+        "        x = uniforms(seed, 'x', first, count, 6).reshape(count, 3, 2) / 2\n"
+        "        return Rounds(contexts=x, means=x.sum(axis=2))\n"
+        "    def rewards(self, means, *, seed, first=0):\n"
+        "        return means\n"
+    )
+    assert main(["simulate", "--learner", "batch-linucb", "--env", f"{path}:Own", "--horizon", "200"]) == 0
+    assert "batch-linucb" in capsys.readouterr().out
+
+
+def test_long_horizons_come_with_advice(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--learner", "batch-linucb-dg", "--horizon", "300", *SMALL]) == 0
+    assert "BatchLinUCB-KW is already optimal" in capsys.readouterr().out
+
+
+def test_learners_are_told_the_noise_of_the_world(capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["simulate", "--learner", "batch-linucb", "--env", "clicks", "--horizon", "400", "--seeds", "1", "--json"]
+    regrets = []
+    for noise in ("0.01", "0.5"):
+        assert main([*common, "--noise", noise]) == 0
+        regrets.append(json.loads(capsys.readouterr().out)[0]["regret"])
+    assert regrets[0] == regrets[1]  # clicks have a noise of their own
+
+
+def test_the_adaptive_grid_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """The run is that of the grid to the horizon with the most batches that were asked for, and not the paper's."""
+    command = ["simulate", "--learner", "batch-linucb", "--horizon", "2000", *SMALL, "--confidence", "0.5", "--json"]
+    assert main([*command, "--grid", "adaptive", "--updates", "3"]) == 0
+    runs = json.loads(capsys.readouterr().out)
+    sizes = {"dim": 3, "arms": 5, "noise": 0.3}
+    grid = AdaptiveGrid(horizon=2000, updates=3)
+    learner = BatchLinUCB(**sizes, horizon=2000, confidence=0.5, grid=grid)  # type: ignore[arg-type]
+    expected = [simulate(learner, make_world("gaussian", **sizes), seed=seed) for seed in (0, 1)]  # type: ignore[arg-type]
+    assert [run["regret"] for run in runs] == [run.regret for run in expected]
+    assert main([*command, "--updates", "3"]) == 0
+    assert [run["regret"] for run in json.loads(capsys.readouterr().out)] != [run.regret for run in expected]
+    with pytest.raises(SystemExit):
+        main([*command, "--grid", "adaptive", "100"])
+    assert "argument --grid: adaptive stands alone" in capsys.readouterr().err
+    assert main(["simulate", "--learner", "foresight", "--grid", "adaptive", *SMALL]) == 2
+    assert "--grid must be batch ends" in capsys.readouterr().err
+
+
+def test_updates_and_confidence_are_options(capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["--horizon", "500", *SMALL, "--json"]
+    assert main(["simulate", "--learner", "batch-linucb-dg", "--updates", "3", "--confidence", "paper", *common]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["updates"] == 3
+    assert main(["simulate", "--learner", "batch-linucb-kw", "--updates", "2", "--confidence", "0.5", *common]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["updates"] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--learner", "ucb"], "there is no learner 'ucb'"),
+        (["--learner", "batch-linucb", "--env", "mars"], "there is no world 'mars'"),
+        (["--learner", "batch-linucb", "--horizon", "1"], "horizon must be at least 2"),
+        (["--learner", "batch-linucb-dg", "--horizon", "0"], "horizon must be at least 2"),
+        (["--learner", "batch-linucb", "--dim", "0"], "dim must be at least 1"),
+        (["--learner", "batch-linucb", "--arms", "0"], "arms must be at least 1"),
+        (["--learner", "batch-linucb", "--seeds", "0"], "seeds must be at least 1"),
+        (["--learner", "batch-linucb", "--first-seed", "-1"], "seed must be at least 0"),
+        (["--learner", "batch-linucb", "--noise", "-1"], "--noise must be a finite number at least 0"),
+        (["--learner", "batch-linucb", "--delta", "2"], "delta must be"),
+        (["--learner", "batch-linucb", "--confidence", "bold"], "'paper', 'tight' or a number"),
+        (["--learner", "batch-linucb", "--updates", "0"], "updates must be"),
+        (["--learner", "batch-linucb", "--grid", "10", "20"], "the grid ends at 20 where the horizon is 100000"),
+        (["--learner", "batch-linucb", "--grid", "20", "10"], "strictly increasing"),
+        (["--learner", "batch-linucb", "--updates", "2", "--grid", "10", "100000"], "not both"),
+        (["--learner", "foresight", "--floor", "2"], "floor must be"),
+        (
+            ["--learner", "batch-linucb", "--intercept"],
+            "--intercept means nothing to batch-linucb; it is for foresight",
+        ),
+        (["--learner", "foresight", "--confidence", "1"], "--confidence means nothing to foresight"),
+    ],
+)
+def test_bad_options_give_one_line_and_status_2(
+    capsys: pytest.CaptureFixture[str], options: list[str], words: str
+) -> None:
+    assert main(["simulate", *options]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("rareswitch: error: ")
+    assert words in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("text", ["many", "10.5", "nan", "inf", "1e400", "1e25"])
+def test_horizons_must_be_whole(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["simulate", "--learner", "batch-linucb", "--horizon", text])
+    assert "is not a" in capsys.readouterr().err
+
+
+def test_ctrl_c_reports_what_is_finished(tmp_path: Path) -> None:
+    path = tmp_path / "runs.parquet"
+    command = [sys.executable, "-m", "rareswitch", "simulate", "--learner", "batch-linucb", "--horizon", "20000"]
+    command += ["--seeds", "2000", "--out", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline and not (path.exists() and load_runs(path)):
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert "stopped after" in err
+    assert "batch-linucb" in out
+    assert len(load_runs(path)) >= 1
+
+
+def test_the_demo_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--days", "3", "--plot", str(tmp_path / "demo.png")]) == 0
+    out = capsys.readouterr().out
+    rows = {line.split("  ")[0]: line.split() for line in out.splitlines()}
+    assert rows["never"][1] == "1"
+    assert rows["every click at once"][4] == "540"
+    assert int(rows["best times"][2]) > 1
+    assert "This takes about a minute." in out
+    assert is_png(tmp_path / "demo.png")
+
+
+def test_every_setting_of_a_learner_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a class of learners takes can be said on the command line, but for objects; a shared default is shown."""
+    with pytest.raises(SystemExit) as caught:
+        main(["simulate", "--help"])
+    assert caught.value.code == 0
+    shown = " ".join(capsys.readouterr().out.split()).replace("- thompson", "-thompson")
+    for name in LEARNERS:
+        for setting in set(takes(name)) - {"g_optimal", "designer", "seed"}:
+            assert f"--{setting.replace('_', '-')} " in shown, (name, setting)
+    assert (
+        "share of decisions that explore by design; a tenth of it in the last batch (default 0.0003); for foresight"
+        in shown
+    )
+    assert (
+        "parameters that a policy holds; for thompson, batched-thompson, stale-thompson" in shown
+    )  # which have different defaults
+
+
+def test_settings_reach_the_learners_that_take_them(capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["compare", "--horizons", "200", *SMALL, "--json", "--learners", "foresight", "oful", "stale-linucb"]
+    assert main([*common, "--grid", "20", "60", "200", "--growth", "1e9", "--intercept"]) == 0
+    updates = {run["learner"]: run["updates"] for run in json.loads(capsys.readouterr().out)}
+    assert (updates["foresight"], updates["stale-linucb"]) == (3, 3)
+    assert updates["oful"] <= 2

@@ -1,0 +1,109 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from rareswitch.cli import main
+from rareswitch.lab.worlds import LowerBoundWorld
+from rareswitch.learner import LEARNERS
+
+SMALL = ["--env", "lower-bound", "--horizon", "3000", "--seeds", "2", "--caps", "1", "4", "--quiet"]
+
+
+def test_learners_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["learners"]) == 0
+    lines = capsys.readouterr().out.splitlines()[2:]
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(LEARNERS)
+    assert main(["learners", "--json"]) == 0
+    assert [set(row) for row in json.loads(capsys.readouterr().out)] == [{"name", "text", "policies", "regret"}] * len(
+        LEARNERS
+    )
+
+
+def test_a_tradeoff_is_a_table_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tradeoff", *SMALL, "--learners", "oful", "linucb", "--plot", str(tmp_path / "t.png")]) == 0
+    out = capsys.readouterr().out
+    assert LowerBoundWorld(horizon=3000, stages=1).describe().splitlines()[0] in out
+    rows = [line for line in out.splitlines() if line.split()[:1] in (["1"], ["4"], ["no"])]
+    assert len(rows) == 3
+    assert rows[2].endswith("(3,000)")
+    assert (tmp_path / "t.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_tradeoff_as_json_is_resumable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["tradeoff", *SMALL, "--learners", "oful", "--json", "--out", str(tmp_path / "runs.parquet")]
+    assert main(command) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert [(run["cap"], run["seed"]) for run in first] == [(1, 0), (1, 1), (4, 0), (4, 1), (None, 0), (None, 1)]
+    assert all(run["cap"] is None or run["updates"] <= run["cap"] for run in first)
+    assert main(command) == 0
+    assert json.loads(capsys.readouterr().out) == first  # to the second, so they were not run again
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (["--caps", "0"], "--caps must be at least 1; got 0"),
+        (["--dim", "3"], "dim must be even"),
+        (["--env", "lower-bound:9"], "Use at most 4"),
+        (["--env", "lower-bound:x"], "whole number of stages; got 'x'"),
+        (["--learners", "nobody"], "there is no learner 'nobody'"),
+        (["--seeds", "0"], "--seeds must be at least 1"),
+    ],
+)
+def test_bad_tradeoffs_are_explained(extra: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tradeoff", *SMALL, *extra]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_every_learner_can_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["compare", "--learners", "all", "--envs", "gaussian", "--horizons", "60", "--dim", "3", "--arms", "4"]
+    assert main([*command, "--seeds", "1", "--plot", str(tmp_path / "all.png"), "--quiet"]) == 0
+    captured = capsys.readouterr()
+    found = {line.split()[0] for line in captured.out.splitlines() if line.split()}
+    assert found >= set(LEARNERS) - {"base", "fixed-set-elimination", "e4"}
+    assert "base was not run in gaussian: base is for plain arms" in captured.err
+    assert "fixed-set-elimination was not run in gaussian" in captured.err
+
+
+def test_a_cap_holds_for_every_learner(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["compare", "--learners", "all", "--envs", "plain", "--horizons", "200", "--arms", "4", "--seeds", "1"]
+    assert main([*command, "--cap", "2", "--json", "--quiet"]) == 0
+    runs = json.loads(capsys.readouterr().out)
+    assert len(runs) == len(LEARNERS)
+    assert {run["updates"] for run in runs} == {2}
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            ["simulate", "--learner", "oful", "--growth", "1"],
+            "growth, the factor C by which determinants grow, must be a number above 1; got 1.0",
+        ),
+        (
+            ["simulate", "--learner", "linucb", "--growth", "2"],
+            "--growth means nothing to linucb; it is for rarely-switch",
+        ),
+        (["simulate", "--learner", "oful", "--updates", "2"], "--updates means nothing to oful; it is for foresight"),
+        (["simulate", "--learner", "oful", "--cap", "0"], "cap must be at least 1; got 0"),
+        (["simulate", "--learner", "base", "--env", "gaussian"], "base is for plain arms"),
+        (["simulate", "--learner", "oful", "--env", "lower-bound", "--dim", "5"], "dim must be even"),
+        (["simulate", "--learner", "oful", "--env", "nowhere.npy"], "nowhere.npy"),
+    ],
+)
+def test_bad_commands_are_explained(command: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command, "--horizon", "500", "--seeds", "1"]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_sequence_shorter_than_the_horizon_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import numpy as np
+
+    path = tmp_path / "sets.npy"
+    np.save(path, np.random.default_rng(1).standard_normal((50, 4, 3)) / 10)
+    command = ["simulate", "--learner", "oful", "--env", str(path), "--seeds", "1"]
+    assert main([*command, "--horizon", "51"]) == 2
+    assert "has 50 rounds and the horizon is 51" in capsys.readouterr().err
+    assert main([*command, "--horizon", "50", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["horizon"] == 50

@@ -1,0 +1,125 @@
+"""Compiled steps are the loop, and the loop holds to its cap."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch import simulate
+from rareswitch.errors import ParameterError
+from rareswitch.lab.compiled import find_walker
+from rareswitch.lab.worlds import World, make_world
+from rareswitch.learner import (
+    OFUL,
+    LinUCB,
+    RarelySwitchSupLinUCB,
+    SupLinUCB,
+    ThompsonSampling,
+    make_learner,
+    state_to_bytes,
+)
+from reference.loop import after
+from reference.watch import watched
+
+NOISE = 0.4
+WALKING = [LinUCB, ThompsonSampling, SupLinUCB, OFUL, RarelySwitchSupLinUCB]
+
+
+def place(name: str = "gaussian") -> World:
+    return make_world(name, dim=4, arms=6, noise=NOISE)
+
+
+def sized(make: Any, horizon: int = 400, **settings: Any) -> Any:
+    return make(dim=4, arms=6, horizon=horizon, noise=NOISE, **settings)
+
+
+@pytest.mark.parametrize("make", WALKING)
+def test_walking_is_the_loop(make: Any) -> None:
+    """The compiled steps decide as the frozen policies would, and change them when the clock says."""
+    world, learner = place("varying"), sized(make, 300, confidence=0.3)
+    assert find_walker(learner) is not None
+    found, expected = watched(learner, world, 4), watched(learner, world, 4, walks=False)
+    assert found.arms == expected.arms
+    assert found.run.updates == expected.run.updates == len(expected.switches) + 1
+    assert found.switches == (expected.switches if make in (OFUL, RarelySwitchSupLinUCB) else [])
+    assert found.state.done
+    assert expected.state.done
+    for one, other in zip(found.state.sums, expected.state.sums, strict=True):
+        assert one.count == other.count
+        np.testing.assert_allclose(one.gram, other.gram, atol=1e-9)
+        np.testing.assert_allclose(one.moment, other.moment, atol=1e-9)
+        assert one.square_sum == pytest.approx(other.square_sum)
+
+
+@pytest.mark.parametrize("make", WALKING)
+def test_a_walk_ends_in_the_state_of_the_loop(make: Any) -> None:
+    """In the middle of a run, where the next policy must be there: the same one, up to rounding."""
+    world, learner = place(), sized(make, 300, confidence=0.3)
+    cap = 12
+    found, expected = watched(learner, world, 1, cap=cap).state, after(learner, world, cap - 1)
+    assert (found.updates, found.start, found.ahead) == (cap, expected.start, expected.ahead)
+    assert sorted(found.kept) == sorted(expected.kept)
+    for name, part in found.kept.items():
+        np.testing.assert_allclose(part, expected.kept[name], atol=1e-9)
+    probe = world.draw(50, seed=7).contexts
+    np.testing.assert_allclose(found.policy.probabilities(probe), expected.policy.probabilities(probe))
+
+
+def test_settings_without_compiled_steps_are_stepped() -> None:
+    assert find_walker(sized(ThompsonSampling, draws=2)) is None
+    assert find_walker(make_learner("foresight", dim=3)) is None
+
+    class Own(OFUL):
+        """Not the class that was compiled for."""
+
+    assert find_walker(sized(Own)) is None
+
+
+@pytest.mark.parametrize("cap", [1, 2, 7, 60])
+@pytest.mark.parametrize("name", ["linucb", "thompson", "suplinucb", "oful", "rarely-switch-suplinucb", "stale-linucb"])
+def test_the_loop_holds_to_the_cap(name: str, cap: int) -> None:
+    world, learner = place(), make_learner(name, dim=4, arms=6, horizon=400, noise=NOISE)
+    free, capped = watched(learner, world, 1), watched(learner, world, 1, cap=cap)
+    assert capped.run.updates == min(cap, free.run.updates)
+    # up to the last policy nothing differs, and its first decision comes after the same number of them
+    same = capped.state.start
+    assert capped.arms[:same] == free.arms[:same]
+    assert (same == 0) == (cap == 1)
+    assert len(capped.arms) == 400
+
+
+def test_a_capped_stepper_stays_with_its_last_policy() -> None:
+    world = place()
+    found = watched(sized(LinUCB), world, 1, cap=20)
+    assert found.state.sums[0].count == 19
+    rounds = world.draw(400, seed=1)
+    decided = found.state.policy.decide(rounds.contexts, ids=range(400), seed=1)
+    assert found.arms[19:] == decided.arms[19:].tolist()
+
+
+def test_a_learner_that_ignores_the_cap_is_held_to_it() -> None:
+    """The learner is not asked: its clock may strike as often as it likes."""
+
+    class Restless(OFUL):
+        """Due after every decision."""
+
+        def due(self, *args: Any, **settings: Any) -> int:
+            return 1
+
+    run = simulate(sized(Restless, 200), place(), seed=1, cap=5)
+    assert run.updates == 5
+    assert run.batch_ends.tolist() == [1, 2, 3, 4, 200]
+
+
+@pytest.mark.parametrize("cap", [0, -1, 2.5, True])
+def test_caps_below_one_are_refused(cap: Any) -> None:
+    with pytest.raises(ParameterError, match="cap must be"):
+        simulate(sized(OFUL), place(), seed=1, cap=cap)
+
+
+@pytest.mark.parametrize("make", WALKING)
+def test_a_run_leaves_its_learner_as_it_was(make: Any) -> None:
+    learner = sized(make)
+    before = state_to_bytes(learner.begin())
+    simulate(learner, place(), seed=1)
+    assert state_to_bytes(learner.begin()) == before

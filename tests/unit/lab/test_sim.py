@@ -1,0 +1,341 @@
+import importlib
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rareswitch import simulate, sweep
+from rareswitch.errors import (
+    ContextNormError,
+    FileFormatError,
+    InputError,
+    MissingExtraError,
+    NonFiniteError,
+    ParameterError,
+)
+from rareswitch.lab import checkpoints, chunk_size, load_runs
+from rareswitch.lab.worlds import Rounds, SequenceWorld, World, make_world
+from rareswitch.learner import BaSE, BatchLinUCB, BatchLinUCBDG, Foresight, make_learner
+from rareswitch.report import Progress
+from rareswitch.validation import FloatArray
+from reference.loop import steps
+
+simulation = importlib.import_module("rareswitch.lab.simulate")
+WORLD = make_world("gaussian", dim=3, arms=5, noise=0.3)
+
+
+def learner(horizon: int = 3000, **settings: Any) -> BatchLinUCB:
+    return BatchLinUCB(dim=3, arms=5, horizon=horizon, noise=0.3, **settings)
+
+
+def make(world: World, horizon: int, seed: int) -> BatchLinUCB:
+    return BatchLinUCB(dim=world.dim, arms=world.arms, horizon=horizon, noise=0.3)
+
+
+def test_regret_is_counted_decision_by_decision() -> None:
+    run = simulate(learner(), WORLD, seed=2)
+    regrets: list[float] = []
+    survivors, ends = [], []
+    for before, done in steps(learner(), WORLD, 2):
+        ends.append(done.state.start)
+        rounds = WORLD.draw(done.state.start - before.start, seed=2, first=before.start)
+        decisions = before.policy.decide(rounds.contexts, ids=range(before.start, done.state.start), seed=2)
+        chosen = rounds.means[np.arange(len(rounds.means)), decisions.arms]
+        regrets += (rounds.means.max(axis=1) - chosen).tolist()
+        survivors.append(decisions.survivors.mean())
+    cumulative = np.cumsum(regrets)
+    assert run.regret == pytest.approx(cumulative[-1])
+    np.testing.assert_allclose(run.regrets, cumulative[run.times - 1])
+    np.testing.assert_allclose(run.survivors, survivors)
+    assert run.batch_ends.tolist() == ends
+    assert run.updates == 4
+    assert run.times[-1] == 3000
+
+
+def test_runs_are_reproducible_and_seeds_differ() -> None:
+    assert simulate(learner(), WORLD, seed=1).regret == simulate(learner(), WORLD, seed=1).regret
+    assert simulate(learner(), WORLD, seed=1).regret != simulate(learner(), WORLD, seed=2).regret
+
+
+def test_chunks_are_bounded_by_memory_and_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert chunk_size(1000, 1000) == 16
+    assert chunk_size(20, 10) * 200 <= 1 << 18
+    whole = simulate(learner(), WORLD, seed=3)
+    monkeypatch.setattr(simulation, "chunk_size", lambda arms, dim: 37)
+    parts = simulate(learner(), WORLD, seed=3)
+    assert parts.regret == pytest.approx(whole.regret)
+
+
+def test_checkpoints_are_increasing_and_end_at_the_horizon() -> None:
+    for horizon in (2, 17, 1000, 10**7):
+        times = checkpoints(horizon)
+        assert times[0] == 1
+        assert times[-1] == horizon
+        assert (np.diff(times) > 0).all()
+
+
+def test_learners_must_fit_the_world() -> None:
+    with pytest.raises(InputError, match="the learner is for at most 5 arms in 2 dimensions, the world has 5 in 3"):
+        simulate(BatchLinUCB(dim=2, arms=5, horizon=100), WORLD, seed=1)
+    with pytest.raises(InputError, match="the learner is for at most 4 arms in 3 dimensions, the world has 5 in 3"):
+        simulate(BatchLinUCB(dim=3, arms=4, horizon=100), WORLD, seed=1)
+    with pytest.raises(InputError, match="the learner is for any number of arms in 2 dimensions"):
+        simulate(Foresight(dim=2, horizon=100), WORLD, seed=1)
+
+
+def test_a_horizon_is_given_where_it_is_not_known() -> None:
+    growing = simulate(Foresight(dim=3), WORLD, seed=1, horizon=300)
+    assert growing.batch_ends.tolist() == [30, 75, 187, 300]
+    assert simulate(Foresight(dim=3, updates=2), WORLD, seed=1, horizon=300).updates == 2
+    assert simulate(Foresight(dim=3, grid=[20, 300]), WORLD, seed=1).horizon == 300
+    with pytest.raises(ParameterError, match="foresight does not know its horizon: say how many decisions, horizon="):
+        simulate(Foresight(dim=3), WORLD, seed=1)
+    with pytest.raises(ParameterError, match="the learner is for 100 decisions, and 200 were asked for"):
+        simulate(learner(100), WORLD, seed=1, horizon=200)
+    assert simulate(learner(100), WORLD, seed=1, horizon=100).horizon == 100
+    with pytest.raises(ParameterError, match="horizon must be at least 2"):
+        simulate(Foresight(dim=3), WORLD, seed=1, horizon=1)
+
+
+@pytest.mark.parametrize(("scale", "reward", "error"), [(9.0, 0.0, ContextNormError), (1.0, np.nan, NonFiniteError)])
+def test_bad_worlds_are_refused(scale: float, reward: float, error: type[Exception]) -> None:
+    class Bad:
+        dim, arms = 3, 5
+
+        def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
+            rounds = WORLD.draw(count, seed=seed, first=first)
+            return Rounds(contexts=rounds.contexts * scale, means=rounds.means)
+
+        def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
+            return means + reward
+
+    with pytest.raises(error):
+        simulate(learner(), Bad(), seed=1)
+
+
+def test_a_world_that_does_not_always_pay_is_refused_by_name() -> None:
+    """A world knows what it pays; an unknown reward would be left out without a word."""
+
+    class Forgetful:
+        dim, arms = 3, 5
+
+        def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
+            return WORLD.draw(count, seed=seed, first=first)
+
+        def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
+            return np.where(np.arange(first, first + len(means)) % 9 == 8, np.nan, means)
+
+    for made in (learner(), make_learner("linucb", dim=3, arms=5, horizon=50)):
+        with pytest.raises(NonFiniteError, match="the rewards of Forgetful must be finite"):
+            simulate(made, Forgetful(), seed=1)
+
+
+def test_a_sweep_resumes_from_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "runs.parquet"
+    first = sweep({"a": make}, {"w": WORLD}, horizons=[200], seeds=range(2), path=path)
+    assert (first.resumed, len(first.runs)) == (0, 2)
+    second = sweep({"a": make}, {"w": WORLD}, horizons=[200, 300], seeds=range(3), path=path)
+    assert (second.resumed, len(second.runs)) == (2, 6)
+    assert [(r.horizon, r.seed) for r in second.runs] == [(200, 0), (200, 1), (200, 2), (300, 0), (300, 1), (300, 2)]
+    assert second.runs[0].regret == first.runs[0].regret
+    np.testing.assert_array_equal(second.runs[0].regrets, first.runs[0].regrets)
+    assert len(load_runs(path)) == 6
+    other = make_world("gaussian", dim=3, arms=5, noise=0.4)
+    assert sweep({"a": make}, {"w": other}, horizons=[200], seeds=range(2), path=path).resumed == 0
+
+    def wider(world: World, horizon: int, seed: int) -> BatchLinUCB:
+        return BatchLinUCB(dim=world.dim, arms=world.arms, horizon=horizon, noise=0.3, delta=0.5)
+
+    assert sweep({"a": wider}, {"w": WORLD}, horizons=[200], seeds=range(2), path=path).resumed == 0
+    twice = sweep({"a": make}, {"w": WORLD}, horizons=[200, 200], seeds=[0, 0])
+    assert (len(twice.runs), twice.resumed) == (1, 0)
+
+
+def test_an_edited_world_is_another_world(tmp_path: Path) -> None:
+    class Own:
+        dim, arms = 3, 5
+        shift = 0.0
+
+        def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
+            rounds = WORLD.draw(count, seed=seed, first=first)
+            return Rounds(contexts=rounds.contexts, means=rounds.means + self.shift)
+
+        def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
+            return means
+
+    path = tmp_path / "runs.parquet"
+    sweep({"a": make}, {"w": Own()}, horizons=[50], seeds=[0], path=path)
+    assert sweep({"a": make}, {"w": Own()}, horizons=[50], seeds=[0], path=path).resumed == 1
+    Own.shift = 0.1
+    assert sweep({"a": make}, {"w": Own()}, horizons=[50], seeds=[0], path=path).resumed == 0
+
+
+@pytest.mark.parametrize(
+    ("drawn", "words"),
+    [
+        ((1, 2), "must draw Rounds; it drew a tuple"),
+        (Rounds(contexts=np.zeros((1, 5, 3)), means=np.zeros((1, 5))), r"must draw contexts \(2, 5, 3\); it drew \(1"),
+        (Rounds(contexts=np.zeros((2, 5, 3)), means=np.zeros(2)), r"must draw means \(2, 5\); it drew \(2,\)"),
+        (Rounds(contexts=np.zeros((2, 5, 3)), means=np.full((2, 5), np.nan)), "the means of Odd must be finite"),
+    ],
+)
+def test_odd_rounds_are_refused_in_the_name_of_the_world(drawn: Any, words: str) -> None:
+    class Odd:
+        dim, arms = 3, 5
+
+        def draw(self, count: int, *, seed: int, first: int = 0) -> Any:
+            return drawn
+
+        def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
+            return means
+
+    with pytest.raises(InputError, match=words):
+        simulate(learner(2), Odd(), seed=1)
+    with pytest.raises(InputError, match="Odd must"):
+        sweep({"a": make}, {"odd": Odd()}, horizons=[2], seeds=[1])
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
+    path = tmp_path / "runs.parquet"
+    made = 0
+
+    def interrupt_third(world: World, horizon: int, seed: int) -> BatchLinUCB:
+        nonlocal made
+        made += 1
+        if made == 5:  # a run makes two, one to be named by and one to play: in the third run
+            raise KeyboardInterrupt
+        return make(world, horizon, seed)
+
+    found = sweep({"a": interrupt_third}, {"w": WORLD}, horizons=[200], seeds=range(5), path=path)
+    assert found.interrupted
+    assert len(found.runs) == 2
+    assert len(load_runs(path)) == 2
+
+
+def test_each_run_is_kept_as_soon_as_it_is_finished(tmp_path: Path) -> None:
+    path, seen = tmp_path / "runs.parquet", []
+
+    def watch(world: World, horizon: int, seed: int) -> BatchLinUCB:
+        seen.append(len(load_runs(path)))
+        return make(world, horizon, seed)
+
+    sweep({"a": watch}, {"w": WORLD}, horizons=[50], seeds=range(3), path=path)
+    assert seen == [0, 0, 1, 1, 2, 2]
+
+
+def test_results_files_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"PAR1 truncated")
+    with pytest.raises(FileFormatError, match="not a readable results file"):
+        sweep({"a": make}, {"w": WORLD}, horizons=[50], seeds=[0], path=path)
+    parquet.write_table(pa.table({"a": [1]}), path)
+    with pytest.raises(FileFormatError, match="not one of runs"):
+        sweep({"a": make}, {"w": WORLD}, horizons=[50], seeds=[0], path=path)
+    with pytest.raises(FileFormatError, match="cannot be written"):
+        sweep({"a": make}, {"w": WORLD}, horizons=[50], seeds=[0], path=tmp_path / "none" / "x.parquet")
+    with pytest.raises(InputError, match="at least one"):
+        sweep({}, {"w": WORLD}, horizons=[50], seeds=[0])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"rareswitch\[parquet\]"):
+        sweep({"a": make}, {"w": WORLD}, horizons=[50], seeds=[0], path=tmp_path / "new.parquet")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_shown_on_terminals_alone() -> None:
+    shown, hidden = Terminal(), io.StringIO()
+    for stream in (shown, hidden):
+        with Progress(10, "working", stream=stream) as bar:
+            bar.update(10, "last")
+    assert "working" in shown.getvalue()
+    assert "100%" in shown.getvalue()
+    assert hidden.getvalue() == ""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+def test_memory_does_not_grow_with_the_horizon() -> None:
+    """Peak memory of a process after 4 000 and after 300 000 decisions."""
+    script = (
+        "import re; from rareswitch import simulate; from rareswitch.lab.worlds import make_world; "
+        "from rareswitch.learner import make_learner; w = make_world('gaussian', dim=5, arms=10, noise=0.5); "
+        "run = lambda t: simulate(make_learner('batch-linucb-dg-certified', dim=5, arms=10, horizon=t), w, seed=1); "
+        "peak = lambda: int(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1]); "
+        "run(4000); a = peak(); run(300000); print(peak() - a)"
+    )
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    # 300 000 sets of 10 × 5 numbers would be 120 MB; a sample of 10 000 is 4 MB
+    assert int(out) < 60_000
+
+
+@pytest.mark.parametrize("name", ["batch-linucb", "batch-linucb-kw", "batch-linucb-dg", "batch-linucb-dg-certified"])
+@pytest.mark.parametrize("world", ["gaussian", "fixed", "clicks", "counterexample", "varying"])
+def test_every_learner_beats_chance_in_every_world(name: str, world: str) -> None:
+    place: World = make_world(world, dim=4, arms=6, noise=0.2)
+    made = make_learner(name, dim=place.dim, arms=place.arms, horizon=4000, noise=0.5 if world == "clicks" else 0.2)
+    run = simulate(made, place, seed=1)
+    rounds = place.draw(2000, seed=1)
+    alive = np.ones_like(rounds.means, dtype=bool) if rounds.alive is None else rounds.alive
+    best = np.where(alive, rounds.means, -np.inf).max(axis=1)
+    chance = float((best - (rounds.means * alive).sum(axis=1) / alive.sum(axis=1)).mean()) * 4000
+    assert run.regret < chance
+
+
+def test_dg_learns_to_explore_where_g_optimal_play_is_weak() -> None:
+    world = make_world("one-big", dim=6, arms=12, noise=0.3)
+    regrets = {
+        name: np.mean(
+            [
+                simulate(make_learner(name, dim=6, arms=12, horizon=8000, noise=0.3), world, seed=s).regret
+                for s in range(2)
+            ]
+        )
+        for name in ("batch-linucb-kw", "batch-linucb-dg", "batch-linucb-dg-certified")
+    }
+    assert regrets["batch-linucb-dg-certified"] < 0.8 * regrets["batch-linucb-kw"]
+    assert regrets["batch-linucb-dg"] < 0.8 * regrets["batch-linucb-kw"]
+    assert isinstance(make_learner("batch-linucb-dg", dim=2, arms=2, horizon=10), BatchLinUCBDG)
+
+
+def test_runs_under_another_cap_are_other_runs(tmp_path: Path) -> None:
+    path = tmp_path / "runs.parquet"
+    runs = [
+        sweep({"a": make}, {"w": WORLD}, horizons=[300], seeds=[0], cap=cap, path=path) for cap in (None, 2, 3, 2, None)
+    ]
+    assert [found.resumed for found in runs] == [0, 0, 0, 1, 1]
+    assert [found.runs[0].updates for found in runs] == [4, 2, 3, 2, 4]
+
+
+def test_sequences_that_differ_in_one_round_are_other_worlds(tmp_path: Path) -> None:
+    contexts = WORLD.draw(300, seed=1).contexts
+    edited = contexts.copy()
+    edited[70] *= 0.5
+    path = tmp_path / "runs.parquet"
+    for array, resumed in ((contexts, 0), (contexts, 1), (edited, 0)):
+        world = SequenceWorld.from_array(array)
+        assert sweep({"a": make}, {"w": world}, horizons=[300], seeds=[0], path=path).resumed == resumed
+
+
+def test_learners_are_skipped_where_they_do_not_fit() -> None:
+    def plain(world: World, horizon: int, seed: int) -> BaSE:
+        return BaSE(dim=world.dim, arms=world.arms, horizon=horizon)
+
+    found = sweep({"base": plain, "a": make}, {"w": WORLD}, horizons=[50, 60], seeds=[0, 1])
+    assert [run.learner for run in found.runs] == ["a"] * 4
+    assert "plain arms" in found.skipped["base", "w"]
+
+
+def test_a_horizon_longer_than_the_world_is_refused() -> None:
+    world = SequenceWorld.from_array(WORLD.draw(40, seed=1).contexts)
+    with pytest.raises(InputError, match=r"has 40 rounds and the horizon is 41\. Make the horizon shorter"):
+        simulate(learner(41), world, seed=1)
+    assert simulate(learner(40), world, seed=1).horizon == 40

@@ -1,0 +1,114 @@
+"""Sweeps and contests on processes and clusters."""
+
+import json
+import os
+import signal
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rareswitch.cli import main
+from rareswitch.engine import Dask, Processes, Serial
+from rareswitch.errors import EngineError
+from rareswitch.lab import LearnerFactory, Run, choose_entrants, contest, load_runs, sweep
+from rareswitch.lab.worlds import NamedWorld, World
+from rareswitch.learner import Foresight, Learner, make_learner
+
+WORLD = NamedWorld(name="gaussian", dim=3, arms=4, noise=0.5)
+COMMAND = ("compare", "--learners", "oful", "foresight", "fixed-set-elimination", "--horizons", "300", "--dim", "3")
+
+
+def plain(world: World, horizon: int, seed: int, name: str = "foresight") -> Learner:
+    return make_learner(name, dim=world.dim, arms=world.arms, horizon=horizon)
+
+
+def fragile(folder: str, world: World, horizon: int, seed: int) -> Learner:
+    """Its worker dies when it plays seed 2 for the first time; the parent makes learners too, and lives."""
+    if seed == 2 and os.getpid() != int((Path(folder) / "parent").read_text()):
+        try:
+            (Path(folder) / "died").touch(exist_ok=False)
+        except FileExistsError:
+            pass
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return plain(world, horizon, seed)
+
+
+def facts(runs: Iterable[Run]) -> list[Any]:
+    return [(r.learner, r.world, r.horizon, r.seed, r.regret, r.updates, r.regrets.tolist()) for r in runs]
+
+
+def test_the_same_runs_come_back_from_every_engine(tmp_path: Path) -> None:
+    makers: dict[str, LearnerFactory] = {
+        "foresight": plain,
+        "oful": partial(plain, name="oful"),
+        "fixed": partial(plain, name="fixed-set-elimination"),
+    }
+    results: list[Any] = []
+    for make in (Serial, partial(Serial, threads=2), partial(Processes, 2), partial(Dask, workers=2)):
+        path = tmp_path / f"{len(results)}.parquet"
+        with make() as engine:
+            first = sweep(makers, {"w": WORLD}, horizons=[200], seeds=range(2), path=path, engine=engine)
+            found = sweep(makers, {"w": WORLD}, horizons=[200, 300], seeds=range(3), path=path, engine=engine)
+        assert (first.resumed, found.resumed) == (0, 4)
+        assert list(found.skipped) == [("fixed", "w")]
+        assert len(load_runs(path)) == 12
+        results.append(facts(found.runs))
+    assert results[0] == results[1] == results[2] == results[3]
+    assert [case[:4] for case in results[0]] == [
+        (name, "w", horizon, seed) for name in ("foresight", "oful") for horizon in (200, 300) for seed in range(3)
+    ]
+
+
+@pytest.mark.parametrize("make", [partial(Processes, 2), partial(Dask, workers=2)], ids=["processes", "dask"])
+def test_a_sweep_survives_a_lost_worker(make: Any, tmp_path: Path) -> None:
+    (tmp_path / "parent").write_text(str(os.getpid()))
+    with make() as engine:
+        found = sweep(
+            {"foresight": partial(fragile, str(tmp_path))}, {"w": WORLD}, horizons=[200], seeds=range(5), engine=engine
+        )
+    assert (tmp_path / "died").exists()
+    assert facts(found.runs) == facts(sweep({"foresight": plain}, {"w": WORLD}, horizons=[200], seeds=range(5)).runs)
+
+
+def test_factories_that_cannot_travel_are_named() -> None:
+    def make(world: World, horizon: int, seed: int) -> Learner:
+        return Foresight(dim=3, horizon=horizon)
+
+    with Processes(1) as engine, pytest.raises(EngineError, match="top level of a module"):
+        sweep({"a": make}, {"w": WORLD}, horizons=[100], seeds=[0], engine=engine)
+
+
+def test_a_contest_on_processes_is_the_same_contest() -> None:
+    entrants = choose_entrants(["linucb 1", "pure-exploitation"])
+    settings: dict[str, Any] = {"places": ["fixed", "end-of-optimism"], "horizons": [100], "seeds": range(2)}
+    with Processes(2) as engine:
+        assert facts(contest(entrants, engine=engine, **settings).runs) == facts(contest(entrants, **settings).runs)
+
+
+def test_commands_take_an_engine(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = []
+    for engine in ("serial", "serial:2", "processes:2"):
+        assert main([*COMMAND, "--seeds", "2", "--arms", "4", "--json", "--engine", engine]) == 0
+        runs = json.loads(capsys.readouterr().out)
+        printed.append([{key: value for key, value in run.items() if key != "seconds"} for run in runs])
+    assert len(printed[0]) == 4
+    assert printed[0] == printed[1] == printed[2]
+    assert main(["contest", "--learners", "linucb 1", "--envs", "fixed", "--horizons", "60", "--seeds", "1",
+                 "--engine", "processes:1"]) == 0  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("engine", "words"),
+    [
+        ("spark", "spark"),
+        ("processes:0", "processes:0"),
+        ("dask:tcp://127.0.0.1:9", "127.0.0.1:9"),
+    ],
+)
+def test_engines_that_cannot_be_had_are_named(engine: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*COMMAND, "--engine", engine]) == 2
+    assert words in capsys.readouterr().err

@@ -1,0 +1,173 @@
+"""The worlds of the field: what each of them promises beyond what all worlds do."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+from rareswitch.errors import InputError, ParameterError
+from rareswitch.lab import learner_for
+from rareswitch.lab.worlds import (
+    DisjointWorld,
+    EquicorrelatedWorld,
+    GaussianNoise,
+    HeavyTailsWorld,
+    LateGroupsWorld,
+    MixDriftWorld,
+    PlainWorld,
+    RareClicksWorld,
+    TurningWorld,
+    make_world,
+)
+from rareswitch.validation import IntArray
+
+SIZES = {
+    **{"disjoint": (6, 30), "disjoint-noisy": (4, 32), "rare-clicks": (15, 9), "heavy-tails": (10, 8)},
+    **{"equicorrelated": (4, 40), "plain-20": (20, 20), "late-groups": (10, 12), "mix-drift": (10, 12)},
+}
+CHANGING = ("late-groups", "mix-drift", "turning")
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_worlds_of_the_field_have_their_own_sizes(name: str) -> None:
+    world = make_world(name, dim=3, arms=2, noise=0.1, horizon=100)
+    assert (world.arms, world.dim) == SIZES[name]
+
+
+@pytest.mark.parametrize(("name", "noise", "norm"), [("disjoint", 0.5, math.sqrt(30)), ("rare-clicks", 0.2, 1.0)])
+def test_learners_are_told_noise_and_norm_of_the_world(name: str, noise: float, norm: float) -> None:
+    told: Any = learner_for(make_world(name), "thompson", horizon=100, seed=3, noise=0.5)
+    assert (told.noise, told.norm, told.seed) == (noise, norm, 3)
+    chosen: Any = learner_for(make_world(name), "thompson", horizon=100, seed=3, noise=0.5, norm=2.5)
+    assert chosen.norm == 2.5
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_changing_worlds_ask_for_a_horizon(name: str) -> None:
+    with pytest.raises(InputError, match=f"'{name}' is made for a horizon.*Pass horizon="):
+        make_world(name)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DisjointWorld(features=1),
+        lambda: DisjointWorld(arms=0),
+        lambda: RareClicksWorld(features=0),
+        lambda: HeavyTailsWorld(width=math.nan),
+        lambda: EquicorrelatedWorld(dim=4, nonzero=5),
+        lambda: PlainWorld(arms=0),
+        lambda: LateGroupsWorld(rounds=0),
+        lambda: MixDriftWorld(rounds=10, most=1.5),
+        lambda: TurningWorld(rounds=10, dim=1, arms=3),
+        lambda: TurningWorld(rounds=10, dim=3, arms=3, angle=math.inf),
+    ],
+)
+def test_sizes_that_make_no_world_are_refused(make: Any) -> None:
+    with pytest.raises(ParameterError, match="must be"):
+        make()
+
+
+def test_disjoint_arms_share_the_user_and_no_parameter() -> None:
+    world = DisjointWorld(arms=4, features=8, noise=GaussianNoise(1.5))
+    rounds, theta = world.draw(50, seed=2), world.theta(2).reshape(4, 8)
+    blocks = rounds.contexts.reshape(50, 4, 4, 8)
+    users = blocks[:, 0, 0]
+    for arm in range(4):
+        np.testing.assert_array_equal(blocks[:, arm, arm], users)
+        np.testing.assert_allclose(rounds.means[:, arm], users @ theta[arm], atol=1e-12)
+    assert np.count_nonzero(blocks) == 50 * 4 * 8
+    assert (users[:, 0] <= 1 / 4).all()  # 1/√(2p), less where the vector was too long
+    assert world.noise_scale == 1.5
+    assert world.norm == pytest.approx(math.sqrt(32))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rates_of_rare_clicks_are_1_to_8_percent(seed: int) -> None:
+    world = RareClicksWorld()
+    rounds = world.draw(4000, seed=seed)
+    odds = 1.2 * math.sqrt(2.0) * (rounds.contexts[:, :, :-1] @ world.theta(seed)) - 3.5
+    np.testing.assert_allclose(rounds.means, 1 / (1 + np.exp(-odds)), rtol=1e-12)
+    np.testing.assert_allclose(rounds.contexts[:, :, -1], 1 / math.sqrt(2.0))
+    # the middle half of all arms; log-odds have mean −3.5 and a spread of about 1.2·‖θ‖/√p, which is near 1.2
+    low, high = np.quantile(rounds.means, [0.25, 0.75])
+    assert 0.009 < low < high < 0.09
+    assert 0.01 < rounds.means.mean() < 0.08
+    # the best of the arms is clicked so often that there is something to learn
+    assert rounds.means.max(axis=1).mean() > 1.2 * rounds.means.mean()
+    assert set(world.rewards(rounds.means[:, 0], seed=seed)) == {0.0, 1.0}
+
+
+def test_heavy_tails_are_those_of_a_student_t() -> None:
+    n, world = 50_000, HeavyTailsWorld()
+    noise = np.sort(world.rewards(np.full(n, 0.25), seed=7) - 0.25) / 0.35
+    # Dvoretzky-Kiefer-Wolfowitz, false alarm at most 1e-6
+    bound = math.sqrt(math.log(2 / 1e-6) / (2 * n)) + 1 / n
+    assert np.abs(student.cdf(noise, df=3) - np.arange(1, n + 1) / n).max() <= bound
+    assert world.noise_scale == pytest.approx(0.35 * math.sqrt(3), abs=0.01)
+
+
+def test_equicorrelated_arms_are_alike_and_few_features_matter() -> None:
+    world = EquicorrelatedWorld()
+    n, x = 5000, world.draw(5000, seed=1).contexts
+    theta = world.theta(1)
+    assert np.flatnonzero(theta).tolist() == [0, 1, 2, 3, 4, 5]
+    # correlation of one feature in two arms, 0.85²/(0.85² + 0.5²); Fisher's z, false alarm at most 1e-6
+    found = np.corrcoef(x[:, 0, 3], x[:, 1, 3])[0, 1]
+    assert abs(np.arctanh(found) - np.arctanh(0.85**2 / (0.85**2 + 0.25))) <= 4.9 / math.sqrt(n - 3) + 0.02
+
+
+def test_plain_arms_pay_0_to_1_on_average() -> None:
+    means = np.array([PlainWorld().draw(1, seed=seed).means[0] for seed in range(200)])
+    assert 0.0 < means.min() < means.max() < 1.0
+    ranks = np.sort(means.ravel())
+    bound = math.sqrt(math.log(2 / 1e-6) / (2 * ranks.size)) + 1 / ranks.size
+    assert np.abs(ranks - np.arange(1, ranks.size + 1) / ranks.size).max() <= bound
+
+
+def groups_of(world: LateGroupsWorld | MixDriftWorld, seed: int) -> IntArray:
+    """The groups (rounds,) that the contexts show."""
+    blocks = world.draw(world.rounds, seed=seed).contexts.reshape(world.rounds, world.arms, 4, 3)
+    shown = np.linalg.norm(blocks, axis=3)
+    np.testing.assert_allclose(shown.max(axis=2), 1.0)
+    assert (shown > 0.0).sum() == world.rounds * world.arms  # all arms of a user are in the user's group
+    return np.asarray(shown[:, 0].argmax(axis=1))
+
+
+@pytest.mark.parametrize("rounds", [1000, 30_000])
+def test_late_groups_appear_when_they_should(rounds: int) -> None:
+    found = groups_of(LateGroupsWorld(rounds=rounds), seed=4)
+    parts = np.split(found, [rounds // 10, 3 * rounds // 10, 6 * rounds // 10])
+    for groups, part in enumerate(parts, start=1):
+        # each group that has appeared has the same share: Hoeffding, false alarm at most 1e-6 in all
+        bound = math.sqrt(math.log(2 * 20 / 1e-6) / (2 * len(part)))
+        shares = np.bincount(part, minlength=4) / len(part)
+        assert not shares[groups:].any()
+        assert np.abs(shares[:groups] - 1 / groups).max() <= bound
+
+
+def test_the_mix_of_groups_drifts_from_the_first_to_the_last() -> None:
+    world = MixDriftWorld(rounds=20_000)
+    shares = world.shares(20_000)
+    np.testing.assert_allclose(shares[[0, -1]], [[0.97, 0.01, 0.01, 0.01], [0.01, 0.01, 0.01, 0.97]])
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(world.shares(7, first=9000), shares[9000:9007])
+    found = groups_of(world, seed=4)
+    for part in np.split(np.arange(20_000), 10):
+        bound = math.sqrt(math.log(2 * 40 / 1e-6) / (2 * len(part)))
+        drawn = np.bincount(found[part], minlength=4) / len(part)
+        assert np.abs(drawn - shares[part].mean(axis=0)).max() <= bound
+
+
+def test_the_parameter_turns_evenly_by_its_angle() -> None:
+    world = TurningWorld(rounds=5001, dim=6, arms=4, angle=1.0)
+    theta = world.thetas(5001, seed=3)
+    np.testing.assert_allclose(np.linalg.norm(theta, axis=1), 1.0)
+    np.testing.assert_allclose(theta @ theta[0], np.cos(np.linspace(0.0, 1.0, 5001)), atol=1e-12)
+    rounds = world.draw(5001, seed=3)
+    np.testing.assert_allclose(np.linalg.norm(rounds.contexts, axis=2), 1.0)
+    np.testing.assert_allclose(rounds.means, np.einsum("nkd,nd->nk", rounds.contexts, theta), atol=1e-12)
+    still = TurningWorld(rounds=10, dim=6, arms=4, angle=0.0).thetas(10, seed=3)
+    np.testing.assert_array_equal(still, np.repeat(still[:1], 10, axis=0))
