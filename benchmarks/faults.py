@@ -20,14 +20,14 @@ import numpy as np
 from harness import HERE, TESTS, Case, Row, Setup, main, missing
 from rareswitch.contexts import ContextSets
 from rareswitch.design import g_optimal
-from rareswitch.env import make_world
 from rareswitch.errors import CertificateError, RareswitchError
 from rareswitch.experiment import create, open_experiment, verification
 from rareswitch.files import read_whole
+from rareswitch.lab import load_runs, sweep
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import make_learner
 from rareswitch.policy import load_policy
 from rareswitch.rng import uniforms
-from rareswitch.sim import load_runs, sweep
 from reference import hostile
 from reference.certificate import exact_certificate, regularized_max_leverage
 from reference.degenerate import FAMILIES, degenerate_set

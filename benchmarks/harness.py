@@ -83,7 +83,8 @@ class Setup:
     @property
     def folders(self) -> dict[str, str | None]:
         """By the names that worlds ask for."""
-        return {"data": self.data and str(self.data), "tables": self.tables and str(self.tables)}
+        named = {"data": self.data, "tables": self.tables}
+        return {name: None if path is None else str(path) for name, path in named.items()}
 
     def key(self, *job: Any) -> str:
         """What a run of this case is kept under."""
@@ -188,7 +189,7 @@ def peak_memory() -> float:
 def in_process(script: str, *words: str, environment: Mapping[str, str] | None = None) -> Any:
     """What a script prints as JSON in a process of its own; the benchmarks and the tests are in its path."""
     path = os.pathsep.join([str(HERE), str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
-    own = os.environ | {"PYTHONPATH": path} | (environment or {})
+    own = {**os.environ, "PYTHONPATH": path, **(environment or {})}
     command = [sys.executable, "-c", script, *words]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=own).stdout)
 

@@ -18,16 +18,16 @@ from harness import Case, FloatArray, IntArray, Row, Setup, main
 from rareswitch import Always
 from rareswitch.contexts import ContextSets
 from rareswitch.design import Uniform
-from rareswitch.env import World, make_world
 from rareswitch.evaluation import effects
 from rareswitch.evaluation.calibration import THRESHOLD, Tally
 from rareswitch.experiment import Gate, create
 from rareswitch.experiment.gate import judge
+from rareswitch.lab import FROM_FILES, SUITES, left_out, world_at
+from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, Learner, PureExploitation, Rows, certified_cost
-from rareswitch.log import Logged
+from rareswitch.log import DecisionLog
 from rareswitch.policy import Baseline, Blend, Floor, Policy, PosteriorDraws
 from rareswitch.rng import uniforms
-from rareswitch.sim import FROM_FILES, SUITES, left_out, world_at
 from rareswitch.stats import Stats
 
 Generator = np.random.Generator
@@ -52,7 +52,7 @@ def rate_row(what: str, hits: int, count: int, *, asked: bool = True, more: str 
     )
 
 
-def adaptive_log(world: World, seed: int, learner: Learner, share: float) -> Logged:
+def adaptive_log(world: World, seed: int, learner: Learner, share: float) -> DecisionLog:
     """The log of a run of which a floor spreads a share of the decisions over all arms."""
     state = learner.begin(floor=Floor(least=share / world.arms))
     parts, policies = list[tuple[Any, ...]](), list[Policy]()
@@ -73,15 +73,15 @@ def adaptive_log(world: World, seed: int, learner: Learner, share: float) -> Log
             places=np.arange(few),
         )
         state = learner.next(state, learner.summarize(state, rows))
+    return log_of(parts, policies)
+
+
+def log_of(parts: list[tuple[Any, ...]], policies: list[Policy]) -> DecisionLog:
+    """A log of batches whose policies are at hand: arms, propensities, rewards, contexts and number of each."""
     arms, propensities, rewards, contexts, batches = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return log_of(arms, propensities, rewards, contexts, batches, policies)
-
-
-def log_of(arms: Any, propensities: Any, rewards: Any, contexts: Any, batches: Any, policies: list[Policy]) -> Logged:
-    """A log of batches whose policies are at hand."""
     names = tuple(f"{policy.id[:16]}-{k}" for k, policy in enumerate(policies))
-    return Logged(
-        places=arms,
+    return DecisionLog(
+        arm_indices=arms,
         propensities=propensities,
         rewards=rewards,
         contexts=contexts,
@@ -165,11 +165,11 @@ def look_run(seed: int, looks: int) -> list[bool]:
     log = adaptive_log(world, seed, learner, 0.3)
     greedy = candidates_of(world, seed)["greedy"]
     truth, wrong = truth_of(world, greedy, seed), [False, False, False]
+    settings: list[dict[str, Any]] = [{"anytime": True}, {"anytime": True, "bounds": (0.0, 1.0)}, {}]
     for look in range(looks):
         part = log.select(log.batches <= look)
-        for k, options in enumerate(({"anytime": True}, {"anytime": True, "bounds": (0.0, 1.0)}, {})):
-            chosen: dict[str, Any] = dict(options)
-            interval = rareswitch.evaluate(part, {"greedy": greedy}, **chosen)["greedy"].interval
+        for k, options in enumerate(settings):
+            interval = rareswitch.evaluate(part, {"greedy": greedy}, **options)["greedy"].interval
             wrong[k] |= interval is not None and not interval.low <= truth <= interval.high
     return wrong
 
@@ -218,8 +218,8 @@ def lift_run(level: float | None, least: float, seed: int) -> dict[str, Any]:
         greedy = PosteriorDraws(draws=np.linalg.solve(x.T @ x + np.eye(dim), x.T @ (r - r.mean()))[None])
         policy = Policy(dim=dim, sampler=Blend(main=greedy, explorer=Uniform(), share=arms * least), edition=batch)
     at, chosen, propensities, rewards, ids, batches = (np.concatenate(column) for column in zip(*parts, strict=True))
-    log = Logged(
-        places=chosen,
+    log = DecisionLog(
+        arm_indices=chosen,
         propensities=propensities,
         rewards=rewards,
         contexts=contexts[at],
@@ -284,11 +284,11 @@ def rare_run(kind: str, log_number: int, known: bool, seed: int) -> list[bool] |
         truth = 0.3 * rates[1] + 0.7 * rates[0]
         rewards = (rng.random(total) < np.where(rare & (arms == 0), rates[1], rates[0])).astype(np.float64)
     both = np.column_stack([chances, 1.0 - chances])
-    log = Logged(
-        places=arms,
+    log = DecisionLog(
+        arm_indices=arms,
         propensities=both[np.arange(total), arms],
         rewards=rewards,
-        logging=both if known else None,
+        behavior_probs=both if known else None,
         arms=("candidate", "other"),
         batches=np.repeat(np.arange(batches), count),
         batch_names=tuple(map(str, range(batches))),
@@ -361,9 +361,9 @@ def effect_run(name: str, seed: int) -> dict[str, Any]:
             draws = draws + rng.normal(size=(500, dim)) @ root.T
         sampler = Blend(main=PosteriorDraws(draws=draws), explorer=Uniform(), share=0.2)
         policy = Policy(dim=dim, sampler=sampler, edition=batch + 1)
-    log = log_of(*(np.concatenate(column) for column in zip(*parts, strict=True)), policies)
+    log = log_of(parts, policies)
     interval, truth = effects(log, 0, 1).effects[0].interval, effect.levels[0] - effect.levels[1]
-    first, second = (log.rewards[log.places == arm] for arm in (0, 1))
+    first, second = (log.rewards[log.arm_indices == arm] for arm in (0, 1))
     half = 1.96 * math.sqrt(first.var(ddof=1) / len(first) + second.var(ddof=1) / len(second))
     halves = effects(log, 0, 1, by=np.where(np.arange(len(log)) % 2, "even", "odd")).differ
     return {
@@ -489,13 +489,13 @@ def asked_run(refused: bool, number: int, seed: int) -> list[bool | None]:
         rewards = (rng.random(count) < mean) * 1.0 if asked.clicks else mean + 0.3 * rng.normal(size=count)
         parts.append((contexts, chances, arms, rewards, np.full(count, batch)))
     contexts, chances, arms, rewards, batches = (np.concatenate(column) for column in zip(*parts, strict=True))
-    log = Logged(
-        places=arms,
+    log = DecisionLog(
+        arm_indices=arms,
         propensities=chances[np.arange(len(arms)), arms],
         rewards=rewards,
         contexts=contexts,
         arms=tuple(map(str, range(asked.arms))),
-        logging=chances if asked.known else None,
+        behavior_probs=chances if asked.known else None,
         batches=batches,
         batch_names=tuple(f"policy {k}" for k in range(len(asked.batches))),
     )
@@ -540,14 +540,15 @@ def propensities_of(kind: str, count: int, arms: int, rng: Generator) -> list[tu
         return parts
     available = rng.random((count, arms)) < 0.6
     available[:, 0] |= ~available.any(axis=1)
-    chances = {
+    rules: dict[str, Callable[[], Any]] = {
         "uniform": lambda: np.full((count, arms), 1.0 / arms),
         "shares": lambda: np.tile(rng.dirichlet(np.ones(arms)), (count, 1)),
         "rare": lambda: np.tile([1.0 - 0.003 * (arms - 1), *[0.003] * (arms - 1)], (count, 1)),
         "by context": lambda: rng.dirichlet(np.ones(arms), count),
         "peaked": lambda: rng.dirichlet(np.full(arms, 0.1), count),
         "eliminating": lambda: available / available.sum(axis=1, keepdims=True),
-    }[kind]()
+    }
+    chances = np.asarray(rules[kind]())
     return [(chances, drawn(chances, rng))]
 
 
@@ -555,11 +556,11 @@ def alarms(recorded: Sequence[FloatArray], chosen: Sequence[IntArray]) -> list[b
     """Of the sample-ratio check, with the probabilities of all arms, and with those of the chosen ones alone."""
     tallies, names = (Tally(), Tally()), tuple(f"policy {k}" for k in range(len(chosen)))
     for k, (chances, arms) in enumerate(zip(recorded, chosen, strict=True)):
-        log = Logged(
-            places=arms,
+        log = DecisionLog(
+            arm_indices=arms,
             propensities=chances[np.arange(len(arms)), arms],
             rewards=np.zeros(len(arms)),
-            alive=np.ones(chances.shape, dtype=np.bool_),
+            available=np.ones(chances.shape, dtype=np.bool_),
             batches=np.full(len(arms), k),
             batch_names=names,
         )
@@ -655,12 +656,12 @@ def gate_run(world: str, times: float, sizes: list[int], seed: int) -> bool:
     rng, angle = np.random.default_rng([seed, sizes[-1], list(GATE_WORLDS).index(world)]), 80.0 if times > 1.0 else 70.0
     incumbent = gate_policy(angle, rng)
 
-    def log(count: int, key: int) -> Logged:
+    def log(count: int, key: int) -> DecisionLog:
         sets = unit_sets(count, rng)
         decided = incumbent.decide(sets, ids=range(count), seed=key)
         means = mean(sets[np.arange(count), decided.arms, 0])
         rewards = (rng.random(count) < means) * 1.0 if clicks else means + rng.standard_normal(count)
-        return Logged(places=decided.arms, propensities=decided.propensities, rewards=rewards, contexts=sets)
+        return DecisionLog(arm_indices=decided.arms, propensities=decided.propensities, rewards=rewards, contexts=sets)
 
     pilot = log(1500, seed + 1)
     assert pilot.features is not None
@@ -725,8 +726,7 @@ def gates(setup: Setup) -> Iterator[Row]:
 def certificate_run(name: str, bound: float | None, horizon: int, seed: int) -> list[Any]:
     """After each update: whether the best arms of fresh sets survive, the certificate, and the true cost."""
     world, fresh_sets = make_world(name, dim=10, arms=20, noise=0.5, horizon=horizon + 500), 500
-    chosen = {} if bound is None else {"noise_bound": bound}
-    learner = Foresight(dim=world.dim, arms=world.arms, horizon=horizon, seed=seed, **chosen)
+    learner = Foresight(dim=world.dim, arms=world.arms, horizon=horizon, seed=seed, noise_bound=bound)
     fresh, state, outcome = world.draw(fresh_sets, seed=seed, first=horizon), learner.begin(), []
     sets = ContextSets(fresh.contexts, np.ones(fresh.means.shape, dtype=np.bool_))
     gaps = fresh.means.max(axis=1, keepdims=True) - fresh.means

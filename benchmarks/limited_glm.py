@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from harness import FloatArray, IntArray
-from rareswitch.env import World
+from rareswitch.lab.worlds import World
 
 #: Failure probability, ridge, and how much det H grows before it is refitted.
 DELTA, RIDGE, GROWTH = 0.01, 0.5, 1.5

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import FloatArray
-from rareswitch.env import World
+from rareswitch.lab.worlds import World
 
 BoolArray = NDArray[np.bool_]
 

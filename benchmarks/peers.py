@@ -20,11 +20,11 @@ from harness import Case, FloatArray, Row, Setup, main, missing
 from peer_learners import PEERS, CannotExpressError
 from rareswitch.evaluation import Evaluation, Interval
 from rareswitch.exchange import from_obp, read_csv
+from rareswitch.lab import SUITES, learner_for, left_out, simulate, world_at
+from rareswitch.lab.report import regret_ratio
 from rareswitch.learner import geometric_grid
-from rareswitch.log import Logged
-from rareswitch.report import regret_ratio
+from rareswitch.log import DecisionLog
 from rareswitch.rng import uniforms
-from rareswitch.sim import SUITES, learner_for, left_out, simulate, world_at
 
 #: Ours, by label: learner and settings. The yardstick is the best of the adaptive ones on the runs shown.
 OURS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -115,7 +115,7 @@ def contest(setup: Setup) -> Iterator[Row]:
         )
 
 
-def our_estimates(log: Logged, candidate: FloatArray, model: FloatArray) -> dict[str, float] | None:
+def our_estimates(log: DecisionLog, candidate: FloatArray, model: FloatArray) -> dict[str, float] | None:
     """IPS, SNIPS and DR with a given model; None where they are refused."""
     value = rareswitch.evaluate(log, {"candidate": candidate}, model=model)["candidate"]
     return {name: interval.value for name, interval in value.others.items()} if value.answered else None
@@ -151,7 +151,12 @@ def obp(setup: Setup) -> Iterator[Row]:
 
 def shop(data: Path, folder: Path, theirs: dict[str, dict[str, float]]) -> Iterator[Row]:
     """The Open Bandit Dataset's men's campaign: uniform play from the Thompson log, beside its own log and obp."""
-    columns = {"arm": "item_id", "reward": "click", "propensity": "propensity_score", "time": "timestamp"}
+    columns: dict[str, Any] = {
+        "arm": "item_id",
+        "reward": "click",
+        "propensity": "propensity_score",
+        "time": "timestamp",
+    }
     with np.load(folder / "obd.npz") as held:
         order, position = held["rows"], held["position"]
     raw = np.load(folder / "obd.npy")
@@ -161,7 +166,7 @@ def shop(data: Path, folder: Path, theirs: dict[str, dict[str, float]]) -> Itera
         rows = None if which == "all" else {"position": which}
         thompson, random = (read_csv(data / f"{log}.csv.gz", where=rows, **columns) for log in ("bts", "random"))
         chosen = model if which == "all" else model[where == int(which) - 1]
-        ours = our_estimates(thompson, np.full(thompson.alive.shape, 1.0 / thompson.alive.shape[1]), chosen)
+        ours = our_estimates(thompson, np.full(thompson.available.shape, 1.0 / thompson.available.shape[1]), chosen)
         text = "refused" if ours is None else ", ".join(f"{k} {abs(ours[k] - theirs[which][k]):.1e}" for k in ours)
         yield Row(what=f"shop, positions {which}: differences to obp, uniform play", measured=text)
         found, earned = rareswitch.evaluate(thompson, "uniform"), rareswitch.evaluate(random, "logged").earned

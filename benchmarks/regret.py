@@ -17,17 +17,17 @@ from scipy.stats import spearmanr
 from harness import Case, FloatArray, Row, Setup, geometric_mean, main, standard_error
 from limited_glm import rs_glincb
 from rareswitch.design import GOptimal
-from rareswitch.env import ActionsWorld, AdaptiveTrialWorld, World, every_instance, make_world
 from rareswitch.errors import RareswitchError
 from rareswitch.experiment import baseline_share
 from rareswitch.experiment.regret_model import adaptive_cost, best_ends, cost
+from rareswitch.lab import SUITES, checkpoints, learner_for, left_out, simulate, world_at
+from rareswitch.lab.report import Ratio, regret_ratio
+from rareswitch.lab.report.resampling import OFFSET
+from rareswitch.lab.worlds import ActionsWorld, AdaptiveTrialWorld, World, every_instance, make_world
 from rareswitch.learner import Foresight, StaticGrid, budgeted, loglog_batches, make_learner, takes
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import Floor
-from rareswitch.report import Ratio, regret_ratio
-from rareswitch.report.resampling import OFFSET
 from rareswitch.rng import normals, uniforms
-from rareswitch.sim import SUITES, checkpoints, learner_for, left_out, simulate, world_at
 from regret_worlds import CLICKS, CLIFF_HORIZON, CLIFFS, PlainClicks, log_of, play, shown
 
 NOISE = 0.5
@@ -190,8 +190,9 @@ def against_before(setup: Setup, worlds: list[str], horizon: int, folders: tuple
         then, now = [setup.before.get(setup.key(*job)) for job in jobs], setup.map(setting_run, jobs)
         if None in then or None in now:
             continue
-        ratios.append(float(np.mean(now) / np.mean(then)))
-        measured = f"regret {np.mean(now):,.1f}, before {np.mean(then):,.1f}; {len(now)} seeds"
+        ours, theirs = float(np.mean(np.array(now, dtype=float))), float(np.mean(np.array(then, dtype=float)))
+        ratios.append(ours / theirs)
+        measured = f"regret {ours:,.1f}, before {theirs:,.1f}; {len(now)} seeds"
         holds = ratios[-1] <= 1.1
         yield Row(what=world, measured=measured, ratio=f"{ratios[-1]:.2f}×", needed="at most 1.1×", holds=holds)
     mean = geometric_mean(ratios)
@@ -238,8 +239,8 @@ def click_run(cell: str, rewards: str | None, seed: int, quick: bool) -> float:
     batches: dict[str, Any] = {"updates": shape.policies}
     if shape.equal:
         batches = {"grid": StaticGrid(ends=tuple(horizon * (k + 1) // shape.policies for k in range(shape.policies)))}
-    belief = {} if rewards is None else {"rewards": rewards}
-    learner = Foresight(dim=world.dim, horizon=horizon, seed=seed, intercept=True, **batches, **belief)
+    batches |= {} if rewards is None else {"rewards": rewards}
+    learner = Foresight(dim=world.dim, horizon=horizon, seed=seed, intercept=True, **batches)
     return float(simulate(learner, world, seed=seed).regret)
 
 
@@ -333,7 +334,7 @@ def schedule_run(schedule: str, name: str, seed: int) -> list[float]:
     world = world_of(name, TOTAL)
     if schedule == STEPS:
         learner = learner_for(world, "thompson", horizon=TOTAL, seed=seed, noise=NOISE, scale=0.5)
-        return simulate(learner, world, seed=seed).regrets.tolist()
+        return [float(regret) for regret in simulate(learner, world, seed=seed).regrets]
     _, start, kind, delay = SCHEDULES[schedule]
     chosen: dict[str, Any] = {"scale": 0.5} if kind == "stale-thompson" else {}
     grid = ends_of(schedule, world.dim)

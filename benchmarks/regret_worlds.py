@@ -11,8 +11,8 @@ import numpy as np
 from harness import FloatArray, IntArray
 from rareswitch import Features
 from rareswitch.contexts import ContextSets
-from rareswitch.env import RareClicksWorld, RecordWorld, Rounds, World, make_world
-from rareswitch.env.world import in_blocks
+from rareswitch.lab.worlds import RareClicksWorld, RecordWorld, Rounds, World, make_world
+from rareswitch.lab.worlds.world import in_blocks
 from rareswitch.learner import Learner, Rows, State, Summary
 from rareswitch.rng import normals, uniforms
 

@@ -27,9 +27,9 @@ from harness import Case, FloatArray, Row, Setup, available_cores, compared, in_
 from rareswitch import simulate
 from rareswitch.design import GOptimal, frank_wolfe_design, g_optimal, information, staged_design, variation
 from rareswitch.distributions import Anisotropic, ContextDistribution, Gaussian, OneBig
-from rareswitch.env import make_world
 from rareswitch.experiment import Experiment
 from rareswitch.features import Features
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, Rows, make_learner
 from rareswitch.policy import Blend, Elimination, InverseGap, Policy, PosteriorDraws, save_policy
 from reference.algorithm_2 import literal_algorithm_2
@@ -182,7 +182,7 @@ def rounds_a_second(setup: Setup) -> Iterator[Row]:
 import json, sys
 from harness import peak_memory
 from rareswitch import simulate
-from rareswitch.env import make_world
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import make_learner
 learner = make_learner("batch-linucb-kw", dim=10, arms=20, horizon=int(sys.argv[1]), noise=0.5)
 simulate(learner, make_world("gaussian", dim=10, arms=20, noise=0.5), seed=1)
