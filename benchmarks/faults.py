@@ -23,9 +23,7 @@ from rareswitch.design import g_optimal
 from rareswitch.errors import CertificateError, RareswitchError
 from rareswitch.experiment import create, open_experiment, verification
 from rareswitch.files import read_whole
-from rareswitch.lab import load_runs, sweep
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import make_learner
 from rareswitch.policy import load_policy
 from rareswitch.rng import uniforms
 from reference import hostile
@@ -70,16 +68,14 @@ def commands(setup: Setup) -> Iterator[Row]:
                 what=f"{command.name}, killed at {len(calls)} calls of files and {len(times)} random moments: kills "
                 "that leave something half-written, lost, left over or impossible to run again",
                 measured=f"{len(faults) - before} of {bench.kills - kills}",
-                needed="none",
-                holds=len(faults) == before,
+                must=("none", len(faults) == before),
             )
         pairs = [kept_of_two(bench.root / f"pair-{k}", seeds=8) for k in range(setup.pick(20, 2))]
         whole = sum(runs == wanted for runs, wanted in pairs)
         yield Row(
             what=f"two compares of 8 runs into one file, started together: all {pairs[0][1]} runs are there",
             measured=f"{whole} of {len(pairs)} times",
-            needed="always",
-            holds=whole == len(pairs),
+            must=("always", whole == len(pairs)),
         )
 
 
@@ -108,8 +104,7 @@ def killed_rows(kind: str, killed: Killed, setup: Setup) -> Iterator[Row]:
     yield Row(
         what=f"{kind}, of {acknowledged:,} decisions and rewards that were acknowledged before {kills} kills",
         measured=f"{lost} lost, {doubled} doubled",
-        needed=setup.pick("none, in 100 kills or more", "none"),
-        holds=not lost and not doubled and (setup.quick or kills >= 100),
+        must=("none, in 100 kills or more", not lost and not doubled and (setup.quick or kills >= 100)),
     )
 
 
@@ -119,7 +114,7 @@ def wrong_row(what: str, findings: list[Findings]) -> Row:
     print(*wrong[:5], sep="\n", file=sys.stderr, end="\n" if wrong else "")
     updating = sum(finding.updating for finding in findings)
     text = f"{len(wrong)} of {len(findings)} wrong" + (f"; {updating} updates broken off" if updating else "")
-    return Row(what=what, measured=text, needed="none", holds=not wrong)
+    return Row(what=what, measured=text, must=("none", not wrong))
 
 
 def control_row(kind: str, folder: Path, url: str | None, setup: Setup) -> Row:
@@ -127,7 +122,7 @@ def control_row(kind: str, folder: Path, url: str | None, setup: Setup) -> Row:
     killed = Killed(folder, url, Plan(batches=0, more=300), early=True)
     lost = [killed.at_moment(NOTED, 20 + 12 * k).lost for k in range(setup.pick(10, 1))]
     what = f"{kind}, a store that answers 30 ms before it commits: lost by a kill, {len(lost)} kills"
-    return Row(what=what, measured=f"{min(lost)} to {max(lost)}", needed="5, every time", holds=min(lost) >= 5)
+    return Row(what=what, measured=f"{min(lost)} to {max(lost)}", must=("5, every time", min(lost) >= 5))
 
 
 def crowd_rows(kind: str, folder: Path, url: str, setup: Setup) -> Iterator[Row]:
@@ -138,8 +133,7 @@ def crowd_rows(kind: str, folder: Path, url: str, setup: Setup) -> Iterator[Row]
             what=f"{kind}, 4 processes {'all at once' if together else 'each when it likes'}, "
             f"{findings.acknowledged:,} decisions and rewards: one policy a batch, all kept once, as audited",
             measured="yes" if findings.clean else str(findings),
-            needed="yes",
-            holds=findings.clean,
+            must=("yes", findings.clean),
         )
 
 
@@ -154,8 +148,7 @@ def gone_rows(
             what=f"{kind}, gone for {seconds:.0f} s while {'an update learns' if learning else 'decisions are made'}: "
             "errors, losses, other policies",
             measured="none" if findings.clean else str(findings),
-            needed="none",
-            holds=findings.clean,
+            must=("none", findings.clean),
         )
 
 
@@ -206,8 +199,6 @@ def read_file(kind: str, path: Path) -> Any:
     """What the library makes of a file."""
     if kind == "policy":
         return load_policy(path)
-    if kind == "results":
-        return load_runs(path)
     if kind in hostile.LOGS:  # whose form is known by the name
         named = path.rename(path.with_name(f"{path.name}{kind}"))
         try:
@@ -253,18 +244,17 @@ def hostile_files(setup: Setup) -> Iterator[Row]:
     count = setup.pick(2000, 24)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        runs = _runs_file(folder)
-        for kind in (*hostile.KINDS, "results", *hostile.LOGS):
+        for kind in (*hostile.KINDS, *hostile.LOGS):
             outcomes, wrong = Counter[str](), list[str]()
             slowest, excess, largest = 0.0, -np.inf, 0
             for first in range(0, count, CHUNK):
-                files = {k: _mutated(kind, k, runs) for k in range(first, min(first + CHUNK, count))}
-                for number, outcome, seconds, memory in _read_apart(kind, files, _intact(kind, runs)):
+                files = {k: _mutated(kind, k) for k in range(first, min(first + CHUNK, count))}
+                for number, outcome, seconds, memory in _read_apart(kind, files, _intact(kind)):
                     data = files[number]
                     fault = "" if outcome == "refused" else outcome
                     if outcome == "loaded":
-                        fault = _fault(kind, number, data, runs, folder)
-                        outcome = "wrong" if fault else "the same" if data in _intact(kind, runs) else "valid, edited"
+                        fault = _fault(kind, number, data, folder)
+                        outcome = "wrong" if fault else "the same" if data in _intact(kind) else "valid, edited"
                     outcomes["a foreign error" if fault and outcome != "wrong" else outcome] += 1
                     wrong += [f"{kind} {number}: {fault}"] if fault else []
                     slowest, largest = max(slowest, seconds), max(largest, len(data))
@@ -274,52 +264,29 @@ def hostile_files(setup: Setup) -> Iterator[Row]:
                 what=f"{kind}: {count:,} files of up to {largest / 1e6:.1f} MB",
                 measured=", ".join(f"{number} {outcome}" for outcome, number in outcomes.most_common()),
                 ratio=f"{max(0.0, excess) / 1e6:.0f} MB above ten times the file; {slowest:.2f} s",
-                needed="0 wrong, 50 MB, 1 s",
-                holds=not wrong and excess <= SPARE_BYTES and slowest <= SECONDS,
+                must=("0 wrong, 50 MB, 1 s", not wrong and excess <= SPARE_BYTES and slowest <= SECONDS),
             )
 
 
-def _runs_file(folder: Path) -> bytes:
-    """An intact file of runs."""
-    learners = {
-        name: lambda world, t, seed, name=name: make_learner(name, dim=world.dim, arms=world.arms, horizon=t)
-        for name in ("batch-linucb-kw", "oful")
-    }
-    path = folder / "intact.parquet"
-    sweep(learners, {"gaussian": hostile.WORLD}, horizons=[50, 100], seeds=range(5), path=path, quiet=True)
-    return path.read_bytes()
-
-
-def _intact(kind: str, runs: bytes) -> list[bytes]:
+def _intact(kind: str) -> list[bytes]:
     if kind in hostile.LOGS:
         return [] if kind.endswith(".gz") else [hostile.intact_log(kind)]
-    return [runs] if kind == "results" else [file.data for file in hostile.intact()[kind]]
+    return [file.data for file in hostile.intact()[kind]]
 
 
-def _mutated(kind: str, number: int, runs: bytes) -> bytes:
+def _mutated(kind: str, number: int) -> bytes:
     if kind in hostile.LOGS:
         return hostile.mutated_log(kind, number)
-    if kind != "results":
-        return hostile.mutated(kind, number)[2]
-    changes = list(hostile.CHANGES.values())[:6]  # of raw bytes
-    return changes[number % 6](hostile.File("results", runs), np.random.default_rng([7, number]))
+    return hostile.mutated(kind, number)[2]
 
 
-def _fault(kind: str, number: int, data: bytes, runs: bytes, folder: Path) -> str:
+def _fault(kind: str, number: int, data: bytes, folder: Path) -> str:
     """What is wrong with what a file was loaded as."""
     path = folder / "single"
     path.write_bytes(data)
     if kind in hostile.LOGS:
         return hostile.log_fault(read_file(kind, path))
-    if kind != "results":
-        return hostile.fault(hostile.mutated(kind, number)[1], data, read_file(kind, path))
-    loaded = load_runs(path)
-    path.write_bytes(runs)
-    intact = load_runs(path)
-    same = loaded.keys() == intact.keys() and all(
-        np.array_equal(getattr(loaded[key], name), value) for key in intact for name, value in vars(intact[key]).items()
-    )
-    return "" if same else "other runs than were written"
+    return hostile.fault(hostile.mutated(kind, number)[1], data, read_file(kind, path))
 
 
 def _read_apart(kind: str, files: dict[int, bytes], intact: list[bytes]) -> Iterator[tuple[int, str, float, int]]:
@@ -421,8 +388,7 @@ def other_processors(setup: Setup) -> Iterator[Row]:
                 f"policies differ by rounding, with the same arm for all "
                 f"{sum(policy['decisions'] for policy in rounded):,} stored requests; played anew, {differing} of "
                 f"{sum(map(len, plain['arms'])):,} decisions differ",
-                needed="all verify, no decision differs",
-                holds=all(holding) and not differing,
+                must=("all verify, no decision differs", all(holding) and not differing),
             )
 
 
@@ -456,21 +422,18 @@ def certificates(setup: Setup) -> Iterator[Row]:
     yield Row(
         what=f"wrong certificates on {count:,} degenerate sets of {len(FAMILIES)} families",
         measured=f"{wrong.total()} wrong, {refused} refused, error ≤ {worst:.0e}",
-        needed="0",
-        holds=not wrong.total(),
+        must=("0", not wrong.total()),
     )
 
 
 CASES = {
-    "commands": Case(commands, "Commands that are killed at each call of a file and at random moments."),
-    "sqlite": Case(sqlite_kills, "Experiments in SQLite whose process is killed; a control must lose."),
-    "bystander": Case(bystander_kills, "The same while another process opens and closes the file."),
-    "postgres": Case(postgres_kills, "The same in PostgreSQL."),
-    "files": Case(hostile_files, "Files that claim more than they hold; edited ones with fitting hashes are valid."),
-    "processors": Case(
-        other_processors, "Experiments learned on one kind of processor, verified and played on others."
-    ),
-    "certificates": Case(certificates, "Certificates of degenerate sets against 70 digits."),
+    "commands": Case(commands, "Commands that are killed at each call of a file and at random moments.", exact=True),
+    "sqlite": Case(sqlite_kills, "Experiments in SQLite whose process is killed; a control must lose.", exact=True),
+    "bystander": Case(bystander_kills, "The same while another process opens and closes the file.", exact=True),
+    "postgres": Case(postgres_kills, "The same in PostgreSQL.", exact=True),
+    "files": Case(hostile_files, "Files that claim more than they hold, or were edited.", exact=True),
+    "processors": Case(other_processors, "Learned on one processor, verified and played on others.", exact=True),
+    "certificates": Case(certificates, "Certificates of degenerate sets against 70 digits.", exact=True),
 }
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 
 import rareswitch
-from harness import Case, FloatArray, IntArray, Row, Setup, main
+from harness import NOTHING, Case, FloatArray, IntArray, Row, Setup, main
 from rareswitch import Always
 from rareswitch.contexts import ContextSets
 from rareswitch.design import Uniform
@@ -47,8 +47,7 @@ def rate_row(what: str, hits: int, count: int, *, asked: bool = True, more: str 
         what=what,
         measured=f"{share:.1%} of {count:,} hold" if count else "none answered",
         ratio=more,
-        needed=f"{least:.1%}" if asked and count else "",
-        holds=share >= least if asked and count else None,
+        must=(f"{least:.1%}", share >= least) if asked and count else NOTHING,
     )
 
 
@@ -184,8 +183,7 @@ def anytime(setup: Setup) -> Iterator[Row]:
         yield Row(
             what=f"{what}, looked at after each batch: logs in which one is ever wrong",
             measured=f"{wrong} of {len(runs)} ({wrong / len(runs):.2%})",
-            needed="at most 5 %" if k < 2 else "",
-            holds=None if setup.quick or k == 2 else wrong <= 0.05 * len(runs),
+            must=("at most 5 %", wrong <= 0.05 * len(runs)) if k < 2 else NOTHING,
         )
 
 
@@ -385,8 +383,7 @@ def effect_coverage(setup: Setup) -> Iterator[Row]:
             yield Row(
                 what=f"{name}: said to differ between two random halves, at 5 %",
                 measured=f"{sum(differ)} of {len(differ)}",
-                needed=f"at most {most:.1%}",
-                holds=sum(differ) <= most * len(differ),
+                must=(f"at most {most:.1%}", sum(differ) <= most * len(differ)),
             )
 
 
@@ -518,8 +515,7 @@ def refusals(setup: Setup) -> Iterator[Row]:
             what=f"cases that {'cannot' if refused else 'can'} be answered: {'refused' if refused else 'answered'}",
             measured=f"{len(chosen) - len(wrong)} of {len(chosen)} with each of {len(setup.seeds)} seeds",
             ratio="; ".join(wrong),
-            needed="all",
-            holds=not wrong,
+            must=("all", not wrong),
         )
     held = [hold for logs in runs.values() for _, hold in logs if hold is not None]
     yield rate_row("95 % intervals of those that are answered", sum(held), len(held))
@@ -592,19 +588,16 @@ def sample_ratio(setup: Setup) -> Iterator[Row]:
     for column, what in enumerate(("all arms' probabilities", "the chosen arm's alone")):
         rate = honest[:, column].mean()
         measured = f"{int(honest[:, column].sum())} of {len(honest):,} ({rate:.2%})"
-        holds = None if setup.quick else bool(rate <= THRESHOLD)
-        yield Row(what=f"honest logs, {what}: alarms", measured=measured, needed="at most 1 %", holds=holds)
+        yield Row(what=f"honest logs, {what}: alarms", measured=measured, must=("at most 1 %", bool(rate <= THRESHOLD)))
     for arms, share in ((2, 0.5), (3, 1 / 3), (5, 0.4), (5, 0.2), (10, 0.5), (10, 0.3), (20, 0.3)):
         found = np.array(setup.map(off_run, [(arms, share, seed) for seed in setup.seeds])).mean(axis=0)
         # what no test with 1 % false alarms can exceed: that of one who knows which arm is off, and in which direction
         best = float(special.ndtr(0.1 * math.sqrt(5000 * share / (1.0 - share)) + special.ndtri(THRESHOLD)))
-        asked = best >= 0.99 and not setup.quick
         yield Row(
             what=f"{arms} arms, one of share {share:.2g} off by 10 %",
             measured=f"found with all probabilities {found[0]:.0%}, with chosen ones {found[1]:.0%}",
             ratio=f"best possible {best:.0%}",
-            needed="80 %" if asked else "",
-            holds=bool(found.min() >= 0.8) if asked else None,
+            must=("80 %", bool(found.min() >= 0.8)) if best >= 0.99 else NOTHING,
         )
 
 
@@ -711,8 +704,7 @@ def gates(setup: Setup) -> Iterator[Row]:
         yield Row(
             what=what,
             measured=f"{sum(promoted)} of {len(promoted)} promoted ({np.mean(promoted):.1%})",
-            needed="at most 5 %",
-            holds=None if setup.quick else sum(promoted) <= 0.05 * len(promoted),
+            must=("at most 5 %", sum(promoted) <= 0.05 * len(promoted)),
         )
     for world in ("linear", "clicks, 5 %", "a step")[: setup.pick(3, 1)]:
         shares = {
@@ -759,8 +751,7 @@ def certificates(setup: Setup) -> Iterator[Row]:
                 ratio=f"{np.mean([m for m, _ in certified]) / np.mean([c for _, c in certified]):.3g}×"
                 if certified
                 else "",
-                needed="all runs" if bound else "",
-                holds=whole == len(runs) if bound else None,
+                must=("all runs", whole == len(runs)) if bound else NOTHING,
             )
 
 

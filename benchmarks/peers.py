@@ -16,7 +16,7 @@ import numpy as np
 
 import obp_peer
 import rareswitch
-from harness import Case, FloatArray, Row, Setup, main, missing
+from harness import Case, FloatArray, Row, Setup, at_most, main, missing
 from peer_learners import PEERS, CannotExpressError
 from rareswitch.evaluation import Evaluation, Interval
 from rareswitch.exchange import from_obp, read_csv
@@ -142,8 +142,7 @@ def obp(setup: Setup) -> Iterator[Row]:
             yield Row(
                 what=f"{len(logs)} logs that obp made up, 10 actions, candidate {candidate}: the largest difference",
                 measured=f"{apart:.1e}; {answered} answered, {len(logs) - answered} refused",
-                needed="at most 1e-10",
-                holds=apart <= 1e-10,
+                must=at_most(apart, 1e-10, ""),
             )
         if setup.shop is not None:
             yield from shop(setup.shop, folder, theirs["obd"])
@@ -177,19 +176,18 @@ def shop_row(which: str, found: Evaluation, earned: Interval | None) -> Row:
     """Our interval beside what random play earned itself; half-widths of independent logs add as errors do."""
     interval, what = found["uniform"].interval, f"shop, positions {which}: what uniform play earns"
     if interval is None or earned is None:
-        return Row(what=what, measured=f"refused: {'; '.join(found['uniform'].refusals)}", holds=False)
+        return Row(what=what, measured="refused: " + "; ".join(found["uniform"].refusals), must=("an interval", False))
     halves = (interval.high - interval.low) / 2.0, (earned.high - earned.low) / 2.0
     return Row(
         what=what,
         measured=f"{interval.value:.3%} ({interval.low:.3%} to {interval.high:.3%}); its own log: {earned.value:.3%}",
-        needed="the same within both errors",
-        holds=bool(abs(interval.value - earned.value) <= np.hypot(*halves)),
+        must=("the same within both errors", bool(abs(interval.value - earned.value) <= np.hypot(*halves))),
     )
 
 
 CASES = {
     "contest": Case(contest, "Vowpal Wabbit, bayesianbandits, MABWiser and contextualbandits in the ten worlds.", 5, 1),
-    "obp": Case(obp, "Estimates beside obp's; with --shop also on a real log."),
+    "obp": Case(obp, "Estimates beside obp's; with --shop also on a real log.", exact=True),
 }
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from harness import FloatArray, IntArray
 from rareswitch import Features
 from rareswitch.contexts import ContextSets
-from rareswitch.lab.worlds import RareClicksWorld, RecordWorld, Rounds, World, make_world
+from rareswitch.lab.worlds import RecordWorld, Rounds, World, make_world
 from rareswitch.lab.worlds.world import in_blocks
 from rareswitch.learner import Learner, Rows, State, Summary
 from rareswitch.rng import normals, uniforms
@@ -92,18 +92,6 @@ def shown(means: FloatArray, seed: int, first: int) -> IntArray:
     coins = uniforms(seed, "baseline", first, len(means), 2)
     anything = (coins[:, 1] * means.shape[1]).astype(np.int64)
     return np.asarray(np.where(coins[:, 0] < 0.5, means.argmax(axis=1), anything))
-
-
-class PlainClicks(RareClicksWorld):
-    """Rare clicks for vectors without a constant: the level of the rewards is nobody's feature."""
-
-    @property
-    def dim(self) -> int:
-        return self.features
-
-    def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
-        rounds = super().draw(count, seed=seed, first=first)
-        return replace(rounds, contexts=np.ascontiguousarray(rounds.contexts[:, :, :-1]))
 
 
 class Clicks(NamedTuple):
