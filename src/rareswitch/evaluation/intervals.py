@@ -11,9 +11,9 @@ is about standard normal: Zhan, Hadad, Hirshberg and Athey (2021) have this weig
 Janson and Murphy (2020) the idea that each batch brings its own error.
 
 Why not c = 1/e, which makes every term standard normal by itself? Where scores are skewed, as those of clicks are, a
-batch that was unlucky has a low estimate *and* a low error, and is trusted more than a lucky one: benchmarks/inference.py, case effects
-has it beside this weight. Inverse variances, n / spread, are somewhat narrower; but variances then hang on the luck of
-the first batches, and sums of such terms need not become normal.
+batch that was unlucky has a low estimate *and* a low error, and is trusted more than a lucky one. Inverse
+variances, n / spread, are somewhat narrower; but variances then hang on the luck of the first batches, and sums of such
+terms need not become normal.
 """
 
 import math
