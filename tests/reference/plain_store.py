@@ -1,28 +1,12 @@
-"""An experiment in memory: for tries, tests and simulations. It is gone when the process ends."""
+"""A store in lists and dictionaries: what the tables of a database are compared with."""
 
-import json
 from bisect import insort
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from rareswitch.errors import StoreError
-from rareswitch.files import pyarrow
-from rareswitch.store.store import (
-    Counts,
-    DecisionRow,
-    Marks,
-    RewardRow,
-    Totals,
-    VersionRow,
-    counter_names,
-    exists,
-    parentless,
-)
+from rareswitch.store import Counts, DecisionRow, Marks, RewardRow, Totals, VersionRow, rows_table
 
 #: Decisions of a slice at the most, and of what is exported at a time.
 ROWS = 1 << 16
@@ -42,7 +26,7 @@ class _Reward:
         return self.sequence <= upto and (self.superseded is None or self.superseded > upto)
 
 
-class MemorySlice(NamedTuple):
+class PlainSlice(NamedTuple):
     """Decisions and, in the same order, their rewards in force."""
 
     decisions: list[DecisionRow]
@@ -56,13 +40,12 @@ class MemorySlice(NamedTuple):
         return rows_table(self.decisions, self.rewards, **how)
 
 
-class MemoryStore:
+class PlainStore:
     """All of an experiment in lists and dictionaries, behind one lock."""
 
     def __init__(self, name: str) -> None:
         self.url, self.name = "memory:", name
         self._lock = RLock()
-        self._description: str | None = None
         self._versions: list[VersionRow] = []
         self._decisions: list[DecisionRow] = []
         self._places: dict[bytes, int] = {}
@@ -70,20 +53,11 @@ class MemoryStore:
         self._of: dict[bytes, list[_Reward]] = defaultdict(list)
         self._ranked: dict[int, list[tuple[float, int]]] = defaultdict(list)
         self._updates: dict[int, tuple[str, Marks]] = {}
-        self._refusals: dict[int, list[str]] = defaultdict(list)
-        self._cautions = Counter[str]()
         self._seen = dict.fromkeys(("repeated_rewards", "overwritten", "repeated_decisions"), 0)
 
     def create(self, description: str, first: VersionRow) -> None:
         with self._lock:
-            if self._description is not None:
-                raise exists(self.name, self.url)
-            self._description, self._versions = description, [first]
-
-    def description(self) -> str:
-        if self._description is None:
-            raise StoreError(f"there is no experiment '{self.name}' in memory. Create it first.")
-        return self._description
+            self._versions = [first]
 
     def head(self) -> int:
         return len(self._versions)
@@ -99,7 +73,6 @@ class MemoryStore:
                 place = self._places.setdefault(row.key, len(self._decisions))
                 if place == len(self._decisions):
                     self._decisions.append(row)
-                    self._cautions.update(counter_names(row.cautions))
                     if row.contexts is not None:
                         insort(self._ranked[row.version], (row.rank, place))
                 else:
@@ -153,20 +126,9 @@ class MemoryStore:
             unmatched = sum(one.row.key not in self._places for one in held)
             return Totals(rewards=len(held), unmatched=unmatched, **self._seen)
 
-    def cautions(self) -> dict[tuple[str, str], int]:
-        with self._lock:
-            return {(field, what): n for name, n in self._cautions.items() for field, what in [json.loads(name)]}
-
-    def younger(self, moment: float) -> int:
-        with self._lock:
-            return sum(row.time > moment for row in self._decisions)
-
     def marks(self) -> Marks:
         with self._lock:
             return Marks(len(self._decisions), len(self._rewards))
-
-    def started(self, parent: int) -> bool:
-        return parent == self.head() and parent in self._updates
 
     def start_update(self, parent: int, plan: str) -> tuple[str, Marks] | None:
         with self._lock:
@@ -174,36 +136,19 @@ class MemoryStore:
                 return None
             return self._updates.setdefault(parent, (plan, self.marks()))
 
-    def abandon_update(self, parent: int) -> None:
-        with self._lock:
-            if parent == self.head():
-                self._updates.pop(parent, None)
-
-    def refuse_update(self, parent: int, number: int, report: str) -> None:
-        with self._lock:
-            if parent == self.head() and number == len(self._refusals[parent]) + 1:
-                self._refusals[parent].append(report)
-                self._updates.pop(parent, None)
-
-    def refusals(self, parent: int) -> list[str]:
-        with self._lock:
-            return [*self._refusals[parent]]
-
     def publish(self, version: VersionRow) -> VersionRow:
         with self._lock:
-            if version.number > self.head() + 1:
-                raise StoreError(parentless(version.number, self.head()))
             if version.number == self.head() + 1:
                 self._versions.append(version)
             return self._versions[version.number - 1]
 
     def slices(
         self, version: int, upto: Marks, *, sums: bool, window: float | None = None, propensities: bool = False
-    ) -> list[MemorySlice]:
+    ) -> list[PlainSlice]:
         with self._lock:
             places = [k for k, row in enumerate(self._decisions[: upto.decisions]) if row.version == version]
             return [
-                MemorySlice(
+                PlainSlice(
                     [self._decisions[k] for k in part],
                     [self._in_force(k, upto.rewards) for k in part],
                     sums,
@@ -227,54 +172,3 @@ class MemoryStore:
             with self._lock:
                 some = [(self._decisions[k], self._in_force(k, upto.rewards)) for k in places]
             yield places[-1] + 1, some  # others may decide meanwhile
-
-    def faults(self) -> list[str]:
-        return []
-
-    def backup(self, path: str | Path) -> None:
-        raise StoreError("an experiment in memory has no file to copy. Copy it to another store: copy_experiment.")
-
-    def close(self) -> None:
-        pass
-
-
-def rows_table(
-    decisions: list[DecisionRow],
-    rewards: list[list[RewardRow]],
-    *,
-    sums: bool,
-    window: float | None,
-    propensities: bool = False,
-) -> Any:
-    """What :meth:`Slice.read` gives, of rows with their rewards in force."""
-    pa, _ = pyarrow()
-    if sums and window is not None:
-        rewards = [
-            [one for one in held if one.time - row.time <= window] or held
-            for row, held in zip(decisions, rewards, strict=True)
-        ]
-    values = [reward_value([one.value for one in held], sums=sums) for held in rewards]
-    columns = {
-        "key": pa.array([row.key for row in decisions], pa.binary(16)),
-        "features": pa.array([row.features for row in decisions], pa.binary(len(decisions[0].features))),
-        "reward": pa.array(values, pa.float64()),
-    }
-    if window is not None:
-        times = [max((one.time for one in held), default=None) for held in rewards]
-        columns["reward_time"] = pa.array(times, pa.float64())
-    if propensities:
-        columns["propensity"] = pa.array([row.propensity for row in decisions], pa.float64())
-    if propensities or window is not None:
-        columns["time"] = pa.array([row.time for row in decisions], pa.float64())
-    return pa.table(columns)
-
-
-def reward_value(values: list[float], *, sums: bool) -> float | None:
-    """The reward of a decision: of several the sum, in an order that does not depend on when they came.
-
-    >>> reward_value([0.1, 0.2, 0.3], sums=True) == reward_value([0.3, 0.1, 0.2], sums=True)
-    True
-    """
-    if not values:
-        return None
-    return float(np.add.reduceat(np.sort(values), [0])[0]) if sums else values[0]  # added as databases are read

@@ -15,16 +15,16 @@ from rareswitch.errors import StoreError
 from rareswitch.experiment import create
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.store import open_store
-from rareswitch.store.memory import MemoryStore
 from rareswitch.store.postgres import unmatched_query
 from rareswitch.store.sqlite import SqliteStore
+from reference.plain_store import PlainStore
 from reference.rows import decision, decisions, reward, version
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    url = f"sqlite:///{tmp_path}/trial.db"
-    url = str(request.getfixturevalue("postgres")) if request.param == "postgres" else url
+    url = {"memory": "memory:", "sqlite": f"sqlite:///{tmp_path}/trial.db"}.get(request.param, "")
+    url = url or str(request.getfixturevalue("postgres"))
     with closing(open_store(url, uuid4().hex)) as store:
         store.create("{}", version(1))
         yield store
@@ -33,8 +33,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_what_is_tallied_is_what_is_there(seed: int, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Versions in any order; rewards before, after and between decisions, twice, several of one, and others instead."""
-    monkeypatch.setattr("rareswitch.store.sql_store.STEP", 9)
-    draw, twin, frozen = np.random.default_rng(seed), MemoryStore("twin"), []
+    monkeypatch.setattr("rareswitch.store.store.STEP", 9)
+    draw, twin, frozen = np.random.default_rng(seed), PlainStore("twin"), []
     twin.create("{}", version(1))
     for turn in range(25):
         some = sorted({int(number) for number in draw.integers(0, 150, 5)})
@@ -78,8 +78,8 @@ class Traced(SqliteStore):
 
     statements: ClassVar[list[str]] = []
 
-    def _driver_connection(self) -> Any:
-        connection = super()._driver_connection()
+    def _connect(self) -> Any:
+        connection = super()._connect()
         connection.set_trace_callback(self.statements.append)
         return connection
 
