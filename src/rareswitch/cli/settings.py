@@ -37,7 +37,7 @@ def add_settings(parser: argparse.ArgumentParser, *, without: Iterable[str] = ()
             few = f"; for {', '.join(takers)}" if len(takers) <= 3 else ""
             if entry.name == "grid":
                 few = (
-                    f"; {ADAPTIVE}: at most --updates batches, by the widths of intervals, for learners that eliminate"
+                    f"; {ADAPTIVE}: at most --policies batches, by the widths of intervals, for learners that eliminate"
                 )
             group.add_argument(
                 option_name(entry.name),

@@ -1,6 +1,6 @@
 """Frozen policies and their files."""
 
-from rareswitch.policy.floor import Floor, least_probability
+from rareswitch.policy.min_propensity import MinPropensity, least_probability
 from rareswitch.policy.keys import (
     Ed25519Key,
     HmacKey,
@@ -28,7 +28,7 @@ from rareswitch.policy.samplers import (
     widest_intervals,
 )
 
-__all__ = ["Baseline", "Blend", "Chosen", "Decisions", "Ed25519Key", "Elimination", "FittedSampler", "Floor"]
+__all__ = ["Baseline", "Blend", "Chosen", "Decisions", "Ed25519Key", "Elimination", "FittedSampler", "MinPropensity"]
 __all__ += ["HmacKey", "Key", "Layered", "Optimistic", "Policy", "PosteriorDraws", "check_signature", "check_signs"]
 __all__ += ["key_from_text", "least_probability", "load_key", "load_policy", "new_key", "policy_from_bytes"]
 __all__ += ["policy_to_bytes", "save_key", "save_policy", "sign", "verify_signature", "widest_intervals"]
