@@ -603,7 +603,7 @@ def floor_run(name: str, least: float, horizon: int, seed: int) -> list[float]:
     return [float(sum(batch.regrets.sum() for batch in batches)), float(effective)]
 
 
-def floor(setup: Setup) -> Iterator[Row]:
+def least_propensity(setup: Setup) -> Iterator[Row]:
     """What a least probability of every arm costs, beside its price, and the sample that it buys."""
     horizon = setup.pick(10_000, 1000)
     for name in ("gaussian", "segments", "fixed")[: setup.pick(3, 1)]:
@@ -674,7 +674,7 @@ CASES = {
     "trial": Case(adaptive_trial, "AExGym's adaptive trial.", 400, 8),
     "growth": Case(growth, "How the regret of the paper's batched learners grows.", 3, 1),
     "lower-bound": Case(lower_bound, "The price of few policies on the lower bound's instances.", 6),
-    "min_propensity": Case(min_propensity, "What a least probability of every arm costs and buys.", 20),
+    "min-propensity": Case(least_propensity, "What a least probability of every arm costs and buys.", 20),
 }
 
 if __name__ == "__main__":

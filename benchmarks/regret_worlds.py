@@ -54,7 +54,9 @@ def play(
         rounds = world.draw(count, seed=seed, first=start)
         first_policy = state.policies == 1 and baseline is not None
         shown = {"baseline": baseline(rounds.means, seed, start)} if first_policy and baseline is not None else {}
-        decisions = state.policy.decide(rounds.contexts, rounds.available, ids=range(start, state.stop), seed=seed, **shown)
+        decisions = state.policy.decide(
+            rounds.contexts, rounds.available, ids=range(start, state.stop), seed=seed, **shown
+        )
         at = np.arange(count)
         available = np.ones(rounds.means.shape, dtype=np.bool_) if rounds.available is None else rounds.available
         best = np.where(available, rounds.means, -np.inf).max(axis=1)

@@ -493,7 +493,7 @@ def design(setup: Setup) -> Iterator[Row]:
     }
     for name, source in list(sources.items())[: setup.pick(4, 1)]:
         inside, outside = (source.draw(n, seed=seed).contexts for n, seed in ((sets, 1), (4 * sets, 2)))
-        certified = frank_wolfe_design(inside, regularization=1e-5, min_propensity=0.2, tol=0.05)
+        certified = frank_wolfe_design(inside, regularization=1e-5, g_optimal_share=0.2, tol=0.05)
         paper = staged_design(inside, regularization=1e-5, form="argmax")
         values = [variation(p.policy, x, regularization=1e-5) for p in (certified, paper) for x in (inside, outside)]
         atoms = [len(p.policy.weights) for p in (certified, paper)]

@@ -30,7 +30,7 @@ def first_highest(values: FloatArray) -> IntArray:
 
 @compiled
 def gather(contexts, available, s, arms, place):  # type: ignore[no-untyped-def]
-    """Lay the available arms of set s out as columns of ``arms`` (d, most); ``place`` says which they are; their count."""
+    """Copy the available arms of set s to the columns of ``arms`` (d, most), indices to ``place``; their count."""
     left = 0
     for i in range(contexts.shape[1]):
         if available[s, i]:

@@ -61,7 +61,7 @@ def sets_of(dim: int, contexts: Any, available: Any = None) -> Sets:
 def context_sets(contexts: Any, available: Any = None) -> Sets:
     """Check contexts (n, K, d) or (K, d) and their optional mask of available arms (n, K) or (K,).
 
-    Anything that has ``contexts`` and ``available`` is taken apart. What this function returned can be handed in again, in
+    Anything that has ``contexts`` and ``available`` is taken apart. What this function returned can be given again, in
     place of contexts and mask, and is not checked twice.
 
     >>> context_sets([[1.0, 0.0], [0.0, 1.0]]).contexts.shape
@@ -99,7 +99,9 @@ def context_sets(contexts: Any, available: Any = None) -> Sets:
     except ValueError:
         raise ShapeError("available must have one flag for each arm; got rows of different lengths.") from None
     if mask.dtype != np.bool_:
-        raise ShapeError(f"available must be an array of booleans; got dtype {mask.dtype}. Convert it with .astype(bool).")
+        raise ShapeError(
+            f"available must be an array of booleans; got dtype {mask.dtype}. Convert it with .astype(bool)."
+        )
     expected = (arms,) if single else (n, arms)
     if mask.shape != expected:
         raise ShapeError(f"available must have shape {expected}, one flag for each arm; got {mask.shape}.")

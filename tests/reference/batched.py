@@ -77,7 +77,9 @@ def slow_batched(
     return trace
 
 
-def eliminated(x: FloatArray, available: list[int], theta: FloatArray, precision: FloatArray, alpha: float) -> list[int]:
+def eliminated(
+    x: FloatArray, available: list[int], theta: FloatArray, precision: FloatArray, alpha: float
+) -> list[int]:
     """{i : r_i + ω_i ≥ r_j - ω_j for all j alive}."""
     inverse = np.linalg.inv(precision)
     estimate = {i: float(x[i] @ theta) for i in available}

@@ -7,7 +7,12 @@ from functools import partial
 from rareswitch.errors import ParameterError, RareswitchError
 
 #: Parameters that texts of one command name, and that are options of another.
-_ELSEWHERE = {"forecast": "--forecast N", "force": "--force", "min_propensity": "--min-propensity", "baseline": "--baseline"}
+_ELSEWHERE = {
+    "forecast": "--forecast N",
+    "force": "--force",
+    "min_propensity": "--min-propensity",
+    "baseline": "--baseline",
+}
 _ELSEWHERE |= {"conflicts": "--skip-conflicts"}
 #: What has no dashes.
 _POSITIONAL = {"file": "FILE", "url": "STORE", "name": "NAME", "ids": "ID", "source": "SOURCE", "target": "TARGET"}

@@ -54,7 +54,12 @@ class CoreDesign:
 
 
 def core_identification(
-    contexts: Any, available: Any = None, *, regularization: float, power: float = 6.0, g_optimal: GOptimal | None = None
+    contexts: Any,
+    available: Any = None,
+    *,
+    regularization: float,
+    power: float = 6.0,
+    g_optimal: GOptimal | None = None,
 ) -> Core:
     """Drop sets until every arm left has leverage at most d^c against the sets left (Algorithm 4).
 

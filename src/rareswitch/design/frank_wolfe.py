@@ -47,7 +47,7 @@ def frank_wolfe_design(
     g_optimal: GOptimal | None = None,
     max_iterations: int = 1000,
 ) -> CertifiedDesign:
-    """A sampling policy with V ≤ (1 + tol)·d/(1 - floor) on the sample, proved by its certificate.
+    """A sampling policy with V ≤ (1 + tol)·d/(1 - g_optimal_share) on the sample, proved by its certificate.
 
     Parameters
     ----------

@@ -402,7 +402,7 @@ def design_outputs(n: int, arm_count: int) -> tuple[NDArray[Any], ...]:
 
 
 def design_sets(contexts: Any, available: Any, tol: float, *outputs: Any) -> None:
-    """G-optimal designs of ``contexts`` (n, K, d) among ``available`` (n, K), into the arrays of :func:`design_outputs`.
+    """G-optimal designs of ``contexts`` (n, K, d) among ``available`` (n, K), into the arrays of ``design_outputs``.
 
     ``passes`` is 0 where the uniform design was certified by counting alone, with no linear algebra. Coordinates of a
     span have a kernel of their own, which is compiled when a set first needs them.

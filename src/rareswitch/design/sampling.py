@@ -283,7 +283,9 @@ def information(sampler: Sampler, contexts: Any, available: Any = None) -> Float
     return weighted_information(sets, sampler.probabilities(sets.contexts, sets.available))
 
 
-def variation(sampler: Sampler, contexts: Any, available: Any = None, *, regularization: float, given: Any = None) -> float:
+def variation(
+    sampler: Sampler, contexts: Any, available: Any = None, *, regularization: float, given: Any = None
+) -> float:
     """λ-variation V(π) = E_X max_{x∈X} xᵀ(λI + I(π))⁻¹x.
 
     Parameters
@@ -302,7 +304,9 @@ def variation(sampler: Sampler, contexts: Any, available: Any = None, *, regular
     return float(largest_forms(sampler, contexts, available, regularization, given).mean())
 
 
-def deviation(sampler: Sampler, contexts: Any, available: Any = None, *, regularization: float, given: Any = None) -> float:
+def deviation(
+    sampler: Sampler, contexts: Any, available: Any = None, *, regularization: float, given: Any = None
+) -> float:
     """λ-deviation Ṽ(π) = E_X √(max_{x∈X} xᵀ(λI + I(π))⁻¹x), with the arguments of :func:`variation`.
 
     >>> from rareswitch.design import Uniform
@@ -312,7 +316,9 @@ def deviation(sampler: Sampler, contexts: Any, available: Any = None, *, regular
     return float(np.sqrt(largest_forms(sampler, contexts, available, regularization, given)).mean())
 
 
-def largest_forms(sampler: Sampler, contexts: Any, available: Any, regularization: float, given: Any = None) -> FloatArray:
+def largest_forms(
+    sampler: Sampler, contexts: Any, available: Any, regularization: float, given: Any = None
+) -> FloatArray:
     """max_{x∈X} xᵀ(λI + I(π))⁻¹x of each set, (n,): what V and Ṽ average."""
     sets = context_sets(contexts, available)
     lam = number("regularization", regularization, low=0.0, open_low=True)

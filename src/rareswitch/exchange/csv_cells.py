@@ -134,7 +134,9 @@ def offers_of(table: Table, roles: Mapping[str, str], facts: Mapping[str, Any] |
             for arm_index, name in enumerate(row):
                 codes[at, arm_index] = -1 if name is None else next(left)
     order = {name: code for code, name in enumerate(arms)}
-    arm_indices = _places(table, codes, order, chosen, "arm", own="arm_index" if ours and "arm_index" in table.names else None)
+    arm_indices = _places(
+        table, codes, order, chosen, "arm", own="arm_index" if ours and "arm_index" in table.names else None
+    )
     baselines = None
     if "baseline" in roles:
         named = [text or None for text in table.column(roles["baseline"])]

@@ -104,7 +104,11 @@ def read_csv(
         if "policy" not in roles
         else numbered(table.column(roles["policy"]), None if facts is None else facts["batches"])
     )
-    columns: dict[str, Any] = {"available": everything.available, "batches": np.array(batches), "batch_names": batch_names}
+    columns: dict[str, Any] = {
+        "available": everything.available,
+        "batches": np.array(batches),
+        "batch_names": batch_names,
+    }
     if everything.arms is not None:
         columns |= {"arms": everything.arms, "codes": everything.codes}
     if "id" in roles:

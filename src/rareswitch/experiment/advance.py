@@ -95,7 +95,11 @@ class Advance:
         if self.gate is not None:
             lines.append(f"gate      {self.gate}")
         planned = f", planned for {several(self.batch_sizes[0], 'decision')}" if self.batch_sizes else ""
-        more = f", then {len(self.batch_sizes) - 1} more for {sum(self.batch_sizes[1:]):,}" if len(self.batch_sizes) > 1 else ""
+        more = (
+            f", then {len(self.batch_sizes) - 1} more for {sum(self.batch_sizes[1:]):,}"
+            if len(self.batch_sizes) > 1
+            else ""
+        )
         lines.append(f"{'next' if self.preview else 'now '}      {name}{planned}{more}")
         if self.holds:
             lines.append(f"          {self.holds}")
@@ -138,7 +142,7 @@ def _came(note: dict[str, Any]) -> str:
     texts = []
     if "lost" in note:
         expected = f" where {note['expected']:.3g} was expected" if "expected" in note else ""
-        but = "" if "min_propensity" not in note else ", as if there were no floor,"
+        but = "" if "min_propensity" not in note else ", without a minimum propensity,"
         texts.append(f"the batch{but} lost about {note['lost']:.3g} to the best arms{expected}")
     if "concluded" in note:
         texts.append(note["concluded"])

@@ -94,7 +94,11 @@ def audit_decision(
     if vectors is not None:
         words = keys_of_bytes(row.key, 1)
         baseline = {} if row.baseline is None else {"baseline": np.array([row.baseline])}
-        protected = None if min_propensity is None or names is None else min_propensity.of_names([json.loads(names)], len(vectors))
+        protected = (
+            None
+            if min_propensity is None or names is None
+            else min_propensity.of_names([json.loads(names)], len(vectors))
+        )
         again = version.policy.decide(vectors[None], ids=words, seed=seed, protected=protected, **baseline)
         recomputed = int(again.arms[0]), float(again.propensities[0])
         same = recomputed == (row.arm_index, row.propensity) and vectors[row.arm_index].tobytes() == row.features

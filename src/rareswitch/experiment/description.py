@@ -71,11 +71,15 @@ class Description:
     def begin(self, warm: Summary | None) -> State:
         """The state before the first decision, of what the log held where there is one."""
         baseline = self.baseline_share if self.needs_baseline else None
-        return self.learner.begin(features=self.features, baseline=baseline, min_propensity=self.min_propensity, warm=warm)
+        return self.learner.begin(
+            features=self.features, baseline=baseline, min_propensity=self.min_propensity, warm=warm
+        )
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON keeps it; what there is none of, and earlier versions did not know, is left out."""
-        later: dict[str, Any] = {} if self.min_propensity is None else {"min_propensity": codec.plain(self.min_propensity)}
+        later: dict[str, Any] = (
+            {} if self.min_propensity is None else {"min_propensity": codec.plain(self.min_propensity)}
+        )
         later |= {} if self.warm is None else {"warm": self.warm.to_plain()}
         return later | {
             "schema": SCHEMA,
@@ -110,7 +114,9 @@ class Description:
                 rewards=Rewards.from_plain(data["rewards"]),
                 baseline_share=data["baseline_share"],
                 baseline_field=data["baseline_field"],
-                min_propensity=codec.decode(MinPropensity, data["min_propensity"]) if "min_propensity" in data else None,
+                min_propensity=codec.decode(MinPropensity, data["min_propensity"])
+                if "min_propensity" in data
+                else None,
                 warm=WarmStart.from_plain(data["warm"]) if "warm" in data else None,
                 max_arms=whole("max_arms", data["max_arms"], low=1),
                 context_sample_rate=number("context_sample_rate", data["context_sample_rate"], low=0.0, high=1.0),
@@ -177,13 +183,17 @@ def describe(
         raise ParameterError(f"baseline names a field of context records, and there are no features; got {baseline!r}.")
     min_propensity = None
     if min_propensity is not None:
-        min_propensity = min_propensity if isinstance(min_propensity, MinPropensity) else MinPropensity(least=least_probability("min_propensity", min_propensity))
+        min_propensity = (
+            min_propensity
+            if isinstance(min_propensity, MinPropensity)
+            else MinPropensity(least=least_probability("min_propensity", min_propensity))
+        )
         made.begin(min_propensity=min_propensity)  # refuses learners that can have none
     context_sample_rate = number("context_sample_rate", context_sample_rate, low=0.0, high=1.0)
     if context_sample_rate == 0.0 and made.sample_size(made.begin()):
         raise ParameterError(
-            f"context_sample_rate must be above 0: {made.name} plans its updates with context sets that were kept; got 0. A few "
-            "hundred a batch are enough, as with context_sample_rate=0.01 of 50,000 decisions."
+            f"context_sample_rate must be above 0: {made.name} plans its updates with context sets that were kept; got "
+            "0. A few hundred a batch are enough, as with context_sample_rate=0.01 of 50,000 decisions."
         )
     refuse_past(when, created, rewards)
     share = None

@@ -187,8 +187,16 @@ class Experiment:
         # later policies know better than the baseline, and do not ask for it
         baselines = {"baseline": request.baselines} if first and request.baselines is not None else {}
         told, protected = self.description, request.protected(version.policy.min_propensity)
-        decided = version.policy.decide(request.sets, ids=request.keys, seed=told.seed, protected=protected, **baselines)
-        rows = decision_rows(request, decided, version=version.number, context_sample_rate=self.description.context_sample_rate, times=times)
+        decided = version.policy.decide(
+            request.sets, ids=request.keys, seed=told.seed, protected=protected, **baselines
+        )
+        rows = decision_rows(
+            request,
+            decided,
+            version=version.number,
+            context_sample_rate=self.description.context_sample_rate,
+            times=times,
+        )
         return request, rows
 
     def _choice(self, batch: Requests, at: int, made: DecisionRow, kept: DecisionRow) -> Choice | ConflictError:
@@ -308,7 +316,13 @@ class Experiment:
             Called with what was read, and how much there is.
         """
         self._check_key()
-        told: dict[str, Any] = {"forecast": forecast, "force": force, "gate": gate, "engine": engine, "progress": progress}
+        told: dict[str, Any] = {
+            "forecast": forecast,
+            "force": force,
+            "gate": gate,
+            "engine": engine,
+            "progress": progress,
+        }
         return self._updating.advance(self._versions, now=seconds_of(now), **told)
 
     def preview(

@@ -43,7 +43,7 @@ def listed(name: str, given: Any) -> list[Any]:
 def decision_rows(
     request: Requests, decided: Decisions, *, version: int, context_sample_rate: float, times: float | Sequence[float]
 ) -> list[DecisionRow]:
-    """What is kept of decisions; of a share ``context_sample_rate`` of them, told by their ids, the whole context sets."""
+    """What is kept of decisions; of a share ``context_sample_rate``, by their ids, the whole context sets."""
     ranks, keys = sample_order(request.keys).tolist(), key_bytes(request.keys)
     pairs = zip(decided.arms.tolist(), decided.propensities.tolist(), strict=True)
     moments = [times] * len(request) if isinstance(times, float) else times

@@ -91,8 +91,8 @@ def learn(
     if wanted and batch.sample is None and forecast != 0:
         raise BatchError(
             f"{learner.name} plans with the context sets of {min(wanted, batch.decided)} of these decisions, and none "
-            f"were kept: context_sample_rate={description.context_sample_rate:g}. Let the policy go on until some are, or create the experiment with "
-            "a larger share."
+            f"were kept: context_sample_rate={description.context_sample_rate:g}. Let the policy go on until "
+            "some are, or create the experiment with a larger share."
         )
     late = [summary(version) for version in _changed(versions, counts, seen)]
     state = learner.next(current.state, batch, late=late, forecast=forecast)

@@ -10,11 +10,10 @@ from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.moments import seconds_of
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.versions import digest, version_row
-from rareswitch.experiment.warm_start import warm_start
 from rareswitch.features import Features
 from rareswitch.files import canonical_json, plain_json
 from rareswitch.learner import summaries_to_bytes
-from rareswitch.policy import MinPropensity, Key, check_signature, check_signs, sign, verify_signature
+from rareswitch.policy import Key, MinPropensity, check_signature, check_signs, sign, verify_signature
 from rareswitch.store import open_store
 
 
@@ -58,8 +57,7 @@ def create(
         the context record that does. The first policy plays it, but for a planned share of exploration.
     min_propensity
         The least probability of every offered arm, such as 0.02, in every policy: so that the log can tell what other
-        policies would have earned. ``MinPropensity(least=0.02, arms=["red", "blue"])`` is for these arms alone. Not to be
-        confused with ``floor``, a setting of foresight: the share of its exploration among arms that may be the best.
+        policies would have earned. ``MinPropensity(least=0.02, arms=["red", "blue"])`` is for these arms alone.
     warm_start
         A log that the first policy is learned from, whoever made its decisions: another experiment, a
         :class:`~rareswitch.log.Source` such as :class:`~rareswitch.log.DecisionLog`, or a file as

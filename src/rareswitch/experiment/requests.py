@@ -56,13 +56,14 @@ class Requests:
         return arm_index if self.given is None else int(self.given[at, arm_index])
 
     def protected(self, min_propensity: MinPropensity | None) -> BoolArray | None:
-        """(n, K) where the arms of a floor stand; None where there is none, or it is for all arms."""
+        """(n, K) where the protected arms stand; None where there is none, or it is for all arms."""
         if min_propensity is None or min_propensity.arms is None:
             return None
         if self.names is None:
             raise ParameterError(
-                f"arms must be named with each request: this experiment has a floor for {', '.join(min_propensity.arms):.100}, "
-                "and vectors alone do not tell which they are. Pass arms=[…], the ids of the vectors."
+                f"arms must be named with each request: this experiment has a minimum propensity for "
+                f"{', '.join(min_propensity.arms):.100}, and vectors alone do not tell "
+                "which they are. Pass arms=[…], the ids of the vectors."
             )
         return min_propensity.of_names(self.names, self.sets.available.shape[1])
 

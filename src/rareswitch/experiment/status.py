@@ -13,9 +13,9 @@ from rareswitch.errors import several
 from rareswitch.experiment.choice import caution_text
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.early import early_update
-from rareswitch.experiment.min_propensity_price import min_propensity_price
 from rareswitch.experiment.gate import GateReport
 from rareswitch.experiment.lift import Lift, kept_lift
+from rareswitch.experiment.min_propensity_price import min_propensity_price
 from rareswitch.experiment.moments import minute_text
 from rareswitch.experiment.novelty import novelty
 from rareswitch.experiment.progress import Progress
@@ -172,7 +172,9 @@ def _progress(
         published=tuple(one.row.time for one in versions),
         window=told.rewards.window,
         planned=state.batch_sizes,
-        last=not told.learner.clock.batch_sizes(state.batch_sizes[1:], batch=state.policies + 1, start=start, width=1.0),
+        last=not told.learner.clock.batch_sizes(
+            state.batch_sizes[1:], batch=state.policies + 1, start=start, width=1.0
+        ),
         early=early_update(told, store, versions[-1], now=now),
     )
 
@@ -240,7 +242,7 @@ def _counts(store: Store, versions: Sequence[Version]) -> list[Counts]:
 
 
 def _floor(told: Description, store: Store, current: Version, progress: Progress) -> str:
-    """The floor and its price, in words."""
+    """The minimum propensity and its price, in words."""
     if told.min_propensity is None:
         return ""
     if told.min_propensity.arms is not None:
@@ -250,7 +252,7 @@ def _floor(told: Description, store: Store, current: Version, progress: Progress
         fixed = None if told.features is None or told.features.arms is None else len(told.features.arms.ids)
         arms = sum(sizes) / len(sizes) if sizes else told.learner.arms or fixed
     if arms is None or told.min_propensity.least * arms > 1.0:
-        return f"floor of {told.min_propensity}"
+        return f"minimum propensity of {told.min_propensity}"
     ends = [end.decisions for end in told.schedule.ends(progress)]
     known = [end for end in ends if end is not None]
     whole = known if len(known) == len(ends) else None

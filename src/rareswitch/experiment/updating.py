@@ -123,7 +123,9 @@ class Updating:
         published = self.store.publish(row)
         return self._advanced(row.number, elsewhere=published != row)
 
-    def preview(self, known: Versions, *, now: float, forecast: Forecast | None, gate: Any, engine: Engine | None) -> Advance:
+    def preview(
+        self, known: Versions, *, now: float, forecast: Forecast | None, gate: Any, engine: Engine | None
+    ) -> Advance:
         """What an update made now would do; nothing is changed."""
         return replace(self._preview(known, now=now, forecast=forecast, gate=gate, engine=engine), preview=True)
 

@@ -488,10 +488,10 @@ class Arms:
     """Which arms have parameters of their own, and for what.
 
     Arms are known by the text of their ids: 3 and "3" are the same arm. An arm that is not named takes one of the
-    ``spare_arms`` spare blocks, by a hash of its id: always the same one. Two such arms may meet in a block, and then share
-    its parameters: of m arms that come later, each meets another with probability 1 − (1 − 1/room)^(m−1). That arms
-    took spare blocks is counted as *spare*, and arms that met in one request as *shared*. With no room, an arm that is
-    not named is an error.
+    ``spare_arms`` blocks, by a hash of its id: always the same one. Two such arms may meet in a block, and then share
+    its parameters: of m arms that come later, each meets another with probability 1 − (1 − 1/spare_arms)^(m−1). Arms
+    that took spare blocks are counted as *spare*, and arms that met in one request as *shared*. Without spare blocks,
+    an arm that is not named is an error.
     """
 
     ids: Sequence[Any]
@@ -538,7 +538,7 @@ class Arms:
             if not self.spare_arms:
                 raise RecordError(
                     f"the arm {id!r:.60} has no parameters: the {len(places)} arms with parameters of their own are "
-                    f"{', '.join(self.ids)!s:.100}, and there is no room for others. Describe features with spare_arms=…."
+                    f"{', '.join(self.ids)!s:.100}, and no spare ones. Describe features with spare_arms=…."
                 )
             return float(len(places) + text_hash(text) % self.spare_arms)
 

@@ -120,7 +120,19 @@ def walk_sampler(  # type: ignore[no-untyped-def]
 
 @compiled
 def walk_layers(  # type: ignore[no-untyped-def]
-    contexts, available, rewards, roots, estimates, grams, moments, thresholds, multiplier, exploit, changes, arms, layers
+    contexts,
+    available,
+    rewards,
+    roots,
+    estimates,
+    grams,
+    moments,
+    thresholds,
+    multiplier,
+    exploit,
+    changes,
+    arms,
+    layers,
 ):
     """SupLinUCB, its layers updated at each step, until ``changes`` updates are made; how many steps were walked."""
     n, arm_count, dim = contexts.shape

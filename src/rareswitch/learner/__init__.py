@@ -38,7 +38,7 @@ from rareswitch.learner.grids import (
 from rareswitch.learner.interval_learner import GridLearner, IntervalLearner
 from rareswitch.learner.kernels import best_columns
 from rareswitch.learner.learner import Learner, Parts
-from rareswitch.learner.linucb import OFUL, LinUCB, Optimism, StaleLearner, LinUCBGrid
+from rareswitch.learner.linucb import OFUL, LinUCB, LinUCBGrid, Optimism, StaleLearner
 from rareswitch.learner.planned_exploration import certified_cost
 from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
@@ -57,7 +57,7 @@ from rareswitch.learner.thompson import (
     ThompsonSampling,
 )
 
-__all__ = ["CONTEXTS", "LEARNERS", "OFUL", "AdaptiveGrid", "Forecast", "AsTold", "Batch", "BatchLinUCB"]
+__all__ = ["CONTEXTS", "LEARNERS", "OFUL", "AdaptiveGrid", "AsTold", "Batch", "BatchLinUCB", "Forecast"]
 __all__ += ["BatchLinUCBDG", "BatchLinUCBDGCertified", "BatchLinUCBKW", "BatchedLearner", "BatchedThompsonSampling"]
 __all__ += ["CertifiedMixture", "Clock", "CommunicationRound", "Contexts", "CoreLearning", "Designer"]
 __all__ += ["DeterminantGrowth", "EliminateByBatch", "Ended", "EveryLesson", "EveryStep", "Foresight", "Grid"]

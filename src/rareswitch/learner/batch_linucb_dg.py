@@ -53,7 +53,7 @@ class CoreLearning:
 @kind("certified-mixture")
 @dataclass(frozen=True, kw_only=True)
 class CertifiedMixture:
-    """The certified Frank-Wolfe design with a floor of G-optimal play: fewer atoms, less variation on the sample.
+    """The certified Frank-Wolfe design with a least share of G-optimal play: fewer atoms, less variation on the sample.
 
     The certificate is of the sets that it was learned from; on fresh ones V can be larger.
     """
@@ -62,14 +62,14 @@ class CertifiedMixture:
     tol: float = 0.05
     g_optimal: GOptimal = field(default_factory=GOptimal)
 
-    @property
-    def g_optimal_share(self) -> float:
-        """The floor."""
-        return self.g_optimal_share
-
     def learn(self, contexts: Any, available: Any, *, regularization: float, arms: int) -> Sampler:
         return frank_wolfe_design(
-            contexts, available, regularization=regularization, g_optimal_share=self.g_optimal_share, tol=self.tol, g_optimal=self.g_optimal
+            contexts,
+            available,
+            regularization=regularization,
+            g_optimal_share=self.g_optimal_share,
+            tol=self.tol,
+            g_optimal=self.g_optimal,
         ).policy
 
 

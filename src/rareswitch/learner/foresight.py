@@ -34,10 +34,10 @@ class Foresight(Learner):
     update, by playing the rest of the run through: what each costs in the next batch, and what the data it gathers save
     afterwards (:mod:`rareswitch.learner.planning`). The last batch is greedy.
 
-    A share ``design_share`` of the decisions is drawn from the G-optimal design of the arms that confidence intervals leave.
+    A share ``design_share`` of decisions comes from the G-optimal design of the arms that confidence intervals leave.
     It keeps propensities positive on that design, and bounds a worst case: docs/foresight.md has the argument.
 
-    The plan is for the decisions to come as they are forecast at that moment: ``next(…, forecast=…)``. Without a horizon,
+    The plan is for the decisions to come as they are forecast then: ``next(…, forecast=…)``. Without a horizon,
     an update is advised whenever the decisions have grown 2.5-fold, and the plan looks two batches past the next one.
 
     >>> Foresight(dim=10, horizon=100_000).clock.ends
@@ -58,7 +58,7 @@ class Foresight(Learner):
     design_share: float = setting(
         0.0003, "share of decisions that explore by design; a tenth of it in the last batch", real(0.0, 1.0)
     )
-    delta: float = setting(0.05, "failure probability of the intervals behind the floor", real(LEAST_DELTA, 1.0))
+    delta: float = setting(0.05, "failure probability of the intervals behind the design share", real(LEAST_DELTA, 1.0))
     seed: int = setting(0, "keys the draws", count(low=0))
     grid: Any = setting(None, "where batches end; by default geometric to T", as_grid)
     noise_bound: float | None = setting(

@@ -98,7 +98,7 @@ class Learner(ABC):
             first policy is the learner's own, which knows nothing.
         min_propensity
             The least probability of arms: every policy of the run has it. What is proved of the learner then is for
-            the decisions that the floor leaves to it.
+            the decisions that it leaves to it.
         warm
             Decisions of a log, whoever made them, from which the first policy is learned: a summary of rows that are
             given as those of the learner's own first policy, ``begin().policy.id``; or what
@@ -129,8 +129,8 @@ class Learner(ABC):
         if min_propensity is not None:
             if self.clock.steps or self.parts.statistics.needs_offered:
                 raise ParameterError(
-                    f"floor: {self.name} rests on what its own policies chose, or has a new one after each decision, "
-                    "and cannot play other arms. Use foresight or a batched learner, or begin without a floor."
+                    f"min_propensity: {self.name} rests on what its own policies chose, or has a new one after each "
+                    "decision, and cannot play other arms. Use foresight or a batched learner, or begin without one."
                 )
             policy = replace(policy, min_propensity=min_propensity)
         state = State(learner=self.name, policy=policy, batch_sizes=self.clock.begin(), sums=sums, kept=made.kept)
@@ -189,7 +189,13 @@ class Learner(ABC):
         return max(size, 1000) if self.clock.needs_width and size == 0 else size
 
     def due(
-        self, state: State, contexts: Any, decisions: Decisions, summary: Summary | None = None, *, available: Any = None
+        self,
+        state: State,
+        contexts: Any,
+        decisions: Decisions,
+        summary: Summary | None = None,
+        *,
+        available: Any = None,
     ) -> int | None:
         """After how many of these decisions the next policy is due; None if it is not, or not before ``state.stop``.
 
@@ -364,7 +370,9 @@ class Learner(ABC):
         over = replace(state, start=start, batch_sizes=(), past=past, sums=sums)
         if not coming:
             return over
-        made = self.parts.rule.next(Ended(state=state, start=start, batch=summary, sums=sums, batch_sizes=coming, past=past))
+        made = self.parts.rule.next(
+            Ended(state=state, start=start, batch=summary, sums=sums, batch_sizes=coming, past=past)
+        )
         if self.clock.needs_width and forecast is None:
             coming = self.clock.batch_sizes(planned, batch=policies + 1, start=start, width=made.width)
         if self.clock.told and forecast is None:
@@ -406,7 +414,11 @@ class Learner(ABC):
         """What was believed, planned and concluded at an update."""
         note = dict(made.note) | self._level_note(state, sums) | self._outlier_note(state, batch)
         min_propensity = state.policy.min_propensity
-        return note | ({"min_propensity": min_propensity.least} if min_propensity is not None and {"certificate", "lost"} & note.keys() else {})
+        return note | (
+            {"min_propensity": min_propensity.least}
+            if min_propensity is not None and {"certificate", "lost"} & note.keys()
+            else {}
+        )
 
     def _level_note(self, state: State, sums: tuple[Stats, ...]) -> dict[str, Any]:
         """What is to be said of a level that the features do not explain; once a run also as a warning."""
@@ -454,7 +466,9 @@ class Learner(ABC):
         assert isinstance(self.parts.rule, SumsRule)
         policy, _, kept, *_ = self.parts.rule.resumed(sums, start)
         policy = _carrying(policy, state)
-        return replace(state, policy=policy, policies=policies, start=start, batch_sizes=batch_sizes, sums=sums, kept=kept)
+        return replace(
+            state, policy=policy, policies=policies, start=start, batch_sizes=batch_sizes, sums=sums, kept=kept
+        )
 
     def rate(self) -> str:
         """The regret that is proved for the batches as planned, up to constants and logarithms, or "none"."""
@@ -463,7 +477,11 @@ class Learner(ABC):
     def holds(self, state: State) -> str:
         """What is known of the regret of this run, given the batches it had."""
         min_propensity = state.policy.min_propensity
-        left = "" if min_propensity is None else f" This is of the decisions that the floor of {min_propensity} leaves to the learner."
+        left = (
+            ""
+            if min_propensity is None
+            else f" This is of the decisions that the minimum propensity of {min_propensity} leaves to the learner."
+        )
         if state.warm is not None:
             left += (
                 f" It began with {state.warm.decided:,} decisions of a log, and is known if their rewards are alike."
@@ -471,7 +489,7 @@ class Learner(ABC):
         return f"{self._known(state)}{left}"
 
     def _known(self, state: State) -> str:
-        """What is known of the regret, where no floor plays along."""
+        """What is known of the regret, without a minimum propensity."""
         came = tuple(batch.decided for batch in state.past)
         planned = came if self._ends_freely else self._planned(len(came))
         known = self.rate()
@@ -515,9 +533,13 @@ def _check_summary(given: Any) -> None:
 
 
 def _carrying(policy: Policy, state: State) -> Policy:
-    """A new policy with the features and the floor of the run."""
+    """A new policy with the features and the minimum propensity of the run."""
     features, min_propensity = state.policy.features, state.policy.min_propensity
-    return policy if features is None and min_propensity is None else replace(policy, features=features, min_propensity=min_propensity)
+    return (
+        policy
+        if features is None and min_propensity is None
+        else replace(policy, features=features, min_propensity=min_propensity)
+    )
 
 
 def _sample(rows: Rows, size: int, shown: BoolArray | None) -> Sample | None:

@@ -51,7 +51,9 @@ class StaleLearner(GridLearner):
     regret: ClassVar[str] = "none"
 
     def default_grid(self) -> Grid:
-        return geometric_grid(self.horizon, min(self.horizon, USUAL_UPDATES) if self.policies is None else self.policies)
+        return geometric_grid(
+            self.horizon, min(self.horizon, USUAL_UPDATES) if self.policies is None else self.policies
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

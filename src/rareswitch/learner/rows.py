@@ -107,7 +107,9 @@ class Rows:
         sets = context_sets(contexts, available)
         arms = chosen_arms(sets, decisions)
         if arms.min() < 0 or arms.max() >= sets.available.shape[1]:
-            raise ShapeError(f"a decision names an arm outside of 0 … {sets.available.shape[1] - 1}: these are other sets.")
+            raise ShapeError(
+                f"a decision names an arm outside of 0 … {sets.available.shape[1] - 1}: these are other sets."
+            )
         at = np.arange(len(arms))
         if not sets.available[at, arms].all():
             raise ShapeError("a decision names an arm that is not available: these are not the sets it was made on.")

@@ -69,7 +69,7 @@ class Rule(ABC):
         return None
 
     def sample_size(self, number: int, batch_sizes: tuple[int, ...]) -> int:
-        """How many context sets of batch ``number`` are needed when it ends; ``forecast`` are the lengths from it on."""
+        """How many context sets of batch ``number`` are needed when it ends; ``batch_sizes`` are those from it on."""
         return 0
 
 

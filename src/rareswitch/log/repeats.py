@@ -90,7 +90,9 @@ def find_repeats(read: Read, numbers: dict[str, int], rows: int, columns: list[s
 def _compared(read: Read, numbers: dict[str, int], repeated: FloatArray, columns: list[str]) -> Repeats:
     """Look at all rows with such hashes."""
     parts: list[list[Any]] = []
-    wanted = [name for name in columns if name not in ("time", "arm", "names", "baseline", "behavior_probs", "arm_index")]
+    wanted = [
+        name for name in columns if name not in ("time", "arm", "names", "baseline", "behavior_probs", "arm_index")
+    ]
     sources: dict[int, str] = {}
     for file, block in read(wanted):
         sources[file] = block.source

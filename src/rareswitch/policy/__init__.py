@@ -1,6 +1,5 @@
 """Frozen policies and their files."""
 
-from rareswitch.policy.min_propensity import MinPropensity, least_probability
 from rareswitch.policy.keys import (
     Ed25519Key,
     HmacKey,
@@ -14,6 +13,7 @@ from rareswitch.policy.keys import (
     sign,
 )
 from rareswitch.policy.keys import verify as verify_signature
+from rareswitch.policy.min_propensity import MinPropensity, least_probability
 from rareswitch.policy.policy import Chosen, Decisions, Policy, load_policy, save_policy
 from rareswitch.policy.policy import from_bytes as policy_from_bytes
 from rareswitch.policy.policy import to_bytes as policy_to_bytes

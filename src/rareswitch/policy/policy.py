@@ -1,4 +1,4 @@
-"""The frozen policy: past eliminations, a sampler on the arms they leave, and a floor under arms, if there is one."""
+"""The frozen policy: past eliminations, a sampler on the arms they leave, a minimum propensity of arms."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -14,9 +14,9 @@ from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, Sh
 from rareswitch.features import Features
 from rareswitch.files import read_whole, write_whole
 from rareswitch.ids import KeyArray, id_keys, one_key
-from rareswitch.policy.min_propensity import MinPropensity
 from rareswitch.policy.kernels import draw_arms, eliminate
 from rareswitch.policy.keys import Key, check_signature, sign, verify
+from rareswitch.policy.min_propensity import MinPropensity
 from rareswitch.policy.samplers import Baseline, Blend, Elimination, with_baseline
 from rareswitch.rng import stream_key
 from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, sealed, sets_of, whole
@@ -112,7 +112,10 @@ class Policy:
         if self.features is not None and self.features.dim != dim:
             raise ShapeError(f"features of {self.features.dim} columns in a policy of {dim} dimensions.")
         if self.min_propensity is not None and not isinstance(self.min_propensity, MinPropensity):
-            raise ParameterError(f"floor must be of the type MinPropensity, such as MinPropensity(least=0.02); got {self.min_propensity!r:.60}.")
+            raise ParameterError(
+                f"min_propensity must be of the type MinPropensity, such as MinPropensity(least=0.02); got "
+                f"{self.min_propensity!r:.60}."
+            )
         for elimination in self.eliminations:
             if not isinstance(elimination, Elimination):
                 raise ParameterError(f"eliminations must be of the type Elimination; got {elimination!r:.60}.")
@@ -185,8 +188,8 @@ class Policy:
             The place of the arm that the caller would show in each set, (n,), or one number for one set. Needed by a
             first policy that was begun with a baseline; others do not look at it.
         protected
-            Where the arms stand that the policy's floor names, (n, K) or (K,). Needed where it names some; others do
-            not look at it.
+            Where the arms stand that the policy's minimum propensity names, (n, K) or (K,). Needed where it
+            names some; others do not look at it.
         """
         sets = with_baseline(sets_of(self.dim, contexts, available), baseline)
         keys = np.array([one_key(ids)], np.uint64) if sets.single else id_keys(ids, len(sets.contexts))

@@ -9,7 +9,7 @@ WIDTH = 80
 
 
 def recommendation_text(found: Recommendation, *, min_propensity: str = "") -> str:
-    """What to take, what a floor under arms costs, what is proved, and how many policies are needed."""
+    """What to take, what a minimum propensity costs, what is proved, and how many policies are needed."""
     asked = found.problem
     limit = "" if asked.policies is None else f", at most {asked.policies:,} policies"
     size = f"{asked.dim:,} features, {asked.arms:,} arms, {asked.horizon:,} decisions"

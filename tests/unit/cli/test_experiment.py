@@ -305,7 +305,19 @@ def test_a_run_comes_to_its_end(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_settings_of_foresight(capsys: pytest.CaptureFixture[str]) -> None:
-    done(capsys, "experiment", "create", *HERE, "--dim", "3", "--intercept", "--design-share", "0.01", "--context-sample-rate", "0.5")
+    done(
+        capsys,
+        "experiment",
+        "create",
+        *HERE,
+        "--dim",
+        "3",
+        "--intercept",
+        "--design-share",
+        "0.01",
+        "--context-sample-rate",
+        "0.5",
+    )
     with open_experiment(*HERE) as trial:
         assert trial.description.learner == Foresight(dim=3, intercept=True, design_share=0.01)
         assert trial.description.context_sample_rate == 0.5

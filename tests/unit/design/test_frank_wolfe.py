@@ -18,7 +18,9 @@ SOURCES = [
 @pytest.mark.parametrize(("g_optimal_share", "tol"), [(0.2, 0.05), (0.0, 0.05), (0.5, 1e-3)])
 def test_the_certificate_holds(source: ContextDistribution, g_optimal_share: float, tol: float) -> None:
     sets = source.draw(300, seed=1)
-    found = frank_wolfe_design(sets.contexts, sets.available, regularization=1e-5, g_optimal_share=g_optimal_share, tol=tol)
+    found = frank_wolfe_design(
+        sets.contexts, sets.available, regularization=1e-5, g_optimal_share=g_optimal_share, tol=tol
+    )
     measured = variation(found.policy, sets.contexts, sets.available, regularization=1e-5)
     assert found.variation == pytest.approx(measured, rel=1e-9)
     assert found.variation <= found.bound
@@ -64,7 +66,9 @@ def test_running_out_of_iterations_is_an_error() -> None:
         frank_wolfe_design(sets.contexts, regularization=1e-5, max_iterations=1)
 
 
-@pytest.mark.parametrize("bad", [{"g_optimal_share": 1.0}, {"g_optimal_share": -0.1}, {"tol": 0.0}, {"regularization": 0.0}])
+@pytest.mark.parametrize(
+    "bad", [{"g_optimal_share": 1.0}, {"g_optimal_share": -0.1}, {"tol": 0.0}, {"regularization": 0.0}]
+)
 def test_bad_parameters_are_refused(bad: dict[str, float]) -> None:
     arguments = {"regularization": 1e-3} | bad
     with pytest.raises(ParameterError, match=next(iter(bad))):

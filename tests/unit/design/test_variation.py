@@ -16,10 +16,14 @@ def test_tools_are_their_definitions() -> None:
         for k in range(4):
             matrix += p[k] * np.outer(x[k], x[k]) / 30
     inverse = np.linalg.inv(lam * np.eye(3) + matrix)
-    largest = [max(x[k] @ inverse @ x[k] for k in range(4) if a[k]) for x, a in zip(sets.contexts, available, strict=True)]
+    largest = [
+        max(x[k] @ inverse @ x[k] for k in range(4) if a[k]) for x, a in zip(sets.contexts, available, strict=True)
+    ]
     np.testing.assert_allclose(information(GOptimal(), sets.contexts, available), matrix, rtol=1e-12)
     assert variation(GOptimal(), sets.contexts, available, regularization=lam) == pytest.approx(np.mean(largest))
-    assert deviation(GOptimal(), sets.contexts, available, regularization=lam) == pytest.approx(np.mean(np.sqrt(largest)))
+    assert deviation(GOptimal(), sets.contexts, available, regularization=lam) == pytest.approx(
+        np.mean(np.sqrt(largest))
+    )
 
 
 def test_information_of_other_sets_can_be_given() -> None:

@@ -61,7 +61,10 @@ def test_parts_add_up_to_the_whole() -> None:
         total = Support.zero()
         for part in parts:
             total += Support.of(
-                weights[part], candidate=candidate[part], logging=None if mu is None else mu[part], available=available[part]
+                weights[part],
+                candidate=candidate[part],
+                logging=None if mu is None else mu[part],
+                available=available[part],
             )
         assert (whole.count, whole.known, whole.arms) == (total.count, total.known, total.arms)
         for name in ("mean_weight", "mean_weight_error", "spread", "carried", "largest_share", "concentration"):

@@ -477,7 +477,10 @@ def test_a_version_that_was_edited_is_refused(part: str) -> None:
         ({"dim": None}, "dim must be given"),
         ({"learner": "oful"}, "its batches do not end when one likes"),
         ({"context_sample_rate": 1.5}, "context_sample_rate"),
-        ({"context_sample_rate": 0}, "context_sample_rate must be above 0: foresight plans its updates with context sets"),
+        (
+            {"context_sample_rate": 0},
+            "context_sample_rate must be above 0: foresight plans its updates with context sets",
+        ),
         ({"schedule": "best:policies=3,rate=9,end=1970-01-01"}, "no update could be made before the end"),
         ({"schedule": "best:policies=3,rate=20,end=1970-02-01,gap=60d"}, "may come 60 days .* or a shorter gap"),
         ({"schedule": "best:policies=3,rate=20,end=1970-02-01,first=60d"}, "may come 60 days .* or a shorter first"),

@@ -37,15 +37,23 @@ def played(trial: Any, first: int, count: int) -> None:
 
 @pytest.mark.parametrize("min_propensity", [0.1, NAMED])
 @pytest.mark.parametrize("kind", ["memory:", "sqlite"])
-def test_an_experiment_with_a_floor(kind: str, min_propensity: Any, tmp_path: Path) -> None:
+def test_an_experiment_with_a_minimum_propensity(kind: str, min_propensity: Any, tmp_path: Path) -> None:
     url = kind if kind == "memory:" else f"sqlite:///{tmp_path}/a.db"
-    told: dict[str, Any] = {"features": features(), "policies": 3, "horizon": 400, "seed": 1, "min_propensity": min_propensity}
+    told: dict[str, Any] = {
+        "features": features(),
+        "policies": 3,
+        "horizon": 400,
+        "seed": 1,
+        "min_propensity": min_propensity,
+    }
     trial = create(url, "spring", **told)
     for k in range(3):
         played(trial, 100 * k, 100)
         if k < 2:
             assert trial.advance(force=True).made
-    assert {policy.min_propensity for policy in trial.policies} == {min_propensity if isinstance(min_propensity, MinPropensity) else MinPropensity(least=min_propensity)}
+    assert {policy.min_propensity for policy in trial.policies} == {
+        min_propensity if isinstance(min_propensity, MinPropensity) else MinPropensity(least=min_propensity)
+    }
     again = trial.decide({"age": 33.0}, ["green", "red"], id="last")
     assert again.propensity >= 0.1
     for id in ("last", "r7", "r150", "r299"):  # noqa: A001
@@ -57,12 +65,14 @@ def test_an_experiment_with_a_floor(kind: str, min_propensity: Any, tmp_path: Pa
         assert trial.audit("r150").matches
     status = trial.status()
     assert "explore for evaluation" in str(status)
-    assert status.as_dict()["min_propensity"].startswith("floor of 0.1 for ")
+    assert status.as_dict()["min_propensity"].startswith("minimum propensity of 0.1 for ")
     trial.close()
 
 
-def test_where_sets_are_not_kept_the_request_tells_the_arms_of_the_floor() -> None:
-    trial = create("memory:", "spring", features=features(), min_propensity=NAMED, context_sample_rate=0.5, seed=1, policies=2)
+def test_where_sets_are_not_kept_the_request_tells_the_arms_of_the_minimum_propensity() -> None:
+    trial = create(
+        "memory:", "spring", features=features(), min_propensity=NAMED, context_sample_rate=0.5, seed=1, policies=2
+    )
     played(trial, 0, 40)
     verdicts = {trial.audit(f"r{k}").verdict for k in range(40)}
     assert verdicts == {"matches", "contexts needed"}
@@ -80,7 +90,7 @@ def test_a_server_decides_the_same_from_the_file_alone(tmp_path: Path) -> None:
         assert (far.arm, far.propensity) == (here.arm, here.propensity)
 
 
-def test_vectors_need_names_where_the_floor_has_some() -> None:
+def test_vectors_need_names_where_the_minimum_propensity_has_some() -> None:
     trial = create("memory:", "spring", dim=2, min_propensity=MinPropensity(least=0.1, arms=("red",)), seed=1)
     with pytest.raises(ParameterError, match="arms must be named with each request"):
         trial.decide(np.eye(2), id=1)
@@ -90,20 +100,20 @@ def test_vectors_need_names_where_the_floor_has_some() -> None:
     assert everyone.decide(np.eye(2), id=1).propensity == pytest.approx(0.5)
 
 
-def test_too_many_arms_for_the_floor_are_refused() -> None:
+def test_too_many_arms_for_the_minimum_propensity_are_refused() -> None:
     trial = create("memory:", "spring", dim=2, min_propensity=0.3, seed=1)
-    assert trial.status().min_propensity == "floor of 0.3 for every offered arm"
+    assert trial.status().min_propensity == "minimum propensity of 0.3 for every offered arm"
     with pytest.raises(ParameterError, match="at most 3 arms of a set"):
         trial.decide(np.ones((4, 2)), id=1)
 
 
-def test_what_cannot_have_a_floor() -> None:
+def test_what_cannot_have_a_minimum_propensity() -> None:
     for wrong in ("little", 2.0, 0.0, True):
         with pytest.raises(ParameterError, match="min_propensity must be a"):
             create("memory:", "spring", dim=2, min_propensity=wrong)  # type: ignore[arg-type]
 
 
-def test_descriptions_without_a_floor_are_what_they_were() -> None:
+def test_descriptions_without_a_minimum_propensity_are_what_they_were() -> None:
     trial = create("memory:", "spring", dim=2, seed=1)
     plain = trial.description.to_plain()
     assert "min_propensity" not in plain
@@ -134,10 +144,10 @@ def test_the_price_is_the_share_of_blind_decisions() -> None:
 
 def test_status_says_the_price_of_what_is_to_come() -> None:
     trial = create("memory:", "spring", dim=2, min_propensity=0.05, schedule=[100, 1000], policies=2, seed=1)
-    assert trial.status().min_propensity == "floor of 0.05 for every offered arm"
+    assert trial.status().min_propensity == "minimum propensity of 0.05 for every offered arm"
     trial.decide_many(np.random.default_rng(1).standard_normal((60, 4, 2)), ids=range(60))
     text = trial.status().min_propensity
-    assert text.startswith("floor of 0.05 for every offered arm: with 4 arms a set 20 % of decisions")
+    assert text.startswith("minimum propensity of 0.05 for every offered arm: with 4 arms a set 20 % of decisions")
     assert "over the 940 decisions to come this costs about as much as 188 blind decisions, beside about 76" in text
 
 
@@ -146,7 +156,9 @@ def test_simulated_runs_pay_for_their_floor_what_blind_play_costs() -> None:
     world, horizon, share = LinearWorld(source=Gaussian(dim=4, arms=5)), 4000, 0.3
     blind = simulate(Foresight(dim=4, grid=[horizon]), world, seed=1, min_propensity=MinPropensity(least=0.2)).regret
     bare = simulate(Foresight(dim=4, horizon=horizon), world, seed=1).regret
-    protected = simulate(Foresight(dim=4, horizon=horizon), world, seed=1, min_propensity=MinPropensity(least=share / 5)).regret
+    protected = simulate(
+        Foresight(dim=4, horizon=horizon), world, seed=1, min_propensity=MinPropensity(least=share / 5)
+    ).regret
     # a decision loses at most b; the loss of floored decisions is a mean of independent draws: Hoeffding at 1e-6
     means = world.draw(horizon, seed=1).means
     most = (means.max(axis=1) - means.min(axis=1)).max()
@@ -156,7 +168,7 @@ def test_simulated_runs_pay_for_their_floor_what_blind_play_costs() -> None:
     assert protected > bare
 
 
-def test_compiled_steps_do_not_hide_a_floor() -> None:
+def test_compiled_steps_do_not_hide_a_minimum_propensity() -> None:
     world = LinearWorld(source=Gaussian(dim=2, arms=3))
     told: dict[str, Any] = {"dim": 2, "arms": 3, "horizon": 300, "noise": 0.5}
     least = simulate(OFUL(**told), world, seed=1, min_propensity=MinPropensity(least=1.0 / 3)).regret

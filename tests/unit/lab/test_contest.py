@@ -7,9 +7,9 @@ import pytest
 from rareswitch.errors import FileFormatError, InputError, UnsuitableError
 from rareswitch.lab import (
     ENTRANTS,
+    POLICIES,
     SEEDS,
     SUITES,
-    POLICIES,
     Entrant,
     choose_entrants,
     contest,

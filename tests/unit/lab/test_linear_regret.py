@@ -41,7 +41,9 @@ class Crossed:
 def test_what_the_best_linear_policy_loses_is_what_nobody_can_learn(seed: int) -> None:
     rounds = Crossed().draw(4000, seed=seed)
     assert rounds.available is not None
-    lost = int((~rounds.available[:, 2] & (rounds.means[:, 1] == 1.0)).sum())  # where the first arm is played and pays 0
+    lost = int(
+        (~rounds.available[:, 2] & (rounds.means[:, 1] == 1.0)).sum()
+    )  # where the first arm is played and pays 0
     assert 0 < lost == unlearnable_regret(Crossed(), 4000, seed=seed)
     # a policy that prefers the second loses the other rounds, and one that shuns the third loses more
     worse = unlearnable_regret(Crossed((0.0, 1.0, 2.0)), 4000, seed=seed)

@@ -313,7 +313,9 @@ def test_the_rate_with_few_batches_is_said() -> None:
 
 def test_the_rate_of_a_learned_design_rests_on_its_share_of_g_optimal_play() -> None:
     sizes: dict[str, Any] = {"dim": 20, "arms": 5, "horizon": 10**6}
-    assert BatchLinUCBDG(**sizes, designer=CertifiedMixture(g_optimal_share=0.4)).rate() == "d·√(ln K/0.4)·√T, stochastic"
+    assert (
+        BatchLinUCBDG(**sizes, designer=CertifiedMixture(g_optimal_share=0.4)).rate() == "d·√(ln K/0.4)·√T, stochastic"
+    )
     assert BatchLinUCBDG(**sizes, designer=CertifiedMixture(g_optimal_share=0.0)).rate() == "none"
     assert BatchLinUCBDG(**sizes, policies=2).rate() == "d·√(ln K)·T^0.667, stochastic"  # no design is learned
     assert BatchLinUCBDG(**sizes).rate("adversarial") == "none"

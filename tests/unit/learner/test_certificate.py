@@ -27,7 +27,9 @@ def test_what_is_believed_of_each_arm_is_weighed_by_its_propensity(clicks: bool)
         values = [float(arm @ POINT[:3]) for arm in x[available]]
         if clicks:
             values = [1.0 / (1.0 + math.exp(-value - POINT[3])) for value in values]
-        lost += sum(chance * (max(values) - value) for chance, value in zip(chances[available], values, strict=True)) / 40
+        lost += (
+            sum(chance * (max(values) - value) for chance, value in zip(chances[available], values, strict=True)) / 40
+        )
     assert believed_cost(policy, sets, belief) == pytest.approx(lost, rel=1e-12)
     assert lost > 0.0
     best = Policy(dim=3, sampler=PosteriorDraws(draws=POINT[None, :3]))

@@ -67,7 +67,7 @@ def learn(agents: int, order: list[int] | None = None, step: int = 10**6, **sett
 def begun(start: int, length: int) -> tuple[Learner, State]:
     """A learner, and a state with a batch of that length after ``start`` decisions."""
     learner = BatchLinUCBKW(dim=3, arms=5, horizon=start + length, grid=StaticGrid(ends=(start, start + length)))
-    return learner, replace(learner.begin(), start=start, forecast=(length,), policies=2)
+    return learner, replace(learner.begin(), start=start, batch_sizes=(length,), policies=2)
 
 
 @pytest.mark.parametrize("length", [1, 40, 4096, 8191, 8192, 67_298, 10**6])
@@ -175,7 +175,9 @@ def test_rewards_that_are_not_known_yet_are_counted() -> None:
         meeting.add(share.report())
     found = meeting.finish().past[0]
     assert found.decided == state.batch_sizes[0]
-    assert found.rewarded == sum(len(range(1, n, 2)) for n in (state.batch_sizes[0] // 2, -(-state.batch_sizes[0] // 2)))
+    assert found.rewarded == sum(
+        len(range(1, n, 2)) for n in (state.batch_sizes[0] // 2, -(-state.batch_sizes[0] // 2))
+    )
 
 
 def changed(node: Node, **facts: Any) -> Node:

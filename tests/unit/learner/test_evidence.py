@@ -151,7 +151,9 @@ def test_rewards_that_are_not_linear_keep_policies_wide(intercept: bool) -> None
 
 
 def test_a_theta_that_drifts_is_followed() -> None:
-    state = after(Foresight(intercept=False, dim=3, grid=[300, 1500, 4000, 9000], design_share=0.0, discount=0.9), Steep(), 2)
+    state = after(
+        Foresight(intercept=False, dim=3, grid=[300, 1500, 4000, 9000], design_share=0.0, discount=0.9), Steep(), 2
+    )
     assert "times as far" in state.notes[-1]["concluded"]
     assert "lies between" not in state.notes[-1]["concluded"]
 
@@ -232,7 +234,9 @@ def played(learner: Foresight, thetas: list[list[float]], clicks: bool = False) 
 def test_what_is_forgotten_was_not_believed() -> None:
     """After a change two batches ago, a belief in all batches is still wrong, and one that forgets is right again."""
     changed = [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
-    kept, forgets = (played(Foresight(intercept=False, dim=2, discount=discount), changed).notes for discount in (1.0, 0.001))
+    kept, forgets = (
+        played(Foresight(intercept=False, dim=2, discount=discount), changed).notes for discount in (1.0, 0.001)
+    )
     for notes in (kept, forgets):
         assert "times as far" in notes[1]["concluded"]
     assert "times as far" in kept[2]["concluded"]

@@ -88,7 +88,9 @@ def estimate(state: State) -> Any:
 
 def test_a_theta_that_has_changed_is_found_sooner() -> None:
     turned = [[1.0, 0.0], [0.0, 1.0]]
-    whole, faded = (estimate(after(Foresight(intercept=False, dim=2, discount=discount), turned)) for discount in (1.0, 0.1))
+    whole, faded = (
+        estimate(after(Foresight(intercept=False, dim=2, discount=discount), turned)) for discount in (1.0, 0.1)
+    )
     assert np.abs(faded - [0.0, 1.0]).max() < 0.2 < np.abs(whole - [0.0, 1.0]).max()
 
 

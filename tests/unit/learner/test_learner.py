@@ -279,7 +279,9 @@ def test_a_stretch_in_parts_is_the_stretch() -> None:
 def played(learner: Learner, *counts: int, forecast: Any = None) -> State:
     state = learner.begin()
     for count in counts:
-        state = learner.next(state, learner.summarize(state, rows_of(state, world(), 1, count=count)), forecast=forecast)
+        state = learner.next(
+            state, learner.summarize(state, rows_of(state, world(), 1, count=count)), forecast=forecast
+        )
     return state
 
 

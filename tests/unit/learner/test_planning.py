@@ -234,7 +234,9 @@ def test_the_plan_is_the_cheapest_prospect() -> None:
 def test_a_few_sets_are_enough_to_plan(count: int) -> None:
     belief = Posterior(estimate=np.array([0.2, 0.0]), precision=np.diag([30.0, 2.0]), noise=0.5, ridge=1.0)
     sets = Gaussian(dim=2, arms=5).draw(count, seed=1)
-    found = plan(belief, ContextSets(sets.contexts, sets.available), known=50, lengths=(10, 20, 40, 80), seed=3, update=2)
+    found = plan(
+        belief, ContextSets(sets.contexts, sets.available), known=50, lengths=(10, 20, 40, 80), seed=3, update=2
+    )
     assert math.isfinite(found.cost)
 
 
@@ -243,7 +245,9 @@ def test_arms_that_do_not_exist_do_not_enter_the_plan() -> None:
     sets = Gaussian(dim=2, arms=4).draw(60, seed=1)
     wider = np.concatenate([sets.contexts, np.full((60, 2, 2), 5.0)], axis=1)
     available = np.arange(6) < np.full((60, 1), 4)
-    few = prospects(belief, ContextSets(sets.contexts, sets.available), known=50, lengths=(50, 200, 400), seed=1, update=1)
+    few = prospects(
+        belief, ContextSets(sets.contexts, sets.available), known=50, lengths=(50, 200, 400), seed=1, update=1
+    )
     many = prospects(belief, ContextSets(wider, available), known=50, lengths=(50, 200, 400), seed=1, update=1)
     for one, other in zip(few, many, strict=True):
         assert one.cost == pytest.approx(other.cost)
@@ -293,7 +297,9 @@ def before_a_late_arm(noise: float = 0.3) -> State:
         decisions = state.policy.decide(contexts, ids=range(first, stop), seed=1)
         means = np.array([0.0, 0.5, 1.5])[decisions.arms]
         rewards = means + noise * normals(1, "noise", first, stop - first)[:, 0]
-        state = learner.next(state, learner.summarize(state, Rows.of(contexts, decisions, rewards)), forecast=[700, 700])
+        state = learner.next(
+            state, learner.summarize(state, Rows.of(contexts, decisions, rewards)), forecast=[700, 700]
+        )
     return state
 
 

@@ -32,7 +32,7 @@ def chosen(world: World, seed: int, count: int) -> FloatArray:
     return np.asarray(rounds.contexts[np.arange(count), scores.argmax(axis=1)])
 
 
-def after(gram: FloatArray, count: int, forecast: tuple[int, ...]) -> Progress:
+def after(gram: FloatArray, count: int, batch_sizes: tuple[int, ...]) -> Progress:
     """A batch that begins after so many decisions with a Gram matrix (d, d)."""
     return Progress(
         frozen=gram[None],
@@ -41,7 +41,7 @@ def after(gram: FloatArray, count: int, forecast: tuple[int, ...]) -> Progress:
         taught=np.array([0]),
         ridge=1.0,
         start=count,
-        forecast=forecast,
+        batch_sizes=batch_sizes,
     )
 
 

@@ -14,9 +14,9 @@ from rareswitch.ids import id_keys
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (
     Foresight,
+    LinUCBGrid,
     Rows,
     Sample,
-    LinUCBGrid,
     Summary,
     make_learner,
     sampled,

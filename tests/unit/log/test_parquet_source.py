@@ -138,7 +138,9 @@ def test_a_baseline_that_was_not_offered_is_not_written(tmp_path: Path) -> None:
         write_logged(tmp_path / "log.parquet", log)
 
 
-def part(path: Path, ids: Any, *, name: str = "first", context_sample_rate: Any = None, seed: int = 3, **more: Any) -> dict[str, Any]:
+def part(
+    path: Path, ids: Any, *, name: str = "first", context_sample_rate: Any = None, seed: int = 3, **more: Any
+) -> dict[str, Any]:
     """A part as those write it who know nothing of places, with sets of two to four arms."""
     rng = np.random.default_rng(seed)
     ids = list(ids)
@@ -148,7 +150,9 @@ def part(path: Path, ids: Any, *, name: str = "first", context_sample_rate: Any 
         "features": np.array([arms[at] for arms, at in zip(sets.values(), arm_indices, strict=True)]).reshape(-1, DIM),
         "propensities": np.full(len(ids), 0.5),
         "rewards": rng.standard_normal(len(ids)),
-        "contexts": sets if context_sample_rate is None else {one: arms for one, arms in sets.items() if one in context_sample_rate},
+        "contexts": sets
+        if context_sample_rate is None
+        else {one: arms for one, arms in sets.items() if one in context_sample_rate},
     }
     columns |= more
     write_part(path, policy_id=name, ids=ids, **columns)

@@ -45,7 +45,9 @@ def test_the_named_arm_is_played_but_for_the_share_that_the_design_has() -> None
     wanted = SHARE * GOptimal(tol=1.0).probabilities(sets)
     wanted[np.arange(40), named] += 1.0 - SHARE
     assert np.abs(first().probabilities(sets, baseline=named) - wanted).max() < 1e-15
-    assert np.abs(first().probabilities(sets.contexts[0], sets.available[0], baseline=named[0]) - wanted[0]).max() < 1e-15
+    assert (
+        np.abs(first().probabilities(sets.contexts[0], sets.available[0], baseline=named[0]) - wanted[0]).max() < 1e-15
+    )
 
 
 def test_arms_come_as_often_as_their_propensities_say() -> None:
@@ -124,7 +126,10 @@ def test_learners_begin_with_a_baseline_and_go_on_without_it(name: str) -> None:
     fresh, _ = sets_and_named(50)
     chosen = later.policy.decide(fresh, ids=range(50), seed=1).arms
     values = np.where(fresh.available, fresh.contexts @ theta, -np.inf)
-    assert (values[np.arange(50), chosen]).mean() > np.where(fresh.available, values, 0.0).sum() / fresh.available.sum() + 0.1
+    assert (
+        (values[np.arange(50), chosen]).mean()
+        > np.where(fresh.available, values, 0.0).sum() / fresh.available.sum() + 0.1
+    )
 
 
 @pytest.mark.parametrize("name", sorted(LEARNERS.keys() - set(TAKING)))

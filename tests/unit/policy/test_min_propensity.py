@@ -46,9 +46,12 @@ def eliminating(**told: Any) -> Policy:
     return Policy(dim=DIM, sampler=Argmax(np.diag([1.0, 2.0, 3.0])), eliminations=(sharp,), **told)
 
 
-def test_every_offered_arm_has_the_floor_and_the_rest_is_as_before() -> None:
+def test_every_offered_arm_has_the_minimum_propensity_and_the_rest_is_as_before() -> None:
     some = sets(50)
-    before, after = eliminating().probabilities(some), eliminating(min_propensity=MinPropensity(least=LEAST)).probabilities(some)
+    before, after = (
+        eliminating().probabilities(some),
+        eliminating(min_propensity=MinPropensity(least=LEAST)).probabilities(some),
+    )
     offered = some.available.sum(axis=1, keepdims=True)
     wanted = np.where(some.available, LEAST + (1.0 - offered * LEAST) * before, 0.0)
     assert np.abs(after - wanted).max() < 1e-15
@@ -58,17 +61,21 @@ def test_every_offered_arm_has_the_floor_and_the_rest_is_as_before() -> None:
     gone = some.available & ~eliminating().survivors(some)
     assert gone.any()
     assert (after[gone] == LEAST).all()
-    assert (eliminating(min_propensity=MinPropensity(least=LEAST)).survivors(some) == eliminating().survivors(some)).all()
+    assert (
+        eliminating(min_propensity=MinPropensity(least=LEAST)).survivors(some) == eliminating().survivors(some)
+    ).all()
 
 
-def test_the_floor_of_some_arms_leaves_the_others_alone() -> None:
+def test_the_minimum_propensity_of_some_arms_leaves_the_others_alone() -> None:
     some = sets(50)
     mask = np.random.default_rng(1).random(some.available.shape) < 0.4
     protected = eliminating(min_propensity=MinPropensity(least=0.1, arms=("a",))).probabilities(some, protected=mask)
     mine = mask & some.available
     wanted = (1.0 - 0.1 * mine.sum(axis=1, keepdims=True)) * eliminating().probabilities(some) + 0.1 * mine
     assert np.abs(protected - wanted).max() < 1e-15
-    none = eliminating(min_propensity=MinPropensity(least=0.1, arms=("a",))).probabilities(some, protected=np.zeros_like(mask))
+    none = eliminating(min_propensity=MinPropensity(least=0.1, arms=("a",))).probabilities(
+        some, protected=np.zeros_like(mask)
+    )
     assert (none == eliminating().probabilities(some)).all()
 
 
@@ -102,18 +109,18 @@ def test_a_decision_hangs_on_seed_and_id_alone() -> None:
     assert (one.arms, one.propensities) == (many.arms[3], many.propensities[3])
 
 
-def test_one_arm_is_played_with_certainty_whatever_the_floor() -> None:
+def test_one_arm_is_played_with_certainty_whatever_the_minimum_propensity() -> None:
     for least in (0.02, 1.0):
         policy = Policy(dim=1, sampler=Uniform(), min_propensity=MinPropensity(least=least))
         assert policy.probabilities([[1.0]]).tolist() == [1.0]
 
 
-def test_a_floor_may_take_all() -> None:
+def test_a_minimum_propensity_may_take_all() -> None:
     even = Policy(dim=1, sampler=Argmax(np.eye(1)), min_propensity=MinPropensity(least=1.0 / 49))
     assert np.abs(even.probabilities(np.arange(49.0)[:, None]) - 1.0 / 49).max() < 1e-12
 
 
-def test_too_large_a_floor_is_refused_where_it_is_met() -> None:
+def test_too_large_a_minimum_propensity_is_refused_where_it_is_met() -> None:
     policy = Policy(dim=1, sampler=Uniform(), min_propensity=MinPropensity(least=0.3))
     three, four = np.ones((2, 3, 1)), np.ones((2, 4, 1))
     assert policy.probabilities(three).shape == (2, 3)
@@ -126,7 +133,7 @@ def test_too_large_a_floor_is_refused_where_it_is_met() -> None:
     assert named.probabilities(four, protected=fewer & [True, True, False, False]).shape == (2, 4)
 
 
-def test_what_leaves_no_arm_is_refused_with_a_floor_too() -> None:
+def test_what_leaves_no_arm_is_refused_with_a_minimum_propensity_too() -> None:
     class Overflowing:
         def probabilities(self, contexts: Any, available: Any = None) -> Any:
             return np.zeros(contexts.available.shape)
@@ -137,32 +144,37 @@ def test_what_leaves_no_arm_is_refused_with_a_floor_too() -> None:
 
 
 @pytest.mark.parametrize("least", [0.0, -0.1, 1.5, math.nan, "much", None, True])
-def test_a_floor_is_a_probability(least: Any) -> None:
-    with pytest.raises(ParameterError, match="least, the floor of an arm"):
+def test_a_minimum_propensity_is_a_probability(least: Any) -> None:
+    with pytest.raises(ParameterError, match="least, the minimum propensity of an arm"):
         MinPropensity(least=least)
 
 
 @pytest.mark.parametrize("arms", [(), "a", [1.5], [True], 3, ["a", "a"], [3, "3"]])
-def test_arms_of_a_floor_are_ids(arms: Any) -> None:
-    with pytest.raises(ParameterError, match="arms of a floor"):
+def test_arms_of_a_minimum_propensity_are_ids(arms: Any) -> None:
+    with pytest.raises(ParameterError, match="arms of a minimum propensity"):
         MinPropensity(least=0.1, arms=arms)
 
 
-def test_where_floored_arms_stand_must_be_said() -> None:
-    policy, contexts = Policy(dim=1, sampler=Uniform(), min_propensity=MinPropensity(least=0.1, arms=("a",))), np.ones((2, 3, 1))
+def test_where_protected_arms_stand_must_be_said() -> None:
+    policy, contexts = (
+        Policy(dim=1, sampler=Uniform(), min_propensity=MinPropensity(least=0.1, arms=("a",))),
+        np.ones((2, 3, 1)),
+    )
     with pytest.raises(ParameterError, match=r"protected must be given.*booleans of shape \(2, 3\)"):
         policy.decide(contexts, ids=[1, 2], seed=0)
     for wrong in (np.ones((2, 3)), [[True] * 3], [[True], [True, False]]):
         with pytest.raises(ShapeError, match="protected must"):
             policy.probabilities(contexts, protected=wrong)
     with pytest.raises(ShapeError, match="mask would be lost"):
-        policy.probabilities(contexts, protected=np.ma.array(np.ones((2, 3), dtype=bool), mask=np.eye(2, 3, dtype=bool)))
+        policy.probabilities(
+            contexts, protected=np.ma.array(np.ones((2, 3), dtype=bool), mask=np.eye(2, 3, dtype=bool))
+        )
     with pytest.raises(ParameterError, match="have no ids"):
         MinPropensity(least=0.1, arms=("a",)).of_codes(None, None)
     assert MinPropensity(least=0.1).of_codes(None, None) is None
 
 
-def test_a_floor_is_part_of_the_content() -> None:
+def test_a_minimum_propensity_is_part_of_the_content() -> None:
     assert eliminating().id != eliminating(min_propensity=MinPropensity(least=LEAST)).id
     same = [MinPropensity(least=LEAST, arms=arms) for arms in (("a", "b"), ("b", "a"))]
     assert same[0] == same[1]
@@ -170,7 +182,7 @@ def test_a_floor_is_part_of_the_content() -> None:
 
 
 @pytest.mark.parametrize("min_propensity", [MinPropensity(least=LEAST), MinPropensity(least=LEAST, arms=("a", "b"))])
-def test_a_file_carries_the_floor(min_propensity: MinPropensity, tmp_path: Path) -> None:
+def test_a_file_carries_the_minimum_propensity(min_propensity: MinPropensity, tmp_path: Path) -> None:
     policy, key = eliminating(min_propensity=min_propensity), new_key("hmac")
     save_policy(policy, tmp_path / "p", key=key)
     again = load_policy(tmp_path / "p", key=key)
@@ -198,7 +210,7 @@ def test_records_know_the_arms_by_their_ids() -> None:
             assert (chosen.arm_index, chosen.propensity) == (int(made.arms), float(made.propensities))
 
 
-def test_a_floor_and_a_baseline_go_together() -> None:
+def test_a_minimum_propensity_and_a_baseline_go_together() -> None:
     first = Foresight(dim=2).begin(baseline=0.2, min_propensity=MinPropensity(least=0.05)).policy
     assert isinstance(first.sampler, Blend)
     assert isinstance(first.sampler.main, Baseline)
@@ -216,11 +228,11 @@ def after_a_batch(learner: Learner, min_propensity: MinPropensity) -> Any:
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_every_policy_of_a_run_has_the_floor(name: str) -> None:
+def test_every_policy_of_a_run_has_the_minimum_propensity(name: str) -> None:
     sizes = {"dim": DIM, "arms": DIM, "horizon": 1000}
     learner, min_propensity = make_learner(name, **sizes), MinPropensity(least=0.03, arms=("a",))
     if name in REFUSING:
-        with pytest.raises(ParameterError, match=f"floor: {name}"):
+        with pytest.raises(ParameterError, match=f"min_propensity: {name}"):
             learner.begin(min_propensity=min_propensity)
         return
     state = after_a_batch(learner, min_propensity)
@@ -230,18 +242,18 @@ def test_every_policy_of_a_run_has_the_floor(name: str) -> None:
     assert "leaves to the learner" not in learner.holds(learner.begin())
 
 
-def test_what_is_certified_is_not_of_the_floor() -> None:
+def test_what_is_certified_is_not_of_the_minimum_propensity() -> None:
     note = after_a_batch(Foresight(dim=DIM, horizon=1000), MinPropensity(least=0.03)).notes[-1]
     assert note["min_propensity"] == 0.03
     assert note["certificate"] >= 0.0
 
 
-def test_no_other_floor() -> None:
+def test_no_other_type() -> None:
     with pytest.raises(ParameterError, match="of the type MinPropensity"):
         Policy(dim=1, sampler=Uniform(), min_propensity=0.1)  # type: ignore[arg-type]
 
 
-def test_logs_tell_an_evaluation_where_the_arms_of_a_floor_stood() -> None:
+def test_logs_tell_an_evaluation_where_the_arms_of_a_minimum_propensity_stood() -> None:
     """What the floored policy decided is what it would have earned: weights are 1."""
     count, rng = 400, np.random.default_rng(4)
     contexts, codes = rng.standard_normal((count, 3, DIM)), np.array([rng.permutation(3) for _ in range(count)])

@@ -28,7 +28,9 @@ from reference.hostile import JUNK, resealed
 from reference.records import AFFINITIES, MIXED, SHARED, drawn
 
 KEY = HmacKey(secret=b"0123456789abcdef")
-OWN = Features(fields=[Number("age", mean=40, scale=10, alone=False)], arms=Arms(ids=["a", "b"], spare_arms=1, own=["age"]))
+OWN = Features(
+    fields=[Number("age", mean=40, scale=10, alone=False)], arms=Arms(ids=["a", "b"], spare_arms=1, own=["age"])
+)
 
 
 def policy_of(features: Features) -> Policy:

@@ -37,7 +37,9 @@ def add_parser(commands: Any) -> None:
     records.add_argument("--fit", metavar="SAMPLE", help=f"propose features from a sample of contexts: {ENDINGS}")
     records.add_argument("--dim", type=int, metavar="D", help="none: requests are vectors of so many numbers")
     told = parser.add_argument_group("for --fit")
-    told.add_argument("--spare-arms", type=int, metavar="N", help="arms that may come later, with parameters of their own")
+    told.add_argument(
+        "--spare-arms", type=int, metavar="N", help="arms that may come later, with parameters of their own"
+    )
     told.add_argument("--save-features", metavar="FILE", help="write the proposal there too, to be edited")
     parser.add_argument(
         "--arms",
@@ -148,14 +150,19 @@ def _log(options: argparse.Namespace) -> Iterator[Any]:
 
 
 def _floor(options: argparse.Namespace) -> Any:
-    """A floor for all arms, or for some."""
+    """A minimum propensity of all arms, or of some."""
     from rareswitch.policy import MinPropensity, least_probability
 
     if options.min_propensity is None and options.min_propensity_arms is not None:
-        raise ParameterError("min_propensity_arms says which arms have a floor, and there is none: give it with --min-propensity.")
+        raise ParameterError(
+            "min_propensity_arms says which arms have a minimum propensity, and there is none: "
+            "give it with --min-propensity."
+        )
     if options.min_propensity is None:
         return None
-    return MinPropensity(least=least_probability("min_propensity", options.min_propensity), arms=options.min_propensity_arms)
+    return MinPropensity(
+        least=least_probability("min_propensity", options.min_propensity), arms=options.min_propensity_arms
+    )
 
 
 def _features(options: argparse.Namespace) -> Any:

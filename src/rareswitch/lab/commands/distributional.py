@@ -42,7 +42,12 @@ def certified(sets: ContextSets, lam: float, options: argparse.Namespace) -> Lea
     """The Frank-Wolfe design with its certificate on these sets."""
     g_optimal_share = {} if options.g_optimal_share is None else {"g_optimal_share": options.g_optimal_share}
     design = frank_wolfe_design(
-        sets.contexts, sets.available, regularization=lam, tol=options.tol, g_optimal=GOptimal(tol=options.tol), **g_optimal_share
+        sets.contexts,
+        sets.available,
+        regularization=lam,
+        tol=options.tol,
+        g_optimal=GOptimal(tol=options.tol),
+        **g_optimal_share,
     )
     bound = f"at most {design.bound:.3f} = (1 + tol)·d/(1 - floor)"
     lines = [f"certificate: V = {design.variation:.3f} on those sets, {bound}"]

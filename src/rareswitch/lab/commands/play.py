@@ -44,7 +44,9 @@ def add_parser(commands: Any) -> None:
     users.add_argument("--arms", nargs="+", metavar="ID", help=text)
     users.add_argument("--click-rate", type=float, help="of an average arm (default 0.1)")
     plain = parser.add_argument_group("users of an experiment with vectors")
-    plain.add_argument("--world", default="gaussian", metavar="WORLD", help="see rareswitch simulate (default gaussian)")
+    plain.add_argument(
+        "--world", default="gaussian", metavar="WORLD", help="see rareswitch simulate (default gaussian)"
+    )
     plain.add_argument("--noise", type=float, default=0.5, help="σ of the rewards (default 0.5)")
     parser.add_argument("--json", action="store_true", help="print an object in place of text")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")

@@ -22,7 +22,9 @@ def draw_design(
         _draw_plane(panel, context[available], design.weights[available], float(design.max_leverage), int(design.rank))
         panel.set(xlabel=features[0], ylabel=features[1])
     else:
-        _draw_leverages(panel, np.flatnonzero(available), design.weights[available], design.leverages[available], int(design.rank))
+        _draw_leverages(
+            panel, np.flatnonzero(available), design.weights[available], design.leverages[available], int(design.rank)
+        )
 
 
 def _draw_plane(panel: Any, points: FloatArray, weights: FloatArray, max_leverage: float, rank: int) -> None:

@@ -15,4 +15,4 @@ for _kind in (LinMED, SupLinRel, LinMEDGrid, PureExploitation, RHO, Falcon, Fixe
     LEARNERS[_kind.name] = _kind
 
 __all__ = ["E4", "RHO", "Allocation", "BaSE", "EmpiricalDivergence", "Falcon", "FixedSetElimination"]
-__all__ += ["InverseGap", "LinMED", "PureExploitation", "LinMEDGrid", "SupLinRel", "cheapest_allocation"]
+__all__ += ["InverseGap", "LinMED", "LinMEDGrid", "PureExploitation", "SupLinRel", "cheapest_allocation"]

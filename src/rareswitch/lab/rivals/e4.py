@@ -127,8 +127,8 @@ class ExploreEliminateExploit(Rule):
         # the last policy decides all that is left
         length = rest if np.count_nonzero(plays) <= 1 else min(rest, int(plays.sum()))
         policy = Policy(dim=told.dim, sampler=Allocation(weights=plays / plays.sum()))
-        forecast = (length, rest - length) if length < rest else (rest,)
-        return Made(policy, kept=kept | {"left": left.astype(np.float64)}, forecast=forecast)
+        batch_sizes = (length, rest - length) if length < rest else (rest,)
+        return Made(policy, kept=kept | {"left": left.astype(np.float64)}, batch_sizes=batch_sizes)
 
     def telling(self, verdict: Verdict) -> FloatArray:
         """(K,) how often each action is played in the second batch (Algorithm 1, line 8)."""

@@ -98,7 +98,9 @@ def test_the_papers_algorithms_learn_the_policy_that_the_library_learns(
         staged = found.staged
         assert data["core"] == {"size": len(found.core.indices), "of": 30, "iterations": found.core.iterations}
     else:
-        staged = staged_design(half.contexts, half.available, form="argmax" if "argmax" in method else "softmax", **told)
+        staged = staged_design(
+            half.contexts, half.available, form="argmax" if "argmax" in method else "softmax", **told
+        )
         assert "core" not in data
     assert data["method"] == method
     assert data["policy"]["weights"] == staged.policy.weights.tolist()
@@ -171,7 +173,10 @@ def test_degenerate_sets_can_be_drawn(tmp_path: Path, points: FloatArray) -> Non
         (["--distributional"], "at least two context sets"),
         (["--method", "core"], "--method says how --distributional learns"),
         (["--distributional", "--power", "2"], "--power is for --method core; got --method certified"),
-        (["--distributional", "--method", "core", "--g-optimal-share", "0.1"], "--g-optimal-share is for --method certified"),
+        (
+            ["--distributional", "--method", "core", "--g-optimal-share", "0.1"],
+            "--g-optimal-share is for --method certified",
+        ),
         (["--sets", "5"], "--sets is for sets that are drawn from a world; got the file"),
         (["--plot", "/nowhere/x.png"], "cannot be written"),
         (["--plot", "x.nonsense"], "must end in .png"),

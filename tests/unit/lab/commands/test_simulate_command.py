@@ -76,7 +76,18 @@ def test_long_horizons_come_with_advice(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_learners_are_told_the_noise_of_the_world(capsys: pytest.CaptureFixture[str]) -> None:
-    common = ["simulate", "--learner", "batch-linucb", "--world", "clicks", "--horizon", "400", "--seeds", "1", "--json"]
+    common = [
+        "simulate",
+        "--learner",
+        "batch-linucb",
+        "--world",
+        "clicks",
+        "--horizon",
+        "400",
+        "--seeds",
+        "1",
+        "--json",
+    ]
     regrets = []
     for noise in ("0.01", "0.5"):
         assert main([*common, "--noise", noise]) == 0

@@ -51,7 +51,10 @@ COMMANDS: dict[str, list[str]] = {
 #: What heeds an option, where the arguments above do not.
 HEEDING: dict[tuple[str, str], list[str]] = {
     ("contest", "--data"): ["--envs", "movielens"],
-    **{("design", option): ["--distributional"] for option in ("--g-optimal-share", "--regularization", "--seed", "--method")},
+    **{
+        ("design", option): ["--distributional"]
+        for option in ("--g-optimal-share", "--regularization", "--seed", "--method")
+    },
     ("design", "--power"): ["--distributional", "--method", "core"],
 }
 #: Names of what is made, names of what is not there, and numbers.

@@ -306,7 +306,9 @@ def test_single_arms_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_best_linear_policy_is_near_the_best_of_all_directions(seed: int) -> None:
     rng = np.random.default_rng(seed)
     contexts = rng.uniform(-0.7, 0.7, size=(60, 4, 2))
-    world = ChoiceWorld(name="plane", contexts=contexts, payoffs=rng.random((60, 4)), available=rng.random((60, 4)) < 0.9)
+    world = ChoiceWorld(
+        name="plane", contexts=contexts, payoffs=rng.random((60, 4)), available=rng.random((60, 4)) < 0.9
+    )
     turns = np.linspace(0.0, 2 * math.pi, 2000)
     every = [greedy_value(world, np.array([math.cos(a), math.sin(a)])) for a in turns]
     assert greedy_value(world, world.best_linear()) >= np.quantile(every, 0.9)
