@@ -1,6 +1,7 @@
 """Learners by name."""
 
 import math
+from functools import cache
 from typing import Any
 
 from rareswitch import codec
@@ -37,6 +38,7 @@ def find_learner(name: str) -> type[Learner]:
     return LEARNERS[name]
 
 
+@cache
 def takes(name: str) -> tuple[str, ...]:
     """The settings of the learner of that name."""
     return tuple(entry.name for entry in settings_of(find_learner(name)))
