@@ -22,7 +22,7 @@ import rareswitch
 from measure import FloatArray, Row, arguments, report
 from obp_peer import estimates
 from rareswitch.evaluation.estimators import ESTIMATORS, Columns, estimate
-from rareswitch.exchange import from_obp, read, to_obp, write
+from rareswitch.log import from_obp, read, to_obp, write
 from rareswitch.log import DecisionLog
 
 MOST = 1e-10

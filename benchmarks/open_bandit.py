@@ -25,7 +25,7 @@ from measure import FloatArray, Row, arguments, report
 from obp_equality import ours
 from obp_peer import estimates
 from rareswitch.evaluation import Evaluation, Interval
-from rareswitch.exchange import read_csv
+from rareswitch.log import read_csv
 from rareswitch.log import DecisionLog
 
 MOST = 1e-10

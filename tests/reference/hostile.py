@@ -20,7 +20,6 @@ from rareswitch.contexts import ContextSets
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
 from rareswitch.distributions import Gaussian
 from rareswitch.errors import RareswitchError
-from rareswitch.exchange import read_csv, read_dsjson, write_csv, write_dsjson
 from rareswitch.features import Arms, Features, Flag, Number
 from rareswitch.files import canonical_json, pack, unpack
 from rareswitch.lab.worlds import make_world
@@ -36,7 +35,7 @@ from rareswitch.learner import (
     summaries_from_bytes,
     summaries_to_bytes,
 )
-from rareswitch.log import DecisionLog, ParquetLog, write_logged
+from rareswitch.log import DecisionLog, ParquetLog, read_csv, read_dsjson, write_csv, write_dsjson, write_logged
 from rareswitch.policy import (
     Blend,
     Elimination,

@@ -50,7 +50,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, write, and say what."""
-    from rareswitch.exchange import read, whole, write
+    from rareswitch.log import read, whole, write
 
     logged = whole(read(options.file, **_how(options)))
     write(options.target, logged)

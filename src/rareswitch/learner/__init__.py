@@ -44,7 +44,15 @@ from rareswitch.learner.pure_exploitation import PureExploitation
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.recommendation import Recommendation, recommend
 from rareswitch.learner.rho import RHO
-from rareswitch.learner.rows import Rows, attributed, clip_bounds, in_seconds
+from rareswitch.learner.rows import (
+    Rows,
+    attributed,
+    clip_bounds,
+    deduplicate,
+    in_seconds,
+    known_rewards,
+    row_hashes,
+)
 from rareswitch.learner.settings import needed, settings_of, to_plain
 from rareswitch.learner.state import Batch, State
 from rareswitch.learner.statistics import LayerModels
@@ -69,12 +77,15 @@ __all__ += ["StaticGrid", "Summary", "SupLinRel", "SupLinUCB", "ThompsonSampling
 __all__ += [
     "certified_cost",
     "clip_bounds",
+    "deduplicate",
     "doubling_grid",
     "find_learner",
     "forecast",
     "geometric_grid",
     "growing_grid",
     "in_seconds",
+    "known_rewards",
+    "row_hashes",
 ]
 __all__ += ["loglog_batches", "make_learner", "needed", "paper_design_grid", "paper_grid", "posterior", "recommend"]
 __all__ += ["sample_order", "sampled", "settings_of", "state_from_bytes", "state_to_bytes", "summaries_from_bytes"]
