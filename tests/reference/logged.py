@@ -34,7 +34,7 @@ def _name(log: DecisionLog, row: int) -> str | None:
     if log.baselines is None or log.baselines[row] < 0:
         return None
     names, codes = log.arm_codes
-    return names[codes[row, log.baselines[row]]]
+    return names[int(codes[row, log.baselines[row]])]
 
 
 def log_of(seed: int, *, count: int = 60, **changes: Any) -> DecisionLog:

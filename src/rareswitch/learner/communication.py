@@ -7,31 +7,26 @@ policy that is learned is then the same, bit for bit, however many agents there 
 and A agents take ⌈n/A⌉ decisions for a batch of n, so that a run of T decisions and M batches takes at most T/A + M.
 """
 
-import hashlib
 import math
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
-from rareswitch.contexts import ContextSets
-from rareswitch.errors import BatchError, FileFormatError, ParameterError, RareswitchError, UnsuitableError
-from rareswitch.files import decoding, pack, unpack
+from rareswitch import codec
+from rareswitch.errors import BatchError, ParameterError, RareswitchError, UnsuitableError
 from rareswitch.ids import id_keys
-from rareswitch.learner.encoding import check_schema, decode, encode, plain_count
 from rareswitch.learner.learner import Learner
 from rareswitch.learner.rows import Rows
 from rareswitch.learner.state import State
 from rareswitch.learner.summary import Summary, sampled
-from rareswitch.validation import FloatArray, Sets, whole
+from rareswitch.validation import Sets, whole
 
 #: A batch of fewer than twice as many decisions has cells of one; a longer one has so many cells to twice as many.
 CELLS = 4096
-SCHEMA = 3
-#: Bytes of a SHA-256.
-DIGEST = 32
 
 
+@codec.kind("node")
 @dataclass(frozen=True, kw_only=True)
 class Node:
     """The summary of a subtree: of the cells from index·2^level on, 2^level of them if the batch has so many."""
@@ -120,6 +115,7 @@ class Subtrees:
         return total
 
 
+@codec.kind("report")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Report:
     """What an agent sends at the end of its share: sums and sampled context sets, and the rows of two cells at most."""
@@ -130,50 +126,13 @@ class Report:
     pieces: tuple[Rows, ...] = ()
 
     def to_bytes(self) -> bytes:
-        """What crosses the wire: the report, and the SHA-256 of it in front."""
-        meta, tensors = encode([node.summary for node in self.nodes])
-        places = [[node.level, node.index] for node in self.nodes]
-        pieces = [[first_of(rows), rows.policy_id] for rows in self.pieces]
-        for k, rows in enumerate(self.pieces):
-            tensors |= {f"rows.{k}.features": rows.features, f"rows.{k}.rewards": rows.rewards}
-            if rows.sets is not None and rows.places is not None:
-                tensors[f"rows.{k}.places"] = rows.places.astype(np.float64)
-                tensors[f"rows.{k}.contexts"] = rows.sets.contexts
-                tensors[f"rows.{k}.alive"] = rows.sets.alive.astype(np.float64)
-        content = pack({"schema": SCHEMA, "agent": self.agent, "nodes": places, "pieces": pieces, **meta}, tensors)
-        return hashlib.sha256(content).digest() + content
+        """What crosses the wire, with its hash."""
+        return codec.to_bytes(self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """What was sent."""
-        if hashlib.sha256(data[DIGEST:]).digest() != data[:DIGEST]:
-            raise FileFormatError("not an agent's report, or one that was damaged on the way: its hash is another.")
-        with decoding("an agent's report"):
-            meta, tensors = unpack(data[DIGEST:])
-            check_schema("reports", meta, SCHEMA)
-            pairs = zip(meta["nodes"], decode(meta, tensors), strict=True)
-            nodes = tuple(
-                Node(level=plain_count("level", level), index=plain_count("index", index), summary=summary)
-                for (level, index), summary in pairs
-            )
-            pieces = tuple(_rows(k, first, policy, tensors) for k, (first, policy) in enumerate(meta["pieces"]))
-            report = cls(agent=plain_count("agent", meta["agent"]), nodes=nodes, pieces=pieces)
-            if report.to_bytes() != data:
-                raise FileFormatError("not an agent's report: it is not in the form in which one is sent.")
-        return report
-
-
-def _rows(k: int, first: int, policy: str, tensors: dict[str, FloatArray]) -> Rows:
-    """Rows number ``k`` of a report, of consecutive decisions."""
-    features, rewards = tensors[f"rows.{k}.features"], tensors[f"rows.{k}.rewards"]
-    if not len(features):
-        raise BatchError("rows that are reported are one at least.")
-    sets = places = None
-    if f"rows.{k}.places" in tensors:
-        places = tensors[f"rows.{k}.places"].astype(np.int64)
-        sets = ContextSets(tensors[f"rows.{k}.contexts"], tensors[f"rows.{k}.alive"] != 0.0)
-    ids = range(plain_count("first decision", first), first + len(features))
-    return Rows(ids=ids, policy_id=policy, features=features, rewards=rewards, sets=sets, places=places)
+        return codec.from_bytes(cls, data)[0]
 
 
 def first_of(rows: Rows) -> int:

@@ -55,6 +55,7 @@ class _Part:
         for block in self.blocks():
             features, rewards, times = block.features(task.learner.dim), block.rewards(), dict[str, Any]()
             block.check_numbers(features, rewards)
+            block.check_lengths(features, task.learner)
             if task.timed:
                 times = {"times": block.times("time", needed=True), "reward_times": block.times("reward_time")}
             yield Rows(ids=block.keys(), policy_id=task.policy_id, features=features, rewards=rewards, **times)
@@ -69,8 +70,9 @@ class StoredBatch:
     >>> from rareswitch.ids import id_keys, key_bytes
     >>> from rareswitch.learner import make_learner
     >>> from rareswitch.log import summarize
-    >>> from rareswitch.store import open_store
+    >>> from rareswitch.store import VersionRow, open_store
     >>> learner, store = make_learner("foresight", dim=1), open_store("memory:", "spring")
+    >>> store.create("{}", VersionRow(1, b"", b"", b"", "{}", "", 0.0))
     >>> (key,), one, state = key_bytes(id_keys([7])), np.ones(1).tobytes(), learner.begin()
     >>> row = DecisionRow(key, "7", 1, "banner", 0, 1.0, one, bytes(16), time=0.0, rank=0.5, contexts=one)
     >>> _ = store.add_decisions([row]), store.add_rewards([RewardRow(key, "7", "", 0.25, time=60.0)])

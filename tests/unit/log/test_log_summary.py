@@ -126,7 +126,7 @@ def test_many_rows_are_summed_where_they_are_read(name: str, tmp_path: Path, mon
     steps: list[tuple[int, int]] = []
     done = update(here, log, conflicts=True, progress=lambda *step: steps.append(step))
     assert counts(done.report) == expected.counts == counts(whole.report)
-    assert len(steps) > 4 * len(parts)
+    assert len(steps) > 3 * len(parts)
     assert steps[-1][0] == steps[-1][1]
     for one, other in zip(done.run.learned[-1], [expected.summary, *expected.late], strict=True):
         close(one, other)
