@@ -102,14 +102,16 @@ class Rows:
         vars(self).update(values)
 
     @classmethod
-    def of(cls, contexts: Any, decisions: Decisions, rewards: Any, alive: Any = None, **times: Any) -> Self:
+    def of(cls, contexts: Any, decisions: Decisions, rewards: Any, available: Any = None, **times: Any) -> Self:
         """Join contexts (n, K, d), the decisions made on them and their rewards (n,), unknown where NaN or None."""
-        sets = context_sets(contexts, alive)
+        sets = context_sets(contexts, available)
         arms = chosen_arms(sets, decisions)
-        if arms.min() < 0 or arms.max() >= sets.alive.shape[1]:
-            raise ShapeError(f"a decision names an arm outside of 0 … {sets.alive.shape[1] - 1}: these are other sets.")
+        if arms.min() < 0 or arms.max() >= sets.available.shape[1]:
+            raise ShapeError(
+                f"a decision names an arm outside of 0 … {sets.available.shape[1] - 1}: these are other sets."
+            )
         at = np.arange(len(arms))
-        if not sets.alive[at, arms].all():
+        if not sets.available[at, arms].all():
             raise ShapeError("a decision names an arm that is not available: these are not the sets it was made on.")
         given: Any = rewards if isinstance(rewards, (list, tuple)) or np.ndim(rewards) else [rewards]
         return cls(
@@ -198,8 +200,8 @@ class Rows:
         """Which rows are of one decision."""
         sets = np.zeros(len(self), dtype=np.uint64)
         if self.sets is not None and self.places is not None:
-            arms = np.where(self.sets.alive[:, :, None], self.sets.contexts, 0.0).reshape(len(self.sets), -1)
-            sizes = self.sets.alive.sum(axis=1).astype(np.uint64)
+            arms = np.where(self.sets.available[:, :, None], self.sets.contexts, 0.0).reshape(len(self.sets), -1)
+            sizes = self.sets.available.sum(axis=1).astype(np.uint64)
             sets[self.places] = (row_hashes(arms) + (sizes << np.uint64(32))) | np.uint64(1)
         late = np.zeros(len(self)) if self.reward_times is None else in_seconds(self.reward_times)
         return deduplicate(self.ids, row_hashes(self.features), sets, self.rewards, late)
@@ -277,8 +279,8 @@ def _check_form(rows: Rows) -> None:
         )
     if rows.sets is not None and not isinstance(rows.sets, ContextSets):
         raise ShapeError(
-            f"sets must be ContextSets; got {type(rows.sets).__name__}. Pass ContextSets(contexts, alive), or make the "
-            "rows with Rows.of."
+            f"sets must be ContextSets; got {type(rows.sets).__name__}. Pass ContextSets(contexts, available), or make "
+            "the rows with Rows.of."
         )
     for name, kinds, rule in (
         ("places", "iu", "whole numbers, one for each context set"),

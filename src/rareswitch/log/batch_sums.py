@@ -37,17 +37,17 @@ class HeldOut:
     >>> from rareswitch.ids import id_keys
     >>> int(HeldOut(share=0.3).among(id_keys(range(1000))).sum())
     264
-    >>> int(HeldOut(share=0.3, keep=0.1).among(id_keys(range(1000))).sum())
+    >>> int(HeldOut(share=0.3, context_sample_rate=0.1).among(id_keys(range(1000))).sum())
     30
     """
 
     share: float
     #: Share of the decisions whose context sets are kept.
-    keep: float = 1.0
+    context_sample_rate: float = 1.0
 
     def among(self, keys: KeyArray) -> BoolArray:
         """(n,) which decisions are held out, by their keys (n, 2)."""
-        return np.asarray((uniforms_at(0, "gate", keys) < self.share) & sampled(keys, self.keep))
+        return np.asarray((uniforms_at(0, "gate", keys) < self.share) & sampled(keys, self.context_sample_rate))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -71,7 +71,7 @@ class Task:
 
     def sampled(self, keys: KeyArray) -> IntArray:
         """(m,) of decisions (n, 2) those whose context sets may be sampled."""
-        _, half = self.learner.parts.statistics.halves(keys, self.state.updates)
+        _, half = self.learner.parts.statistics.halves(keys, self.state.policies)
         shown = np.ones(len(keys), dtype=np.bool_) if half is None else half
         return np.flatnonzero(shown if self.leave_out is None else shown & ~self.leave_out.among(keys))
 

@@ -263,7 +263,7 @@ def _encoded(
     offers: list[Any] = [[*row] if by_id is None else {name: by_id[name] for name in row} for row in rows]
     encoded = features.encode_many(records, offers[0] if len(set(rows)) == 1 else offers).checked
     found = np.zeros((*codes.shape, features.dim))
-    found[codes >= 0] = encoded.contexts[encoded.alive]
+    found[codes >= 0] = encoded.contexts[encoded.available]
     return found
 
 

@@ -372,7 +372,7 @@ def _vectors(
     """Of all actions, by features or as :func:`write_dsjson` wrote them; or of the chosen ones."""
     if features is not None:
         encoded = features.encode_many(*_records(path, decisions, arm)).checked
-        return {"contexts": _spread(encoded.contexts[encoded.alive], available, 0.0)}
+        return {"contexts": _spread(encoded.contexts[encoded.available], available, 0.0)}
     chosen = [decision.actions[decision.chosen] for decision in decisions]
     if not all(_VECTOR in action for action in chosen):
         return {}

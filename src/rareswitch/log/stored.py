@@ -115,7 +115,7 @@ class StoredBatch:
         if not sets:
             return None
         found = ContextSets.from_ragged(sets)
-        task.learner.check(Sets(found.contexts, found.alive, False))
+        task.learner.check(Sets(found.contexts, found.available, False))
         return Sample.of(size, np.array(keys), found)
 
 
@@ -233,7 +233,7 @@ class StoredLog:
         table = rows_table(rows, held, sums=self._sums, window=self._window, propensities=True)
         columns = {name: table[name].combine_chunks() for name in table.column_names}
         columns["policy"] = self._named([self._batches[row.version] for row in rows])
-        columns["arm_index"] = pa.array([row.place for row in rows], pa.int64())
+        columns["arm_index"] = pa.array([row.arm_index for row in rows], pa.int64())
         columns["baseline"] = pa.array([row.baseline for row in rows], pa.int64())
         columns["names"] = pa.array([row.names for row in rows], pa.string())
         columns["contexts"] = self._sets(rows)

@@ -321,7 +321,7 @@ def _kept_table(part: Sequence[Kept], policies: Sequence[str]) -> Any:
     }
     table = _table(columns, strings=rows[0].id.startswith('"'), times=True)
     for name, kind in MORE.items():
-        values = [row.place if name == "arm_index" else getattr(row, name) for row in rows]
+        values = [getattr(row, name) for row in rows]
         table = table.append_column(name, pa.array(values, pa.type_for_alias(kind)))
     return table
 

@@ -26,21 +26,21 @@ def policy(edition: int = 0) -> Policy:
 def made(count: int = 40, *, seed: int = 1, vectors: bool = True, **more: Any) -> DecisionLog:
     """Decisions with all that a log can have: sets of different sizes, ids of arms, baselines, times, two batches."""
     rng = np.random.default_rng(seed)
-    alive = rng.random((count, 5)) < 0.6
-    alive[np.arange(count), rng.integers(0, 5, count)] = True
-    logging = np.where(alive, rng.random((count, 5)), 0.0)
+    available = rng.random((count, 5)) < 0.6
+    available[np.arange(count), rng.integers(0, 5, count)] = True
+    logging = np.where(available, rng.random((count, 5)), 0.0)
     logging /= logging.sum(axis=1, keepdims=True)
     places = np.array([rng.choice(5, p=row) for row in logging])
-    codes = np.where(alive, np.array([rng.permutation(7)[:5] for _ in range(count)]), -1)
+    codes = np.where(available, np.array([rng.permutation(7)[:5] for _ in range(count)]), -1)
     columns: dict[str, Any] = {
         "arm_indices": places,
         "propensities": logging[np.arange(count), places],
         "rewards": np.where(rng.random(count) < 0.2, np.nan, rng.standard_normal(count)),
-        "available": alive,
+        "available": available,
         "arms": ["red", "blue", "ä ☃", '"', "5", "6", "7"],
         "codes": codes,
         "behavior_probs": logging,
-        "baselines": np.where(rng.random(count) < 0.3, -1, alive.argmax(axis=1)),
+        "baselines": np.where(rng.random(count) < 0.3, -1, available.argmax(axis=1)),
         "ids": [f"request {k}" if k % 2 else k for k in range(count)],
         "times": np.where(rng.random(count) < 0.1, np.nan, 1e9 + np.arange(count)),
         "batches": (np.arange(count) >= count // 2).astype(int),
@@ -48,7 +48,7 @@ def made(count: int = 40, *, seed: int = 1, vectors: bool = True, **more: Any) -
         "estimated": "frequencies",
     }
     if vectors:
-        columns["contexts"] = np.where(alive[:, :, None], rng.standard_normal((count, 5, DIM)), 0.0)
+        columns["contexts"] = np.where(available[:, :, None], rng.standard_normal((count, 5, DIM)), 0.0)
     return DecisionLog(**columns | more)
 
 
@@ -131,8 +131,8 @@ def test_a_file_is_not_overwritten(tmp_path: Path) -> None:
 
 
 def test_a_baseline_that_was_not_offered_is_not_written(tmp_path: Path) -> None:
-    alive = np.array([[True, False]])
-    log = DecisionLog(arm_indices=[0], propensities=[1.0], rewards=[1.0], available=alive, baselines=[1])
+    available = np.array([[True, False]])
+    log = DecisionLog(arm_indices=[0], propensities=[1.0], rewards=[1.0], available=available, baselines=[1])
     with pytest.raises(ParameterError, match="those of offered arms"):
         write_log(tmp_path / "log.parquet", log)
 
