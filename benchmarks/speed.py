@@ -230,7 +230,9 @@ with open_experiment(sys.argv[1], "trial") as trial:
 
 def filled(url: str, count: int) -> Experiment:
     """An experiment with so many decisions among 5 arms, all rewarded."""
-    trial = rareswitch.create(url, "trial", dim=DIM, schedule="by hand", updates=8, seed=1, keep=1000 / count)
+    trial = rareswitch.create(
+        url, "trial", dim=DIM, schedule=[10**9, 2 * 10**9], updates=2, seed=1, keep=min(1.0, 1000 / count)
+    )
     rng, size = np.random.default_rng(1), 10_000
     for first in range(0, count, size):
         ids = range(first, min(first + size, count))
@@ -249,7 +251,7 @@ def stores(stack: ExitStack) -> Iterator[tuple[str, Callable[[str], str]]]:
 
 def advance(setup: Setup) -> Iterator[Row]:
     """An update from 10^6 stored decisions, in a process of its own, and its memory beside a tenth of them."""
-    counts = setup.pick((100_000, 1_000_000), (2000, 20_000))
+    counts = setup.pick((100_000, 1_000_000), (500, 5000))
     with ExitStack() as stack:
         for what, address in stores(stack):
             outcomes = []
