@@ -23,8 +23,9 @@ from rareswitch.evaluation.calibration import THRESHOLD, Tally
 from rareswitch.experiment import Gate, create
 from rareswitch.experiment.gate import judge
 from rareswitch.lab import FROM_FILES, SUITES, left_out, world_at
+from rareswitch.lab.rivals import PureExploitation
 from rareswitch.lab.worlds import World, make_world
-from rareswitch.learner import Foresight, Learner, PureExploitation, Rows, certified_cost
+from rareswitch.learner import Foresight, Learner, Rows, certified_cost
 from rareswitch.log import DecisionLog
 from rareswitch.policy import Baseline, Blend, Floor, Policy, PosteriorDraws
 from rareswitch.rng import uniforms

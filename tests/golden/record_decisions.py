@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Sampler, Softmax, Uniform
-from rareswitch.policy import Blend, Elimination, InverseGap, Layered, Optimistic, Policy, PosteriorDraws
+from rareswitch.lab.rivals import InverseGap
+from rareswitch.policy import Blend, Elimination, Layered, Optimistic, Policy, PosteriorDraws
 from rareswitch.rng import uniforms
 from rareswitch.validation import BoolArray, FloatArray
 

@@ -23,6 +23,7 @@ from rareswitch.errors import RareswitchError
 from rareswitch.exchange import read_csv, read_dsjson, write_csv, write_dsjson
 from rareswitch.features import Arms, Features, Flag, Number
 from rareswitch.files import canonical_json, pack, unpack
+from rareswitch.lab.rivals import InverseGap
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (
     Learner,
@@ -40,7 +41,6 @@ from rareswitch.policy import (
     Blend,
     Elimination,
     HmacKey,
-    InverseGap,
     Layered,
     Optimistic,
     Policy,

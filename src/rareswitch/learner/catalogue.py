@@ -1,45 +1,44 @@
 """Learners by name."""
 
 import math
+from functools import cache
 from typing import Any
 
 from rareswitch import codec
 from rareswitch.errors import InputError, ParameterError, did_you_mean
-from rareswitch.learner.base_elimination import BaSE
 from rareswitch.learner.batch_linucb import BatchLinUCB, BatchLinUCBKW
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified
-from rareswitch.learner.e4 import E4
-from rareswitch.learner.falcon import Falcon
-from rareswitch.learner.fixed_set_elimination import FixedSetElimination
 from rareswitch.learner.foresight import Foresight
 from rareswitch.learner.learner import Learner
-from rareswitch.learner.linmed import LinMED, StaleLinMED
 from rareswitch.learner.linucb import OFUL, LinUCB, StaleLinUCB
-from rareswitch.learner.pure_exploitation import PureExploitation
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
-from rareswitch.learner.rho import RHO
 from rareswitch.learner.settings import needed, settings_of
-from rareswitch.learner.suplinrel import SupLinRel
 from rareswitch.learner.suplinucb import SupLinUCB
 from rareswitch.learner.thompson import BatchedThompsonSampling, StaleThompsonSampling, ThompsonSampling
 from rareswitch.validation import whole
 
 _PAPER = (BatchLinUCB, BatchLinUCBKW, BatchLinUCBDG, BatchLinUCBDGCertified, RarelySwitchSupLinUCB)
-_ADAPTIVE = (OFUL, LinUCB, ThompsonSampling, BatchedThompsonSampling, LinMED, SupLinUCB, SupLinRel)
-_STALE = (StaleLinUCB, StaleThompsonSampling, StaleLinMED)
-_BATCHED = (*_STALE, PureExploitation, RHO, Falcon, FixedSetElimination, E4, BaSE)
-#: All of them; what a learner takes are the fields of its class.
-LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in (Foresight, *_PAPER, *_ADAPTIVE, *_BATCHED)}
+_ADAPTIVE = (OFUL, LinUCB, ThompsonSampling, BatchedThompsonSampling, SupLinUCB)
+_GRID = (StaleLinUCB, StaleThompsonSampling)
+#: By name; what a learner takes are the fields of its class. Packages that add their own put them here.
+LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in (Foresight, *_PAPER, *_ADAPTIVE, *_GRID)}
+
+
+def all_learners() -> dict[str, type[Learner]]:
+    """Those of the library and those that the laboratory adds, by name."""
+    codec.extend()
+    return LEARNERS
 
 
 def find_learner(name: str) -> type[Learner]:
     """The class of that name."""
-    if not isinstance(name, str) or name not in LEARNERS:
+    if not isinstance(name, str) or (name not in LEARNERS and name not in all_learners()):
         known = f"the learners are {', '.join(LEARNERS)}.{did_you_mean(name, LEARNERS)}"
         raise InputError(f"there is no learner '{name!s:.60}'; {known}")
     return LEARNERS[name]
 
 
+@cache
 def takes(name: str) -> tuple[str, ...]:
     """The settings of the learner of that name."""
     return tuple(entry.name for entry in settings_of(find_learner(name)))

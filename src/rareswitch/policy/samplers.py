@@ -1,7 +1,7 @@
 """The samplers of learned policies: frozen parameters that turn a set of arms into probabilities."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -9,21 +9,17 @@ import numpy as np
 
 from rareswitch.codec import kind
 from rareswitch.contexts import ContextSets
-from rareswitch.design import GOptimal, Sampler
+from rareswitch.design import Sampler
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.linalg import inverse_root
 from rareswitch.policy.kernels import (
     best_of_draws,
     blend,
-    divergences,
     highest_arms,
-    inverse_gaps,
     layered_arms,
-    weighted,
     widest,
 )
 from rareswitch.validation import (
-    LARGEST_PARAMETER,
     FloatArray,
     IntArray,
     Sets,
@@ -31,7 +27,6 @@ from rareswitch.validation import (
     finite_array,
     number,
     parameters,
-    probability_vector,
     read_only,
     sets_of,
     unmasked,
@@ -207,96 +202,6 @@ class Layered(FittedSampler):
         model = (self.estimates, self.roots, tails, self.thresholds, self.optimistic, self.exploit)
         layered_arms(sets.contexts, sets.alive, *model, probabilities, layers)
         return layers
-
-
-@kind("inverse-gap")
-@dataclass(frozen=True, eq=False, kw_only=True)
-class InverseGap(FittedSampler):
-    """Arm i with probability 1/(K + γ·gap_i), the best-looking one with the rest (Foster and Rakhlin 2020).
-
-    K counts the living arms of the set and gap_i = max_j x_jᵀθ̂ - x_iᵀθ̂.
-
-    >>> InverseGap(estimate=[1.0], gamma=6.0).probabilities([[1.0], [0.0], [-1.0 / 3]]).round(3).tolist()
-    [0.798, 0.111, 0.091]
-    """
-
-    #: (d,) θ̂
-    estimate: FloatArray
-    gamma: float
-
-    def __post_init__(self) -> None:
-        estimate = vector("estimate", parameters("estimate", self.estimate))
-        vars(self).update(estimate=estimate, gamma=number("gamma", self.gamma, low=0.0, high=LARGEST_PARAMETER))
-
-    def fill(self, sets: Sets, probabilities: FloatArray) -> None:
-        inverse_gaps(sets.contexts, sets.alive, self.estimate, self.gamma, probabilities)
-
-
-#: Arms that agree with the data less than this are left out of the design: they are hardly ever played.
-LEAST_AGREEMENT = 1e-9
-
-
-@kind("empirical-divergence")
-@dataclass(frozen=True, eq=False, kw_only=True)
-class EmpiricalDivergence(FittedSampler, Elimination):
-    """Arm a with probability ∝ q_a·f_a, f_a = exp(-gap_a²/‖root·(â - a)‖²) (Balagopalan and Jun 2025, Algorithm 1).
-
-    â is the best-looking arm and gap_a = (â - a)ᵀθ̂. The weights q are ``greedy`` for â, shared by arms that tie (to a
-    relative 1e-9); half of the rest for the G-optimal design of the arms √f_a·a; the other half for all arms alike.
-
-    >>> sampler = EmpiricalDivergence(estimate=[1.0], root=[[1.0]], greedy=0.5, design=GOptimal(tol=1.0))
-    >>> sampler.probabilities([[1.0], [0.0]]).round(3).tolist()
-    [0.891, 0.109]
-    """
-
-    greedy: float
-    design: GOptimal = field(default_factory=lambda: GOptimal(tol=1.0))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.design, GOptimal):
-            raise ParameterError(f"design must be a GOptimal; got {self.design!r:.60}.")
-        vars(self).update(greedy=number("greedy", self.greedy, low=0.0, high=1.0))
-
-    def fill(self, sets: Sets, probabilities: FloatArray) -> None:
-        agreement = np.zeros(probabilities.shape)
-        divergences(sets.contexts, sets.alive, self.estimate, self.root, agreement, probabilities)
-        scaled = sets.contexts * np.sqrt(agreement)[:, :, None]
-        designed = self.design.probabilities(Sets(scaled, agreement >= LEAST_AGREEMENT, False))
-        weighted(agreement, designed, sets.alive, self.greedy, probabilities)
-
-
-@kind("allocation")
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Allocation:
-    """Arm k, by its place in the set, with probability ``weights[k]``, whatever its features are.
-
-    For sets that never change. The share of an arm that is missing goes to the others in proportion; where none of them
-    has one, all are alike. Arms beyond the weights have no share.
-
-    >>> allocation = Allocation(weights=[0.5, 0.25, 0.25])
-    >>> allocation.probabilities([[1.0], [2.0], [3.0]], [False, True, True]).tolist()
-    [0.0, 0.5, 0.5]
-    """
-
-    #: (K,) probabilities.
-    weights: FloatArray
-
-    def __post_init__(self) -> None:
-        weights = vector("weights", self.weights)
-        if not len(weights):
-            raise ShapeError("weights must be (K,), one for each arm of the set; got none.")
-        vars(self).update(weights=probability_vector("weights", weights))
-
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = context_sets(contexts, alive)
-        arms = sets.alive.shape[1]
-        shares = np.pad(self.weights, (0, max(0, arms - len(self.weights))))[:arms]
-        shared = np.where(sets.alive, shares, 0.0)
-        shared = np.where(shared.any(axis=1, keepdims=True), shared, sets.alive)
-        # summed from left to right, so that arms that are missing at the end change no bit
-        probabilities = np.asarray(shared / np.cumsum(shared, axis=1)[:, -1:])
-        return probabilities[0] if sets.single else probabilities
 
 
 @kind("baseline")

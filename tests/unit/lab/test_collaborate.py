@@ -14,6 +14,7 @@ from rareswitch.engine import Dask, Engine, Processes, Serial
 from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.lab import Collaboration, collaborate, simulate
 from rareswitch.lab.collaborate import Played, Task, play_share
+from rareswitch.lab.rivals import PureExploitation
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (
     OFUL,
@@ -21,7 +22,6 @@ from rareswitch.learner import (
     Foresight,
     Learner,
     LinUCB,
-    PureExploitation,
     RarelySwitchSupLinUCB,
     StaticGrid,
     communication,

@@ -18,8 +18,9 @@ from rareswitch.errors import (
     ParameterError,
 )
 from rareswitch.lab import checkpoints, chunk_size, load_runs
+from rareswitch.lab.rivals import BaSE
 from rareswitch.lab.worlds import Rounds, SequenceWorld, World, make_world
-from rareswitch.learner import BaSE, BatchLinUCB, BatchLinUCBDG, Foresight, make_learner
+from rareswitch.learner import BatchLinUCB, BatchLinUCBDG, Foresight, make_learner
 from rareswitch.report import Progress
 from rareswitch.validation import FloatArray
 from reference.loop import steps

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import BatchError
+from rareswitch.lab.rivals import PureExploitation
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import (
     BatchLinUCB,
     Foresight,
     Learner,
-    PureExploitation,
     Rows,
     State,
     make_learner,

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import LevelWarning, NonFiniteError, OutlierWarning, UnsuitableError
+from rareswitch.lab.rivals import Falcon
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import Falcon, Foresight, Learner, Rows, State, make_learner, state_from_bytes, state_to_bytes
+from rareswitch.learner import Foresight, Learner, Rows, State, make_learner, state_from_bytes, state_to_bytes
 from rareswitch.learner.statistics import OneModel
 from rareswitch.learner.summary import centred, level_of, unexplained_level
 from rareswitch.stats import Stats

@@ -14,17 +14,8 @@ from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Sampl
 from rareswitch.distributions import Gaussian, VaryingArms
 from rareswitch.errors import EmptySetError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.ids import id_keys
-from rareswitch.policy import (
-    Allocation,
-    Blend,
-    Elimination,
-    EmpiricalDivergence,
-    InverseGap,
-    Layered,
-    Optimistic,
-    Policy,
-    PosteriorDraws,
-)
+from rareswitch.lab.rivals import Allocation, EmpiricalDivergence, InverseGap
+from rareswitch.policy import Blend, Elimination, Layered, Optimistic, Policy, PosteriorDraws
 from rareswitch.policy.kernels import widest
 from rareswitch.validation import FloatArray, Sets
 from reference.batched import eliminated, mask

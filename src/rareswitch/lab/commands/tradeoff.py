@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     from rareswitch.lab import tradeoff
     from rareswitch.lab.report import draw_tradeoff, tradeoff_table
     from rareswitch.lab.worlds import make_world
-    from rareswitch.learner import LEARNERS, find_learner
+    from rareswitch.learner import all_learners, find_learner
     from rareswitch.report import check_target
 
     check_target(options.plot)
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         if getattr(options, name) is None:
             setattr(options, name, sizes[name])
     facts: dict[str, Any] = of_runs(options) | {"horizon": options.horizon, "caps": options.caps, "name": options.env}
-    names = list(LEARNERS) if options.learners == ["all"] else options.learners
+    names = list(all_learners()) if options.learners == ["all"] else options.learners
     learners = {find_learner(name).name: partial(_make, name, options) for name in names}
     world = make_world(options.env, dim=options.dim, arms=options.arms, noise=options.noise, horizon=options.horizon)
     if hasattr(world, "describe") and not options.json:

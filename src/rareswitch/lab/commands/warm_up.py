@@ -52,9 +52,9 @@ def _use_learners() -> None:
     from rareswitch.errors import UnsuitableError
     from rareswitch.lab import learner_for, simulate
     from rareswitch.lab.worlds import make_world
-    from rareswitch.learner import LEARNERS
+    from rareswitch.learner import all_learners
 
-    for name in LEARNERS:
+    for name in all_learners():
         for place in ("gaussian", "fixed", "plain"):
             world = make_world(place, dim=DIM, arms=ARMS, noise=0.5)
             try:

@@ -8,9 +8,9 @@ from rareswitch import simulate
 from rareswitch.design import GOptimal, g_optimal
 from rareswitch.distributions import Gaussian
 from rareswitch.errors import ParameterError
+from rareswitch.lab.rivals import EmpiricalDivergence, LinMED, StaleLinMED
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import LinMED, StaleLinMED, make_learner
-from rareswitch.policy import EmpiricalDivergence
+from rareswitch.learner import make_learner
 from reference.loop import after, rows_of
 
 DIM, ARMS, NOISE = 3, 8, 0.5

@@ -10,9 +10,9 @@ from rareswitch import simulate
 from rareswitch.design import Uniform
 from rareswitch.distributions import Gaussian
 from rareswitch.errors import ParameterError, UnsuitableError
+from rareswitch.lab.rivals import BaSE, Falcon, FixedSetElimination, InverseGap, PureExploitation
 from rareswitch.lab.worlds import LinearWorld, make_world
-from rareswitch.learner import BaSE, Falcon, FixedSetElimination, PureExploitation
-from rareswitch.policy import InverseGap, PosteriorDraws
+from rareswitch.policy import PosteriorDraws
 from reference.loop import rows_of, steps
 
 NOISE = 0.3

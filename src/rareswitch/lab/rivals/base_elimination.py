@@ -8,10 +8,7 @@ import numpy as np
 
 from rareswitch.design import Uniform
 from rareswitch.errors import UnsuitableError
-from rareswitch.learner.batched import BatchedLearner, EliminateByBatch
-from rareswitch.learner.learner import Parts
-from rareswitch.learner.rule import Ended
-from rareswitch.learner.statistics import OneModel
+from rareswitch.learner import BatchedLearner, EliminateByBatch, Ended, OneModel, Parts
 from rareswitch.policy import Elimination
 from rareswitch.validation import BoolArray, FloatArray, Sets
 

@@ -4,14 +4,58 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
+from rareswitch.choosing import gather, largest, padded_length, workspace
+from rareswitch.codec import kind
 from rareswitch.confidence import SelfNormalized
 from rareswitch.design import Uniform
-from rareswitch.learner.grids import Grid, doubling_grid
-from rareswitch.learner.interval_learner import GridLearner
-from rareswitch.learner.learner import Parts
-from rareswitch.learner.rule import Ended, Made, Rule
-from rareswitch.learner.statistics import OneModel
-from rareswitch.policy import InverseGap, Policy
+from rareswitch.lanes import add_rows, compiled
+from rareswitch.learner import Ended, Grid, GridLearner, Made, OneModel, Parts, Rule, doubling_grid
+from rareswitch.policy import FittedSampler, Policy
+from rareswitch.validation import LARGEST_PARAMETER, FloatArray, Sets, number, parameters, vector
+
+
+@compiled
+def inverse_gaps(contexts, alive, estimate, gamma, probabilities):  # type: ignore[no-untyped-def]
+    """``probabilities`` (n, K), zero before, becomes 1/(living + γ·gap); the first best arm has the rest."""
+    n, arm_count, dim = contexts.shape
+    arms, zero, center, _, place = workspace(arm_count, dim)
+    factors = np.ascontiguousarray(estimate).reshape((1, dim))
+    for s in range(n):
+        left = gather(contexts, alive, s, arms, place)
+        add_rows(center, zero, 0, factors, 0, arms, dim, padded_length(left))
+        best = largest(center, left)
+        rest = 1.0
+        for i in range(left):
+            if i != best:
+                share = 1.0 / (left + gamma * max(0.0, center[0, best] - center[0, i]))
+                probabilities[s, place[i]] = share
+                rest -= share
+        probabilities[s, place[best]] = rest
+
+
+@kind("inverse-gap")
+@dataclass(frozen=True, eq=False, kw_only=True)
+class InverseGap(FittedSampler):
+    """Arm i with probability 1/(K + γ·gap_i), the best-looking one with the rest (Foster and Rakhlin 2020).
+
+    K counts the living arms of the set and gap_i = max_j x_jᵀθ̂ - x_iᵀθ̂.
+
+    >>> InverseGap(estimate=[1.0], gamma=6.0).probabilities([[1.0], [0.0], [-1.0 / 3]]).round(3).tolist()
+    [0.798, 0.111, 0.091]
+    """
+
+    #: (d,) θ̂
+    estimate: FloatArray
+    gamma: float
+
+    def __post_init__(self) -> None:
+        estimate = vector("estimate", parameters("estimate", self.estimate))
+        vars(self).update(estimate=estimate, gamma=number("gamma", self.gamma, low=0.0, high=LARGEST_PARAMETER))
+
+    def fill(self, sets: Sets, probabilities: FloatArray) -> None:
+        inverse_gaps(sets.contexts, sets.alive, self.estimate, self.gamma, probabilities)
 
 
 @dataclass(frozen=True, kw_only=True)

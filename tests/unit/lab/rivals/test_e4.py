@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
-from rareswitch.design import cheapest_allocation
 from rareswitch.errors import ParameterError, UnsuitableError
+from rareswitch.lab.rivals import E4, Allocation, cheapest_allocation
 from rareswitch.lab.worlds import ActionsWorld, GaussianNoise, World, make_world
-from rareswitch.learner import E4, Learner, State, make_learner
-from rareswitch.policy import Allocation
+from rareswitch.learner import Learner, State, make_learner
 from reference.loop import rows_of
 
 HORIZON = 10_000

@@ -10,12 +10,7 @@ from rareswitch.confidence import SelfNormalized
 from rareswitch.contexts import ContextSets
 from rareswitch.design import Uniform
 from rareswitch.errors import BatchError
-from rareswitch.learner.kernels import best_columns
-from rareswitch.learner.learner import Parts
-from rareswitch.learner.linucb import StaleLearner
-from rareswitch.learner.rule import Ended, Made, Rule
-from rareswitch.learner.settings import count, real, setting
-from rareswitch.learner.statistics import OneModel
+from rareswitch.learner import Ended, Made, OneModel, Parts, Rule, StaleLearner, best_columns, count, real, setting
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import Policy, PosteriorDraws
 from rareswitch.rng import normals

@@ -8,9 +8,9 @@ import pytest
 from rareswitch import simulate
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import BatchError, ParameterError
+from rareswitch.lab.rivals import RHO
+from rareswitch.lab.rivals.rho import ResidualHorizon, Stakes, ascend, parts_of, thinned
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import RHO
-from rareswitch.learner.rho import ResidualHorizon, Stakes, ascend, parts_of, thinned
 from rareswitch.policy import PosteriorDraws
 from rareswitch.rng import normals
 from reference.loop import after, rows_of

@@ -8,12 +8,17 @@ import numpy as np
 
 from rareswitch.design import GOptimal
 from rareswitch.errors import UnsuitableError
-from rareswitch.learner.batch_linucb import BatchLinUCBKW
-from rareswitch.learner.batched import EliminateByBatch
-from rareswitch.learner.grids import Grid, growing_grid
-from rareswitch.learner.learner import Parts
-from rareswitch.learner.rule import Ended, Made
-from rareswitch.learner.settings import design_of_sets, setting
+from rareswitch.learner import (
+    BatchLinUCBKW,
+    EliminateByBatch,
+    Ended,
+    Grid,
+    Made,
+    Parts,
+    design_of_sets,
+    growing_grid,
+    setting,
+)
 from rareswitch.validation import BoolArray, FloatArray, Sets
 
 #: Sets of a batch that are compared, so that one that changes is noticed.
