@@ -345,14 +345,12 @@ def schedule_run(schedule: str, name: str, seed: int) -> list[float]:
     return [float(regret) for regret in curve]
 
 
-def chosen_schedules(setup: Setup) -> list[str]:
-    """All, or a few for a look."""
-    return setup.pick(list(SCHEDULES), ["best", "weekly", "never"])
-
-
 def schedule_curves(setup: Setup, worlds: Sequence[str]) -> dict[str, FloatArray]:
     """(worlds, seeds, checkpoints) regret so far, of each schedule and at every step."""
-    labels, shape = (STEPS, *chosen_schedules(setup)), (len(worlds), len(setup.seeds), -1)
+    labels, shape = (
+        (STEPS, *setup.pick(list(SCHEDULES), ["best", "weekly", "never"])),
+        (len(worlds), len(setup.seeds), -1),
+    )
     return {
         label: np.array(
             setup.map(schedule_run, [(label, world, seed) for world in worlds for seed in setup.seeds])
@@ -370,7 +368,7 @@ def schedules(setup: Setup) -> Iterator[Row]:
     if setup.picture is not None:
         draw_schedules(setup.picture, curves, regret_ratio(finals["best"], finals[STEPS]).value, weekly)
     most = {"best": 1.4, "weekly with a baseline": 0.6 * weekly}
-    for label in chosen_schedules(setup):
+    for label in list(finals)[1:]:
         ratio = regret_ratio(finals[label], finals[STEPS])
         dims = [world_of(world, TOTAL).dim for world in worlds]
         delay = SCHEDULES[label][3]
@@ -387,7 +385,6 @@ def schedules(setup: Setup) -> Iterator[Row]:
 def draw_schedules(path: Path, curves: Mapping[str, FloatArray], best: float, weekly: float) -> None:
     """Regret so far of the same eight policies weekly and at the best times, between full adaptivity and none."""
     image, (panel,) = figure()
-    image.set_size_inches(7.2, 4.7)
     marks, blind = checkpoints(TOTAL), curves["never"][:, :, -1:].mean(axis=1, keepdims=True) / TOTAL
     styles: dict[str, tuple[str, str, Any]] = {
         "never": ("never updated", DARK_GREY, ":"),
@@ -398,9 +395,7 @@ def draw_schedules(path: Path, curves: Mapping[str, FloatArray], best: float, we
     for label, (words, color, style) in styles.items():
         curve = (curves[label] / blind).mean(axis=(0, 1))
         panel.plot(marks, curve, color=color, linestyle=style, linewidth=2.2)
-        panel.annotate(
-            text_, (TOTAL, curve[-1]), (8, 0), textcoords="offset points", color=color, annotation_clip=False
-        )
+        panel.text(1.1 * TOTAL, curve[-1], words, color=color, va="center")
         ends = ends_of(label, 10)[:-1] if label in SCHEDULES else []
         panel.plot(ends, np.interp(ends, marks, curve), "o", color=color)
     panel.set(xscale="log", yscale="log", xlim=(10, TOTAL), ylim=(10, 1.3 * TOTAL))
