@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, field, fields
-from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -90,7 +89,6 @@ def check_settings(learner: Any) -> None:
             raise ParameterError(f"{entry.name} must be given: it is {entry.metadata['text']}; got None.")
 
 
-@cache
 def settings_of(kind: type) -> tuple["Field[Any]", ...]:
     """The settings of a class of learners, in order."""
     return tuple(entry for entry in fields(kind) if "text" in entry.metadata)
