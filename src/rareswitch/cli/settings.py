@@ -36,7 +36,7 @@ def add_settings(parser: argparse.ArgumentParser, *, without: Iterable[str] = ()
         usual = f" (default {defaults.pop()})" if plain else ""
         few = f"; for {', '.join(takers[name])}" if len(takers[name]) <= 3 else ""
         if name == "grid":
-            few = f"; {ADAPTIVE}: at most --updates batches, by the widths of intervals, for learners that eliminate"
+            few = f"; {ADAPTIVE}: at most --policies batches, by the widths of intervals, for learners that eliminate"
         help_text = f"{text}{usual}{few}".replace("%", "%%")
         group.add_argument(option_name(name), help=help_text, default=None, **_kind(entry.type))
     parser.set_defaults(learner_settings=[*entries])
