@@ -341,11 +341,12 @@ def test_a_growing_plan_holds_as_long_as_it_is_followed() -> None:
     assert learner.holds(followed) == "no bound is known"  # none is proved with estimated intervals
     assert learner.holds(played(learner, 30, 44)) == "no bound is known"  # nothing is promised of the lengths
     proved = Foresight(dim=4, arms=4, horizon=600, noise_bound=0.5)
-    assert proved.holds(proved.begin()) == "regret d·T^0.562/√floor, stochastic"
+    assert proved.holds(proved.begin()) == "regret d·T^0.562/√design_share, stochastic"
     kept = Foresight(dim=4, arms=4, horizon=600, noise_bound=0.5, reserve=2)  # batches up to T/2 grow by T^(7/8/5)
-    assert kept.rate() == "d·T^0.588/√floor, stochastic"
+    assert kept.rate() == "d·T^0.588/√design_share, stochastic"
     shorter = proved.holds(played(proved, proved.begin().batch_sizes[0] - 1))
-    assert "for which the regret is d·T^0.562/√floor, stochastic. No rate is proved for other batches." in shorter
+    rate = "d·T^0.562/√design_share, stochastic"
+    assert f"for which the regret is {rate}. No rate is proved for other batches." in shorter
 
 
 def test_the_learner_of_a_state_is_checked() -> None:
