@@ -348,12 +348,8 @@ def schedule_run(schedule: str, name: str, seed: int) -> list[float]:
 def schedule_curves(setup: Setup, worlds: Sequence[str]) -> dict[str, FloatArray]:
     """(worlds, seeds, checkpoints) regret so far, of each schedule and at every step."""
     labels = (STEPS, *setup.pick(list(SCHEDULES), ["best", "weekly", "never"]))
-    return {
-        label: np.array(
-            setup.map(schedule_run, [(label, world, seed) for world in worlds for seed in setup.seeds])
-        ).reshape(len(worlds), len(setup.seeds), -1)
-        for label in labels
-    }
+    pairs, shape = [(world, seed) for world in worlds for seed in setup.seeds], (len(worlds), len(setup.seeds), -1)
+    return {k: np.array(setup.map(schedule_run, [(k, *pair) for pair in pairs])).reshape(shape) for k in labels}
 
 
 def schedules(setup: Setup) -> Iterator[Row]:
