@@ -48,7 +48,7 @@ from rareswitch.learner.rule import Ended, Made, OneModelRule, Rule
 from rareswitch.learner.settings import count, design_of_sets, needed, real, setting, settings_of, to_plain
 from rareswitch.learner.state import Batch, State
 from rareswitch.learner.statistics import LayerModels, OneModel
-from rareswitch.learner.summary import Sample, Summary, sample_order, sampled
+from rareswitch.learner.summary import Sample, Summary, sampled
 from rareswitch.learner.suplinucb import Layers, OptimisticLayers, SupLinUCB
 from rareswitch.learner.thompson import (
     BatchedThompsonSampling,
@@ -56,6 +56,7 @@ from rareswitch.learner.thompson import (
     StaleThompsonSampling,
     ThompsonSampling,
 )
+from rareswitch.rng import sample_order
 
 __all__ = ["CONTEXTS", "LEARNERS", "OFUL", "AdaptiveGrid", "Ahead", "AsTold", "Batch", "BatchLinUCB"]
 __all__ += ["BatchLinUCBDG", "BatchLinUCBDGCertified", "BatchLinUCBKW", "BatchedLearner", "BatchedThompsonSampling"]

@@ -10,7 +10,7 @@ import numpy as np
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import BatchError, UnsuitableError, several
 from rareswitch.ids import KeyArray
-from rareswitch.rng import uniforms_at
+from rareswitch.rng import sample_order
 from rareswitch.stats import Stats
 from rareswitch.validation import BoolArray, FloatArray, IntArray, sealed
 
@@ -156,14 +156,6 @@ def centred(stats: Stats) -> Stats:
 
 #: The counts of a summary, which add up.
 COUNTS = ("decided", "rewarded", "waiting", "expired", "clipped")
-
-
-def sample_order(keys: KeyArray) -> FloatArray:
-    """(n,) a hash of each id in (0, 1), by which samples are taken: the decisions with the k smallest.
-
-    It depends on the id alone, so no decision need be counted beforehand, and samples of parts merge.
-    """
-    return uniforms_at(0, "sample", keys)
 
 
 def sampled(keys: KeyArray, share: float) -> BoolArray:

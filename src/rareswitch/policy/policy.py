@@ -188,7 +188,9 @@ class Policy:
             Where the arms stand that the policy's floor names, (n, K) or (K,). Needed where it names some; others do
             not look at it.
         """
-        sets = with_baseline(sets_of(self.dim, contexts, alive), baseline)
+        sets = sets_of(self.dim, contexts, alive)
+        if baseline is not None:
+            sets = with_baseline(sets, baseline)
         keys = np.array([one_key(ids)], np.uint64) if sets.single else id_keys(ids, len(sets.contexts))
         keys.setflags(write=False)
         kept, survivors = self._kept(sets)

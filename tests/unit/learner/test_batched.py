@@ -26,7 +26,7 @@ from rareswitch.learner import (
 )
 from rareswitch.learner.settings import to_plain
 from rareswitch.learner.statistics import first_half
-from rareswitch.learner.summary import sample_order
+from rareswitch.rng import sample_order
 from reference.batched import Trace, slow_batched
 from reference.loop import after, rows_of, steps
 

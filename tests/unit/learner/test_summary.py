@@ -25,7 +25,7 @@ from rareswitch.learner import (
     summaries_to_bytes,
 )
 from rareswitch.learner.statistics import first_half
-from rareswitch.learner.summary import sample_order
+from rareswitch.rng import sample_order
 from rareswitch.stats import Stats
 from reference.loop import rows_of
 
