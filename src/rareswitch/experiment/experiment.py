@@ -33,7 +33,7 @@ from rareswitch.experiment.verification import Verification, verify_versions
 from rareswitch.experiment.versions import Version, digest
 from rareswitch.features import field_values
 from rareswitch.ids import id_keys, key_bytes
-from rareswitch.learner import Ahead
+from rareswitch.learner import Forecast
 from rareswitch.log import StoredLog
 from rareswitch.policy import Key, Policy, check_signs
 from rareswitch.store import DecisionRow, Job, Store
@@ -211,11 +211,13 @@ class Experiment:
             batch.sets,
             ids=ids[0] if batch.sets.single else ids,
             seed=told.seed,
-            floored=None if policy.floor is None else batch.floored(policy.floor),
+            protected=None if policy.min_propensity is None else batch.protected(policy.min_propensity),
             # later policies know better than the baseline, and do not ask for it
             baseline=batch.baselines if first else None,
         )
-        return batch, batch.rows(decided, version=version.row.number, keep=told.keep, times=times)
+        return batch, batch.rows(
+            decided, version=version.row.number, context_sample_rate=told.context_sample_rate, times=times
+        )
 
     def _choice(self, batch: Requests, at: int, made: DecisionRow, kept: DecisionRow) -> Choice | ConflictError:
         """What is answered to one of some requests; an id that was used before is its caller's alone."""
@@ -225,7 +227,7 @@ class Experiment:
         version = known[kept.version - 1] if kept.version <= len(known) else self._version(kept.version)
         return Choice(
             id=batch.ids[at],
-            arm=batch.arm(at, kept.place),
+            arm=batch.arm(at, kept.arm_index),
             propensity=kept.propensity,
             policy_id=version.policy.id,
             version=kept.version,
@@ -248,7 +250,7 @@ class Experiment:
                 f"{sets.contexts.shape[1]}. Offer fewer, or create an experiment with more arms."
             )
         if self.description.features is None:  # those of features are never longer than 1
-            learner.check(Sets(summable("contexts", sets.contexts), sets.alive, False))
+            learner.check(Sets(summable("contexts", sets.contexts), sets.available, False))
 
     def reward(
         self,
@@ -293,8 +295,8 @@ class Experiment:
         self,
         *,
         now: Any = None,
-        ahead: Ahead | None = None,
-        anyway: bool = False,
+        forecast: Forecast | None = None,
+        force: bool = False,
         gate: Gate | bool | None = None,
         engine: Engine | None = None,
         progress: Callable[[int, int], None] | None = None,
@@ -308,9 +310,9 @@ class Experiment:
         ----------
         now
             When it is made.
-        ahead
+        forecast
             How many decisions are to come, in all or in each batch; by default what the schedule foresees.
-        anyway
+        force
             Whether to make it although it is not due.
         gate
             Deploys the policy only if decisions that it was not learned from say that it is no worse than the
@@ -321,14 +323,20 @@ class Experiment:
             Called with what was read, and how much there is.
         """
         self._check_key()
-        told: dict[str, Any] = {"ahead": ahead, "anyway": anyway, "gate": gate, "engine": engine, "progress": progress}
+        told: dict[str, Any] = {
+            "forecast": forecast,
+            "force": force,
+            "gate": gate,
+            "engine": engine,
+            "progress": progress,
+        }
         return self._updating.advance(self._versions, now=seconds_of(now), **told)
 
     def preview(
         self,
         *,
         now: Any = None,
-        ahead: Ahead | None = None,
+        forecast: Forecast | None = None,
         gate: Gate | bool | None = None,
         engine: Engine | None = None,
     ) -> Advance:
@@ -337,7 +345,7 @@ class Experiment:
         What it says of a gate is a look that is not counted: who advances when a preview looks good deploys worse
         policies more often than the gate's level says.
         """
-        return self._updating.preview(self.versions, now=seconds_of(now), ahead=ahead, gate=gate, engine=engine)
+        return self._updating.preview(self.versions, now=seconds_of(now), forecast=forecast, gate=gate, engine=engine)
 
     def status(self, *, now: Any = None) -> Status:
         """Where the experiment stands, and what its next update waits for."""

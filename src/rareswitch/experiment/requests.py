@@ -13,7 +13,7 @@ from rareswitch.contexts import ContextSets
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
 from rareswitch.features import Cautions, Features
 from rareswitch.ids import key_bytes
-from rareswitch.policy import Decisions, Floor
+from rareswitch.policy import Decisions, MinPropensity
 from rareswitch.rng import sample_order
 from rareswitch.store import DecisionRow, Job
 from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets
@@ -31,31 +31,32 @@ class Requests:
     names: Sequence[tuple[str | int, ...]] | None
     #: (n, K) where each arm stood among those that were given; None: where it stands now.
     given: IntArray | None
-    #: (n,) the place of the arm that the caller would have shown, -1 where one names none; None where none does.
+    #: (n,) the arm_index of the arm that the caller would have shown, -1 where one names none; None where none does.
     baselines: IntArray | None
     #: Of each request, what was clipped, missing, extra or unknown.
     cautions: Sequence[Cautions]
 
     def vectors(self, at: int) -> FloatArray:
         """(K, d) of the available arms of one request."""
-        return self.sets.contexts[at, : int(np.count_nonzero(self.sets.alive[at]))]
+        return self.sets.contexts[at, : int(np.count_nonzero(self.sets.available[at]))]
 
-    def arm(self, at: int, place: int) -> Any:
+    def arm(self, at: int, arm_index: int) -> Any:
         """What the caller calls an arm."""
         if self.names is not None:
-            return self.names[at][place]
-        return place if self.given is None else int(self.given[at, place])
+            return self.names[at][arm_index]
+        return arm_index if self.given is None else int(self.given[at, arm_index])
 
-    def floored(self, floor: Floor) -> BoolArray | None:
-        """(n, K), or (K,) of a single request, where the arms of a floor stand; None where it is for all arms."""
-        if floor.arms is None:
+    def protected(self, min_propensity: MinPropensity) -> BoolArray | None:
+        """(n, K), or (K,) of a single request, where the protected arms stand; None where it is for all arms."""
+        if min_propensity.arms is None:
             return None
         if self.names is None:
             raise ParameterError(
-                f"arms must be named with each request: this experiment has a floor for {', '.join(floor.arms):.100}, "
-                "and vectors alone do not tell which they are. Pass arms=[…], the ids of the vectors."
+                f"arms must be named with each request: this experiment has a minimum propensity for "
+                f"{', '.join(min_propensity.arms):.100}, and vectors alone do not tell which they are. Pass arms=[…], "
+                "the ids of the vectors."
             )
-        flags = floor.of_names(self.names, self.sets.alive.shape[1])
+        flags = min_propensity.of_names(self.names, self.sets.available.shape[1])
         return flags[0] if self.sets.single and flags is not None else flags
 
     def names_text(self, at: int) -> str | None:
@@ -77,18 +78,18 @@ class Requests:
         return digest.digest()[:16]
 
     def rows(
-        self, decided: Decisions, *, version: int, keep: float, times: float | Sequence[float]
+        self, decided: Decisions, *, version: int, context_sample_rate: float, times: float | Sequence[float]
     ) -> list[DecisionRow]:
-        """What is kept of decisions; of a share ``keep`` of them, told by their ids, the whole context sets."""
+        """What is kept of decisions; of a share ``context_sample_rate``, by their ids, the whole sets."""
         keys = decided.ids.reshape(-1, 2)
         ranks, key_data = sample_order(keys).tolist(), key_bytes(keys)
         arms, propensities = decided.arms.reshape(-1).tolist(), decided.propensities.reshape(-1).tolist()
         moments = [times] * len(arms) if isinstance(times, float) else times
         rows, width = [], 8 * self.sets.contexts.shape[2]
-        sizes: list[int] = np.add.reduce(self.sets.alive, axis=1, dtype=np.int64).tolist()
+        sizes: list[int] = np.add.reduce(self.sets.available, axis=1, dtype=np.int64).tolist()
         for at, (arm_index, rank) in enumerate(zip(arms, ranks, strict=True)):
             contexts, names = self.sets.contexts[at, : sizes[at]].tobytes(), self.names_text(at)
-            kept, name = rank < keep, self.ids[at]
+            kept, name = rank < context_sample_rate, self.ids[at]
             baseline = None if self.baselines is None else int(self.baselines[at])
             rows.append(
                 DecisionRow(
@@ -114,7 +115,7 @@ class Requests:
 class Request(Job):
     """A single request, which is decided when its turn to be kept has come, together with others that wait."""
 
-    #: With which it was decided, and its place among them.
+    #: With which it was decided, and its arm_index among them.
     batch: Requests
     at: int
 
@@ -141,7 +142,7 @@ def id_text(id: int | str) -> str:  # noqa: A002
 
 
 def check_text(name: str, text: str) -> None:
-    """Refuse what no store can keep."""
+    """Refuse what no store can context_sample_rate."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -171,13 +172,13 @@ def read_requests(
     else:
         sets = _vectors(dim, contexts)
         cautions = ((),) * len(sets.contexts)
-        names = None if arms is None else _named(arms, sets.alive)
-        if not sets.alive.all():
-            given = np.argsort(~sets.alive, axis=1, kind="stable")
+        names = None if arms is None else _named(arms, sets.available)
+        if not sets.available.all():
+            given = np.argsort(~sets.available, axis=1, kind="stable")
             packed = ContextSets.checked(sets).packed()
-            sets = Sets(packed.contexts, packed.alive, False)
-    places = None if baseline is None else _places(baseline, names, sets.alive, given)
-    return Requests(ids=ids, sets=sets, names=names, given=given, baselines=places, cautions=cautions)
+            sets = Sets(packed.contexts, packed.available, False)
+    arm_indices = None if baseline is None else _places(baseline, names, sets.available, given)
+    return Requests(ids=ids, sets=sets, names=names, given=given, baselines=arm_indices, cautions=cautions)
 
 
 def _vectors(dim: int, contexts: Any) -> Sets:
@@ -187,20 +188,22 @@ def _vectors(dim: int, contexts: Any) -> Sets:
     return sets
 
 
-def _named(arms: Any, alive: BoolArray) -> list[tuple[str, ...]]:
+def _named(arms: Any, available: BoolArray) -> list[tuple[str, ...]]:
     """Ids of the available arms of each set, given once for all or one list each."""
     if isinstance(arms, (str, bytes)) or not isinstance(arms, Sequence):
         raise ShapeError(f"arms must be a list of ids, one for each vector; got {arms!r:.60}.")
-    each = arms if arms and not isinstance(arms[0], (str, int)) else [arms] * len(alive)
-    if len(each) != len(alive):
-        raise ShapeError(f"arms must be one list of ids, or one for each of the {len(alive)} sets; got {len(each)}.")
+    each = arms if arms and not isinstance(arms[0], (str, int)) else [arms] * len(available)
+    if len(each) != len(available):
+        raise ShapeError(
+            f"arms must be one list of ids, or one for each of the {len(available)} sets; got {len(each)}."
+        )
     found = []
     for at, ids in enumerate(each):
-        available = np.flatnonzero(alive[at]).tolist()
-        if len(ids) not in (len(available), alive.shape[1]):
-            raise ShapeError(f"set {at} has {len(available)} vectors, and {len(ids)} arm ids were given.")
+        there = np.flatnonzero(available[at]).tolist()
+        if len(ids) not in (len(there), available.shape[1]):
+            raise ShapeError(f"set {at} has {len(there)} vectors, and {len(ids)} arm ids were given.")
         names = tuple(
-            str(name) for name in (ids if len(ids) == len(available) else [ids[place] for place in available])
+            str(name) for name in (ids if len(ids) == len(there) else [ids[arm_index] for arm_index in there])
         )
         if len(set(names)) < len(names):
             raise ParameterError(f"arms must have different ids; set {at} has one twice: {', '.join(names):.100}.")
@@ -209,27 +212,27 @@ def _named(arms: Any, alive: BoolArray) -> list[tuple[str, ...]]:
 
 
 def _places(
-    baseline: Sequence[Any], names: Sequence[tuple[str | int, ...]] | None, alive: BoolArray, given: IntArray | None
+    baseline: Sequence[Any], names: Sequence[tuple[str | int, ...]] | None, available: BoolArray, given: IntArray | None
 ) -> IntArray:
     """(n,) where the baseline arms stand among those that are available."""
-    if len(baseline) != len(alive):
-        raise ShapeError(f"baseline must name an arm for each of the {len(alive)} requests; got {len(baseline)}.")
-    found = np.empty(len(alive), dtype=np.int64)
+    if len(baseline) != len(available):
+        raise ShapeError(f"baseline must name an arm for each of the {len(available)} requests; got {len(baseline)}.")
+    found = np.empty(len(available), dtype=np.int64)
     for at, arm in enumerate(baseline):
         if arm is None:
             found[at] = -1
             continue
-        count = int(alive[at].sum())
+        count = int(available[at].sum())
         offered: Sequence[Any] = (
             names[at] if names is not None else list(range(count)) if given is None else given[at, :count].tolist()
         )
-        places = {str(one): place for place, one in enumerate(offered)}  # 3 and "3" are one arm
+        arm_indices = {str(one): arm_index for arm_index, one in enumerate(offered)}  # 3 and "3" are one arm
         if isinstance(arm, float) and arm.is_integer():  # of a column of numbers in which some are missing
             arm = int(arm)
-        if str(arm) not in places:
+        if str(arm) not in arm_indices:
             raise ParameterError(
                 f"baseline must be one of the arms that are offered; got {arm!r:.60} where there are "
                 f"{', '.join(map(str, offered)):.200}.{did_you_mean(arm, offered)}"
             )
-        found[at] = places[str(arm)]
+        found[at] = arm_indices[str(arm)]
     return found

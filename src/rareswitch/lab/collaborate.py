@@ -103,8 +103,8 @@ def collaborate(
     >>> from rareswitch.lab.worlds import make_world
     >>> from rareswitch.learner import Foresight
     >>> world = make_world("gaussian", dim=3, arms=5, noise=0.5)
-    >>> one = collaborate(Foresight(dim=3, horizon=2000, updates=4), world, agents=1, seed=1)
-    >>> many = collaborate(Foresight(dim=3, horizon=2000, updates=4), world, agents=16, seed=1)
+    >>> one = collaborate(Foresight(dim=3, horizon=2000, policies=4), world, agents=1, seed=1)
+    >>> many = collaborate(Foresight(dim=3, horizon=2000, policies=4), world, agents=16, seed=1)
     >>> many.decisions == one.decisions, len(many.meetings), many.parallel_time
     (True, 4, 128)
     """
@@ -147,7 +147,7 @@ def collaborate(
         )
         state = meeting.finish()
     called, lost = repr(world) if name is None else name, unlearnable_regret(world, horizon, seed=seed)
-    run = recorder.run(learner.name, called, seed=seed, updates=state.updates, unlearnable=lost)
+    run = recorder.run(learner.name, called, seed=seed, policies=state.policies, unlearnable=lost)
     return Collaboration(run=run, agents=agents, meetings=meetings, decisions=digest.hexdigest())
 
 

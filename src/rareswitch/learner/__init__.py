@@ -22,7 +22,7 @@ from rareswitch.learner.encoding import (
 from rareswitch.learner.foresight import Foresight
 from rareswitch.learner.grids import (
     AdaptiveGrid,
-    Ahead,
+    Forecast,
     Grid,
     GrowingGrid,
     StaticGrid,
@@ -38,7 +38,7 @@ from rareswitch.learner.grids import (
 from rareswitch.learner.interval_learner import GridLearner, IntervalLearner
 from rareswitch.learner.kernels import best_columns
 from rareswitch.learner.learner import Learner, Parts
-from rareswitch.learner.linucb import OFUL, LinUCB, Optimism, StaleLearner, StaleLinUCB
+from rareswitch.learner.linucb import OFUL, LinUCB, LinUCBGrid, Optimism, StaleLearner
 from rareswitch.learner.planned_exploration import certified_cost
 from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
@@ -58,14 +58,14 @@ from rareswitch.learner.thompson import (
 )
 from rareswitch.rng import sample_order
 
-__all__ = ["CONTEXTS", "LEARNERS", "OFUL", "AdaptiveGrid", "Ahead", "AsTold", "Batch", "BatchLinUCB"]
+__all__ = ["CONTEXTS", "LEARNERS", "OFUL", "AdaptiveGrid", "AsTold", "Batch", "BatchLinUCB", "Forecast"]
 __all__ += ["BatchLinUCBDG", "BatchLinUCBDGCertified", "BatchLinUCBKW", "BatchedLearner", "BatchedThompsonSampling"]
 __all__ += ["CertifiedMixture", "Clock", "CommunicationRound", "Contexts", "CoreLearning", "Designer"]
 __all__ += ["DeterminantGrowth", "EliminateByBatch", "Ended", "EveryLesson", "EveryStep", "Foresight", "Grid"]
 __all__ += ["GridLearner", "GrowingGrid", "IntervalLearner", "LayerModels", "Layers", "Learner", "LinUCB", "Made"]
 __all__ += ["OneModel", "OneModelRule", "Optimism", "OptimisticLayers", "Parts", "Posterior", "PosteriorSampling"]
 __all__ += ["RarelySwitchSupLinUCB", "Recommendation", "Report", "Rows", "Rule", "Sample", "Share", "StaleLearner"]
-__all__ += ["StaleLinUCB", "StaleThompsonSampling", "State", "StaticGrid", "Summary", "SupLinUCB"]
+__all__ += ["LinUCBGrid", "StaleThompsonSampling", "State", "StaticGrid", "Summary", "SupLinUCB"]
 __all__ += ["ThompsonSampling", "all_learners", "attributed", "best_columns", "budgeted", "certified_cost"]
 __all__ += ["clip_bounds", "count", "design_of_sets", "doubling_grid", "find_learner", "forecast", "geometric_grid"]
 __all__ += ["growing_grid", "in_seconds", "loglog_batches", "make_learner", "needed", "paper_design_grid"]

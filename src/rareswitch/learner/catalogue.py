@@ -1,6 +1,7 @@
 """Learners by name."""
 
 import math
+from functools import cache
 from typing import Any
 
 from rareswitch import codec
@@ -9,7 +10,7 @@ from rareswitch.learner.batch_linucb import BatchLinUCB, BatchLinUCBKW
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified
 from rareswitch.learner.foresight import Foresight
 from rareswitch.learner.learner import Learner
-from rareswitch.learner.linucb import OFUL, LinUCB, StaleLinUCB
+from rareswitch.learner.linucb import OFUL, LinUCB, LinUCBGrid
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.settings import needed, settings_of
 from rareswitch.learner.suplinucb import SupLinUCB
@@ -18,7 +19,7 @@ from rareswitch.validation import whole
 
 _PAPER = (BatchLinUCB, BatchLinUCBKW, BatchLinUCBDG, BatchLinUCBDGCertified, RarelySwitchSupLinUCB)
 _ADAPTIVE = (OFUL, LinUCB, ThompsonSampling, BatchedThompsonSampling, SupLinUCB)
-_GRID = (StaleLinUCB, StaleThompsonSampling)
+_GRID = (LinUCBGrid, StaleThompsonSampling)
 #: By name; what a learner takes are the fields of its class. Packages that add their own put them here.
 LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in (Foresight, *_PAPER, *_ADAPTIVE, *_GRID)}
 
@@ -37,6 +38,7 @@ def find_learner(name: str) -> type[Learner]:
     return LEARNERS[name]
 
 
+@cache
 def takes(name: str) -> tuple[str, ...]:
     """The settings of the learner of that name."""
     return tuple(entry.name for entry in settings_of(find_learner(name)))
@@ -45,7 +47,7 @@ def takes(name: str) -> tuple[str, ...]:
 def make_learner(name: str, **settings: Any) -> Learner:
     """The learner of that name with these settings, also as they are kept in files.
 
-    >>> make_learner("oful", dim=5, arms=10, horizon=1e3, growth=4.0).begin().updates
+    >>> make_learner("oful", dim=5, arms=10, horizon=1e3, growth=4.0).begin().policies
     1
     """
     kind = find_learner(name)
@@ -63,27 +65,27 @@ def make_learner(name: str, **settings: Any) -> Learner:
 #: The growth of the determinant at which OFUL and RarelySwitch-SupLinUCB wait for no budget.
 USUAL = 2.0
 #: What stands in for a learner that would change at every step.
-STALE = {"linucb": "stale-linucb", "thompson": "stale-thompson", "linmed": "stale-linmed"}
+STALE = {"linucb": "linucb-grid", "thompson": "thompson-grid", "linmed": "linmed-grid"}
 
 
-def budgeted(name: str, *, updates: int, dim: int, horizon: int) -> tuple[str, dict[str, Any]]:
-    """The learner, and the settings with which it spreads ``updates`` policies over its run; none if it cannot.
+def budgeted(name: str, *, policies: int, dim: int, horizon: int) -> tuple[str, dict[str, Any]]:
+    """The learner, and the settings with which it spreads ``policies`` policies over its run; none if it cannot.
 
     Learners that would change at every step are replaced by those that learn by batch. Those that wait for growing
     determinants get the C by which a determinant can grow so many times, (1 + T/d)^(d/updates), or their usual 2 if
     that is less. That is a plan and no promise: a cap holds because the loop enforces it.
 
-    >>> budgeted("linucb", updates=4, dim=2, horizon=1000)
-    ('stale-linucb', {'updates': 4})
-    >>> round(budgeted("oful", updates=4, dim=2, horizon=1000)[1]["growth"], 1)
+    >>> budgeted("linucb", policies=4, dim=2, horizon=1000)
+    ('linucb-grid', {'updates': 4})
+    >>> round(budgeted("oful", policies=4, dim=2, horizon=1000)[1]["growth"], 1)
     22.4
     """
-    whole("updates", updates)
+    whole("policies", policies)
     name = STALE.get(name, name)
-    if "updates" in takes(name):
-        return name, {"updates": min(updates, horizon)}
+    if "policies" in takes(name):
+        return name, {"policies": min(policies, horizon)}
     if "growth" not in takes(name):
         return name, {}
-    logarithm = dim * math.log1p(horizon / dim) / updates
+    logarithm = dim * math.log1p(horizon / dim) / policies
     largest = 700.0  # exp(700) is near the largest that a float can hold
     return name, {"growth": max(USUAL, math.exp(min(logarithm, largest)))}

@@ -169,7 +169,7 @@ class Share:
         self.cells = Cells(state.start, state.stop)
         wanted = learner.sample_size(state)
         #: Of the context sets, by hash: all agents together send about twice those that are wanted, hardly ever fewer.
-        self.share = 2.0 * (wanted + 6.0 * math.sqrt(wanted) + 30.0) / state.ahead[0] if wanted else 0.0
+        self.share = 2.0 * (wanted + 6.0 * math.sqrt(wanted) + 30.0) / state.batch_sizes[0] if wanted else 0.0
         self._next = self.start
         self._trees = Subtrees()
         self._pieces: list[Rows] = []
@@ -192,7 +192,7 @@ class Share:
                 f"{first}, got {len(rows)} rows, the first of id {rows.ids[0, 0]}."
             )
         if rows.sets is not None and rows.places is not None:
-            self.learner.check(Sets(rows.sets.contexts, rows.sets.alive, False))
+            self.learner.check(Sets(rows.sets.contexts, rows.sets.available, False))
             few = np.flatnonzero(sampled(rows.ids[rows.places], self.share))
             sets, places = (rows.sets[few], rows.places[few]) if len(few) else (None, None)
             rows = replace(rows, sets=sets, places=places)
@@ -241,7 +241,7 @@ class CommunicationRound:
     ...     rewards = world.rewards(means, seed=1, first=share.start)
     ...     share.add(Rows.of(rounds.contexts, decisions, rewards))
     ...     meeting.add(share.report())
-    >>> meeting.waiting, meeting.finish().updates
+    >>> meeting.waiting, meeting.finish().policies
     ((), 2)
     """
 
@@ -310,7 +310,7 @@ class CommunicationRound:
             try:
                 learner.check_chosen(rows.features)
                 if rows.sets is not None:
-                    learner.check(Sets(rows.sets.contexts, rows.sets.alive, False))
+                    learner.check(Sets(rows.sets.contexts, rows.sets.available, False))
             except RareswitchError as error:
                 raise BatchError(f"{told} does not fit: {error}") from error
 

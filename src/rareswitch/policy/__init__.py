@@ -1,6 +1,5 @@
 """Frozen policies and their files."""
 
-from rareswitch.policy.floor import Floor, least_probability
 from rareswitch.policy.keys import (
     Ed25519Key,
     HmacKey,
@@ -14,6 +13,7 @@ from rareswitch.policy.keys import (
     sign,
 )
 from rareswitch.policy.keys import verify as verify_signature
+from rareswitch.policy.min_propensity import MinPropensity, least_probability
 from rareswitch.policy.policy import Chosen, Decisions, Policy, load_policy, save_policy
 from rareswitch.policy.policy import from_bytes as policy_from_bytes
 from rareswitch.policy.policy import to_bytes as policy_to_bytes
@@ -28,7 +28,7 @@ from rareswitch.policy.samplers import (
     widest_intervals,
 )
 
-__all__ = ["Baseline", "Blend", "Chosen", "Decisions", "Ed25519Key", "Elimination", "FittedSampler", "Floor"]
+__all__ = ["Baseline", "Blend", "Chosen", "Decisions", "Ed25519Key", "Elimination", "FittedSampler", "MinPropensity"]
 __all__ += ["HmacKey", "Key", "Layered", "Optimistic", "Policy", "PosteriorDraws", "check_signature", "check_signs"]
 __all__ += ["key_from_text", "least_probability", "load_key", "load_policy", "new_key", "policy_from_bytes"]
 __all__ += ["policy_to_bytes", "save_key", "save_policy", "sign", "verify_signature", "widest_intervals"]

@@ -45,9 +45,9 @@ class FittedSampler(ABC):
         """Number of features."""
         return int(getattr(self, self.fitted).shape[-1])
 
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = sets_of(self.dim, contexts, alive)
-        probabilities = np.zeros(sets.alive.shape)
+    def probabilities(self, contexts: Any, available: Any = None) -> FloatArray:
+        sets = sets_of(self.dim, contexts, available)
+        probabilities = np.zeros(sets.available.shape)
         self.fill(sets, probabilities)
         return probabilities[0] if sets.single else probabilities
 
@@ -95,14 +95,14 @@ class Elimination:
 def widest_intervals(elimination: Elimination, sets: ContextSets) -> FloatArray:
     """(n,) the largest half-width ‖root·x‖ among the available arms of each set."""
     widths = np.empty(len(sets))
-    widest(sets.contexts, sets.alive, elimination.root, widths)
+    widest(sets.contexts, sets.available, elimination.root, widths)
     return widths
 
 
 @kind("optimistic")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Optimistic(FittedSampler, Elimination):
-    """The living arm with the largest xᵀθ̂ + ‖root·x‖, the first of them on a tie (to a relative 1e-9).
+    """The available arm with the largest xᵀθ̂ + ‖root·x‖, the first of them on a tie (to a relative 1e-9).
 
     >>> Optimistic(estimate=[0.0, 0.5], root=[[1.0, 0.0], [0.0, 0.1]]).probabilities([[1.0, 0.0], [0.0, 1.0]]).tolist()
     [1.0, 0.0]
@@ -111,13 +111,13 @@ class Optimistic(FittedSampler, Elimination):
     """
 
     def fill(self, sets: Sets, probabilities: FloatArray) -> None:
-        highest_arms(sets.contexts, sets.alive, self.estimate, self.root, probabilities)
+        highest_arms(sets.contexts, sets.available, self.estimate, self.root, probabilities)
 
 
 @kind("posterior-draws")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PosteriorDraws(FittedSampler):
-    """The best living arm of one of m parameters, drawn anew for each decision.
+    """The best available arm of one of m parameters, drawn anew for each decision.
 
     The probability of an arm is the share of parameters whose best arm it is: exact, without Monte Carlo. Of arms that
     tie, to a relative 1e-9, the first is best. A single parameter is greedy play.
@@ -138,13 +138,13 @@ class PosteriorDraws(FittedSampler):
         vars(self).update(draws=draws)
 
     def fill(self, sets: Sets, probabilities: FloatArray) -> None:
-        best_of_draws(sets.contexts, sets.alive, self.draws, probabilities)
+        best_of_draws(sets.contexts, sets.available, self.draws, probabilities)
 
 
 @kind("layered")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Layered(FittedSampler):
-    """Passes the living arms through the layers κ = 0, 1, … until one of them decides.
+    """Passes the available arms through the layers κ = 0, 1, … until one of them decides.
 
     In layer κ an arm has the estimate r = xᵀ·estimates[κ] and the width ω = ‖roots[κ]·x‖ + ‖tails[κ]·x‖.
 
@@ -190,17 +190,17 @@ class Layered(FittedSampler):
         exploit = number("exploit", self.exploit, low=0.0)
         vars(self).update(estimates=estimates, thresholds=thresholds, optimistic=bool(self.optimistic), exploit=exploit)
 
-    def layers(self, contexts: Any, alive: Any = None) -> IntArray:
+    def layers(self, contexts: Any, available: Any = None) -> IntArray:
         """(n,) the layer that decides, which is the one that learns; -1 where none does. A number for one set."""
-        sets = sets_of(self.dim, contexts, alive)
-        layers = self.fill(sets, np.zeros(sets.alive.shape))
+        sets = sets_of(self.dim, contexts, available)
+        layers = self.fill(sets, np.zeros(sets.available.shape))
         return layers[0] if sets.single else layers
 
     def fill(self, sets: Sets, probabilities: FloatArray) -> IntArray:
         layers = np.empty(len(probabilities), dtype=np.int64)
         tails = read_only(np.empty((0, self.dim, self.dim))) if self.tails is None else self.tails
         model = (self.estimates, self.roots, tails, self.thresholds, self.optimistic, self.exploit)
-        layered_arms(sets.contexts, sets.alive, *model, probabilities, layers)
+        layered_arms(sets.contexts, sets.available, *model, probabilities, layers)
         return layers
 
 
@@ -216,15 +216,15 @@ class Baseline:
     [0.05, 0.95]
     """
 
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = context_sets(contexts, alive)
+    def probabilities(self, contexts: Any, available: Any = None) -> FloatArray:
+        sets = context_sets(contexts, available)
         if sets.baseline is None:
             raise ParameterError(
                 "baseline must be named for every decision of this policy, which plays it but for a share of "
                 "exploration: pass baseline=…, the place of the arm that you would show. A later policy does not need "
                 "it; begin without a baseline where none is known."
             )
-        probabilities = np.zeros(sets.alive.shape)
+        probabilities = np.zeros(sets.available.shape)
         probabilities[np.arange(len(sets.baseline)), sets.baseline] = 1.0
         return probabilities[0] if sets.single else probabilities
 
@@ -242,17 +242,17 @@ def _places(sets: Sets, baseline: Any) -> IntArray:
         given = np.atleast_1d(np.asarray(baseline)) if sets.single else np.asarray(baseline)
     except ValueError:
         raise ShapeError("baseline must have one place for each set; got rows of different lengths.") from None
-    count, arms = sets.alive.shape
+    count, arms = sets.available.shape
     if given.dtype.kind not in "iu" or given.shape != (count,):
         raise ShapeError(
             f"baseline must be {'one whole number' if sets.single else f'{count} whole numbers'}, the place of the arm "
             f"that you would show in each set, from 0; got {baseline!r:.60}."
         )
     inside = (given >= 0) & (given < arms)
-    there = inside & sets.alive[np.arange(count), np.where(inside, given, 0)]
+    there = inside & sets.available[np.arange(count), np.where(inside, given, 0)]
     if not there.all():
         at = int(np.flatnonzero(~there)[0])
-        living = np.flatnonzero(sets.alive[at])
+        living = np.flatnonzero(sets.available[at])
         raise ParameterError(
             f"baseline must be an available arm; set {at} has {len(living)}, at places {living[0]} to {living[-1]}, "
             f"and {int(given[at])} was named. Name one of these."
@@ -282,11 +282,11 @@ class Blend:
                 raise ParameterError(f"{name} must be a sampler with a method probabilities.")
         vars(self).update(share=number("share", self.share, low=0.0, high=1.0))
 
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = context_sets(contexts, alive)
+    def probabilities(self, contexts: Any, available: Any = None) -> FloatArray:
+        sets = context_sets(contexts, available)
         many = sets._replace(single=False) if sets.single else sets
         mixed = self.main.probabilities(many)
         if self.share > 0.0:
-            main, mixed = mixed, np.empty(sets.alive.shape)
+            main, mixed = mixed, np.empty(sets.available.shape)
             blend(main, self.explorer.probabilities(many), self.share, mixed)
         return mixed[0] if sets.single else mixed

@@ -129,7 +129,7 @@ def test_an_abandoned_map_leaves_nobody_at_work(dask: Dask, tmp_path: Path) -> N
     assert work.until((tmp_path / "pid").exists)
     pid = int((tmp_path / "pid").read_text())
     results.close()  # type: ignore[attr-defined]
-    assert work.until(lambda: not work.alive(pid))
+    assert work.until(lambda: not work.available(pid))
     assert list(dask.map(work.square, range(6))) == SQUARES
     assert len(list(tmp_path.glob("run-2-*"))) == 1
 
@@ -145,7 +145,7 @@ def test_a_single_worker_has_one_thread_ignores_ctrl_c_and_ends(monkeypatch: pyt
         (pid,) = engine.worker_pids
     assert dict(os.environ) == before
     assert engine.worker_pids == ()
-    assert not work.alive(pid)
+    assert not work.available(pid)
 
 
 def test_a_cluster_that_is_there_is_used_and_left(there: str) -> None:
@@ -204,4 +204,4 @@ def test_a_worker_that_was_lost_before_it_was_listed_does_not_spoil_the_end() ->
 
         cluster_there._update_worker_status = forgetful
         assert list(engine.map(work.square, range(2))) == SQUARES[:2]
-    assert not any(work.alive(pid) for pid in pids)
+    assert not any(work.available(pid) for pid in pids)

@@ -26,7 +26,7 @@ def test_workers_start_when_needed_stay_and_end() -> None:
         assert first in pids
         assert len(pids) <= 2
     assert len(engine.worker_pids) == 0
-    assert work.until(lambda: not any(map(work.alive, pids)))
+    assert work.until(lambda: not any(map(work.available, pids)))
 
 
 def test_a_killed_worker_costs_its_shard_only(processes: Processes, tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_a_killed_worker_costs_its_shard_only(processes: Processes, tmp_path: Pa
     assert list(processes.map(partial(work.waits_once, str(tmp_path)), range(6))) == SQUARES
     pid = killer.join()
     assert pid
-    assert not work.alive(pid)
+    assert not work.available(pid)
     assert len(list(tmp_path.glob("run-*"))) == 7
     assert (processes.executions - started, processes.retries - retried) == (7, 1)
 
@@ -133,8 +133,8 @@ def test_an_abandoned_map_leaves_nobody_at_work(processes: Processes, tmp_path: 
     assert next(results) == 1
     assert work.until((tmp_path / "pid").exists)
     pid = int((tmp_path / "pid").read_text())
-    assert work.alive(pid)
+    assert work.available(pid)
     results.close()  # type: ignore[attr-defined]
-    assert not work.alive(pid)
+    assert not work.available(pid)
     assert pid not in processes.worker_pids
     assert list(processes.map(work.square, range(6))) == SQUARES

@@ -63,14 +63,14 @@ def test_ctrl_c_leaves_no_worker(name: str, tmp_path: Path) -> None:
         try:
             assert work.until((tmp_path / "pids").exists)
             pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
-            assert all(map(work.alive, pids))
+            assert all(map(work.available, pids))
             os.killpg(running.pid, signal.SIGINT)  # as a terminal does: everybody gets it
             told = running.communicate(timeout=work.PATIENCE)
         finally:
             running.kill()
     assert told == (f"interrupted {name.startswith('dask')}\n", "")  # and Dask is imported where it is used
     assert running.returncode == 0
-    assert not any(map(work.alive, pids))
+    assert not any(map(work.available, pids))
 
 
 def test_workers_do_not_outlive_a_program_that_was_killed(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_workers_do_not_outlive_a_program_that_was_killed(tmp_path: Path) -> Non
             pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
         finally:
             running.kill()
-        assert work.until(lambda: not any(map(work.alive, pids)))
+        assert work.until(lambda: not any(map(work.available, pids)))
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -67,7 +67,7 @@ def learn(agents: int, order: list[int] | None = None, step: int = 10**6, **sett
 def begun(start: int, length: int) -> tuple[Learner, State]:
     """A learner, and a state with a batch of that length after ``start`` decisions."""
     learner = BatchLinUCBKW(dim=3, arms=5, horizon=start + length, grid=StaticGrid(ends=(start, start + length)))
-    return learner, replace(learner.begin(), start=start, ahead=(length,), updates=2)
+    return learner, replace(learner.begin(), start=start, batch_sizes=(length,), policies=2)
 
 
 @pytest.mark.parametrize("length", [1, 40, 4096, 8191, 8192, 67_298, 10**6])
@@ -96,13 +96,13 @@ def test_policies_do_not_depend_on_the_agents_nor_on_their_order(monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    "name", ["batch-linucb-dg-certified", "batch-linucb-kw", "stale-thompson", "fixed-set-elimination"]
+    "name", ["batch-linucb-dg-certified", "batch-linucb-kw", "thompson-grid", "fixed-set-elimination"]
 )
 def test_every_learner_with_known_ends_can_share(name: str) -> None:
     world = make_world("fixed", dim=3, arms=5, noise=0.5)
     ids = []
     for agents in (1, 6):
-        learner = make_learner(name, dim=3, arms=5, horizon=600, updates=3)
+        learner = make_learner(name, dim=3, arms=5, horizon=600, policies=3)
         state = learner.begin()
         meeting = CommunicationRound(learner, state, agents)
         for agent in range(agents):
@@ -174,8 +174,10 @@ def test_rewards_that_are_not_known_yet_are_counted() -> None:
         share.add(replace(given, rewards=unknown))
         meeting.add(share.report())
     found = meeting.finish().past[0]
-    assert found.decided == state.ahead[0]
-    assert found.rewarded == sum(len(range(1, n, 2)) for n in (state.ahead[0] // 2, -(-state.ahead[0] // 2)))
+    assert found.decided == state.batch_sizes[0]
+    assert found.rewarded == sum(
+        len(range(1, n, 2)) for n in (state.batch_sizes[0] // 2, -(-state.batch_sizes[0] // 2))
+    )
 
 
 def changed(node: Node, **facts: Any) -> Node:
@@ -276,7 +278,7 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> tuple[Learner, State, Report]:
     learner = fresh()
     state = learner.begin()
     found = report(learner, state, 0, 4)
-    assert (state.ahead[0], found.pieces[0].ids[0, 0], len(found.pieces), len(found.nodes)) == (12, 2, 1, 1)
+    assert (state.batch_sizes[0], found.pieces[0].ids[0, 0], len(found.pieces), len(found.nodes)) == (12, 2, 1, 1)
     return learner, state, found
 
 
@@ -324,7 +326,7 @@ def test_who_cannot_share() -> None:
     with pytest.raises(ParameterError, match="3001 agents for 3000 decisions"):
         CommunicationRound(fresh(), state, 3001)
     with pytest.raises(BatchError, match="this run is over"):
-        CommunicationRound(fresh(), replace(state, ahead=()), 2)
+        CommunicationRound(fresh(), replace(state, batch_sizes=()), 2)
     every_step = LinUCB(dim=3, arms=5, horizon=100)
     assert Share(every_step, every_step.begin(), 0, 1).stop == 1
 

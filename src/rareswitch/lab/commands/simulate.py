@@ -56,7 +56,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run all combinations, print a table or JSON, draw. Status 130 if Ctrl-C cut it short."""
     if "learners" not in options:
-        options.learners, options.envs, options.horizons = [options.learner], [options.env], [options.horizon]
+        options.learners, options.envs, options.horizons = [options.learner], [options.world], [options.horizon]
     names = list(all_learners()) if options.learners == ["all"] else options.learners
     horizons = options.horizons
     check_target(options.plot)

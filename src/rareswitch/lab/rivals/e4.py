@@ -49,12 +49,12 @@ class Allocation:
             raise ShapeError("weights must be (K,), one for each arm of the set; got none.")
         vars(self).update(weights=probability_vector("weights", weights))
 
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = context_sets(contexts, alive)
-        arms = sets.alive.shape[1]
+    def probabilities(self, contexts: Any, available: Any = None) -> FloatArray:
+        sets = context_sets(contexts, available)
+        arms = sets.available.shape[1]
         shares = np.pad(self.weights, (0, max(0, arms - len(self.weights))))[:arms]
-        shared = np.where(sets.alive, shares, 0.0)
-        shared = np.where(shared.any(axis=1, keepdims=True), shared, sets.alive)
+        shared = np.where(sets.available, shares, 0.0)
+        shared = np.where(shared.any(axis=1, keepdims=True), shared, sets.available)
         # summed from left to right, so that arms that are missing at the end change no bit
         probabilities = np.asarray(shared / np.cumsum(shared, axis=1)[:, -1:])
         return probabilities[0] if sets.single else probabilities
@@ -102,11 +102,11 @@ class ExploreEliminateExploit(Rule):
     def first(self) -> Made:
         return Made(Policy(dim=self.told.dim, sampler=self.told.g_optimal))
 
-    def sample_size(self, number: int, ahead: tuple[int, ...]) -> int:
+    def sample_size(self, number: int, forecast: tuple[int, ...]) -> int:
         return SAMPLE
 
     def next(self, ended: Ended) -> Made:
-        told, number = self.told, ended.state.updates
+        told, number = self.told, ended.state.policies
         kept = the_actions(told.name, ended)
         (total,) = ended.sums
         ridge = told.parts.statistics.ridge
@@ -123,12 +123,12 @@ class ExploreEliminateExploit(Rule):
             left = self.survivors(verdict, number, ended.start)
             several = np.count_nonzero(left) > 1
             plays = self.exploring(actions, left, told.rate_of(number + 1)) if several else left.astype(np.float64)
-        rest = sum(ended.ahead)
+        rest = sum(ended.batch_sizes)
         # the last policy decides all that is left
         length = rest if np.count_nonzero(plays) <= 1 else min(rest, int(plays.sum()))
         policy = Policy(dim=told.dim, sampler=Allocation(weights=plays / plays.sum()))
-        ahead = (length, rest - length) if length < rest else (rest,)
-        return Made(policy, kept=kept | {"left": left.astype(np.float64)}, ahead=ahead)
+        batch_sizes = (length, rest - length) if length < rest else (rest,)
+        return Made(policy, kept=kept | {"left": left.astype(np.float64)}, batch_sizes=batch_sizes)
 
     def telling(self, verdict: Verdict) -> FloatArray:
         """(K,) how often each action is played in the second batch (Algorithm 1, line 8)."""
@@ -178,7 +178,7 @@ class E4(IntervalLearner):
     those of their program, in which the first batch explores at the rate √T; with its γ of 10 the third batch takes all
     that is left at any practical horizon. ``confidence`` and ``delta`` do not matter to it.
 
-    >>> E4(dim=5, arms=9, horizon=10_000).begin().ahead
+    >>> E4(dim=5, arms=9, horizon=10_000).begin().batch_sizes
     (200, 9800)
     """
 
@@ -206,4 +206,4 @@ class E4(IntervalLearner):
 
     def check(self, sets: Sets) -> None:
         super().check(sets)
-        check_one_set(self.name, sets.contexts, sets.alive)
+        check_one_set(self.name, sets.contexts, sets.available)

@@ -17,13 +17,13 @@ from rareswitch.validation import LARGEST_PARAMETER, FloatArray, Sets, number, p
 
 
 @compiled
-def inverse_gaps(contexts, alive, estimate, gamma, probabilities):  # type: ignore[no-untyped-def]
+def inverse_gaps(contexts, available, estimate, gamma, probabilities):  # type: ignore[no-untyped-def]
     """``probabilities`` (n, K), zero before, becomes 1/(living + γ·gap); the first best arm has the rest."""
     n, arm_count, dim = contexts.shape
     arms, zero, center, _, place = workspace(arm_count, dim)
     factors = np.ascontiguousarray(estimate).reshape((1, dim))
     for s in range(n):
-        left = gather(contexts, alive, s, arms, place)
+        left = gather(contexts, available, s, arms, place)
         add_rows(center, zero, 0, factors, 0, arms, dim, padded_length(left))
         best = largest(center, left)
         rest = 1.0
@@ -40,7 +40,7 @@ def inverse_gaps(contexts, alive, estimate, gamma, probabilities):  # type: igno
 class InverseGap(FittedSampler):
     """Arm i with probability 1/(K + γ·gap_i), the best-looking one with the rest (Foster and Rakhlin 2020).
 
-    K counts the living arms of the set and gap_i = max_j x_jᵀθ̂ - x_iᵀθ̂.
+    K counts the available arms of the set and gap_i = max_j x_jᵀθ̂ - x_iᵀθ̂.
 
     >>> InverseGap(estimate=[1.0], gamma=6.0).probabilities([[1.0], [0.0], [-1.0 / 3]]).round(3).tolist()
     [0.798, 0.111, 0.091]
@@ -55,7 +55,7 @@ class InverseGap(FittedSampler):
         vars(self).update(estimate=estimate, gamma=number("gamma", self.gamma, low=0.0, high=LARGEST_PARAMETER))
 
     def fill(self, sets: Sets, probabilities: FloatArray) -> None:
-        inverse_gaps(sets.contexts, sets.alive, self.estimate, self.gamma, probabilities)
+        inverse_gaps(sets.contexts, sets.available, self.estimate, self.gamma, probabilities)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class InverseGapWeighting(Rule):
 
     def next(self, ended: Ended) -> Made:
         (epoch,) = ended.batch.stats
-        tail = math.sqrt(2.0 * math.log(2.0 * (ended.state.updates + 1) ** 2 / self.level.delta))
+        tail = math.sqrt(2.0 * math.log(2.0 * (ended.state.policies + 1) ** 2 / self.level.delta))
         error = (self.level.noise * (math.sqrt(self.dim) + tail)) ** 2 / epoch.count
         gamma = 0.5 * math.sqrt(self.arms / error) if error > 0.0 else 1e9
         sampler = InverseGap(estimate=epoch.estimate(ridge=self.level.ridge), gamma=gamma)
@@ -84,7 +84,7 @@ class Falcon(GridLearner):
 
     The estimate of epoch m rests on the n decisions of the epoch before it alone, and γ = ½·√(K/ℰ), where
     ℰ = σ²·(√d + √(2 ln(2m²/δ)))²/n bounds the error of least squares on them with probability 1 - δ/(2m²). The first
-    epoch is uniform. Epochs double by default; ``paper_grid(T)`` is the O(log log T) schedule, and ``updates`` gives
+    epoch is uniform. Epochs double by default; ``paper_grid(T)`` is the O(log log T) schedule, and ``policies`` gives
     that grid with so many.
 
     >>> Falcon(dim=5, arms=10, horizon=100).clock.ends
@@ -97,7 +97,7 @@ class Falcon(GridLearner):
     regret: ClassVar[str] = "√(dKT), stochastic"
 
     def default_grid(self) -> Grid:
-        return doubling_grid(self.horizon, self.updates)
+        return doubling_grid(self.horizon, self.policies)
 
     def compose(self) -> Parts:
         rule = InverseGapWeighting(dim=self.dim, arms=self.arms, level=self.self_normalized())

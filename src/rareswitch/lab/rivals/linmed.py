@@ -20,8 +20,8 @@ from rareswitch.validation import FloatArray, Sets, number
 
 
 @compiled
-def divergences(contexts, alive, estimate, root, agreement, best):  # type: ignore[no-untyped-def]
-    """How well each living arm agrees with being best, exp(-gap²/‖root·(best - x)‖²), into ``agreement`` (n, K).
+def divergences(contexts, available, estimate, root, agreement, best):  # type: ignore[no-untyped-def]
+    """How well each available arm agrees with being best, exp(-gap²/‖root·(best - x)‖²), into ``agreement`` (n, K).
 
     ``best`` (n, K) becomes 1 for the arms that look best and 0 for the others. Both are zero before.
     """
@@ -29,7 +29,7 @@ def divergences(contexts, alive, estimate, root, agreement, best):  # type: igno
     arms, zero, center, square, place = workspace(arm_count, dim)
     factors = np.ascontiguousarray(estimate).reshape((1, dim))
     for s in range(n):
-        left = gather(contexts, alive, s, arms, place)
+        left = gather(contexts, available, s, arms, place)
         length = padded_length(left)
         add_rows(center, zero, 0, factors, 0, arms, dim, length)
         chosen = largest(center, left)
@@ -50,16 +50,16 @@ def divergences(contexts, alive, estimate, root, agreement, best):  # type: igno
 
 
 @compiled
-def weighted(agreement, design, alive, greedy, probabilities):  # type: ignore[no-untyped-def]
+def weighted(agreement, design, available, greedy, probabilities):  # type: ignore[no-untyped-def]
     """``probabilities`` (n, K), 1 for the best-looking arms before, become those of minimum empirical divergence."""
     for s in range(probabilities.shape[0]):
         left, best = 0.0, 0.0
         for i in range(probabilities.shape[1]):
-            left += alive[s, i]
+            left += available[s, i]
             best += probabilities[s, i]
         total = 0.0
         for i in range(probabilities.shape[1]):
-            if alive[s, i]:
+            if available[s, i]:
                 rest = 0.5 * (1.0 - greedy) * (design[s, i] + 1.0 / left)
                 probabilities[s, i] = (greedy * probabilities[s, i] / best + rest) * agreement[s, i]
                 total += probabilities[s, i]
@@ -95,10 +95,10 @@ class EmpiricalDivergence(FittedSampler, Elimination):
 
     def fill(self, sets: Sets, probabilities: FloatArray) -> None:
         agreement = np.zeros(probabilities.shape)
-        divergences(sets.contexts, sets.alive, self.estimate, self.root, agreement, probabilities)
+        divergences(sets.contexts, sets.available, self.estimate, self.root, agreement, probabilities)
         scaled = sets.contexts * np.sqrt(agreement)[:, :, None]
         designed = self.design.probabilities(Sets(scaled, agreement >= LEAST_AGREEMENT, False))
-        weighted(agreement, designed, sets.alive, self.greedy, probabilities)
+        weighted(agreement, designed, sets.available, self.greedy, probabilities)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,14 +143,14 @@ class LinMED(IntervalLearner):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StaleLinMED(StaleLearner, LinMED):
+class LinMEDGrid(StaleLearner, LinMED):
     """LinMED of practice, updated by batch. It has no bound.
 
-    >>> StaleLinMED(dim=5, arms=10, horizon=10_000, updates=3).clock.ends
+    >>> LinMEDGrid(dim=5, arms=10, horizon=10_000, policies=3).clock.ends
     (100, 1000, 10000)
     """
 
     delta: float = setting(0.01, "failure probability of the intervals", real(LEAST_DELTA, 1.0))
 
-    name: ClassVar[str] = "stale-linmed"
+    name: ClassVar[str] = "linmed-grid"
     text: ClassVar[str] = "LinMED on a grid, geometric by default"
