@@ -13,8 +13,8 @@ from rareswitch.contexts import ContextSets
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
 from rareswitch.features import Cautions, Features
 from rareswitch.ids import key_bytes
+from rareswitch.learner import sample_order
 from rareswitch.policy import Decisions, MinPropensity
-from rareswitch.rng import sample_order
 from rareswitch.store import DecisionRow, Job
 from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets
 

@@ -180,7 +180,7 @@ class PostgresStore(Store):
 
     def _insert_rewards(self, connection: Connection, rows: Sequence[RewardRow]) -> set[tuple[bytes, str]]:
         new = connection.execute(
-            f"{self._adding('ORDER BY given.position')} "
+            f"{self._adding('ORDER BY given.place')} "
             "ON CONFLICT (experiment, key, event) WHERE superseded IS NULL DO NOTHING RETURNING key, event, decision",
             [*(list(column) for column in zip(*rows, strict=True)), of_rewards(rows)],
         ).fetchall()
@@ -207,7 +207,7 @@ class PostgresStore(Store):
             f"version) SELECT {seq}, {self.number}, given.key, name, event, value, given.time, given.checksum, "
             "made.seq, version "
             f"FROM unnest({_arrays('bytea', 'text', 'text', 'float8', 'float8', 'bigint')}) WITH ORDINALITY "
-            "AS given (key, name, event, value, time, checksum, position) LEFT JOIN rareswitch_decisions AS made "
+            "AS given (key, name, event, value, time, checksum, place) LEFT JOIN rareswitch_decisions AS made "
             f"ON made.experiment = {self.number} AND made.key = given.key {order}"
         )
 

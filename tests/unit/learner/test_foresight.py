@@ -16,10 +16,10 @@ from rareswitch.learner import AdaptiveGrid, Foresight, Posterior, Rows, geometr
 from rareswitch.learner import planned_exploration as room
 from rareswitch.learner.foresight import default_grid
 from rareswitch.learner.planning import SCALES, Plan
-from rareswitch.learner.summary import centred
+from rareswitch.learner.state import centred, sample_order
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import Blend, PosteriorDraws
-from rareswitch.rng import sample_order, uniforms
+from rareswitch.rng import uniforms
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray
 from reference.loop import after, rows_of, steps
