@@ -128,13 +128,16 @@ class SqliteStore(Store):
         return int(connection.execute("SELECT version FROM rareswitch_schema").fetchone()[0])
 
     def _begin(self, connection: SqliteConnection) -> None:
-        self._settle(connection)
+        self._check_file(connection)
         try:
             connection.execute(self.begin)
         except sqlite3.OperationalError:
             attempt(partial(connection.execute, self.begin), self._judged)
 
     def _settle(self, connection: SqliteConnection) -> None:  # type: ignore[override]
+        self._check_file(connection)
+
+    def _check_file(self, connection: SqliteConnection) -> None:
         """Raise if the file, or its log, is not the one that was opened."""
         with suppress(OSError):
             file, log = os.stat(self.path), os.stat(self._log)
