@@ -108,7 +108,6 @@ bench: $(BENCH)/installed ## Measure against peers, side by side in one run. Fol
 	$(BENCH)/bin/python benchmarks/limited_glm.py --out benchmarks/limited_glm.md || status=1; \
 	$(BENCH)/bin/python benchmarks/changing.py --out benchmarks/changing.md || status=1; \
 	$(BENCH)/bin/python benchmarks/cliffs.py --out benchmarks/cliffs.md || status=1; \
-	$(BENCH)/bin/python benchmarks/agents.py --out benchmarks/agents.md || status=1; \
 	$(BENCH)/bin/python benchmarks/kills.py --out benchmarks/kills.md || status=1; \
 	$(BENCH)/bin/python benchmarks/experiment_kills.py --out benchmarks/experiment_kills.md || status=1; \
 	$(BENCH)/bin/python benchmarks/hostile.py --out benchmarks/hostile.md || status=1; \

@@ -32,7 +32,7 @@ import numpy as np
 
 from measure import machine
 from peer_learners import BayesianBandits, CannotExpressError, Chunk, ContextualBandits, MABWiser, Maker, VowpalWabbit
-from rareswitch.engine import make_engine
+from rareswitch.executors import make_executor, run_shards
 from rareswitch.lab import ARMS, DIM, NOISE, SUITES, UPDATES, Recorder, Run, choose_entrants, chunk_size, contest
 from rareswitch.lab.report.resampling import HEADER, OFFSET, resolution
 from rareswitch.lab.report.verdict import Standing, Verdict, judge
@@ -271,7 +271,7 @@ def main() -> int:
     places = options.envs or [place for place in TEN if place != "movielens" or options.data is not None]
     entries = {k: e for k, e in ENTRIES.items() if options.peers is None or k.startswith(tuple(options.peers))}
     seeds = range(options.seeds)
-    with make_engine(options.engine) as engine:
+    with make_executor(options.engine) as engine:
         found = contest(
             choose_entrants(["foresight", "linucb", "thompson"]),
             places=places,
@@ -279,7 +279,7 @@ def main() -> int:
             horizons=[options.horizon],
             seeds=seeds,
             path=options.runs,
-            engine=engine,
+            executor=engine,
             quiet=True,
         )
         runs = found.runs
@@ -294,7 +294,7 @@ def main() -> int:
             runs += [kept[key] for key in keys.values() if key in kept]
             matches.append(replace(whole, labels=tuple(label for label, key in keys.items() if key not in kept)))
         matches.sort(key=lambda match: match.seed)  # who stops it has some seeds of all worlds
-        for match, made in zip(matches, engine.map(play, matches, label="match"), strict=True):
+        for match, made in zip(matches, run_shards(play, matches, engine, label="match"), strict=True):
             runs += made
             if file is not None and made:
                 keys = match.keys

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from measure import FloatArray, available_cores
-from rareswitch.engine import Processes
+from rareswitch.executors import make_executor, run_shards
 from rareswitch.lab import LearnerFactory, Run, WorldFactory, simulate
 from rareswitch.lab.report import Ratio
 from rareswitch.lab.worlds import World
@@ -39,8 +39,8 @@ def spread(function: Callable[[J], R], jobs: Sequence[J]) -> Iterator[tuple[J, R
     The function must be one of a module's top level.
     """
     began = said = time.monotonic()
-    with Processes(available_cores()) as engine:
-        for done, (job, found) in enumerate(zip(jobs, engine.map(function, jobs), strict=True), start=1):
+    with make_executor(f"processes:{available_cores()}") as engine:
+        for done, (job, found) in enumerate(zip(jobs, run_shards(function, jobs, engine), strict=True), start=1):
             if (now := time.monotonic()) > said + 20.0:
                 said, left = now, (now - began) * (len(jobs) / done - 1.0)
                 print(f"{done:,} of {len(jobs):,} runs, about {left / 60.0:.0f} min left", file=sys.stderr, flush=True)

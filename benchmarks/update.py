@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from measure import FloatArray, Row, arguments, available_cores, in_turn, peak_memory, report
-from rareswitch.engine import Processes
+from rareswitch.executors import make_executor, run_shards
 from rareswitch.ids import id_keys
 from rareswitch.learner import Learner, State, make_learner, sampled
 from rareswitch.log import LogSummary, find_parts, log_schema, summarize_log, write_part
@@ -120,8 +120,10 @@ def processes(paths: list[str], rounds: int) -> Iterator[Row]:
     known = {state.policy.id: 0}
     task = Task(learner=learner, state=state, known=known, summed=frozenset(known))
     function = partial(read_part, task=task)
-    with Processes(1) as one, Processes(2) as two:
-        seconds = in_turn(rounds, lambda: list(one.map(function, paths)), lambda: list(two.map(function, paths)))
+    with make_executor("processes:1") as one, make_executor("processes:2") as two:
+        seconds = in_turn(
+            rounds, lambda: list(run_shards(function, paths, one)), lambda: list(run_shards(function, paths, two))
+        )
     ratio = float(np.median(seconds[:, 0] / seconds[:, 1]))
     slow, fast = np.median(seconds, axis=0)
     yield Row(

@@ -25,10 +25,7 @@ from rareswitch.features import Arms, Features, Flag, Number
 from rareswitch.files import canonical_json, pack, unpack
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (
-    CommunicationRound,
     Learner,
-    Report,
-    Share,
     State,
     make_learner,
     state_from_bytes,
@@ -51,10 +48,10 @@ from rareswitch.policy import (
 )
 from reference.loop import after, rows_of
 
-DIM, ARMS, DIGEST = 3, 5, 32
+DIM, ARMS = 3, 5
 WORLD = make_world("gaussian", dim=DIM, arms=ARMS, noise=0.5)
 KEY = HmacKey(secret=b"a secret of tests")
-KINDS = ("policy", "summary", "report", "state")
+KINDS = ("policy", "summary", "state")
 #: Logs by what their names end in. Those in .gz are compressed after they were mutated, or before.
 LOGS = (".parquet", ".csv", ".json", ".csv.gz", ".json.gz")
 LEARNERS: dict[str, dict[str, Any]] = {
@@ -84,7 +81,7 @@ class File(NamedTuple):
 def intact() -> dict[str, list[File]]:
     """Files of each kind."""
     files = {"policy": [File("policy", policy_to_bytes(policy, key=key)) for policy, key in policies()]}
-    states, summaries, reports = [], [], []
+    states, summaries = [], []
     for name, settings in LEARNERS.items():
         learner = make_learner(name, dim=DIM, **settings)
         state = after(learner, WORLD, 3)
@@ -92,11 +89,7 @@ def intact() -> dict[str, list[File]]:
         summary = learner.summarize(state, rows)
         states.append(File("state", state_to_bytes(state), learner, state))
         summaries.append(File("summary", summaries_to_bytes([summary]), learner, state))
-        if not learner.clock.looks and not learner.clock.steps:
-            share = Share(learner, state, 0, 2)
-            share.add(rows_of(state, WORLD, 1, first=share.start, count=share.stop - share.start))
-            reports.append(File("report", share.report().to_bytes(), learner, state))
-    return files | {"summary": summaries, "report": reports, "state": states}
+    return files | {"summary": summaries, "state": states}
 
 
 def policies() -> Iterator[tuple[Policy, HmacKey | None]]:
@@ -168,13 +161,13 @@ def _number(data: bytearray, at: int, count: int, rng: Any) -> None:
 
 def _header(change: Callable[[dict[str, Any], Any], str | None]) -> Callable[[File, Any], bytes]:
     def changed(file: File, rng: Any) -> bytes:
-        data = _content(file.data, file.kind)
+        data = file.data
         length = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + length])
         text = change(header, rng)
         told = (canonical_json(header) if text is None else text.encode()) + b""
         told += b" " * (-len(told) % 8)
-        return _sent(struct.pack("<Q", len(told)) + told + data[8 + length :], file.kind)
+        return struct.pack("<Q", len(told)) + told + data[8 + length :]
 
     return changed
 
@@ -250,7 +243,7 @@ def _plain(header: dict[str, Any], rng: Any) -> str:
 
 def _sealed(change: Callable[[Any, dict[str, Any], Any], Any]) -> Callable[[File, Any], bytes]:
     def changed(file: File, rng: Any) -> bytes:
-        meta, tensors = unpack(_content(file.data, file.kind))
+        meta, tensors = unpack(file.data)
         change(meta, tensors, rng)
         return resealed(file.kind, meta, tensors)
 
@@ -267,7 +260,7 @@ def resealed(kind: str, meta: Any, tensors: dict[str, Any]) -> bytes:
     if kind in ("state", "summary") and "sha256" in meta:
         del meta["sha256"]
         meta["sha256"] = hashlib.sha256(pack(meta, tensors)).hexdigest()
-    return _sent(pack(meta, tensors), kind)
+    return pack(meta, tensors)
 
 
 def _policy_id(plain: Any, tensors: dict[str, Any]) -> str:
@@ -275,14 +268,6 @@ def _policy_id(plain: Any, tensors: dict[str, Any]) -> str:
     for name in sorted(tensors):
         digest.update(f"\n{name} {tensors[name].shape}\n".encode() + tensors[name].astype("<f8").tobytes())
     return digest.hexdigest()
-
-
-def _content(data: bytes, kind: str) -> bytes:
-    return data[DIGEST:] if kind == "report" else data
-
-
-def _sent(content: bytes, kind: str) -> bytes:
-    return hashlib.sha256(content).digest() + content if kind == "report" else content
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -364,7 +349,6 @@ def load(kind: str, data: bytes) -> Any:
     readers: dict[str, Callable[[bytes], Any]] = {
         "policy": policy_from_bytes,
         "summary": summaries_from_bytes,
-        "report": Report.from_bytes,
         "state": state_from_bytes,
     }
     return readers[kind](data)
@@ -398,10 +382,6 @@ def _fault(file: File, data: bytes, found: Any) -> str:
         if summaries_to_bytes(found) != data:
             return "it is not what the file holds"
         learner.next(state, found[0])
-    elif file.kind == "report":
-        if found.to_bytes() != data:
-            return "it is not what the file holds"
-        CommunicationRound(learner, state, 2).add(found)
     else:
         if state_to_bytes(found) != data or not repr(found):
             return "it is not what the file holds"

@@ -33,7 +33,7 @@ USUAL: dict[str, dict[str, Any]] = {
     "first_seed": {"type": int, "default": 0, "help": "the seeds are this one and those that follow"},
     "engine": {
         "default": "serial",
-        "help": "where the work runs: serial, processes[:n], dask[:n] on this machine or dask:address (default serial)",
+        "help": "where the work runs: serial, processes[:n] or dask:address (default serial)",
     },
     "out": {"metavar": "PARQUET", "help": "keep the runs there; what it holds is not run again"},
     "plot": {"metavar": "PNG", "help": "write a picture (needs rareswitch[plot])"},

@@ -3,6 +3,7 @@
 import threading
 import time as clock
 from collections.abc import Callable, Sequence, Sized
+from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -11,7 +12,6 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.engine import Engine
 from rareswitch.errors import ConflictError, ParameterError, ShapeError, StoreError, UnreachableError
 from rareswitch.experiment.advance import Advance
 from rareswitch.experiment.audit import Audit, audit_decision
@@ -290,7 +290,7 @@ class Experiment:
         ahead: Ahead | None = None,
         anyway: bool = False,
         gate: Gate | bool | None = None,
-        engine: Engine | None = None,
+        executor: Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Advance:
         """Learn the next policy, if it is due; the only place where the policy changes.
@@ -309,14 +309,14 @@ class Experiment:
         gate
             Deploys the policy only if decisions that it was not learned from say that it is no worse than the
             incumbent: True, or a :class:`Gate`. Otherwise the incumbent goes on, and the outcome says why.
-        engine
+        executor
             Where decisions are read; here by default.
         progress
             Called with what was read, and how much there is.
         """
         self._check_key()
-        told: dict[str, Any] = {"ahead": ahead, "anyway": anyway, "gate": gate, "engine": engine, "progress": progress}
-        return self._updating.advance(self._versions, now=seconds_of(now), **told)
+        settings: dict[str, Any] = {"ahead": ahead, "anyway": anyway, "gate": gate, "progress": progress}
+        return self._updating.advance(self._versions, now=seconds_of(now), executor=executor, **settings)
 
     def preview(
         self,
@@ -324,14 +324,14 @@ class Experiment:
         now: Any = None,
         ahead: Ahead | None = None,
         gate: Gate | bool | None = None,
-        engine: Engine | None = None,
+        executor: Executor | None = None,
     ) -> Advance:
         """What an update made now would do; nothing is changed.
 
         What it says of a gate is a look that is not counted: who advances when a preview looks good deploys worse
         policies more often than the gate's level says.
         """
-        return self._updating.preview(self.versions, now=seconds_of(now), ahead=ahead, gate=gate, engine=engine)
+        return self._updating.preview(self.versions, now=seconds_of(now), ahead=ahead, gate=gate, executor=executor)
 
     def status(self, *, now: Any = None) -> Status:
         """Where the experiment stands, and what its next update waits for."""

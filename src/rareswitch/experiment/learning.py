@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rareswitch.engine import Engine
 from rareswitch.errors import BatchError
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
@@ -53,7 +53,7 @@ def learn(
     ahead: Ahead | None,
     seen: dict[str, int],
     gate: dict[str, Any] | None = None,
-    engine: Engine | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Learned:
     """The state after the current batch, of the decisions and rewards up to the marks, less what a gate holds out."""
@@ -70,7 +70,7 @@ def learn(
             version=version.number,
             policy_id=version.policy.id,
             upto=marks,
-            engine=engine,
+            executor=executor,
             window=rewards.window,
             now=now if rewards.window is not None else None,
             default=rewards.default,

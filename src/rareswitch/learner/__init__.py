@@ -6,7 +6,6 @@ from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCerti
 from rareswitch.learner.bounds import CONTEXTS, Contexts
 from rareswitch.learner.catalogue import LEARNERS, budgeted, find_learner, make_learner, takes
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryLesson, EveryStep
-from rareswitch.learner.communication import CommunicationRound, Report, Share
 from rareswitch.learner.designers import CertifiedMixture, CoreLearning, Designer
 from rareswitch.learner.e4 import E4
 from rareswitch.learner.encoding import (
@@ -60,11 +59,11 @@ from rareswitch.learner.thompson import (
 
 __all__ = ["CONTEXTS", "E4", "LEARNERS", "OFUL", "RHO", "BatchedThompsonSampling", "LinMED", "StaleLinMED"]
 __all__ += ["AdaptiveGrid", "Ahead", "BaSE", "Batch", "BatchLinUCB", "BatchLinUCBDG"]
-__all__ += ["BatchLinUCBDGCertified", "BatchLinUCBKW", "CertifiedMixture", "Clock", "CommunicationRound"]
+__all__ += ["BatchLinUCBDGCertified", "BatchLinUCBKW", "CertifiedMixture", "Clock"]
 __all__ += ["Contexts", "CoreLearning", "Designer", "DeterminantGrowth", "EveryLesson", "EveryStep", "Falcon"]
 __all__ += ["FixedSetElimination", "Foresight", "Grid", "GrowingGrid", "LayerModels", "Layers", "Learner", "LinUCB"]
 __all__ += ["Optimism", "Posterior", "PosteriorSampling", "PureExploitation", "RarelySwitchSupLinUCB"]
-__all__ += ["Recommendation", "Report", "Rows", "Sample", "Share", "StaleLinUCB", "StaleThompsonSampling", "State"]
+__all__ += ["Recommendation", "Rows", "Sample", "StaleLinUCB", "StaleThompsonSampling", "State"]
 __all__ += ["StaticGrid", "Summary", "SupLinRel", "SupLinUCB", "ThompsonSampling", "attributed", "budgeted"]
 __all__ += [
     "certified_cost",

@@ -1,4 +1,4 @@
-"""What is learned from: logs in Parquet and stores, reduced to summaries on any engine."""
+"""What is learned from: logs in Parquet and stores, reduced to summaries on any executor."""
 
 from rareswitch.log.exporting import export_parts
 from rareswitch.log.held_out import HeldOut

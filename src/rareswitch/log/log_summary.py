@@ -1,13 +1,13 @@
-"""What a learner needs of a log in Parquet: parts, mapped to sums on any engine, added in their order."""
+"""What a learner needs of a log in Parquet: parts, mapped to sums on any executor, added in their order."""
 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rareswitch.engine import Engine
 from rareswitch.errors import BatchError, several
 from rareswitch.learner import Learner, State, Summary
 from rareswitch.log.log_report import Earlier, LogReport
@@ -34,7 +34,7 @@ def summarize_log(
     state: State,
     paths: Iterable[str | Path],
     *,
-    engine: Engine | None = None,
+    executor: Executor | None = None,
     conflicts: bool = False,
     late: bool = True,
     window: float | None = None,
@@ -45,14 +45,14 @@ def summarize_log(
 ) -> LogSummary:
     """Reduce a log of the current policy to what is learned from, where logs are kept and there is no experiment.
 
-    Parts are read where the engine runs, 65,536 rows at a time. The same sums are found on every engine; and where a
-    policy has at most 65,536 rows, also for every order of the rows and every split into parts.
+    Parts are read where the executor runs them, 65,536 rows at a time. The same sums are found on every executor; and
+    where a policy has at most 65,536 rows, also for every order of the rows and every split into parts.
 
     Parameters
     ----------
     paths
         Files or patterns, also at URLs such as s3://…: see :func:`find_parts`.
-    engine
+    executor
         Where parts are read; here by default.
     conflicts
         Whether to leave out decisions whose rows contradict each other, and go on; by default they are an error.
@@ -95,7 +95,7 @@ def summarize_log(
         raise BatchError("this run is over: its last batch has been learned from. Begin a new one.")
     files = find_parts(paths)
     read = Reduction(
-        learner, state, files, engine=engine, late=late, window=window, now=now, default=default, clip=clip
+        learner, state, files, executor=executor, late=late, window=window, now=now, default=default, clip=clip
     )
     read.progress = progress
     read.count()

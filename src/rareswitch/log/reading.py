@@ -1,4 +1,4 @@
-"""What is read of one part: the two functions that engines map over the parts."""
+"""What is read of one part: the two functions that are mapped over the parts."""
 
 from collections import Counter
 from collections.abc import Mapping

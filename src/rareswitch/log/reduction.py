@@ -1,7 +1,8 @@
-"""Parts of a log, mapped on any engine and reduced in their order."""
+"""Parts of a log, mapped on any executor and reduced in their order."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -10,8 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.engine import Engine, Serial
 from rareswitch.errors import FileFormatError
+from rareswitch.executors import run_shards
 from rareswitch.learner import Learner, Rows, Sample, State, Summary, in_seconds, sample_order
 from rareswitch.log.reading import SPARE, Counted, Gathered, Task, count_part, mark, read_part
 from rareswitch.log.schema import ROWS
@@ -34,7 +35,7 @@ class Reduction:
         state: State,
         files: list[str],
         *,
-        engine: Engine | None = None,
+        executor: Executor | None = None,
         late: bool = False,
         window: float | None = None,
         now: Any = None,
@@ -42,7 +43,7 @@ class Reduction:
         clip: tuple[float, float] | None = None,
     ) -> None:
         self.learner, self.state, self.files = learner, state, files
-        self.engine = Serial() if engine is None else engine
+        self.executor = executor
         past = [batch.policy_id for batch in self.state.past]
         self.known = {name: k for k, name in enumerate(dict.fromkeys([*past, self.state.policy.id]))}
         # rows of two batches with one policy cannot be told apart
@@ -174,7 +175,7 @@ class Reduction:
         return self.learner.summarize(self.state, rows, **self.task.counting, part=True)
 
     def _map(self, function: Callable[..., R], task: Task, files: Sequence[str]) -> Iterator[R]:
-        for result in self.engine.map(partial(function, task=task), files, label="part"):
+        for result in run_shards(partial(function, task=task), files, self.executor, label="part"):
             self._done += 1
             if self.progress is not None:
                 self.progress(self._done, self._tasks)

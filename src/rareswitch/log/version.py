@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.engine import Engine
 from rareswitch.errors import StoreError
+from rareswitch.executors import run_shards
 from rareswitch.ids import KeyArray, keys_of_bytes
 from rareswitch.learner import Learner, Rows, Sample, State, Summary
 from rareswitch.log.block import Block
@@ -33,7 +33,7 @@ def summarize_version(
     version: int,
     policy_id: str,
     upto: Marks,
-    engine: Engine | None = None,
+    executor: Executor | None = None,
     window: float | None = None,
     now: float | None = None,
     default: float | None = None,
@@ -44,8 +44,8 @@ def summarize_version(
 ) -> Summary:
     """Reduce the decisions of a version, with the rewards that were there at a mark, to what is learned from.
 
-    Slices of the store are read where the engine runs. At most 65,536 decisions are gathered and summed at once, so
-    that it does not matter in which order they came; more are summed slice by slice, in their order.
+    Slices of the store are read where the executor runs them. At most 65,536 decisions are gathered and summed at once,
+    so that it does not matter in which order they came; more are summed slice by slice, in their order.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def summarize_version(
         have come late.
     upto
         What is looked at, of decisions and of rewards.
-    engine
+    executor
         Where slices are read; here by default.
     window, now, default, clip
         As :meth:`~rareswitch.learner.Learner.summarize` takes them, in seconds since 1970; ``now`` is by default the
@@ -89,20 +89,21 @@ def summarize_version(
         _Part(part, f"{store.name}, version {version}, slice {number} of {len(slices)}")
         for number, part in enumerate(slices, 1)
     ]
-    summary = _summed(parts, task, engine, progress)
+    summary = _summed(parts, task, executor, progress)
     if policy_id != state.policy.id or state.done:
         return summary
-    summary = learner.fitted(state, summary, lambda finer: _summed(parts, replace(task, state=finer), engine))
+    summary = learner.fitted(state, summary, lambda finer: _summed(parts, replace(task, state=finer), executor))
     return replace(summary, sample=_sample(learner, state, store.sample(version, upto), leave_out))
 
 
 def _summed(
-    parts: Sequence["_Part"], task: Task, engine: Engine | None, progress: Callable[[int, int], None] | None = None
+    parts: Sequence["_Part"], task: Task, executor: Executor | None, progress: Callable[[int, int], None] | None = None
 ) -> Summary:
     """One pass over the slices of a version."""
     (policy_id,) = task.known
     rows, summary = [_no_rows(task.learner, policy_id, timed=task.window is not None)], None
-    found = _in_turn(parts, task) if engine is None else engine.map(partial(_read, task=task), parts, label="slice")
+    read_slice = partial(_read, task=task)
+    found = _in_turn(parts, task) if executor is None else run_shards(read_slice, parts, executor, label="slice")
     for done, read in enumerate(found, 1):
         if isinstance(read, Rows):
             rows.append(read)

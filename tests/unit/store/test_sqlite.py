@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from rareswitch.engine import Processes
 from rareswitch.errors import MissingExtraError, StoreError
+from rareswitch.executors import make_executor, run_shards
 from rareswitch.experiment import create
 from rareswitch.store import Marks, Slice, open_store
 from rareswitch.store.sql_writer import Job
@@ -42,8 +42,8 @@ def test_a_slice_reads_the_same_by_cursor_by_a_reader_and_in_a_worker(
         by_cursor = read(part)
         monkeypatch.setattr("rareswitch.store.sqlite.ROWS", 10)
         assert read(part) == by_cursor
-        with Processes(1) as engine:
-            assert list(engine.map(read, [part])) == [by_cursor]
+        with make_executor("processes:1") as executor:
+            assert list(run_shards(read, [part], executor)) == [by_cursor]
         assert pickle.loads(pickle.dumps(part)) == part
     assert [row["reward"] for row in by_cursor[:4]] == [0.0, None, None, 1.5]  # type: ignore[index]
 

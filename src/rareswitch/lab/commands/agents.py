@@ -28,7 +28,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run with each number of agents and print tables or JSON."""
-    from rareswitch.engine import make_engine
+    from rareswitch.executors import make_executor
     from rareswitch.lab import collaborate, learner_for, simulate
     from rareswitch.lab.report import collaborative_table, concurrent_table, meetings_table
     from rareswitch.lab.worlds import make_world
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     shared: list[Collaboration] = []
     stepped: list[tuple[int, Run]] = []
     total = options.horizon * len(numbers)
-    with make_engine(options.engine) as engine, Progress(total, "playing", quiet=options.quiet) as bar:
+    with make_executor(options.engine) as executor, Progress(total, "playing", quiet=options.quiet) as bar:
         for k, agents in enumerate(numbers):
 
             def show(made: int, before: int = k * options.horizon, agents: int = agents) -> None:
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
             if by_step:
                 stepped.append((agents, simulate(learner, world, **facts)))
             else:
-                shared.append(collaborate(learner, world, engine=engine, **facts))
+                shared.append(collaborate(learner, world, executor=executor, **facts))
     if options.json:
         print_json([_facts(one) for one in shared] + [run.summary() | {"agents": a} for a, run in stepped])
     elif shared:

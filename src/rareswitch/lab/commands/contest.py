@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rareswitch.cli.options import SEEDS_HELP, add_command, add_options, listing, of_runs, print_json
-from rareswitch.engine import make_engine
 from rareswitch.errors import FileFormatError
+from rareswitch.executors import make_executor
 from rareswitch.files import write_whole
 from rareswitch.lab import (
     CHALLENGERS,
@@ -106,8 +106,8 @@ def run(options: argparse.Namespace) -> int:
             verb, whose = ("is", "its") if len(names) == 1 else ("are", "their")
             text = f"{', '.join(names)} {verb} left out; name a folder of {whose} {what} with --{which}."
             print(f"rareswitch: {text}", file=sys.stderr)
-    with make_engine(options.engine) as engine:
-        found = contest(entrants, engine=engine, **facts)
+    with make_executor(options.engine) as executor:
+        found = contest(entrants, executor=executor, **facts)
     verdicts = _judged(found)
     if unknown := sum(math.isnan(run.linear_regret) for run in found.runs):
         text = f"{unknown} kept runs are older than regret against the best linear policy, which is therefore left out"

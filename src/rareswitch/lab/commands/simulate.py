@@ -12,8 +12,8 @@ from rareswitch.cli.commands import COMMANDS
 from rareswitch.cli.options import SEEDS_HELP, add_command, add_options, listing, of_runs, print_json, save_picture
 from rareswitch.cli.settings import add_settings, check_heeded, given_settings, settings_for
 from rareswitch.design import GOptimal
-from rareswitch.engine import make_engine
 from rareswitch.errors import UnsuitableError
+from rareswitch.executors import make_executor
 from rareswitch.lab import Contest, LearnerFactory, Sweep, WorldFactory, check_length, learner_for, sweep
 from rareswitch.lab.report import draw_runs, run_table
 from rareswitch.lab.worlds import WORLDS, NamedWorld, World
@@ -76,8 +76,8 @@ def run(options: argparse.Namespace) -> int:
     if not options.json:
         made = {name: make_world(max(horizons)) for name, make_world in worlds.items()}
         _advise(names, made, max(horizons), 1.0 if options.design_tol is None else options.design_tol)
-    with make_engine(options.engine) as engine:
-        found = sweep(learners, worlds, engine=engine, **facts)
+    with make_executor(options.engine) as executor:
+        found = sweep(learners, worlds, executor=executor, **facts)
     if options.json:
         print_json([run.summary() for run in found.runs])
     elif found.runs:
