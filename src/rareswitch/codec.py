@@ -108,9 +108,10 @@ def revived(data: Any) -> Any:
     name = data["kind"]
     if not isinstance(name, str) or name not in KINDS:
         raise ParameterError(
-            f"kind must be one of {', '.join(sorted(KINDS))}; got {name!r:.60}.{did_you_mean(name, KINDS)}"
+            f"there is no kind {name!r:.60}.{did_you_mean(name, KINDS)} The kinds are {', '.join(sorted(KINDS))}."
         )
-    return built(KINDS[name], entries, name)
+    label = f"the {name} {entries['name']!r:.60}" if isinstance(entries.get("name"), str) else name
+    return built(KINDS[name], entries, label)
 
 
 def built(cls: type[T], entries: Mapping[str, Any], name: str) -> T:
@@ -125,7 +126,7 @@ def built(cls: type[T], entries: Mapping[str, Any], name: str) -> T:
             raise ParameterError(f"{name} needs the setting {entry.name!r}.")
     try:
         return msgspec.convert(dict(entries), cls, dec_hook=lambda _, part: part)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeError) as error:
         if isinstance(error.__cause__, InputError):
             raise error.__cause__ from None
         raise ParameterError(f"{name}: {str(error).replace('`', '').replace(' - at $.', ' at ')}.") from error
@@ -161,4 +162,7 @@ def from_bytes(cls: type[T], data: bytes) -> tuple[T, str, Any]:
             raise FileFormatError(f"not a {what}: it holds {', '.join(sorted(meta)):.200}.")
         if hashlib.sha256(pack(meta["content"], arrays)).hexdigest() != meta["id"]:
             raise FileFormatError(f"the content does not match its id {meta['id']!r:.80}: the file was changed.")
-        return decode(cls, meta["content"], arrays), meta["id"], meta.get("signature")
+        value = decode(cls, meta["content"], arrays)
+        if content_id(value) != meta["id"]:
+            raise FileFormatError("the file is not in canonical form: it was changed or written by something else.")
+        return value, meta["id"], meta.get("signature")

@@ -5,11 +5,12 @@ They know nothing of rewards. The batched learners draw their exploration from o
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from rareswitch.choosing import first_highest
+from rareswitch.codec import kind
 from rareswitch.design.goptimal import SMALLEST_TOL, g_optimal, in_steps
 from rareswitch.design.kernels import design_weights, padded_length
 from rareswitch.errors import CertificateError, ParameterError, ShapeError
@@ -101,6 +102,7 @@ def _normalized_powers(values, alive, exponents, probabilities):  # type: ignore
             probabilities[s, i] /= total
 
 
+@runtime_checkable
 class Sampler(Protocol):
     """What every sampling policy offers."""
 
@@ -120,6 +122,7 @@ class _Sampler(ABC):
         """Probabilities (n, K) for checked sets."""
 
 
+@kind("uniform")
 @dataclass(frozen=True)
 class Uniform(_Sampler):
     """Each living arm with the same probability.
@@ -132,6 +135,7 @@ class Uniform(_Sampler):
         return np.asarray(sets.alive / sets.alive.sum(axis=1, keepdims=True))
 
 
+@kind("g-optimal")
 @dataclass(frozen=True, kw_only=True)
 class GOptimal(_Sampler):
     """The G-optimal design of the living arms, π^G of the paper; ``tol=1`` is its factor 2.
@@ -154,6 +158,7 @@ class GOptimal(_Sampler):
         return weights
 
 
+@kind("argmax")
 @dataclass(frozen=True, eq=False)
 class Argmax(_Sampler):
     """The living arm with the largest xᵀVx, the first of them on a tie (Definition 2).
@@ -171,6 +176,7 @@ class Argmax(_Sampler):
         return one_hot(quadratic_forms(sets, self.matrix))
 
 
+@kind("softmax")
 @dataclass(frozen=True, eq=False)
 class Softmax(_Sampler):
     """A living arm with probability ∝ (xᵀMx)^α (Definition 3).
@@ -227,6 +233,7 @@ class _Mixture(_Sampler):
         return one_hot(forms)
 
 
+@kind("mixed-argmax")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MixedArgmax(_Mixture):
     """G-optimal play with probability ``g_optimal_share``, else one of several argmax policies (Definition 2).
@@ -242,6 +249,7 @@ class MixedArgmax(_Mixture):
     """
 
 
+@kind("mixed-softmax")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MixedSoftmax(_Mixture):
     """G-optimal play with probability ``g_optimal_share``, else one of several softmax policies (Definition 3).

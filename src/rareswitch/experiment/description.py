@@ -4,6 +4,7 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from rareswitch import codec
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
 from rareswitch.experiment.best import Best
 from rareswitch.experiment.counted import Planned
@@ -19,7 +20,7 @@ from rareswitch.experiment.warm_start import WarmStart
 from rareswitch.features import Features
 from rareswitch.files import bounded, canonical_json, plain_json
 from rareswitch.learner import Learner, State, Summary, find_learner, make_learner, needed, to_plain
-from rareswitch.policy import Floor, floor_from_plain, floor_to_plain, least_probability
+from rareswitch.policy import Floor, least_probability
 from rareswitch.validation import number, whole
 from rareswitch.version import __version__
 
@@ -74,7 +75,7 @@ class Description:
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON keeps it; what there is none of, and earlier versions did not know, is left out."""
-        later: dict[str, Any] = {} if self.floor is None else {"floor": floor_to_plain(self.floor)}
+        later: dict[str, Any] = {} if self.floor is None else {"floor": codec.plain(self.floor)}
         later |= {} if self.warm is None else {"warm": self.warm.to_plain()}
         return later | {
             "schema": SCHEMA,
@@ -109,7 +110,7 @@ class Description:
                 rewards=Rewards.from_plain(data["rewards"]),
                 baseline_share=data["baseline_share"],
                 baseline_field=data["baseline_field"],
-                floor=floor_from_plain(data["floor"]) if "floor" in data else None,
+                floor=codec.decode(Floor, data["floor"]) if "floor" in data else None,
                 warm=WarmStart.from_plain(data["warm"]) if "warm" in data else None,
                 max_arms=whole("max_arms", data["max_arms"], low=1),
                 keep=number("keep", data["keep"], low=0.0, high=1.0),

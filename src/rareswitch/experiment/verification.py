@@ -8,12 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rareswitch import codec
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import RareswitchError
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.versions import Version
 from rareswitch.ids import keys_of_bytes
-from rareswitch.policy import Policy, policy_to_plain
+from rareswitch.policy import Policy
 from rareswitch.store import Store
 from rareswitch.version import __version__
 
@@ -114,7 +115,7 @@ def compared(kept: Policy, learned: Policy, description: Description, store: Sto
     """The policy with this number, as it was kept, against the one that is learned now."""
     if kept.id == learned.id:
         return Relearned(policy_id=kept.id, verdict="same")
-    if not alike(policy_to_plain(kept), policy_to_plain(learned)):
+    if not alike(codec.encode(kept), codec.encode(learned)):
         return Relearned(policy_id=kept.id, verdict="otherwise")
     marks = store.marks()
     stored = chain.from_iterable(store.sample(version, marks) for version in (number - 1, number) if version)

@@ -1,32 +1,27 @@
 """The frozen description of how records become vectors, as a value, as a table for people, and as a file."""
 
-import hashlib
 import json
 import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
+from rareswitch import codec
 from rareswitch.errors import FileFormatError, InputError, ParameterError, did_you_mean
 from rareswitch.features.encoder import Encoded, Encoder
 from rareswitch.features.fields import (
     MOST_COLUMNS,
     Arms,
-    Category,
     Field,
-    Flag,
-    Hashed,
     Layout,
-    Number,
-    Vector,
     checked_text,
     one_of,
 )
-from rareswitch.files import canonical_json, decoding, read_whole, write_whole
+from rareswitch.files import decoding, read_whole, write_whole
 
 _HEADER = ("field", "of", "kind", "columns", "treatment", "in the sample")
 _WIDTH = 120
@@ -96,74 +91,37 @@ def _some(names: Sequence[str]) -> str:
 
 
 SCHEMA = 1
-KINDS: dict[str, type[Field]] = {kind.kind: kind for kind in (Number, Category, Hashed, Flag, Vector)}
+FIELDS = ("number", "category", "hashed", "flag", "vector")
 #: Bytes of a file that a person wrote, at most.
 _LONGEST_FILE = 1 << 22
-_PARTS = ("schema", "constant", "key", "absent", "extra", "crossings", "arms", "fields")
 
 
 def to_plain(features: "Features") -> dict[str, Any]:
     """Everything that makes a description what it is, with nothing left to defaults."""
-    data = {"schema": SCHEMA, "constant": features.constant, "key": features.key, "absent": features.absent}
-    data |= {"extra": features.extra, "crossings": [list(pair) for pair in features.crossings]}
-    if features.arms is not None:
-        data["arms"] = _settings(features.arms)
-    data["fields"] = [{"kind": part.kind, **_settings(part)} for part in features.fields]
-    return data
+    data = {name: part for name, part in codec.plain(features).items() if name != "kind" and part is not None}
+    data["fields"] = data.pop("fields")  # last, as a file of TOML has them
+    if "arms" in data:
+        del data["arms"]["kind"]
+    return {"schema": SCHEMA, **data}
 
 
-def from_plain(data: Any) -> dict[str, Any]:
-    """The settings of features, of plain data; what is left out has its default."""
-    told = _table("features", data, _PARTS)
-    schema = told.pop("schema", SCHEMA)
+def from_plain(data: Any) -> "Features":
+    """The features of plain data; what is left out has its default."""
+    if not isinstance(data, Mapping):
+        raise ParameterError(f"features must be a table of settings by name; got {data!r:.60}.")
+    settings = {"kind": "features", **data}
+    schema = settings.pop("schema", SCHEMA)
     if type(schema) is not int or schema != SCHEMA:
         raise ParameterError(f"schema must be {SCHEMA}; got {schema!r:.60}. Use a matching version.")
-    for name in ("fields", "crossings"):
-        if type(told.get(name, [])) is not list:
-            raise ParameterError(f"{name} must be a list; got {told[name]!r:.60}.")
-    if "arms" in told:
-        told["arms"] = Arms(**_table("arms", told["arms"], tuple(f.name for f in fields(Arms)), needed=("ids",)))
-    told["fields"] = [_field(entry) for entry in told.get("fields", [])]
-    return told
-
-
-def _field(entry: Any) -> Field:
-    kind = entry.get("kind") if isinstance(entry, Mapping) else None
-    if type(kind) is not str or kind not in KINDS:
-        wanted = f"kind of a field must be one of {', '.join(KINDS)}"
-        raise ParameterError(f"{wanted}; got {kind!r:.60} in {entry!r:.100}.{did_you_mean(kind, KINDS)}")
-    made = KINDS[kind]
-    needed = tuple(name for name in ("name", "levels", "columns", "length") if name in made.__dataclass_fields__)
-    told = _table(
-        f"the {kind} {entry.get('name')!r:.60}", entry, ("kind", *(f.name for f in fields(made))), needed=needed
-    )
-    del told["kind"]
-    for name, value in told.items():
-        if isinstance(value, list) and name != "levels":
-            raise ParameterError(
-                f"{name} of the field {entry.get('name')!r:.60} must not be a list; got {value!r:.60}."
-            )
-    return made(**told)
-
-
-def _table(what: str, data: Any, names: tuple[str, ...], *, needed: tuple[str, ...] = ()) -> dict[str, Any]:
-    """A copy of a table whose names are known."""
-    if not isinstance(data, Mapping):
-        raise ParameterError(f"{what} must be a table of settings by name; got {data!r:.60}.")
-    for name in data:
-        if name not in names:
-            raise ParameterError(
-                f"{what} has no setting {name!r:.60}; it has {', '.join(names)}.{did_you_mean(name, names)}"
-            )
-    for name in needed:
-        if name not in data:
-            raise ParameterError(f"{what} needs the setting {name!r}.")
-    return dict(data)
-
-
-def _settings(part: Any) -> dict[str, Any]:
-    values = {f.name: getattr(part, f.name) for f in fields(part)}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    if isinstance(settings.get("arms"), Mapping):
+        settings["arms"] = {"kind": "arms", **settings["arms"]}
+    fields = settings.get("fields", [])
+    for entry in fields if isinstance(fields, list) else ():
+        kind = entry.get("kind") if isinstance(entry, Mapping) else None
+        if kind not in FIELDS:
+            wanted = f"kind of a field must be one of {', '.join(FIELDS)}"
+            raise ParameterError(f"{wanted}; got {kind!r:.60} in {entry!r:.100}.{did_you_mean(kind, FIELDS)}")
+    return codec.decode(Features, settings)
 
 
 def save(data: dict[str, Any], path: str | Path) -> None:
@@ -173,8 +131,8 @@ def save(data: dict[str, Any], path: str | Path) -> None:
     write_whole(text.encode("utf-8", "surrogatepass"), path)
 
 
-def load(path: str | Path) -> dict[str, Any]:
-    """The settings of features, of a file."""
+def load(path: str | Path) -> "Features":
+    """The features of a file."""
     ending = _ending(path)
     data = read_whole(path)
     if len(data) > _LONGEST_FILE:
@@ -216,6 +174,7 @@ def _value(value: Any) -> str:
 Term = tuple[tuple[str, Layout], ...]
 
 
+@codec.kind("features")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Features:
     """How a context and an arm become a vector of length at most 1; frozen, and known by the hash of its content.
@@ -253,7 +212,7 @@ class Features:
     #: What becomes of fields that are not described: ``"ignore"``, which is counted, or ``"error"``.
     extra: str = "ignore"
     #: What was seen in the sample, by field, where there was one; no part of the content.
-    seen: Mapping[str, str] = field(default_factory=dict, repr=False)
+    seen: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={"kept": False})
 
     def __post_init__(self) -> None:
         for name in ("fields", "crossings"):
@@ -355,7 +314,7 @@ class Features:
     @cached_property
     def id(self) -> str:
         """SHA-256 of the content: equal descriptions have equal ids, on every machine."""
-        return hashlib.sha256(canonical_json(self.to_plain())).hexdigest()
+        return codec.content_id(self)
 
     @cached_property
     def _encoder(self) -> Encoder:
@@ -398,18 +357,18 @@ class Features:
         return to_plain(self)
 
     @classmethod
-    def from_plain(cls, data: Any) -> Self:
+    def from_plain(cls, data: Any) -> "Features":
         """The features of plain data; what may be left out has its default."""
-        return cls(**from_plain(data))
+        return from_plain(data)
 
     def save(self, path: str | Path) -> None:
         """Write them to a file, TOML or JSON by its ending."""
         save(self.to_plain(), path)
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
+    def load(cls, path: str | Path) -> "Features":
         """Read them from a file, TOML or JSON by its ending."""
-        return cls(**load(path))
+        return load(path)
 
     def __getstate__(self) -> dict[str, Any]:
         """For processes, to which it is pickled: what is compiled is made again."""

@@ -5,12 +5,13 @@ import math
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from decimal import Decimal
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from rareswitch.codec import kind, name_of
 from rareswitch.errors import ParameterError, RecordError
 from rareswitch.ids import LONGEST
 from rareswitch.validation import LARGEST_SCALE, count_of, number
@@ -42,43 +43,23 @@ class Layout(NamedTuple):
     divisor: float = 1.0
 
 
-@dataclass(frozen=True)
 class Field(ABC):
     """A field of a record, and what becomes of it."""
 
-    kind: ClassVar[str]
-    #: What may be done about a missing value.
-    treatments: ClassVar[tuple[str, ...]] = ("own", "error")
-
-    #: What crossings and tables call it.
     name: str
-    _: KW_ONLY
-    #: Whose it is: of the context, of the arm, or of both together (an affinity, in the arm's record of the request;
-    #: or in the context, where the key has ``{arm}`` in place of the arm's id).
-    of: str = "context"
-    #: Where it is found in the record; under its name by default.
-    key: str = ""
-    #: Whether it has columns by itself, not only in crossings and in the arms' own parameters.
-    alone: bool = True
-    #: What becomes of None and NaN: ``"own"``, a column of their own; or ``"error"``.
-    missing: str = "own"
+    of: str
+    key: str
+    alone: bool
+    missing: str
 
-    def __post_init__(self) -> None:
-        checked_text("name", self.name)
-        vars(self)["key"] = checked_text("key", self.key) if self.key != "" else self.name
-        one_of(f"of of the field {self.name!r}", self.of, SIDES)
-        one_of(f"missing of the field {self.name!r}", self.missing, self.treatments)
-        if type(self.alone) is not bool:
-            raise ParameterError(f"alone of the field {self.name!r} must be true or false; got {self.alone!r:.60}.")
-        if ARM in self.key and (self.of != "both" or self.key.count(ARM) > 1):
-            raise ParameterError(
-                f"key of the field {self.name!r} has {ARM}, which stands for the id of an arm, once, in fields of both;"
-                f" this one is of the {self.of}. Set of = 'both'."
-            )
-        self.check()
+    @property
+    def kind(self) -> str:
+        """Its name in files."""
+        return name_of(self)
 
-    def check(self) -> None:  # noqa: B027
-        """Bring the settings of this kind into canonical form, or refuse them; a kind may have none."""
+    @abstractmethod
+    def changed(self, **settings: Any) -> Self:
+        """The same with other settings."""
 
     @property
     @abstractmethod
@@ -110,6 +91,47 @@ class Field(ABC):
     def refused(self, value: Any, rule: str) -> RecordError:
         """The error that says what this value should have been."""
         return RecordError(f"the field {self.name!r} {rule}; got {type(value).__name__} {value!r:.60}.")
+
+
+@dataclass(frozen=True)
+class Described(Field):
+    """What all kinds of fields are told."""
+
+    #: What may be done about a missing value.
+    treatments: ClassVar[tuple[str, ...]] = ("own", "error")
+
+    #: What crossings and tables call it.
+    name: str
+    _: KW_ONLY
+    #: Whose it is: of the context, of the arm, or of both together (an affinity, in the arm's record of the request;
+    #: or in the context, where the key has ``{arm}`` in place of the arm's id).
+    of: str = "context"
+    #: Where it is found in the record; under its name by default.
+    key: str = ""
+    #: Whether it has columns by itself, not only in crossings and in the arms' own parameters.
+    alone: bool = True
+    #: What becomes of None and NaN: ``"own"``, a column of their own; or ``"error"``.
+    missing: str = "own"
+
+    def changed(self, **settings: Any) -> Self:
+        return replace(self, **settings)
+
+    def __post_init__(self) -> None:
+        checked_text("name", self.name)
+        vars(self)["key"] = checked_text("key", self.key) if self.key != "" else self.name
+        one_of(f"of of the field {self.name!r}", self.of, SIDES)
+        one_of(f"missing of the field {self.name!r}", self.missing, self.treatments)
+        if type(self.alone) is not bool:
+            raise ParameterError(f"alone of the field {self.name!r} must be true or false; got {self.alone!r:.60}.")
+        if ARM in self.key and (self.of != "both" or self.key.count(ARM) > 1):
+            raise ParameterError(
+                f"key of the field {self.name!r} has {ARM}, which stands for the id of an arm, once, in fields of both;"
+                f" this one is of the {self.of}. Set of = 'both'."
+            )
+        self.check()
+
+    def check(self) -> None:
+        """Bring the settings of this kind into canonical form, or refuse them; a kind may have none."""
 
 
 class Codes(dict[Any, float]):
@@ -158,15 +180,14 @@ def missing_text(field: Field) -> str:
     return f"missing: {words[field.missing]}"
 
 
+@kind("number")
 @dataclass(frozen=True)
-class Number(Field):
+class Number(Described):
     """A number, standardised: (value − mean) / scale, clipped to ±clip, and divided by it. True is 1, False is 0.
 
     >>> Number("age", mean=40, scale=12).treatment
     '(x − 40) / 12, within ±4; missing: own column'
     """
-
-    kind: ClassVar[str] = "number"
 
     _: KW_ONLY
     mean: float = 0.0
@@ -219,11 +240,10 @@ class Number(Field):
         return f"(x − {self.mean:.4g}) / {self.scale:.4g}, within ±{self.clip:.4g}; {missing_text(self)}"
 
 
+@kind("flag")
 @dataclass(frozen=True)
-class Flag(Field):
+class Flag(Described):
     """Yes or no: 1 or −1. The numbers 1 and 0 are taken for them."""
-
-    kind: ClassVar[str] = "flag"
 
     @property
     def layout(self) -> Layout:
@@ -250,11 +270,10 @@ class Flag(Field):
         return f"1 if true, −1 if not; {missing_text(self)}"
 
 
+@kind("vector")
 @dataclass(frozen=True)
-class Vector(Field):
+class Vector(Described):
     """A vector of numbers (an embedding), divided by the longest length; longer ones are shortened, and counted."""
-
-    kind: ClassVar[str] = "vector"
 
     _: KW_ONLY
     length: int
@@ -306,7 +325,7 @@ _REMEMBERED = 4096
 
 
 @dataclass(frozen=True)
-class Levelled(Field):
+class Levelled(Described):
     """What is one of several levels, known by their texts."""
 
     def level(self, value: Any) -> str | None:
@@ -317,6 +336,7 @@ class Levelled(Field):
             raise self.refused(value, "must be a text, a number or a flag, or None where it is missing") from None
 
 
+@kind("category")
 @dataclass(frozen=True)
 class Category(Levelled):
     """One of some levels, each with a column; unknown ones have a column of their own, or are an error.
@@ -324,7 +344,6 @@ class Category(Levelled):
     A level is its text: 3, 3.0 and "3" are the same one, and so are True and "true".
     """
 
-    kind: ClassVar[str] = "category"
     treatments: ClassVar[tuple[str, ...]] = ("own", "unknown", "error")
 
     _: KW_ONLY
@@ -372,11 +391,10 @@ class Category(Levelled):
         return f"a column for each of {len(self.levels)} levels; unknown: {unknown}; {missing_text(self)}"
 
 
+@kind("hashed")
 @dataclass(frozen=True)
 class Hashed(Levelled):
     """One of any number of levels, each with one of so many columns by the hash of its text; levels may share one."""
-
-    kind: ClassVar[str] = "hashed"
 
     _: KW_ONLY
     columns: int
@@ -464,6 +482,7 @@ def _some(levels: Sequence[str]) -> str:
     return shown if len(levels) <= 3 else f"{shown} and {len(levels) - 3} more"
 
 
+@kind("arms")
 @dataclass(frozen=True, kw_only=True)
 class Arms:
     """Which arms have parameters of their own, and for what.

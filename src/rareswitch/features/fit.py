@@ -3,7 +3,7 @@
 import datetime as dt
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -334,7 +334,7 @@ def _fields(
         elif column.of == "context" and column.key == key:
             seen[name] = f"it names the arm, as {key!r} does in a log; a feature needs another name"
         elif isinstance(kind, Field):
-            fields.append(replace(kind, of=column.of, key=column.key))
+            fields.append(kind.changed(of=column.of, key=column.key))
             seen[kind.name] = "as it was given"
         else:
             field, seen[name] = habits.look(name, column.key, column.of, column.values, kind)
@@ -384,7 +384,7 @@ def _composed(
             seen[field.name] = "alone it cannot change a choice: cross it, or give arms parameters of their own for it"
         else:
             own_to_arms = arms is not None and field.name in arms.own  # and so need not be there for all of them
-            fields.append(replace(field, alone=field.of != "context" or (crossed and not own_to_arms)))
+            fields.append(field.changed(alone=field.of != "context" or (crossed and not own_to_arms)))
     return {"fields": fields, "constant": arms is None, "crossings": pairs, "arms": arms, "seen": seen}
 
 

@@ -17,7 +17,7 @@ from rareswitch.lab.rounds import check_match, play_rounds, unlearnable_regret
 from rareswitch.lab.run import Run
 from rareswitch.lab.simulate import decisions_of
 from rareswitch.lab.worlds import World
-from rareswitch.learner import Learner, State, summary_from_bytes, summary_to_bytes
+from rareswitch.learner import Learner, State, summaries_from_bytes, summaries_to_bytes
 from rareswitch.policy import policy_to_bytes
 from rareswitch.validation import FloatArray, whole
 
@@ -149,7 +149,7 @@ def collaborate(
                 sent=len(policy_to_bytes(state.policy)),
             )
         )
-        state = learner.next(state, reduce(add, map(summary_from_bytes, summaries)))
+        state = learner.next(state, reduce(add, (summaries_from_bytes(data)[0] for data in summaries)))
     lost = unlearnable_regret(world, horizon, seed=seed)
     world_name = repr(world) if name is None else name
     run = recorder.run(learner.name, world_name, seed=seed, updates=state.updates, unlearnable=lost)
@@ -166,5 +166,5 @@ def play_share(share: Share) -> ShareResult:
         regrets.append(played.regrets)
         arms.append(played.decisions.arms.astype("<i8").tobytes())
         survivors += int(played.decisions.survivors.sum())
-    summary = summary_to_bytes(reduce(add, summaries))
+    summary = summaries_to_bytes([reduce(add, summaries)])
     return ShareResult(summary=summary, regrets=np.concatenate(regrets), arms=b"".join(arms), survivors=survivors)

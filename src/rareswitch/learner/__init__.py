@@ -2,19 +2,22 @@
 
 from rareswitch.learner.base_elimination import BaSE
 from rareswitch.learner.batch_linucb import BatchLinUCB, BatchLinUCBKW
-from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified
+from rareswitch.learner.batch_linucb_dg import (
+    BatchLinUCBDG,
+    BatchLinUCBDGCertified,
+    CertifiedMixture,
+    CoreLearning,
+    Designer,
+)
 from rareswitch.learner.bounds import CONTEXTS, Contexts
 from rareswitch.learner.catalogue import LEARNERS, budgeted, find_learner, make_learner, takes
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryLesson, EveryStep
-from rareswitch.learner.designers import CertifiedMixture, CoreLearning, Designer
 from rareswitch.learner.e4 import E4
 from rareswitch.learner.encoding import (
     state_from_bytes,
     state_to_bytes,
     summaries_from_bytes,
     summaries_to_bytes,
-    summary_from_bytes,
-    summary_to_bytes,
 )
 from rareswitch.learner.falcon import Falcon
 from rareswitch.learner.fixed_set_elimination import FixedSetElimination
@@ -77,4 +80,4 @@ __all__ += [
 ]
 __all__ += ["loglog_batches", "make_learner", "needed", "paper_design_grid", "paper_grid", "posterior", "recommend"]
 __all__ += ["sample_order", "sampled", "settings_of", "state_from_bytes", "state_to_bytes", "summaries_from_bytes"]
-__all__ += ["summaries_to_bytes", "summary_from_bytes", "summary_to_bytes", "takes", "to_plain", "warm_start"]
+__all__ += ["summaries_to_bytes", "takes", "to_plain", "warm_start"]

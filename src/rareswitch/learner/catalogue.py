@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from rareswitch import codec
 from rareswitch.errors import InputError, ParameterError, did_you_mean
 from rareswitch.learner.base_elimination import BaSE
 from rareswitch.learner.batch_linucb import BatchLinUCB, BatchLinUCBKW
@@ -17,7 +18,7 @@ from rareswitch.learner.linucb import OFUL, LinUCB, StaleLinUCB
 from rareswitch.learner.pure_exploitation import PureExploitation
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.rho import RHO
-from rareswitch.learner.settings import from_plain, needed, settings_of
+from rareswitch.learner.settings import needed, settings_of
 from rareswitch.learner.suplinrel import SupLinRel
 from rareswitch.learner.suplinucb import SupLinUCB
 from rareswitch.learner.thompson import BatchedThompsonSampling, StaleThompsonSampling, ThompsonSampling
@@ -59,7 +60,7 @@ def make_learner(name: str, **settings: Any) -> Learner:
     if missing:
         given = ", ".join(settings) or "no settings"
         raise ParameterError(f"{missing[0]} must be given: {name} needs {', '.join(missing)}; got {given}.")
-    return kind(**{key: from_plain(key, value) for key, value in settings.items()})
+    return kind(**{key: codec.revived(value) for key, value in settings.items()})
 
 
 #: The growth of the determinant at which OFUL and RarelySwitch-SupLinUCB wait for no budget.

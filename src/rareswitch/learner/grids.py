@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rareswitch.codec import kind
 from rareswitch.errors import ParameterError
 from rareswitch.learner.clocks import TOLERANCE, Clock, ToTheHorizon
 from rareswitch.validation import count_of, number, whole
@@ -22,6 +23,7 @@ MOST_UPDATES = 10_000
 ADAPTIVE = "adaptive"
 
 
+@kind("static-grid")
 @dataclass(frozen=True, kw_only=True)
 class StaticGrid(Clock):
     """Batch ends that are fixed in advance. A batch that comes out longer or shorter moves those after it.
@@ -55,6 +57,7 @@ class StaticGrid(Clock):
         return planned
 
 
+@kind("adaptive-grid")
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveGrid(ToTheHorizon):
     """Batches whose length is chosen when they begin, at most ``updates`` of them.

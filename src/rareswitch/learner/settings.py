@@ -1,15 +1,14 @@
 """A learner's settings: its dataclass is the one description that catalogue, command line and files read."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, field, fields, is_dataclass
+from dataclasses import MISSING, Field, field, fields
 from typing import Any, TypeVar
 
 import numpy as np
 
+from rareswitch import codec
 from rareswitch.design import GOptimal
 from rareswitch.errors import ParameterError
-from rareswitch.learner.designers import CertifiedMixture, CoreLearning
-from rareswitch.learner.grids import AdaptiveGrid, StaticGrid
 from rareswitch.validation import count_of, number
 
 #: Takes a setting's name and value; the value in canonical form, or an error that names both.
@@ -17,8 +16,6 @@ Check = Callable[[str, Any], Any]
 T = TypeVar("T")
 #: The most features: the sums of a learner hold d × d numbers, which no file of 1 GiB would keep beyond.
 MOST_FEATURES = 10_000
-#: What settings may be besides numbers, texts and None.
-KINDS = {kind.__name__: kind for kind in (GOptimal, CoreLearning, CertifiedMixture, StaticGrid, AdaptiveGrid)}
 
 
 def about(text: str, check: Check | None = None) -> Mapping[str, Any]:
@@ -102,30 +99,6 @@ def needed(kind: type) -> tuple[str, ...]:
     return tuple(entry.name for entry in settings_of(kind) if entry.default is MISSING)
 
 
-def to_plain(value: Any) -> Any:
-    """A setting, or a learner's settings, as JSON can keep them."""
-    if isinstance(value, tuple):
-        return list(value)
-    if type(value).__name__ in KINDS:
-        return {"kind": type(value).__name__} | {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
-    if is_dataclass(value):
-        return {entry.name: to_plain(getattr(value, entry.name)) for entry in settings_of(type(value))}
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise ParameterError(
-        f"settings that are kept must be numbers, texts, None or one of {', '.join(KINDS)}; got {value!r:.60}."
-    )
-
-
-def from_plain(name: str, data: Any) -> Any:
-    """The setting of that name that :func:`to_plain` was given."""
-    if not isinstance(data, dict):
-        return data
-    kind = KINDS.get(str(data.get("kind")))
-    if kind is None:
-        raise ParameterError(f"{name} must have a kind, one of {', '.join(KINDS)}; got {data!r:.60}.")
-    try:
-        return kind(**{part: from_plain(name, value) for part, value in data.items() if part != "kind"})
-    except TypeError:
-        takes = ", ".join(part.name for part in fields(kind))
-        raise ParameterError(f"{name} is no {kind.__name__}, which takes {takes}; got {data!r:.60}.") from None
+def to_plain(learner: Any) -> dict[str, Any]:
+    """A learner's settings as JSON can keep them."""
+    return {entry.name: codec.plain(getattr(learner, entry.name)) for entry in settings_of(type(learner))}

@@ -1,8 +1,5 @@
 """Frozen policies and their files."""
 
-from rareswitch.policy.encoding import decode as policy_from_plain
-from rareswitch.policy.encoding import encode as policy_to_plain
-from rareswitch.policy.encoding import floor_from_plain, floor_to_plain
 from rareswitch.policy.floor import Floor, least_probability
 from rareswitch.policy.keys import (
     Ed25519Key,
@@ -36,6 +33,6 @@ from rareswitch.policy.samplers import (
 __all__ = ["Allocation", "Baseline", "Blend", "Chosen", "Decisions", "Ed25519Key", "Elimination"]
 __all__ += ["EmpiricalDivergence", "Floor", "HmacKey", "InverseGap"]
 __all__ += ["Key", "Layered", "Optimistic", "Policy", "PosteriorDraws", "check_signature", "check_signs"]
-__all__ += ["floor_from_plain", "floor_to_plain", "key_from_text", "least_probability", "load_key", "load_policy"]
-__all__ += ["new_key", "policy_from_bytes", "policy_from_plain", "policy_to_bytes", "policy_to_plain", "save_key"]
+__all__ += ["key_from_text", "least_probability", "load_key", "load_policy"]
+__all__ += ["new_key", "policy_from_bytes", "policy_to_bytes", "save_key"]
 __all__ += ["save_policy", "sign", "verify_signature", "widest_intervals"]

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.codec import kind
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.policy.kernels import raise_to
 from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, number, sealed, unmasked
 
 
+@kind("floor")
 @dataclass(frozen=True, kw_only=True)
 class Floor:
     """Every offered arm, or every one of some, is played with at least this probability, whatever else is believed.

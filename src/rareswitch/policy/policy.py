@@ -8,12 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from rareswitch import codec
 from rareswitch.design import Sampler
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, ShapeError
 from rareswitch.features import Features
-from rareswitch.files import decoding, pack, read_whole, unpack, write_whole
+from rareswitch.files import read_whole, write_whole
 from rareswitch.ids import KeyArray, id_keys, one_key
-from rareswitch.policy.encoding import content_id, decode, encode
 from rareswitch.policy.floor import Floor
 from rareswitch.policy.kernels import draw_arms, eliminate
 from rareswitch.policy.keys import Key, check_signature, sign, verify
@@ -57,6 +57,7 @@ class Chosen:
     counts: Counter[str]
 
 
+@codec.kind("policy")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Policy:
     """A frozen function from a context set to probabilities over its arms. It never learns.
@@ -121,7 +122,7 @@ class Policy:
     @cached_property
     def id(self) -> str:
         """SHA-256 of the content: equal policies have equal ids, on every machine."""
-        return content_id(self)
+        return codec.content_id(self)
 
     @cached_property
     def needs_baseline(self) -> bool:
@@ -278,9 +279,6 @@ def _refuse(empty: int) -> None:
         )
 
 
-SCHEMA = 1
-
-
 def save_policy(policy: Policy, path: str | Path, *, key: Key | None = None) -> None:
     """Write a policy; with a key, sign it. The file appears whole or not at all.
 
@@ -304,35 +302,16 @@ def load_policy(path: str | Path, *, key: Key | None = None) -> Policy:
 
 
 def to_bytes(policy: Policy, *, key: Key | None = None) -> bytes:
-    """The content of a policy file."""
-    return _content(policy, None if key is None else sign(key, f"{SCHEMA}/{policy.id}"))
+    """The content of a policy file: the same policy always gives the same bytes."""
+    return codec.to_bytes(policy, signed=None if key is None else lambda own: sign(key, f"{codec.SCHEMA}/{own}"))
 
 
 def from_bytes(data: bytes, *, key: Key | None = None) -> Policy:
     """The policy in the content of a policy file."""
-    with decoding("a policy file"):
-        meta, tensors = unpack(data)
-        if type(meta) is not dict or type(meta.get("schema")) is not int or meta["schema"] != SCHEMA:
-            found = f"{meta.get('schema') if isinstance(meta, dict) else None!r:.60}"
-            raise FileFormatError(f"policy files have schema {SCHEMA}; this one has {found}. Use a matching version.")
-        if not {"id", "policy"} <= {*meta} <= {"schema", "id", "policy", "signature"}:
-            raise FileFormatError(f"not a policy file: it holds {', '.join(sorted(meta)):.200}.")
-        signature = meta.get("signature")
-        if signature is not None:
-            check_signature(signature)
-        policy = decode(meta["policy"], tensors)
-        if meta["id"] != policy.id:
-            raise FileFormatError(f"the content does not match its id {meta['id']!r:.80}: the file was changed.")
-        if _content(policy, signature) != data:
-            raise FileFormatError("the file is not in canonical form: it was changed or written by something else.")
-    if key is not None:
-        verify(key, f"{SCHEMA}/{policy.id}", signature)
-    return policy
-
-
-def _content(policy: Policy, signature: Any) -> bytes:
-    data, tensors = encode(policy)
-    meta = {"schema": SCHEMA, "id": policy.id, "policy": data}
+    policy, content_id, signature = codec.from_bytes(Policy, data)
+    vars(policy)["id"] = content_id
     if signature is not None:
-        meta["signature"] = signature
-    return pack(meta, tensors)
+        check_signature(signature)
+    if key is not None:
+        verify(key, f"{codec.SCHEMA}/{policy.id}", signature)
+    return policy

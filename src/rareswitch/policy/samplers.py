@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from rareswitch.codec import kind
 from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal, Sampler
 from rareswitch.errors import ParameterError, ShapeError
@@ -60,6 +61,7 @@ class FittedSampler(ABC):
         """Put the probabilities (n, K), which are zero before, of checked sets into place."""
 
 
+@kind("elimination")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Elimination:
     """Confidence intervals xᵀθ̂ ± ‖root·x‖; an arm falls whose upper end is below another's lower end.
@@ -102,6 +104,7 @@ def widest_intervals(elimination: Elimination, sets: ContextSets) -> FloatArray:
     return widths
 
 
+@kind("optimistic")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Optimistic(FittedSampler, Elimination):
     """The living arm with the largest xᵀθ̂ + ‖root·x‖, the first of them on a tie (to a relative 1e-9).
@@ -116,6 +119,7 @@ class Optimistic(FittedSampler, Elimination):
         highest_arms(sets.contexts, sets.alive, self.estimate, self.root, probabilities)
 
 
+@kind("posterior-draws")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PosteriorDraws(FittedSampler):
     """The best living arm of one of m parameters, drawn anew for each decision.
@@ -142,6 +146,7 @@ class PosteriorDraws(FittedSampler):
         best_of_draws(sets.contexts, sets.alive, self.draws, probabilities)
 
 
+@kind("layered")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Layered(FittedSampler):
     """Passes the living arms through the layers κ = 0, 1, … until one of them decides.
@@ -204,6 +209,7 @@ class Layered(FittedSampler):
         return layers
 
 
+@kind("inverse-gap")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class InverseGap(FittedSampler):
     """Arm i with probability 1/(K + γ·gap_i), the best-looking one with the rest (Foster and Rakhlin 2020).
@@ -230,6 +236,7 @@ class InverseGap(FittedSampler):
 LEAST_AGREEMENT = 1e-9
 
 
+@kind("empirical-divergence")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EmpiricalDivergence(FittedSampler, Elimination):
     """Arm a with probability ∝ q_a·f_a, f_a = exp(-gap_a²/‖root·(â - a)‖²) (Balagopalan and Jun 2025, Algorithm 1).
@@ -259,6 +266,7 @@ class EmpiricalDivergence(FittedSampler, Elimination):
         weighted(agreement, designed, sets.alive, self.greedy, probabilities)
 
 
+@kind("allocation")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Allocation:
     """Arm k, by its place in the set, with probability ``weights[k]``, whatever its features are.
@@ -291,6 +299,7 @@ class Allocation:
         return probabilities[0] if sets.single else probabilities
 
 
+@kind("baseline")
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
     """The arm that the request names, with probability 1; mostly the ``main`` part of a first policy's blend.
@@ -346,6 +355,7 @@ def _places(sets: Sets, baseline: Any) -> IntArray:
     return given.astype(np.int64)
 
 
+@kind("blend")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Blend:
     """``explorer`` with probability ``share``, else ``main``: a floor under the propensities of all that it may play.

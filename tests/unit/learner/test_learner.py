@@ -18,7 +18,7 @@ from rareswitch.learner import (
     make_learner,
     state_from_bytes,
     state_to_bytes,
-    summary_to_bytes,
+    summaries_to_bytes,
     takes,
 )
 from rareswitch.policy import PosteriorDraws
@@ -273,7 +273,7 @@ def test_a_stretch_in_parts_is_the_stretch() -> None:
     whole = learner.summarize(state, rows)
     assert (parts.decided, parts.rewarded) == (100, 100)
     np.testing.assert_allclose(parts.stats[0].gram, whole.stats[0].gram)
-    assert summary_to_bytes(replace(parts, stats=whole.stats)) == summary_to_bytes(whole)
+    assert summaries_to_bytes([replace(parts, stats=whole.stats)]) == summaries_to_bytes([whole])
 
 
 def played(learner: Learner, *counts: int, ahead: Any = None) -> State:

@@ -25,7 +25,7 @@ from rareswitch.learner import (
     state_from_bytes,
     state_to_bytes,
 )
-from rareswitch.learner.encoding import summary_from_bytes, summary_to_bytes
+from rareswitch.learner.encoding import summaries_from_bytes, summaries_to_bytes
 from rareswitch.learner.logistic import (
     HELD_OUT,
     LEVEL_SPREAD,
@@ -367,13 +367,14 @@ def test_files_carry_it() -> None:
         learner = Foresight(dim=3, horizon=500, rewards=rewards)
         state = after(learner, world, 2)
         summary = learner.summarize(state, rows_of(state, world, 1))
-        data = summary_to_bytes(summary), state_to_bytes(state)
-        again, back = summary_from_bytes(data[0]), state_from_bytes(data[1])
+        data = summaries_to_bytes([summary]), state_to_bytes(state)
+        again, back = summaries_from_bytes(data[0])[0], state_from_bytes(data[1])
         assert learner.next(back, again).policy.id == learner.next(state, summary).policy.id
-        assert (summary_to_bytes(again), state_to_bytes(back)) == data
+        assert (summaries_to_bytes([again]), state_to_bytes(back)) == data
         if rewards is None:
             meta, tensors = unpack(data[1])
-            bent = {"past.0.curvature": 2.0 * tensors["past.0.curvature"]}
+            name = "past.0.stats.0.expansion.curvature"
+            bent = {name: 2.0 * tensors[name]}
             with pytest.raises(FileFormatError):
                 state_from_bytes(pack(meta, tensors | bent))
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rareswitch.design import GOptimal
-from rareswitch.errors import ParameterError
+from rareswitch.errors import InputError, ParameterError
 from rareswitch.learner import (
     LEARNERS,
     OFUL,
@@ -134,20 +134,22 @@ def test_what_json_cannot_keep_is_refused() -> None:
         def learn(self, contexts: Any, alive: Any, *, regularization: float, arms: int) -> Any:
             return GOptimal()
 
-    with pytest.raises(ParameterError, match="settings that are kept must be numbers, texts, None or one of GOptimal"):
+    with pytest.raises(
+        InputError, match=r"only what is made of .* can be identified and kept in files; it holds a Own"
+    ):
         to_plain(BatchLinUCBDG(**SIZES, designer=Own()))
 
 
 @pytest.mark.parametrize(
     ("grid", "words"),
     [
-        ({"kind": "Elsewhere", "ends": [1, 2]}, "grid must have a kind, one of GOptimal"),
-        ({"kind": ["StaticGrid"]}, "grid must have a kind"),
-        ({}, "grid must have a kind"),
-        ({"kind": "StaticGrid"}, "grid is no StaticGrid, which takes ends"),
-        ({"kind": "StaticGrid", "ends": 5}, "grid is no StaticGrid, which takes ends"),
-        ({"kind": "AdaptiveGrid", "horizon": 100, "more": 1}, "grid is no AdaptiveGrid, which takes horizon, updates"),
-        ({"kind": "GOptimal"}, "grid must be batch ends"),
+        ({"kind": "elsewhere", "ends": [1, 2]}, "there is no kind 'elsewhere'"),
+        ({"kind": ["static-grid"]}, "there is no kind"),
+        ({}, "at least one and strictly increasing"),
+        ({"kind": "static-grid"}, "static-grid needs the setting 'ends'"),
+        ({"kind": "static-grid", "ends": 5}, "static-grid: Expected array, got int at ends"),
+        ({"kind": "adaptive-grid", "horizon": 100, "more": 1}, "adaptive-grid has no setting 'more'; it has horizon"),
+        ({"kind": "g-optimal"}, "grid must be batch ends"),
         (["a"], "grid: a batch end must be a whole number; got 'a'"),
     ],
 )
