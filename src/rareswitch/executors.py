@@ -101,8 +101,13 @@ class Processes(ProcessPoolExecutor):
     Workers import the script that was started, which therefore needs ``if __name__ == "__main__":``.
     """
 
+    #: Takes its place once it is broken, and is closed with it.
+    successor: "Processes | None" = None
+
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the workers at once."""
+        if self.successor is not None:
+            self.successor.shutdown(wait)
         _kill(self)
         super().shutdown(wait, cancel_futures=True)
 
@@ -125,7 +130,9 @@ def _end_with_parent() -> None:
 
 def _kill(pool: ProcessPoolExecutor) -> None:
     """Kill the workers, and close the end of the pipe that would hide the death of one in the middle of its answer."""
-    results = pool._result_queue
+    waiting, results = pool._pending_work_items, pool._result_queue
+    for number in [number for number, item in list(waiting.items()) if item.future.cancelled()]:
+        waiting.pop(number, None)  # which the pool, once broken, would take for running
     for process in _processes(pool):
         process.kill()
     if results is not None:
@@ -211,6 +218,8 @@ class _Map(Generic[S, R]):
     """One call of :func:`run_shards` with an executor."""
 
     def __init__(self, function: Callable[[S], R], executor: Executor) -> None:
+        while isinstance(executor, Processes) and executor.successor is not None:
+            executor = executor.successor
         self.function, self.executor = function, executor
         #: Taken and not yet yielded, in their order.
         self.tasks: deque[_Task[S, R]] = deque()
@@ -257,7 +266,11 @@ class _Map(Generic[S, R]):
             except BrokenExecutor:
                 settings = ("_max_workers", "_mp_context", "_initializer", "_initargs")
                 pool = Processes(*(getattr(self.executor, name) for name in settings))
-                self.executor = self.stack.enter_context(pool)
+                if isinstance(self.executor, Processes):
+                    self.executor.successor = pool
+                else:
+                    self.stack.enter_context(pool)
+                self.executor = pool
                 task.future = self.executor.submit(_call, packed)
         return task.future
 
