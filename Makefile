@@ -68,51 +68,13 @@ $(BENCH)/installed: pyproject.toml benchmarks/requirements.txt
 	@$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --editable '.[data,dask,parquet,postgres]' --requirement benchmarks/requirements.txt
 	@touch $@
 
-bench: $(BENCH)/installed ## Measure against peers, side by side in one run. Folders add worlds and logs: DATA= MovieLens, TABLES= tables, SHOP= the Open Bandit Dataset
-	@status=0; \
-	$(BENCH)/bin/python benchmarks/design.py --out benchmarks/design.md || status=1; \
-	$(BENCH)/bin/python benchmarks/batched.py --out benchmarks/batched.md || status=1; \
-	$(BENCH)/bin/python benchmarks/switching.py --out benchmarks/switching.md || status=1; \
-	$(BENCH)/bin/python benchmarks/foresight.py --out benchmarks/foresight.md || status=1; \
-	$(BENCH)/bin/python benchmarks/planning.py --out benchmarks/planning.md || status=1; \
-	$(BENCH)/bin/python benchmarks/updates.py --out benchmarks/updates.md || status=1; \
-	$(BENCH)/bin/python benchmarks/plans.py $(if $(DATA),--data '$(DATA)') $(if $(TABLES),--tables '$(TABLES)') --out benchmarks/plans.md || status=1; \
-	$(BENCH)/bin/python benchmarks/many.py --out benchmarks/many.md || status=1; \
-	$(BENCH)/bin/python benchmarks/wine.py --out benchmarks/wine.md || status=1; \
-	$(BENCH)/bin/python benchmarks/clicks.py --out benchmarks/clicks.md || status=1; \
-	$(BENCH)/bin/python benchmarks/click_cells.py --out benchmarks/click_cells.md || status=1; \
-	$(BENCH)/bin/python benchmarks/settings.py $(if $(DATA),--data '$(DATA)') $(if $(TABLES),--tables '$(TABLES)') --out benchmarks/settings.md || status=1; \
-	$(BENCH)/bin/python benchmarks/relatives.py --out benchmarks/relatives.md || status=1; \
-	$(BENCH)/bin/python benchmarks/intervals.py --out benchmarks/intervals.md || status=1; \
-	$(BENCH)/bin/python benchmarks/update.py --out benchmarks/update.md || status=1; \
-	$(BENCH)/bin/python benchmarks/store.py --out benchmarks/store.md || status=1; \
-	$(BENCH)/bin/python benchmarks/decide.py --out benchmarks/decide.md || status=1; \
-	$(BENCH)/bin/python benchmarks/records.py --out benchmarks/records.md || status=1; \
-	$(BENCH)/bin/python benchmarks/obp_equality.py $(if $(SHOP),--data '$(SHOP)') --out benchmarks/obp_equality.md || status=1; \
-	$(if $(SHOP),$(BENCH)/bin/python benchmarks/open_bandit.py --data '$(SHOP)' --out benchmarks/open_bandit.md || status=1;) \
-	$(BENCH)/bin/python benchmarks/schedules.py --out benchmarks/schedules.md || status=1; \
-	$(BENCH)/bin/python benchmarks/value_coverage.py $(if $(DATA),--movielens '$(DATA)') $(if $(TABLES),--tables '$(TABLES)') --out benchmarks/value_coverage.md || status=1; \
-	$(BENCH)/bin/python benchmarks/lift_coverage.py --out benchmarks/lift_coverage.md || status=1; \
-	$(BENCH)/bin/python benchmarks/few_decisions.py --out benchmarks/few_decisions.md || status=1; \
-	$(BENCH)/bin/python benchmarks/effects.py --out benchmarks/effects.md || status=1; \
-	$(BENCH)/bin/python benchmarks/refusals.py --out benchmarks/refusals.md || status=1; \
-	$(BENCH)/bin/python benchmarks/calibration.py --out benchmarks/calibration.md || status=1; \
-	$(BENCH)/bin/python benchmarks/gate.py --out benchmarks/gate.md || status=1; \
-	$(BENCH)/bin/python benchmarks/floor.py --out benchmarks/floor.md || status=1; \
-	$(BENCH)/bin/python benchmarks/evaluate_speed.py --out benchmarks/evaluate_speed.md || status=1; \
-	$(BENCH)/bin/python benchmarks/start.py --out benchmarks/start.md || status=1; \
-	$(BENCH)/bin/python benchmarks/weeks.py --out benchmarks/weeks.md || status=1; \
-	$(BENCH)/bin/python benchmarks/scales.py --out benchmarks/scales.md || status=1; \
-	$(BENCH)/bin/python benchmarks/horizon.py $(if $(DATA),--data '$(DATA)') --out benchmarks/horizon.md || status=1; \
-	$(BENCH)/bin/python benchmarks/trial.py --out benchmarks/trial.md || status=1; \
-	$(BENCH)/bin/python benchmarks/limited_glm.py --out benchmarks/limited_glm.md || status=1; \
-	$(BENCH)/bin/python benchmarks/changing.py --out benchmarks/changing.md || status=1; \
-	$(BENCH)/bin/python benchmarks/cliffs.py --out benchmarks/cliffs.md || status=1; \
-	$(BENCH)/bin/python benchmarks/kills.py --out benchmarks/kills.md || status=1; \
-	$(BENCH)/bin/python benchmarks/experiment_kills.py --out benchmarks/experiment_kills.md || status=1; \
-	$(BENCH)/bin/python benchmarks/hostile.py --out benchmarks/hostile.md || status=1; \
-	$(BENCH)/bin/python benchmarks/processors.py --out benchmarks/processors.md || status=1; \
-	exit $$status
+# Each family of benchmarks is a script; its page says the commit it was measured at. ARGS="--quick", "--case NAME …", …
+FOLDERS = $(if $(DATA),--data '$(DATA)') $(if $(TABLES),--tables '$(TABLES)') $(if $(SHOP),--shop '$(SHOP)')
+
+bench: $(BENCH)/installed ## Measure, in five families, into benchmarks/*.md: a day. ARGS=--quick for a look; folders add worlds: DATA= MovieLens, TABLES= tables, SHOP= the Open Bandit Dataset
+	@status=0; for family in regret inference speed faults peers; do \
+		$(BENCH)/bin/python benchmarks/$$family.py --out benchmarks/$$family.jsonl $(FOLDERS) $(ARGS) || status=1; \
+	done; exit $$status
 
 $(PEERS)/installed: pyproject.toml benchmarks/peers-requirements.txt
 	@echo "Making the environment of the peers' contest in $(PEERS) (once) ..."
@@ -120,9 +82,8 @@ $(PEERS)/installed: pyproject.toml benchmarks/peers-requirements.txt
 	@$(PEERS)/bin/python -m pip install $(PIP_FLAGS) --editable '.[parquet,data]' --requirement benchmarks/peers-requirements.txt
 	@touch $@
 
-peers: $(PEERS)/installed ## The contest against other libraries, all settings, into peers.md: an hour or two; a day with SEEDS=20 HORIZON=100000. DATA=folder adds MovieLens, RUNS=folder keeps runs, ENGINE=processes:4
-	@$(PEERS)/bin/python benchmarks/contest_peers.py $(if $(DATA),--data '$(DATA)') $(if $(SEEDS),--seeds $(SEEDS)) \
-		$(if $(HORIZON),--horizon $(HORIZON)) $(if $(RUNS),--runs '$(RUNS)') $(if $(ENGINE),--engine '$(ENGINE)') --out peers.md
+peers: $(PEERS)/installed ## Other libraries, all settings, into benchmarks/peers.md: an hour or two. DATA=folder adds MovieLens, ARGS="--keep FILE" resumes
+	@RARESWITCH_OBP=make $(PEERS)/bin/python benchmarks/peers.py --out benchmarks/peers.jsonl $(FOLDERS) $(ARGS)
 
 clean: ## Remove environments and caches
 	@rm -rf $(VENV) $(DEMO) $(BENCH) $(PEERS) .venv-obp .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png

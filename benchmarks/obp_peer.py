@@ -5,6 +5,7 @@ As a module it makes the environment and sends work there; as a script, run in t
 """
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,11 @@ ENVIRONMENT = Path(__file__).parent.parent / ".venv-obp"
 #: Installed without what it asks for: its pins are for older Pythons, and torch is not needed here.
 PINNED = ("obp==0.4.1", "pyieoe==0.1.1")
 BESIDE = ("numpy", "scipy", "pandas", "scikit-learn", "pyyaml", "tqdm", "seaborn", "mypy-extensions")
+
+
+def available() -> bool:
+    """Whether the environment is there, or may be made."""
+    return (ENVIRONMENT / "installed").exists() or os.environ.get("RARESWITCH_OBP") == "make"
 
 
 def python() -> Path:
@@ -36,6 +42,15 @@ def estimates(folder: Path, *arguments: str) -> dict[str, Any]:
     """What obp says of all logs in a folder, by name."""
     subprocess.run([str(python()), __file__, str(folder), *arguments], check=True)
     return {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+
+
+def loaded(path: Path) -> tuple[dict[str, Any], Any, Any]:
+    """A log of obp's, the candidate (n, arms, positions), and the model's predictions of the same shape."""
+    with np.load(path) as held:
+        arrays = dict(held)
+    feedback = {name: arrays.get(name) for name in ("context", "action", "reward", "pscore", "position")}
+    feedback |= {"n_rounds": len(arrays["action"]), "n_actions": int(arrays["n_actions"])}
+    return feedback, arrays["action_dist"], np.load(path.with_suffix(".npy"))
 
 
 def without_torch() -> None:

@@ -1,4 +1,4 @@
-"""A few of the kills of benchmarks/experiment_kills.py, and processes that meet."""
+"""A few of the kills of benchmarks/faults.py, and processes that meet."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files that claim more than they hold are refused; benchmarks/hostile.py tries 10,000 of them, and measures memory."""
+"""Files that claim more than they hold are refused; benchmarks/faults.py tries many more, and measures memory."""
 
 from pathlib import Path
 

@@ -28,10 +28,10 @@ from uuid import uuid4
 
 from rareswitch.errors import StoreError
 from rareswitch.experiment import Experiment, learning, open_experiment, updating
-from rareswitch.store import Store
+from rareswitch.store import Job, Store
 from rareswitch.store.postgres import PostgresStore
-from rareswitch.store.sql_store import SqlStore
 from rareswitch.store.sqlite import SqliteStore
+from rareswitch.store.store import Call
 from reference.experiment_play import LENGTH, TOGETHER, Findings, Journal, Plan, look, serve
 from reference.kills import waited
 
@@ -61,7 +61,6 @@ MOMENTS = (
 #: What the verbs of a store are called here.
 _VERBS = {
     "create": "create",
-    "add_decisions": "decide",
     "add_rewards": "reward",
     "start_update": "freeze",
     "publish": "publish",
@@ -274,74 +273,73 @@ def die_at(moment: Moment, occurrence: int) -> None:
         setattr(owner, name, wrapped)
 
     def verbs(jobs: Sequence[Any]) -> set[str]:
-        if jobs[0].call is not None:  # it is made inside of the verb
+        if isinstance(jobs[0], Call):  # it is made inside of the verb
             name = jobs[0].call.__qualname__.split(".")[1]
             return {_VERBS.get(name, name)}
         return {"decide" for job in jobs if job.decisions} | {"reward" for job in jobs if job.rewards}
 
     for name, verb in _VERBS.items():
-        around(SqlStore, name, verb)
+        around(Store, name, verb)
+    around(Experiment, "decide", "decide")
     around(updating, "learn", "learn")
     around(learning, "summarize_version", "learn", after="summarized", before="summarizes")
-    commit = SqlStore._commit
+    run, keep, commit = Call.run, Store._keep, Store._commit
+
+    def runs(self: Any, connection: Any) -> None:
+        run(self, connection)
+        for verb in verbs([self]):
+            here(verb, "written")
+
+    def keeps(self: Any, connection: Any, jobs: Sequence[Any]) -> None:
+        keep(self, connection, jobs)
+        for verb in verbs(jobs):
+            here(verb, "written")
 
     def commits(self: Any, jobs: Sequence[Any]) -> None:
-        if jobs[0].call is not None:  # alone, then
-            (verb,) = verbs(jobs)
-            around(jobs[0], "call", verb, after="written", before="connected")
-        commit(self, list(jobs))
+        commit(self, jobs)
         for verb in verbs(jobs):
-            here(verb, "kept" if jobs[0].call is None else "committed")
+            here(verb, "kept" if not isinstance(jobs[0], Call) else "committed")
 
-    SqlStore._commit = commits  # type: ignore[method-assign]
+    Call.run, Store._keep, Store._commit = runs, keeps, commits  # type: ignore[method-assign]
     for kind in (SqliteStore, PostgresStore):
-        _tell_of_rows(kind, here, verbs)
+        _tell_of_commits(kind, here, verbs)
 
 
-def _tell_of_rows(kind: Any, here: Callable[[str, str], None], verbs: Callable[[Sequence[Any]], set[str]]) -> None:
-    recording_of = kind._recording
+def _tell_of_commits(kind: Any, here: Callable[[str, str], None], verbs: Callable[[Sequence[Any]], set[str]]) -> None:
+    """When rows are committed and their callers not yet told."""
+    attempt, settle = kind._try_commit, kind._settle
 
-    def recording(self: Any, connection: Any) -> Any:
-        made, written = recording_of(self, connection), set[str]()
-        keep, settle = made.keep, made.settle
+    def tries(self: Any, jobs: Sequence[Any]) -> None:
+        self.trying = jobs
+        attempt(self, jobs)
 
-        def keeps(jobs: Sequence[Any]) -> None:
-            keep(jobs)
-            written.update(verbs(jobs))
-            for verb in written:
-                here(verb, "written")
-
-        def settles() -> None:
-            for verb in written:
+    def settles(self: Any, connection: Any) -> None:
+        if not isinstance(self.trying[0], Call):
+            for verb in verbs(self.trying):
                 here(verb, "committed")
-            settle()
+        settle(self, connection)
 
-        made.keep, made.settle = keeps, settles
-        return made
-
-    kind._recording = recording
+    kind._try_commit, kind._settle = tries, settles
 
 
 def answer_early(store: Store) -> None:
     """The negative control: from now on this store answers at once, and commits a little later."""
-    waiting: queue.SimpleQueue[tuple[float, Callable[[Any], Any], Any]] = queue.SimpleQueue()
+    waiting: queue.SimpleQueue[tuple[float, Job]] = queue.SimpleQueue()
+    submit = store.submit
 
-    def later(call: Callable[[Any], Any], answer: Callable[[Any], Any]) -> Callable[..., Any]:
-        def answered(rows: Any, **_: Any) -> Any:
-            waiting.put((time.monotonic() + EARLY, call, rows))
-            return answer(rows)
-
-        return answered
+    def answered(job: Job) -> None:
+        if job.prepare is not None:
+            job.prepare([job])
+        waiting.put((time.monotonic() + EARLY, Job(job.decisions, job.rewards, job.overwrite)))
+        job.kept, job.before = job.decisions, [None] * len(job.rewards)
 
     def commit() -> None:
         while True:
-            due, call, rows = waiting.get()
+            due, job = waiting.get()
             time.sleep(max(0.0, due - time.monotonic()))
-            call(rows)
+            submit(job)
 
-    kept: Any = store
-    kept.add_decisions = later(kept.add_decisions, list)
-    kept.add_rewards = later(kept.add_rewards, lambda rows: [None] * len(rows))
+    store.submit = answered  # type: ignore[method-assign]
     threading.Thread(target=commit, daemon=True).start()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 #: Names a server to use, as ``postgresql://user:password@host/database``; its role must be allowed to make databases.
 GIVEN = "RARESWITCH_TEST_POSTGRES"
@@ -44,12 +45,11 @@ def start(folder: Path) -> Any:
 def database(url: str, name: str) -> Iterator[str]:
     """The URL of a fresh database on a server, removed after the block."""
     import psycopg
-    from sqlalchemy.engine import make_url
 
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
         connection.execute(f'CREATE DATABASE "{name}"'.encode())
         try:
-            yield make_url(url).set(database=name).render_as_string(hide_password=False)
+            yield urlsplit(url)._replace(path=f"/{quote(name)}").geturl()
         finally:
             connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())

@@ -11,9 +11,9 @@ is about standard normal: Zhan, Hadad, Hirshberg and Athey (2021) have this weig
 Janson and Murphy (2020) the idea that each batch brings its own error.
 
 Why not c = 1/e, which makes every term standard normal by itself? Where scores are skewed, as those of clicks are, a
-batch that was unlucky has a low estimate *and* a low error, and is trusted more than a lucky one: benchmarks/effects.md
-has it beside this weight. Inverse variances, n / spread, are somewhat narrower; but variances then hang on the luck of
-the first batches, and sums of such terms need not become normal.
+batch that was unlucky has a low estimate *and* a low error, and is trusted more than a lucky one. Inverse
+variances, n / spread, are somewhat narrower; but variances then hang on the luck of the first batches, and sums of such
+terms need not become normal.
 """
 
 import math
@@ -217,7 +217,7 @@ def skewed(found: Pool, *, level: float, kind: str) -> Interval:
     Where a few decisions with large weights and rare rewards carry an estimate, most often none of them came and the
     estimate is too low: its long tail lies above, and so does the truth. Student's quantile t becomes
     t + |γ|(2t² + 1)/6 on that side (Johnson 1978), |γ| at most 1, beyond which the expansion says nothing; the other
-    side is not shortened for it. benchmarks/few_decisions.md has what that comes to.
+    side is not shortened for it. The case few-decisions of benchmarks/inference.py measures what that comes to.
 
     >>> print(skewed(Pool(0.5, 0.1, math.inf, 0.2), level=0.95, kind="example"))
     0.5 (0.304 to 0.7249)

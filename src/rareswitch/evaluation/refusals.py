@@ -7,7 +7,7 @@ from rareswitch.evaluation import refusal_words as words
 from rareswitch.evaluation.support import UNCOVERED, Support, effective
 
 #: Decisions that must carry a batch for it to be used, and all used ones together. With fewer, intervals that know
-#: their skewness cover too little all the same: benchmarks/few_decisions.md.
+#: their skewness cover too little all the same: benchmarks/inference.py, case few-decisions.
 BATCH_CARRIED = 5.0
 CARRIED = 5.0
 #: Decisions of the candidate itself that all used ones together must be worth.

@@ -7,12 +7,12 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.errors import ConflictError, ParameterError, ShapeError, StoreError, UnreachableError
+from rareswitch.errors import ConflictError, ParameterError, ShapeError, StoreError
 from rareswitch.experiment.advance import Advance
 from rareswitch.experiment.audit import Audit, audit_decision
 from rareswitch.experiment.choice import Choice
@@ -27,9 +27,8 @@ from rareswitch.experiment.kept import (
     reward_rows,
 )
 from rareswitch.experiment.moments import seconds_of
-from rareswitch.experiment.requests import Requests, read_requests
+from rareswitch.experiment.requests import Request, Requests, read_requests
 from rareswitch.experiment.status import Status, status_of
-from rareswitch.experiment.together import Together
 from rareswitch.experiment.updating import Updating
 from rareswitch.experiment.verification import Verification, verify_versions
 from rareswitch.experiment.versions import Version, digest
@@ -38,21 +37,11 @@ from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Ahead
 from rareswitch.log import StoredLog
 from rareswitch.policy import Key, Policy, check_signs
-from rareswitch.store import Store
+from rareswitch.store import DecisionRow, Job, Store
 from rareswitch.validation import Sets, finite_array, summable
 
 #: Seconds for which a process goes on without looking whether another one published a policy.
 REFRESH = 1.0
-
-
-class _Asked(NamedTuple):
-    """A single request."""
-
-    context: Any
-    arms: Any
-    id: int | str
-    baseline: Any
-    time: float
 
 
 class Experiment:
@@ -70,7 +59,6 @@ class Experiment:
         self._versions: tuple[Version, ...] = ()
         self._looked = -np.inf
         self._lock = threading.RLock()
-        self._together = Together[_Asked, Choice | ConflictError](self._decide_singly, UnreachableError)
         self._refresh(force=True)
         self._updating = Updating(store, description, version=self._version, experiment=self._experiment, key=key)
 
@@ -135,10 +123,12 @@ class Experiment:
         """
         if arms is not None and (isinstance(arms, (str, bytes)) or (isinstance(arms, Sized) and not len(arms))):
             raise ShapeError(f"arms must be at least one, as a list of ids or as records by id; got {arms!r:.60}.")
-        found = self._together(_Asked(context, arms, id, baseline, seconds_of(now)))
-        if isinstance(found, ConflictError):
-            raise found
-        return found
+        request = Request(context, arms, id, baseline, seconds_of(now), self._prepare)
+        self.store.submit(request)
+        choice = self._choice(request.batch, request.at, request.decisions[0], request.kept[0])
+        if isinstance(choice, ConflictError):
+            raise choice
+        return choice
 
     def decide_many(
         self,
@@ -151,23 +141,26 @@ class Experiment:
     ) -> list[Choice]:
         """:meth:`decide` for many requests at once, which is much faster: ``arms`` once for all, or one for each."""
         ids = listed("ids", ids)
-        return refuse_other_requests(self._decide(contexts, arms, ids, baseline, seconds_of(now)), ids)
+        batch, rows = self._decide(contexts, arms, ids, baseline, seconds_of(now))
+        pairs = enumerate(zip(rows, self.store.add_decisions(rows), strict=True))
+        return refuse_other_requests([self._choice(batch, at, row, kept) for at, (row, kept) in pairs], ids)
 
-    def _decide_singly(self, asked: Sequence[_Asked]) -> list[Choice | ConflictError]:
-        """Requests of several callers, decided and kept together; an id that was used before is its caller's alone."""
-        found: dict[int, Choice | ConflictError] = {}
-        for named, shown in {(one.arms is None, one.baseline is None) for one in asked}:
-            at = [k for k, one in enumerate(asked) if (one.arms is None, one.baseline is None) == (named, shown)]
-            some = [asked[k] for k in at]
-            made = self._decide(
-                self._contexts([one.context for one in some]),
-                None if named else [one.arms for one in some],
-                [one.id for one in some],
-                None if shown else [one.baseline for one in some],
-                [one.time for one in some],
+    def _prepare(self, jobs: Sequence[Job]) -> None:
+        """Decide requests of several callers, which are kept together."""
+        groups: dict[tuple[bool, bool], list[Request]] = {}
+        for job in jobs:
+            assert isinstance(job, Request)  # as it names this method
+            groups.setdefault((job.arms is None, job.baseline is None), []).append(job)
+        for (unnamed, unshown), requests in groups.items():
+            batch, rows = self._decide(
+                self._contexts([request.context for request in requests]),
+                None if unnamed else [request.arms for request in requests],
+                [request.id for request in requests],
+                None if unshown else [request.baseline for request in requests],
+                [request.time for request in requests],
             )
-            found |= zip(at, made, strict=True)
-        return [found[k] for k in range(len(asked))]
+            for at, (request, row) in enumerate(zip(requests, rows, strict=True)):
+                request.batch, request.at, request.decisions = batch, at, [row]
 
     def _contexts(self, contexts: list[Any]) -> Any:
         """Those of single requests as those of many: vectors are put into one array."""
@@ -179,7 +172,7 @@ class Experiment:
 
     def _decide(
         self, contexts: Any, arms: Any, ids: list[Any], baseline: Any, times: float | list[float]
-    ) -> list[Choice | ConflictError]:
+    ) -> tuple[Requests, list[DecisionRow]]:
         request = self._request(contexts, arms, ids, baseline)
         version = self._refresh()
         first = version.number == 1 and self.description.needs_baseline
@@ -196,21 +189,21 @@ class Experiment:
         told, floored = self.description, request.floored(version.policy.floor)
         decided = version.policy.decide(request.sets, ids=request.keys, seed=told.seed, floored=floored, **baselines)
         rows = decision_rows(request, decided, version=version.number, keep=self.description.keep, times=times)
-        kept = self.store.add_decisions(rows)
-        return [
-            Choice(
-                id=request.ids[at],
-                arm=request.arm(at, row.place),
-                propensity=row.propensity,
-                policy_id=self._version(row.version).policy.id,
-                version=row.version,
-                repeated=row is not made,
-                cautions=request.cautions[at],
-            )
-            if row.digest == made.digest
-            else other_request(request.ids[at])
-            for at, (row, made) in enumerate(zip(kept, rows, strict=True))
-        ]
+        return request, rows
+
+    def _choice(self, batch: Requests, at: int, made: DecisionRow, kept: DecisionRow) -> Choice | ConflictError:
+        """What is answered to one of some requests; an id that was used before is its caller's alone."""
+        if kept.digest != made.digest:
+            return other_request(batch.ids[at])
+        return Choice(
+            id=batch.ids[at],
+            arm=batch.arm(at, kept.place),
+            propensity=kept.propensity,
+            policy_id=self._version(kept.version).policy.id,
+            version=kept.version,
+            repeated=kept is not made,
+            cautions=batch.cautions[at],
+        )
 
     def _request(self, contexts: Any, arms: Any, ids: Any, baseline: Any) -> Requests:
         told = self.description

@@ -12,7 +12,7 @@ from rareswitch.stats import Stats
 from rareswitch.validation import Sets, context_sets
 
 #: A value beyond this is unlike: in worlds where nothing changes it stays below, and groups of users that were never
-#: seen before exceed it many times over (benchmarks/schedules.md).
+#: seen before exceed it many times over.
 THRESHOLD = 2.0
 #: Standard errors by which the value must exceed it: a few odd sets are no change.
 ERRORS = 3.0

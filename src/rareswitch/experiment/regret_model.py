@@ -2,7 +2,7 @@
 
 In units of blind play, a policy that was learned from n decisions pays ρ(n) = min(1, c·d/n) a decision. A batch pays
 that of the policy that decides it; full adaptivity pays the integral. Where regret falls as 1/t this is what is
-measured: benchmarks/schedules.md has the model beside the measurements.
+measured: the case schedules of benchmarks/regret.py has the model beside the measurements.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from rareswitch.errors import ParameterError, ShapeError, did_you_mean
 from rareswitch.features import Cautions, Features
 from rareswitch.ids import KeyArray, id_keys
 from rareswitch.policy import Floor
+from rareswitch.store import Job
 from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets
 
 
@@ -82,6 +83,29 @@ class Requests:
             raise
         found.update(vectors)
         return found.digest()
+
+
+class Request(Job):
+    """A single request, which is decided when its turn to be kept has come, together with others that wait."""
+
+    __slots__ = ("arms", "at", "baseline", "batch", "context", "id", "prepare", "time")
+
+    #: With which it was decided, and its place among them.
+    batch: Requests
+    at: int
+
+    def __init__(
+        self,
+        context: Any,
+        arms: Any,
+        id: int | str,  # noqa: A002
+        baseline: Any,
+        time: float,
+        prepare: Callable[[Sequence[Job]], None],
+    ) -> None:
+        super().__init__()
+        self.context, self.arms, self.id, self.baseline, self.time = context, arms, id, baseline, time
+        self.prepare = prepare
 
 
 def check_text(name: str, text: str) -> None:

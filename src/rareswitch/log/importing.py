@@ -59,8 +59,9 @@ def import_parts(
     >>> import tempfile
     >>> from rareswitch.learner import make_learner
     >>> from rareswitch.log import write_part
-    >>> from rareswitch.store import open_store
+    >>> from rareswitch.store import VersionRow, open_store
     >>> learner, store = make_learner("foresight", dim=2), open_store("memory:", "spring")
+    >>> store.create("{}", VersionRow(1, b"", b"", b"", "{}", "", 0.0))
     >>> path = Path(tempfile.mkdtemp()) / "part-1.parquet"
     >>> columns = {"ids": ["a", "b"], "features": [[1.0, 0.0], [0.0, 1.0]], "propensities": [0.5, 0.5]}
     >>> write_part(path, policy_id="0" * 64, rewards=[1.0, None], **columns)

@@ -69,9 +69,10 @@ def summarize_version(
     Examples
     --------
     >>> from rareswitch.learner import make_learner
-    >>> from rareswitch.store import DecisionRow, RewardRow, open_store
+    >>> from rareswitch.store import DecisionRow, RewardRow, VersionRow, open_store
     >>> learner = make_learner("foresight", dim=1)
     >>> state, store = learner.begin(), open_store("memory:", "spring")
+    >>> store.create("{}", VersionRow(1, b"", b"", b"", "{}", "", 0.0))
     >>> from rareswitch.ids import id_keys, key_bytes
     >>> (key,), one = key_bytes(id_keys([7])), np.ones(1).tobytes()
     >>> row = DecisionRow(key, "7", 1, "banner", 0, 1.0, one, bytes(16), time=0.0, rank=0.5, contexts=one)

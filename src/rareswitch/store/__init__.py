@@ -1,8 +1,10 @@
 """Where experiments are kept."""
 
-from rareswitch.store.memory import reward_value, rows_table
+from rareswitch.store.group_commit import Job
 from rareswitch.store.opening import experiment_names, open_store
-from rareswitch.store.store import Counts, DecisionRow, Marks, RewardRow, Slice, Store, Totals, VersionRow
+from rareswitch.store.rows import Counts, DecisionRow, Marks, RewardRow, Totals, VersionRow, reward_value, rows_table
+from rareswitch.store.slices import Slice
+from rareswitch.store.store import Store
 
-__all__ = ["Counts", "DecisionRow", "Marks", "RewardRow", "Slice", "Store", "Totals", "VersionRow", "experiment_names"]
-__all__ += ["open_store", "reward_value", "rows_table"]
+__all__ = ["Counts", "DecisionRow", "Job", "Marks", "RewardRow", "Slice", "Store", "Totals", "VersionRow"]
+__all__ += ["experiment_names", "open_store", "reward_value", "rows_table"]

@@ -1,9 +1,7 @@
 """Stores by their URLs."""
 
 from rareswitch.errors import ParameterError
-from rareswitch.store.memory import MemoryStore
-from rareswitch.store.sql_store import SqlStore
-from rareswitch.store.sqlite import SqliteStore
+from rareswitch.store.sqlite import MemoryStore, SqliteStore
 from rareswitch.store.store import Store
 
 SQLITE, POSTGRES = "sqlite:///", ("postgresql://", "postgres://")
@@ -46,7 +44,7 @@ def experiment_names(url: str) -> list[str]:
         store.close()
 
 
-def _database(url: str, name: str) -> SqlStore:
+def _database(url: str, name: str) -> Store:
     if url.startswith(POSTGRES):
         from rareswitch.store.postgres import PostgresStore
 

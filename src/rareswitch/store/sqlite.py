@@ -1,42 +1,67 @@
-"""An experiment in an SQLite file: one machine, one file, several processes."""
+"""An experiment in an SQLite file: one machine, one file, several processes; or in memory, for tries and tests."""
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from rareswitch.errors import StoreError
-from rareswitch.files import pyarrow, replacing
-from rareswitch.store.checksums import of_decisions, of_rewards
-from rareswitch.store.sql_attempts import PATIENCE, attempt
-from rareswitch.store.sql_database import CONNECTIONS
-from rareswitch.store.sql_recording import Recording, context_columns
-from rareswitch.store.sql_slices import ROWS, Stretch, slice_fault
-from rareswitch.store.sql_store import SqlStore
+from rareswitch.files import replacing
+from rareswitch.store.connections import Pool, attempt
+from rareswitch.store.group_commit import Job
+from rareswitch.store.rows import DecisionRow, RewardRow, of_contexts, of_decisions, of_rewards, words_of
+from rareswitch.store.slices import DecisionColumns, RewardColumns, Slice, Stretch
 from rareswitch.store.sqlite_files import (
     REMEDY,
     Identity,
     check_there,
     close_file,
-    is_inherited,
+    identity_of,
     open_file,
+    refuse_inherited,
     size_of,
     uri,
-    was_opened,
 )
-from rareswitch.store.sqlite_reader import SqliteReader
-from rareswitch.store.store import DecisionRow, Marks, RewardRow, Slice
+from rareswitch.store.store import OWN, Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Pages in the log before they are moved into the file, and KiB of pages that the writer keeps in memory.
 LOG_PAGES, CACHE_KIB = 4000, 65536
 #: Some releases of SQLite would look through all rewards in place of the few in this index.
 UNMATCHED = "INDEXED BY rareswitch_rewards_unmatched"
+_DECISION = (
+    f"INSERT INTO rareswitch_decisions (experiment, {', '.join(OWN)}, checksum) VALUES (?{', ?' * 12}) "
+    "ON CONFLICT (experiment, key) DO NOTHING"
+)
+_CONTEXTS = (
+    "INSERT INTO rareswitch_contexts (seq, experiment, version, rank, data, names, checksum) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+_OF_KEY = "FROM rareswitch_decisions WHERE experiment = ?1 AND key = ?2"
+_REWARD = (
+    "INSERT INTO rareswitch_rewards (experiment, key, id, event, value, time, checksum, decision, version) "
+    f"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, (SELECT seq {_OF_KEY}), (SELECT version {_OF_KEY})) "
+    "ON CONFLICT (experiment, key, event) WHERE superseded IS NULL DO NOTHING"
+)
+_MATCH = "UPDATE rareswitch_rewards SET decision = ?, version = ? WHERE experiment = ? AND key = ? AND decision IS NULL"
 
 
-class SqliteStore(SqlStore):
+class SqliteConnection(sqlite3.Connection):
+    """A connection that knows its write-ahead log."""
+
+    log: Identity | None = None
+
+
+class SqliteStore(Store):
     """An experiment in an SQLite file.
 
     Every commit is on the disk when a call returns (write-ahead log, ``synchronous=FULL``). The file may be used by
@@ -45,32 +70,28 @@ class SqliteStore(SqlStore):
     """
 
     unmatched_hint = UNMATCHED
+    # as a writer from the start: one that becomes it later fails if another was faster
+    begin = "BEGIN IMMEDIATE"
+    kinds = dict.fromkeys(("number", "counter", "sequence", "large"), "INTEGER") | {
+        "real": "REAL",
+        "text": "TEXT",
+        "data": "BLOB",
+    }
 
     def __init__(self, path: str | Path, name: str) -> None:
         super().__init__(f"sqlite:///{path}", name)
         self.path = Path(path).resolve()  # one name for one file
         self._file: Identity | None = None
 
-    def _connect(self, create: bool) -> tuple[Any, Any]:
-        import sqlalchemy as sa
-
+    def _reached(self, create: bool) -> None:
         first = open_file(self.path, create=create)
         try:
-            self._file = Identity.of(self.path)
+            self._file = identity_of(self.path)
             if first and size_of(f"{self.path}-wal"):
                 attempt(self._check_recovered, self._judged)
         except BaseException:
             close_file(self.path)
             raise
-        engine = sa.create_engine(
-            "sqlite://",
-            creator=self._driver_connection,
-            poolclass=sa.pool.QueuePool,
-            pool_timeout=PATIENCE,
-            pool_reset_on_return=None,  # reading happens outside of transactions
-            **CONNECTIONS,
-        )
-        return engine, engine
 
     def _check_recovered(self) -> None:
         """Check the file if the last process that used it did not close it: there is a log, and nobody uses it."""
@@ -85,7 +106,7 @@ class SqliteStore(SqlStore):
                     "backup."
                 )
 
-    def _driver_connection(self) -> "_Connection":
+    def _connect(self) -> SqliteConnection:
         connection = _connection(str(self.path))
         try:
             if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
@@ -94,29 +115,33 @@ class SqliteStore(SqlStore):
             connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
             connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # which opens the log
-            connection.log = Identity.of(f"{self.path}-wal")
+            connection.log = identity_of(f"{self.path}-wal")
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _begin(self, connection: Any) -> None:
-        # as a writer from the start: one that becomes it later fails if another was faster
-        raw = connection.connection.driver_connection
-        check_there(self.path, self._file, raw.log)
-        attempt(lambda: raw.execute("BEGIN IMMEDIATE"), self._judged)
+    def _schema(self, connection: sqlite3.Connection) -> int | None:  # type: ignore[override]
+        known = "SELECT 1 FROM sqlite_master WHERE name = 'rareswitch_schema'"
+        if connection.execute(known).fetchone() is None:
+            return None
+        return int(connection.execute("SELECT version FROM rareswitch_schema").fetchone()[0])
 
-    def _alone(self, connection: Any) -> None:
-        pass  # as every transaction here is
+    def _begin(self, connection: SqliteConnection) -> None:
+        check_there(self.path, self._file, connection.log)
+        try:
+            connection.execute(self.begin)
+        except sqlite3.OperationalError:
+            attempt(partial(connection.execute, self.begin), self._judged)
 
-    def _forked(self) -> str:
-        return f"Its file cannot be used in this one, not even if it is opened again. {REMEDY}"
+    def _settle(self, connection: SqliteConnection) -> None:  # type: ignore[override]
+        check_there(self.path, self._file, connection.log)
 
     def _check_place(self) -> None:
         check_there(self.path, self._file)
 
-    def _check_kept(self) -> None:
-        check_there(self.path, self._file, self._writing.connection.driver_connection.log)
+    def _forked(self) -> str:
+        return f"Its file cannot be used in this one, not even if it is opened again. {REMEDY}"
 
     def _founded(self) -> None:
         for path in (self.path, *(Path(f"{self.path}{more}") for more in ("-wal", "-shm"))):
@@ -129,30 +154,47 @@ class SqliteStore(SqlStore):
     def _judged(self, error: Exception) -> tuple[bool, str]:
         return _judged(self.url, error)
 
-    def _recording(self, connection: Any) -> Recording:
-        return SqliteRecording(connection, self.number)
+    # rows, by single inserts whose statements are prepared once: the fastest way into SQLite
 
-    def slices(
-        self, version: int, upto: Marks, *, sums: bool, window: float | None = None, propensities: bool = False
-    ) -> Sequence[Slice]:
-        found = super().slices(version, upto, sums=sums, window=window, propensities=propensities)
-        if len(found) > 1:
-            _start_readers()
-        return found
+    def _insert_decisions(self, connection: sqlite3.Connection, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
+        number, new, execute = self.number, dict[bytes, int](), connection.execute
+        for row, checksum in zip(rows, of_decisions(rows), strict=True):
+            cursor = execute(_DECISION, (number, *row[:11], checksum))
+            if cursor.rowcount == 1 and cursor.lastrowid is not None:
+                new[row.key] = seq = cursor.lastrowid
+                if row.contexts is not None:
+                    execute(_CONTEXTS, (seq, number, row.version, row.rank, row.contexts, row.names, of_contexts(row)))
+        waiting = f"SELECT 1 FROM rareswitch_rewards {UNMATCHED} WHERE experiment = ? AND decision IS NULL LIMIT 1"
+        if execute(waiting, (number,)).fetchone() is not None:
+            versions = {row.key: row.version for row in reversed(rows)}
+            connection.executemany(_MATCH, [(seq, versions[key], number, key) for key, seq in new.items()])
+        return new
 
-    def start_update(self, parent: int, plan: str) -> tuple[str, Marks] | None:
-        started = super().start_update(parent, plan)
-        if started is not None and started[1].decisions > ROWS:
-            _start_readers()  # they will be needed in a moment, and take one to start
-        return started
+    def _insert_rewards(self, connection: sqlite3.Connection, rows: Sequence[RewardRow]) -> set[tuple[bytes, str]]:
+        number, execute = self.number, connection.execute
+        pairs = zip(rows, of_rewards(rows), strict=True)
+        return {(row.key, row.event) for row, sum_ in pairs if execute(_REWARD, (number, *row, sum_)).rowcount == 1}
+
+    def _replace_reward(self, connection: sqlite3.Connection, row: RewardRow, before: RewardRow, seq: int) -> int:
+        new = int(connection.execute("SELECT max(seq) FROM rareswitch_rewards").fetchone()[0]) + 1
+        step_back = "UPDATE rareswitch_rewards SET superseded = ?, checksum = ? WHERE seq = ?"
+        connection.execute(step_back, (new, *of_rewards([before], [new]), seq))
+        connection.execute(_REWARD, (self.number, *row, *of_rewards([row])))
+        return new
+
+    def _slice(self, stretch: Stretch) -> Slice:
+        return SqliteSlice(str(self.path), stretch)
+
+    # the file
 
     def faults(self) -> list[str]:
-        return self._read(lambda connection: _faults(connection.connection.driver_connection))
+        return self._read(_faults)  # type: ignore[arg-type]
 
     def backup(self, path: str | Path) -> None:
         if os.path.lexists(path):
             raise StoreError(f"there is a file {path} already. Name another, or remove it first.")
-        self._open()
+        self._ready()
+        self._check_place()
         with replacing(path) as temporary:
             os.chmod(temporary, 0o600)
             attempt(lambda: self._copy(temporary), self._judged)
@@ -168,13 +210,143 @@ class SqliteStore(SqlStore):
                     "earlier backup."
                 )
 
-    def close(self) -> None:
-        super().close()
-        for reader in _READERS:
-            reader.close()
 
-    def _slice(self, stretch: Stretch) -> "SqliteSlice":
-        return SqliteSlice(str(self.path), stretch)
+class MemoryStore(SqliteStore):
+    """An experiment in the memory of this process, as long as somebody holds the store; closing it changes nothing."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(":memory:", name)
+        self.url = "memory:"
+        self._shared = _SharedConnection()
+        weakref.finalize(self, self._shared.close)
+
+    def _reached(self, create: bool) -> None:
+        pass
+
+    def _new_pool(self) -> "_SharedConnection":
+        return self._shared
+
+    def _connect(self) -> SqliteConnection:
+        return self._shared.held
+
+    def _start(self, create: bool) -> Pool[SqliteConnection]:
+        return super()._start(create=True)
+
+    def _try_commit(self, jobs: Sequence[Job]) -> None:
+        with self._shared.lock:
+            super()._try_commit(jobs)
+
+    def _begin(self, connection: SqliteConnection) -> None:
+        connection.execute("BEGIN")
+
+    def _discard(self, connection: sqlite3.Connection) -> None:  # type: ignore[override]
+        connection.rollback()
+
+    def _settle(self, connection: SqliteConnection) -> None:  # type: ignore[override]
+        pass
+
+    def _check_place(self) -> None:
+        pass
+
+    def _forked(self) -> str:
+        return "It is in the memory of that process. Keep it in a file, or create it after forking."
+
+    def _founded(self) -> None:
+        pass
+
+    def _released(self) -> None:
+        pass
+
+    def _slice(self, stretch: Stretch) -> Slice:
+        return MemorySlice(self, stretch)
+
+    def backup(self, path: str | Path) -> None:
+        raise StoreError("an experiment in memory has no file to copy. Copy it to another store: copy_experiment.")
+
+    def close(self) -> None:
+        pass
+
+
+class _SharedConnection(Pool[SqliteConnection]):
+    """The one connection to a database in memory."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: self.held, "memory:")
+        self.held = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, factory=SqliteConnection)
+        self.lock = threading.RLock()
+
+    @contextmanager
+    def connection(self) -> Iterator[SqliteConnection]:
+        with self.lock:
+            yield self.held
+
+    def close(self) -> None:
+        with self.lock:
+            self.held.close()
+
+
+class SqliteSlice(NamedTuple):
+    """Decisions of a version between two sequence numbers, in a file."""
+
+    path: str
+    stretch: Stretch
+
+    def read(self) -> "pa.Table":
+        refuse_inherited(Path(self.path))
+        return attempt(self._read, partial(_judged, self.path))
+
+    def _read(self) -> "pa.Table":
+        with closing(_connection(self.path)) as connection:
+            return _table(connection, self.stretch)
+
+
+class MemorySlice(NamedTuple):
+    """Decisions of a version between two sequence numbers, in memory; elsewhere it is the table that was read."""
+
+    store: MemoryStore
+    stretch: Stretch
+
+    def read(self) -> "pa.Table":
+        return self.store._read(lambda connection: _table(connection, self.stretch))  # type: ignore[arg-type]
+
+    def __reduce__(self) -> "tuple[type[TableSlice], tuple[pa.Table]]":
+        return TableSlice, (self.read(),)
+
+
+class TableSlice(NamedTuple):
+    """Decisions that were read already."""
+
+    table: "pa.Table"
+
+    def read(self) -> "pa.Table":
+        return self.table
+
+
+def _table(connection: sqlite3.Connection, stretch: Stretch) -> "pa.Table":
+    # rows one after the other as they lie in the file, which takes half the time of looking each up
+    decisions, rewards = (connection.execute(query).fetchall() for query in stretch.queries("NOT INDEXED"))
+    try:
+        seq, keys, features, times, propensities, checksums = zip(*decisions, strict=True)
+        held = list(zip(*rewards, strict=True)) or [()] * 5
+        return stretch.table(
+            DecisionColumns(
+                np.array(seq, np.int64),
+                words_of(b"".join(keys), len(seq)),
+                words_of(b"".join(features), len(seq)),
+                np.array(times, np.float64),
+                np.array(propensities, np.float64),
+                np.array(checksums, np.int64),
+            ),
+            RewardColumns(
+                np.array(held[0], np.int64),
+                np.array(held[1], np.float64),
+                np.array(held[2], np.float64),
+                np.array(held[3], np.int64),
+                np.array(held[4], np.int64),
+            ),
+        )
+    except (ArithmeticError, TypeError, ValueError) as error:  # of a column with values of several kinds
+        raise stretch.unreadable(error) from error
 
 
 #: What callers may cause by what they give.
@@ -192,14 +364,13 @@ _FAULTS = {
 
 
 def _judged(shown: str, error: Exception) -> tuple[bool, str]:
-    cause = getattr(error, "orig", error)
-    if not isinstance(cause, sqlite3.OperationalError | sqlite3.DatabaseError) or isinstance(cause, _GIVEN):
+    if not isinstance(error, sqlite3.DatabaseError) or isinstance(error, _GIVEN):
         return False, ""
-    name = getattr(cause, "sqlite_errorname", "SQLITE_ERROR")
-    for start, (again, told) in _FAULTS.items():
+    name = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
+    for start, (again, text) in _FAULTS.items():
         if name.startswith(start):
-            return again, f"{shown} {told} ({name}: {cause})."
-    return False, f"{shown} cannot be used ({name}: {cause})."
+            return again, f"{shown} {text} ({name}: {error})."
+    return False, f"{shown} cannot be used ({name}: {error})."
 
 
 def _faults(connection: sqlite3.Connection) -> list[str]:
@@ -208,143 +379,13 @@ def _faults(connection: sqlite3.Connection) -> list[str]:
     return [] if lines == ["ok"] else lines
 
 
-class _Connection(sqlite3.Connection):
-    """A connection that knows its write-ahead log."""
-
-    log: Identity | None = None
-
-
-def _connection(path: str) -> _Connection:
+def _connection(path: str) -> SqliteConnection:
     # transactions begin where they are asked for; whoever finds the file locked tries again by itself
-    settings: dict[str, Any] = {"timeout": 0.01, "isolation_level": None, "check_same_thread": False}
-    return sqlite3.connect(uri(path, mode="rw"), uri=True, factory=_Connection, **settings)
-
-
-def unmatched_query(number: int) -> str:
-    """Whether there are rewards whose decision has not come."""
-    return f"SELECT 1 FROM rareswitch_rewards {UNMATCHED} WHERE experiment = {number} AND decision IS NULL LIMIT 1"
-
-
-class SqliteRecording(Recording):
-    """Rows by single inserts, prepared once: the fastest way into SQLite."""
-
-    def insert_decisions(self, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
-        before, changes = self._newest("decisions"), self.raw.total_changes
-        columns = ", ".join(DecisionRow._fields[:11])
-        self.raw.executemany(
-            f"INSERT INTO rareswitch_decisions (experiment, {columns}, checksum) VALUES ({self.number}{', ?' * 12}) "
-            "ON CONFLICT (experiment, key) DO NOTHING",
-            [(*row[:11], checksum) for row, checksum in zip(rows, of_decisions(rows), strict=True)],
-        )
-        if self.raw.total_changes - changes == len(rows):
-            new = {row.key: seq for seq, row in enumerate(rows, before + 1)}
-        else:
-            new = dict(self.raw.execute("SELECT key, seq FROM rareswitch_decisions WHERE seq > ?", (before,)))
-        kept = {row.key: row for row in reversed(rows) if row.contexts is not None and row.key in new}
-        self.raw.executemany(
-            f"INSERT INTO rareswitch_contexts (seq, experiment, version, rank, data, names, checksum) "
-            f"VALUES (?, {self.number}, ?, ?, ?, ?, ?)",
-            [(new[key], *context_columns(row)) for key, row in kept.items()],
-        )
-        if self._unmatched():
-            self.raw.executemany(self._matching("= ?1"), [(key,) for key in new])
-        return new
-
-    def insert_rewards(self, rows: Sequence[RewardRow]) -> int | set[tuple[bytes, str]]:
-        before, changes = self._newest("rewards"), self.raw.total_changes
-        self.raw.executemany(
-            f"{self._adding()} ON CONFLICT (experiment, key, event) WHERE superseded IS NULL DO NOTHING",
-            [(*row, checksum) for row, checksum in zip(rows, of_rewards(rows), strict=True)],
-        )
-        if self.raw.total_changes - changes == len(rows):
-            return len(rows)
-        return set(self.raw.execute("SELECT key, event FROM rareswitch_rewards WHERE seq > ?", (before,)))
-
-    def replace_reward(self, row: RewardRow, before: RewardRow, seq: int) -> int:
-        new = self._newest("rewards") + 1
-        step_back = "UPDATE rareswitch_rewards SET superseded = ?, checksum = ? WHERE seq = ?"
-        self.raw.execute(step_back, (new, *of_rewards([before], [new]), seq))
-        self.raw.execute(self._adding(), (*row, *of_rewards([row])))
-        return new
-
-    def match_all(self) -> None:
-        self.raw.execute(self._matching("IS NOT NULL"))
-
-    def _adding(self) -> str:
-        return (
-            f"INSERT INTO rareswitch_rewards (experiment, key, id, event, value, time, checksum, decision, version) "
-            f"VALUES ({self.number}, ?1, ?2, ?3, ?4, ?5, ?6, "
-            f"(SELECT seq FROM rareswitch_decisions WHERE experiment = {self.number} AND key = ?1), "
-            f"(SELECT version FROM rareswitch_decisions WHERE experiment = {self.number} AND key = ?1))"
-        )
-
-    def _matching(self, keys: str) -> str:
-        return (
-            f"UPDATE rareswitch_rewards SET decision = d.seq, version = d.version FROM rareswitch_decisions AS d "
-            f"WHERE d.experiment = {self.number} AND d.key = rareswitch_rewards.key "
-            f"AND rareswitch_rewards.experiment = {self.number} AND rareswitch_rewards.key {keys} "
-            "AND rareswitch_rewards.decision IS NULL"
-        )
-
-    def _unmatched(self) -> bool:
-        return self.raw.execute(unmatched_query(self.number)).fetchone() is not None
-
-    def _newest(self, table: str) -> int:
-        return self.raw.execute(f"SELECT max(seq) FROM rareswitch_{table}").fetchone()[0] or 0
-
-
-class SqliteSlice(NamedTuple):
-    """Decisions of a version between two sequence numbers."""
-
-    path: str
-    stretch: Stretch
-
-    def read(self) -> Any:
-        """Through ADBC, where this process has not opened the file as a store; otherwise through the cursor for few
-        decisions, and by a process that reads for this one, see :class:`SqliteReader`, for many.
-        """
-        if not was_opened(self.path):
-            return attempt(lambda: self._read(self._by_adbc), partial(slice_fault, self.path))
-        many = is_inherited(self.path) or self.stretch.last - self.stretch.first >= ROWS - 1
-        table = self._by_readers if many else self._by_cursor
-        return attempt(lambda: self._read(table), partial(_judged, self.path))
-
-    def _read(self, tables: Callable[[tuple[str, str]], Iterable[Any]]) -> Any:
-        # rows one after the other as they lie in the file, which takes half the time of looking each up
-        try:
-            return self.stretch.table(*tables(self.stretch.queries("NOT INDEXED")))
-        except (ArithmeticError, TypeError, ValueError) as error:  # of a column with values of several kinds
-            raise self.stretch.unreadable(error) from error
-
-    def _by_readers(self, queries: tuple[str, str]) -> Iterable[Any]:
-        return _READERS[self.stretch.first // ROWS % len(_READERS)].tables(self.path, queries)
-
-    def _by_cursor(self, queries: tuple[str, str]) -> Iterator[Any]:
-        pa, _ = pyarrow()
-        connection = _connection(self.path)
-        try:
-            for query in queries:
-                cursor = connection.execute(query)
-                names = [column[0] for column in cursor.description]
-                columns = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(names)
-                yield pa.table(dict(zip(names, map(pa.array, columns), strict=True)))
-        finally:
-            connection.close()
-
-    def _by_adbc(self, queries: tuple[str, str]) -> Iterator[Any]:
-        import adbc_driver_sqlite.dbapi as adbc
-
-        with adbc.connect(uri(self.path)) as connection, connection.cursor() as cursor:
-            cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": ROWS})
-            for query in queries:
-                cursor.execute(query)
-                yield cursor.fetch_arrow_table()
-
-
-#: Two, so that one reads the next slice while the other one reads this.
-_READERS = (SqliteReader(), SqliteReader())
-
-
-def _start_readers() -> None:
-    for reader in _READERS:
-        reader.start()
+    return sqlite3.connect(
+        uri(path, mode="rw"),
+        uri=True,
+        factory=SqliteConnection,
+        timeout=0.01,
+        isolation_level=None,
+        check_same_thread=False,
+    )

@@ -11,11 +11,12 @@ import os
 import threading
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import quote
 
 from rareswitch.errors import StoreError
 
+#: The file behind a path, by device and inode: another one if it was deleted or replaced.
+Identity = tuple[int, int]
 #: Stores of this process that have a file open, by its path; 0 where one had.
 _OPEN = Counter[str]()
 #: Files that were open in the parent when this process was forked.
@@ -42,14 +43,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def was_opened(path: str) -> bool:
-    """Whether the SQLite library of this process has, or had, a file open."""
-    return path in _OPEN or path in _INHERITED
-
-
-def is_inherited(path: str) -> bool:
-    """Whether the parent of this process had a file open when this process was forked."""
-    return path in _INHERITED
+def refuse_inherited(path: Path) -> None:
+    """Raise if the parent of this process had a file open when this process was forked."""
+    if str(path) in _INHERITED:
+        raise StoreError(
+            f"{path} was open in the parent of this process when it was forked, and cannot be used here: what is "
+            f"written could be lost. {REMEDY}"
+        )
 
 
 def open_file(path: Path, *, create: bool) -> bool:
@@ -58,11 +58,7 @@ def open_file(path: Path, *, create: bool) -> bool:
     Returns whether no other store of this process has it open.
     """
     with _LOCK:  # who creates a file closes it before anyone else here connects to it
-        if is_inherited(str(path)):
-            raise StoreError(
-                f"{path} was open in the parent of this process when it was forked, and cannot be used here: what is "
-                f"written could be lost. {REMEDY}"
-            )
+        refuse_inherited(path)
         check_there(path)
         if create:
             _create(path)
@@ -114,20 +110,13 @@ def uri(path: str, *, mode: str = "ro") -> str:
     return f"file:{quote(path)}?mode={'ro&immutable=1' if fixed else mode}"
 
 
-class Identity(NamedTuple):
-    """The file behind a path: another one if it was deleted or replaced."""
-
-    device: int
-    inode: int
-
-    @classmethod
-    def of(cls, path: str | Path) -> "Identity | None":
-        """That of the file that is there now, which is not opened; None where there is none."""
-        try:
-            status = os.stat(path)
-        except OSError:
-            return None
-        return cls(status.st_dev, status.st_ino)
+def identity_of(path: str | Path) -> Identity | None:
+    """That of the file that is there now, which is not opened; None where there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def check_there(path: Path, opened: Identity | None = None, log: Identity | None = None) -> None:
@@ -136,9 +125,10 @@ def check_there(path: Path, opened: Identity | None = None, log: Identity | None
     As long as a process has the file open nobody deletes the log, unless the locks of that process were dropped.
     A connection that is made later would mix the old log with a new one, so there must be none.
     """
-    for place, known in ((path, opened), (f"{path}-wal", log)):
-        if known is not None and Identity.of(place) != known:
-            _LOST.add(str(path))
+    if opened is not None and identity_of(path) != opened:
+        _LOST.add(str(path))
+    if log is not None and identity_of(f"{path}-wal") != log:
+        _LOST.add(str(path))
     if str(path) in _LOST:
         raise StoreError(
             f"{path} or its log, {path.name}-wal, was deleted or replaced while this process had it open, or was "

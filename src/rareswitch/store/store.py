@@ -1,209 +1,394 @@
-"""What every store of experiments offers: few verbs, append-only, durable when a call returns."""
+"""Where one experiment is kept: few verbs, append-only, durable when a call returns."""
 
 import json
-from collections.abc import Iterator, Sequence
+import os
+import struct
+import threading
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, TypeVar
 
-from rareswitch.errors import ExistsError
+from rareswitch.errors import ExistsError, StoreError
+from rareswitch.store.connections import Connection, Pool, attempt
+from rareswitch.store.group_commit import GroupCommit, Job
+from rareswitch.store.rows import (
+    Counts,
+    DecisionRow,
+    Marks,
+    RewardRow,
+    Totals,
+    VersionRow,
+    counter_names,
+    of_contexts,
+    of_decisions,
+    of_rewards,
+)
+from rareswitch.store.schema import check_schema, statements
+from rareswitch.store.slices import ROWS, Slice, Stretch, damaged, damaged_row
+from rareswitch.store.tally import ALL, Tallied, count_rewards, keep_tally, kept_tally, tallied
 
-
-class DecisionRow(NamedTuple):
-    """A decision as it is kept."""
-
-    #: Of its id, 16 bytes: :func:`rareswitch.ids.key_bytes`.
-    key: bytes
-    #: The id as JSON: ``"request-41c9"`` with its quotes, or ``17``.
-    id: str
-    #: Number of the policy that decided, from 1.
-    version: int
-    #: The id of the arm that was chosen; its place as text where arms have no ids.
-    arm: str
-    #: Where it stands among the available arms, from 0.
-    place: int
-    propensity: float
-    #: The vector of the chosen arm, float64, little-endian.
-    features: bytes
-    #: 16 bytes over arm ids, vectors and baseline: two requests are the same if these are.
-    digest: bytes
-    #: Seconds since 1970.
-    time: float
-    #: By which samples of context sets are taken, :func:`rareswitch.learner.sample_order`.
-    rank: float
-    #: The place of the arm that the caller would have shown, if it was said.
-    baseline: int | None = None
-    #: The vectors of all available arms, one after the other, float64; None where they are not kept.
-    contexts: bytes | None = None
-    #: The ids of these arms as a JSON list; None where they are not kept, or arms have no ids.
-    names: str | None = None
-    #: What was not as described in its records, a JSON list of [field, what]; None where all was. Stores count it, and
-    #: databases keep no more than the counts.
-    cautions: str | None = None
+T = TypeVar("T")
+#: Rows that may come before all is tallied anew.
+STEP = 5000
+#: Decisions and context sets that are read at a time where all are wanted, and keys that one query names at the most.
+PAGE, SETS, KEYS = 2000, 200, 500
+#: The columns of a decision that lie in its own table, and those of its context set.
+OWN = DecisionRow._fields[:11]
+_OWN = ", ".join(f"d.{name}" for name in OWN)
+_REWARD = ", ".join(RewardRow._fields)
 
 
-class RewardRow(NamedTuple):
-    """A reward as it is kept; several of a decision differ by their events."""
+class Call(Job, Generic[T]):
+    """A transaction of its own."""
 
-    #: Of its decision, which may come later.
-    key: bytes
-    #: Of its decision, as JSON.
-    id: str
-    #: '' where a decision has one reward; where rewards are summed, the caller's name of this one.
-    event: str
-    value: float
-    #: Seconds since 1970.
-    time: float
+    __slots__ = ("call", "result")
 
+    alone = True
+    result: T
 
-class Marks(NamedTuple):
-    """Up to where an update looks: sequence numbers of decisions and of rewards."""
+    def __init__(self, call: Callable[[Connection], T]) -> None:
+        super().__init__()
+        self.call = call
 
-    decisions: int
-    rewards: int
+    def run(self, connection: Connection) -> None:
+        """Carry it out."""
+        self.result = self.call(connection)
 
 
-class VersionRow(NamedTuple):
-    """A policy that was published, with all that the next one needs."""
-
-    #: From 1.
-    number: int
-    #: The content of its policy file.
-    policy: bytes
-    #: That of the learner's state.
-    state: bytes
-    #: What it was learned from; empty for the first.
-    summaries: bytes
-    #: JSON: what was frozen when its update started, and what came of it.
-    report: str
-    #: JSON; of an experiment that is not signed, a hash.
-    signature: str
-    #: Seconds since 1970.
-    time: float
-
-
-class Counts(NamedTuple):
-    """What a store holds of the decisions of one policy."""
-
-    version: int
-    decisions: int
-    #: Decisions with a reward at least.
-    rewarded: int
-    #: Seconds since 1970, of the first and of the last decision.
-    first_time: float
-    last_time: float
-
-
-class Totals(NamedTuple):
-    """What a store has seen besides."""
-
-    #: Rewards in force.
-    rewards: int
-    #: Those whose decision has not come.
-    unmatched: int
-    #: Rewards that came again with the same value.
-    repeated_rewards: int
-    #: Rewards that took the place of others.
-    overwritten: int
-    #: Decisions that were asked for again.
-    repeated_decisions: int
-
-
-def counter_names(cautions: str | None) -> list[str]:
-    """Under which the cautions of a decision are counted; other counters have no brackets.
-
-    >>> counter_names('[["devce", "extra"]]')
-    ['["devce", "extra"]']
-    """
-    return [] if cautions is None else [json.dumps(caution) for caution in json.loads(cautions)]
-
-
-def exists(name: str, url: str) -> ExistsError:
-    """An experiment cannot be created where there is one."""
-    return ExistsError(
-        f"there is an experiment '{name}' in {url} already. Open it (rareswitch.open, rareswitch experiment status), "
-        "or choose another name."
-    )
-
-
-def parentless(number: int, head: int) -> str:
-    """What is wrong with a version whose parent is not there."""
-    return f"version {number} needs version {number - 1}; the head is {head}."
-
-
-class Slice(Protocol):
-    """Some decisions of one version, in the order in which they came; small, and can be sent to where it is read."""
-
-    def read(self) -> Any:
-        """An Arrow table, a row a decision.
-
-        Columns: ``key`` (fixed_size_binary[16]), ``features`` (fixed_size_binary[8d]), ``reward`` (double, null where
-        none came up to the mark; a sum where rewards are summed), and where there is a window ``time`` and
-        ``reward_time`` (double, seconds; of several rewards the last). Where it was asked for, ``propensity`` and
-        ``time`` (double).
-        """
-
-
-class Store(Protocol):
-    """Where one experiment is kept. All methods may be called from several threads.
+class Store(ABC):
+    """Where one experiment is kept, in a database. All methods may be called from several threads.
 
     Whatever a call was given is durable when it returns. Stores know nothing of learners: policies, states and
-    descriptions are text and bytes.
+    descriptions are text and bytes. Nothing is touched before it is first used; :meth:`create` makes what is not there,
+    all others want it to be there.
+
+    Reading uses connections of a pool; what is written goes through one queue, where all callers that wait share a
+    commit. What can be tried again, as when another process holds the lock or the server is gone, is tried for ten
+    seconds: all verbs may be carried out again, since decisions and rewards have keys.
     """
 
-    #: As it was opened: ``memory:``, ``sqlite:///spring.db``, ``postgresql://…``.
-    url: str
-    name: str
+    #: By which a database finds rewards whose decision has not come, and no others.
+    unmatched_hint = ""
+    #: What a transaction that writes begins with.
+    begin = "BEGIN"
+    #: What columns of each kind are called.
+    kinds: Mapping[str, str]
+
+    def __init__(self, url: str, name: str) -> None:
+        #: As it was opened: ``memory:``, ``sqlite:///spring.db``, ``postgresql://…``.
+        self.url, self.name = url, name
+        self._lock = threading.RLock()
+        self._pool: Pool[Any] | None = None
+        self._queue = GroupCommit(self._commit, self._count)
+        #: Used by whoever leads the queue.
+        self._writing: Connection | None = None
+        self._process = os.getpid()
+        self._closed = False
+        self._number: int | None = None
+        #: Rows that this process wrote since it looked whether to tally: at once for the first.
+        self._since = STEP
+
+    # what kinds of databases differ in
+
+    @abstractmethod
+    def _connect(self) -> Any:
+        """A new connection, for reading or writing."""
+
+    @abstractmethod
+    def _schema(self, connection: Connection) -> int | None:
+        """The version of the schema, None where the database never held an experiment."""
+
+    @abstractmethod
+    def _judged(self, error: Exception) -> tuple[bool, str]:
+        """Whether what failed may be tried again; and what to say, '' where it is the fault of what was given."""
+
+    @abstractmethod
+    def _insert_decisions(self, connection: Any, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
+        """Keep those whose keys are new, of several with one key the first; their sequence numbers."""
+
+    @abstractmethod
+    def _insert_rewards(self, connection: Any, rows: Sequence[RewardRow]) -> set[tuple[bytes, str]]:
+        """Keep those whose keys and events are new, and say which they are."""
+
+    @abstractmethod
+    def _replace_reward(self, connection: Any, row: RewardRow, before: RewardRow, seq: int) -> int:
+        """Let a reward take the place of another one, which has this sequence number; its own."""
+
+    @abstractmethod
+    def _slice(self, stretch: Stretch) -> Slice:
+        """Decisions of a version between two sequence numbers."""
+
+    @abstractmethod
+    def faults(self) -> list[str]:
+        """What is damaged in the files of the store, as far as their structure tells; all of it is read."""
+
+    @abstractmethod
+    def backup(self, path: str | Path) -> None:
+        """Write a copy of the whole store, as of one moment, while it is used: a new file that can be opened."""
+
+    def _begin(self, connection: Any) -> None:
+        connection.execute(self.begin)
+
+    def _alone(self, connection: Connection) -> None:  # noqa: B027
+        """From here to the end of the transaction nobody else adds to the experiment, and all before is visible."""
+
+    def _match_all(self, connection: Connection) -> None:  # noqa: B027
+        """Find the decisions of all rewards that came before them, where their own transaction may have missed it."""
+
+    def _settle(self, connection: Connection) -> None:  # noqa: B027
+        """What is left to do after a commit of rows; raise if they will not be found again."""
+
+    def _forked(self) -> str:
+        """How to go on in a process that was forked from the one that opened the store."""
+        return "Open it again in this one."
+
+    def _reached(self, create: bool) -> None:  # noqa: B027
+        """Before the first connection; what is not there is made only where that is asked for."""
+
+    def _founded(self) -> None:  # noqa: B027
+        """The first experiment of a database is about to be kept."""
+
+    def _check_place(self) -> None:  # noqa: B027
+        """Raise if the database is not where it was when it was opened."""
+
+    def _released(self) -> None:  # noqa: B027
+        """All connections are closed."""
+
+    # connections
+
+    def _ready(self, create: bool = False) -> "Pool[Any]":
+        """Connections to a database that is there, and has tables."""
+        if os.getpid() != self._process:
+            raise StoreError(f"the store was opened in another process, of which this is a fork. {self._forked()}")
+        if self._closed:
+            raise StoreError("the store is closed. Open it again.")
+        if self._pool is None:
+            with self._lock:
+                if self._pool is None:
+                    self._pool = attempt(partial(self._start, create), self._judged)
+        return self._pool
+
+    def _start(self, create: bool) -> "Pool[Any]":
+        self._reached(create)
+        pool = self._new_pool()
+        try:
+            with pool.connection() as connection:
+                schema = self._schema(connection)
+                if schema is None and not create:
+                    raise StoreError(f"{self.url} holds no experiments. Create one first, or correct the address.")
+                if schema is None:
+                    self._founded()
+                    self._begin(connection)
+                    self._alone(connection)
+                    if (schema := self._schema(connection)) is None:  # else another process was faster
+                        for statement in statements(self.kinds):
+                            connection.execute(statement)
+                    connection.execute("COMMIT")
+            if schema is not None:
+                check_schema(schema, self.url)
+        except BaseException:
+            pool.close()
+            self._released()
+            raise
+        return pool
+
+    def _new_pool(self) -> "Pool[Any]":
+        return Pool(self._connect, self.url)
+
+    def _read(self, call: Callable[[Connection], T]) -> T:
+        pool = self._ready()
+        self._check_place()
+
+        def once() -> T:
+            with pool.connection() as connection:
+                return call(connection)
+
+        return attempt(once, self._judged)
+
+    def _rows(self, query: str, *parameters: object) -> list[Any]:
+        return self._read(lambda connection: connection.execute(query, parameters).fetchall())
+
+    def _write(self, call: Callable[[Connection], T]) -> T:
+        """Carry out a transaction of its own."""
+        job = Call(call)
+        self.submit(job)
+        return job.result
+
+    def submit(self, job: Job) -> None:
+        """Hand in a job, and wait until it is durable with all others that wait."""
+        self._ready()
+        self._queue.submit(job)
+
+    def _commit(self, jobs: Sequence[Job]) -> None:
+        """By the leader of the queue: carry out jobs in one transaction."""
+        attempt(partial(self._try_commit, jobs), self._judged)
+
+    def _try_commit(self, jobs: Sequence[Job]) -> None:
+        if self._writing is None:
+            self._check_place()
+            self._writing = self._connect()
+        connection = self._writing
+        try:
+            self._begin(connection)
+            if isinstance(jobs[0], Call):
+                jobs[0].run(connection)
+            else:
+                self._keep(connection, jobs)
+            connection.execute("COMMIT")
+            self._settle(connection)
+        except BaseException:
+            self._discard(connection)
+            raise
+
+    def _discard(self, connection: Connection) -> None:
+        self._writing = None
+        connection.close()
+
+    def close(self) -> None:
+        """Let go of files and connections; what was acknowledged stays."""
+        if os.getpid() != self._process:
+            return  # connections are its parent's; and a thread that is not here may hold the lock
+        with self._lock:
+            if self._pool is not None and not self._closed:
+                self._queue.submit(Job(), last=True)
+                if self._writing is not None:
+                    self._writing.close()
+                self._pool.close()
+                self._released()
+            self._closed = True
+
+    # the experiment and its versions
 
     def create(self, description: str, first: VersionRow) -> None:
         """Begin the experiment; an error if it is there already."""
+        begun = False
+
+        def call(connection: Connection) -> None:
+            nonlocal begun
+            self._alone(connection)
+            query = "SELECT description FROM rareswitch_experiments WHERE name = ?"
+            row = connection.execute(query, (self.name,)).fetchone()
+            if begun and row == (description,):
+                return  # by this very call, whose commit was not seen to end
+            if row is not None:
+                raise ExistsError(
+                    f"there is an experiment '{self.name}' in {self.url} already. Open it (rareswitch.open, rareswitch "
+                    "experiment status), or choose another name."
+                )
+            begun = True
+            query = "INSERT INTO rareswitch_experiments (name, description) VALUES (?, ?) RETURNING number"
+            ((number,),) = connection.execute(query, (self.name, description)).fetchall()
+            self._add_version(connection, number, first)
+
+        self._ready(create=True)
+        self._write(call)
+
+    def _add_version(self, connection: Connection, number: int, version: VersionRow) -> None:
+        columns = ", ".join(("experiment", *VersionRow._fields))
+        marks = ", ".join("?" * (1 + len(version)))
+        connection.execute(f"INSERT INTO rareswitch_versions ({columns}) VALUES ({marks})", (number, *version))
+
+    def names(self) -> list[str]:
+        """The experiments of this database, the oldest first."""
+        return [name for (name,) in self._rows("SELECT name FROM rareswitch_experiments ORDER BY number")]
+
+    @property
+    def number(self) -> int:
+        """By which the rows of this experiment are told from others."""
+        if self._number is None:
+            rows = self._rows("SELECT number FROM rareswitch_experiments WHERE name = ?", self.name)
+            if not rows:
+                known = ", ".join(f"'{name}'" for name in self.names()[:20]) or "none"
+                raise StoreError(f"there is no experiment '{self.name}' in {self.url}; there are: {known}.")
+            self._number = int(rows[0][0])
+        return self._number
 
     def description(self) -> str:
         """What it was created with."""
+        query = "SELECT description FROM rareswitch_experiments WHERE number = ?"
+        return str(self._rows(query, self.number)[0][0])
 
     def head(self) -> int:
         """The number of the newest version; cheap."""
+        return self._read(partial(_head, number=self.number))
 
     def versions(self, after: int = 0) -> list[VersionRow]:
         """Those after the given one, the oldest first."""
+        columns = ", ".join(VersionRow._fields)
+        query = f"SELECT {columns} FROM rareswitch_versions WHERE experiment = ? AND number > ? ORDER BY number"
+        return [VersionRow(*row) for row in self._rows(query, self.number, after)]
 
-    def add_decisions(self, rows: Sequence[DecisionRow]) -> list[DecisionRow]:
-        """Keep decisions, and return what is kept of each id: the row itself, or one that was there before."""
+    def publish(self, version: VersionRow) -> VersionRow:
+        """Make it the head, in one transaction, if its parent, the number before, is the head now.
 
-    def add_rewards(self, rows: Sequence[RewardRow], *, overwrite: bool = False) -> list[RewardRow | None]:
-        """Keep rewards, and return for each the row that was there before, if there was one.
-
-        One that is there stays, unless ``overwrite``: then the new value takes its place.
+        Otherwise nothing is changed, and the version that has this number is returned; an error where none has.
         """
+        number = self.number
 
-    def find(self, keys: Sequence[bytes]) -> list[tuple[DecisionRow, list[RewardRow]] | None]:
-        """What is kept of these decisions, with the rewards in force."""
+        def call(connection: Connection) -> bool:
+            self._alone(connection)
+            head = _head(connection, number)
+            if head == version.number - 1:
+                self._add_version(connection, number, version)
+            elif head < version.number:
+                raise StoreError(f"version {version.number} needs version {version.number - 1}; the head is {head}.")
+            return head == version.number - 1
 
-    def counts(self, upto: Marks | None = None) -> list[Counts]:
-        """By version, those with a decision at least; up to these marks."""
+        return version if self._write(call) else self.versions(version.number - 1)[0]
 
-    def totals(self) -> Totals:
-        """What has been seen besides."""
-
-    def cautions(self) -> dict[tuple[str, str], int]:
-        """Decisions by field and by what was not as described of it."""
-
-    def younger(self, moment: float) -> int:
-        """Decisions that were made after a moment, in seconds since 1970."""
+    # updates
 
     def marks(self) -> Marks:
-        """Those of now."""
+        """Up to where there are decisions and rewards now."""
+        return self._read(_newest)
 
     def started(self, parent: int) -> bool:
         """Whether an update of this version was begun, and has not ended."""
+        number = self.number
+
+        def call(connection: Connection) -> bool:
+            return _head(connection, number) == parent and _frozen(connection, number, parent) is not None
+
+        return self._read(call)
 
     def start_update(self, parent: int, plan: str) -> tuple[str, Marks] | None:
         """Freeze what the update of a version looks at: the plan, JSON, and the marks of now.
 
         The first call for a parent decides; later ones get what it froze. None where the parent is not the head.
         """
+        number = self.number
+
+        def call(connection: Connection) -> tuple[str, Marks] | None:
+            self._alone(connection)
+            if _head(connection, number) != parent:
+                return None
+            if (frozen := _frozen(connection, number, parent)) is not None:
+                return frozen
+            self._match_all(connection)
+            marks = _newest(connection)
+            keep_tally(connection, number, tallied(connection, number, marks))
+            columns = "experiment, parent, plan, decisions, rewards"
+            query = f"INSERT INTO rareswitch_updates ({columns}) VALUES (?, ?, ?, ?, ?)"
+            connection.execute(query, (number, parent, plan, *marks))
+            return plan, marks
+
+        return self._write(call)
 
     def abandon_update(self, parent: int) -> None:
         """Forget what was frozen, where nothing could be learned."""
+        number = self.number
+
+        def call(connection: Connection) -> None:
+            self._alone(connection)
+            if _head(connection, number) == parent:
+                _forget(connection, number, parent)
+
+        self._write(call)
 
     def refuse_update(self, parent: int, number: int, report: str) -> None:
         """Forget what was frozen, and keep why the policy that was learned is not published, at once.
@@ -211,15 +396,192 @@ class Store(Protocol):
         Refusals of a parent are numbered from 1. Nothing is changed where this number is not the next one, or the
         parent is not the head: of several who learned the same, one is heard, and once.
         """
+        experiment = self.number
+
+        def call(connection: Connection) -> None:
+            self._alone(connection)
+            query = "SELECT count(*) FROM rareswitch_refusals WHERE experiment = ? AND parent = ?"
+            (before,) = connection.execute(query, (experiment, parent)).fetchone()
+            if _head(connection, experiment) == parent and before == number - 1:
+                query = "INSERT INTO rareswitch_refusals (experiment, parent, number, report) VALUES (?, ?, ?, ?)"
+                connection.execute(query, (experiment, parent, number, report))
+                _forget(connection, experiment, parent)
+
+        self._write(call)
 
     def refusals(self, parent: int) -> list[str]:
         """The reports of updates of a version that were refused, the first first."""
+        query = "SELECT report FROM rareswitch_refusals WHERE experiment = ? AND parent = ? ORDER BY number"
+        return [report for (report,) in self._rows(query, self.number, parent)]
 
-    def publish(self, version: VersionRow) -> VersionRow:
-        """Make it the head, in one transaction, if its parent, the number before, is the head now.
+    # decisions and rewards are added
 
-        Otherwise nothing is changed, and the version that has this number is returned; an error where none has.
+    def add_decisions(self, rows: Sequence[DecisionRow]) -> Sequence[DecisionRow]:
+        """Keep decisions, and return what is kept of each id: the row itself, or one that was there before."""
+        job = Job(decisions=rows)
+        _ = self.number  # which raises where there is no such experiment
+        if rows:
+            self.submit(job)
+        return job.kept
+
+    def add_rewards(self, rows: Sequence[RewardRow], *, overwrite: bool = False) -> Sequence[RewardRow | None]:
+        """Keep rewards, and return for each the row that was there before, if there was one.
+
+        One that is there stays, unless ``overwrite``: then the new value takes its place.
         """
+        job = Job(rewards=rows, overwrite=overwrite)
+        _ = self.number
+        if rows:
+            self.submit(job)
+        return job.before
+
+    def _keep(self, connection: Connection, jobs: Sequence[Job]) -> None:
+        """Keep all rows of a group of callers, in their order, and fill in the results."""
+        counted: Counter[str] = Counter()
+        decisions = [row for job in jobs for row in job.decisions]
+        if decisions:
+            kept = self._keep_decisions(connection, decisions, counted)
+            at = 0
+            for job in jobs:
+                job.kept = kept[at : at + len(job.decisions)]
+                at += len(job.decisions)
+        rewards = [(row, job.overwrite) for job in jobs for row in job.rewards]
+        if rewards:
+            before = iter(self._keep_rewards(connection, rewards, counted))
+            for job in jobs:
+                job.before = [next(before) for _ in job.rewards]
+        for name in sorted(counted):
+            connection.execute(
+                "INSERT INTO rareswitch_counters (experiment, name, count) VALUES (?, ?, ?) "
+                "ON CONFLICT (experiment, name) DO UPDATE SET count = rareswitch_counters.count + excluded.count",
+                (self.number, name, counted[name]),
+            )
+
+    def _keep_decisions(
+        self, connection: Connection, rows: Sequence[DecisionRow], counted: Counter[str]
+    ) -> Sequence[DecisionRow]:
+        new = self._insert_decisions(connection, rows)
+        if any(row.cautions for row in rows):
+            first = {row.key: row for row in reversed(rows) if row.key in new}
+            counted.update(caution for row in first.values() for caution in counter_names(row.cautions))
+        if len(new) == len(rows):
+            return rows
+        old = list({row.key for row in rows} - new.keys())
+        known = {row.key: row for part in _parts(old) for row in self._decisions_of(connection, part)}
+        counted["repeated_decisions"] += len(rows) - len(new)
+        return [known.setdefault(row.key, row) for row in rows]
+
+    def _keep_rewards(
+        self, connection: Connection, rows: Sequence[tuple[RewardRow, bool]], counted: Counter[str]
+    ) -> Sequence[RewardRow | None]:
+        fresh = self._insert_rewards(connection, [row for row, _ in rows])
+        if len(fresh) == len(rows):
+            return [None] * len(rows)
+        keys = list({row.key for row, _ in rows})
+        kept = [pair for part in _parts(keys) for pair in self._rewards_of(connection, part)]
+        held = {(row.key, row.event): (row, seq) for row, seq in kept}
+        known: list[RewardRow | None] = []
+        for row, overwrite in rows:
+            name = row.key, row.event
+            if name in fresh:
+                fresh.remove(name)
+                known.append(None)
+                continue
+            before, seq = held[name]
+            known.append(before)
+            if before.value == row.value:
+                counted["repeated_rewards"] += 1
+            elif overwrite:
+                held[name] = row, self._replace_reward(connection, row, before, seq)
+                counted["overwritten"] += 1
+        return known
+
+    def _count(self, jobs: Sequence[Job]) -> None:
+        """By the leader of the queue, when those who wait were answered: tally what has come, if that is much."""
+        self._since += sum(len(job.decisions) + len(job.rewards) for job in jobs)
+        if self._since >= STEP and not self._closed:
+            self._since = 0
+            with suppress(StoreError):  # of a store that is closed, busy or gone: another time
+                if self._read(self._to_tally) >= STEP:
+                    self._commit([Call(self._tally)])
+
+    def _to_tally(self, connection: Connection) -> int:
+        """Rows that have come since they were counted last, those of other experiments included."""
+        return sum(_newest(connection)) - sum(kept_tally(connection, self.number).marks)
+
+    def _tally(self, connection: Connection) -> None:
+        """Count what has come since it was counted last."""
+        self._alone(connection)
+        if self._to_tally(connection) >= STEP:  # else another process was faster
+            self._match_all(connection)
+            keep_tally(connection, self.number, tallied(connection, self.number, _newest(connection)))
+
+    # what is there
+
+    def find(self, keys: Sequence[bytes]) -> list[tuple[DecisionRow, list[RewardRow]] | None]:
+        """What is kept of these decisions, with the rewards in force."""
+
+        def page(connection: Connection, part: Sequence[bytes]) -> dict[bytes, tuple[DecisionRow, list[RewardRow]]]:
+            known = {row.key: (row, list[RewardRow]()) for row in self._decisions_of(connection, part)}
+            for reward, _ in self._rewards_of(connection, part):
+                if reward.key in known:
+                    known[reward.key][1].append(reward)
+            return known
+
+        kept: dict[bytes, tuple[DecisionRow, list[RewardRow]]] = {}
+        for part in _parts(keys):
+            kept |= self._read(partial(page, part=part))
+        return [kept.get(key) for key in keys]
+
+    def _decisions_of(self, connection: Connection, keys: Sequence[bytes]) -> list[DecisionRow]:
+        """Those of these keys; they are not checked, as an audit shall see what is there."""
+        query = (
+            f"SELECT {_OWN}, c.data, c.names FROM rareswitch_decisions d LEFT JOIN rareswitch_contexts c "
+            f"ON c.seq = d.seq WHERE d.experiment = ? AND d.key IN ({', '.join('?' * len(keys))}) ORDER BY d.seq"
+        )
+        return [DecisionRow(*row) for row in connection.execute(query, (self.number, *keys))]
+
+    def _rewards_of(self, connection: Connection, keys: Sequence[bytes]) -> list[tuple[RewardRow, int]]:
+        """The rewards of these keys that are in force now, with their sequence numbers."""
+        query = (
+            f"SELECT {_REWARD}, seq FROM rareswitch_rewards WHERE experiment = ? AND superseded IS NULL "
+            f"AND key IN ({', '.join('?' * len(keys))}) ORDER BY seq"
+        )
+        return [(RewardRow(*row[:5]), int(row[5])) for row in connection.execute(query, (self.number, *keys))]
+
+    def counts(self, upto: Marks | None = None) -> list[Counts]:
+        """By version, those with a decision at least; up to these marks."""
+        return self._read(partial(tallied, number=self.number, upto=upto or ALL)).counts()
+
+    def totals(self) -> Totals:
+        """What has been seen besides."""
+        number = self.number
+
+        def call(connection: Connection) -> Totals:
+            tally = kept_tally(connection, number)
+            rewards = tally.rewards + count_rewards(connection, number, tally.marks, ALL)
+            counted = dict.fromkeys(("repeated_rewards", "overwritten", "repeated_decisions"), 0)
+            query = f"SELECT name, count FROM rareswitch_counters WHERE experiment = {number}"
+            counted |= {name: int(count) for name, count in connection.execute(query) if name in counted}
+            alone = f"experiment = {number} AND decision IS NULL AND superseded IS NULL"
+            query = f"SELECT count(*) FROM rareswitch_rewards {self.unmatched_hint} WHERE {alone}"
+            (unmatched,) = connection.execute(query).fetchone()
+            return Totals(rewards - counted["overwritten"], int(unmatched), **counted)
+
+        return self._read(call)
+
+    def cautions(self) -> dict[tuple[str, str], int]:
+        """Decisions by field and by what was not as described of it."""
+        rows = self._rows("SELECT name, count FROM rareswitch_counters WHERE experiment = ?", self.number)
+        named = ((json.loads(name), int(count)) for name, count in rows if name.startswith("["))
+        return {(field, what): count for (field, what), count in named}
+
+    def younger(self, moment: float) -> int:
+        """Decisions that were made after a moment, in seconds since 1970."""
+        query = "SELECT count(*) FROM rareswitch_decisions WHERE experiment = ? AND time > ?"
+        return int(self._rows(query, self.number, moment)[0][0])
+
+    # what is learned from and exported
 
     def slices(
         self, version: int, upto: Marks, *, sums: bool, window: float | None = None, propensities: bool = False
@@ -229,18 +591,128 @@ class Store(Protocol):
         Where rewards are summed, those that came later than ``window`` seconds after their decision are left out of
         the sum; where all of them did, all are in it.
         """
+        number = self.number
+        mine = f"experiment = {number} AND version = {int(version)} AND seq <= {int(upto.decisions)}"
+
+        def call(connection: Connection) -> list[Slice]:
+            parts: list[Slice] = []
+            after = total = 0
+            while True:
+                query = f"SELECT seq FROM rareswitch_decisions WHERE {mine} AND seq > {after} ORDER BY seq LIMIT 1"
+                first = connection.execute(query).fetchone()
+                if first is None:
+                    self._check_tallied(connection, version, upto, total)
+                    return parts
+                last, count = connection.execute(f"{query} OFFSET {ROWS - 1}").fetchone(), ROWS
+                if last is None:
+                    query = f"SELECT max(seq), count(*) FROM rareswitch_decisions WHERE {mine} AND seq > {after}"
+                    *last, count = connection.execute(query).fetchone()
+                read_as = sums, window, propensities, self.name, count
+                parts.append(self._slice(Stretch(number, version, first[0], last[0], upto, *read_as)))
+                after, total = last[0], total + count
+
+        return self._read(call)
+
+    def _check_tallied(self, connection: Connection, version: int, upto: Marks, decisions: int) -> None:
+        """Raise if what was tallied when it came is not there any more."""
+        if not kept_tally(connection, self.number, upto).versions:
+            return
+        expected = tallied(connection, self.number, upto).versions.get(version, Tallied())
+        query = (
+            f"SELECT count(*) FROM rareswitch_rewards WHERE experiment = {self.number} AND version = {int(version)} "
+            f"AND decision <= {int(upto.decisions)} AND seq <= {int(upto.rewards)}"
+        )
+        (rewards,) = connection.execute(query).fetchone()
+        if (decisions, rewards) != (expected.decisions, expected.rewards):
+            raise damaged(
+                self.name,
+                f"{expected.decisions} decisions of policy {version} with {expected.rewards} rewards, and has "
+                f"{decisions} with {rewards}",
+            )
 
     def sample(self, version: int, upto: Marks) -> Iterator[tuple[bytes, bytes]]:
         """Keys and contexts of decisions whose sets were kept, by rank; read as far as one likes."""
+        query = (
+            f"SELECT c.rank, c.seq, c.checksum, {_OWN}, c.data, c.names FROM rareswitch_contexts c "
+            "JOIN rareswitch_decisions d ON c.seq = d.seq WHERE c.experiment = ? AND c.version = ? AND c.seq <= ? "
+            f"AND (c.rank, c.seq) > (?, ?) ORDER BY c.rank, c.seq LIMIT {SETS}"
+        )
+        rank, seq = -1.0, 0
+        while page := self._rows(query, self.number, version, upto.decisions, rank, seq):
+            for rank, seq, checksum, *columns in page:
+                row = DecisionRow(*columns)
+                if of_contexts(row) != checksum or rank != row.rank:
+                    raise damaged_row(self.name, "context set of decision", seq)
+                yield row.key, bytes(row.contexts or b"")
 
     def rows(self, after: int, upto: Marks) -> Iterator[tuple[int, list[tuple[DecisionRow, list[RewardRow]]]]]:
         """All decisions after a sequence number, some at a time, with the number of the last of them: for exports."""
+        _ = self.number
+        while page := self._read(partial(self._page, after=after, upto=upto)):
+            after = page[-1][0]
+            yield after, [(row, rewards) for _, row, rewards in page]
 
-    def faults(self) -> list[str]:
-        """What is damaged in the files of the store, as far as their structure tells; all of it is read."""
+    def _page(self, connection: Connection, after: int, upto: Marks) -> list[tuple[int, DecisionRow, list[RewardRow]]]:
+        """Some decisions after a sequence number, each with its own and with its rewards in force at the mark."""
+        # a sum is in no index: else SQLite looks up and sorts, for each page, all decisions that are left
+        query = (
+            f"SELECT {_OWN}, c.data, c.names, d.seq, d.checksum, c.checksum FROM rareswitch_decisions d "
+            "LEFT JOIN rareswitch_contexts c ON c.seq = d.seq WHERE d.experiment + 0 = ? AND d.seq > ? "
+            f"AND d.seq <= ? ORDER BY d.seq LIMIT {PAGE}"
+        )
+        found = connection.execute(query, (self.number, after, upto.decisions)).fetchall()
+        if not found:
+            return []
+        decisions = [DecisionRow(*row[:13]) for row in found]
+        numbers = [int(row[13]) for row in found]
+        versions = ", ".join(str(int(version)) for version in sorted({row.version for row in decisions}))
+        query = (
+            f"SELECT {_REWARD}, decision, superseded, checksum FROM rareswitch_rewards WHERE experiment = ? "
+            f"AND version IN ({versions}) AND decision BETWEEN ? AND ? AND seq <= ? "
+            "AND (superseded IS NULL OR superseded > ?) ORDER BY decision, seq"
+        )
+        ends = self.number, numbers[0], numbers[-1], upto.rewards, upto.rewards
+        held = connection.execute(query, ends).fetchall()
+        rewards = [RewardRow(*row[:5]) for row in held]
+        try:
+            expected = of_decisions(decisions)
+            sets = [None if row.contexts is None else of_contexts(row) for row in decisions]
+            paid = of_rewards(rewards, [row[6] or 0 for row in held])
+        except (ArithmeticError, TypeError, ValueError, struct.error) as error:
+            raise damaged(self.name, f"numbers and vectors, not these ({error})") from error
+        for seq, row, checksum, set_checksum in zip(numbers, found, expected, sets, strict=True):
+            if row[14] != checksum or row[15] != set_checksum:
+                raise damaged_row(self.name, "decision", seq)
+        for row, checksum in zip(held, paid, strict=True):
+            if row[7] != checksum:
+                raise damaged_row(self.name, "reward of decision", row[5])
+        pairs = groupby(zip(held, rewards, strict=True), key=lambda pair: int(pair[0][5]))
+        of = {seq: [reward for _, reward in group] for seq, group in pairs}
+        return [(seq, row, of.get(seq, [])) for seq, row in zip(numbers, decisions, strict=True)]
 
-    def backup(self, path: str | Path) -> None:
-        """Write a copy of the whole store, as of one moment, while it is used: a new file that can be opened."""
 
-    def close(self) -> None:
-        """Let go of files and connections; what was acknowledged stays."""
+def _head(connection: Connection, number: int) -> int:
+    query = f"SELECT max(number) FROM rareswitch_versions WHERE experiment = {number}"
+    return int(connection.execute(query).fetchone()[0] or 0)
+
+
+def _frozen(connection: Connection, number: int, parent: int) -> tuple[str, Marks] | None:
+    """What was frozen of the update of a version."""
+    query = "SELECT plan, decisions, rewards FROM rareswitch_updates WHERE experiment = ? AND parent = ?"
+    row = connection.execute(query, (number, parent)).fetchone()
+    return None if row is None else (str(row[0]), Marks(int(row[1]), int(row[2])))
+
+
+def _forget(connection: Connection, number: int, parent: int) -> None:
+    query = "DELETE FROM rareswitch_updates WHERE experiment = ? AND parent = ?"
+    connection.execute(query, (number, parent))
+
+
+def _newest(connection: Connection) -> Marks:
+    """The sequence numbers that were given out last."""
+    queries = (f"SELECT max(seq) FROM rareswitch_{table}" for table in Marks._fields)
+    return Marks(*(int(connection.execute(query).fetchone()[0] or 0) for query in queries))
+
+
+def _parts(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    return (keys[at : at + KEYS] for at in range(0, len(keys), KEYS))

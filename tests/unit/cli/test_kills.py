@@ -1,4 +1,4 @@
-"""A few of the kills of benchmarks/kills.py."""
+"""A few of the kills of benchmarks/faults.py."""
 
 from pathlib import Path
 

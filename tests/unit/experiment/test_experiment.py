@@ -16,15 +16,15 @@ import pytest
 from rareswitch import Ed25519Key, Foresight, HmacKey
 from rareswitch.errors import BatchError, ConflictError, FileFormatError, ParameterError, ShapeError, StoreError
 from rareswitch.experiment import Every, Experiment, Rewards, create, open_experiment
-from rareswitch.experiment.choice import Choice
 from rareswitch.experiment.description import Description
-from rareswitch.experiment.experiment import _Asked
+from rareswitch.experiment.requests import Request
 from rareswitch.experiment.status import Batch
 from rareswitch.features import Features
+from rareswitch.ids import id_keys, key_bytes
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import geometric_grid
 from rareswitch.store import VersionRow
-from rareswitch.store.memory import MemoryStore
+from reference.edits import edit_decision, edit_version
 
 HORIZON, WORLD = 400, make_world("gaussian", dim=3, arms=4, noise=0.5)
 GRID = geometric_grid(HORIZON, 4, first=12)
@@ -86,11 +86,12 @@ def test_one_id_has_one_answer() -> None:
 def test_an_id_that_is_refused_leaves_the_others_as_they_are() -> None:
     trial = begun()
     trial.decide(np.eye(3), id="old")
-    asked = [_Asked(np.eye(3), None, "a", None, 0.0), _Asked(0.5 * np.eye(3), None, "old", None, 0.0)]
-    found, refused = trial._decide_singly(asked)  # as when two threads ask at once
-    assert isinstance(found, Choice)
-    assert not found.repeated
-    assert isinstance(refused, ConflictError)
+    sets = {"a": np.eye(3), "old": 0.5 * np.eye(3)}
+    asked = [Request(contexts, None, name, None, 0.0, trial._prepare) for name, contexts in sets.items()]
+    trial.store._queue._carry_out(asked)  # as when two threads ask at once
+    assert [request.kept[0] is request.decisions[0] for request in asked] == [True, False]
+    with pytest.raises(ConflictError):
+        trial.decide(sets["old"], id="old")
     with pytest.raises(
         ConflictError, match=r"id 'old' was used before.* The other 1 of this call were decided"
     ) as raised:
@@ -155,9 +156,8 @@ def test_a_decision_whose_set_was_not_kept_is_audited_by_its_hash() -> None:
 def test_an_audit_finds_what_was_changed(change: dict[str, Any]) -> None:
     trial = begun()
     trial.decide(np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]]), id="r")
-    row = trial.store._decisions[0]  # type: ignore[attr-defined]
-    changed = row._replace(**change) if change != {"place": row.place} else row._replace(place=0)
-    trial.store._decisions[0] = changed  # type: ignore[attr-defined]
+    ((row, _),) = [kept for kept in trial.store.find(key_bytes(id_keys(["r"]))) if kept is not None]
+    edit_decision(trial.store, 0, **(change if change != {"place": row.place} else {"place": 0}))
     found = trial.audit("r")
     assert found.verdict == "differs"
     assert "THE POLICY DECIDES OTHERWISE" in str(found)
@@ -463,10 +463,9 @@ def test_a_version_that_was_edited_is_refused(part: str) -> None:
     trial = begun(key=HmacKey(secret=b"k" * 32))
     play(trial, 0, 12)
     trial.advance(now=1.0)
-    row = trial.store._versions[1]  # type: ignore[attr-defined]
-    given = getattr(row, part)
+    given = getattr(trial.store.versions()[1], part)
     edited = given[:-1] + (b"\0" if isinstance(given, bytes) else " ")
-    trial.store._versions[1] = row._replace(**{part: edited})  # type: ignore[attr-defined]
+    edit_version(trial.store, 2, **{part: edited})
     again = Experiment(trial.store, trial.description, HmacKey(secret=b"k" * 32))
     with pytest.raises(FileFormatError, match="policy 2 of this experiment is not what was published"):
         again.policy.id  # noqa: B018
@@ -561,8 +560,7 @@ def test_a_store_that_was_taken_back_to_an_older_state_is_noticed() -> None:
     trial = begun()
     play(trial, 0, 12)
     trial.advance(now=12.0)
-    assert isinstance(trial.store, MemoryStore)
-    del trial.store._versions[1:]
+    trial.store._write(lambda connection: connection.execute("DELETE FROM rareswitch_versions WHERE number > 1"))
     with pytest.raises(StoreError, match="older state"):
         trial.advance(now=13.0)
 

@@ -142,13 +142,13 @@ def test_a_file_that_another_process_locks_for_a_while_is_waited_for(path: Path,
 def test_callers_who_wait_for_a_file_that_stays_locked_are_told_together(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rareswitch.store.sql_attempts.PATIENCE", 0.3)
+    monkeypatch.setattr("rareswitch.store.connections.PATIENCE", 0.3)
     with closing(sqlite3.connect(path, isolation_level=None)) as other, opened(path) as trial:
-        add, sizes, problems = trial.store.add_decisions, list[int](), list[StoreError]()
+        commit, sizes, problems = trial.store._queue._commit, list[int](), list[StoreError]()
 
-        def counted(rows: Any) -> Any:
-            sizes.append(len(rows))
-            return add(rows)
+        def counted(jobs: Any) -> None:
+            sizes.append(len(jobs))
+            commit(jobs)
 
         def decide(number: int) -> None:
             try:
@@ -156,7 +156,7 @@ def test_callers_who_wait_for_a_file_that_stays_locked_are_told_together(
             except UnreachableError as error:
                 problems.append(error)
 
-        monkeypatch.setattr(trial.store, "add_decisions", counted)
+        monkeypatch.setattr(trial.store._queue, "_commit", counted)
         other.execute("BEGIN IMMEDIATE")
         callers = [threading.Thread(target=decide, args=(number,)) for number in range(100, 120)]
         for caller in callers:

@@ -14,8 +14,7 @@ from rareswitch.experiment import Experiment, Rewards, create
 from rareswitch.ids import id_keys
 from rareswitch.learner import sample_order
 from rareswitch.log import DecisionLog, ParquetLog, StoredLog, export_parts, stored, summarize_version
-from rareswitch.store import DecisionRow
-from rareswitch.store.memory import MemoryStore
+from reference.edits import edit_decision
 
 STORES = ("memory", "sqlite", "postgres")
 Begin = Callable[..., Experiment]
@@ -274,10 +273,7 @@ def test_reading_may_stop_and_others_may_decide_meanwhile(begin: Begin, monkeypa
 
 def changed(trial: Experiment, at: int, **how: Any) -> StoredLog:
     """The log of a store in which a row was changed by something else."""
-    store = trial.store
-    assert isinstance(store, MemoryStore)
-    row: DecisionRow = store._decisions[at]
-    store._decisions[at] = row._replace(**how)
+    edit_decision(trial.store, at, **how)
     return trial.logged()
 
 

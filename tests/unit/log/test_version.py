@@ -14,6 +14,7 @@ from rareswitch.learner import Learner, State, Summary, make_learner, sample_ord
 from rareswitch.log import HeldOut, summarize_version
 from rareswitch.store import DecisionRow, Marks, RewardRow, Store, open_store
 from reference.logs import Row, Run, as_rows, played
+from reference.rows import version as stored_version
 
 LEARNERS: dict[str, dict[str, Any]] = {
     "foresight": {"dim": 3, "horizon": 2000, "grid": [60, 400, 1000, 2000]},
@@ -43,7 +44,9 @@ def timed(rows: Sequence[Row]) -> list[Row]:
 
 def kept(rows: Sequence[Row], version: int = 1, store: Store | None = None) -> Store:
     """A store with these decisions, and rewards that come in another order."""
-    store = open_store("memory:", "spring") if store is None else store
+    if store is None:
+        store = open_store("memory:", "spring")
+        store.create("{}", stored_version(1))
     keys = id_keys([row.id for row in rows])
     decisions = [
         DecisionRow(
@@ -108,7 +111,7 @@ def test_a_version_in_a_store_is_summed_as_its_rows_in_memory(name: str, names: 
 
 @pytest.mark.parametrize("engine", ["serial", "processes:2"])
 def test_many_decisions_are_summed_slice_by_slice_on_every_engine(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rareswitch.store.memory.ROWS", 16)
+    monkeypatch.setattr("rareswitch.store.store.ROWS", 16)
     learner, state = begun("foresight")
     rows = timed(played(Run.of(learner, state)))
     seen: list[tuple[int, int]] = []

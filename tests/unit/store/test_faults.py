@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
 import pytest
-from sqlalchemy.engine import make_url
 
 from rareswitch.errors import ParameterError, StoreError
 from rareswitch.store import Store, experiment_names, open_store
@@ -228,7 +228,7 @@ def test_a_lock_of_another_process_is_waited_for(path: Path) -> None:
 
 
 def test_a_lock_that_stays_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rareswitch.store.sql_attempts.PATIENCE", 0.2)
+    monkeypatch.setattr("rareswitch.store.connections.PATIENCE", 0.2)
     with closing(sqlite3.connect(path, isolation_level=None)) as other, opened(path) as store:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError, match="is locked by another process"):
@@ -240,13 +240,13 @@ def test_a_lock_that_stays_is_reported(path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_queue_that_is_full_answers_busy(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rareswitch.store.sql_writer.PATIENCE", 0.1)
-    monkeypatch.setattr("rareswitch.store.sql_writer.MOST_WAITING", 3)
+    monkeypatch.setattr("rareswitch.store.group_commit.PATIENCE", 0.1)
+    monkeypatch.setattr("rareswitch.store.group_commit.MOST_WAITING", 3)
     with closing(sqlite3.connect(path, isolation_level=None)) as other, opened(path) as store:
         store.add_decisions([decision(9)])
         other.execute("BEGIN IMMEDIATE")
         callers = [threading.Thread(target=store.add_decisions, args=([decision(20 + k)],)) for k in range(4)]
-        for caller in callers:  # the first one is with the writer, the others wait
+        for caller in callers:  # the first one leads, the others wait
             caller.start()
             time.sleep(0.05)
         with pytest.raises(StoreError, match=r"busy: 3 calls wait.*Nothing was kept"):
@@ -312,8 +312,8 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def by_ann(server: Any, password: str) -> str:
-    address = make_url(server.get_uri()).set(username="ann", password=password)
-    return address.render_as_string(hide_password=False)
+    parts = urlsplit(str(server.get_uri()))
+    return parts._replace(netloc=f"ann:{password}@{parts.netloc.rpartition('@')[2]}").geturl()
 
 
 def test_a_wrong_password_is_reported_and_never_shown(own_server: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -376,7 +376,7 @@ def test_a_server_that_is_gone_for_five_seconds_costs_nothing_but_time(own_serve
 
 
 def test_a_server_that_stays_away_is_reported(own_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rareswitch.store.sql_attempts.PATIENCE", 0.3)
-    address = make_url(own_server.get_uri()).update_query_dict({"host": "/nowhere"}).render_as_string(False)
+    monkeypatch.setattr("rareswitch.store.connections.PATIENCE", 0.3)
+    address = f"{own_server.get_uri().partition('?')[0]}?host=/nowhere"
     with closing(open_store(address, "trial")) as store, pytest.raises(StoreError, match=r"cannot be reached.*tried"):
         store.head()

@@ -10,10 +10,9 @@ import psycopg
 import pytest
 
 from rareswitch.errors import StoreError
-from rareswitch.store import Marks, open_store
-from rareswitch.store.postgres import LOCKS, PostgresRecording, PostgresStore
-from rareswitch.store.sql_slices import Stretch
-from rareswitch.store.sql_writer import Job
+from rareswitch.store import Job, Marks, open_store
+from rareswitch.store.postgres import LOCKS, PostgresStore
+from rareswitch.store.slices import Stretch
 from reference.rows import decision, decisions, reward, version
 
 
@@ -29,19 +28,20 @@ def store(postgres: str) -> Iterator[PostgresStore]:
 class Other:
     """Another process in the middle of a transaction."""
 
-    def __init__(self, url: str, number: int) -> None:
-        import sqlalchemy as sa
-        from sqlalchemy.engine import make_url
+    def __init__(self, url: str, name: str) -> None:
+        self.store = PostgresStore(url, name)
+        self.connection = self.store._connect()
+        self.connection.execute("BEGIN")
 
-        self.engine = sa.create_engine(make_url(url).set(drivername="postgresql+psycopg"))
-        self.connection = self.engine.connect()
-        self.connection.begin()
-        self.recording = PostgresRecording(self.connection, number)
+    def keep(self, *jobs: Job) -> None:
+        self.store._keep(self.connection, jobs)
 
     def commit(self) -> None:
-        self.connection.commit()
+        self.connection.execute("COMMIT")
+
+    def close(self) -> None:
         self.connection.close()
-        self.engine.dispose()
+        self.store.close()
 
 
 def started(call: Any) -> tuple[threading.Thread, list[Any]]:
@@ -53,12 +53,13 @@ def started(call: Any) -> tuple[threading.Thread, list[Any]]:
 
 
 def test_marks_wait_for_rows_that_are_not_committed(store: PostgresStore, postgres: str) -> None:
-    other = Other(postgres, store.number)
-    other.recording.keep([Job(decisions=decisions([1])), Job(rewards=[reward(1, 4.0)])])
+    other = Other(postgres, store.name)
+    other.keep(Job(decisions=decisions([1])), Job(rewards=[reward(1, 4.0)]))
     store.add_decisions(decisions([2, 3]))  # whose numbers are higher, and which do not wait
     thread, answers = started(lambda: store.start_update(1, "{}"))
     assert not answers, "the marks were read while a row below them could still appear"
     other.commit()
+    other.close()
     thread.join()
     marks: Marks = answers[0][1]
     (part,) = store.slices(1, marks, sums=False)
@@ -79,15 +80,15 @@ def test_rows_wait_while_marks_are_read(store: PostgresStore, postgres: str) -> 
 def test_a_reward_finds_a_decision_that_was_made_at_the_same_time(
     settled: bool, store: PostgresStore, postgres: str
 ) -> None:
-    other = Other(postgres, store.number)
-    other.recording.keep([Job(decisions=decisions([1]))])
+    other = Other(postgres, store.name)
+    other.keep(Job(decisions=decisions([1])))
     store.add_rewards([reward(1, 4.0)])
     assert store.totals().unmatched == 1
-    other.connection.commit()
-    if settled:  # otherwise it was killed after its commit
-        other.recording.settle()
-        assert store.totals().unmatched == 0
     other.commit()
+    if settled:  # otherwise it was killed after its commit
+        other.store._settle(other.connection)
+        assert store.totals().unmatched == 0
+    other.close()
     answer = store.start_update(1, "{}")
     assert answer is not None
     assert store.totals().unmatched == 0
@@ -98,11 +99,12 @@ def test_a_reward_finds_a_decision_that_was_made_at_the_same_time(
 def test_a_reward_that_two_processes_overwrite_is_overwritten_twice(store: PostgresStore, postgres: str) -> None:
     store.add_decisions([decision(1)])
     store.add_rewards([reward(1, 1.0)])
-    other = Other(postgres, store.number)
-    other.recording.keep([Job(rewards=[reward(1, 2.0)], overwrite=True)])
+    other = Other(postgres, store.name)
+    other.keep(Job(rewards=[reward(1, 2.0)], overwrite=True))
     thread, answers = started(lambda: store.add_rewards([reward(1, 3.0)], overwrite=True))
     assert not answers
     other.commit()
+    other.close()
     thread.join()
     assert answers == [[reward(1, 2.0)]]
     assert store.find([decision(1).key]) == [(decision(1), [reward(1, 3.0)])]
@@ -113,7 +115,7 @@ def test_a_reward_that_two_processes_overwrite_is_overwritten_twice(store: Postg
     "address", ["postgresql://ann:hush@127.0.0.1:9/trials", "postgresql://127.0.0.1:9/trials?user=ann&password=hush"]
 )
 def test_a_password_is_nowhere_to_be_seen(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rareswitch.store.sql_attempts.PATIENCE", 0.0)
+    monkeypatch.setattr("rareswitch.store.connections.PATIENCE", 0.0)
     with closing(open_store(f"{address}&sslpassword=hush" if "?" in address else address, "trial")) as store:
         with pytest.raises(StoreError) as raised:
             store.head()

@@ -1,113 +1,42 @@
 """What is special about SQLite."""
 
-import os
 import pickle
-import queue
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from rareswitch.errors import MissingExtraError, StoreError
+from rareswitch.errors import StoreError
 from rareswitch.executors import make_executor, run_shards
-from rareswitch.experiment import create
-from rareswitch.store import Marks, Slice, open_store
-from rareswitch.store.sql_writer import Job
+from rareswitch.store import Job, Marks, Slice, open_store
 from rareswitch.store.sqlite import SqliteStore
-from rareswitch.store.sqlite_reader import SqliteReader
-from reference.rows import decision, decisions, reward, version
+from reference.rows import decisions, reward, version
 
 
 def read(part: Slice) -> list[object]:
     return part.read().to_pylist()  # type: ignore[no-any-return]
 
 
-def test_a_slice_reads_the_same_by_cursor_by_a_reader_and_in_a_worker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with closing(open_store(f"sqlite:///{tmp_path}/100% ?#.db", "trial")) as store:
+@pytest.mark.parametrize("url", ["sqlite:///{}/100% ?#.db", "memory:"])
+def test_a_slice_reads_the_same_in_a_worker(url: str, tmp_path: Path) -> None:
+    with closing(open_store(url.format(tmp_path), "trial")) as store:
         store.create("{}", version(1))
         store.add_decisions(decisions(range(50)))
         store.add_rewards([reward(number, 0.5 * number) for number in range(0, 50, 3)])
         marks = store.start_update(1, "{}")
         assert marks is not None
         (part,) = store.slices(1, marks[1], sums=False)
-        by_cursor = read(part)
-        monkeypatch.setattr("rareswitch.store.sqlite.ROWS", 10)
-        assert read(part) == by_cursor
+        rows = read(part)
         with make_executor("processes:1") as executor:
-            assert list(run_shards(read, [part], executor)) == [by_cursor]
-        assert pickle.loads(pickle.dumps(part)) == part
-    assert [row["reward"] for row in by_cursor[:4]] == [0.0, None, None, 1.5]  # type: ignore[index]
-
-
-def test_a_reader_says_what_is_wrong_and_goes_on(tmp_path: Path) -> None:
-    with closing(open_store(f"sqlite:///{tmp_path}/trial.db", "trial")) as store:
-        store.create("{}", version(1))
-    reader = SqliteReader()
-    with pytest.raises(StoreError, match=r"trial\.db.*no such table: absent"):
-        reader.tables(str(tmp_path / "trial.db"), ["SELECT * FROM absent"])[0]
-    names = reader.tables(str(tmp_path / "trial.db"), ["SELECT name FROM rareswitch_experiments"])[0]
-    assert names.to_pydict() == {"name": ["trial"]}
-    reader.close()
-
-
-def test_decisions_are_kept_without_waiting(tmp_path: Path) -> None:
-    with closing(SqliteStore(tmp_path / "50% of it?.db", "trial")) as store:
-        store.create("{}", version(1))
-        answers: queue.SimpleQueue[object] = queue.SimpleQueue()
-        store.add_decisions([decision(1)])
-        store.post_decisions([decision(1, arm="b"), decision(2)], answers.put)
-        assert answers.get(timeout=20) == [decision(1), decision(2)]
-        store.post_decisions([decision(3)._replace(place=1 << 70)], answers.put)
-        refused = answers.get(timeout=20)
-        assert isinstance(refused, StoreError)
-        assert [one.decisions for one in store.counts()] == [2]
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="readers do not end by themselves here")
-def test_a_reader_that_ends_when_it_is_asked_is_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with closing(open_store(f"sqlite:///{tmp_path}/trial.db", "trial")) as store:
-        store.create("{}", version(1))
-    reader, start, started = SqliteReader(), SqliteReader._started, list[int]()
-
-    def ending(self: SqliteReader) -> "subprocess.Popen[bytes]":
-        process = start(self)
-        started.append(process.pid)
-        if len(started) == 1:
-            process.send_signal(signal.SIGALRM)
-            process.wait()
-        return process
-
-    monkeypatch.setattr(SqliteReader, "_started", ending)
-    names = reader.tables(str(tmp_path / "trial.db"), ["SELECT name FROM rareswitch_experiments"])[0]
-    reader.close()
-    assert (names.to_pydict(), len(started)) == ({"name": ["trial"]}, 2)
-
-
-def test_an_answer_that_was_not_read_is_not_that_of_the_next_query(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_memory(_: object) -> None:
-        raise MemoryError
-
-    path, reader = str(tmp_path / "trial.db"), SqliteReader()
-    with closing(open_store(f"sqlite:///{path}", "trial")) as store:
-        store.create("{}", version(1))
-    arrow = SimpleNamespace(ipc=SimpleNamespace(open_file=None), memory_map=no_memory, ArrowInvalid=ValueError)
-    with monkeypatch.context() as patch:
-        patch.setattr("rareswitch.store.sqlite_reader.pyarrow", lambda: (arrow, None))
-        with pytest.raises(MemoryError):
-            reader.tables(path, ["SELECT 1 AS one"])[0]
-    assert reader.tables(path, ["SELECT 2 AS two"])[0].to_pydict() == {"two": [2]}
-    reader.close()
+            assert list(run_shards(read, [part], executor)) == [rows]
+        assert read(pickle.loads(pickle.dumps(part))) == rows
+    assert [row["reward"] for row in rows[:4]] == [0.0, None, None, 1.5]  # type: ignore[index]
 
 
 class UnseenCommit(SqliteStore):
@@ -115,7 +44,7 @@ class UnseenCommit(SqliteStore):
 
     seen = False
 
-    def _try_commit(self, jobs: list[Job]) -> None:
+    def _try_commit(self, jobs: Sequence[Job]) -> None:
         super()._try_commit(jobs)
         if not self.seen:
             self.seen = True
@@ -140,36 +69,10 @@ def test_a_closed_store_opens_no_connections(tmp_path: Path) -> None:
         store.head()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
-def test_a_process_that_was_forked_reads_by_a_reader_of_its_own(tmp_path: Path) -> None:
-    with closing(open_store(f"sqlite:///{tmp_path}/trial.db", "trial")) as store:
-        store.create("{}", version(1))
-    reader, query = SqliteReader(), (str(tmp_path / "trial.db"), ["SELECT name FROM rareswitch_experiments"])
-    reader.start()
-    child = os.fork()
-    if child == 0:
-        signal.alarm(20)  # where it waits for the reader of its parent
-        named = reader.tables(*query)[0].to_pydict()
-        reader.close()
-        os._exit(0 if named == {"name": ["trial"]} else 1)
-    try:
-        assert os.waitpid(child, 0)[1] == 0
-        assert reader.tables(*query)[0].to_pydict() == {"name": ["trial"]}
-    finally:
-        reader.close()
-
-
 def test_a_slice_without_decisions_is_read(tmp_path: Path) -> None:
     with closing(open_store(f"sqlite:///{tmp_path}/trial.db", "trial")) as store:
         store.create("{}", version(1))
         assert store.slices(1, Marks(0, 0), sums=False) == []
-
-
-def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'rareswitch\[experiment\]'"):
-        create(f"sqlite:///{tmp_path / 'new.db'}", "spring", dim=2)
-    assert not list(tmp_path.iterdir())
 
 
 def test_the_connection_that_writes_has_a_log_and_synchronizes_it(tmp_path: Path) -> None:
@@ -177,9 +80,9 @@ def test_the_connection_that_writes_has_a_log_and_synchronizes_it(tmp_path: Path
         store.create("{}", version(1))
 
         def asked(connection: Any) -> list[object]:
-            return [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")]
+            return [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
 
-        assert store._submit(Job(call=asked)) == ["wal", 2]  # 2: FULL
+        assert store._write(asked) == ["wal", 2]  # 2: FULL
         assert store._read(asked) == ["wal", 2]
 
 

@@ -1,0 +1,338 @@
+"""What all families of benchmarks share: options, a table of cases, runs in all cores, results that name their commit.
+
+A family is a script with a table of cases. A case yields rows. ``--out FILE.jsonl`` keeps the rows of each case with
+the commit, the processor and the versions that they were measured with, in place of that case's earlier ones, and
+renders the whole file as ``FILE.md``. Linear algebra has one thread, so that times are comparable.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+T = TypeVar("T")
+#: What a row promises, and whether it holds; None where nothing is promised, or where it was but looked at.
+Promise = tuple[str, bool | None]
+NOTHING: Promise = ("", None)
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+#: The slow references and the kill machinery of the tests.
+TESTS = ROOT / "tests"
+HEADER = ("what", "measured", "ratio", "must be", "holds")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+PACKAGES = ("numpy", "numba", "pyarrow", "obp", "vowpalwabbit", "mabwiser", "bayesianbandits", "contextualbandits")
+
+sys.path.append(str(TESTS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One line of a table."""
+
+    what: str
+    measured: str
+    ratio: str = ""
+    must: Promise = NOTHING
+
+
+class Case(NamedTuple):
+    """One measurement of a family."""
+
+    run: Callable[["Setup"], Iterable[Row]]
+    about: str
+    #: How many seeds by default; few enough for a look with ``--quick``.
+    seeds: int = 1
+    quick_seeds: int = 2
+    first_seed: int = 0
+    #: Whether its promises are judged with ``--quick``, too: those that do not hang on sizes.
+    exact: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What a case is run with."""
+
+    case: str
+    quick: bool
+    seeds: range
+    #: Folders of MovieLens ratings, of tables, and of the Open Bandit Dataset.
+    data: Path | None
+    tables: Path | None
+    shop: Path | None
+    #: Results of single runs, by their key; kept in a file where one is named.
+    results: "Results"
+    #: What another version kept, to compare with.
+    before: Mapping[str, Any]
+
+    def pick(self, full: T, quick: T) -> T:
+        """One of two sizes."""
+        return quick if self.quick else full
+
+    @property
+    def folders(self) -> dict[str, str | None]:
+        """By the names that worlds ask for."""
+        named = {"data": self.data, "tables": self.tables}
+        return {name: None if path is None else str(path) for name, path in named.items()}
+
+    def key(self, *job: Any) -> str:
+        """What a run of this case is kept under."""
+        return json.dumps([self.case, *job])
+
+    def map(self, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """``function(*job)`` for each job, in all cores; what was kept is not run again.
+
+        The function is one of a module's top level; what it returns is plain JSON.
+        """
+        waiting = [job for job in dict.fromkeys(jobs) if self.key(*job) not in self.results]
+        began = reported = time.monotonic()
+        if self.quick:  # in one process, where every kernel is compiled once
+            for job in waiting:
+                self.results.add(self.key(*job), _call(function, job))
+        elif waiting:
+            with ProcessPoolExecutor(min(available_cores(), len(waiting))) as pool:
+                outcomes = pool.map(_call, [function] * len(waiting), waiting)
+                for done, (job, outcome) in enumerate(zip(waiting, outcomes, strict=True), start=1):
+                    self.results.add(self.key(*job), outcome)
+                    if (now := time.monotonic()) > reported + 20.0:
+                        reported, left = now, (now - began) * (len(waiting) / done - 1.0)
+                        print(f"{self.case}: {done:,} of {len(waiting):,}, {left / 60.0:.0f} min left", file=sys.stderr)
+        return [self.results[self.key(*job)] for job in jobs]
+
+
+def _call(function: Callable[..., Any], job: tuple[Any, ...]) -> Any:
+    return json.loads(json.dumps(function(*job)))
+
+
+class Results(dict[str, Any]):
+    """Results of single runs, appended to a file as they come."""
+
+    def __init__(self, path: Path | None) -> None:
+        super().__init__()
+        self.path = path
+        if path is not None and path.exists():
+            self.update(json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+            if (begun := self.get("commit")) not in (None, commit()):
+                raise SystemExit(f"{path} was begun at commit {begun}, this is {commit()}: name another file to keep.")
+        elif path is not None:
+            self.add("commit", commit())
+
+    def add(self, key: str, value: Any) -> None:
+        """Keep a result."""
+        self[key] = value
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([key, value]) + "\n")
+
+
+def timed(call: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
+    """Seconds of a call."""
+    start = clock()
+    call()
+    return clock() - start
+
+
+def in_turn(rounds: int, *calls: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> FloatArray:
+    """Seconds of every call in every round, (rounds, calls), after one round that is not counted."""
+    for call in calls:
+        call()
+    return np.array([[timed(call, clock) for call in calls] for _ in range(rounds)])
+
+
+def compared(
+    what: str,
+    ours: Callable[[], Any],
+    theirs: Callable[[], Any],
+    *,
+    rounds: int,
+    each: tuple[float, float] = (1.0, 1.0),
+    most: float | None = None,
+    least: float | None = None,
+    unit: str = "µs",
+    clock: Callable[[], float] = time.perf_counter,
+) -> Row:
+    """Two calls timed in turn: medians of each, and the median of their ratios.
+
+    ``each`` says how many things a call does; ``most`` bounds our time over theirs, ``least`` theirs over ours.
+    """
+    seconds = in_turn(rounds, ours, theirs, clock=clock) / np.array(each)
+    mine, other = np.median(seconds, axis=0) * {"s": 1.0, "ms": 1e3, "µs": 1e6, "ns": 1e9}[unit]
+    slower = float(np.median(seconds[:, 0] / seconds[:, 1]))
+    faster = float(np.median(seconds[:, 1] / seconds[:, 0]))
+    return Row(
+        what=what,
+        measured=f"{mine:.3g} {unit} against {other:.3g} {unit}",
+        ratio=f"{slower:.2f}×" if least is None else f"{faster:.3g}× as fast",
+        must=at_most(slower, most) if least is None else (f"{least:g}× as fast", faster >= least),
+    )
+
+
+def at_most(value: float, most: float | None, unit: str = "×") -> Promise:
+    """A promise, where there is one."""
+    return NOTHING if most is None else (f"at most {most:g}{unit}", bool(value <= most))
+
+
+def peak_memory() -> float:
+    """MiB that this process took at most; not ru_maxrss, which a child inherits."""
+    match = re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())
+    return int(match[1]) / 1024 if match else float("nan")
+
+
+def in_process(script: str, *words: str, environment: Mapping[str, str] | None = None) -> Any:
+    """What a script prints as JSON in a process of its own; the benchmarks and the tests are in its path."""
+    path = os.pathsep.join([str(HERE), str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+    own = {**os.environ, "PYTHONPATH": path, **(environment or {})}
+    command = [sys.executable, "-c", script, *words]
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=own).stdout)
+
+
+def available_cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def commit() -> str:
+    """The commit of the working tree, with a plus where it was changed."""
+    try:
+        command = ["git", "describe", "--always", "--dirty=+", "--abbrev=7", "--exclude=*"]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def measured_with() -> dict[str, str]:
+    """The commit, the processor and the versions."""
+    model = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    versions = [f"Python {platform.python_version()}"]
+    for name in PACKAGES:
+        try:
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    machine = {"processor": f"{model}, {available_cores()} cores", "versions": ", ".join(versions)}
+    return {"commit": commit(), **machine, "date": time.strftime("%Y-%m-%d", time.gmtime())}
+
+
+def as_text(rows: Sequence[Row]) -> str:
+    """A table for the terminal."""
+    lines = [HEADER, *map(_cells, rows)]
+    widths = [min(70, max(map(len, column))) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return row.what, row.measured, row.ratio, row.must[0], {True: "yes", False: "NO", None: "–"}[row.must[1]]
+
+
+def as_markdown(title: str, entries: Iterable[Mapping[str, Any]]) -> str:
+    """The page of a family: a table for each case, and what it was measured with."""
+    parts = [f"# {title}"]
+    for entry in entries:
+        lines = [HEADER, ("---",) * len(HEADER), *(_cells(Row(**row)) for row in entry["rows"])]
+        table = "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+        origin = f"Commit {entry['commit']}, {entry['date']}; {entry['processor']}; {entry['versions']}."
+        parts += [f"## {entry['case']}", entry["about"], table, f"`{entry['command']}`. {origin}"]
+    return "\n\n".join(parts) + "\n"
+
+
+def kept(path: Path) -> dict[str, dict[str, Any]]:
+    """The cases of a result file."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return {entry["case"]: entry for entry in map(json.loads, lines)}
+
+
+def write(path: Path, title: str, entry: Mapping[str, Any]) -> None:
+    """Put a case in the place of what the file has of it, and render the page."""
+    entries = kept(path) | {entry["case"]: dict(entry)}
+    path.write_text("".join(json.dumps(part, ensure_ascii=False) + "\n" for part in entries.values()), encoding="utf-8")
+    path.with_suffix(".md").write_text(as_markdown(title, entries.values()), encoding="utf-8")
+
+
+def main(title: str, cases: Mapping[str, Case], *, description: str | None) -> int:
+    """Run the cases that are asked for; status 1 if a row does not hold."""
+    if any(os.environ.get(name) != "1" for name in THREADS):  # BLAS reads them when it is loaded
+        environment = os.environ | dict.fromkeys(THREADS, "1")
+        return subprocess.run([sys.executable, *sys.argv], env=environment).returncode
+    listed = "\n".join(f"  {name:18} {case.about}" for name, case in cases.items())
+    parser = argparse.ArgumentParser(
+        description=f"{description}\n\nCases:\n{listed}", formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--case", nargs="+", choices=list(cases), default=list(cases), metavar="NAME", help="which; all"
+    )
+    parser.add_argument("--quick", action="store_true", help="small sizes and few seeds, for a look")
+    parser.add_argument("--seeds", type=int, help="how many; by default what the case has")
+    parser.add_argument("--first-seed", type=int, help="develop on 1000 and up, report on what the case has")
+    parser.add_argument("--out", type=Path, help="JSON lines to keep results in; rendered as Markdown beside it")
+    parser.add_argument("--keep", type=Path, help="file that keeps single runs, so that they can be resumed")
+    parser.add_argument("--before", type=Path, help="file that another version kept, to compare with")
+    parser.add_argument("--data", type=Path, help="folder of MovieLens ratings")
+    parser.add_argument("--tables", type=Path, help="folder of tables")
+    parser.add_argument("--shop", type=Path, help="folder of the Open Bandit Dataset's men's campaign")
+    options = parser.parse_args()
+    results, before = Results(options.keep), dict[str, Any]()
+    if options.before is not None:
+        before = dict(map(json.loads, options.before.read_text(encoding="utf-8").splitlines()))
+    failed = False
+    for name in options.case:
+        case = cases[name]
+        first = case.first_seed if options.first_seed is None else options.first_seed
+        count = options.seeds or (min(case.seeds, case.quick_seeds) if options.quick else case.seeds)
+        setup = Setup(
+            case=name,
+            quick=options.quick,
+            seeds=range(first, first + count),
+            data=options.data,
+            tables=options.tables,
+            shop=options.shop,
+            results=results,
+            before=before,
+        )
+        rows, begun = [], time.monotonic()
+        for row in case.run(setup):
+            print(f"{name}: {row.what}: {row.measured} {row.ratio}", file=sys.stderr, flush=True)
+            rows.append(replace(row, must=(row.must[0], None)) if options.quick and not case.exact else row)
+        failed |= any(row.must[1] is False for row in rows)
+        print(f"\n{name}: {case.about}\n{as_text(rows)}\n{time.monotonic() - begun:.0f} s\n", flush=True)
+        if options.out is not None:
+            chosen = "".join(f" {word}" for word in ("--quick",) if options.quick)
+            command = f"python benchmarks/{Path(sys.argv[0]).name} --case {name} --seeds {count}{chosen}"
+            entry = {"case": name, "about": case.about, "command": command, **measured_with()}
+            write(options.out, title, entry | {"rows": [asdict(row) for row in rows]})
+    print(", ".join(measured_with().values()))
+    return int(failed)
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """Of positive numbers."""
+    return float(np.exp(np.mean(np.log(list(values)))))
+
+
+def standard_error(values: FloatArray) -> float:
+    """Of a mean; NaN of a single value."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+
+
+def missing(what: str, reason: str) -> Iterator[Row]:
+    """A row for what cannot be measured where it is run."""
+    yield Row(what=what, measured=f"skipped: {reason}")

@@ -1,0 +1,771 @@
+"""Inference: whether intervals hold, logs that cannot answer are refused, wrong propensities are found, gates keep.
+
+All rules were chosen on seeds from 1000 on; report on seeds from 0.
+"""
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import special
+
+import rareswitch
+from harness import NOTHING, Case, FloatArray, IntArray, Row, Setup, main
+from rareswitch import Always
+from rareswitch.contexts import ContextSets
+from rareswitch.design import Uniform
+from rareswitch.evaluation import effects
+from rareswitch.evaluation.calibration import THRESHOLD, Tally
+from rareswitch.experiment import Gate, create
+from rareswitch.experiment.gate import judge
+from rareswitch.lab import FROM_FILES, SUITES, left_out, world_at
+from rareswitch.lab.worlds import World, make_world
+from rareswitch.learner import Foresight, Learner, PureExploitation, Rows, certified_cost
+from rareswitch.log import DecisionLog
+from rareswitch.policy import Baseline, Blend, Floor, Policy, PosteriorDraws
+from rareswitch.rng import uniforms
+from rareswitch.stats import Stats
+
+Generator = np.random.Generator
+
+
+def drawn(probabilities: FloatArray, rng: Generator) -> IntArray:
+    """An arm of each row."""
+    coins = rng.random(len(probabilities)) * probabilities.sum(axis=1)
+    return np.asarray((coins[:, None] >= probabilities.cumsum(axis=1)).sum(axis=1).clip(max=probabilities.shape[1] - 1))
+
+
+def rate_row(what: str, hits: int, count: int, *, asked: bool = True, more: str = "") -> Row:
+    """How often 95 % intervals held; at least 95 % less three standard errors is asked for."""
+    least = 0.95 - 3.0 * math.sqrt(0.95 * 0.05 / max(1, count))
+    share = hits / count if count else math.nan
+    return Row(
+        what=what,
+        measured=f"{share:.1%} of {count:,} hold" if count else "none answered",
+        ratio=more,
+        must=(f"{least:.1%}", share >= least) if asked and count else NOTHING,
+    )
+
+
+def adaptive_log(world: World, seed: int, learner: Learner, share: float) -> DecisionLog:
+    """The log of a run of which a floor spreads a share of the decisions over all arms."""
+    state = learner.begin(floor=Floor(least=share / world.arms))
+    parts, policies = list[tuple[Any, ...]](), list[Policy]()
+    while not state.done:
+        count, start = state.stop - state.start, state.start
+        rounds = world.draw(count, seed=seed, first=start)
+        decided = state.policy.decide(rounds.contexts, ids=range(start, state.stop), seed=seed)
+        rewards = world.rewards(rounds.means[np.arange(count), decided.arms], seed=seed, first=start)
+        parts.append((decided.arms, decided.propensities, rewards, rounds.contexts, np.full(count, len(policies))))
+        policies.append(state.policy)
+        few = min(30, count)  # context sets from which the next policy is planned: 200 would take most of the time
+        rows = Rows(
+            ids=decided.ids,
+            policy_id=decided.policy_id,
+            features=rounds.contexts[np.arange(count), decided.arms],
+            rewards=rewards,
+            sets=ContextSets(rounds.contexts[:few], np.ones((few, world.arms), dtype=np.bool_)),
+            places=np.arange(few),
+        )
+        state = learner.next(state, learner.summarize(state, rows))
+    return log_of(parts, policies)
+
+
+def log_of(parts: list[tuple[Any, ...]], policies: list[Policy]) -> DecisionLog:
+    """A log of batches whose policies are at hand: arms, propensities, rewards, contexts and number of each."""
+    arms, propensities, rewards, contexts, batches = (np.concatenate(column) for column in zip(*parts, strict=True))
+    names = tuple(f"{policy.id[:16]}-{k}" for k, policy in enumerate(policies))
+    return DecisionLog(
+        arm_indices=arms,
+        propensities=propensities,
+        rewards=rewards,
+        contexts=contexts,
+        batches=batches,
+        batch_names=names,
+        policies=dict(zip(names, policies, strict=True)),
+    )
+
+
+def soft_max(contexts: FloatArray, available: Any = None, *, theta: FloatArray) -> FloatArray:
+    odds = contexts @ theta
+    odds = np.exp(odds - odds.max(axis=1, keepdims=True))
+    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+def candidates_of(world: World, seed: int) -> dict[str, Any]:
+    """Four that have not seen the log: the pilot is of rounds that no log has."""
+    count, first = 400, 5_000_000
+    rounds, at = world.draw(count, seed=seed, first=first), np.arange(count)
+    arms = np.floor(uniforms(seed, "pilot", 0, count)[:, 0] * world.arms).astype(np.int64)
+    x = rounds.contexts[at, arms]
+    rewards = world.rewards(rounds.means[at, arms], seed=seed, first=first)
+    theta = np.asarray(np.linalg.solve(np.eye(world.dim) + x.T @ x, x.T @ rewards), dtype=np.float64)
+    spread = float((rounds.contexts @ theta).std()) or 1.0
+    return {
+        "uniform": "uniform",
+        "greedy": Policy(dim=world.dim, sampler=PosteriorDraws(draws=theta[None])),
+        "soft-max": partial(soft_max, theta=2.0 * theta / spread),
+        "always the first": Always("0"),
+    }
+
+
+def truth_of(world: World, candidate: Any, seed: int) -> float:
+    """What a candidate earns, over rounds that nobody has seen."""
+    rounds = world.draw(50_000, seed=seed, first=10_000_000)
+    if isinstance(candidate, Always):
+        return float(rounds.means[:, int(candidate.arm)].mean())
+    if candidate == "uniform":
+        return float(rounds.means.mean())
+    chances = candidate.probabilities(rounds.contexts) if isinstance(candidate, Policy) else candidate(rounds.contexts)
+    return float((chances * rounds.means).sum(axis=1).mean())
+
+
+def value_run(name: str, seed: int, data: str | None, tables: str | None) -> dict[str, Any]:
+    """By candidate, whether intervals of each kind hold; empty where it is refused."""
+    sized = name not in FROM_FILES
+    made = (
+        make_world(name, dim=8, arms=6, noise=0.5) if sized else world_at(name, {"data": data, "tables": tables})(3000)
+    )
+    candidates = candidates_of(made, seed)
+    log = adaptive_log(made, seed, Foresight(dim=made.dim, horizon=3000, updates=8), 0.3)
+    found = rareswitch.evaluate(log, candidates)
+    outcome = {}
+    for label, candidate in candidates.items():
+        value, truth = found[label], truth_of(made, candidate, seed)
+        intervals = {"DR": value.interval, "rows as one sample": value.naive, **value.others}
+        outcome[label] = {k: bool(i.low <= truth <= i.high) for k, i in intervals.items() if i and value.answered}
+    return outcome
+
+
+def values(setup: Setup) -> Iterator[Row]:
+    """What four candidates would have earned, from logs of foresight with 8 policies over 3,000 decisions."""
+    names = (*SUITES["ten"].worlds, "phishing", "diamonds", "cracker")
+    names = tuple(name for name in names if not left_out([name], setup.folders))[: setup.pick(100, 2)]
+    folders = (setup.folders["data"], setup.folders["tables"])
+    runs = {name: setup.map(value_run, [(name, seed, *folders) for seed in setup.seeds]) for name in names}
+    every = [entry for logs in runs.values() for log in logs for entry in log.values()]
+    for kind in dict.fromkeys(kind for entry in every for kind in entry):
+        hits = [entry[kind] for entry in every if kind in entry]
+        yield rate_row(f"95 % intervals, {kind}", sum(hits), len(hits), asked=kind == "DR")
+    for name, logs in runs.items():
+        hits = [entry["DR"] for log in logs for entry in log.values() if entry]
+        answered = f"{len(hits)} of {sum(map(len, logs))} answered"
+        yield rate_row(f"{name}, DR", sum(hits), len(hits), asked=False, more=answered)
+
+
+def look_run(seed: int, looks: int) -> list[bool]:
+    """Whether an interval was ever wrong while a log of clicks grew: anytime, with bounds, for a single look."""
+    world, ends = make_world("clicks", dim=4, arms=3), [100 * (batch + 1) for batch in range(looks)]
+    learner = PureExploitation(dim=world.dim, arms=world.arms, horizon=ends[-1], grid=ends)
+    log = adaptive_log(world, seed, learner, 0.3)
+    greedy = candidates_of(world, seed)["greedy"]
+    truth, wrong = truth_of(world, greedy, seed), [False, False, False]
+    settings: list[dict[str, Any]] = [{"anytime": True}, {"anytime": True, "bounds": (0.0, 1.0)}, {}]
+    for look in range(looks):
+        part = log.select(log.batches <= look)
+        for k, options in enumerate(settings):
+            interval = rareswitch.evaluate(part, {"greedy": greedy}, **options)["greedy"].interval
+            wrong[k] |= interval is not None and not interval.low <= truth <= interval.high
+    return wrong
+
+
+def anytime(setup: Setup) -> Iterator[Row]:
+    """Intervals that are looked at after each of 20 batches."""
+    runs = np.array(setup.map(look_run, [(seed, setup.pick(20, 4)) for seed in setup.seeds]))
+    for k, what in enumerate(
+        ("anytime intervals", "anytime intervals with bounds=(0, 1)", "intervals for a single look")
+    ):
+        wrong = int(runs[:, k].sum())
+        yield Row(
+            what=f"{what}, looked at after each batch: logs in which one is ever wrong",
+            measured=f"{wrong} of {len(runs)} ({wrong / len(runs):.2%})",
+            must=("at most 5 %", wrong <= 0.05 * len(runs)) if k < 2 else NOTHING,
+        )
+
+
+BATCHES, WEEK = (400, 600, 1000, 1500), 7 * 86400.0
+
+
+def lift_run(level: float | None, least: float, seed: int) -> dict[str, Any]:
+    """Whether intervals of lifts and gains hold in one log; rewards are normal where there is no click rate."""
+    arms, dim, pool = 4, 4, 500
+    rng = np.random.default_rng([seed, int(1000 * (level or 0.5)), int(1000 * least)])
+    contexts = rng.normal(size=(pool, arms, dim))
+    contexts /= np.maximum(1.0, np.linalg.norm(contexts, axis=2, keepdims=True))
+    theta = rng.normal(size=dim)
+    scores = contexts @ (theta / np.linalg.norm(theta))
+    means, baselines = scores if level is None else level * (1.0 + 0.8 * scores), rng.integers(arms, size=pool)
+    policy = Policy(dim=dim, sampler=Blend(main=Baseline(), explorer=Uniform(), share=0.2))
+    parts, policies, earned = list[tuple[Any, ...]](), list[Policy](), list[float]()
+    for batch, count in enumerate(BATCHES):
+        shown = {"baseline": baselines} if policy.needs_baseline else {}
+        earned.append(float((policy.probabilities(contexts, **shown) * means).sum(axis=1).mean()))
+        at, ids = rng.integers(pool, size=count), np.arange(count) + 10_000 * batch
+        shown = {"baseline": baselines[at]} if policy.needs_baseline else {}
+        decided = policy.decide(contexts[at], ids=ids, seed=seed, **shown)
+        mean = means[at, decided.arms]
+        rewards = rng.normal(mean, 1.0) if level is None else (rng.random(count) < mean).astype(np.float64)
+        parts.append((at, decided.arms, decided.propensities, rewards, ids, np.full(count, batch)))
+        policies.append(policy)
+        x = np.concatenate([contexts[part[0], part[1]] for part in parts])
+        r = np.concatenate([part[3] for part in parts])
+        greedy = PosteriorDraws(draws=np.linalg.solve(x.T @ x + np.eye(dim), x.T @ (r - r.mean()))[None])
+        policy = Policy(dim=dim, sampler=Blend(main=greedy, explorer=Uniform(), share=arms * least), edition=batch)
+    at, chosen, propensities, rewards, ids, batches = (np.concatenate(column) for column in zip(*parts, strict=True))
+    log = DecisionLog(
+        arm_indices=chosen,
+        propensities=propensities,
+        rewards=rewards,
+        contexts=contexts[at],
+        baselines=baselines[at],
+        ids=ids,
+        times=4 * 86400.0 + WEEK * batches,
+        batches=batches,
+        batch_names=tuple(map(str, range(len(BATCHES)))),
+        policies={str(k): own for k, own in enumerate(policies)},
+    )
+    found = rareswitch.evaluate(log, "uniform")
+    whole, shown_mean = float(np.average(earned, weights=BATCHES)), float(means[np.arange(pool), baselines].mean())
+    truths = [("so far", whole - shown_mean), *(("weeks", own - shown_mean) for own in earned)]
+    entries = [
+        *zip(truths, found.lift, strict=True),
+        (("gain of uniform play", float(means.mean()) - whole), found.gains[0]),
+    ]
+    outcome: dict[str, list[bool]] = {}
+    for (kind, truth), difference in entries:
+        if difference.interval is not None:
+            outcome.setdefault(kind, []).append(bool(difference.interval.low <= truth <= difference.interval.high))
+    return outcome
+
+
+def lifts(setup: Setup) -> Iterator[Row]:
+    """Lifts over a baseline and gains, while policies learn, so far and by week."""
+    totals = Counter[tuple[str, bool]]()
+    for level in (None, 0.1, 0.02):
+        for least in (0.05, 0.0):
+            runs = setup.map(lift_run, [(level, least, seed) for seed in setup.seeds])
+            own = Counter((kind, hold) for run in runs for kind, held in run.items() for hold in held)
+            totals += own
+            rates = [f"{kind} {own[kind, True]} of {own[kind, True] + own[kind, False]}" for kind in runs[0]]
+            rewards = "normal rewards" if level is None else f"clicks, {level:.0%}"
+            yield Row(what=f"{rewards}, at least {least:g} for every arm", measured=", ".join(rates))
+    for kind in dict.fromkeys(kind for kind, _ in totals):
+        yield rate_row(f"all: {kind}", totals[kind, True], totals[kind, True] + totals[kind, False])
+
+
+#: Decisions of a batch, the small probability, batches.
+RARE_LOGS = ((2000, 0.02, 1), (4000, 0.02, 1), (1000, 0.04, 4), (500, 0.1, 4), (250, 0.1, 8), (10_000, 0.01, 1))
+#: Click rates, and those where the arm is rare; None: normal.
+RARE_REWARDS: dict[str, tuple[float, float] | None] = {
+    "normal": None,
+    "clicks, 1 %": (0.01, 0.01),
+    "clicks, 10 %": (0.1, 0.1),
+    "clicks, 5 %, 20 % where the arm is rare": (0.05, 0.2),
+    "clicks, 20 %, 2 % where the arm is rare": (0.2, 0.02),
+}
+
+
+def rare_run(kind: str, log_number: int, known: bool, seed: int) -> list[bool] | None:
+    """Whether our interval and Student's hold for an arm that is rare in 30 % of contexts; None where it is refused."""
+    count, small, batches = RARE_LOGS[log_number]
+    rng, total = np.random.default_rng([seed, list(RARE_REWARDS).index(kind)]), count * batches
+    rare = rng.random(total) < 0.3
+    chances = np.where(rare, small, 0.5)
+    arms = (rng.random(total) >= chances).astype(np.int64)
+    rates = RARE_REWARDS[kind]
+    truth, rewards = 1.0, rng.normal(1.0, 1.0, total)
+    if rates is not None:
+        truth = 0.3 * rates[1] + 0.7 * rates[0]
+        rewards = (rng.random(total) < np.where(rare & (arms == 0), rates[1], rates[0])).astype(np.float64)
+    both = np.column_stack([chances, 1.0 - chances])
+    log = DecisionLog(
+        arm_indices=arms,
+        propensities=both[np.arange(total), arms],
+        rewards=rewards,
+        behavior_probs=both if known else None,
+        arms=("candidate", "other"),
+        batches=np.repeat(np.arange(batches), count),
+        batch_names=tuple(map(str, range(batches))),
+    )
+    value = rareswitch.evaluate(log, Always("candidate")).values[0]
+    if value.interval is None or value.naive is None:
+        return None
+    return [bool(interval.low <= truth <= interval.high) for interval in (value.interval, value.naive)]
+
+
+def few_decisions(setup: Setup) -> Iterator[Row]:
+    """Values that few decisions carry: rare arms, rare clicks, and arms that are best where they are rare."""
+    for kind in list(RARE_REWARDS)[: setup.pick(5, 2)]:
+        for number, (count, small, batches) in enumerate(RARE_LOGS[: setup.pick(6, 2)]):
+            parts = []
+            for known in (True, False):
+                runs = setup.map(rare_run, [(kind, number, known, seed) for seed in setup.seeds])
+                held = np.array([run for run in runs if run is not None])
+                means = held.mean(axis=0) if len(held) else (math.nan, math.nan)
+                parts.append(f"{means[0]:.1%} of {len(held)} (Student's {means[1]:.1%})" if len(held) else "refused")
+            what = f"{kind}: {batches} × {count:,}, probability {small:g}"
+            yield Row(what=what, measured=f"all probabilities known {parts[0]}; chosen ones alone {parts[1]}")
+
+
+class Effect(NamedTuple):
+    """Arms whose rewards are alike, the hard case: which of them is shown hangs on luck."""
+
+    levels: tuple[float, ...]
+    #: σ of each arm; None: clicks.
+    noise: tuple[float, ...] | None
+    #: ``greedy`` or ``thompson`` with a fifth of uniform exploration, or ``foresight``.
+    learner: str
+    batches: int = 10
+    length: int = 400
+
+
+EFFECTS = {
+    "2 arms alike, Thompson": Effect((0.0, 0.0), (1.0, 1.0), "thompson"),
+    "2 arms alike, σ = 0.3 and 2, greedy": Effect((0.0, 0.0), (0.3, 2.0), "greedy"),
+    "2 arms alike, 5 % click, greedy": Effect((0.05, 0.05), None, "greedy"),
+    "3 arms, the last one better, foresight": Effect((0.0, 0.0, 0.1), (1.0, 1.0, 1.0), "foresight", 8, 500),
+}
+
+
+def effect_run(name: str, seed: int) -> dict[str, Any]:
+    """Whether our interval and a naive one hold, and whether two random halves are said to differ."""
+    effect = EFFECTS[name]
+    dim, rng = len(effect.levels), np.random.default_rng([seed, len(effect.levels), effect.batches])
+    learner = Foresight(dim=dim, grid=[effect.length * (k + 1) for k in range(effect.batches)], seed=seed)
+    state, policy, total = learner.begin(), Policy(dim=dim, sampler=Uniform()), Stats.zero(dim)
+    parts, policies = list[tuple[Any, ...]](), list[Policy]()
+    contexts = np.broadcast_to(np.eye(dim), (effect.length, dim, dim))
+    for batch in range(effect.batches):
+        policy = state.policy if effect.learner == "foresight" else policy
+        ids = range(batch * effect.length, (batch + 1) * effect.length)
+        decided = policy.decide(contexts, ids=ids, seed=seed)
+        mean = np.array(effect.levels)[decided.arms]
+        rewards = (rng.random(len(mean)) < mean).astype(np.float64)
+        if effect.noise is not None:
+            rewards = mean + np.array(effect.noise)[decided.arms] * rng.normal(size=len(mean))
+        parts.append((decided.arms, decided.propensities, rewards, contexts, np.full(len(mean), batch)))
+        policies.append(policy)
+        if effect.learner == "foresight":
+            state = learner.next(state, learner.summarize(state, Rows.of(contexts, decided, rewards)))
+            continue
+        total = total + Stats.of(np.eye(dim)[decided.arms], rewards)
+        draws = total.estimate(ridge=1.0)[None]
+        if effect.learner == "thompson":
+            root = np.linalg.cholesky(np.linalg.inv(total.gram + np.eye(dim)))
+            draws = draws + rng.normal(size=(500, dim)) @ root.T
+        sampler = Blend(main=PosteriorDraws(draws=draws), explorer=Uniform(), share=0.2)
+        policy = Policy(dim=dim, sampler=sampler, edition=batch + 1)
+    log = log_of(parts, policies)
+    interval, truth = effects(log, 0, 1).effects[0].interval, effect.levels[0] - effect.levels[1]
+    first, second = (log.rewards[log.arm_indices == arm] for arm in (0, 1))
+    half = 1.96 * math.sqrt(first.var(ddof=1) / len(first) + second.var(ddof=1) / len(second))
+    halves = effects(log, 0, 1, by=np.where(np.arange(len(log)) % 2, "even", "odd")).differ
+    return {
+        "ours": None if interval is None else bool(interval.low <= truth <= interval.high),
+        "naive": bool(abs(first.mean() - second.mean() - truth) <= half),
+        "differ": None if halves is None else bool(halves.p_value < 0.05),
+    }
+
+
+def effect_coverage(setup: Setup) -> Iterator[Row]:
+    """Effects of one arm in place of another in logs of policies that learn, beside two means as one sample."""
+    for name in list(EFFECTS)[: setup.pick(4, 2)]:
+        runs = setup.map(effect_run, [(name, seed) for seed in setup.seeds])
+        hits, naive = [run["ours"] for run in runs if run["ours"] is not None], [run["naive"] for run in runs]
+        yield rate_row(name, sum(hits), len(hits), more=f"naive {np.mean(naive):.1%} of {len(naive)}")
+        differ = [run["differ"] for run in runs if run["differ"] is not None]
+        if differ:
+            most = 0.05 + 3.0 * math.sqrt(0.05 * 0.95 / len(differ))
+            yield Row(
+                what=f"{name}: said to differ between two random halves, at 5 %",
+                measured=f"{sum(differ)} of {len(differ)}",
+                must=(f"at most {most:.1%}", sum(differ) <= most * len(differ)),
+            )
+
+
+class Asked(NamedTuple):
+    """A log and a candidate; rules are words with a number."""
+
+    candidate: str
+    #: Of each batch, rule and decisions.
+    batches: tuple[tuple[str, int], ...]
+    arms: int = 5
+    #: Whether the probabilities of all arms are in the log.
+    known: bool = True
+    clicks: bool = False
+
+
+REFUSED = (
+    *(Asked("uniform", (("greedy", 5000),), known=known) for known in (True, False)),
+    Asked("worst", (("greedy", 5000),)),
+    Asked("epsilon 0.1", (("greedy", 20_000),)),
+    Asked("softmax 0.3", (("greedy", 2000),) * 3),
+    *(Asked("always 1", (("always 0", 3000),), 2, known) for known in (True, False)),
+    *(Asked("uniform", (("top 9", 5000),), 10, known) for known in (True, False)),
+    *(Asked("always 5", (("first 4", 5000),), 6, known) for known in (True, False)),
+    *(Asked("uniform", (("first 19", 20_000),), 20, known) for known in (True, False)),
+    *(Asked("uniform", (("half", 5000),), known=known) for known in (True, False)),
+    Asked("worst", (("top 4", 4000), ("top 3", 4000), ("top 2", 4000))),
+    Asked("worst", (("epsilon 0.001", 5000),), 10),
+    *(Asked("worst", (("epsilon 0.01", 5000),), 10, known) for known in (True, False)),
+    Asked("uniform", (("epsilon 0.0001", 20_000),)),
+    Asked("worst", (("softmax 0.05", 5000),)),
+    Asked("uniform", (("uniform", 30),), 2),
+    Asked("greedy", (("uniform", 1),), 2),
+    Asked("always 7", (("uniform", 300),), 20),
+    Asked("worst", (("uniform", 60),) * 4, 10),
+    Asked("uniform", (("uniform", 60), ("greedy", 5000))),
+)
+ANSWERED = (
+    *(Asked("greedy", (("uniform", 2000),), known=known) for known in (True, False)),
+    Asked("worst", (("uniform", 2000),), clicks=True),
+    *(Asked("always 3", (("uniform", 3000),), 10, known, not known) for known in (True, False)),
+    Asked("softmax 0.3", (("uniform", 500),)),
+    Asked("uniform", (("uniform", 150),), 2),
+    Asked("uniform", (("uniform", 50),) * 4, 2),
+    Asked("greedy", (("greedy", 500),)),
+    Asked("greedy", (("epsilon 0.1", 300),)),
+    *(Asked("uniform", (("epsilon 0.2", 5000),), known=known) for known in (True, False)),
+    Asked("worst", (("epsilon 0.1", 20_000),), clicks=True),
+    Asked("other", (("epsilon 0.3", 10_000),), 10),
+    Asked("other", (("softmax 3", 3000),)),
+    *(Asked("top 2", (("top 4", 3000),), 10, known) for known in (True, False)),
+    Asked("first 3", (("first 4", 2000),), 20),
+    *(Asked("uniform", (("uniform", 1000), ("greedy", 5000)), known=known) for known in (True, False)),
+    Asked("worst", (("uniform", 1000), ("epsilon 0.2", 5000), ("top 2", 5000))),
+    Asked("greedy", (("uniform", 100), ("softmax 0.5", 300), ("epsilon 0.2", 900))),
+    Asked("softmax 0.3", (("softmax 0.5", 250),) * 8, clicks=True),
+    Asked("epsilon 0.1", (("epsilon 0.2", 1000),) * 3, 20),
+    Asked("half", (("half", 1000),)),
+    Asked("softmax 0.3", (("softmax 0.3", 10_000),), 10),
+    Asked("uniform", (("epsilon 0.1", 10_000), ("epsilon 0.05", 10_000)), 10),
+)
+
+
+def rule_of(rule: str, contexts: FloatArray, seed: int) -> FloatArray:
+    """(n, K) the probabilities of a rule by the scores of an imperfect model."""
+    word, _, number = rule.partition(" ")
+    theta, noise, other = np.random.default_rng([seed, 1]).normal(size=(3, 4))
+    scores = contexts @ (theta + (1.5 * other if word == "other" else 0.5 * noise)) * (-1.0 if word == "worst" else 1.0)
+    count, arms = scores.shape
+    best, uniform = np.eye(arms)[scores.argmax(axis=1)], np.full((count, arms), 1.0 / arms)
+    size = float(number or 1.0)
+    rules: dict[str, Callable[[], Any]] = {
+        "uniform": lambda: uniform,
+        "always": lambda: np.tile(np.eye(arms)[int(size)], (count, 1)),
+        "epsilon": lambda: (1.0 - size) * best + size * uniform,
+        "softmax": lambda: soft_max(contexts, theta=(theta + 0.5 * noise) / size),
+        "top": lambda: (scores.argsort(axis=1).argsort(axis=1) >= arms - size) / size,
+        "first": lambda: np.tile(np.arange(arms) < size, (count, 1)) / size,
+        "half": lambda: np.where(contexts[:, :1, 0] > 0.0, uniform, best),
+    }
+    return np.asarray(rules.get(word, lambda: best)())
+
+
+def asked_run(refused: bool, number: int, seed: int) -> list[bool | None]:
+    """Whether a case is answered, and whether the interval holds; the world is linear, or clicks."""
+    asked = (REFUSED if refused else ANSWERED)[number]
+    theta = np.random.default_rng([seed, 1]).normal(size=(3, 4))[0]
+
+    def traffic(count: int, stream: int) -> tuple[FloatArray, FloatArray]:
+        contexts = np.random.default_rng([seed, 2, stream]).normal(size=(count, asked.arms, 4))
+        contexts /= np.linalg.norm(contexts, axis=2, keepdims=True)
+        scores = contexts @ theta
+        return contexts, 0.1 + 0.05 * np.tanh(scores) if asked.clicks else scores
+
+    parts = []
+    for batch, (rule, count) in enumerate(asked.batches):
+        contexts, means = traffic(count, batch)
+        chances, rng = rule_of(rule, contexts, seed), np.random.default_rng([seed, 3, batch])
+        arms = drawn(chances, rng)
+        mean = means[np.arange(count), arms]
+        rewards = (rng.random(count) < mean) * 1.0 if asked.clicks else mean + 0.3 * rng.normal(size=count)
+        parts.append((contexts, chances, arms, rewards, np.full(count, batch)))
+    contexts, chances, arms, rewards, batches = (np.concatenate(column) for column in zip(*parts, strict=True))
+    log = DecisionLog(
+        arm_indices=arms,
+        propensities=chances[np.arange(len(arms)), arms],
+        rewards=rewards,
+        contexts=contexts,
+        arms=tuple(map(str, range(asked.arms))),
+        behavior_probs=chances if asked.known else None,
+        batches=batches,
+        batch_names=tuple(f"policy {k}" for k in range(len(asked.batches))),
+    )
+    interval = rareswitch.evaluate(log, {"candidate": rule_of(asked.candidate, contexts, seed)})["candidate"].interval
+    if interval is None or refused:
+        return [interval is not None, None]
+    fresh, means = traffic(100_000, 1000)
+    truth = float((rule_of(asked.candidate, fresh, seed) * means).sum(axis=1).mean())
+    return [True, bool(interval.low <= truth <= interval.high)]
+
+
+def refusals(setup: Setup) -> Iterator[Row]:
+    """Logs that cannot answer are refused, logs that can are answered, and the intervals hold."""
+    for refused, cases in ((True, REFUSED), (False, ANSWERED)):
+        chosen = range(len(cases))[: setup.pick(100, 6)]
+        runs = {k: setup.map(asked_run, [(refused, k, seed) for seed in setup.seeds]) for k in chosen}
+        right = {k: sum(answered != refused for answered, _ in logs) for k, logs in runs.items()}
+        wrong = [f"{cases[k].candidate} from {cases[k].batches}" for k in chosen if right[k] < len(setup.seeds)]
+        yield Row(
+            what=f"cases that {'cannot' if refused else 'can'} be answered: {'refused' if refused else 'answered'}",
+            measured=f"{len(chosen) - len(wrong)} of {len(chosen)} with each of {len(setup.seeds)} seeds",
+            ratio="; ".join(wrong),
+            must=("all", not wrong),
+        )
+    held = [hold for logs in runs.values() for _, hold in logs if hold is not None]
+    yield rate_row("95 % intervals of those that are answered", sum(held), len(held))
+
+
+def propensities_of(kind: str, count: int, arms: int, rng: Generator) -> list[tuple[FloatArray, IntArray]]:
+    """Honest logs: batches of probabilities and chosen arms; two kinds learn in between."""
+    if kind in ("soft-max", "greedy"):
+        means, sums, counts, parts = rng.normal(size=arms) / 2.0, np.zeros(arms), np.ones(arms), []
+        for part in np.array_split(np.arange(count), 8):
+            powers = np.exp(5.0 * (sums / counts - (sums / counts).max()))
+            best = np.where(np.arange(arms) == (sums / counts).argmax(), 0.9, 0.0) + 0.1 / arms
+            chances = np.tile(powers / powers.sum() if kind == "soft-max" else best, (len(part), 1))
+            chosen = drawn(chances, rng)
+            sums += np.bincount(chosen, means[chosen] + rng.normal(size=len(part)), minlength=arms)
+            counts += np.bincount(chosen, minlength=arms)
+            parts.append((chances, chosen))
+        return parts
+    available = rng.random((count, arms)) < 0.6
+    available[:, 0] |= ~available.any(axis=1)
+    rules: dict[str, Callable[[], Any]] = {
+        "uniform": lambda: np.full((count, arms), 1.0 / arms),
+        "shares": lambda: np.tile(rng.dirichlet(np.ones(arms)), (count, 1)),
+        "rare": lambda: np.tile([1.0 - 0.003 * (arms - 1), *[0.003] * (arms - 1)], (count, 1)),
+        "by context": lambda: rng.dirichlet(np.ones(arms), count),
+        "peaked": lambda: rng.dirichlet(np.full(arms, 0.1), count),
+        "eliminating": lambda: available / available.sum(axis=1, keepdims=True),
+    }
+    chances = np.asarray(rules[kind]())
+    return [(chances, drawn(chances, rng))]
+
+
+def alarms(recorded: Sequence[FloatArray], chosen: Sequence[IntArray]) -> list[bool]:
+    """Of the sample-ratio check, with the probabilities of all arms, and with those of the chosen ones alone."""
+    tallies, names = (Tally(), Tally()), tuple(f"policy {k}" for k in range(len(chosen)))
+    for k, (chances, arms) in enumerate(zip(recorded, chosen, strict=True)):
+        log = DecisionLog(
+            arm_indices=arms,
+            propensities=chances[np.arange(len(arms)), arms],
+            rewards=np.zeros(len(arms)),
+            available=np.ones(chances.shape, dtype=np.bool_),
+            batches=np.full(len(arms), k),
+            batch_names=names,
+        )
+        tallies[0].add(log, chances)
+        tallies[1].add(log)
+    return [check is not None and check.alarm for check in (tally.calibration() for tally in tallies)]
+
+
+def honest_run(kind: str, arms: int, count: int, seed: int) -> list[bool]:
+    """Alarms on one honest log."""
+    parts = propensities_of(kind, count, arms, np.random.default_rng([seed, arms, count, len(kind)]))
+    return alarms([chances for chances, _ in parts], [chosen for _, chosen in parts])
+
+
+def off_run(arms: int, share: float, seed: int) -> list[bool]:
+    """Alarms where one arm comes a tenth more or less often than its propensity, over 5,000 decisions."""
+    rng, factor = np.random.default_rng([seed, arms, round(1000 * share)]), 1.1 if seed % 2 else 0.9
+    right, wrong = (
+        np.tile([own, *[(1.0 - own) / (arms - 1)] * (arms - 1)], (5000, 1)) for own in (share, factor * share)
+    )
+    return alarms([right], [drawn(wrong, rng)])
+
+
+def sample_ratio(setup: Setup) -> Iterator[Row]:
+    """The sample-ratio check: alarms on honest logs, and one arm that is off by a tenth."""
+    kinds = ("uniform", "shares", "rare", "by context", "peaked", "eliminating", "soft-max", "greedy")
+    jobs = [(k, arms, n, s) for k in kinds for arms in (2, 5, 20) for n in (200, 5000) for s in setup.seeds]
+    honest = np.array(setup.map(honest_run, jobs))
+    for column, what in enumerate(("all arms' probabilities", "the chosen arm's alone")):
+        rate = honest[:, column].mean()
+        measured = f"{int(honest[:, column].sum())} of {len(honest):,} ({rate:.2%})"
+        yield Row(what=f"honest logs, {what}: alarms", measured=measured, must=("at most 1 %", bool(rate <= THRESHOLD)))
+    for arms, share in ((2, 0.5), (3, 1 / 3), (5, 0.4), (5, 0.2), (10, 0.5), (10, 0.3), (20, 0.3)):
+        found = np.array(setup.map(off_run, [(arms, share, seed) for seed in setup.seeds])).mean(axis=0)
+        # what no test with 1 % false alarms can exceed: that of one who knows which arm is off, and in which direction
+        best = float(special.ndtr(0.1 * math.sqrt(5000 * share / (1.0 - share)) + special.ndtri(THRESHOLD)))
+        yield Row(
+            what=f"{arms} arms, one of share {share:.2g} off by 10 %",
+            measured=f"found with all probabilities {found[0]:.0%}, with chosen ones {found[1]:.0%}",
+            ratio=f"best possible {best:.0%}",
+            must=("80 %", bool(found.min() >= 0.8)) if best >= 0.99 else NOTHING,
+        )
+
+
+#: Mean rewards of an arm by the cosine z of its angle to the true direction, and whether they are click rates.
+GATE_WORLDS: dict[str, tuple[Callable[[FloatArray], FloatArray], bool]] = {
+    "linear": (lambda z: 1.0 + z, False),
+    "clicks, 5 %": (lambda z: 0.05 * (1.0 + 0.9 * z), True),
+    "clicks, 95 %": (lambda z: 0.95 + 0.045 * z, True),
+    "a step": (lambda z: np.where(z > 0.3, 0.7, 0.3), True),
+}
+
+
+def gate_policy(angle: float, rng: Generator) -> Policy:
+    """One that follows a direction at this angle to the true one, the first axis, in 80 % of decisions."""
+    side, radians = rng.standard_normal(3), math.radians(angle)
+    direction = np.concatenate([[math.cos(radians)], math.sin(radians) * side / np.linalg.norm(side)])
+    return Policy(dim=4, sampler=Blend(main=PosteriorDraws(draws=direction[None]), explorer=Uniform(), share=0.2))
+
+
+def unit_sets(count: int, rng: Generator) -> FloatArray:
+    vectors = rng.standard_normal((count, 5, 4))
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=2, keepdims=True))
+
+
+@cache
+def gate_value(world: str, angle: float) -> float:
+    """What a policy at this angle earns a decision."""
+    rng = np.random.default_rng(99)
+    sets = unit_sets(50_000, rng)
+    means = GATE_WORLDS[world][0](sets[:, :, 0])
+    return float((gate_policy(angle, rng).probabilities(sets) * means).sum(axis=1).mean())
+
+
+@cache
+def angle_of(world: str, times: float, angle: float) -> float:
+    """The angle at which a policy earns so many times what the one at another angle does."""
+    if times == 1.0:
+        return angle
+    low, high = 0.0, 180.0
+    for _ in range(20):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if gate_value(world, middle) > times * gate_value(world, angle) else (low, middle)
+    return low
+
+
+def gate_run(world: str, times: float, sizes: list[int], seed: int) -> bool:
+    """Whether a candidate that earns so many times as much is promoted, at one of several looks."""
+    mean, clicks = GATE_WORLDS[world]
+    rng, angle = np.random.default_rng([seed, sizes[-1], list(GATE_WORLDS).index(world)]), 80.0 if times > 1.0 else 70.0
+    incumbent = gate_policy(angle, rng)
+
+    def log(count: int, key: int) -> DecisionLog:
+        sets = unit_sets(count, rng)
+        decided = incumbent.decide(sets, ids=range(count), seed=key)
+        means = mean(sets[np.arange(count), decided.arms, 0])
+        rewards = (rng.random(count) < means) * 1.0 if clicks else means + rng.standard_normal(count)
+        return DecisionLog(arm_indices=decided.arms, propensities=decided.propensities, rewards=rewards, contexts=sets)
+
+    pilot = log(1500, seed + 1)
+    assert pilot.features is not None
+    theta = Stats.of(np.column_stack([pilot.features, np.ones(len(pilot))]), pilot.rewards).estimate(ridge=1.0)
+    whole, look, candidate = log(sizes[-1], seed), 1, gate_policy(angle_of(world, times, angle), rng)
+    settings: dict[str, Any] = {"incumbent": incumbent, "predict": lambda x: np.asarray(x @ theta[:-1] + theta[-1])}
+    for count in sizes:
+        report = judge(Gate(level=0.05), [whole.select(slice(count))], candidate=candidate, look=look, **settings)
+        if report.promoted:
+            return True
+        look += report.answered
+        if seed % 2:  # what is learned changes from look to look, or it stays
+            candidate = gate_policy(angle_of(world, times, angle), rng)
+    return False
+
+
+def useless_run(seed: int) -> bool:
+    """Whether an experiment promotes a policy where all arms are worth the same."""
+    rng, ids = np.random.default_rng(seed), range(1700)
+    chosen: dict[str, Any] = {"dim": 4, "horizon": 50_000, "updates": 6, "schedule": "by hand"}
+    with create("memory:", "noise", seed=seed, now=0.0, **chosen) as trial:
+        trial.decide_many(unit_sets(len(ids), rng), ids=ids, now=0.0)
+        trial.reward_many(ids, rng.standard_normal(len(ids)).tolist(), now=0.0)
+        report = trial.advance(now=0.0, gate=Gate(level=0.05)).gate
+        return report is not None and report.promoted
+
+
+def gates(setup: Setup) -> Iterator[Row]:
+    """How often a gate at 5 % lets a policy through that is no better, and the decisions that a better one takes."""
+    worlds = list(GATE_WORLDS)
+    looks = [600, 900, 1350, 2025, 3040]
+    wrong: dict[str, list[tuple[Any, ...]]] = {
+        f"a candidate that earns {what}": [
+            (worlds[seed % len(worlds)], times, tuple(sizes or [(600, 2000, 5000)[seed % 3]]), seed)
+            for seed in setup.seeds
+        ]
+        for what, times, sizes in (
+            ("5 % less", 0.95, []),
+            ("the same, the hardest case", 1.0, []),
+            ("the same, looked at five times while the batch grows", 1.0, looks),
+        )
+    }
+    runs = {what: setup.map(gate_run, jobs) for what, jobs in wrong.items()}
+    few = setup.seeds[: max(1, len(setup.seeds) // 3)]
+    runs["nothing: whole experiments in which all arms are alike"] = setup.map(useless_run, [(seed,) for seed in few])
+    for what, promoted in runs.items():
+        yield Row(
+            what=what,
+            measured=f"{sum(promoted)} of {len(promoted)} promoted ({np.mean(promoted):.1%})",
+            must=("at most 5 %", sum(promoted) <= 0.05 * len(promoted)),
+        )
+    for world in ("linear", "clicks, 5 %", "a step")[: setup.pick(3, 1)]:
+        shares = {
+            size: np.mean(setup.map(gate_run, [(world, 1.1, (size,), seed) for seed in setup.seeds[:60]]))
+            for size in setup.pick((500, 1000, 2000, 5000, 10_000, 20_000, 50_000), (500, 5000))
+        }
+        text = ", ".join(f"{size:,} {share:.0%}" for size, share in shares.items())
+        yield Row(what=f"{world}: a candidate that earns 10 % more, promoted by decisions held out", measured=text)
+
+
+def certificate_run(name: str, bound: float | None, horizon: int, seed: int) -> list[Any]:
+    """After each update: whether the best arms of fresh sets survive, the certificate, and the true cost."""
+    world, fresh_sets = make_world(name, dim=10, arms=20, noise=0.5, horizon=horizon + 500), 500
+    learner = Foresight(dim=world.dim, arms=world.arms, horizon=horizon, seed=seed, noise_bound=bound)
+    fresh, state, outcome = world.draw(fresh_sets, seed=seed, first=horizon), learner.begin(), []
+    sets = ContextSets(fresh.contexts, np.ones(fresh.means.shape, dtype=np.bool_))
+    gaps = fresh.means.max(axis=1, keepdims=True) - fresh.means
+    while len(state.ahead) > 1:
+        count, start = state.stop - state.start, state.start
+        rounds = world.draw(count, seed=seed, first=start)
+        decided = state.policy.decide(rounds.contexts, ids=range(start, state.stop), seed=seed)
+        rewards = world.rewards(rounds.means[np.arange(count), decided.arms], seed=seed, first=start)
+        state = learner.next(state, learner.summarize(state, Rows.of(rounds.contexts, decided, rewards)))
+        if state.policy.eliminations:
+            survive = bool((np.where(state.policy.survivors(sets), gaps, np.inf).min(axis=1) == 0.0).all())
+            cost = float((state.policy.probabilities(sets) * gaps).sum(axis=1).mean())
+            outcome.append([survive, certified_cost(state.policy, sets), cost])
+    return outcome
+
+
+def certificates(setup: Setup) -> Iterator[Row]:
+    """Foresight's intervals and certificates: whether best arms survive, and how far certificates are above costs."""
+    names = ("gaussian", "anisotropic", "segments", "zipf", "fixed", "one-big", "counterexample", "end-of-optimism")
+    for label, bound in (("estimated", None), ("proved", 0.5)):
+        for name in names[: setup.pick(8, 2)]:
+            runs = setup.map(certificate_run, [(name, bound, setup.pick(20_000, 1000), seed) for seed in setup.seeds])
+            updates = [update for run in runs for update in run]
+            whole = sum(all(update[0] for update in run) for run in runs)
+            certified = [(most, cost) for _, most, cost in updates if most is not None]
+            yield Row(
+                what=f"{name}, {label} intervals: best arms of all fresh sets survive",
+                measured=f"after {sum(update[0] for update in updates)} of {len(updates)} updates, in {whole} of "
+                f"{len(runs)} runs throughout; certificates below the cost {sum(m < c for m, c in certified)} times",
+                ratio=f"{np.mean([m for m, _ in certified]) / np.mean([c for _, c in certified]):.3g}×"
+                if certified
+                else "",
+                must=("all runs", whole == len(runs)) if bound else NOTHING,
+            )
+
+
+CASES = {
+    "values": Case(values, "Whether intervals of values hold, in logs of adaptive runs.", 155),
+    "anytime": Case(anytime, "Intervals that are looked at after every batch.", 500),
+    "lifts": Case(lifts, "Lifts over a baseline and gains while policies learn.", 400, 10),
+    "few-decisions": Case(few_decisions, "Values that few decisions carry.", 300, 20),
+    "effects": Case(effect_coverage, "Effects of arms in logs of policies that learn.", 200, 20),
+    "refusals": Case(refusals, "Logs that cannot answer, and logs that can.", 10, first_seed=400),
+    "sample-ratio": Case(sample_ratio, "Alarms on honest logs and on propensities that are wrong.", 120, 4),
+    "gates": Case(gates, "False promotions, and the decisions that a better policy takes.", 1000, 8),
+    "certificates": Case(certificates, "Foresight's own intervals and certificates.", 20, 1, 300),
+}
+
+if __name__ == "__main__":
+    sys.exit(main("Inference", CASES, description=__doc__))

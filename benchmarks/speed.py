@@ -1,0 +1,572 @@
+"""Speed: decisions, updates, stores, evaluations, designs and starts, each beside what it could at best take.
+
+What is compared is timed in turn, round after round; a ratio is the median over the rounds. Linear algebra has one
+thread. Stores are on the disk of temporary files, which TMPDIR chooses.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from itertools import count as counter
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+import rareswitch
+from harness import Case, FloatArray, Row, Setup, at_most, available_cores, compared, in_process, in_turn, main, missing
+from rareswitch import simulate
+from rareswitch.design import GOptimal, frank_wolfe_design, g_optimal, information, staged_design, variation
+from rareswitch.distributions import Anisotropic, ContextDistribution, Gaussian, OneBig
+from rareswitch.experiment import Experiment
+from rareswitch.features import Features
+from rareswitch.lab.worlds import make_world
+from rareswitch.learner import Foresight, Rows, make_learner
+from rareswitch.policy import Blend, Elimination, InverseGap, Policy, PosteriorDraws, save_policy
+from reference.algorithm_2 import literal_algorithm_2
+from reference.postgres import database, server
+from yardsticks import NumpyLinUCB, batched_numpy, clarabel, open_loop_frank_wolfe
+
+DIM = 20
+
+
+def posterior(dim: int) -> tuple[FloatArray, FloatArray]:
+    """An estimate and the precision it has after 400 decisions."""
+    rng = np.random.default_rng(dim)
+    x = rng.standard_normal((400, dim)) / np.sqrt(dim)
+    return rng.standard_normal(dim) / 3, x.T @ x + np.eye(dim)
+
+
+def foresight(dim: int, features: Features | None = None) -> Policy:
+    """A policy such as foresight's: 128 posterior draws, a G-optimal explorer, intervals that every arm survives."""
+    estimate, precision = posterior(dim)
+    half = np.linalg.cholesky(np.linalg.inv(precision))
+    draws = estimate + np.random.default_rng(1).standard_normal((128, dim)) @ half.T
+    sampler = Blend(main=PosteriorDraws(draws=draws), explorer=GOptimal(tol=1.0), share=0.0003)
+    past = (Elimination.of(estimate, precision, 20.0),)
+    return Policy(dim=dim, sampler=sampler, eliminations=past, features=features)
+
+
+def drawn(count: int, arms: int, dim: int) -> FloatArray:
+    return np.asarray(np.random.default_rng(2).standard_normal((count, arms, dim)) / np.sqrt(dim))
+
+
+def best_arms(sets: FloatArray, draws: FloatArray) -> Any:
+    """The best arm of each draw in each set by BLAS and NumPy."""
+    return (draws @ sets.reshape(-1, sets.shape[2]).T).reshape(len(draws), -1, sets.shape[1]).argmax(axis=2)
+
+
+def decide(setup: Setup) -> Iterator[Row]:
+    """Decisions one at a time against LinUCB in NumPy, in batches against BLAS, scattered ids against a row."""
+    rounds, many, calls = setup.pick(101, 11), setup.pick(3000, 500), 100
+    for (arms, dim), limits in zip(((20, 10), (50, 20)), ((3.0, 4.0), (4.0, 5.0)), strict=True):
+        policy, sets, yardstick = foresight(dim), drawn(calls, arms, dim), NumpyLinUCB(dim)
+        yardstick.theta, precision = posterior(dim)
+        yardstick.inverse[:] = np.linalg.inv(precision)
+        numbers: list[Any] = np.random.default_rng(3).integers(2**62, size=calls).tolist()
+        for kind, ids, most in zip(
+            ("numbers", "strings"), (numbers, [f"r-{k:x}" for k in numbers]), limits, strict=True
+        ):
+            yield compared(
+                f"one decision of {arms} arms, d = {dim}, {kind} as ids, against LinUCB in NumPy",
+                lambda p=policy, s=sets, i=ids: [p.decide(x, ids=own, seed=7) for x, own in zip(s, i, strict=True)],  # type: ignore[misc]
+                lambda s=sets, y=yardstick: [y.decide(x) for x in s],  # type: ignore[misc]
+                rounds=rounds,
+                each=(calls, calls),
+                most=most,
+            )
+        batch, draws = drawn(many, arms, dim), policy.sampler.main.draws  # type: ignore[attr-defined]
+        yield compared(
+            f"{many} decisions of {arms} arms, d = {dim}, each, against BLAS and argmax of the draws alone",
+            partial(policy.decide, batch, ids=range(many), seed=7),
+            partial(best_arms, batch, draws),
+            rounds=rounds // 4,
+            each=(many, many),
+            most=1.2,
+        )
+    policy, sets, scattered = foresight(10), drawn(64, 20, 10), np.random.default_rng(4).integers(2**62, size=64)
+    yield compared(
+        "64 decisions of 20 arms, d = 10, in one call: scattered numbers as ids against consecutive ones",
+        partial(policy.decide, sets, ids=scattered, seed=7),
+        partial(policy.decide, sets, ids=range(64), seed=7),
+        rounds=10 * rounds,
+        most=1.3,
+    )
+
+
+def requests(count: int, seed: int, arms: int = 20) -> list[tuple[dict[str, Any], dict[str, dict[str, Any]]]]:
+    """Users of 4 fields and offers of 12."""
+    rng = np.random.default_rng(seed)
+    items = [
+        {f"price {k}": round(float(rng.normal(20, 8)), 2) for k in range(6)}
+        | {f"kind {k}": ("shirt", "shoe", "hat")[int(rng.integers(3))] for k in range(4)}
+        | {f"flag {k}": bool(rng.integers(2)) for k in range(2)}
+        for _ in range(200)
+    ]
+    users = [
+        {"age": round(float(rng.normal(40, 20)), 1), "device": str(rng.choice(["ios", "android", "web", "tv"]))}
+        | {"member": bool(rng.integers(2)), "visits": int(rng.poisson(4))}
+        for _ in range(count)
+    ]
+    return [(user, {f"item {k}": items[int(rng.integers(200))] for k in range(arms)}) for user in users]
+
+
+def records(setup: Setup) -> Iterator[Row]:
+    """Records to decisions: against ready vectors, and through an experiment in memory."""
+    sample, asked, rounds = requests(500, 4), requests(20, 1), setup.pick(501, 21)
+    features = Features.fit([user for user, _ in sample], arms=[offer for _, offer in sample])
+    policy = foresight(features.dim, features)
+    vectors = [features.encode(*request).vectors for request in asked]
+    by_records = partial(_all, lambda k, request: policy.decide_records(*request, id=f"r {k}", seed=7), asked)
+    yield compared(
+        f"one request of 20 arms × 12 fields and a user of 4, d = {features.dim}: decide_records against decide on "
+        "ready vectors, CPU time",
+        by_records,
+        partial(_all, lambda k, x: policy.decide(x, ids=f"r {k}", seed=7), vectors),
+        rounds=rounds,
+        each=(len(asked), len(asked)),
+        most=4.0,
+        clock=time.thread_time,
+    )
+    number = counter()
+    with rareswitch.create("memory:", "records", features=features, keep=0.01) as trial:
+        own = trial.policy
+        yield compared(
+            "the same through an experiment in memory, against its policy's own decide_records",
+            partial(_all, lambda k, request: trial.decide(*request, id=next(number)), asked),
+            partial(_all, lambda k, request: own.decide_records(*request, id=f"r {k}", seed=7), asked),
+            rounds=rounds,
+            each=(len(asked), len(asked)),
+            most=2.3,
+        )
+
+
+def _all(call: Callable[[int, Any], Any], items: list[Any]) -> None:
+    for k, item in enumerate(items):
+        call(k, item)
+
+
+def rounds_a_second(setup: Setup) -> Iterator[Row]:
+    """Simulated rounds against LinUCB in NumPy that steps through drawn rounds, and the memory of a long run."""
+    horizon, steps = setup.pick(1_000_000, 20_000), setup.pick(20_000, 2000)
+    world = make_world("gaussian", dim=10, arms=20, noise=0.5)
+    rounds = world.draw(steps, seed=1)
+
+    def stepping() -> None:
+        yardstick = NumpyLinUCB(10)
+        for x, means in zip(rounds.contexts, rounds.means, strict=True):
+            arm = yardstick.decide(x)
+            yardstick.update(x[arm], means[arm])
+
+    for name, least in (("batch-linucb-kw", 2.5), ("foresight", None), ("oful", None), ("linucb", None)):
+        sizes: dict[str, Any] = {"dim": 10, "arms": 20, "horizon": horizon}
+        learner = make_learner(name, **sizes, **({} if name == "foresight" else {"noise": 0.5}))
+        yield compared(
+            f"simulated rounds, {name}, T = {horizon:,}, (20, 10), drawing included, against stepping NumPy LinUCB",
+            partial(simulate, learner, world, seed=1),
+            stepping,
+            rounds=setup.pick(3, 1),
+            each=(horizon, steps),
+            least=least,
+        )
+    script = """
+import json, sys
+from harness import peak_memory
+from rareswitch import simulate
+from rareswitch.lab.worlds import make_world
+from rareswitch.learner import make_learner
+learner = make_learner("batch-linucb-kw", dim=10, arms=20, horizon=int(sys.argv[1]), noise=0.5)
+simulate(learner, make_world("gaussian", dim=10, arms=20, noise=0.5), seed=1)
+print(json.dumps(peak_memory()))
+"""
+    longest = setup.pick(10_000_000, 100_000)
+    peak = in_process(script, str(longest))
+    what = f"peak memory, batch-linucb-kw, T = {longest:,}, (20, 10)"
+    yield Row(what=what, measured=f"{peak:.0f} MiB", must=("under 1024 MiB", peak < 1024))
+
+
+def foresight_update(setup: Setup) -> Iterator[Row]:
+    """One update of foresight, look-ahead included: processor time of the slowest of a run, by features and arms."""
+    for dim, arms, most in ((10, 20, 0.3), (50, 20, 1.5), (200, 20, 5.0), (10, 1000, None))[: setup.pick(4, 2)]:
+        world, horizon = make_world("gaussian", dim=dim, arms=arms, noise=0.5), setup.pick(20_000, 2000)
+        learner, seconds = Foresight(dim=dim, horizon=horizon, updates=8), list[float]()
+        state = learner.begin()
+        while len(state.ahead) > 1:
+            count, start = state.stop - state.start, state.start
+            rounds = world.draw(count, seed=1, first=start)
+            decided = state.policy.decide(rounds.contexts, ids=range(start, state.stop), seed=1)
+            rewards = world.rewards(rounds.means[np.arange(count), decided.arms], seed=1, first=start)
+            summary = learner.summarize(state, Rows.of(rounds.contexts, decided, rewards))
+            if not seconds:
+                learner.next(state, summary)  # compiles what is compiled at the first use
+            begun = time.process_time()
+            state = learner.next(state, summary)
+            seconds.append(time.process_time() - begun)
+        yield Row(
+            what=f"an update of foresight, d = {dim}, K = {arms}: the slowest of {len(seconds)}",
+            measured=f"{max(seconds):.2f} s (median {np.median(seconds):.2f} s)",
+            must=at_most(max(seconds), most, " s"),
+        )
+
+
+ADVANCE = """
+import json, sys, time
+from harness import peak_memory
+from rareswitch.experiment import open_experiment
+with open_experiment(sys.argv[1], "trial") as trial:
+    begun = time.perf_counter()
+    trial.advance(anyway=True)
+    print(json.dumps([time.perf_counter() - begun, peak_memory()]))
+"""
+
+
+def filled(url: str, count: int) -> Experiment:
+    """An experiment with so many decisions among 5 arms, all rewarded."""
+    trial = rareswitch.create(url, "trial", dim=DIM, schedule="by hand", updates=8, seed=1, keep=1000 / count)
+    rng, size = np.random.default_rng(1), 10_000
+    for first in range(0, count, size):
+        ids = range(first, min(first + size, count))
+        trial.decide_many(rng.standard_normal((len(ids), 5, DIM)) / np.sqrt(DIM), ids=ids)
+        trial.reward_many(ids, rng.standard_normal(len(ids)).tolist())
+    return trial
+
+
+def stores(stack: ExitStack) -> Iterator[tuple[str, Callable[[str], str]]]:
+    """What stores there are, and addresses of new databases in them."""
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    yield "SQLite", lambda name: f"sqlite:///{folder}/{name}.db"
+    address = stack.enter_context(server(uuid4().hex))
+    yield "PostgreSQL", lambda name: stack.enter_context(database(address, name))
+
+
+def advance(setup: Setup) -> Iterator[Row]:
+    """An update from 10^6 stored decisions, in a process of its own, and its memory beside a tenth of them."""
+    counts = setup.pick((100_000, 1_000_000), (2000, 20_000))
+    with ExitStack() as stack:
+        for what, address in stores(stack):
+            outcomes = []
+            for count in counts:
+                url = address(f"advance-{count}")
+                filled(url, count).close()
+                outcomes.append(in_process(ADVANCE, url))
+            (_, little), (seconds, much) = outcomes
+            yield Row(
+                what=f"{what}: advance over {counts[1]:,} decisions, d = {DIM}",
+                measured=f"{seconds:.2f} s; peak memory {much:.0f} MiB, with a tenth of them {little:.0f} MiB",
+                ratio=f"{much / little:.2f}× the memory",
+                must=("at most 6 s and 1.1×", seconds <= 6.0 and much <= 1.1 * little),
+            )
+
+
+def grown(setup: Setup) -> Iterator[Row]:
+    """What a decision, a look and an advance that is not due cost where much is stored, against little."""
+    few, many, sets = 2000, setup.pick(1_000_000, 20_000), np.eye(DIM)[:5]
+    with ExitStack() as stack:
+        for what, address in stores(stack):
+            trials = [stack.enter_context(filled(address(f"grown-{count}"), count)) for count in (few, many)]
+            number = counter(10 * many)
+
+            def decides(trial: Experiment, number: Iterator[int] = number) -> None:
+                for _ in range(100):
+                    trial.decide(sets, id=next(number))
+
+            large, small = (partial(decides, trial) for trial in (trials[1], trials[0]))
+            yield compared(
+                f"{what}: a durable decision where {many:,} rewards are stored, against {few:,}",
+                large,
+                small,
+                rounds=setup.pick(25, 3),
+                each=(100, 100),
+                most=1.3,
+                unit="ms",
+            )
+            calls: dict[str, Callable[[], object]] = {"status": trials[1].status, "advance, not due": trials[1].advance}
+            for name, call in calls.items():
+                taken = 1e3 * float(np.median(in_turn(setup.pick(15, 3), call)))
+                yield Row(
+                    what=f"{what}: {name} where {many:,} rewards are stored",
+                    measured=f"{taken:.1f} ms",
+                    must=at_most(taken, 50, " ms"),
+                )
+
+
+def synced(folder: Path, size: int, times: int) -> None:
+    """Bytes appended to a file, each time down to the disk."""
+    file = os.open(folder / f"raw-{uuid4().hex}", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    for _ in range(times):
+        os.write(file, bytes(size))
+        os.fdatasync(file)
+    os.close(file)
+
+
+def commits(setup: Setup) -> Iterator[Row]:
+    """Durable decisions against bare synced writes: 100 in a call, and 64 threads that wait for one each."""
+    rounds, arms, number = setup.pick(5, 1), 20, counter()
+    sets, calls, callers = drawn(100, arms, DIM), setup.pick(50, 5), 64
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        for what, address in stores(stack):
+            trial = stack.enter_context(rareswitch.create(address("commits"), "trial", dim=DIM, keep=0.01))
+
+            def batches(trial: Experiment = trial) -> None:
+                for _ in range(calls):
+                    trial.decide_many(sets, ids=[next(number) for _ in range(100)])
+
+            def waiting(trial: Experiment = trial) -> None:
+                def caller() -> None:
+                    for k in range(calls):
+                        trial.decide(sets[k], id=next(number))
+
+                threads = [threading.Thread(target=caller) for _ in range(callers)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+
+            yield compared(
+                f"{what}: decide_many of 100, {arms} arms, d = {DIM}, against 100 × 300 bytes written and synced",
+                batches,
+                partial(synced, folder, 30_000, calls),
+                rounds=rounds,
+                each=(calls, calls),
+                unit="ms",
+            )
+            yield compared(
+                f"{what}: {callers} threads, one durable decision at a time, each, against write + fdatasync of one",
+                waiting,
+                partial(synced, folder, 300, 10 * calls),
+                rounds=rounds,
+                each=(callers * calls, 10 * calls),
+                least=10.0 if what == "SQLite" else None,
+            )
+
+
+EVALUATE_ARMS, LOGGED, CANDIDATE = 10, 20.0, 60.0
+
+
+def exported(folder: Path, count: int) -> None:
+    """Decisions of one frozen policy in Parquet, as an experiment exports them, and a candidate."""
+    first, second = np.random.default_rng(10).standard_normal((2, DIM))
+    save_policy(Policy(dim=DIM, sampler=InverseGap(estimate=second, gamma=CANDIDATE)), folder / "candidate.policy")
+    np.save(folder / "theta.npy", second)
+    rng, size = np.random.default_rng(11), 1 << 16
+    policy = Policy(dim=DIM, sampler=InverseGap(estimate=first, gamma=LOGGED))
+    from rareswitch.log import write_part
+
+    for start in range(0, count, size):
+        ids = np.arange(start, min(start + size, count))
+        contexts = rng.standard_normal((len(ids), EVALUATE_ARMS, DIM)) / np.sqrt(DIM)
+        decided = policy.decide(contexts, ids=ids, seed=1)
+        chosen = contexts[np.arange(len(ids)), decided.arms]
+        write_part(
+            folder / f"part-{start // size:04d}.parquet",
+            policy_id=policy.id,
+            ids=ids,
+            features=chosen,
+            propensities=decided.propensities,
+            rewards=chosen @ second + rng.standard_normal(len(ids)),
+            contexts=dict(zip(ids.tolist(), contexts, strict=True)),
+        )
+
+
+EVALUATE = """
+import json, sys, time
+from pathlib import Path
+import numba, numpy as np, pyarrow.parquet as parquet
+import rareswitch
+from harness import peak_memory
+from rareswitch.log import ParquetLog
+from rareswitch.policy import load_policy
+from speed import CANDIDATE, DIM, EVALUATE_ARMS
+folder, kind = Path(sys.argv[1]), sys.argv[2]
+begun = time.perf_counter()
+if kind == "numpy":
+    theta, total, count = np.load(folder / "theta.npy"), 0.0, 0
+    for path in sorted(folder.glob("*.parquet")):
+        columns = ["contexts", "features", "propensity", "reward"]
+        for batch in parquet.ParquetFile(path).iter_batches(1 << 14, columns=columns):
+            x = batch["contexts"].flatten().to_numpy().reshape(-1, EVALUATE_ARMS, DIM)
+            chosen = batch["features"].flatten().to_numpy().reshape(-1, DIM) @ theta
+            scores, rows = x @ theta, np.arange(len(x))
+            best = scores.argmax(axis=1)
+            chances = 1.0 / (EVALUATE_ARMS + CANDIDATE * (scores[rows, best][:, None] - scores))
+            chances[rows, best] = 0.0
+            chances[rows, best] = 1.0 - chances.sum(axis=1)
+            own = chances[rows, np.abs(scores - chosen[:, None]).argmin(axis=1)]
+            total += float((own / batch["propensity"].to_numpy() * batch["reward"].to_numpy()).sum())
+            count += len(x)
+    value = total / count
+else:
+    candidate = {"candidate": load_policy(folder / "candidate.policy")}
+    found = rareswitch.evaluate(ParquetLog(folder / "*.parquet", []), candidate, estimator=kind)
+    value = found["candidate"].interval.value
+print(json.dumps([time.perf_counter() - begun, peak_memory(), value]))
+"""
+
+
+def evaluate(setup: Setup) -> Iterator[Row]:
+    """An evaluation of 10^6 decisions in Parquet, against NumPy that reads the same files and computes IPS alone."""
+    count = setup.pick(1_000_000, 20_000)
+    with tempfile.TemporaryDirectory() as name:
+        exported(Path(name), count)
+        runs = {
+            kind: np.median([in_process(EVALUATE, name, kind) for _ in range(setup.pick(7, 2))], axis=0)
+            for kind in ("numpy", "dr", "ips")
+        }
+    ratio = runs["dr"][0] / runs["numpy"][0]
+    yield Row(
+        what=f"an evaluation of {count:,} decisions, d = {DIM}, {EVALUATE_ARMS} arms, against NumPy with IPS alone",
+        measured=f"{runs['dr'][0]:.2f} s and {runs['dr'][1]:.0f} MiB against {runs['numpy'][0]:.2f} s and "
+        f"{runs['numpy'][1]:.0f} MiB",
+        ratio=f"{ratio:.2f}×",
+        must=at_most(ratio, 3.0),
+    )
+    apart = abs(runs["ips"][2] - runs["numpy"][2])
+    yield Row(what="IPS of both", measured=f"{apart:.1e} apart", must=at_most(apart, 1e-10, ""))
+
+
+def design(setup: Setup) -> Iterator[Row]:
+    """Designs at 1.05·d against other solvers, Algorithm 2 against the literal loop, and the certified design."""
+    rounds, entries = setup.pick(15, 1), setup.pick(2**20, 2**15)
+    solvers: list[tuple[str, Callable[[FloatArray], Any], int | None, float | None]] = [
+        ("plain Python Frank-Wolfe", lambda sets: [open_loop_frank_wolfe(x) for x in sets], 2, 400.0),
+        ("batched NumPy", batched_numpy, None, 2.0),
+    ]
+    if importlib.util.find_spec("cvxpy") and importlib.util.find_spec("clarabel"):
+        solvers.append(("cvxpy + Clarabel", lambda sets: [clarabel(x) for x in sets], 2, 5000.0))
+    else:
+        yield from missing("designs against cvxpy + Clarabel", "not installed")
+    for arms, dim in ((10, 5), (20, 10), (50, 20), (100, 50))[: setup.pick(4, 2)]:
+        contexts = Gaussian(dim=dim, arms=arms).draw(max(8, entries // (arms * dim)), seed=1).contexts
+        for name, solve, sets, least in solvers:
+            part = contexts[:sets]
+            yield compared(
+                f"designs at 1.05·d, ({arms}, {dim}), against {name}",
+                partial(g_optimal, contexts, tol=0.05),
+                partial(solve, part),
+                rounds=rounds,
+                each=(len(contexts), len(part)),
+                least=least,
+            )
+    contexts = Gaussian(dim=10, arms=20).draw(setup.pick(20_000, 2000), seed=1).contexts
+    if available_cores() > 1:
+        one, two = in_turn(
+            2 * rounds,
+            partial(g_optimal, contexts, tol=0.05, threads=1),
+            partial(g_optimal, contexts, tol=0.05, threads=2),
+        ).min(axis=0)  # the fastest rounds: that a core is busy with something else is not the library's doing
+        what = f"two threads against one, {len(contexts):,} sets (20, 10)"
+        yield Row(
+            what=what,
+            measured=f"{two:.3f} s against {one:.3f} s",
+            ratio=f"{one / two:.2f}×",
+            must=("1.6×", bool(one >= 1.6 * two)),
+        )
+    sample, sets = contexts[: setup.pick(1000, 50)], setup.pick(1000, 50)
+    play = information(GOptimal(), sample)
+    begun = time.perf_counter()
+    lengths, matrices = literal_algorithm_2(sample, play, regularization=2.0 / sets, form="argmax")
+    slow = time.perf_counter() - begun
+    staged = partial(staged_design, sample, regularization=2.0 / sets, form="argmax")
+    fast, found = float(np.median(in_turn(rounds, staged))), staged()
+    same = found.stage_lengths.tolist() == lengths and np.allclose(found.stage_matrices, matrices, rtol=1e-9, atol=0.0)
+    yield Row(
+        what=f"Algorithm 2 against the literal loop, d = 10, {sets} sets of 20",
+        measured=f"{fast * 1e3:.1f} ms against {slow:.2f} s, {'identical' if same else 'DIFFERENT'} stages",
+        ratio=f"{slow / fast:,.0f}× as fast",
+        must=("300×, identical", bool(same and slow >= 300.0 * fast)),
+    )
+    sources: dict[str, ContextDistribution] = {
+        "Gaussian": Gaussian(dim=10, arms=20),
+        "one-big": OneBig(dim=10, arms=20),
+        "one-big with rare types": OneBig(dim=10, arms=20, rare=0.01),
+        "anisotropic": Anisotropic(dim=10, arms=20),
+    }
+    for name, source in list(sources.items())[: setup.pick(4, 1)]:
+        inside, outside = (source.draw(n, seed=seed).contexts for n, seed in ((sets, 1), (4 * sets, 2)))
+        certified = frank_wolfe_design(inside, regularization=1e-5, floor=0.2, tol=0.05)
+        paper = staged_design(inside, regularization=1e-5, form="argmax")
+        values = [variation(p.policy, x, regularization=1e-5) for p in (certified, paper) for x in (inside, outside)]
+        atoms = [len(p.policy.weights) for p in (certified, paper)]
+        yield Row(
+            what=f"certified Frank-Wolfe design, {name}: V in sample (held out) and atoms",
+            measured=f"{values[0]:.2f} ({values[1]:.2f}), {atoms[0]} atoms; Algorithm 2 {values[2]:.2f} "
+            f"({values[3]:.2f}), {atoms[1]} atoms",
+            must=("V ≤ 1.05·d/0.8, a quarter of the atoms", bool(values[0] <= 10.5 / 0.8 and 4 * atoms[0] <= atoms[1])),
+        )
+
+
+COMMAND = ["-c", "import sys; from rareswitch.cli import main; sys.exit(main())"]
+#: An experiment about records in SQLite; prints seconds up to the first decision, and to an update.
+FIRST = """
+import json, sys, time
+import rareswitch
+visitors = [{"age": 20 + k % 40, "device": ("ios", "web")[k % 2]} for k in range(60)]
+offers = {f"offer-{k}": {"price": k} for k in range(int(sys.argv[1]))}
+features = rareswitch.Features.fit(visitors, offers)
+with rareswitch.create(f"sqlite:///{sys.argv[2]}", "trial", features=features) as trial:
+    trial.decide(visitors[0], offers, id=0)
+    decided = time.time()
+    trial.decide_many(visitors[1:], offers, ids=range(1, 60))
+    trial.reward_many(range(60), [k % 3 for k in range(60)])
+    trial.advance(anyway=True)
+    print(json.dumps([decided, time.time()]))
+"""
+
+
+def start(setup: Setup) -> Iterator[Row]:
+    """How soon commands answer and the library is there, and the first decision without machine code and warm."""
+
+    def seconds(words: list[str]) -> Callable[[], object]:
+        own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        return partial(subprocess.run, [sys.executable, *words], capture_output=True, check=False, env=own)
+
+    names = setup.pick(
+        ("--help", "--wrong", "experiment create --wrong", "simulate --wrong", "contest --wrong"), ("--help",)
+    )
+    cases = [(f"rareswitch {name}", [*COMMAND, *name.split()], "numpy", 1.5) for name in names]
+    cases.append(("import rareswitch", ["-c", "import rareswitch"], "numba", 1.3))
+    for what, words, other, most in cases:
+        own, theirs = in_turn(setup.pick(21, 2), seconds(words), seconds(["-c", f"import {other}"])).min(axis=0)
+        yield Row(
+            what=f"{what}, against import {other}",
+            measured=f"{1e3 * own:.0f} ms against {1e3 * theirs:.0f} ms",
+            ratio=f"{own / theirs:.2f}×",
+            must=at_most(own / theirs, most),
+        )
+    for arms in setup.pick((8, 80), (8,)):
+        with tempfile.TemporaryDirectory() as cache:
+            own_cache = {"NUMBA_CACHE_DIR": cache, "HOME": cache, "XDG_CACHE_HOME": cache}
+            for what, limit in setup.pick((("no machine code", 8.0), ("warm", 1.5)), (("no machine code", 8.0),)):
+                begun = time.time()
+                decided, updated = in_process(FIRST, str(arms), f"{cache}/{uuid4().hex}.db", environment=own_cache)
+                yield Row(
+                    what=f"first decision among {arms} arms, {what} (and first update)",
+                    measured=f"{decided - begun:.1f} s ({updated - decided:.1f} s)",
+                    must=at_most(decided - begun, limit, " s"),
+                )
+
+
+CASES = {
+    "decide": Case(decide, "Decisions one at a time and in batches."),
+    "records": Case(records, "Records to decisions, from a policy and through an experiment."),
+    "rounds": Case(rounds_a_second, "Simulated rounds a second, and the memory of a long run."),
+    "foresight-update": Case(foresight_update, "One update of foresight by features and arms."),
+    "advance": Case(advance, "An update from 10^6 stored decisions: time and memory."),
+    "grown": Case(grown, "What grows with what is stored."),
+    "commits": Case(commits, "Durable decisions against bare synced writes."),
+    "evaluate": Case(evaluate, "An evaluation of 10^6 decisions against plain NumPy."),
+    "design": Case(design, "Optimal designs: time and quality, against other solvers."),
+    "start": Case(start, "How soon commands answer, and the first decision."),
+}
+
+if __name__ == "__main__":
+    sys.exit(main("Speed", CASES, description=__doc__))

@@ -1,0 +1,259 @@
+"""Rows as stores keep them, and the checksums by which a damaged one is known.
+
+The checksum of a row is the sum of its 64-bit words, each times an odd constant of its own, modulo 2^64. One word that
+changes always changes it, several but for one case in 2^64; and a million rows are checked by a few passes over memory.
+It is meant for accidents: who changes rows on purpose can change checksums too.
+"""
+
+import json
+import struct
+import zlib
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rareswitch.files import pyarrow
+from rareswitch.validation import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Words = NDArray[np.uint64]
+#: The checksum of a row of which all words are 0.
+_NOTHING = 0x243F6A8885A308D3
+
+
+class DecisionRow(NamedTuple):
+    """A decision as it is kept."""
+
+    #: Of its id, 16 bytes: :func:`rareswitch.ids.key_bytes`.
+    key: bytes
+    #: The id as JSON: ``"request-41c9"`` with its quotes, or ``17``.
+    id: str
+    #: Number of the policy that decided, from 1.
+    version: int
+    #: The id of the arm that was chosen; its place as text where arms have no ids.
+    arm: str
+    #: Where it stands among the available arms, from 0.
+    place: int
+    propensity: float
+    #: The vector of the chosen arm, float64, little-endian.
+    features: bytes
+    #: 16 bytes over arm ids, vectors and baseline: two requests are the same if these are.
+    digest: bytes
+    #: Seconds since 1970.
+    time: float
+    #: By which samples of context sets are taken, :func:`rareswitch.learner.sample_order`.
+    rank: float
+    #: The place of the arm that the caller would have shown, if it was said.
+    baseline: int | None = None
+    #: The vectors of all available arms, one after the other, float64; None where they are not kept.
+    contexts: bytes | None = None
+    #: The ids of these arms as a JSON list; None where they are not kept, or arms have no ids.
+    names: str | None = None
+    #: What was not as described in its records, a JSON list of [field, what]; None where all was. Stores count it, and
+    #: databases keep no more than the counts.
+    cautions: str | None = None
+
+
+class RewardRow(NamedTuple):
+    """A reward as it is kept; several of a decision differ by their events."""
+
+    #: Of its decision, which may come later.
+    key: bytes
+    #: Of its decision, as JSON.
+    id: str
+    #: '' where a decision has one reward; where rewards are summed, the caller's name of this one.
+    event: str
+    value: float
+    #: Seconds since 1970.
+    time: float
+
+
+class Marks(NamedTuple):
+    """Up to where an update looks: sequence numbers of decisions and of rewards."""
+
+    decisions: int
+    rewards: int
+
+
+class VersionRow(NamedTuple):
+    """A policy that was published, with all that the next one needs."""
+
+    #: From 1.
+    number: int
+    #: The content of its policy file.
+    policy: bytes
+    #: That of the learner's state.
+    state: bytes
+    #: What it was learned from; empty for the first.
+    summaries: bytes
+    #: JSON: what was frozen when its update started, and what came of it.
+    report: str
+    #: JSON; of an experiment that is not signed, a hash.
+    signature: str
+    #: Seconds since 1970.
+    time: float
+
+
+class Counts(NamedTuple):
+    """What a store holds of the decisions of one policy."""
+
+    version: int
+    decisions: int
+    #: Decisions with a reward at least.
+    rewarded: int
+    #: Seconds since 1970, of the first and of the last decision.
+    first_time: float
+    last_time: float
+
+
+class Totals(NamedTuple):
+    """What a store has seen besides."""
+
+    #: Rewards in force.
+    rewards: int
+    #: Those whose decision has not come.
+    unmatched: int
+    #: Rewards that came again with the same value.
+    repeated_rewards: int
+    #: Rewards that took the place of others.
+    overwritten: int
+    #: Decisions that were asked for again.
+    repeated_decisions: int
+
+
+def counter_names(cautions: str | None) -> list[str]:
+    """Under which the cautions of a decision are counted; other counters have no brackets.
+
+    >>> counter_names('[["devce", "extra"]]')
+    ['["devce", "extra"]']
+    """
+    return [] if cautions is None else [json.dumps(caution) for caution in json.loads(cautions)]
+
+
+# checksums
+
+
+@cache
+def _constants(count: int) -> Words:
+    """(count,) odd numbers, as a counter scrambled by the finalizer of SplitMix64."""
+    mixed = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (mixed ^ (mixed >> np.uint64(31))) | np.uint64(1)
+
+
+def _sums(*columns: Words) -> IntArray:
+    """(n,) checksums of rows whose words stand in columns (n, w)."""
+    constants, at = _constants(sum(column.shape[1] for column in columns)), 0
+    total = np.full(len(columns[0]), _NOTHING, dtype=np.uint64)
+    for column in columns:
+        total += column @ constants[at : at + column.shape[1]]
+        at += column.shape[1]
+    return total.view(np.int64)
+
+
+def _numbers(*columns: FloatArray | IntArray) -> Words:
+    """(n, w) the bits of numbers; -0 counts as 0, which databases may make of it."""
+    return np.stack([(column + 0).view(np.uint64) for column in columns], axis=1)
+
+
+def words_of(data: bytes | memoryview, rows: int) -> Words:
+    """(rows, w) words of values of one length, one after the other."""
+    return np.frombuffer(data, dtype="<u8").reshape(rows, -1) if rows else np.empty((0, 1), dtype=np.uint64)
+
+
+def decision_checksums(
+    keys: Words, times: FloatArray, propensities: FloatArray, versions: IntArray, features: Words
+) -> IntArray:
+    """(n,) of decisions: what an update learns from, and under which policy.
+
+    Parameters
+    ----------
+    keys
+        (n, 2)
+    times, propensities, versions
+        (n,)
+    features
+        (n, d)
+    """
+    return _sums(keys, _numbers(times, propensities, versions), features)
+
+
+def reward_checksums(keys: Words, values: FloatArray, times: FloatArray, superseded: IntArray) -> IntArray:
+    """(n,) of rewards: those of which decision, and by which other they were superseded, 0 by none."""
+    return _sums(keys, _numbers(values, times, superseded))
+
+
+def of_decisions(rows: Sequence[DecisionRow]) -> list[int]:
+    """The checksums of decisions that are about to be kept."""
+    if len({len(row.features) for row in rows}) > 1:
+        return [of_decisions([row])[0] for row in rows]
+    pack = struct.Struct("<ddq").pack
+    parts = [(row.key, pack(row.time + 0.0, row.propensity + 0.0, row.version), row.features) for row in rows]
+    checksums: list[int] = _sums(words_of(b"".join([part for row in parts for part in row]), len(rows))).tolist()
+    return checksums
+
+
+def of_rewards(rows: Sequence[RewardRow], superseded: Sequence[int] | None = None) -> list[int]:
+    """The checksums of rewards that are about to be kept, or superseded by those with these sequence numbers."""
+    pack, others = struct.Struct("<ddq").pack, superseded or [0] * len(rows)
+    parts = [(row.key, pack(row.value + 0.0, row.time + 0.0, by)) for row, by in zip(rows, others, strict=True)]
+    checksums: list[int] = _sums(words_of(b"".join([part for row in parts for part in row]), len(rows))).tolist()
+    return checksums
+
+
+def of_contexts(row: DecisionRow) -> int:
+    """The checksum of a context set that is kept, with what else is known of its decision, and evaluated."""
+    assert row.contexts is not None  # as it is kept
+    more = f"{row.id} {row.arm} {row.place} {row.baseline} {row.rank + 0.0!r} {row.names}"
+    return zlib.crc32(row.contexts, zlib.crc32(row.digest, zlib.crc32(more.encode())))
+
+
+# as Arrow tables
+
+
+def rows_table(
+    decisions: list[DecisionRow],
+    rewards: list[list[RewardRow]],
+    *,
+    sums: bool,
+    window: float | None,
+    propensities: bool = False,
+) -> "pa.Table":
+    """What :meth:`Slice.read` gives, of rows with their rewards in force."""
+    pa, _ = pyarrow()
+    if sums and window is not None:
+        rewards = [
+            [reward for reward in held if reward.time - row.time <= window] or held
+            for row, held in zip(decisions, rewards, strict=True)
+        ]
+    values = [reward_value([reward.value for reward in held], sums=sums) for held in rewards]
+    columns = {
+        "key": pa.array([row.key for row in decisions], pa.binary(16)),
+        "features": pa.array([row.features for row in decisions], pa.binary(len(decisions[0].features))),
+        "reward": pa.array(values, pa.float64()),
+    }
+    if window is not None:
+        times = [max((reward.time for reward in held), default=None) for held in rewards]
+        columns["reward_time"] = pa.array(times, pa.float64())
+    if propensities:
+        columns["propensity"] = pa.array([row.propensity for row in decisions], pa.float64())
+    if propensities or window is not None:
+        columns["time"] = pa.array([row.time for row in decisions], pa.float64())
+    return pa.table(columns)
+
+
+def reward_value(values: list[float], *, sums: bool) -> float | None:
+    """The reward of a decision: of several the sum, in an order that does not depend on when they came.
+
+    >>> reward_value([0.1, 0.2, 0.3], sums=True) == reward_value([0.3, 0.1, 0.2], sums=True)
+    True
+    """
+    if not values:
+        return None
+    return float(np.add.reduceat(np.sort(values), [0])[0]) if sums else values[0]  # added as databases are read
