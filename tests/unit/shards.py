@@ -14,7 +14,7 @@ import numpy as np
 
 from rareswitch.executors import make_executor, run_shards
 
-PATIENCE = 30.0
+PATIENCE = 100.0
 """Seconds after which a test gives up."""
 
 
