@@ -309,15 +309,15 @@ ARMS = 8
 #: World, whether rewards are clicks, learner and settings of the experiments that are learned on other processors.
 EXPERIMENTS: dict[str, tuple[str, bool, str, dict[str, Any]]] = {
     **{
-        f"foresight, {world}": (world, False, "foresight", {"updates": 6})
+        f"foresight, {world}": (world, False, "foresight", {"policies": 6})
         for world in ("gaussian", "segments", "varying", "fixed", "plain", "drifting")
     },
-    "foresight, intercept": ("gaussian", False, "foresight", {"updates": 6, "intercept": True}),
-    "foresight, reserve": ("segments", False, "foresight", {"updates": 6, "reserve": 2}),
-    "foresight, clicks": ("gaussian", True, "foresight", {"updates": 6, "intercept": True}),
-    "foresight, clicks of segments": ("segments", True, "foresight", {"updates": 6, "intercept": True}),
-    "stale-thompson": ("gaussian", False, "stale-thompson", {"arms": ARMS, "updates": 6}),
-    "rho": ("varying", False, "rho", {"arms": ARMS, "updates": 6}),
+    "foresight, intercept": ("gaussian", False, "foresight", {"policies": 6, "intercept": True}),
+    "foresight, reserve": ("segments", False, "foresight", {"policies": 6, "reserve": 2}),
+    "foresight, clicks": ("gaussian", True, "foresight", {"policies": 6, "intercept": True}),
+    "foresight, clicks of segments": ("segments", True, "foresight", {"policies": 6, "intercept": True}),
+    "thompson-grid": ("gaussian", False, "thompson-grid", {"arms": ARMS, "policies": 6}),
+    "rho": ("varying", False, "rho", {"arms": ARMS, "policies": 6}),
 }
 
 
@@ -333,7 +333,7 @@ def play_experiment(folder: Path, number: int, decisions: int) -> list[int]:
             first = len(arms)
             count = min(planned(trial), decisions - first)
             rounds, ids = world.draw(count, seed=seed, first=first), list(range(first, first + count))
-            available = np.ones(rounds.means.shape, dtype=np.bool_) if rounds.alive is None else rounds.alive
+            available = np.ones(rounds.means.shape, dtype=np.bool_) if rounds.available is None else rounds.available
             sets = ContextSets.from_ragged([x[there] for x, there in zip(rounds.contexts, available, strict=True)])
             arms += [int(choice.arm) for choice in trial.decide_many(sets, ids=ids, now=float(first))]
             means = np.array([rounds.means[s][available[s]][arm] for s, arm in enumerate(arms[first:])])
@@ -343,7 +343,7 @@ def play_experiment(folder: Path, number: int, decisions: int) -> list[int]:
                 rewards = np.where(uniforms(seed, "clicks", first, count)[:, 0] < rates, 1.0, 0.0)
             trial.reward_many(ids, rewards.tolist(), now=float(first))
             if len(arms) < decisions:
-                trial.advance(now=float(len(arms)), anyway=True)
+                trial.advance(now=float(len(arms)), force=True)
     return arms
 
 

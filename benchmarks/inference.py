@@ -23,10 +23,11 @@ from rareswitch.evaluation.calibration import THRESHOLD, Tally
 from rareswitch.experiment import Gate, create
 from rareswitch.experiment.gate import judge
 from rareswitch.lab import FROM_FILES, SUITES, left_out, world_at
+from rareswitch.lab.rivals import PureExploitation
 from rareswitch.lab.worlds import World, make_world
-from rareswitch.learner import Foresight, Learner, PureExploitation, Rows, certified_cost
+from rareswitch.learner import Foresight, Learner, Rows, certified_cost
 from rareswitch.log import DecisionLog
-from rareswitch.policy import Baseline, Blend, Floor, Policy, PosteriorDraws
+from rareswitch.policy import Baseline, Blend, MinPropensity, Policy, PosteriorDraws
 from rareswitch.rng import uniforms
 from rareswitch.stats import Stats
 
@@ -53,7 +54,7 @@ def rate_row(what: str, hits: int, count: int, *, asked: bool = True, more: str 
 
 def adaptive_log(world: World, seed: int, learner: Learner, share: float) -> DecisionLog:
     """The log of a run of which a floor spreads a share of the decisions over all arms."""
-    state = learner.begin(floor=Floor(least=share / world.arms))
+    state = learner.begin(min_propensity=MinPropensity(least=share / world.arms))
     parts, policies = list[tuple[Any, ...]](), list[Policy]()
     while not state.done:
         count, start = state.stop - state.start, state.start
@@ -131,7 +132,7 @@ def value_run(name: str, seed: int, data: str | None, tables: str | None) -> dic
         make_world(name, dim=8, arms=6, noise=0.5) if sized else world_at(name, {"data": data, "tables": tables})(3000)
     )
     candidates = candidates_of(made, seed)
-    log = adaptive_log(made, seed, Foresight(dim=made.dim, horizon=3000, updates=8), 0.3)
+    log = adaptive_log(made, seed, Foresight(dim=made.dim, horizon=3000, policies=8), 0.3)
     found = rareswitch.evaluate(log, candidates)
     outcome = {}
     for label, candidate in candidates.items():
@@ -674,7 +675,7 @@ def gate_run(world: str, times: float, sizes: list[int], seed: int) -> bool:
 def useless_run(seed: int) -> bool:
     """Whether an experiment promotes a policy where all arms are worth the same."""
     rng, ids = np.random.default_rng(seed), range(1700)
-    chosen: dict[str, Any] = {"dim": 4, "horizon": 50_000, "updates": 6, "schedule": "by hand"}
+    chosen: dict[str, Any] = {"dim": 4, "horizon": 50_000, "policies": 6, "schedule": "by hand"}
     with create("memory:", "noise", seed=seed, now=0.0, **chosen) as trial:
         trial.decide_many(unit_sets(len(ids), rng), ids=ids, now=0.0)
         trial.reward_many(ids, rng.standard_normal(len(ids)).tolist(), now=0.0)
@@ -722,7 +723,7 @@ def certificate_run(name: str, bound: float | None, horizon: int, seed: int) -> 
     fresh, state, outcome = world.draw(fresh_sets, seed=seed, first=horizon), learner.begin(), []
     sets = ContextSets(fresh.contexts, np.ones(fresh.means.shape, dtype=np.bool_))
     gaps = fresh.means.max(axis=1, keepdims=True) - fresh.means
-    while len(state.ahead) > 1:
+    while len(state.batch_sizes) > 1:
         count, start = state.stop - state.start, state.start
         rounds = world.draw(count, seed=seed, first=start)
         decided = state.policy.decide(rounds.contexts, ids=range(start, state.stop), seed=seed)
@@ -741,12 +742,12 @@ def certificates(setup: Setup) -> Iterator[Row]:
     for label, bound in (("estimated", None), ("proved", 0.5)):
         for name in names[: setup.pick(8, 2)]:
             runs = setup.map(certificate_run, [(name, bound, setup.pick(20_000, 1000), seed) for seed in setup.seeds])
-            updates = [update for run in runs for update in run]
+            policies = [update for run in runs for update in run]
             whole = sum(all(update[0] for update in run) for run in runs)
-            certified = [(most, cost) for _, most, cost in updates if most is not None]
+            certified = [(most, cost) for _, most, cost in policies if most is not None]
             yield Row(
                 what=f"{name}, {label} intervals: best arms of all fresh sets survive",
-                measured=f"after {sum(update[0] for update in updates)} of {len(updates)} updates, in {whole} of "
+                measured=f"after {sum(update[0] for update in policies)} of {len(policies)} updates, in {whole} of "
                 f"{len(runs)} runs throughout; certificates below the cost {sum(m < c for m, c in certified)} times",
                 ratio=f"{np.mean([m for m, _ in certified]) / np.mean([c for _, c in certified]):.3g}×"
                 if certified

@@ -139,7 +139,7 @@ class LabelPlayer(Player):
     def __init__(self, world: World, seed: int) -> None:
         rounds = world.draw(64, seed=seed)
         x, (size, rest) = rounds.contexts, divmod(world.dim, world.arms)
-        if rounds.alive is not None and not rounds.alive.all():
+        if rounds.available is not None and not rounds.available.all():
             raise CannotExpressError("arms are missing from some rounds")
         self.constant = np.array_equal(x, np.broadcast_to(x[0], x.shape))
         if not self.constant:

@@ -55,7 +55,7 @@ def contest_run(label: str, batches: int | None, name: str, horizon: int, seed: 
     for first in range(0, horizon, size):
         count = min(size, horizon - first)
         rounds, coins = world.draw(count, seed=seed, first=first), uniforms(seed, "peers", first, count)[:, 0]
-        available = np.ones(rounds.means.shape, dtype=np.bool_) if rounds.alive is None else rounds.alive
+        available = np.ones(rounds.means.shape, dtype=np.bool_) if rounds.available is None else rounds.available
         paid = [world.rewards(rounds.means[:, arm], seed=seed, first=first) for arm in range(world.arms)]
         rewards, begun = np.column_stack(paid), time.perf_counter()
         arms = np.empty(count, dtype=np.int64)

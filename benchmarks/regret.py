@@ -24,7 +24,7 @@ from rareswitch.lab.report import Ratio, regret_ratio
 from rareswitch.lab.report.resampling import OFFSET
 from rareswitch.lab.worlds import ActionsWorld, AdaptiveTrialWorld, World, every_instance, make_world
 from rareswitch.learner import Foresight, StaticGrid, budgeted, loglog_batches, make_learner, takes
-from rareswitch.policy import Floor
+from rareswitch.policy import MinPropensity
 from rareswitch.rng import uniforms
 from regret_worlds import CLICKS, CLIFF_HORIZON, CLIFFS, log_of, play, shown
 
@@ -38,13 +38,13 @@ ENTRANTS: dict[str, tuple[str, dict[str, Any]]] = {
     STEPS: ("thompson", {"scale": 0.5}),
     LINUCB: ("linucb", {"confidence": 1.0}),
     "OFUL 1": ("oful", {"confidence": 1.0}),
-    STALE: ("stale-thompson", {"scale": 0.5, "updates": 8}),
-    GREEDY: ("pure-exploitation", {"updates": 8}),
-    LINEAR: ("foresight", {"updates": 8, "rewards": "linear"}),
-    **{f"foresight {n}": ("foresight", {"updates": n}) for n in (2, 3, 4, 5, 6, 8, 12, 16, 32, 64)},
-    **{f"foresight {n}, {k} in reserve": ("foresight", {"updates": n, "reserve": k}) for n, k in ((8, 2), (16, 4))},
+    STALE: ("thompson-grid", {"scale": 0.5, "policies": 8}),
+    GREEDY: ("pure-exploitation", {"policies": 8}),
+    LINEAR: ("foresight", {"policies": 8, "rewards": "linear"}),
+    **{f"foresight {n}": ("foresight", {"policies": n}) for n in (2, 3, 4, 5, 6, 8, 12, 16, 32, 64)},
+    **{f"foresight {n}, {k} in reserve": ("foresight", {"policies": n, "reserve": k}) for n, k in ((8, 2), (16, 4))},
     **{
-        f"foresight {n}, discount {share}": ("foresight", {"updates": n, "forget": share})
+        f"foresight {n}, discount {share}": ("foresight", {"policies": n, "discount": share})
         for n in (8, 16)
         for share in (0.7, 0.5, 0.3)
     },
@@ -65,7 +65,7 @@ def one_run(name: str, entrant: str, horizon: int, seed: int, data: str | None, 
     world = world_of(name, horizon, data, tables)
     learner, settings = ENTRANTS[entrant]
     run = simulate(learner_for(world, learner, horizon=horizon, seed=seed, noise=NOISE, **settings), world, seed=seed)
-    return [run.regret, run.updates]
+    return [run.regret, run.policies]
 
 
 class Comparison(NamedTuple):
@@ -195,18 +195,18 @@ def against_before(setup: Setup, worlds: list[str], horizon: int, folders: tuple
 SETTINGS: dict[str, dict[str, Any]] = {
     "as it comes": {},
     "linear": {"rewards": "linear"},
-    "4 policies": {"updates": 4},
-    "4 policies, linear": {"updates": 4, "rewards": "linear"},
-    "16 policies": {"updates": 16},
-    "16 policies, linear": {"updates": 16, "rewards": "linear"},
+    "4 policies": {"policies": 4},
+    "4 policies, linear": {"policies": 4, "rewards": "linear"},
+    "16 policies": {"policies": 16},
+    "16 policies, linear": {"policies": 16, "rewards": "linear"},
     "no level": {"intercept": False},
     "no level, logistic": {"intercept": False, "rewards": "binary"},
     "logistic": {"rewards": "binary"},
-    "no design play": {"floor": 0.0},
-    "0.3 % design play": {"floor": 0.003},
-    "3 % design play": {"floor": 0.03},
+    "no design play": {"min_propensity": 0.0},
+    "0.3 % design play": {"min_propensity": 0.003},
+    "3 % design play": {"min_propensity": 0.03},
     "2 in reserve": {"reserve": 2},
-    "discount 0.9": {"forget": 0.9},
+    "discount 0.9": {"discount": 0.9},
 }
 
 
@@ -215,7 +215,7 @@ def setting_run(name: str, setting: str, batches: str, horizon: int, seed: int, 
     warnings.simplefilter("ignore")
     world, chosen = world_of(name, horizon, *folders), dict(SETTINGS[setting])
     if batches == "equal":
-        count = chosen.pop("updates", 8)
+        count = chosen.pop("policies", 8)
         chosen["grid"] = [round(horizon * (k + 1) / count) for k in range(count)]
     try:
         return float(simulate(Foresight(dim=world.dim, horizon=horizon, seed=seed, **chosen), world, seed=seed).regret)
@@ -228,7 +228,7 @@ def click_run(cell: str, rewards: str | None, seed: int, quick: bool) -> float:
     warnings.simplefilter("ignore")
     shape = CLICKS[cell]
     world, horizon = shape.world(), 1000 if quick else shape.horizon
-    batches: dict[str, Any] = {"updates": shape.policies}
+    batches: dict[str, Any] = {"policies": shape.policies}
     if shape.equal:
         batches = {"grid": StaticGrid(ends=tuple(horizon * (k + 1) // shape.policies for k in range(shape.policies)))}
     batches |= {} if rewards is None else {"rewards": rewards}
@@ -280,7 +280,7 @@ def cliffs(setup: Setup) -> Iterator[Row]:
     for name in list(CLIFFS)[: setup.pick(100, 2)]:
         ours, theirs = (
             np.array(setup.map(cliff_run, [(name, learner, seed) for seed in setup.seeds]))
-            for learner in ("foresight", "stale-thompson")
+            for learner in ("foresight", "thompson-grid")
         )
         ratio = float(ours.mean() / theirs.mean())
         yield Row(
@@ -302,7 +302,7 @@ SCHEDULES: dict[str, tuple[str, str, str, int]] = {
     "weekly with a baseline": ("weekly", "planned share", "foresight", 0),
     "weekly after a uniform log": ("weekly", "log", "foresight", 0),
     "weekly after a log of the baseline": ("weekly", "baseline's log", "foresight", 0),
-    "stale Thompson 0.5, weekly": ("weekly", "", "stale-thompson", 0),
+    "stale Thompson 0.5, weekly": ("weekly", "", "thompson-grid", 0),
     "greedy, weekly": ("weekly", "", "pure-exploitation", 0),
     "never": ("never", "", "foresight", 0),
 }
@@ -326,7 +326,7 @@ def schedule_run(schedule: str, name: str, seed: int) -> list[float]:
         learner = learner_for(world, "thompson", horizon=TOTAL, seed=seed, noise=NOISE, scale=0.5)
         return [float(regret) for regret in simulate(learner, world, seed=seed).regrets]
     _, start, kind, delay = SCHEDULES[schedule]
-    chosen: dict[str, Any] = {"scale": 0.5} if kind == "stale-thompson" else {}
+    chosen: dict[str, Any] = {"scale": 0.5} if kind == "thompson-grid" else {}
     grid = ends_of(schedule, world.dim)
     learner = learner_for(world, kind, horizon=TOTAL, seed=seed, noise=NOISE, grid=grid, **chosen)
     state, baseline = learner.begin(), None
@@ -378,7 +378,7 @@ def plan_run(name: str, count: int, horizon: int, seed: int, *folders: str | Non
     """Of each update of a run: what it planned to lose, and what was lost, at most as much as can be learned."""
     warnings.simplefilter("ignore")
     world = world_of(name, horizon, *folders)
-    learner = learner_for(world, "foresight", horizon=horizon, seed=seed, noise=NOISE, updates=count)
+    learner = learner_for(world, "foresight", horizon=horizon, seed=seed, noise=NOISE, policies=count)
     batches = play(learner, world, seed)
     lost = np.array([(batch.regrets - batch.unlearnable).sum() for batch in batches])
     notes = [note for note in batches[-1].state.notes if "cost" in note]
@@ -419,9 +419,9 @@ def plan_row(what: str, pairs: list[list[float]], *, asked: bool) -> Row:
 def horizon_run(name: str, count: int, horizon: int, seed: int) -> list[float]:
     """Regret and policies of foresight; without its horizon where the count is 0."""
     world = world_of(name, horizon)
-    learner = Foresight(dim=world.dim, horizon=horizon if count else None, updates=count or 8, seed=seed)
+    learner = Foresight(dim=world.dim, horizon=horizon if count else None, policies=count or 8, seed=seed)
     run = simulate(learner if count else Foresight(dim=world.dim, seed=seed), world, seed=seed, horizon=horizon)
-    return [run.regret, run.updates]
+    return [run.regret, run.policies]
 
 
 def unknown_horizon(setup: Setup) -> Iterator[Row]:
@@ -452,11 +452,11 @@ INSTANCES = {
     "random-actions:50x20": (10_000, 864),
 }
 RELATIVES: dict[str, tuple[str, dict[str, Any]]] = {
-    "foresight, 3 policies": ("foresight", {"updates": 3}),
-    "foresight, 8 policies": ("foresight", {"updates": 8}),
+    "foresight, 3 policies": ("foresight", {"policies": 3}),
+    "foresight, 8 policies": ("foresight", {"policies": 8}),
     "E4": ("e4", {}),
-    "stale LinMED-90, 8 policies": ("stale-linmed", {"updates": 8}),
-    "stale LinMED-99, 8 policies": ("stale-linmed", {"updates": 8, "greedy": 0.99}),
+    "stale LinMED-90, 8 policies": ("linmed-grid", {"policies": 8}),
+    "stale LinMED-99, 8 policies": ("linmed-grid", {"policies": 8, "greedy": 0.99}),
     "batched Thompson 1": ("batched-thompson", {}),
     "batched Thompson 0.5": ("batched-thompson", {"scale": 0.5}),
     "LinMED-90, every step": ("linmed", {}),
@@ -472,7 +472,7 @@ def relative_run(label: str, name: str, horizon: int, seed: int) -> list[float]:
     facts = {"noise": 1.0, "norm": float(np.linalg.norm(world.hidden)), "seed": seed}
     chosen = {key: value for key, value in facts.items() if key in takes(learner)} | settings
     run = simulate(make_learner(learner, dim=world.dim, arms=world.arms, horizon=horizon, **chosen), world, seed=seed)
-    return [run.regret, run.updates]
+    return [run.regret, run.policies]
 
 
 def relatives(setup: Setup) -> Iterator[Row]:
@@ -497,8 +497,8 @@ TRIAL, TRIAL_ENDS = AdaptiveTrialWorld(), [100, 200, 300, 400, 500]
 #: Learner and settings; all but foresight are told the true prior and the noise.
 TRIAL_ENTRANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "uniform": ("batch-linucb", {}),
-    "Thompson sampling": ("stale-thompson", {"grid": TRIAL_ENDS}),
-    "greedy": ("stale-thompson", {"grid": TRIAL_ENDS, "scale": 0.01}),
+    "Thompson sampling": ("thompson-grid", {"grid": TRIAL_ENDS}),
+    "greedy": ("thompson-grid", {"grid": TRIAL_ENDS, "scale": 0.01}),
     "greedy, after every reward": ("thompson", {"scale": 0.01}),
     "foresight, told nothing": ("foresight", {"grid": TRIAL_ENDS}),
     "RHO, for regret": ("rho", {"grid": TRIAL_ENDS}),
@@ -537,7 +537,7 @@ def growth_run(learner: str, name: str, horizon: int, seed: int) -> float:
     world = make_world(name, dim=10, arms=20, noise=NOISE)
     made = make_learner(learner, dim=10, arms=20, horizon=horizon, noise=NOISE, g_optimal=GOptimal())
     run = simulate(made, world, seed=seed)
-    assert run.updates == loglog_batches(horizon) + ("dg" in learner)
+    assert run.policies == loglog_batches(horizon) + ("dg" in learner)
     return float(run.regret)
 
 
@@ -563,11 +563,11 @@ CAPPED: dict[str, Any] = {"oful": "tight", "rarely-switch-suplinucb": 1.0, "linu
 def capped_run(name: str, cap: int | None, horizon: int, stages: int, seed: int) -> list[float]:
     """Regret and policies under a cap, of the learner that can plan for it."""
     world = (list(every_instance(horizon=horizon, stages=stages)) * (1 + seed // 2**stages))[seed]
-    learner, planned = (name, {}) if cap is None else budgeted(name, updates=cap, dim=2, horizon=horizon)
+    learner, planned = (name, {}) if cap is None else budgeted(name, policies=cap, dim=2, horizon=horizon)
     chosen = dict(planned) | ({"seed": seed} if "seed" in takes(learner) else {})
     made = make_learner(learner, dim=2, arms=2, horizon=horizon, noise=1.0, confidence=CAPPED[name], **chosen)
     run = simulate(made, world, seed=seed, cap=cap)
-    return [run.regret, run.updates]
+    return [run.regret, run.policies]
 
 
 def lower_bound(setup: Setup) -> Iterator[Row]:
@@ -596,14 +596,14 @@ def floor_run(name: str, least: float, horizon: int, seed: int) -> list[float]:
     """Regret, and the effective share of decisions that tells of uniform play, under a floor."""
     world = make_world(name, dim=10, arms=10, noise=NOISE)
     learner = Foresight(dim=10, horizon=horizon)
-    state = learner.begin(floor=Floor(least=least) if least else None)
+    state = learner.begin(min_propensity=MinPropensity(least=least) if least else None)
     batches = play(learner, world, seed, state=state)
     weights = 1.0 / (10 * np.concatenate([batch.propensities for batch in batches[1:]]))
     effective = weights.sum() ** 2 / np.square(weights).sum() / len(weights)
     return [float(sum(batch.regrets.sum() for batch in batches)), float(effective)]
 
 
-def floor(setup: Setup) -> Iterator[Row]:
+def least_propensity(setup: Setup) -> Iterator[Row]:
     """What a least probability of every arm costs, beside its price, and the sample that it buys."""
     horizon = setup.pick(10_000, 1000)
     for name in ("gaussian", "segments", "fixed")[: setup.pick(3, 1)]:
@@ -674,7 +674,7 @@ CASES = {
     "trial": Case(adaptive_trial, "AExGym's adaptive trial.", 400, 8),
     "growth": Case(growth, "How the regret of the paper's batched learners grows.", 3, 1),
     "lower-bound": Case(lower_bound, "The price of few policies on the lower bound's instances.", 6),
-    "floor": Case(floor, "What a least probability of every arm costs and buys.", 20),
+    "min-propensity": Case(least_propensity, "What a least probability of every arm costs and buys.", 20),
 }
 
 if __name__ == "__main__":

@@ -52,11 +52,13 @@ def play(
     while not state.done:
         count, start = state.stop - state.start, state.start
         rounds = world.draw(count, seed=seed, first=start)
-        first_policy = state.updates == 1 and baseline is not None
+        first_policy = state.policies == 1 and baseline is not None
         shown = {"baseline": baseline(rounds.means, seed, start)} if first_policy and baseline is not None else {}
-        decisions = state.policy.decide(rounds.contexts, rounds.alive, ids=range(start, state.stop), seed=seed, **shown)
+        decisions = state.policy.decide(
+            rounds.contexts, rounds.available, ids=range(start, state.stop), seed=seed, **shown
+        )
         at = np.arange(count)
-        available = np.ones(rounds.means.shape, dtype=np.bool_) if rounds.alive is None else rounds.alive
+        available = np.ones(rounds.means.shape, dtype=np.bool_) if rounds.available is None else rounds.available
         best = np.where(available, rounds.means, -np.inf).max(axis=1)
         expected = rounds.means[at, decisions.arms]
         linear = expected if theta is None else np.where(available, rounds.contexts @ theta, -np.inf).argmax(axis=1)
@@ -65,9 +67,9 @@ def play(
         rewards, known = world.rewards(expected, seed=seed, first=start), dict[str, Any]()
         if delay:
             known = {"window": float(delay), "now": float(state.stop)}
-            rows = Rows.of(rounds.contexts, decisions, rewards, rounds.alive, times=(start + at).astype(np.float64))
+            rows = Rows.of(rounds.contexts, decisions, rewards, rounds.available, times=(start + at).astype(np.float64))
         else:
-            rows = Rows.of(rounds.contexts, decisions, rewards, rounds.alive)
+            rows = Rows.of(rounds.contexts, decisions, rewards, rounds.available)
         late = [learner.summarize(state, old, **known) for old in earlier]
         state, earlier = learner.next(state, learner.summarize(state, rows, **known), late=late), [rows] * bool(delay)
     return batches
@@ -113,7 +115,7 @@ class Clicks(NamedTuple):
             for _ in range(2000)
         ]
         offers = [f"arm {k}" for k in range(self.arms)]
-        features = Features.fit(users, offers, room=0)
+        features = Features.fit(users, offers, spare_arms=0)
         return RecordWorld(
             features=features, sample=users, offers=dict.fromkeys(offers), click_rate=self.rate, gain=self.gain
         )
@@ -201,7 +203,7 @@ class OwnArms:
         if self.late is not None:
             available[:, -1] = rounds >= self.late[0] * CLIFF_HORIZON
         means = contexts @ self.theta(seed).ravel()
-        return Rounds(contexts=contexts / self.longest, means=means, alive=available)
+        return Rounds(contexts=contexts / self.longest, means=means, available=available)
 
     def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
         noise = normals(seed, "noise", first, len(means))[:, 0]

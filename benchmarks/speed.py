@@ -28,9 +28,10 @@ from rareswitch.design import GOptimal, frank_wolfe_design, g_optimal, informati
 from rareswitch.distributions import Anisotropic, ContextDistribution, Gaussian, OneBig
 from rareswitch.experiment import Experiment
 from rareswitch.features import Features
+from rareswitch.lab.rivals import InverseGap
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, Rows, make_learner
-from rareswitch.policy import Blend, Elimination, InverseGap, Policy, PosteriorDraws, save_policy
+from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws, save_policy
 from reference.algorithm_2 import literal_algorithm_2
 from reference.postgres import database, server
 from yardsticks import NumpyLinUCB, batched_numpy, clarabel, open_loop_frank_wolfe
@@ -197,9 +198,9 @@ def foresight_update(setup: Setup) -> Iterator[Row]:
     """One update of foresight, look-ahead included: processor time of the slowest of a run, by features and arms."""
     for dim, arms, most in ((10, 20, 0.3), (50, 20, 1.5), (200, 20, 5.0), (10, 1000, None))[: setup.pick(4, 2)]:
         world, horizon = make_world("gaussian", dim=dim, arms=arms, noise=0.5), setup.pick(20_000, 2000)
-        learner, seconds = Foresight(dim=dim, horizon=horizon, updates=8), list[float]()
+        learner, seconds = Foresight(dim=dim, horizon=horizon, policies=8), list[float]()
         state = learner.begin()
-        while len(state.ahead) > 1:
+        while len(state.batch_sizes) > 1:
             count, start = state.stop - state.start, state.start
             rounds = world.draw(count, seed=1, first=start)
             decided = state.policy.decide(rounds.contexts, ids=range(start, state.stop), seed=1)
@@ -223,14 +224,14 @@ from harness import peak_memory
 from rareswitch.experiment import open_experiment
 with open_experiment(sys.argv[1], "trial") as trial:
     begun = time.perf_counter()
-    trial.advance(anyway=True)
+    trial.advance(force=True)
     print(json.dumps([time.perf_counter() - begun, peak_memory()]))
 """
 
 
 def filled(url: str, count: int) -> Experiment:
     """An experiment with so many decisions among 5 arms, all rewarded."""
-    trial = rareswitch.create(url, "trial", dim=DIM, schedule="by hand", updates=8, seed=1, keep=1000 / count)
+    trial = rareswitch.create(url, "trial", dim=DIM, schedule="by hand", policies=8, seed=1, keep=1000 / count)
     rng, size = np.random.default_rng(1), 10_000
     for first in range(0, count, size):
         ids = range(first, min(first + size, count))
@@ -492,7 +493,7 @@ def design(setup: Setup) -> Iterator[Row]:
     }
     for name, source in list(sources.items())[: setup.pick(4, 1)]:
         inside, outside = (source.draw(n, seed=seed).contexts for n, seed in ((sets, 1), (4 * sets, 2)))
-        certified = frank_wolfe_design(inside, regularization=1e-5, floor=0.2, tol=0.05)
+        certified = frank_wolfe_design(inside, regularization=1e-5, g_optimal_share=0.2, tol=0.05)
         paper = staged_design(inside, regularization=1e-5, form="argmax")
         values = [variation(p.policy, x, regularization=1e-5) for p in (certified, paper) for x in (inside, outside)]
         atoms = [len(p.policy.weights) for p in (certified, paper)]
@@ -517,7 +518,7 @@ with rareswitch.create(f"sqlite:///{sys.argv[2]}", "trial", features=features) a
     decided = time.time()
     trial.decide_many(visitors[1:], offers, ids=range(1, 60))
     trial.reward_many(range(60), [k % 3 for k in range(60)])
-    trial.advance(anyway=True)
+    trial.advance(force=True)
     print(json.dumps([decided, time.time()]))
 """
 

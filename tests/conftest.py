@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import settings
 
+from rareswitch.learner import all_learners
 from reference.postgres import database, server
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script, and in some CI systems
@@ -22,6 +23,7 @@ signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 os.environ["PYTHONUTF8"] = "1"  # what is printed does not hang on the locale, but where a test is about that
 
+all_learners()  # what is asked of every learner is asked of the laboratory's too
 settings.register_profile("seeded", derandomize=True, deadline=None)
 settings.load_profile("seeded")
 

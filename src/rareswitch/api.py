@@ -36,7 +36,7 @@ from rareswitch.learner import (
     state_to_bytes,
 )
 from rareswitch.log import DecisionLog
-from rareswitch.policy import Decisions, Ed25519Key, Floor, HmacKey, Policy, load_policy, save_policy
+from rareswitch.policy import Decisions, Ed25519Key, HmacKey, MinPropensity, Policy, load_policy, save_policy
 from rareswitch.stats import Stats
 from rareswitch.version import __version__
 
@@ -52,10 +52,10 @@ __all__ += [
     "Experiment",
     "Features",
     "FileFormatError",
-    "Floor",
     "Foresight",
     "Gate",
     "HmacKey",
+    "MinPropensity",
 ]
 __all__ += [
     "DecisionLog",

@@ -29,11 +29,11 @@ def first_highest(values: FloatArray) -> IntArray:
 
 
 @compiled
-def gather(contexts, alive, s, arms, place):  # type: ignore[no-untyped-def]
-    """Lay the living arms of set s out as columns of ``arms`` (d, most); ``place`` says which they are; their count."""
+def gather(contexts, available, s, arms, place):  # type: ignore[no-untyped-def]
+    """Copy the available arms of set s to the columns of ``arms`` (d, most), indices to ``place``; their count."""
     left = 0
     for i in range(contexts.shape[1]):
-        if alive[s, i]:
+        if available[s, i]:
             for j in range(contexts.shape[2]):
                 arms[j, left] = contexts[s, i, j]
             place[left] = i
@@ -76,7 +76,7 @@ def highest(columns, zero, center, width, left, estimate, root, multiplier):  # 
 def pass_layers(  # type: ignore[no-untyped-def]
     room, left, estimates, roots, tails, thresholds, multiplier, intervals, optimistic, exploit, layers, s
 ):
-    """The arm that the layers choose of those in the workspace ``room``; ``layers[s]`` says who chose.
+    """The arm that the layers choose of those in the workspace ``spare_arms``; ``layers[s]`` says who chose.
 
     With ``intervals`` the first layer eliminates before it is asked.
     """

@@ -8,6 +8,7 @@ changed is refused.
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
+from importlib import import_module
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,6 +21,8 @@ SCHEMA = 1
 T = TypeVar("T")
 #: The classes that files know, by name.
 KINDS: dict[str, type[Any]] = {}
+#: Modules that are imported when a name is not known.
+EXTENSIONS = ["rareswitch.lab.rivals"]
 _NAMES: dict[type[Any], str] = {}
 
 
@@ -31,6 +34,12 @@ def kind(name: str) -> Callable[[type[T]], type[T]]:
         return cls
 
     return named
+
+
+def extend() -> None:
+    """Import what adds classes and learners of its own, such as the laboratory's rivals."""
+    for module in EXTENSIONS:
+        import_module(module)
 
 
 def name_of(value: object) -> str:
@@ -106,6 +115,8 @@ def revived(data: Any) -> Any:
     if "kind" not in data:
         return entries
     name = data["kind"]
+    if isinstance(name, str) and name not in KINDS:
+        extend()
     if not isinstance(name, str) or name not in KINDS:
         raise ParameterError(
             f"there is no kind {name!r:.60}.{did_you_mean(name, KINDS)} The kinds are {', '.join(sorted(KINDS))}."

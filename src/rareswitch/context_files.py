@@ -33,7 +33,7 @@ def read_context_file(path: str | Path, *, set_column: str = "set") -> ContextFi
     """Read one context set or many.
 
     - ``.npy``: an array (arms, dim) or (sets, arms, dim);
-    - ``.npz``: such an array under the name ``contexts`` (or alone), with an optional boolean ``alive``;
+    - ``.npz``: such an array under the name ``contexts`` (or alone), with an optional boolean ``available``;
     - ``.csv``: one row an arm, one column a feature, an optional header; rows with the same value in ``set_column``
       form a set. Without such a column all rows form one set;
     - ``.parquet``: the same, with the extra ``rareswitch[parquet]``.
@@ -70,7 +70,7 @@ def _load_numpy(path: Path) -> tuple[Any, Any]:
             name = "contexts" if "contexts" in held else held[0] if len(held) == 1 else None
             if name is None:
                 raise FileFormatError(f"an .npz file must hold an array named 'contexts'; it holds {held}.")
-            return loaded[name], loaded["alive"] if "alive" in held else None
+            return loaded[name], loaded["available"] if "available" in held else None
     except FileFormatError:
         raise
     except (ValueError, EOFError, KeyError, MemoryError, zipfile.BadZipFile) as error:
@@ -79,14 +79,14 @@ def _load_numpy(path: Path) -> tuple[Any, Any]:
         raise FileFormatError(f"not a readable NumPy file of plain numbers ({error}). {causes}. {remedy}") from error
 
 
-def _from_arrays(contexts: Any, alive: Any) -> ContextFile:
+def _from_arrays(contexts: Any, available: Any) -> ContextFile:
     if not isinstance(contexts, np.ndarray):
         raise FileFormatError("'contexts' must be an array, and is not one.")
     if contexts.ndim not in (2, 3):
         raise FileFormatError(f"the array must be (arms, dim) or (sets, arms, dim); it has shape {contexts.shape}.")
     if contexts.ndim == 2:
-        contexts, alive = contexts[None], None if alive is None else np.asarray(alive)[None]
-    sets = ContextSets(contexts, np.ones(contexts.shape[:2], dtype=np.bool_) if alive is None else alive)
+        contexts, available = contexts[None], None if available is None else np.asarray(available)[None]
+    sets = ContextSets(contexts, np.ones(contexts.shape[:2], dtype=np.bool_) if available is None else available)
     names, counts = tuple(map(str, range(len(sets)))), np.full(len(sets), sets.contexts.shape[1])
     return ContextFile(sets=sets, names=names, arm_counts=counts, features=_numbered(sets.dim))
 
@@ -185,9 +185,9 @@ def _from_rows(features: list[str], rows: FloatArray, names: list[str]) -> Conte
         size = f"{entries * 8 / 2**30:.1f} GiB; the limit is {_MOST_ENTRIES * 8 / 2**30:g}"
         raise FileFormatError(f"{what}, would take {size}. Put small and large sets into files of their own.")
     contexts = np.zeros((len(counts), counts.max(), rows.shape[1]))
-    alive = np.zeros(contexts.shape[:2], dtype=np.bool_)
-    contexts[set_of[by_set], within], alive[set_of[by_set], within] = rows[by_set], True
-    sets = ContextSets(contexts, alive)
+    available = np.zeros(contexts.shape[:2], dtype=np.bool_)
+    contexts[set_of[by_set], within], available[set_of[by_set], within] = rows[by_set], True
+    sets = ContextSets(contexts, available)
     return ContextFile(sets=sets, names=tuple(order), arm_counts=counts, features=tuple(features))
 
 

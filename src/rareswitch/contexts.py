@@ -20,12 +20,12 @@ class ContextSets:
     Examples
     --------
     >>> sets = ContextSets.from_ragged([[[1.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]]])
-    >>> sets.contexts.shape, sets.alive.tolist()
+    >>> sets.contexts.shape, sets.available.tolist()
     ((2, 2, 2), [[True, False], [True, True]])
     """
 
     contexts: FloatArray
-    alive: BoolArray
+    available: BoolArray
 
     def __post_init__(self) -> None:
         contexts = finite_array("contexts", self.contexts)
@@ -33,14 +33,14 @@ class ContextSets:
             raise ShapeError(
                 f"contexts must be (sets, arms, dim); got {contexts.shape}. For one set pass contexts[None]."
             )
-        checked = context_sets(contexts, self.alive)
-        vars(self).update(contexts=checked.contexts, alive=checked.alive)
+        checked = context_sets(contexts, self.available)
+        vars(self).update(contexts=checked.contexts, available=checked.available)
 
     @classmethod
     def checked(cls, sets: Sets) -> Self:
         """Sets that were checked already, as :func:`~rareswitch.validation.context_sets` returns them."""
         made = object.__new__(cls)
-        vars(made).update(contexts=sets.contexts, alive=sets.alive)
+        vars(made).update(contexts=sets.contexts, available=sets.available)
         return made
 
     @classmethod
@@ -57,11 +57,11 @@ class ContextSets:
                     f"shape {array.shape} and set 0 has {arrays[0].shape}."
                 )
         contexts = np.zeros((len(arrays), max(map(len, arrays)), dim))
-        alive = np.zeros(contexts.shape[:2], dtype=np.bool_)
+        available = np.zeros(contexts.shape[:2], dtype=np.bool_)
         for s, array in enumerate(arrays):
             contexts[s, : len(array)] = array
-            alive[s, : len(array)] = True
-        return cls(contexts, alive)
+            available[s, : len(array)] = True
+        return cls(contexts, available)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
@@ -74,33 +74,33 @@ class ContextSets:
         pads = list(zip(parts, wide, widths, strict=True))
         return cls(
             np.concatenate([p.contexts if same else np.pad(p.contexts, (*w, (0, 0))) for p, same, w in pads]),
-            np.concatenate([p.alive if same else np.pad(p.alive, w) for p, same, w in pads]),
+            np.concatenate([p.available if same else np.pad(p.available, w) for p, same, w in pads]),
         )
 
     def packed(self) -> Self:
-        """The same sets with the living arms first, in their order, and no wider than the largest.
+        """The same sets with the available arms first, in their order, and no wider than the largest.
 
         >>> sets = ContextSets([[[1.0], [2.0], [3.0]]], [[False, True, False]])
         >>> sets.packed().contexts.tolist()
         [[[2.0]]]
         """
-        if self.alive.all():
+        if self.available.all():
             return self
-        order = np.argsort(~self.alive, axis=1, kind="stable")[:, : self.alive.sum(axis=1).max()]
-        alive = np.take_along_axis(self.alive, order, axis=1)
-        contexts = np.where(alive[:, :, None], np.take_along_axis(self.contexts, order[:, :, None], axis=1), 0.0)
-        return self.checked(Sets(sealed(contexts), sealed(alive), False))
+        order = np.argsort(~self.available, axis=1, kind="stable")[:, : self.available.sum(axis=1).max()]
+        available = np.take_along_axis(self.available, order, axis=1)
+        contexts = np.where(available[:, :, None], np.take_along_axis(self.contexts, order[:, :, None], axis=1), 0.0)
+        return self.checked(Sets(sealed(contexts), sealed(available), False))
 
     def owned(self) -> Self:
         """The same sets, in arrays that nobody can write to: copies where they are not that already."""
-        return self.checked(Sets(owned(self.contexts), owned(self.alive), False))
+        return self.checked(Sets(owned(self.contexts), owned(self.available), False))
 
     def __len__(self) -> int:
         return len(self.contexts)
 
     def __getitem__(self, which: slice | IntArray) -> Self:
         """A selection of the sets: a slice or an array of indices."""
-        return self.checked(Sets(sealed(self.contexts[which]), sealed(self.alive[which]), False))
+        return self.checked(Sets(sealed(self.contexts[which]), sealed(self.available[which]), False))
 
     @property
     def dim(self) -> int:

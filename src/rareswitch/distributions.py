@@ -154,7 +154,7 @@ class Counterexample:
     is written by hand: Algorithm 2 is not misled, because half of its play is G-optimal and explores e_1.
 
     >>> sets = Counterexample(dim=4, sample=1000).draw(5, seed=1)
-    >>> sets.contexts.shape, bool(sets.alive[:, 1].all())
+    >>> sets.contexts.shape, bool(sets.available[:, 1].all())
     ((5, 2, 4), True)
     """
 
@@ -278,7 +278,7 @@ class VaryingArms(Sourced):
     """Another distribution whose sets lose some of their arms: between ``least`` and all of them are left, at random.
 
     >>> sets = VaryingArms(source=Gaussian(dim=2, arms=4), least=2).draw(50, seed=1)
-    >>> int(sets.alive.sum(axis=1).min()), int(sets.alive.sum(axis=1).max())
+    >>> int(sets.available.sum(axis=1).min()), int(sets.available.sum(axis=1).max())
     (2, 4)
     """
 
@@ -291,8 +291,8 @@ class VaryingArms(Sourced):
         sets = self.source.draw(count, seed=seed, first=first)
         u = uniforms(seed, "varying", first, count, 1 + self.arms)
         left = self.least + np.floor(u[:, 0] * (self.arms - self.least + 1)).astype(int)
-        rank = np.argsort(np.argsort(u[:, 1:] + 2.0 * ~sets.alive, axis=1), axis=1)
-        return ContextSets(sets.contexts, sets.alive & (rank < left[:, None]))
+        rank = np.argsort(np.argsort(u[:, 1:] + 2.0 * ~sets.available, axis=1), axis=1)
+        return ContextSets(sets.contexts, sets.available & (rank < left[:, None]))
 
 
 def _choice(masses: FloatArray, u: FloatArray) -> IntArray:

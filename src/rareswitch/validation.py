@@ -38,7 +38,7 @@ class Sets(NamedTuple):
     #: (n, K, d), C-ordered, finite, read-only.
     contexts: FloatArray
     #: (n, K), at least one True in each row, read-only.
-    alive: BoolArray
+    available: BoolArray
     #: Whether one set (K, d) was given.
     single: bool
     #: (n,) the place of the arm that the caller would show; None where it was not said.
@@ -47,32 +47,32 @@ class Sets(NamedTuple):
     def part(self, which: Any) -> "Sets":
         """Some of the sets, by a slice or an array."""
         named = None if self.baseline is None else self.baseline[which]
-        return Sets(self.contexts[which], self.alive[which], False, named)
+        return Sets(self.contexts[which], self.available[which], False, named)
 
 
-def sets_of(dim: int, contexts: Any, alive: Any = None) -> Sets:
+def sets_of(dim: int, contexts: Any, available: Any = None) -> Sets:
     """What :func:`context_sets` returns, of so many features."""
-    sets = context_sets(contexts, alive)
+    sets = context_sets(contexts, available)
     if sets.contexts.shape[2] != dim:
         raise ShapeError(f"this policy is for {dim} features; got contexts of {sets.contexts.shape[2]}.")
     return sets
 
 
-def context_sets(contexts: Any, alive: Any = None) -> Sets:
-    """Check contexts (n, K, d) or (K, d) and their optional mask of living arms (n, K) or (K,).
+def context_sets(contexts: Any, available: Any = None) -> Sets:
+    """Check contexts (n, K, d) or (K, d) and their optional mask of available arms (n, K) or (K,).
 
-    Anything that has ``contexts`` and ``alive`` is taken apart. What this function returned can be handed in again, in
+    Anything that has ``contexts`` and ``available`` is taken apart. What this function returned can be given again, in
     place of contexts and mask, and is not checked twice.
 
     >>> context_sets([[1.0, 0.0], [0.0, 1.0]]).contexts.shape
     (1, 2, 2)
     """
-    if type(contexts) is Sets and alive is None:  # checked already
+    if type(contexts) is Sets and available is None:  # checked already
         return contexts
-    if type(contexts) is not np.ndarray and hasattr(contexts, "contexts") and hasattr(contexts, "alive"):
-        if alive is not None:
+    if type(contexts) is not np.ndarray and hasattr(contexts, "contexts") and hasattr(contexts, "available"):
+        if available is not None:
             raise ShapeError(f"{type(contexts).__name__} holds a mask already; pass contexts.contexts to give another.")
-        contexts, alive = contexts.contexts, contexts.alive
+        contexts, available = contexts.contexts, contexts.available
     array = finite_array("contexts", contexts)
     single = array.ndim == 2
     if single:
@@ -91,30 +91,32 @@ def context_sets(contexts: Any, alive: Any = None) -> Sets:
             f"got {arms} arms in {dim} dimensions. Drop empty sets before the call."
         )
     array = read_only(array)
-    if alive is None:
-        return Sets(array, _alive(arms) if n == 1 else read_only(np.ones((n, arms), dtype=np.bool_)), single)
-    unmasked("alive", alive, "Say of every arm whether it is available: alive.filled(False).")
+    if available is None:
+        return Sets(array, _available(arms) if n == 1 else read_only(np.ones((n, arms), dtype=np.bool_)), single)
+    unmasked("available", available, "Say of every arm whether it is available: alive.filled(False).")
     try:
-        mask = np.asarray(alive)
+        mask = np.asarray(available)
     except ValueError:
-        raise ShapeError("alive must have one flag for each arm; got rows of different lengths.") from None
+        raise ShapeError("available must have one flag for each arm; got rows of different lengths.") from None
     if mask.dtype != np.bool_:
-        raise ShapeError(f"alive must be an array of booleans; got dtype {mask.dtype}. Convert it with .astype(bool).")
+        raise ShapeError(
+            f"available must be an array of booleans; got dtype {mask.dtype}. Convert it with .astype(bool)."
+        )
     expected = (arms,) if single else (n, arms)
     if mask.shape != expected:
-        raise ShapeError(f"alive must have shape {expected}, one flag for each arm; got {mask.shape}.")
+        raise ShapeError(f"available must have shape {expected}, one flag for each arm; got {mask.shape}.")
     mask = np.ascontiguousarray(mask.reshape(n, arms))
     if not mask.any(axis=1).all():
         dead = np.flatnonzero(~mask.any(axis=1))
         raise EmptySetError(
-            f"alive must leave at least one arm in each set; it kills every arm of {_named('set', dead)}. "
+            f"available must leave at least one arm in each set; it kills every arm of {_named('set', dead)}. "
             "Drop such sets."
         )
     return Sets(array, read_only(mask), single)
 
 
 @lru_cache(maxsize=64)
-def _alive(arms: int) -> BoolArray:
+def _available(arms: int) -> BoolArray:
     """The mask of one set in which every arm is alive."""
     return read_only(np.ones((1, arms), dtype=np.bool_))
 
@@ -128,7 +130,7 @@ def finite_array(name: str, value: Any) -> FloatArray:
     if type(value) is np.ndarray and value.dtype is _FLOAT and value.flags.c_contiguous:
         array = value  # canonical already, as most are
     else:
-        unmasked(name, value, "Leave arms out with alive=…, or fill the gaps with .filled(…).")
+        unmasked(name, value, "Leave arms out with available=…, or fill the gaps with .filled(…).")
         try:
             array = np.asarray(value)
         except ValueError as error:
@@ -278,8 +280,8 @@ def set_size(dim: Any, arms: Any, *, low: int = 1) -> None:
 
 
 def unit_ball(sets: Sets) -> None:
-    """Refuse living arms longer than 1 (a rounding error of 1e-9 is let through)."""
-    row, arm, square = _longest(sets.contexts, sets.alive)
+    """Refuse available arms longer than 1 (a rounding error of 1e-9 is let through)."""
+    row, arm, square = _longest(sets.contexts, sets.available)
     longest = math.sqrt(square)
     if longest > 1.0 + 1e-9:
         raise ContextNormError(
@@ -309,7 +311,7 @@ def owned(array: NDArray[Scalar]) -> NDArray[Scalar]:
 
 
 @compiled
-def _longest(contexts, alive):  # type: ignore[no-untyped-def]
+def _longest(contexts, available):  # type: ignore[no-untyped-def]
     """Set and arm of the longest living vector, and its squared norm."""
     row, arm, largest = 0, 0, -1.0
     for s in range(contexts.shape[0]):
@@ -317,7 +319,7 @@ def _longest(contexts, alive):  # type: ignore[no-untyped-def]
             square = 0.0
             for j in range(contexts.shape[2]):
                 square += contexts[s, i, j] * contexts[s, i, j]
-            if square > largest and alive[s, i]:
+            if square > largest and available[s, i]:
                 row, arm, largest = s, i, square
     return row, arm, largest
 

@@ -27,7 +27,7 @@ def url(request: pytest.FixtureRequest) -> str | None:
 
 def test_a_killed_process_loses_nothing_that_it_acknowledged(url: str | None, tmp_path: Path) -> None:
     killed = Killed(tmp_path, url, SHORT)
-    found = {str(moment): killed.at_moment(moment, occurrences(moment, seed=0, most=4, updates=1)) for moment in KILLS}
+    found = {str(moment): killed.at_moment(moment, occurrences(moment, seed=0, most=4, policies=1)) for moment in KILLS}
     assert {moment: str(one) for moment, one in found.items() if not one.clean} == {}
     updating = {moment for moment, one in found.items() if one.updating}
     assert updating == {"freeze answered", "learn summarized", "publish written"}
@@ -38,7 +38,7 @@ def test_a_process_that_opens_and_closes_the_file_meanwhile_costs_nothing(tmp_pa
     killed = Killed(tmp_path, None, SHORT, bystander="always")
     moments = Moment("decide", "written"), Moment("reward", "committed"), Moment("learn", "summarized"), NOTED
     found = {
-        str(moment): killed.at_moment(moment, occurrences(moment, seed=1, most=4, updates=1)) for moment in moments
+        str(moment): killed.at_moment(moment, occurrences(moment, seed=1, most=4, policies=1)) for moment in moments
     }
     assert {moment: str(one) for moment, one in found.items() if not one.clean} == {}
     assert sum(one.acknowledged for one in found.values()) > 2 * SHORT.length

@@ -26,11 +26,11 @@ Begin = Callable[..., Experiment]
 @pytest.fixture(params=STORES)
 def begin(request: pytest.FixtureRequest, tmp_path: Path) -> Begin:
     """Begins an experiment in a store of each kind."""
-    places = {"memory": "memory:", "sqlite": f"sqlite:///{tmp_path}/trial.db"}
-    url = places[request.param] if request.param in places else str(request.getfixturevalue("postgres"))
+    arm_indices = {"memory": "memory:", "sqlite": f"sqlite:///{tmp_path}/trial.db"}
+    url = arm_indices[request.param] if request.param in arm_indices else str(request.getfixturevalue("postgres"))
 
     def begun(**more: Any) -> Experiment:
-        told: dict[str, Any] = {"dim": 3, "horizon": HORIZON, "updates": 4, "seed": 7, "now": 0.0}
+        told: dict[str, Any] = {"dim": 3, "horizon": HORIZON, "policies": 4, "seed": 7, "now": 0.0}
         trial = create(url, uuid4().hex, **told | more)
         request.addfinalizer(trial.close)
         return trial
@@ -49,7 +49,7 @@ def play(trial: Experiment, first: int, stop: int, world: World = WORLD) -> None
 def test_the_loop_learns_exactly_what_the_simulator_learns(
     begin: Begin, monkeypatch: pytest.MonkeyPatch, world: World
 ) -> None:
-    learner, made, learn = Foresight(dim=world.dim, horizon=HORIZON, updates=4), list[str](), Foresight.next
+    learner, made, learn = Foresight(dim=world.dim, horizon=HORIZON, policies=4), list[str](), Foresight.next
 
     def recorded(self: Foresight, *given: Any, **more: Any) -> State:
         made.append((state := learn(self, *given, **more)).policy.id)
@@ -138,7 +138,7 @@ def test_what_changes_while_an_update_learns_is_learned_by_the_next_one(
 def test_a_gate_refuses_and_lets_pass_in_every_store_alike(begin: Begin) -> None:
     trial, memory = (
         begin(schedule="by hand", horizon=20_000),
-        create("memory:", "twin", dim=3, horizon=20_000, updates=4, seed=7, now=0.0, schedule="by hand"),
+        create("memory:", "twin", dim=3, horizon=20_000, policies=4, seed=7, now=0.0, schedule="by hand"),
     )
     outcomes = []
     for one in (trial, memory):
@@ -189,10 +189,10 @@ def test_an_update_that_was_begun_is_brought_to_its_end_though_none_is_due(
     with monkeypatch.context() as patch:
         patch.setattr(trial.store, verb, breaks)
         with pytest.raises(type(broken)):
-            trial.advance(now=0.0, anyway=True)
+            trial.advance(now=0.0, force=True)
     assert trial.status(now=0.0).started
     play(trial, 100, 101)
     made = trial.advance(now=0.0)
     assert (made.made, made.decided) == (True, BATCH - 2)
-    assert made.policy_id == whole.advance(now=0.0, anyway=True).policy_id
+    assert made.policy_id == whole.advance(now=0.0, force=True).policy_id
     assert not trial.advance(now=0.0).made

@@ -51,10 +51,10 @@ def made(name: str, **settings: Any) -> Learner:
 @every_learner
 def test_runs_reach_their_horizon_and_count_their_policies(name: str) -> None:
     run = simulate(fresh(name), home(name), seed=1)
-    assert run.updates >= 2
+    assert run.policies >= 2
     assert run.times[-1] == HORIZON
     assert 0.0 <= run.regret <= 2.0 * HORIZON
-    assert len(run.batch_ends) in (0, run.updates)
+    assert len(run.batch_ends) in (0, run.policies)
     assert not len(run.batch_ends) or run.batch_ends[-1] == HORIZON
 
 
@@ -76,13 +76,13 @@ def test_policies_are_frozen_and_can_be_shipped(name: str, tmp_path: Path) -> No
     state = learner.begin()
     for _ in range(4):
         old = state.policy
-        before = old.probabilities(probe.contexts, probe.alive)
+        before = old.probabilities(probe.contexts, probe.available)
         state = step(learner, state, world).state
-        np.testing.assert_array_equal(old.probabilities(probe.contexts, probe.alive), before)
+        np.testing.assert_array_equal(old.probabilities(probe.contexts, probe.available), before)
         save_policy(old, tmp_path / "policy")
         loaded = load_policy(tmp_path / "policy")
         assert loaded.id == old.id
-        np.testing.assert_array_equal(loaded.probabilities(probe.contexts, probe.alive), before)
+        np.testing.assert_array_equal(loaded.probabilities(probe.contexts, probe.available), before)
         if state.done:
             break
         assert state.policy is not old
@@ -96,9 +96,9 @@ def test_propensities_are_frequencies(name: str) -> None:
     draws, sets = 4000, world.draw(3, seed=8)
     bound = math.sqrt(math.log(2 * world.arms * 3 / 1e-9) / (2 * draws))
     for s in range(3):
-        alive = None if sets.alive is None else np.repeat(sets.alive[s][None], draws, axis=0)
-        decisions = policy.decide(np.repeat(sets.contexts[s][None], draws, axis=0), alive, ids=range(draws), seed=5)
-        probabilities = policy.probabilities(sets.contexts[s], None if alive is None else alive[0])
+        available = None if sets.available is None else np.repeat(sets.available[s][None], draws, axis=0)
+        decisions = policy.decide(np.repeat(sets.contexts[s][None], draws, axis=0), available, ids=range(draws), seed=5)
+        probabilities = policy.probabilities(sets.contexts[s], None if available is None else available[0])
         frequencies = np.bincount(decisions.arms, minlength=world.arms) / draws
         assert np.abs(frequencies - probabilities).max() <= bound
         np.testing.assert_array_equal(decisions.propensities, probabilities[decisions.arms])
@@ -113,12 +113,12 @@ def test_the_loop_by_hand_is_the_simulation(name: str) -> None:
         count = done.state.start - before.start
         ends.append(done.state.start)
         rounds = world.draw(count, seed=2, first=before.start)
-        best = np.where(True if rounds.alive is None else rounds.alive, rounds.means, -np.inf).max(axis=1)
+        best = np.where(True if rounds.available is None else rounds.available, rounds.means, -np.inf).max(axis=1)
         ids = range(before.start, done.state.start)
-        decided = before.policy.decide(rounds.contexts, rounds.alive, ids=ids, seed=2)
+        decided = before.policy.decide(rounds.contexts, rounds.available, ids=ids, seed=2)
         regret += float((best - rounds.means[np.arange(count), decided.arms]).sum())
     assert done.state.done
-    assert done.state.updates == run.updates
+    assert done.state.policies == run.policies
     assert run.regret == pytest.approx(regret)
     assert not len(run.batch_ends) or run.batch_ends.tolist() == ends
 
@@ -222,7 +222,7 @@ def test_contexts_out_of_the_unit_ball_are_refused_walking_frozen_or_not(name: s
             return means
 
     if name == "foresight":  # scales do not matter to it
-        assert simulate(made(name, dim=3, arms=3, horizon=20), Long(), seed=1, cap=cap).updates == (cap or 8)
+        assert simulate(made(name, dim=3, arms=3, horizon=20), Long(), seed=1, cap=cap).policies == (cap or 8)
         return
     learner = made(name, dim=3, arms=3, horizon=20)
     with pytest.raises(ContextNormError, match="norm 3"):
@@ -245,13 +245,13 @@ def test_one_arm_and_the_shortest_run(name: str) -> None:
     world = make_world(HOME.get(name, "gaussian"), dim=1 if name == "base" else 3, arms=1, noise=NOISE)
     run = simulate(fresh(name, world, horizon=2), world, seed=1)
     assert run.regret == 0.0
-    assert run.updates <= 2
+    assert run.policies <= 2
 
 
 @every_learner
 def test_more_arms_than_a_lane_and_a_mask(name: str) -> None:
     world = home(name, dim=3, arms=19)
-    assert simulate(fresh(name, world, horizon=150), world, seed=1).updates >= 2
+    assert simulate(fresh(name, world, horizon=150), world, seed=1).policies >= 2
 
 
 @every_learner
@@ -269,7 +269,7 @@ def test_bad_settings_are_refused(name: str) -> None:
     with pytest.raises(ParameterError, match=r"confidence must be 'paper', 'tight' or a number; got 'loose'"):
         make_learner(name, dim=ARMS, arms=ARMS, horizon=100, confidence="loose")
     for mode in ("paper", "tight", 0.5):
-        assert make_learner(name, dim=ARMS, arms=ARMS, horizon=100, confidence=mode).begin().updates == 1
+        assert make_learner(name, dim=ARMS, arms=ARMS, horizon=100, confidence=mode).begin().policies == 1
     for wrong in (-1.0, math.nan, None, [1.0]):
         with pytest.raises(ParameterError, match="confidence must be"):
             make_learner(name, dim=ARMS, arms=ARMS, horizon=100, confidence=wrong)

@@ -23,7 +23,7 @@ Place = Callable[[str], str]
 
 
 @pytest.fixture
-def place(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+def arm_index(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
     """The URL of a kind of store."""
 
     def url(kind: str) -> str:
@@ -36,18 +36,18 @@ def place(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
 
 
 @pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest, place: Place) -> Iterator[Store]:
+def store(request: pytest.FixtureRequest, arm_index: Place) -> Iterator[Store]:
     """A store with a first version and nothing else."""
-    opened = open_store(place(request.param), uuid4().hex)
+    opened = open_store(arm_index(request.param), uuid4().hex)
     opened.create("{}", version(1))
     yield opened
     opened.close()
 
 
 @pytest.fixture(params=SHARED)
-def shared(request: pytest.FixtureRequest, place: Place) -> tuple[str, str]:
+def shared(request: pytest.FixtureRequest, arm_index: Place) -> tuple[str, str]:
     """The URL of a new experiment and its name."""
-    url, name = place(request.param), uuid4().hex
+    url, name = arm_index(request.param), uuid4().hex
     opened = open_store(url, name)
     opened.create("{}", version(1))
     opened.close()
@@ -85,14 +85,14 @@ def test_cautions_are_counted_once_for_each_decision_that_is_new(store: Store, r
     assert store.cautions() == wanted
     assert store.totals().repeated_decisions == 2
     if store.url != "memory:":  # another process sees them too
-        other = open_store(request.getfixturevalue("place")(request.node.callspec.params["store"]), store.name)
+        other = open_store(request.getfixturevalue("arm_index")(request.node.callspec.params["store"]), store.name)
         assert other.cautions() == wanted
         other.close()
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_an_experiment_is_created_once(kind: str, place: Place) -> None:
-    store = open_store(place(kind), uuid4().hex)
+def test_an_experiment_is_created_once(kind: str, arm_index: Place) -> None:
+    store = open_store(arm_index(kind), uuid4().hex)
     with pytest.raises(StoreError, match=r"Create|no experiment"):
         store.description()
     store.create('{"learner": "≤ ☃"}', version(1))
@@ -106,8 +106,8 @@ def test_an_experiment_is_created_once(kind: str, place: Place) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_closed_store_neither_reads_nor_writes(kind: str, place: Place) -> None:
-    store = open_store(place(kind), uuid4().hex)
+def test_a_closed_store_neither_reads_nor_writes(kind: str, arm_index: Place) -> None:
+    store = open_store(arm_index(kind), uuid4().hex)
     store.create("{}", version(1))
     for _ in range(2):
         store.close()
@@ -335,9 +335,9 @@ def test_exports_go_on_where_they_stopped(store: Store) -> None:
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_a_long_history_reads_as_it_does_in_plain_lists(kind: str, place: Place) -> None:
+def test_a_long_history_reads_as_it_does_in_plain_lists(kind: str, arm_index: Place) -> None:
     rng = np.random.default_rng(7)
-    stores: list[Any] = [PlainStore("plain"), open_store(place(kind), uuid4().hex)]
+    stores: list[Any] = [PlainStore("plain"), open_store(arm_index(kind), uuid4().hex)]
     for store in stores:
         store.create("{}", version(1))
     marks: list[list[Marks]] = [[], []]

@@ -36,7 +36,7 @@ SETS = VaryingArms(source=Gaussian(dim=6, arms=5)).draw(20_000, seed=4)
 EVERY |= {
     "movielens": small_world(),
     **small_tables(),
-    "sequence, array": SequenceWorld.from_array(SETS.contexts, SETS.alive, noise=CoinNoise(0.3)),
+    "sequence, array": SequenceWorld.from_array(SETS.contexts, SETS.available, noise=CoinNoise(0.3)),
     "sequence, function": SequenceWorld.from_function(lambda t: SETS.contexts[t], rounds=20_000),
     "lower bound, given signs": LowerBoundWorld(
         horizon=20_000, stages=5, dim=6, signs=np.ones((3, 5), dtype=np.int64), noise=GaussianNoise(0.5)
@@ -54,8 +54,8 @@ def test_shapes_and_norms(world: World) -> None:
     assert rounds.means.shape == (40, world.arms)
     assert np.linalg.norm(rounds.contexts, axis=2).max() <= 1 + 1e-12
     assert np.isfinite(rounds.means).all()
-    if rounds.alive is not None:
-        assert rounds.alive.any(axis=1).all()
+    if rounds.available is not None:
+        assert rounds.available.any(axis=1).all()
 
 
 @every_world

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Sampler, Softmax, Uniform
-from rareswitch.policy import Blend, Elimination, InverseGap, Layered, Optimistic, Policy, PosteriorDraws
+from rareswitch.lab.rivals import InverseGap
+from rareswitch.policy import Blend, Elimination, Layered, Optimistic, Policy, PosteriorDraws
 from rareswitch.rng import uniforms
 from rareswitch.validation import BoolArray, FloatArray
 
@@ -66,12 +67,12 @@ def cases() -> dict[str, tuple[Policy, FloatArray, BoolArray]]:
     """Policies, with the sets and masks that they are asked about."""
     found = {}
     contexts = numbers("contexts", SETS, ARMS, DIM)
-    alive = numbers("alive", SETS, ARMS) < 0.6
-    alive[:, 0] = True
+    available = numbers("available", SETS, ARMS) < 0.6
+    available[:, 0] = True
     parts = (elimination(DIM, "first", 1.0), elimination(DIM, "second", 0.4))
     for name, sampler in samplers().items():
-        found[name] = Policy(dim=DIM, sampler=sampler), contexts, alive
-        found[f"{name}/eliminations"] = Policy(dim=DIM, sampler=sampler, eliminations=parts), contexts, alive
+        found[name] = Policy(dim=DIM, sampler=sampler), contexts, available
+        found[f"{name}/eliminations"] = Policy(dim=DIM, sampler=sampler, eliminations=parts), contexts, available
     for arms, dim in ((20, 10), (50, 20)):
         sampler = Blend(main=PosteriorDraws(draws=numbers("many", 128, dim)), explorer=GOptimal(tol=1.0), share=0.0003)
         for scale in (0.1, 10.0):
@@ -83,8 +84,8 @@ def cases() -> dict[str, tuple[Policy, FloatArray, BoolArray]]:
 
 def decided(name: str) -> dict[str, Any]:
     """Arms and propensities of a case, to the last bit."""
-    policy, contexts, alive = cases()[name]
-    made = policy.decide(contexts, alive, ids=range(FIRST, FIRST + len(contexts)), seed=9)
+    policy, contexts, available = cases()[name]
+    made = policy.decide(contexts, available, ids=range(FIRST, FIRST + len(contexts)), seed=9)
     return {
         "policy": policy.id,
         "arms": made.arms.tolist(),

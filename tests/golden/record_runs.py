@@ -40,13 +40,13 @@ def stepped(learner: Learner, world: Any, seed: int) -> dict[str, Any]:
     while not state.done:
         count = min(50, state.stop - first)
         rounds = world.draw(count, seed=seed, first=first)
-        decisions = state.policy.decide(rounds.contexts, rounds.alive, seed=seed, ids=range(first, first + count))
-        due = learner.due(state, rounds.contexts, decisions, summary, alive=rounds.alive)
+        decisions = state.policy.decide(rounds.contexts, rounds.available, seed=seed, ids=range(first, first + count))
+        due = learner.due(state, rounds.contexts, decisions, summary, available=rounds.available)
         count = count if due is None else due
         decisions = decisions.upto(count)
         rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=seed, first=first)
-        alive = None if rounds.alive is None else rounds.alive[:count]
-        rows = Rows.of(rounds.contexts[:count], decisions, rewards, alive)
+        available = None if rounds.available is None else rounds.available[:count]
+        rows = Rows.of(rounds.contexts[:count], decisions, rewards, available)
         part = learner.summarize(state, rows, part=True)
         summary, first = part if summary is None else summary + part, first + count
         arms.update(decisions.arms.astype("<i8").tobytes())
@@ -57,7 +57,7 @@ def stepped(learner: Learner, world: Any, seed: int) -> dict[str, Any]:
     return {
         "arms": arms.hexdigest()[:16],
         "propensities": rounded(np.concatenate(propensities).reshape(-1, 40).sum(axis=1)),
-        "updates": state.updates,
+        "policies": state.policies,
         "ends": digest(ends),
     }
 
@@ -69,7 +69,7 @@ def simulated(learner: Learner, world: Any, seed: int) -> dict[str, Any]:
     return {
         "regret": rounded([run.regret]),
         "regrets": rounded(regrets),
-        "updates": run.updates,
+        "policies": run.policies,
         "ends": digest(run.batch_ends.tolist()),
     }
 

@@ -9,7 +9,7 @@ from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, Rows, State, state_to_bytes
 
 FILE = Path(__file__).parent / "foresight.state"
-LEARNER = Foresight(dim=3, horizon=2000, updates=5, intercept=True, seed=7)
+LEARNER = Foresight(dim=3, horizon=2000, policies=5, intercept=True, seed=7)
 SEED = 11
 
 
@@ -19,12 +19,12 @@ def world() -> World:
 
 def rows(state: State, *, late: bool = False) -> Rows:
     """What came of the current batch: names as ids, every tenth reward unknown unless it is ``late``."""
-    rounds, count = world().draw(state.ahead[0], seed=SEED, first=state.start), state.ahead[0]
+    rounds, count = world().draw(state.batch_sizes[0], seed=SEED, first=state.start), state.batch_sizes[0]
     names = [f"decision {state.start + k}" for k in range(count)]
-    decisions = state.policy.decide(rounds.contexts, rounds.alive, ids=names, seed=SEED)
+    decisions = state.policy.decide(rounds.contexts, rounds.available, ids=names, seed=SEED)
     rewards = world().rewards(rounds.means[np.arange(count), decisions.arms], seed=SEED, first=state.start)
     unknown = (np.arange(count) % 10 == 9) & (not late)
-    return Rows.of(rounds.contexts, decisions, np.where(unknown, np.nan, rewards), rounds.alive)
+    return Rows.of(rounds.contexts, decisions, np.where(unknown, np.nan, rewards), rounds.available)
 
 
 def recorded() -> State:

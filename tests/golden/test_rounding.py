@@ -73,7 +73,7 @@ def test_plans_are_alike_however_linear_algebra_rounds(place: str, seed: int) ->
 
 @pytest.mark.parametrize("env", ["gaussian", "plain", "fixed"])
 def test_experiments_verify_however_linear_algebra_rounds(env: str, request: pytest.FixtureRequest) -> None:
-    trial = create("memory:", "spring", dim=5, horizon=2000, updates=6, seed=3, now=0.0)
+    trial = create("memory:", "spring", dim=5, horizon=2000, policies=6, seed=3, now=0.0)
     for _ in range(5):
         advance_batch(trial, env=env)
     request.getfixturevalue("other_rounding")

@@ -49,25 +49,25 @@ def slow_batched(
         for t in range(start, end):
             rounds = world.draw(1, seed=seed, first=t)
             x = rounds.contexts[0]
-            alive = [i for i in range(len(x)) if rounds.alive is None or rounds.alive[0, i]]
+            available = [i for i in range(len(x)) if rounds.available is None or rounds.available[0, i]]
             for theta, other in zip(trace.estimates, trace.precisions, strict=True):
-                alive = eliminated(x, alive, theta, other, alpha)
-            arm = draw(sampler.probabilities(x, mask(len(x), alive)), float(uniforms(seed, "decide", t, 1)[0, 0]))
+                available = eliminated(x, available, theta, other, alpha)
+            arm = draw(sampler.probabilities(x, mask(len(x), available)), float(uniforms(seed, "decide", t, 1)[0, 0]))
             reward = float(world.rewards(rounds.means[0, [arm]], seed=seed, first=t)[0])
             trace.arms.append(arm)
-            trace.survivors.append(alive)
+            trace.survivors.append(available)
             in_first_half = float(uniforms(0, "half", t, 1)[0, 0]) < 0.5
             if designer is None or k <= warm_batches or in_first_half:
                 precision = precision + np.outer(x[arm], x[arm])
                 moment = moment + reward * x[arm]
             if designer is not None and k > warm_batches and not in_first_half:
-                design_sets.append((float(uniforms(0, "sample", t, 1)[0, 0]), x, alive))
+                design_sets.append((float(uniforms(0, "sample", t, 1)[0, 0]), x, available))
         theta = np.linalg.inv(precision) @ moment
         if designer is not None and design_sets and end < horizon:
             design_sets.sort(key=lambda drawn: drawn[0])
-            kept = [(x, eliminated(x, alive, theta, precision, alpha)) for _, x, alive in design_sets]
+            kept = [(x, eliminated(x, available, theta, precision, alpha)) for _, x, available in design_sets]
             contexts = np.array([x for x, _ in kept])
-            masks = np.array([mask(len(x), alive) for x, alive in kept])
+            masks = np.array([mask(len(x), available) for x, available in kept])
             learners: dict[str, Callable[..., Any]] = {"core": core_learning, "certified": frank_wolfe_design}
             told = {"arms": world.arms} if designer == "core" else {}  # α = log K, whatever survives
             sampler = learners[designer](contexts, masks, regularization=1.0 / horizon, **told).policy
@@ -77,17 +77,19 @@ def slow_batched(
     return trace
 
 
-def eliminated(x: FloatArray, alive: list[int], theta: FloatArray, precision: FloatArray, alpha: float) -> list[int]:
+def eliminated(
+    x: FloatArray, available: list[int], theta: FloatArray, precision: FloatArray, alpha: float
+) -> list[int]:
     """{i : r_i + ω_i ≥ r_j - ω_j for all j alive}."""
     inverse = np.linalg.inv(precision)
-    estimate = {i: float(x[i] @ theta) for i in alive}
-    width = {i: alpha * math.sqrt(float(x[i] @ inverse @ x[i])) for i in alive}
-    return [i for i in alive if all(estimate[i] + width[i] >= estimate[j] - width[j] for j in alive)]
+    estimate = {i: float(x[i] @ theta) for i in available}
+    width = {i: alpha * math.sqrt(float(x[i] @ inverse @ x[i])) for i in available}
+    return [i for i in available if all(estimate[i] + width[i] >= estimate[j] - width[j] for j in available)]
 
 
-def mask(count: int, alive: list[int]) -> BoolArray:
+def mask(count: int, available: list[int]) -> BoolArray:
     flags = np.zeros(count, dtype=np.bool_)
-    flags[alive] = True
+    flags[available] = True
     return flags
 
 

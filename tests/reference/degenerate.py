@@ -61,8 +61,8 @@ def degenerate_set(rng: np.random.Generator, family: str) -> tuple[FloatArray, B
     else:
         x *= norms
         x[rng.integers(0, arms)] = x[0] * (1 + 1e-9) + 1e-11 * rng.standard_normal(dim)
-    alive = np.ones(len(x), dtype=np.bool_)
+    available = np.ones(len(x), dtype=np.bool_)
     if rng.random() < 0.3:
-        alive = rng.random(len(x)) < 0.5
-        alive[rng.integers(0, len(x))] = True
-    return x, alive
+        available = rng.random(len(x)) < 0.5
+        available[rng.integers(0, len(x))] = True
+    return x, available

@@ -43,7 +43,7 @@ class Crowd:
         with open_experiment(self.url, name) as trial:
             if not self.together:  # what came late is learned from by the next update, which needs something new
                 serve(trial, range(3000, 3000 + TOGETHER), journal.say)
-                trial.advance(now=0.0, anyway=True)
+                trial.advance(now=0.0, force=True)
             look(trial, journal, found)
             found.faults += self._faults(trial, plan, journal)
         found.acknowledged = 2 * plan.ends[-1]

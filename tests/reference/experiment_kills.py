@@ -364,7 +364,7 @@ def _leave(call: Callable[[], None]) -> NoReturn:
         os._exit(status)
 
 
-def occurrences(moment: Moment, seed: int, most: int = 9, updates: int = 3) -> int:
+def occurrences(moment: Moment, seed: int, most: int = 9, policies: int = 3) -> int:
     """Which of the times that a moment is reached, drawn; ``most`` of those that come with decisions."""
-    most = {"create": 1, "decide": most, "reward": most, "caller": 2 * most}.get(moment.verb, updates)
+    most = {"create": 1, "decide": most, "reward": most, "caller": 2 * most}.get(moment.verb, policies)
     return random.Random(f"{moment} {seed}").randint(1, most)

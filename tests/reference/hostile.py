@@ -23,6 +23,7 @@ from rareswitch.errors import RareswitchError
 from rareswitch.exchange import read_csv, read_dsjson, write_csv, write_dsjson
 from rareswitch.features import Arms, Features, Flag, Number
 from rareswitch.files import canonical_json, pack, unpack
+from rareswitch.lab.rivals import InverseGap
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (
     Learner,
@@ -38,7 +39,6 @@ from rareswitch.policy import (
     Blend,
     Elimination,
     HmacKey,
-    InverseGap,
     Layered,
     Optimistic,
     Policy,
@@ -55,7 +55,7 @@ KINDS = ("policy", "summary", "state")
 #: Logs by what their names end in. Those in .gz are compressed after they were mutated, or before.
 LOGS = (".parquet", ".csv", ".json", ".csv.gz", ".json.gz")
 LEARNERS: dict[str, dict[str, Any]] = {
-    "foresight": {"horizon": 400, "updates": 4, "intercept": True},
+    "foresight": {"horizon": 400, "policies": 4, "intercept": True},
     "batch-linucb-kw": {"arms": ARMS, "horizon": 400},
     "oful": {"arms": ARMS, "horizon": 300},
     "suplinucb": {"arms": ARMS, "horizon": 40},
@@ -85,7 +85,7 @@ def intact() -> dict[str, list[File]]:
     for name, settings in LEARNERS.items():
         learner = make_learner(name, dim=DIM, **settings)
         state = after(learner, WORLD, 3)
-        rows = rows_of(state, WORLD, 1, count=min(20, state.ahead[0]))
+        rows = rows_of(state, WORLD, 1, count=min(20, state.batch_sizes[0]))
         summary = learner.summarize(state, rows)
         states.append(File("state", state_to_bytes(state), learner, state))
         summaries.append(File("summary", summaries_to_bytes([summary]), learner, state))
@@ -266,8 +266,8 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _place(meta: Any, rng: Any) -> tuple[Any, Any]:
-    places = list(_places(meta))
-    return places[int(rng.integers(len(places)))]
+    arm_indices = list(_places(meta))
+    return arm_indices[int(rng.integers(len(arm_indices)))]
 
 
 def _replace(meta: Any, tensors: dict[str, Any], rng: Any) -> None:

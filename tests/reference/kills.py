@@ -273,7 +273,7 @@ def earlier() -> SimulatedRun:
         horizon=4,
         seed=0,
         regret=1.0,
-        updates=1,
+        policies=1,
         seconds=0.0,
         times=ends,
         regrets=np.array([1.0]),

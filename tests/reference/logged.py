@@ -23,24 +23,24 @@ def log_of(seed: int, *, count: int = 60, **changes: Any) -> DecisionLog:
     """Sets of changing arms, some of them shared, two batches, unknown rewards, odd names, times and numbers."""
     rng = np.random.default_rng(seed)
     width, arms = 4, ("red", "a|b", "back\\slash", 'quo"te, comma', "line\nbreak\r", "ünï", "7")
-    alive = rng.random((count, width)) < 0.7
-    alive[np.arange(count), rng.integers(width, size=count)] = True
-    alive[0] = True
+    available = rng.random((count, width)) < 0.7
+    available[np.arange(count), rng.integers(width, size=count)] = True
+    available[0] = True
     codes = np.array([rng.permutation(len(arms))[:width] for _ in range(count)])
-    logging = rng.random((count, width)) * alive
+    logging = rng.random((count, width)) * available
     logging /= logging.sum(axis=1, keepdims=True)
     places = np.array([rng.choice(width, p=row) for row in logging])
     rewards = np.where(rng.random(count) < 0.2, np.nan, rng.normal(size=count))
     rewards[:2] = 0.0, -0.0
     times = rng.uniform(1.6e9, 1.8e9, size=count)
     times[:3] = np.nan, 0.1, -1e6 / 3
-    contexts = np.where(alive[:, :, None], rng.normal(size=(count, width, 3)), 0.0)
-    baselines = np.where(rng.random(count) < 0.3, -1, alive.argmax(axis=1))
+    contexts = np.where(available[:, :, None], rng.normal(size=(count, width, 3)), 0.0)
+    baselines = np.where(rng.random(count) < 0.3, -1, available.argmax(axis=1))
     columns: dict[str, Any] = {
         "arm_indices": places,
         "propensities": logging[np.arange(count), places],
         "rewards": rewards,
-        "available": alive,
+        "available": available,
         "contexts": contexts,
         "arms": arms,
         "codes": codes,

@@ -43,8 +43,8 @@ class Run:
     def policy(self) -> Policy:
         return self.state.policy
 
-    def advance(self, summary: Summary, *, late: Sequence[Summary] = (), ahead: Any = None) -> "Run":
-        state = self.learner.next(self.state, summary, late=late, ahead=ahead)
+    def advance(self, summary: Summary, *, late: Sequence[Summary] = (), forecast: Any = None) -> "Run":
+        state = self.learner.next(self.state, summary, late=late, forecast=forecast)
         policies, learned = (*self.policies, state.policy), (*self.learned, (summary, *late))
         return replace(self, state=state, policies=policies, learned=learned)
 
@@ -56,10 +56,10 @@ class Updated(NamedTuple):
     report: LogReport
 
 
-def update(run: Run, paths: Sequence[str | Path], *, ahead: Any = None, **how: Any) -> Updated:
+def update(run: Run, paths: Sequence[str | Path], *, forecast: Any = None, **how: Any) -> Updated:
     """Learn from a log."""
     found = summarize_log(run.learner, run.state, paths, **how)
-    return Updated(run.advance(found.summary, late=found.late, ahead=ahead), found.report)
+    return Updated(run.advance(found.summary, late=found.late, forecast=forecast), found.report)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def played(
     """Rows of the current batch in a world, with the offered arms; ids are numbers, or strings that begin so."""
     state = run.state
     world = make_world(env, dim=run.learner.dim, arms=arms, noise=0.5)
-    count = state.ahead[0] if count is None else count
+    count = state.batch_sizes[0] if count is None else count
     rounds = world.draw(count, seed=seed, first=state.start)
     numbers = range(state.start, state.start + count)
     ids: list[Any] = [k if names is None else f"{names}{k}" for k in numbers]
@@ -217,7 +217,7 @@ def recount(parts: Sequence[Sequence[Row]], run: Run, *, late: bool = True, **wi
     earlier = {name: sum(row.policy == name for row in rows) for name in past}
     counts = {
         "policy": state.policy.id,
-        "planned": state.ahead[0],
+        "planned": state.batch_sizes[0],
         "decided": distinct[state.policy.id],
         "parts": len(parts),
         "empty_parts": sum(not part for part in parts),
@@ -251,7 +251,7 @@ def as_rows(rows: Sequence[Row], policy: str, dim: int) -> Rows:
         features=np.array([row.features for row in rows]).reshape(-1, dim),
         rewards=[row.reward for row in rows],
         sets=ContextSets.from_ragged(sets) if sets else None,
-        places=np.array([k for k, row in enumerate(rows) if row.contexts]) if sets else None,
+        arm_indices=np.array([k for k, row in enumerate(rows) if row.contexts]) if sets else None,
         times=[row.time for row in rows] if timed else None,
         reward_times=[np.nan if r.reward_time is None else r.reward_time for r in rows] if timed else None,
     )
@@ -269,7 +269,7 @@ def _looked_at(run: Run, rows: list[Row]) -> set[Any]:
     if not ids:
         return set()
     keys = id_keys(ids)
-    _, shown = learner.parts.statistics.halves(keys, state.updates)
+    _, shown = learner.parts.statistics.halves(keys, state.policies)
     order = {
         key: rank
         for key, rank, s in zip(ids, sample_order(keys), shown if shown is not None else [True] * len(ids), strict=True)

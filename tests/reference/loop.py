@@ -16,9 +16,9 @@ def rows_of(state: State, world: World, seed: int, *, first: int | None = None, 
     first = state.start if first is None else first
     count = state.stop - first if count is None else count
     rounds = world.draw(count, seed=seed, first=first)
-    decisions = state.policy.decide(rounds.contexts, rounds.alive, ids=range(first, first + count), seed=seed)
+    decisions = state.policy.decide(rounds.contexts, rounds.available, ids=range(first, first + count), seed=seed)
     rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=seed, first=first)
-    return Rows.of(rounds.contexts, decisions, rewards, rounds.alive)
+    return Rows.of(rounds.contexts, decisions, rewards, rounds.available)
 
 
 class Step(NamedTuple):
@@ -36,8 +36,8 @@ def step(learner: Learner, state: State, world: World, seed: int = 1, *, most: i
     while True:
         count = min(most, state.stop - first)
         rounds = world.draw(count, seed=seed, first=first)
-        decisions = state.policy.decide(rounds.contexts, rounds.alive, ids=range(first, first + count), seed=seed)
-        due = learner.due(state, rounds.contexts, decisions, summary, alive=rounds.alive)
+        decisions = state.policy.decide(rounds.contexts, rounds.available, ids=range(first, first + count), seed=seed)
+        due = learner.due(state, rounds.contexts, decisions, summary, available=rounds.available)
         parts.append(rows_of(state, world, seed, first=first, count=count if due is None else due))
         part = learner.summarize(state, parts[-1], part=True)
         summary = part if summary is None else summary + part
@@ -58,10 +58,10 @@ def steps(learner: Learner, world: World, seed: int = 1, *, most: int = 50) -> I
         state = done.state
 
 
-def after(learner: Learner, world: World, updates: int, seed: int = 1) -> State:
+def after(learner: Learner, world: World, policies: int, seed: int = 1) -> State:
     """The state after so many updates, or at the end of the run if that comes first."""
     state = learner.begin()
-    for _ in range(updates):
+    for _ in range(policies):
         if not state.done:
             state = step(learner, state, world, seed).state
     return state

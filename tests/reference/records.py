@@ -20,7 +20,7 @@ MIXED = Features(
     ],
     constant=True,
     crossings=[("device", "brand"), ("city", "taste"), ("age", "affinity")],
-    arms=Arms(ids=["x", "y", "7"], room=2, own=["member", "age"]),
+    arms=Arms(ids=["x", "y", "7"], spare_arms=2, own=["member", "age"]),
 )
 AFFINITIES = Features(
     fields=[

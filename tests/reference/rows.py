@@ -23,7 +23,7 @@ def decision(number: int, *, of: int = 1, kept: bool = False, arm: str = "a") ->
         id=f'"request {number} ≤ ☃"',
         version=of,
         arm=arm,
-        place=number % ARMS,
+        arm_index=number % ARMS,
         propensity=float(rng.uniform(0.01, 1)),
         features=np.array([number, 1, -0.5], dtype="<f8").tobytes(),
         digest=rng.bytes(16),

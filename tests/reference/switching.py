@@ -26,7 +26,7 @@ class Problem:
     """A world laid out in full: every context, and what every arm would pay."""
 
     contexts: FloatArray
-    alive: BoolArray
+    available: BoolArray
     rewards: FloatArray
 
     @property
@@ -82,7 +82,7 @@ def algorithm_6(problem: Problem, *, growth: float, first: Callable[[FloatArray]
         alphas = [first(layers[0].frozen)] + [multiplier] * kappa
         estimate = [layer.estimates(x) for layer in layers]
         width = [a * layer.widths(x) for a, layer in zip(alphas, layers, strict=True)]
-        arms = [int(i) for i in np.flatnonzero(problem.alive[t])]
+        arms = [int(i) for i in np.flatnonzero(problem.available[t])]
         bar = max(estimate[0][j] - width[0][j] for j in arms)
         arms = [i for i in arms if estimate[0][i] + width[0][i] >= bar]
         for k in range(kappa + 1):
@@ -112,7 +112,7 @@ def optimist(problem: Problem, *, ridge: float, growth: float, multiplier: Calla
     for t in range(problem.horizon):
         x = problem.contexts[t]
         upper = model.estimates(x) + multiplier(model.frozen) * model.widths(x)
-        chosen = first_largest(np.flatnonzero(problem.alive[t]).tolist(), upper)
+        chosen = first_largest(np.flatnonzero(problem.available[t]).tolist(), upper)
         played.arms.append(chosen)
         model.add(x[chosen], problem.rewards[t, chosen])
         if growth == 1.0 or model.grown(growth):
@@ -130,7 +130,7 @@ def thompson(problem: Problem, *, ridge: float, scale: float, seed: int) -> Play
         z = normals(seed, "posterior", t, 1, problem.dim)[0]
         theta = np.linalg.solve(model.frozen, model.frozen_moment)
         theta = theta + scale * np.linalg.solve(np.linalg.cholesky(model.frozen).T, z)
-        chosen = first_largest(np.flatnonzero(problem.alive[t]).tolist(), x @ theta)
+        chosen = first_largest(np.flatnonzero(problem.available[t]).tolist(), x @ theta)
         played.arms.append(chosen)
         model.add(x[chosen], problem.rewards[t, chosen])
         model.freeze()
@@ -173,7 +173,7 @@ def sup_linear(problem: Problem, intervals: Intervals) -> Played:
     played = Played()
     for t in range(horizon):
         x = problem.contexts[t]
-        arms = [int(i) for i in np.flatnonzero(problem.alive[t])]
+        arms = [int(i) for i in np.flatnonzero(problem.available[t])]
         for s in range(count):
             estimate, width = intervals(grams[s], moments[s], x)
             if all(width[i] <= 1.0 / math.sqrt(horizon) for i in arms):

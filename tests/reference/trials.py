@@ -25,12 +25,12 @@ def play_batch(trial: Experiment, *, count: int | None = None, env: str = "gauss
 def planned(trial: Experiment) -> int:
     from rareswitch.learner import state_from_bytes
 
-    return state_from_bytes(trial.store.versions(trial.store.head() - 1)[0].state).ahead[0]
+    return state_from_bytes(trial.store.versions(trial.store.head() - 1)[0].state).batch_sizes[0]
 
 
 def advance_batch(trial: Experiment, **given: Any) -> Advance:
     """Play a batch, and learn from it."""
     play_batch(trial, env=given.pop("env", "gaussian"))
-    done = trial.advance(now=100.0 * trial.store.head(), anyway=True, **given)
+    done = trial.advance(now=100.0 * trial.store.head(), force=True, **given)
     assert done.made
     return done

@@ -46,9 +46,9 @@ def watched(learner: Learner, world: World, seed: int, *, walks: bool = True, **
     loops: list[Any] = []
     plain, loop = rounds.regrets, simulation.Loop
 
-    def spy(means: FloatArray, alive: Any, chosen: Any) -> FloatArray:
+    def spy(means: FloatArray, available: Any, chosen: Any) -> FloatArray:
         arms.extend(chosen.tolist())
-        found: FloatArray = plain(means, alive, chosen)
+        found: FloatArray = plain(means, available, chosen)
         return found
 
     def remembered(*given: Any, **named: Any) -> Any:
@@ -68,6 +68,6 @@ def watched(learner: Learner, world: World, seed: int, *, walks: bool = True, **
 def problem(world: World, horizon: int, seed: int) -> Problem:
     """The first rounds of a world laid out in full."""
     drawn = world.draw(horizon, seed=seed)
-    alive = np.ones(drawn.means.shape, dtype=np.bool_) if drawn.alive is None else drawn.alive
+    available = np.ones(drawn.means.shape, dtype=np.bool_) if drawn.available is None else drawn.available
     rewards = [world.rewards(drawn.means[:, arm], seed=seed) for arm in range(world.arms)]
-    return Problem(contexts=drawn.contexts, alive=alive, rewards=np.column_stack(rewards))
+    return Problem(contexts=drawn.contexts, available=available, rewards=np.column_stack(rewards))

@@ -24,10 +24,10 @@ def batches(
     """Each batch's policy, rounds, expected rewards of the chosen arms, and the policy after it."""
     state = learner.begin()
     while not state.done:
-        policy, count, rows = state.policy, state.ahead[0], rows_of(state, world, seed)
+        policy, count, rows = state.policy, state.batch_sizes[0], rows_of(state, world, seed)
         rounds = world.draw(count, seed=seed, first=state.start)
         ids = range(state.start, state.stop)
-        arms = policy.decide(rounds.contexts, rounds.alive, ids=ids, seed=seed).arms
+        arms = policy.decide(rounds.contexts, rounds.available, ids=ids, seed=seed).arms
         state = learner.next(state, learner.summarize(state, rows))
         yield policy, rounds, rounds.means[np.arange(count), arms], state.policy
 
@@ -81,14 +81,14 @@ def test_the_step_behind_theorem_1(name: str, place: str) -> None:
         if not all(covered(policy, rounds) for policy, rounds, *_ in played):
             continue
         for policy, rounds, chosen, _ in played[1:]:
-            alive = np.ones(rounds.means.shape, dtype=bool) if rounds.alive is None else rounds.alive
-            best = np.where(alive, rounds.means, -np.inf)
-            kept = policy.survivors(rounds.contexts, alive)
+            available = np.ones(rounds.means.shape, dtype=bool) if rounds.available is None else rounds.available
+            best = np.where(available, rounds.means, -np.inf)
+            kept = policy.survivors(rounds.contexts, available)
             assert kept[np.arange(len(best)), best.argmax(axis=1)].all()
             widths = widest_intervals(policy.eliminations[-1], ContextSets(rounds.contexts, kept))
             assert (best.max(axis=1) - chosen <= 4 * widths + 1e-12).all()
             checked += 1
-            eliminated += int((alive & ~kept).sum())
+            eliminated += int((available & ~kept).sum())
     assert checked
     # where gaps are wider than intervals can get in 2000 decisions, arms must have been eliminated
     if place in ("gaussian", "fixed", "segments"):
@@ -113,6 +113,6 @@ def test_the_exploration_lemma(name: str, place: str) -> None:
             inverse = elimination.root.T @ elimination.root / rule.intervals.multiplier**2
             # DG's estimates rest on half of the batch, and its ridge is twice as large: the lemma for n_k/2
             size = len(rounds.contexts) / (2 if "dg" in name else 1)
-            explored = information(policy.sampler, fresh.contexts, policy.survivors(fresh.contexts, fresh.alive))
+            explored = information(policy.sampler, fresh.contexts, policy.survivors(fresh.contexts, fresh.available))
             bound = size / 16 * (math.log(horizon) / size * np.eye(4) + explored)
             assert np.linalg.eigvalsh(np.linalg.inv(inverse) - bound).min() >= 0

@@ -58,7 +58,7 @@ def theorem(learner: Foresight, lengths: list[int], most: float = math.inf) -> f
     alpha += math.sqrt(ridge) * norm
     total = 2 * norm * (lengths[0] + learner.delta * learner.horizon)
     for k, (before, length) in enumerate(pairwise(lengths)):
-        share = 1.0 if k == 0 else learner.floor
+        share = 1.0 if k == 0 else learner.design_share
         cost = 4 * alpha * learner.dim * math.sqrt(2 * (1 + 1 / ridge) / (share * (before + 1)))
         total += length * min(most, cost)
     return total
@@ -67,7 +67,7 @@ def theorem(learner: Foresight, lengths: list[int], most: float = math.inf) -> f
 def test_the_theorem_in_a_seeded_run() -> None:
     """Intervals hold, the best arm survives, the certificate is above the cost and the bound above the regret."""
     horizon = 100_000
-    learner = Foresight(dim=2, arms=3, horizon=horizon, noise_bound=0.3, floor=0.5, delta=1 / horizon)
+    learner = Foresight(dim=2, arms=3, horizon=horizon, noise_bound=0.3, design_share=0.5, delta=1 / horizon)
     assert learner.noise_bound is not None
     world = make_world("gaussian", dim=2, arms=3, noise=0.3)
     assert isinstance(world, LinearWorld)
@@ -77,7 +77,7 @@ def test_the_theorem_in_a_seeded_run() -> None:
     state, regret = learner.begin(), 0.0
     while not state.done:
         rows = rows_of(state, world, 1)
-        rounds = world.draw(state.ahead[0], seed=1, first=state.start)
+        rounds = world.draw(state.batch_sizes[0], seed=1, first=state.start)
         arms = state.policy.decide(rounds.contexts, ids=range(state.start, state.stop), seed=1).arms
         regret += float((rounds.means.max(axis=1) - rounds.means[np.arange(len(arms)), arms]).sum())
         summary = learner.summarize(state, rows)
@@ -88,7 +88,7 @@ def test_the_theorem_in_a_seeded_run() -> None:
         newest = policy.eliminations[-1]
         alone = summary.stats[0].estimate(ridge=(learner.noise_bound / learner.norm_bound) ** 2)
         assert newest.estimate.tolist() == alone.tolist()  # of this batch: independence needs no data of others
-        assert len(policy.eliminations) == state.updates - 1
+        assert len(policy.eliminations) == state.policies - 1
         error = np.abs(fresh.contexts @ newest.estimate - fresh.means)
         assert (error <= np.linalg.norm(fresh.contexts @ newest.root.T, axis=2)).all()
         survivors = policy.survivors(sets)
@@ -123,7 +123,7 @@ def test_arms_fall_by_estimated_intervals_only_where_no_bound_on_the_noise_is_kn
     world = make_world("gaussian", dim=2, arms=3, noise=0.3)
     policies = []
     for settings in ({"arms": 3, "noise_bound": 0.3}, {"arms": 3}, {"arms": 3, "noise_bound": 3.0}):
-        learner = Foresight(dim=2, horizon=400, updates=2, floor=0.5, **settings)
+        learner = Foresight(dim=2, horizon=400, policies=2, design_share=0.5, **settings)
         state = learner.begin()
         policies.append(learner.next(state, learner.summarize(state, rows_of(state, world, 1))).policy)
     widths = [np.linalg.norm(policy.eliminations[-1].root) for policy in policies]

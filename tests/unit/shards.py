@@ -131,7 +131,7 @@ def until(condition: Callable[[], Any]) -> bool:
     return True
 
 
-def alive(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     """Whether a process runs; one that ended and waits for its parent to notice does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

@@ -69,9 +69,9 @@ def test_edited_files_are_refused(change: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda content, _: content.update(updates=3.0), "state: Expected int, got float at updates"),
-        (lambda content, _: content.update(updates=True), "Expected int, got bool at updates"),
-        (lambda content, _: content.update(ahead=7), "Expected array, got int at ahead"),
+        (lambda content, _: content.update(policies=3.0), "state: Expected int, got float at updates"),
+        (lambda content, _: content.update(policies=True), "Expected int, got bool at updates"),
+        (lambda content, _: content.update(forecast=7), "Expected array, got int at ahead"),
         (lambda content, _: content.update(more=1), "state has no setting 'more'; it has learner"),
         (lambda content, _: content.update(kind="stata"), r"there is no kind 'stata'\. Did you mean"),
         (lambda content, _: content.pop("learner"), "state needs the setting 'learner'"),
@@ -79,7 +79,7 @@ def test_edited_files_are_refused(change: dict[str, Any], words: str) -> None:
         (lambda content, _: content["policy"]["sampler"].update(share=2.0), "share must be"),
         (lambda content, _: content["policy"]["sampler"].update(share=1), "canonical form"),
         (lambda _, arrays: arrays.update(more=np.ones(1)), "state has no setting 'more'"),
-        (lambda _, arrays: arrays.update(updates=np.ones(1)), "has the place of something else"),
+        (lambda _, arrays: arrays.update(policies=np.ones(1)), "has the place of something else"),
         (lambda _, arrays: arrays.pop("sums.0.gram"), "stats needs the setting 'gram'"),
         (lambda _, arrays: arrays["sums.0.gram"].__setitem__(0, np.nan), "gram must be finite"),
     ],

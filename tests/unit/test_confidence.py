@@ -61,13 +61,13 @@ def test_kw_is_recommended_for_long_horizons_and_says_why() -> None:
     assert "d^32" in recommend(dim=12, arms=20, horizon=10**5).proven_reason
     assert recommend(dim=30, arms=3, horizon=10**5).proven == "batch-linucb"
     assert recommend(dim=1000, arms=2000, horizon=10**9).proven == "batch-linucb-kw"
-    assert recommend(dim=30, arms=50, horizon=10**5).proven_updates == 5
+    assert recommend(dim=30, arms=50, horizon=10**5).proven_policies == 5
 
 
 def test_foresight_is_recommended_first() -> None:
-    found = recommend(dim=30, arms=50, horizon=10**5, updates=5)
-    assert (found.learner, found.updates) == ("foresight", 5)
-    assert recommend(dim=3, arms=5, horizon=4).updates == 4
+    found = recommend(dim=30, arms=50, horizon=10**5, policies=5)
+    assert (found.learner, found.policies) == ("foresight", 5)
+    assert recommend(dim=3, arms=5, horizon=4).policies == 4
 
 
 def test_self_normalized_intervals_are_their_formula() -> None:

@@ -21,7 +21,7 @@ def test_csv_rows_are_grouped_in_order_of_appearance(tmp_path: Path) -> None:
     assert file.features == ("a", "b")
     assert file.arm_counts.tolist() == [2, 1]
     np.testing.assert_array_equal(file.sets.contexts[0], [[1, 0], [0, 1]])
-    np.testing.assert_array_equal(file.sets.alive, [[True, True], [True, False]])
+    np.testing.assert_array_equal(file.sets.available, [[True, True], [True, False]])
 
 
 @pytest.mark.parametrize("text", ["1,2\n3,4\n", "a,b\n1,2\n3,4\n", "\ufeffa,b\r\n1,2\r\n\r\n3,4\r\n"])
@@ -35,15 +35,15 @@ def test_arrays_come_back(tmp_path: Path) -> None:
     contexts = np.random.default_rng(1).standard_normal((3, 4, 2))
     np.save(tmp_path / "one.npy", contexts[0])
     np.save(tmp_path / "many.npy", contexts)
-    alive = np.arange(4) < np.array([[1], [2], [4]])
-    np.savez(tmp_path / "masked.npz", contexts=contexts, alive=alive)
+    available = np.arange(4) < np.array([[1], [2], [4]])
+    np.savez(tmp_path / "masked.npz", contexts=contexts, available=available)
     np.savez(tmp_path / "alone.npz", contexts[0])
-    np.savez(tmp_path / "onemasked.npz", contexts=contexts[0], alive=alive[0])
+    np.savez(tmp_path / "onemasked.npz", contexts=contexts[0], available=available[0])
     np.testing.assert_array_equal(read_context_file(tmp_path / "one.npy").sets.contexts, contexts[:1])
     np.testing.assert_array_equal(read_context_file(tmp_path / "many.npy").sets.contexts, contexts)
-    np.testing.assert_array_equal(read_context_file(tmp_path / "masked.npz").sets.alive, alive)
+    np.testing.assert_array_equal(read_context_file(tmp_path / "masked.npz").sets.available, available)
     np.testing.assert_array_equal(read_context_file(tmp_path / "alone.npz").sets.contexts, contexts[:1])
-    np.testing.assert_array_equal(read_context_file(tmp_path / "onemasked.npz").sets.alive, alive[:1])
+    np.testing.assert_array_equal(read_context_file(tmp_path / "onemasked.npz").sets.available, available[:1])
 
 
 def test_parquet_is_read_as_csv_is(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def save(path: Path, content: Any) -> Path:
         ("x.npy", np.ones((2, 0)), "at least one arm"),
         ("x.npy", np.ones((1, 1, 1, 1)), r"\(1, 1, 1, 1\)"),
         ("x.npz", {"a": np.ones((2, 2)), "b": np.ones(2)}, "named 'contexts'"),
-        ("x.npz", {"contexts": np.ones((2, 2)), "alive": np.zeros(2, dtype=bool)}, "kills every arm"),
+        ("x.npz", {"contexts": np.ones((2, 2)), "available": np.zeros(2, dtype=bool)}, "kills every arm"),
         ("x.npz", b"PK\x03\x04 truncated", "not a readable NumPy file"),
         ("x.parquet", b"PAR1 truncated", "not a readable Parquet file"),
         ("x.parquet", {"a": ["x"]}, "column 'a' must hold numbers"),

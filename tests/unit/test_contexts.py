@@ -8,7 +8,7 @@ from rareswitch.errors import EmptySetError, ShapeError
 def test_ragged_sets_are_padded_with_dead_arms() -> None:
     sets = ContextSets.from_ragged([np.ones((2, 3)), np.full((4, 3), 2.0)])
     assert sets.contexts.shape == (2, 4, 3)
-    assert sets.alive.sum(axis=1).tolist() == [2, 4]
+    assert sets.available.sum(axis=1).tolist() == [2, 4]
     assert not sets.contexts[0, 2:].any()
     assert len(sets[1:]) == 1
     assert sets.dim == 3

@@ -21,7 +21,7 @@ def test_any_split_gives_the_same_sets(source: ContextDistribution) -> None:
     together = source.draw(50, seed=7)
     parts = [source.draw(13, seed=7), source.draw(30, seed=7, first=13), source.draw(7, seed=7, first=43)]
     np.testing.assert_array_equal(together.contexts, np.concatenate([p.contexts for p in parts]))
-    np.testing.assert_array_equal(together.alive, np.concatenate([p.alive for p in parts]))
+    np.testing.assert_array_equal(together.available, np.concatenate([p.available for p in parts]))
     assert not np.array_equal(together.contexts, source.draw(50, seed=8).contexts)
 
 
@@ -67,7 +67,7 @@ def test_the_counterexample_is_that_of_the_paper() -> None:
     assert source.masses.sum() == pytest.approx(1.0)
     assert source.masses[0] == 1 / 2500
     support = source.support
-    assert support.alive[0].tolist() == [True, False]
+    assert support.available[0].tolist() == [True, False]
     epsilon = math.sqrt(5 / 500)
     np.testing.assert_allclose(support.contexts[3, 0], [epsilon, 0, 0, math.sqrt(1 - epsilon**2), 0])
     np.testing.assert_array_equal(support.contexts[3, 1], np.eye(5)[3])

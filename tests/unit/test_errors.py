@@ -20,12 +20,12 @@ from rareswitch.validation import finite_array
     [
         (lambda: make_learner("forsight", dim=2), "foresight"),
         (lambda: make_learner("foresight", dim=2, horizont=100), "horizon"),
-        (lambda: create("memory:", "x", dim=2, updats=8), "updates"),
+        (lambda: create("memory:", "x", dim=2, updats=8), "policies"),
         (lambda: make_world("gausian", dim=2, arms=3, noise=0.5), "gaussian"),
         (lambda: make_executor("proceses"), "processes"),
         (lambda: schedule_of("mondai*8"), "monday"),
         (lambda: schedule_of("by hnd"), "by hand"),
-        (lambda: schedule_of("best:updtes=8"), "updates"),
+        (lambda: schedule_of("best:updtes=8"), "policies"),
         (lambda: Features.from_plain({"fields": [{"name": "age", "kind": "nummber"}]}), "number"),
     ],
 )
@@ -56,7 +56,7 @@ def test_one_is_not_several(count: int, words: str) -> None:
 
 
 def test_a_status_and_an_update_of_one_decision_speak_of_one() -> None:
-    trial = create("memory:", "x", dim=2, horizon=100, updates=3, now=0.0)
+    trial = create("memory:", "x", dim=2, horizon=100, policies=3, now=0.0)
     trial.decide(np.eye(2), id=1, now=0.0)
     trial.decide(np.eye(2), id=1, now=0.0)
     assert "\n1 decision asked for again" in str(trial.status(now=0.0))

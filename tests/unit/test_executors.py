@@ -175,8 +175,8 @@ def test_workers_have_one_thread_block_ctrl_c_and_end_with_the_pool(
         assert [next(abandoned), next(abandoned)] == [0, 1]
         assert shards.until((tmp_path / "pid").exists)
         pid = int((tmp_path / "pid").read_text())
-        assert shards.alive(pid)
-    assert shards.until(lambda: not shards.alive(pid))
+        assert shards.is_running(pid)
+    assert shards.until(lambda: not shards.is_running(pid))
 
 
 @pytest.mark.parametrize("name", ["", "serials", "Serial", "threads:2", ":4", "tcp://127.0.0.1:8786", 4, None])
@@ -252,7 +252,7 @@ if __name__ == "__main__":
             running.kill()
     assert printed[0] == "interrupted\n" * (how == signal.SIGINT)
     assert how == signal.SIGKILL or not printed[1]
-    assert shards.until(lambda: not shards.alive(pid))
+    assert shards.until(lambda: not shards.is_running(pid))
 
 
 def test_a_script_without_guard_is_told_so(tmp_path: Path) -> None:

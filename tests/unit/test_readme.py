@@ -45,8 +45,8 @@ def test_the_readme_is_an_experiment_in_twenty_lines(tmp_path: Path, monkeypatch
         status = trial.status()
         assert status.decisions == 42 * 24
         assert 4 <= len(status.batches) <= 8
-        updates = re.findall(r"(?m)^\d\d \w+: policy (\d)$", out.getvalue())
-        assert updates == [str(number) for number in range(2, len(status.batches) + 1)]
+        policies = re.findall(r"(?m)^\d\d \w+: policy (\d)$", out.getvalue())
+        assert policies == [str(number) for number in range(2, len(status.batches) + 1)]
         assert status.repeated_rewards > 0
         assert trial.audit("request-1000").matches
         week_6 = [trial.audit(f"request-{hour}").arm for hour in range(35 * 24, 42 * 24)]

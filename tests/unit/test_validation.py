@@ -29,7 +29,7 @@ def test_only_living_arms_must_lie_in_the_unit_ball() -> None:
 def test_checked_sets_and_context_sets_are_taken_as_they_are() -> None:
     sets = ContextSets.from_ragged([np.ones((1, 2)), np.ones((3, 2))])
     checked = context_sets(sets)
-    np.testing.assert_array_equal(checked.alive, sets.alive)
+    np.testing.assert_array_equal(checked.available, sets.available)
     assert context_sets(checked) is checked
 
 
@@ -82,14 +82,14 @@ def test_arrays() -> None:
 
 
 def test_flags_in_rows_of_different_lengths_are_refused() -> None:
-    with pytest.raises(ShapeError, match="alive must have one flag for each arm; got rows of different lengths"):
+    with pytest.raises(ShapeError, match="available must have one flag for each arm; got rows of different lengths"):
         context_sets(np.ones((2, 2, 2)), [[True], [True, False]])
 
 
 def test_an_error_about_a_parameter_tells_which() -> None:
     for call, name in (
         (lambda: number("noise", -1.0, low=0.0), "noise"),
-        (lambda: whole("ahead, the decisions to come,", -1), "ahead"),
+        (lambda: whole("ahead, the decisions to come,", -1), "forecast"),
         (lambda: set_size(10**9, 10**9), "dim"),
     ):
         with pytest.raises(ParameterError) as refusal:

@@ -7,8 +7,13 @@ from functools import partial
 from rareswitch.errors import ParameterError, RareswitchError
 
 #: Parameters that texts of one command name, and that are options of another.
-_ELSEWHERE = {"ahead": "--ahead N", "anyway": "--anyway", "arm_floor": "--arm-floor", "baseline": "--baseline"}
-_ELSEWHERE |= {"conflicts": "--leave-out-conflicts"}
+_ELSEWHERE = {
+    "forecast": "--forecast N",
+    "force": "--force",
+    "min_propensity": "--min-propensity",
+    "baseline": "--baseline",
+}
+_ELSEWHERE |= {"conflicts": "--skip-conflicts"}
 #: What has no dashes.
 _POSITIONAL = {"file": "FILE", "url": "STORE", "name": "NAME", "ids": "ID", "source": "SOURCE", "target": "TARGET"}
 
@@ -47,8 +52,8 @@ def told(error: RareswitchError, options: argparse.Namespace) -> str:
 def in_options(report: object, options: argparse.Namespace | None = None) -> str:
     """The text of a report or an error, with options of the command, or of others, in place of Python's parameters.
 
-    >>> in_options("advance with anyway=True, or create it with arm_floor=0.02")
-    'advance with --anyway, or create it with --arm-floor 0.02'
+    >>> in_options("advance with force=True, or create it with min_propensity=0.02")
+    'advance with --force, or create it with --min-propensity 0.02'
     >>> in_options("Give overwrite=True", argparse.Namespace(overwrite=False))
     'Give --overwrite'
     """

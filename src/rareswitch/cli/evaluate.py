@@ -53,7 +53,7 @@ def add_parser(commands: Any) -> None:
     )
     asked.add_argument("--always", nargs="+", metavar="ARM", default=[], help="one arm, wherever it is offered")
     parser.add_argument(
-        "--decided-by",
+        "--behavior-policy",
         nargs="+",
         metavar="FILE",
         help="for Parquet, the policies that decided, in their order: then it is known what they could not have shown",
@@ -107,14 +107,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _source(options: argparse.Namespace, log: Opened) -> Any:
     """What is read; files together with the policies that decided, where these are given."""
-    if options.decided_by is None:
+    if options.behavior_policy is None:
         return log.source
     if log.experiment is not None:
-        raise ParameterError("decided_by is for logs in Parquet; an experiment has its policies: leave it out.")
+        raise ParameterError("behavior_policy is for logs in Parquet; an experiment has its policies: leave it out.")
     from rareswitch.exchange import read
     from rareswitch.policy import load_policy
 
-    return read(log.source, policies=[load_policy(path) for path in options.decided_by])
+    return read(log.source, policies=[load_policy(path) for path in options.behavior_policy])
 
 
 def _candidates(options: argparse.Namespace, trial: "Experiment | None") -> dict[str, Any]:

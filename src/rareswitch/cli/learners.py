@@ -19,15 +19,17 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """A paragraph for each learner."""
-    from rareswitch.learner import LEARNERS
+    from rareswitch.learner import all_learners
 
     if options.json:
-        facts = ({"name": k, "text": e.text, "policies": e.adaptivity, "regret": e.regret} for k, e in LEARNERS.items())
+        facts = (
+            {"name": k, "text": e.text, "policies": e.adaptivity, "regret": e.regret} for k, e in all_learners().items()
+        )
         print_json(list(facts))
         return 0
     print(_line("learner", "policies", "regret, up to logs; contexts"))
     print(_line(*("─" * width for width in (NAME, POLICIES, REGRET))))
-    for name, entry in LEARNERS.items():
+    for name, entry in all_learners().items():
         cells = wrap(shown(entry.adaptivity), POLICIES), wrap(shown(entry.regret), REGRET)
         for policies, regret in zip_longest(*cells, fillvalue=""):
             print(_line(name, policies, regret))

@@ -20,14 +20,14 @@ def add_parser(commands: Any) -> None:
         parser, arms={"required": True, "help": "arms in a set"}, horizon={"help": "decisions (default 100000)"}
     )
     told = "policies that can be deployed, the first included (default: what each bound asks for)"
-    parser.add_argument("--updates", metavar="M", type=count_option, help=told)
+    parser.add_argument("--policies", metavar="M", type=count_option, help=told)
     kinds = (
         "fixed: one set for ever; stochastic: sets drawn from one distribution; adversarial: any sets, such as those "
         "of seasons and drifts (default stochastic)"
     )
     parser.add_argument("--contexts", choices=CONTEXTS, default="stochastic", help=kinds)
     parser.add_argument(
-        "--arm-floor", metavar="X", type=float, help="least probability of every arm, of which the price is said"
+        "--min-propensity", metavar="X", type=float, help="least probability of every arm, of which the price is said"
     )
     add_options(parser, json="print an object in place of the text")
 
@@ -36,18 +36,18 @@ def run(options: argparse.Namespace) -> int:
     """Print the recommendation."""
     from rareswitch.report import recommendation_text
 
-    asked = {name: getattr(options, name) for name in ("dim", "arms", "horizon", "updates", "contexts")}
+    asked = {name: getattr(options, name) for name in ("dim", "arms", "horizon", "policies", "contexts")}
     found = recommend(**asked)
     price = None
-    if options.arm_floor is not None:
-        from rareswitch.experiment import best_ends, floor_price
-        from rareswitch.policy import Floor, least_probability
+    if options.min_propensity is not None:
+        from rareswitch.experiment import best_ends, min_propensity_price
+        from rareswitch.policy import MinPropensity, least_probability
 
-        ends = best_ends(options.horizon, found.updates, dim=options.dim)
-        floor = Floor(least=least_probability("arm_floor", options.arm_floor))
-        price = floor_price(floor, arms=options.arms, ends=ends, dim=options.dim)
+        ends = best_ends(options.horizon, found.policies, dim=options.dim)
+        min_propensity = MinPropensity(least=least_probability("min_propensity", options.min_propensity))
+        price = min_propensity_price(min_propensity, arms=options.arms, ends=ends, dim=options.dim)
     if options.json:
-        print_json(found.summary() | ({} if price is None else {"floor": price.as_dict()}))
+        print_json(found.summary() | ({} if price is None else {"min_propensity": price.as_dict()}))
     else:
-        print(recommendation_text(found, floor="" if price is None else str(price)))
+        print(recommendation_text(found, min_propensity="" if price is None else str(price)))
     return 0

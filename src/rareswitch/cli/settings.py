@@ -18,34 +18,28 @@ SPECIAL = {"g_optimal", "designer"}
 
 def add_settings(parser: argparse.ArgumentParser, *, without: Iterable[str] = ()) -> None:
     """Add an option for every setting that some learner takes, but for those that the command sets itself."""
-    from rareswitch.learner import LEARNERS, settings_of, takes
+    from rareswitch.learner import all_learners, settings_of
 
     group = parser.add_argument_group("settings of learners, which have their own defaults")
-    seen = SPECIAL | set(without)
-    added: list[str] = []
-    for kind in LEARNERS.values():
+    learners, own = all_learners(), SPECIAL | set(without)
+    takers: dict[str, list[str]] = {}
+    entries: dict[str, Any] = {}
+    for name, kind in learners.items():
         for entry in settings_of(kind):
-            if entry.name in seen:
-                continue
-            seen.add(entry.name)
-            added.append(entry.name)
-            takers = [name for name in LEARNERS if entry.name in takes(name)]
-            told = entry.metadata["text"]
-            defaults = {getattr(LEARNERS[name], entry.name, None) for name in takers}
-            plain = len(defaults) == 1 and "default" not in told and not any(d is None or d is False for d in defaults)
-            usual = f" (default {defaults.pop()})" if plain else ""
-            few = f"; for {', '.join(takers)}" if len(takers) <= 3 else ""
-            if entry.name == "grid":
-                few = (
-                    f"; {ADAPTIVE}: at most --updates batches, by the widths of intervals, for learners that eliminate"
-                )
-            group.add_argument(
-                option_name(entry.name),
-                help=f"{told}{usual}{few}".replace("%", "%%"),
-                default=None,
-                **_kind(entry.type),
-            )
-    parser.set_defaults(learner_settings=added)
+            if entry.name not in own:
+                takers.setdefault(entry.name, []).append(name)
+                entries.setdefault(entry.name, entry)
+    for name, entry in entries.items():
+        text = entry.metadata["text"]
+        defaults = {getattr(learners[taker], name, None) for taker in takers[name]}
+        plain = len(defaults) == 1 and "default" not in text and not any(d is None or d is False for d in defaults)
+        usual = f" (default {defaults.pop()})" if plain else ""
+        few = f"; for {', '.join(takers[name])}" if len(takers[name]) <= 3 else ""
+        if name == "grid":
+            few = f"; {ADAPTIVE}: at most --policies batches, by the widths of intervals, for learners that eliminate"
+        help_text = f"{text}{usual}{few}".replace("%", "%%")
+        group.add_argument(option_name(name), help=help_text, default=None, **_kind(entry.type))
+    parser.set_defaults(learner_settings=[*entries])
 
 
 def given_settings(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
@@ -59,10 +53,10 @@ def given_settings(options: argparse.Namespace, names: Iterable[str]) -> dict[st
 
 def check_heeded(option: str, setting: str, names: list[str]) -> None:
     """Refuse an option for a setting that none of these learners takes."""
-    from rareswitch.learner import LEARNERS, takes
+    from rareswitch.learner import all_learners, takes
 
     if not any(setting in takes(name) for name in names):
-        takers = ", ".join(name for name in LEARNERS if setting in takes(name))
+        takers = ", ".join(name for name in all_learners() if setting in takes(name))
         raise ParameterError(f"{option} means nothing to {', '.join(names)}; it is for {takers}.")
 
 

@@ -1,6 +1,5 @@
 """Optimal designs: G-optimal for one set of arms, distributional for a whole source of them."""
 
-from rareswitch.design.cheapest import cheapest_allocation
 from rareswitch.design.core import Core, CoreDesign, core_identification, core_learning
 from rareswitch.design.frank_wolfe import CertifiedDesign, frank_wolfe_design
 from rareswitch.design.goptimal import Design, g_optimal
@@ -20,14 +19,5 @@ from rareswitch.design.sampling import (
 from rareswitch.design.staged import StagedDesign, staged_design
 
 __all__ = ["Argmax", "CertifiedDesign", "Core", "CoreDesign", "Design", "GOptimal", "MixedArgmax", "MixedSoftmax"]
-__all__ += [
-    "Sampler",
-    "Softmax",
-    "StagedDesign",
-    "Uniform",
-    "cheapest_allocation",
-    "core_identification",
-    "core_learning",
-    "deviation",
-]
+__all__ += ["Sampler", "Softmax", "StagedDesign", "Uniform", "core_identification", "core_learning", "deviation"]
 __all__ += ["frank_wolfe_design", "g_optimal", "information", "largest_forms", "staged_design", "variation"]

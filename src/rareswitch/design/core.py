@@ -54,7 +54,12 @@ class CoreDesign:
 
 
 def core_identification(
-    contexts: Any, alive: Any = None, *, regularization: float, power: float = 6.0, g_optimal: GOptimal | None = None
+    contexts: Any,
+    available: Any = None,
+    *,
+    regularization: float,
+    power: float = 6.0,
+    g_optimal: GOptimal | None = None,
 ) -> Core:
     """Drop sets until every arm left has leverage at most d^c against the sets left (Algorithm 4).
 
@@ -78,7 +83,7 @@ def core_identification(
     """
     lam = number("regularization", regularization, low=1e-12, high=1.0)
     number("power", power, low=0.0)
-    sets = context_sets(contexts, alive)
+    sets = context_sets(contexts, available)
     unit_ball(sets)
     size, _, dim = sets.contexts.shape
     threshold = math.inf if dim == 1 else math.exp(min(700.0, power * math.log(dim)))
@@ -99,7 +104,7 @@ def core_identification(
 
 def core_learning(
     contexts: Any,
-    alive: Any = None,
+    available: Any = None,
     *,
     regularization: float,
     power: float = 6.0,
@@ -118,8 +123,8 @@ def core_learning(
     >>> variation(learned.policy, sets.contexts, regularization=1e-3) < 9
     True
     """
-    core = core_identification(contexts, alive, regularization=regularization, power=power, g_optimal=g_optimal)
-    sets = context_sets(contexts, alive)
-    kept = Sets(read_only(sets.contexts[core.indices]), read_only(sets.alive[core.indices]), single=False)
+    core = core_identification(contexts, available, regularization=regularization, power=power, g_optimal=g_optimal)
+    sets = context_sets(contexts, available)
+    kept = Sets(read_only(sets.contexts[core.indices]), read_only(sets.available[core.indices]), single=False)
     staged = staged_design(kept, regularization=regularization, arms=arms, g_optimal=g_optimal)
     return CoreDesign(core=core, staged=staged)

@@ -39,15 +39,15 @@ class CertifiedDesign:
 
 def frank_wolfe_design(
     contexts: Any,
-    alive: Any = None,
+    available: Any = None,
     *,
     regularization: float,
-    floor: float = 0.2,
+    g_optimal_share: float = 0.2,
     tol: float = 0.05,
     g_optimal: GOptimal | None = None,
     max_iterations: int = 1000,
 ) -> CertifiedDesign:
-    """A sampling policy with V ≤ (1 + tol)·d/(1 - floor) on the sample, proved by its certificate.
+    """A sampling policy with V ≤ (1 + tol)·d/(1 - g_optimal_share) on the sample, proved by its certificate.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def frank_wolfe_design(
         A sample of sets (γ, K, d).
     regularization
         λ > 0.
-    floor
+    g_optimal_share
         β: the least share of G-optimal play. It protects against directions that are rare in the sample's source;
         without it a variant of the paper's counterexample reaches V = 8d on fresh sets.
     tol
@@ -75,10 +75,10 @@ def frank_wolfe_design(
     True
     """
     lam = number("regularization", regularization, low=0.0, open_low=True)
-    beta = number("floor", floor, low=0.0, high=0.99)
+    beta = number("g_optimal_share", g_optimal_share, low=0.0, high=0.99)
     tol = number("tol", tol, low=1e-6)
     whole("max_iterations", max_iterations)
-    sets = context_sets(contexts, alive)
+    sets = context_sets(contexts, available)
     dim = sets.contexts.shape[2]
     optimal = g_optimal or GOptimal()
     play = information(optimal, sets)

@@ -24,7 +24,7 @@ class Design:
 
     For one set (K, d) the fields lack the leading axis n.
 
-    The certificate holds for every ε > 0 at once: max over the living arms of xᵀ(εI + Σ w x xᵀ)⁻¹x ≤
+    The certificate holds for every ε > 0 at once: max over the available arms of xᵀ(εI + Σ w x xᵀ)⁻¹x ≤
     ``max_leverage``, where a component of at most ``residual``·‖x‖ outside the span of the set counts as rounding.
     """
 
@@ -34,7 +34,7 @@ class Design:
     leverages: FloatArray
     #: (n,) the largest leverage, at most (1 + tol)·rank; where ``passes`` is 0, a bound on it, at most (1 + tol)·d.
     max_leverage: FloatArray
-    #: (n,) dimension of the span of the living arms, which is the smallest max leverage any design can have; where
+    #: (n,) dimension of the span of the available arms, which is the smallest max leverage any design can have; where
     #: ``passes`` is 0, an upper bound of it.
     rank: IntArray
     #: (n,) largest distance of an arm to that span, relative to the arm's norm, each feature scaled to the same range.
@@ -52,7 +52,7 @@ class Design:
         return type(self)(**parts, failed=np.flatnonzero(self.failed == index % len(self.weights)))
 
 
-def g_optimal(contexts: Any, alive: Any = None, *, tol: float = 0.05, threads: int = 1) -> Design:
+def g_optimal(contexts: Any, available: Any = None, *, tol: float = 0.05, threads: int = 1) -> Design:
     """Weights w on the arms of each set with max leverage xᵀ(Σ w x xᵀ)⁻¹x at most (1 + tol) times the set's rank.
 
     With ``tol`` ≥ 1 and at most (1 + tol)·d arms the promise is that of the paper, (1 + tol)·d in place of the rank.
@@ -65,7 +65,7 @@ def g_optimal(contexts: Any, alive: Any = None, *, tol: float = 0.05, threads: i
     ----------
     contexts
         One set (K, d) or many (n, K, d).
-    alive
+    available
         Which arms count, (K,) or (n, K); all by default.
     tol
         Relative slack, at least 1e-8. ``tol=1`` is the paper's factor 2: there a set of at most 2d arms is answered
@@ -87,10 +87,10 @@ def g_optimal(contexts: Any, alive: Any = None, *, tol: float = 0.05, threads: i
     """
     tol = number("tol", tol, low=SMALLEST_TOL)
     threads = whole("threads", threads)
-    sets = context_sets(contexts, alive)
-    outputs = design_outputs(*sets.alive.shape)
+    sets = context_sets(contexts, available)
+    outputs = design_outputs(*sets.available.shape)
     weights, leverages, max_leverage, rank, _, _, status = outputs
-    parts = in_steps(sets.contexts, sets.alive, *outputs, parts=1 if threads == 1 else 6 * threads)
+    parts = in_steps(sets.contexts, sets.available, *outputs, parts=1 if threads == 1 else 6 * threads)
 
     def solve(part: tuple[Any, ...]) -> None:
         design_sets(*part[:2], tol, *part[2:])

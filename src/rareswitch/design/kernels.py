@@ -266,11 +266,11 @@ def _span_coordinates(arms, residual, dim, count):  # type: ignore[no-untyped-de
 
 
 @compiled
-def _gather(contexts, alive, s, scales, negligible, arms, chosen):  # type: ignore[no-untyped-def]
-    """Lay the living arms of set s that are not zero out along the lanes, features scaled; returns how many."""
+def _gather(contexts, available, s, scales, negligible, arms, chosen):  # type: ignore[no-untyped-def]
+    """Lay the available arms of set s that are not zero out along the lanes, features scaled; returns how many."""
     dim, count = contexts.shape[2], 0
     for i in range(contexts.shape[1]):
-        if alive[s, i]:
+        if available[s, i]:
             size = 0.0
             for j in range(dim):
                 value = contexts[s, i, j] * scales[j]
@@ -286,12 +286,12 @@ def _gather(contexts, alive, s, scales, negligible, arms, chosen):  # type: igno
 
 
 @compiled
-def _equalize(contexts, alive, s, scales):  # type: ignore[no-untyped-def]
+def _equalize(contexts, available, s, scales):  # type: ignore[no-untyped-def]
     """``scales`` become the powers of two that bring the largest entry of each feature of set s into [1, 2)."""
     for j in range(scales.shape[0]):
         scales[j] = 0.0
     for i in range(contexts.shape[1]):
-        if alive[s, i]:
+        if available[s, i]:
             for j in range(scales.shape[0]):
                 scales[j] = max(scales[j], abs(contexts[s, i, j]))
     for j in range(scales.shape[0]):
@@ -321,27 +321,27 @@ def _scatter(s, row_weights, row_leverages, chosen, count, weights, leverages): 
 
 
 @compiled
-def count_sets(alive, dim, tol, weights, status):  # type: ignore[no-untyped-def]
+def count_sets(available, dim, tol, weights, status):  # type: ignore[no-untyped-def]
     """``weights`` (n, K) become uniform in the sets that are certified by counting alone; how many are not.
 
-    w·leverage ≤ 1 for every arm and w = 1/arms: no leverage exceeds the number of living arms.
+    w·leverage ≤ 1 for every arm and w = 1/arms: no leverage exceeds the number of available arms.
     """
     asked = 0
-    for s in range(alive.shape[0]):
+    for s in range(available.shape[0]):
         choices = 0
-        for i in range(alive.shape[1]):
-            choices += alive[s, i]
+        for i in range(available.shape[1]):
+            choices += available[s, i]
         uniform = tol >= 1.0 and choices <= (1.0 + tol) * dim
         asked += not uniform
         status[s] = CERTIFIED if uniform else NOT_MET
-        for i in range(alive.shape[1]):
-            weights[s, i] = 1.0 / choices if uniform and alive[s, i] else 0.0
+        for i in range(available.shape[1]):
+            weights[s, i] = 1.0 / choices if uniform and available[s, i] else 0.0
     return asked
 
 
 @compiled
 def _solve_sets(  # type: ignore[no-untyped-def]
-    contexts, alive, tol, weights, leverages, max_leverage, rank, residual, passes, status
+    contexts, available, tol, weights, leverages, max_leverage, rank, residual, passes, status
 ):
     """Solve the sets that :func:`count_sets` leaves, as they are given; how many need coordinates of their span."""
     n, arm_count, dim = contexts.shape
@@ -350,13 +350,13 @@ def _solve_sets(  # type: ignore[no-untyped-def]
     for s in range(n):
         choices = 0
         for i in range(arm_count):
-            choices += alive[s, i]
+            choices += available[s, i]
         uniform = status[s] == CERTIFIED
         passes[s], residual[s], rank[s], max_leverage[s] = 0, 0.0, min(choices, dim), choices
         for i in range(arm_count):
-            leverages[s, i] = choices if uniform and alive[s, i] else 0.0
+            leverages[s, i] = choices if uniform and available[s, i] else 0.0
         if not uniform:
-            count = _gather(contexts, alive, s, scales, 0.0, room[0], chosen)
+            count = _gather(contexts, available, s, scales, 0.0, room[0], chosen)
             if count >= dim:  # a factorisation does not mind the scale of features
                 status[s], max_leverage[s], passes[s] = _optimize(*room, dim, count, tol, TRUSTED_CONDITION)
                 rank[s] = dim
@@ -367,7 +367,7 @@ def _solve_sets(  # type: ignore[no-untyped-def]
 
 @compiled
 def _solve_spans(  # type: ignore[no-untyped-def]
-    contexts, alive, tol, weights, leverages, max_leverage, rank, residual, passes, status
+    contexts, available, tol, weights, leverages, max_leverage, rank, residual, passes, status
 ):
     """Solve the sets that :func:`_solve_sets` leaves, in coordinates of their span."""
     n, arm_count, dim = contexts.shape
@@ -377,8 +377,8 @@ def _solve_spans(  # type: ignore[no-untyped-def]
             continue
         for i in range(arm_count):
             weights[s, i] = leverages[s, i] = 0.0
-        _equalize(contexts, alive, s, scales)
-        count = _gather(contexts, alive, s, scales, NEGLIGIBLE, room[0], chosen)
+        _equalize(contexts, available, s, scales)
+        count = _gather(contexts, available, s, scales, NEGLIGIBLE, room[0], chosen)
         if count > 0:
             rank[s], residual[s] = _span_coordinates(room[0], room[1], dim, count)
             status[s], max_leverage[s], tries = _optimize(*room, rank[s], count, tol, WORST_CONDITION)
@@ -387,9 +387,9 @@ def _solve_spans(  # type: ignore[no-untyped-def]
             continue
         choices = 0
         for i in range(arm_count):
-            choices += alive[s, i]
+            choices += available[s, i]
         for i in range(arm_count):
-            weights[s, i] = alive[s, i] / choices
+            weights[s, i] = available[s, i] / choices
         status[s], rank[s], max_leverage[s] = CERTIFIED, 0, 0.0
 
 
@@ -401,22 +401,22 @@ def design_outputs(n: int, arm_count: int) -> tuple[NDArray[Any], ...]:
     return weights, leverages, max_leverage, rank, residual, passes, status
 
 
-def design_sets(contexts: Any, alive: Any, tol: float, *outputs: Any) -> None:
-    """G-optimal designs of ``contexts`` (n, K, d) among ``alive`` (n, K), into the arrays of :func:`design_outputs`.
+def design_sets(contexts: Any, available: Any, tol: float, *outputs: Any) -> None:
+    """G-optimal designs of ``contexts`` (n, K, d) among ``available`` (n, K), into the arrays of ``design_outputs``.
 
     ``passes`` is 0 where the uniform design was certified by counting alone, with no linear algebra. Coordinates of a
     span have a kernel of their own, which is compiled when a set first needs them.
     """
     weights, *_, status = outputs
-    count_sets(alive, contexts.shape[2], tol, weights, status)
-    if _solve_sets(contexts, alive, tol, *outputs):
-        _solve_spans(contexts, alive, tol, *outputs)
+    count_sets(available, contexts.shape[2], tol, weights, status)
+    if _solve_sets(contexts, available, tol, *outputs):
+        _solve_spans(contexts, available, tol, *outputs)
 
 
-def design_weights(contexts: Any, alive: Any, weights: Any, tol: float) -> bool:
+def design_weights(contexts: Any, available: Any, weights: Any, tol: float) -> bool:
     """``weights`` (n, K) become those of :func:`design_sets`; whether all are certified."""
     status = np.empty(len(weights), np.int64)
-    if not count_sets(alive, contexts.shape[2], tol, weights, status):
+    if not count_sets(available, contexts.shape[2], tol, weights, status):
         return True
-    design_sets(contexts, alive, tol, weights, *design_outputs(*weights.shape)[1:-1], status)
+    design_sets(contexts, available, tol, weights, *design_outputs(*weights.shape)[1:-1], status)
     return not status.any()

@@ -1,4 +1,4 @@
-"""Sampling policies: frozen rules that turn a set of living arms into probabilities over them.
+"""Sampling policies: frozen rules that turn a set of available arms into probabilities over them.
 
 They know nothing of rewards. The batched learners draw their exploration from one of them.
 """
@@ -32,9 +32,9 @@ def quadratic_forms(sets: Sets, matrix: FloatArray) -> FloatArray:
     dim, given = matrix.shape[0], sets.contexts.shape[2]
     if dim != given:
         raise ShapeError(f"this sampling policy is for {dim} dimensions; got contexts of {given}.")
-    forms = np.empty(sets.alive.shape)
+    forms = np.empty(sets.available.shape)
     _forms(sets.contexts, read_only(matrix), forms)
-    forms[~sets.alive] = -np.inf
+    forms[~sets.available] = -np.inf
     return forms
 
 
@@ -46,10 +46,10 @@ def one_hot(values: FloatArray) -> FloatArray:
 
 
 def normalized_powers(values: FloatArray, sets: Sets, exponent: float | None) -> FloatArray:
-    """values^α normalised along rows, α by default log₂ of the living arms; uniform where a row is all zero."""
-    exponents = np.log2(sets.alive.sum(axis=1)) if exponent is None else np.full(len(values), float(exponent))
+    """values^α normalised along rows, α by default log₂ of the available arms; uniform where a row is all zero."""
+    exponents = np.log2(sets.available.sum(axis=1)) if exponent is None else np.full(len(values), float(exponent))
     probabilities = np.empty(values.shape)
-    _normalized_powers(values, sets.alive, exponents, probabilities)
+    _normalized_powers(values, sets.available, exponents, probabilities)
     return probabilities
 
 
@@ -76,22 +76,22 @@ def _forms(contexts, matrix, forms):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _normalized_powers(values, alive, exponents, probabilities):  # type: ignore[no-untyped-def]
+def _normalized_powers(values, available, exponents, probabilities):  # type: ignore[no-untyped-def]
     """``probabilities`` (n, K) become values^exponent normalised along rows, zero where an arm is not alive.
 
     The softmax is free of scale, so each row is divided by its largest value before it is raised. A row without a
-    positive value is uniform over its living arms.
+    positive value is uniform over its available arms.
     """
     n, arm_count = values.shape
     for s in range(n):
         largest = 0.0
         for i in range(arm_count):
-            if alive[s, i] and values[s, i] > largest:
+            if available[s, i] and values[s, i] > largest:
                 largest = values[s, i]
         total = 0.0
         for i in range(arm_count):
             share = 0.0
-            if alive[s, i]:
+            if available[s, i]:
                 if largest == 0.0:
                     share = 1.0
                 elif values[s, i] > 0.0:
@@ -106,15 +106,15 @@ def _normalized_powers(values, alive, exponents, probabilities):  # type: ignore
 class Sampler(Protocol):
     """What every sampling policy offers."""
 
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
+    def probabilities(self, contexts: Any, available: Any = None) -> FloatArray:
         """Probabilities (n, K) for contexts (n, K, d), or (K,) for one set (K, d); zero where an arm is not alive."""
 
 
 class _Sampler(ABC):
     """Answers one set as the many of which it is the only one."""
 
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = context_sets(contexts, alive)
+    def probabilities(self, contexts: Any, available: Any = None) -> FloatArray:
+        sets = context_sets(contexts, available)
         return self._of(sets)[0] if sets.single else self._of(sets)
 
     @abstractmethod
@@ -125,20 +125,20 @@ class _Sampler(ABC):
 @kind("uniform")
 @dataclass(frozen=True)
 class Uniform(_Sampler):
-    """Each living arm with the same probability.
+    """Each available arm with the same probability.
 
     >>> Uniform().probabilities([[1.0], [2.0], [3.0]], [True, True, False]).tolist()
     [0.5, 0.5, 0.0]
     """
 
     def _of(self, sets: Sets) -> FloatArray:
-        return np.asarray(sets.alive / sets.alive.sum(axis=1, keepdims=True))
+        return np.asarray(sets.available / sets.available.sum(axis=1, keepdims=True))
 
 
 @kind("g-optimal")
 @dataclass(frozen=True, kw_only=True)
 class GOptimal(_Sampler):
-    """The G-optimal design of the living arms, π^G of the paper; ``tol=1`` is its factor 2.
+    """The G-optimal design of the available arms, π^G of the paper; ``tol=1`` is its factor 2.
 
     >>> GOptimal().probabilities([[1.0, 0.0], [0.0, 1.0], [0.1, 0.1]]).round(2).tolist()
     [0.5, 0.5, 0.0]
@@ -150,9 +150,9 @@ class GOptimal(_Sampler):
         vars(self).update(tol=number("tol", self.tol, low=SMALLEST_TOL))
 
     def _of(self, sets: Sets) -> FloatArray:
-        weights = np.empty(sets.alive.shape)
-        for contexts, alive, part in in_steps(sets.contexts, sets.alive, weights):
-            if not design_weights(contexts, alive, part, self.tol):
+        weights = np.empty(sets.available.shape)
+        for contexts, available, part in in_steps(sets.contexts, sets.available, weights):
+            if not design_weights(contexts, available, part, self.tol):
                 failed = g_optimal(sets, tol=self.tol).failed
                 raise CertificateError(f"no certified design for sets {failed[:10].tolist()}; ask for a larger tol.")
         return weights
@@ -161,7 +161,7 @@ class GOptimal(_Sampler):
 @kind("argmax")
 @dataclass(frozen=True, eq=False)
 class Argmax(_Sampler):
-    """The living arm with the largest xᵀVx, the first of them on a tie (Definition 2).
+    """The available arm with the largest xᵀVx, the first of them on a tie (Definition 2).
 
     >>> Argmax([[1.0, 0.0], [0.0, 2.0]]).probabilities([[1.0, 0.0], [0.0, 1.0]]).tolist()
     [0.0, 1.0]
@@ -179,9 +179,9 @@ class Argmax(_Sampler):
 @kind("softmax")
 @dataclass(frozen=True, eq=False)
 class Softmax(_Sampler):
-    """A living arm with probability ∝ (xᵀMx)^α (Definition 3).
+    """A available arm with probability ∝ (xᵀMx)^α (Definition 3).
 
-    ``exponent`` is α; by default log₂ of the number of living arms of the set. Where all xᵀMx are zero the
+    ``exponent`` is α; by default log₂ of the number of available arms of the set. Where all xᵀMx are zero the
     probabilities are uniform.
 
     >>> Softmax([[1.0]], exponent=1.0).probabilities([[1.0], [2.0]]).tolist()
@@ -272,18 +272,20 @@ class MixedSoftmax(_Mixture):
         return normalized_powers(forms, sets, self.exponent)
 
 
-def information(sampler: Sampler, contexts: Any, alive: Any = None) -> FloatArray:
+def information(sampler: Sampler, contexts: Any, available: Any = None) -> FloatArray:
     """Information matrix I(π) = E_X E_{x∼π(X)} xxᵀ, shape (d, d).
 
     >>> from rareswitch.design import Uniform
     >>> information(Uniform(), [[[1.0, 0.0], [0.0, 1.0]]]).tolist()
     [[0.5, 0.0], [0.0, 0.5]]
     """
-    sets = context_sets(contexts, alive)
-    return weighted_information(sets, sampler.probabilities(sets.contexts, sets.alive))
+    sets = context_sets(contexts, available)
+    return weighted_information(sets, sampler.probabilities(sets.contexts, sets.available))
 
 
-def variation(sampler: Sampler, contexts: Any, alive: Any = None, *, regularization: float, given: Any = None) -> float:
+def variation(
+    sampler: Sampler, contexts: Any, available: Any = None, *, regularization: float, given: Any = None
+) -> float:
     """λ-variation V(π) = E_X max_{x∈X} xᵀ(λI + I(π))⁻¹x.
 
     Parameters
@@ -299,22 +301,26 @@ def variation(sampler: Sampler, contexts: Any, alive: Any = None, *, regularizat
     >>> round(variation(Uniform(), [[[1.0, 0.0], [0.0, 1.0]]], regularization=1e-9), 3)
     2.0
     """
-    return float(largest_forms(sampler, contexts, alive, regularization, given).mean())
+    return float(largest_forms(sampler, contexts, available, regularization, given).mean())
 
 
-def deviation(sampler: Sampler, contexts: Any, alive: Any = None, *, regularization: float, given: Any = None) -> float:
+def deviation(
+    sampler: Sampler, contexts: Any, available: Any = None, *, regularization: float, given: Any = None
+) -> float:
     """λ-deviation Ṽ(π) = E_X √(max_{x∈X} xᵀ(λI + I(π))⁻¹x), with the arguments of :func:`variation`.
 
     >>> from rareswitch.design import Uniform
     >>> round(deviation(Uniform(), [[[1.0, 0.0], [0.0, 1.0]]], regularization=1e-9), 3)
     1.414
     """
-    return float(np.sqrt(largest_forms(sampler, contexts, alive, regularization, given)).mean())
+    return float(np.sqrt(largest_forms(sampler, contexts, available, regularization, given)).mean())
 
 
-def largest_forms(sampler: Sampler, contexts: Any, alive: Any, regularization: float, given: Any = None) -> FloatArray:
+def largest_forms(
+    sampler: Sampler, contexts: Any, available: Any, regularization: float, given: Any = None
+) -> FloatArray:
     """max_{x∈X} xᵀ(λI + I(π))⁻¹x of each set, (n,): what V and Ṽ average."""
-    sets = context_sets(contexts, alive)
+    sets = context_sets(contexts, available)
     lam = number("regularization", regularization, low=0.0, open_low=True)
     dim = sets.contexts.shape[2]
     if given is None:

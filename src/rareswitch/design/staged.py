@@ -50,7 +50,7 @@ class StagedDesign:
 
 def staged_design(
     contexts: Any,
-    alive: Any = None,
+    available: Any = None,
     *,
     regularization: float,
     form: Form = "softmax",
@@ -85,7 +85,7 @@ def staged_design(
     lam = number("regularization", regularization, low=1e-12, high=1.0)
     if form not in ("argmax", "softmax"):
         raise ParameterError(f"form must be 'argmax' or 'softmax'; got {form!r}.")
-    sets = context_sets(contexts, alive)
+    sets = context_sets(contexts, available)
     unit_ball(sets)
     optimal = g_optimal or GOptimal()
     size, _, dim = sets.contexts.shape
@@ -94,7 +94,7 @@ def staged_design(
     total = blocks * copies * size
 
     # frozen here: the policy must depend neither on how these sets are padded nor on how later ones are
-    exponent = math.log2(int(sets.alive.sum(axis=1).max()) if arms is None else whole("arms", arms))
+    exponent = math.log2(int(sets.available.sum(axis=1).max()) if arms is None else whole("arms", arms))
     current = total * (lam * np.eye(dim) + 0.5 * information(optimal, sets))
     lengths: list[int] = []
     matrices: list[FloatArray] = []

@@ -179,14 +179,14 @@ def _counted(name: str, offered: float, came: float, expected: float, variance: 
 
 
 @compiled
-def _count_all(alive, codes, places, propensities, logging, sums):  # type: ignore[no-untyped-def]
+def _count_all(available, codes, places, propensities, logging, sums):  # type: ignore[no-untyped-def]
     """Offers, choices and the moments of each arm; how many propensities or sums of probabilities are wrong."""
     wrong = 0
-    for s in range(alive.shape[0]):
+    for s in range(available.shape[0]):
         row = s if codes.shape[0] > 1 else 0
         total = 0.0
-        for i in range(alive.shape[1]):
-            if alive[s, i]:
+        for i in range(available.shape[1]):
+            if available[s, i]:
                 arm, share = codes[row, i], logging[s, i]
                 total += share
                 sums[arm, 0] += 1.0
@@ -200,12 +200,12 @@ def _count_all(alive, codes, places, propensities, logging, sums):  # type: igno
 
 
 @compiled
-def _count_chosen(alive, codes, places, propensities, batches, sums):  # type: ignore[no-untyped-def]
+def _count_chosen(available, codes, places, propensities, batches, sums):  # type: ignore[no-untyped-def]
     """Offers, choices, Σ 1/p and Σ 1/p² of each arm in each batch."""
-    for s in range(alive.shape[0]):
+    for s in range(available.shape[0]):
         row = s if codes.shape[0] > 1 else 0
-        for i in range(alive.shape[1]):
-            if alive[s, i]:
+        for i in range(available.shape[1]):
+            if available[s, i]:
                 sums[batches[s], codes[row, i], 0] += 1.0
         chosen, inverse = codes[row, places[s]], 1.0 / propensities[s]
         sums[batches[s], chosen, 1] += 1.0

@@ -113,9 +113,9 @@ def policy_probabilities(policy: Policy, log: DecisionLog) -> FloatArray:
     """π (n, K) of a frozen policy for logged decisions with vectors."""
     assert log.contexts is not None  # as candidates that are policies need it
     baseline = {"baseline": log.baselines} if policy.needs_baseline else {}
-    floored = None if policy.floor is None else policy.floor.of_codes(log.arms, log.codes)
+    protected = None if policy.min_propensity is None else policy.min_propensity.of_codes(log.arms, log.codes)
     sets = Sets(log.contexts, log.available, False)  # which were checked already
-    return policy.probabilities(sets, floored=floored, **baseline)
+    return policy.probabilities(sets, protected=protected, **baseline)
 
 
 def _played_by_policy(name: str, policy: Policy, log: DecisionLog) -> Played:

@@ -95,7 +95,7 @@ class _Wanted:
         if self.alone and (reasons or len(kept) < len(present)):
             reasons = (
                 "a policy of these weeks hardly ever showed what the baseline would, or decided too little, so nothing "
-                "can be said of the week alone. Keep every arm at a least probability: arm_floor=….",
+                "can be said of the week alone. Keep every arm at a least probability: min_propensity=….",
             )
         if scores.mismatch:
             reasons = (scores.mismatch,)

@@ -126,7 +126,7 @@ class EffectScores:
         for label, rows in self._groups(log, one, at):
             for batch in np.unique(log.batches[at[rows]]).tolist():
                 part = rows[log.batches[at[rows]] == batch]
-                told = {"logging": None if logging is None else logging[at[part]], "alive": log.available[at[part]]}
+                told = {"logging": None if logging is None else logging[at[part]], "available": log.available[at[part]]}
                 cell = self.cells.setdefault((arm, label), {}).setdefault(batch, Cell())
                 cell.parts.append(Columns(*(column[part] for column in columns)))
                 cell.support += Support.of(here[part], candidate=one[at[part]], **told)
@@ -165,7 +165,7 @@ class EffectScores:
         if not self.known:
             raise ParameterError(
                 f"source must tell which arms were offered; of none of its {self.decisions:,} decisions that is known. "
-                "Keep the context sets of a share of decisions: create(…, keep=0.1), a column contexts."
+                "Keep the context sets of a share of decisions: create(…, context_sample_rate=0.1), a column contexts."
             )
         for name, given in (("arm", self.arm), ("against", self.against)):
             if given is not None and given not in self.arms and not (name == "against" and given in (BASELINE, REST)):

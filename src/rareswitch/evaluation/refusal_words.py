@@ -63,10 +63,10 @@ def remedy_text(options: tuple[tuple[float, int], ...], as_it_is: int | None) ->
     (floor, decisions), *others = options
     text = f"{also}; or e" if also else "e"
     text += (
-        f"xploration would make it answerable: with arm_floor={floor:g} (the least probability of every offered arm) "
-        f"about {decisions:,} more decisions"
+        f"xploration would make it answerable: with min_propensity={floor:g} (the least probability of every offered "
+        f"arm) about {decisions:,} more decisions"
     )
-    return text + "".join(f", with arm_floor={floor:g} about {decisions:,}" for floor, decisions in others) + "."
+    return text + "".join(f", with min_propensity={floor:g} about {decisions:,}" for floor, decisions in others) + "."
 
 
 def sentence(text: str) -> str:

@@ -68,7 +68,7 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
     >>> print(reasons[0])
     50 % of what this policy would show had probability 0 in the log (mean weight 0.50, should be 1); ...
     >>> print(reasons[-1])
-    Exploration would make it answerable: with arm_floor=0.2 ... 250 more decisions, with arm_floor=0.05 about 1,000.
+    Exploration would make it answerable: with min_propensity=0.2 ... 250 more decisions, with ... about 1,000.
     """
     whole = sum(supports, Support.zero())
     if whole.count == 0:

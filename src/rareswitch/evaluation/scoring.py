@@ -130,7 +130,8 @@ def score(
     if not scores.known:
         raise ParameterError(
             f"of none of the {decisions} decisions of this log it is known which arms were offered, so no other policy "
-            "can be evaluated. Keep the context sets of a share of decisions: create(…, keep=0.1), a column contexts."
+            "can be evaluated. Keep the context sets of a share of decisions: create(…, context_sample_rate=0.1), a "
+            "column contexts."
         )
     if not scores.rewarded:
         raise ParameterError(
@@ -180,7 +181,7 @@ def _add(
                 weights[at],
                 candidate=probabilities[kept][at],
                 logging=None if logging is None or did else logging[kept][at],
-                alive=log.available[kept][at],
+                available=log.available[kept][at],
             )
             before = scored.supports[batch]
             scored.supports[batch] = found if before is None else before + found

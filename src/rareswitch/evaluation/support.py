@@ -81,7 +81,7 @@ class Support:
         *,
         candidate: FloatArray,
         logging: FloatArray | None = None,
-        alive: BoolArray | None = None,
+        available: BoolArray | None = None,
     ) -> Self:
         """Of decisions of one batch.
 
@@ -93,7 +93,7 @@ class Support:
             (n, K) the candidate's probabilities π, 0 where an arm was not offered.
         logging
             (n, K) those of the policy that decided, μ, where they are known.
-        alive
+        available
             (n, K) which arms were offered; all by default.
         """
         if len(weights) == 0:
@@ -109,7 +109,7 @@ class Support:
             missed=missed,
             concentration=float(squares.sum()),
             cubes=float(np.vdot(squares, candidate)),
-            arms=candidate.shape[1] if alive is None else int(alive.sum(axis=1).max()),
+            arms=candidate.shape[1] if available is None else int(available.sum(axis=1).max()),
             moments=moments,
         )
 

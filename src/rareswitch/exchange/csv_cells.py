@@ -92,8 +92,8 @@ class Table(CsvTable):
 class Offers:
     """Which arms were offered, and which one was chosen."""
 
-    alive: BoolArray
-    places: IntArray
+    available: BoolArray
+    arm_indices: IntArray
     #: None where arms have no ids.
     arms: tuple[str, ...] | None
     codes: IntArray
@@ -102,11 +102,11 @@ class Offers:
     def select(self, kept: Sequence[int]) -> "Offers":
         """Some of the rows."""
         baselines = None if self.baselines is None else self.baselines[kept]
-        return Offers(self.alive[kept], self.places[kept], self.arms, self.codes[kept], baselines)
+        return Offers(self.available[kept], self.arm_indices[kept], self.arms, self.codes[kept], baselines)
 
     def names(self) -> list[tuple[str, ...]]:
         """The ids of the offered arms, of each row."""
-        arms = self.arms or tuple(map(str, range(self.alive.shape[1])))
+        arms = self.arms or tuple(map(str, range(self.available.shape[1])))
         return [tuple(arms[code] for code in row if code >= 0) for row in self.codes.tolist()]
 
 
@@ -131,16 +131,18 @@ def offers_of(table: Table, roles: Mapping[str, str], facts: Mapping[str, Any] |
         arms, left = [*found], iter(numbers)
         codes = np.full((len(table), width), -1)
         for at, row in enumerate(rows):
-            for place, name in enumerate(row):
-                codes[at, place] = -1 if name is None else next(left)
+            for arm_index, name in enumerate(row):
+                codes[at, arm_index] = -1 if name is None else next(left)
     order = {name: code for code, name in enumerate(arms)}
-    places = _places(table, codes, order, chosen, "arm", own="place" if ours and "place" in table.names else None)
+    arm_indices = _places(
+        table, codes, order, chosen, "arm", own="arm_index" if ours and "arm_index" in table.names else None
+    )
     baselines = None
     if "baseline" in roles:
         named = [text or None for text in table.column(roles["baseline"])]
         baselines = _places(table, codes, order, named, "baseline", own=roles["baseline"] if ours else None)
     unnamed = facts is not None and facts["arms"] is None
-    return Offers(codes >= 0, places, None if unnamed else tuple(arms), codes, baselines)
+    return Offers(codes >= 0, arm_indices, None if unnamed else tuple(arms), codes, baselines)
 
 
 def _places(

@@ -28,7 +28,7 @@ from rareswitch.validation import BoolArray
 
 #: The names of columns by default, and those that only our own files have.
 _COLUMNS = ("id", "time", "policy", "arm", "propensity", "reward", "offered", "baseline")
-_OWN = ("place", "behavior_probs", "contexts", "features", OURS)
+_OWN = ("arm_index", "behavior_probs", "contexts", "features", OURS)
 
 
 def read_csv(
@@ -98,13 +98,17 @@ def read_csv(
     if where is not None:
         kept = table.where(where)
         table, everything = table.select(kept), everything.select(kept)
-    places = everything.places
+    arm_indices = everything.arm_indices
     batches, batch_names = (
         ([0] * len(table), ("log",))
         if "policy" not in roles
         else numbered(table.column(roles["policy"]), None if facts is None else facts["batches"])
     )
-    columns: dict[str, Any] = {"available": everything.alive, "batches": np.array(batches), "batch_names": batch_names}
+    columns: dict[str, Any] = {
+        "available": everything.available,
+        "batches": np.array(batches),
+        "batch_names": batch_names,
+    }
     if everything.arms is not None:
         columns |= {"arms": everything.arms, "codes": everything.codes}
     if "id" in roles:
@@ -116,14 +120,14 @@ def read_csv(
     if everything.baselines is not None:
         columns["baselines"] = everything.baselines
     if facts is not None:
-        columns |= _own_columns(table, everything.alive, facts)
+        columns |= _own_columns(table, everything.available, facts)
     if features is not None:
         used = {*roles.values(), *_OWN} if facts is not None else {*roles.values()}
-        columns["contexts"] = _encoded(table, used, features, arms, everything.alive, everything.names())
+        columns["contexts"] = _encoded(table, used, features, arms, everything.available, everything.names())
     if estimate:
         columns |= {"behavior_probs": None}
     made = DecisionLog(
-        arm_indices=places,
+        arm_indices=arm_indices,
         propensities=np.ones(len(table)) if estimate else np.array(table.each(roles["propensity"], number_of)),
         rewards=np.array(table.each(roles["reward"], number_of, empty=float("nan"))),
         estimated="" if facts is None else facts["estimated"],
@@ -156,9 +160,9 @@ def write_csv(path: str | Path, logged: DecisionLog) -> None:
     columns["propensity"] = [*map(repr, logged.propensities.tolist())]
     columns["reward"] = ["" if np.isnan(reward) else repr(reward) for reward in logged.rewards.tolist()]
     columns["offered"] = [joined(["" if code < 0 else names[code] for code in row], row) for row in codes.tolist()]
-    columns["place"] = logged.arm_indices.tolist()
+    columns["arm_index"] = logged.arm_indices.tolist()
     if logged.baselines is not None:
-        columns["baseline"] = ["" if place < 0 else str(place) for place in logged.baselines.tolist()]
+        columns["baseline"] = ["" if arm_index < 0 else str(arm_index) for arm_index in logged.baselines.tolist()]
     if logged.behavior_probs is not None:
         columns["behavior_probs"] = [
             json.dumps(row[there].tolist()) for row, there in zip(logged.behavior_probs, logged.available, strict=True)
@@ -176,7 +180,7 @@ def write_csv(path: str | Path, logged: DecisionLog) -> None:
         writer.writerows(zip(*columns.values(), strict=True))
 
 
-def _own_columns(table: Table, alive: BoolArray, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _own_columns(table: Table, available: BoolArray, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Probabilities and vectors as :func:`write_csv` wrote them."""
     found: dict[str, Any] = {}
     for name in ("behavior_probs", "contexts", "features"):
@@ -188,8 +192,8 @@ def _own_columns(table: Table, alive: BoolArray, facts: Mapping[str, Any]) -> di
                 found[name] = np.array(rows, dtype=np.float64)
                 continue
             given = np.array([entry for row in rows for entry in row], dtype=np.float64)
-            column = np.zeros((*alive.shape, *given.shape[1:]))
-            column[alive] = given
+            column = np.zeros((*available.shape, *given.shape[1:]))
+            column[available] = given
             found[name] = column
         except (TypeError, ValueError, IndexError) as error:
             raise FileFormatError(f"{table.path}: the column {name!r} is damaged ({error!s:.60}).") from error
@@ -197,7 +201,7 @@ def _own_columns(table: Table, alive: BoolArray, facts: Mapping[str, Any]) -> di
 
 
 def _encoded(
-    table: Table, used: set[str], features: Features, arms: Any, alive: BoolArray, names: list[tuple[str, ...]]
+    table: Table, used: set[str], features: Features, arms: Any, available: BoolArray, names: list[tuple[str, ...]]
 ) -> Any:
     """(n, K, d) by features of the columns that have no other role."""
     records = table.records([name for name in table.names if name not in used])
@@ -207,8 +211,8 @@ def _encoded(
     else:
         offers = [[*row] if by_id is None else {name: _record(by_id, name) for name in row} for row in names]
     encoded = features.encode_many(records, offers)
-    found = np.zeros((*alive.shape, features.dim))
-    found[alive] = encoded.checked.contexts[encoded.checked.alive]
+    found = np.zeros((*available.shape, features.dim))
+    found[available] = encoded.checked.contexts[encoded.checked.available]
     return found
 
 

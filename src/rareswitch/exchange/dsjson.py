@@ -80,25 +80,25 @@ def read_dsjson(
     told = next((line.ours["log"] for line in lines if "log" in line.ours), None)
     facts = None if told is None else checked_facts(path, told)
     width = max(max(len(line.actions) for line in lines), 0 if facts is None else facts["width"])
-    alive = _alive(path, lines, width)
+    available = _available(path, lines, width)
     names = _names(path, lines, arm, facts)
     models = [line.model or ("log" if facts is None else "") for line in lines]
     batches, batch_names = numbered(models, None if facts is None else facts["batches"])
-    columns: dict[str, Any] = {"available": alive, "batches": np.array(batches), "batch_names": batch_names}
+    columns: dict[str, Any] = {"available": available, "batches": np.array(batches), "batch_names": batch_names}
     if names is not None:
         codes, arms = numbered(names, None if facts is None else facts["arms"])
-        columns |= {"arms": arms, "codes": _spread(codes, alive, -1)}
+        columns |= {"arms": arms, "codes": _spread(codes, available, -1)}
     if all(line.probabilities is not None for line in lines):
         given = [probability for line in lines for probability in line.probabilities or ()]
-        columns["behavior_probs"] = _spread(given, alive, 0.0)
+        columns["behavior_probs"] = _spread(given, available, 0.0)
     columns |= _times_and_baselines(lines, facts)
-    columns |= _vectors(path, lines, alive, features, arm, facts)
+    columns |= _vectors(path, lines, available, features, arm, facts)
     if any(line.event for line in lines):
         texts = [line.event or f"line {line.number}" for line in lines]
         columns["ids"] = ids_of_texts(texts)
         check_ids(path, columns["ids"], batches, [line.number for line in lines], texts)
     made = DecisionLog(
-        arm_indices=_places(lines, alive),
+        arm_indices=_places(lines, available),
         propensities=_propensities(path, lines, estimate=estimate),
         rewards=np.array([line.reward for line in lines]),
         estimated="" if facts is None else facts["estimated"],
@@ -130,7 +130,7 @@ def write_dsjson(path: str | Path, logged: DecisionLog) -> None:
             }
             ours: dict[str, Any] = {"log": facts_of(logged)} if row == 0 else {}
             if there != [*range(len(there))]:
-                ours["places"] = there
+                ours["arm_indices"] = there
             if logged.times is not None and not np.isnan(logged.times[row]):
                 seconds = float(logged.times[row])
                 text = time_text(seconds)
@@ -140,11 +140,11 @@ def write_dsjson(path: str | Path, logged: DecisionLog) -> None:
                 ours["baseline"] = int(logged.baselines[row])
             line |= {"Version": "1", "EventId": id_texts(logged.ids[row : row + 1])[0]}
             actions: list[dict[str, Any]] = [{} for _ in there]
-            for k, place in enumerate(there):
+            for k, arm_index in enumerate(there):
                 if logged.arms is not None and logged.codes is not None:
-                    actions[k]["_tag"] = logged.arms[logged.codes[row, place]]
+                    actions[k]["_tag"] = logged.arms[logged.codes[row, arm_index]]
                 if vectors and logged.contexts is not None:
-                    actions[k][_VECTOR] = logged.contexts[row, place].tolist()
+                    actions[k][_VECTOR] = logged.contexts[row, arm_index].tolist()
             if not vectors and logged.features is not None:
                 actions[chosen][_VECTOR] = logged.features[row].tolist()
             line |= {"a": [k + 1 for k in order], "c": {"_multi": actions}}
@@ -156,26 +156,26 @@ def write_dsjson(path: str | Path, logged: DecisionLog) -> None:
             file.write(json.dumps(line, allow_nan=False) + "\n")
 
 
-def _alive(path: str | Path, lines: Sequence[Line], width: int) -> BoolArray:
-    alive = np.zeros((len(lines), width), dtype=np.bool_)
+def _available(path: str | Path, lines: Sequence[Line], width: int) -> BoolArray:
+    available = np.zeros((len(lines), width), dtype=np.bool_)
     for row, line in enumerate(lines):
-        there = line.ours.get("places", [*range(len(line.actions))])
+        there = line.ours.get("arm_indices", [*range(len(line.actions))])
         right = isinstance(there, list) and len(there) == len(line.actions) and there == sorted({*there})
-        if not right or not all(type(place) is int and 0 <= place < width for place in there):
+        if not right or not all(type(arm_index) is int and 0 <= arm_index < width for arm_index in there):
             raise FileFormatError(f"{path}, line {line.number}: what rareswitch wrote of places is damaged.")
-        alive[row, there] = True
-    return alive
+        available[row, there] = True
+    return available
 
 
-def _spread(values: Sequence[Any], alive: BoolArray, gap: Any) -> Any:
+def _spread(values: Sequence[Any], available: BoolArray, gap: Any) -> Any:
     """Values of all actions, one line after the other, at their places."""
-    found = np.full(alive.shape, gap)
-    found[alive] = values
+    found = np.full(available.shape, gap)
+    found[available] = values
     return found
 
 
-def _places(lines: Sequence[Line], alive: BoolArray) -> Any:
-    return np.array([np.flatnonzero(there)[line.chosen] for line, there in zip(lines, alive, strict=True)])
+def _places(lines: Sequence[Line], available: BoolArray) -> Any:
+    return np.array([np.flatnonzero(there)[line.chosen] for line, there in zip(lines, available, strict=True)])
 
 
 def _names(path: str | Path, lines: Sequence[Line], arm: str, facts: Any) -> list[str] | None:
@@ -219,15 +219,15 @@ def _times_and_baselines(lines: Sequence[Line], facts: Any) -> dict[str, Any]:
 
 
 def _vectors(
-    path: str | Path, lines: Sequence[Line], alive: BoolArray, features: Features | None, arm: str, facts: Any
+    path: str | Path, lines: Sequence[Line], available: BoolArray, features: Features | None, arm: str, facts: Any
 ) -> dict[str, Any]:
     if features is not None:
         records = Records([], [])
         for line in lines:
             add_records(records, path, line, arm)
         encoded = features.encode_many(*records)
-        found = np.zeros((*alive.shape, features.dim))
-        found[alive] = encoded.checked.contexts[encoded.checked.alive]
+        found = np.zeros((*available.shape, features.dim))
+        found[available] = encoded.checked.contexts[encoded.checked.available]
         return {"contexts": found}
     if facts is None or "features" not in facts["columns"]:
         return {}
@@ -241,6 +241,6 @@ def _vectors(
         raise FileFormatError(f"{path}: the vectors that rareswitch wrote are damaged ({error!s:.60}).") from error
     if not whole:
         return {"features": given}
-    found = np.zeros((*alive.shape, given.shape[1]))
-    found[alive] = given
+    found = np.zeros((*available.shape, given.shape[1]))
+    found[available] = given
     return {"contexts": found}

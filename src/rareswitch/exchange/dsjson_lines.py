@@ -92,7 +92,7 @@ def dsjson_records(path: str | Path, *, arm: str = "_tag") -> Records:
 def add_records(found: Records, path: str | Path, line: Line, arm: str) -> None:
     """Add those of one decision."""
     at = f"{path}, line {line.number}"
-    names = [arm_name(action, arm) or str(place) for place, action in enumerate(line.actions, 1)]
+    names = [arm_name(action, arm) or str(arm_index) for arm_index, action in enumerate(line.actions, 1)]
     if len(set(names)) < len(names):
         raise FileFormatError(f"{at}: actions must have different ids ({arm}); one is there twice.")
     found.contexts.append(flat(at, line.shared))

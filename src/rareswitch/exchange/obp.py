@@ -110,9 +110,9 @@ def to_obp(logged: DecisionLog) -> dict[str, Any]:
         "pscore": logged.propensities,
     }
     if logged.behavior_probs is not None:
-        rows, places = np.nonzero(logged.available)
+        rows, arm_indices = np.nonzero(logged.available)
         spread = np.zeros((count, arms))
-        np.add.at(spread, (rows, codes[rows, places]), logged.behavior_probs[rows, places])
+        np.add.at(spread, (rows, codes[rows, arm_indices]), logged.behavior_probs[rows, arm_indices])
         made["pi_b"] = spread[:, :, None]
     own = {name: getattr(logged, name) for name in _MORE}
     own |= {"arms": logged.arms, "batch_names": logged.batch_names, "estimated": logged.estimated}

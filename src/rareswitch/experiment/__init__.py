@@ -9,9 +9,9 @@ from rareswitch.experiment.counted import After, ByHand, Planned
 from rareswitch.experiment.durations import duration_of
 from rareswitch.experiment.every import Every
 from rareswitch.experiment.experiment import Experiment
-from rareswitch.experiment.floor_price import FloorPrice, floor_price
 from rareswitch.experiment.gate import Gate, GateReport
 from rareswitch.experiment.lift import Lift
+from rareswitch.experiment.min_propensity_price import MinPropensityPrice, min_propensity_price
 from rareswitch.experiment.moments import moment_of, seconds_of
 from rareswitch.experiment.novelty import Novelty, novelty
 from rareswitch.experiment.opening import create, open_experiment
@@ -36,10 +36,10 @@ __all__ = [
     "End",
     "Every",
     "Experiment",
-    "FloorPrice",
     "Gate",
     "GateReport",
     "Lift",
+    "MinPropensityPrice",
     "Novelty",
     "Planned",
     "Price",
@@ -57,7 +57,7 @@ __all__ = [
     "cost",
     "create",
     "duration_of",
-    "floor_price",
+    "min_propensity_price",
     "moment_of",
     "novelty",
     "open_experiment",

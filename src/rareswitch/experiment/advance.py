@@ -50,7 +50,7 @@ class Advance:
     #: What the learner believed and planned, by name.
     note: dict[str, Any] = field(default_factory=dict)
     #: Decisions that are planned for the new policy, and for those after it.
-    ahead: tuple[int, ...] = ()
+    batch_sizes: tuple[int, ...] = ()
     #: What is proved of the regret, or not.
     holds: str = ""
     seconds: float = 0.0
@@ -94,8 +94,12 @@ class Advance:
                 lines.append(f"{label}  {text}")
         if self.gate is not None:
             lines.append(f"gate      {self.gate}")
-        planned = f", planned for {several(self.ahead[0], 'decision')}" if self.ahead else ""
-        more = f", then {len(self.ahead) - 1} more for {sum(self.ahead[1:]):,}" if len(self.ahead) > 1 else ""
+        planned = f", planned for {several(self.batch_sizes[0], 'decision')}" if self.batch_sizes else ""
+        more = (
+            f", then {len(self.batch_sizes) - 1} more for {sum(self.batch_sizes[1:]):,}"
+            if len(self.batch_sizes) > 1
+            else ""
+        )
         lines.append(f"{'next' if self.preview else 'now '}      {name}{planned}{more}")
         if self.holds:
             lines.append(f"          {self.holds}")
@@ -119,7 +123,7 @@ def advance_of(
         late={numbers[one["policy"]]: one["rewarded"] for one in late},
         sets=report["sets"],
         note=report["note"],
-        ahead=state.ahead,
+        batch_sizes=state.batch_sizes,
         holds=holds if holds.startswith("The batches were not") else "",
         seconds=report.get("seconds", 0.0),
         gate=GateReport.from_plain(report["gate"]) if "gate" in report else None,
@@ -138,7 +142,7 @@ def _came(note: dict[str, Any]) -> str:
     texts = []
     if "lost" in note:
         expected = f" where {note['expected']:.3g} was expected" if "expected" in note else ""
-        but = "" if "floor" not in note else ", as if there were no floor,"
+        but = "" if "min_propensity" not in note else ", without a minimum propensity,"
         texts.append(f"the batch{but} lost about {note['lost']:.3g} to the best arms{expected}")
     if "concluded" in note:
         texts.append(note["concluded"])
@@ -154,9 +158,9 @@ def _believed(note: dict[str, Any]) -> str:
     """Of a learner's note, what the new policy rests on and is expected to cost."""
     texts = []
     if "link" in note:
-        other, ahead = ("linear" if note["link"] == "logistic" else "logistic"), abs(note["held_out"])
-        better = f" (log-likelihood of held-out batches {ahead:.1f} above the {other} one's)"
-        texts.append(f"rewards are clicks, by a {note['link']} model{better if ahead >= HELD_OUT else ''}")
+        other, batch_sizes = ("linear" if note["link"] == "logistic" else "logistic"), abs(note["held_out"])
+        better = f" (log-likelihood of held-out batches {batch_sizes:.1f} above the {other} one's)"
+        texts.append(f"rewards are clicks, by a {note['link']} model{better if batch_sizes >= HELD_OUT else ''}")
     elif "noise" in note:
         texts.append(f"rewards vary by σ = {note['noise']:.3g}")
     if note.get("scale", 0.0):
@@ -166,7 +170,7 @@ def _believed(note: dict[str, Any]) -> str:
     if "cost" in note:
         texts.append(f"expects to lose {note['cost']:.3g} on the decisions to come")
     if "certificate" in note:
-        but = "" if "floor" not in note else " but for those of the floor"
+        but = "" if "min_propensity" not in note else " but for those of the floor"
         texts.append(
             f"a decision{but or ' of it'} costs at most {note['certificate']:.3g} on average, if its intervals hold"
         )

@@ -88,16 +88,20 @@ def audit_decision(
         names = request.names_text(0)
     elif row.contexts is not None:
         vectors, names = np.frombuffer(row.contexts, dtype="<f8").reshape(-1, dim), row.names
-    floor = version.policy.floor
-    if floor is not None and floor.arms is not None and names is None:
+    min_propensity = version.policy.min_propensity
+    if min_propensity is not None and min_propensity.arms is not None and names is None:
         vectors = None  # logs of servers need not name the arms, and without it the floor is not known
     if vectors is not None:
         words = keys_of_bytes(row.key, 1)
         baseline = {} if row.baseline is None else {"baseline": np.array([row.baseline])}
-        floored = None if floor is None or names is None else floor.of_names([json.loads(names)], len(vectors))
-        again = version.policy.decide(vectors[None], ids=words, seed=seed, floored=floored, **baseline)
+        protected = (
+            None
+            if min_propensity is None or names is None
+            else min_propensity.of_names([json.loads(names)], len(vectors))
+        )
+        again = version.policy.decide(vectors[None], ids=words, seed=seed, protected=protected, **baseline)
         recomputed = int(again.arms[0]), float(again.propensities[0])
-        same = recomputed == (row.place, row.propensity) and vectors[row.place].tobytes() == row.features
+        same = recomputed == (row.arm_index, row.propensity) and vectors[row.arm_index].tobytes() == row.features
         verdict = "matches" if same else "differs"
     return Audit(
         id=id,

@@ -13,7 +13,7 @@ from rareswitch.learner import Learner
 from rareswitch.validation import count_of, number, whole
 
 #: Policies, where neither the schedule nor the learner says how many.
-UPDATES = 8
+POLICIES = 8
 #: The least decisions in the rest of a run for which something is planned.
 _SHORTEST = 2.0
 
@@ -27,7 +27,7 @@ class Best(Schedule):
 
     Parameters
     ----------
-    updates
+    policies
         The most policies, the first included; those of the learner, or 8, by default.
     decisions
         In all, T.
@@ -44,7 +44,7 @@ class Best(Schedule):
 
     Examples
     --------
-    >>> print(Best(decisions=10_000, updates=5, dim=10).table(Progress.beginning(0.0)))
+    >>> print(Best(decisions=10_000, policies=5, dim=10).table(Progress.beginning(0.0)))
     policy  until  decisions in all
          1                       69
          2                      241
@@ -55,7 +55,7 @@ class Best(Schedule):
 
     kind: ClassVar[str] = "best"
     durations: ClassVar[tuple[str, ...]] = ("delay", "gap", "first")
-    updates: int | None = None
+    policies: int | None = None
     decisions: int | None = None
     rate: float | None = None
     end: Any = None
@@ -71,8 +71,8 @@ class Best(Schedule):
         for name in self.durations:
             given = getattr(self, name)
             told[name] = None if given is None else duration_of(name, given)
-        if self.updates is not None:
-            told["updates"] = whole("updates", self.updates, low=2, high=1000)
+        if self.policies is not None:
+            told["policies"] = whole("policies", self.policies, low=2, high=1000)
         if self.dim is not None:
             told["dim"] = whole("dim", self.dim)
         if self.decisions is not None:
@@ -91,7 +91,7 @@ class Best(Schedule):
         if not dated and (self.rate is not None or self.end is not None):
             raise ParameterError(
                 "rate and end belong together: dates are planned from the decisions a day and the last day, as in "
-                "Best(updates=8, rate=2000, end='2026-06-01')."
+                "Best(policies=8, rate=2000, end='2026-06-01')."
             )
         if not dated and (self.gap or self.delay or self.first):
             raise ParameterError(
@@ -104,19 +104,19 @@ class Best(Schedule):
         made = self
         if self.dim is None:
             made = replace(made, dim=learner.dim)
-        told = getattr(learner, "updates", None)
-        if self.updates is not None and told not in (None, self.updates):
+        told = getattr(learner, "policies", None)
+        if self.policies is not None and told not in (None, self.policies):
             raise ParameterError(
-                f"schedule: best times for {self.updates} policies, and the learner has updates={told}: give one of "
+                f"schedule: best times for {self.policies} policies, and the learner has policies={told}: give one of "
                 "the two."
             )
-        if self.updates is None:
-            made = replace(made, updates=told or UPDATES)
+        if self.policies is None:
+            made = replace(made, policies=told or POLICIES)
         if self.decisions is None and self.rate is None:
             if learner.horizon is None:
                 raise ParameterError(
                     "schedule: the best times hang on how long the experiment runs. Give the learner a horizon, the "
-                    "decisions in all; or Best(updates=8, rate=2000, end='2026-06-01'), decisions a day and the last "
+                    "decisions in all; or Best(policies=8, rate=2000, end='2026-06-01'), decisions a day and the last "
                     "day ('best:rate=2000,end=2026-06-01' on the command line)."
                 )
             made = replace(made, decisions=learner.horizon)
@@ -125,7 +125,7 @@ class Best(Schedule):
     def ends(self, progress: Progress) -> tuple[End, ...]:
         if self.dim is None:
             raise ParameterError("dim, the features of an arm, is not known to this schedule: give dim=….")
-        left = (self.updates or UPDATES) - progress.updates + 1
+        left = (self.policies or POLICIES) - progress.policies + 1
         if left < 1:
             return ()
         if self.decisions is not None:
@@ -139,7 +139,7 @@ class Best(Schedule):
             return progress.total + rate * (moment - progress.now)
 
         delay = self.delay if self.delay is not None else progress.window or 0.0
-        earliest = by(published + (first if progress.updates == 1 else self.gap))
+        earliest = by(published + (first if progress.policies == 1 else self.gap))
         earliest = max(earliest, by(published + delay) + 1.0)  # an update learns from a reward of its batch at least
         gap = max(rate * self.gap, rate * delay + 1.0)
         found = self._planned(left, by(self.end), progress.before, earliest, gap, rate * delay)
@@ -185,4 +185,4 @@ class Best(Schedule):
             for name, value in (("gap", self.gap), ("delay", self.delay), ("first after", self.first))
             if value
         ]
-        return ", ".join([f"best times for {self.updates or UPDATES} policies over {long}", *more])
+        return ", ".join([f"best times for {self.policies or POLICIES} policies over {long}", *more])

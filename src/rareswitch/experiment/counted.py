@@ -9,11 +9,11 @@ from typing import ClassVar
 from rareswitch.errors import ParameterError, several
 from rareswitch.experiment.progress import Progress
 from rareswitch.experiment.schedule import OUTLOOK, Due, End, Schedule
-from rareswitch.learner import Ahead
+from rareswitch.learner import Forecast
 from rareswitch.validation import count_of, number
 
 #: What a run waits for whose learner plans no more policies.
-OVER = "nothing: no policy is planned after this one. To go on, give ahead=…, the decisions to come"
+OVER = "nothing: no policy is planned after this one. To go on, give forecast=…, the decisions to come"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Planned(Schedule):
         # what was learned from is all that an early update needs, and what it was asked for by is in it
         return found._replace(now=True, waits=()) if progress.early else found
 
-    def ahead(self, progress: Progress) -> Ahead | None:
+    def forecast(self, progress: Progress) -> Forecast | None:
         return None
 
     def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
@@ -60,7 +60,7 @@ class ByHand(Schedule):
     def due(self, progress: Progress) -> Due:
         return Due(False, ("you: updates are made by hand",))
 
-    def ahead(self, progress: Progress) -> Ahead | None:
+    def forecast(self, progress: Progress) -> Forecast | None:
         return None
 
     def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
@@ -109,8 +109,8 @@ class After(Schedule):
 
     def ends(self, progress: Progress) -> tuple[End, ...]:
         if not isinstance(self.decisions, int):
-            return tuple(End(end) for end in self.decisions[progress.updates - 1 :] if end > progress.before)
-        left = OUTLOOK if self.times is None else max(0, self.times - progress.updates + 1)
+            return tuple(End(end) for end in self.decisions[progress.policies - 1 :] if end > progress.before)
+        left = OUTLOOK if self.times is None else max(0, self.times - progress.policies + 1)
         return _counted(progress.before, (self.decisions,) * left)
 
     def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:

@@ -20,7 +20,7 @@ from rareswitch.experiment.warm_start import WarmStart
 from rareswitch.features import Features
 from rareswitch.files import bounded, canonical_json, plain_json
 from rareswitch.learner import Learner, State, Summary, find_learner, make_learner, needed, to_plain
-from rareswitch.policy import Floor, least_probability
+from rareswitch.policy import MinPropensity, least_probability
 from rareswitch.validation import number, whole
 from rareswitch.version import __version__
 
@@ -49,13 +49,13 @@ class Description:
     #: The field of the context record that names this arm; None: it is given with each request.
     baseline_field: str | None
     #: The least probability of arms, of every policy; None: there is none.
-    floor: Floor | None = None
+    min_propensity: MinPropensity | None = None
     #: The log that the first policy was learned from; None: it knows nothing.
     warm: WarmStart | None = None
     #: The most arms of a request.
     max_arms: int = MAX_ARMS
     #: Share of the decisions whose whole context sets are kept.
-    keep: float
+    context_sample_rate: float
     #: Keys the randomness of all decisions. Who knows it can foretell them.
     seed: int
     #: Seconds since 1970.
@@ -71,11 +71,15 @@ class Description:
     def begin(self, warm: Summary | None) -> State:
         """The state before the first decision, of what the log held where there is one."""
         baseline = self.baseline_share if self.needs_baseline else None
-        return self.learner.begin(features=self.features, baseline=baseline, floor=self.floor, warm=warm)
+        return self.learner.begin(
+            features=self.features, baseline=baseline, min_propensity=self.min_propensity, warm=warm
+        )
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON keeps it; what there is none of, and earlier versions did not know, is left out."""
-        later: dict[str, Any] = {} if self.floor is None else {"floor": codec.plain(self.floor)}
+        later: dict[str, Any] = (
+            {} if self.min_propensity is None else {"min_propensity": codec.plain(self.min_propensity)}
+        )
         later |= {} if self.warm is None else {"warm": self.warm.to_plain()}
         return later | {
             "schema": SCHEMA,
@@ -88,7 +92,7 @@ class Description:
             "baseline_share": self.baseline_share,
             "baseline_field": self.baseline_field,
             "max_arms": self.max_arms,
-            "keep": self.keep,
+            "context_sample_rate": self.context_sample_rate,
             "seed": self.seed,
             "created": self.created,
             "version": self.version,
@@ -110,10 +114,12 @@ class Description:
                 rewards=Rewards.from_plain(data["rewards"]),
                 baseline_share=data["baseline_share"],
                 baseline_field=data["baseline_field"],
-                floor=codec.decode(Floor, data["floor"]) if "floor" in data else None,
+                min_propensity=codec.decode(MinPropensity, data["min_propensity"])
+                if "min_propensity" in data
+                else None,
                 warm=WarmStart.from_plain(data["warm"]) if "warm" in data else None,
                 max_arms=whole("max_arms", data["max_arms"], low=1),
-                keep=number("keep", data["keep"], low=0.0, high=1.0),
+                context_sample_rate=number("context_sample_rate", data["context_sample_rate"], low=0.0, high=1.0),
                 seed=whole("seed", data["seed"], low=0),
                 created=number("created", data["created"], low=-1e12),
                 version=str(data["version"]),
@@ -151,9 +157,9 @@ def describe(
     schedule: Any,
     rewards: Rewards | None,
     baseline: bool | str | None,
-    arm_floor: Floor | float | None,
+    min_propensity: MinPropensity | float | None,
     max_arms: int | None,
-    keep: float,
+    context_sample_rate: float,
     seed: int | None,
     created: float,
     settings: dict[str, Any],
@@ -175,15 +181,19 @@ def describe(
         )
     if isinstance(baseline, str) and features is None:
         raise ParameterError(f"baseline names a field of context records, and there are no features; got {baseline!r}.")
-    floor = None
-    if arm_floor is not None:
-        floor = arm_floor if isinstance(arm_floor, Floor) else Floor(least=least_probability("arm_floor", arm_floor))
-        made.begin(floor=floor)  # refuses learners that can have none
-    keep = number("keep", keep, low=0.0, high=1.0)
-    if keep == 0.0 and made.sample_size(made.begin()):
+    min_propensity = None
+    if min_propensity is not None:
+        min_propensity = (
+            min_propensity
+            if isinstance(min_propensity, MinPropensity)
+            else MinPropensity(least=least_probability("min_propensity", min_propensity))
+        )
+        made.begin(min_propensity=min_propensity)  # refuses learners that can have none
+    context_sample_rate = number("context_sample_rate", context_sample_rate, low=0.0, high=1.0)
+    if context_sample_rate == 0.0 and made.sample_size(made.begin()):
         raise ParameterError(
-            f"keep must be above 0: {made.name} plans its updates with context sets that were kept; got 0. A few "
-            "hundred a batch are enough, as with keep=0.01 of 50,000 decisions."
+            f"context_sample_rate must be above 0: {made.name} plans its updates with context sets that were kept; got "
+            "0. A few hundred a batch are enough, as with context_sample_rate=0.01 of 50,000 decisions."
         )
     refuse_past(when, created, rewards)
     share = None
@@ -197,9 +207,9 @@ def describe(
         rewards=rewards,
         baseline_share=share,
         baseline_field=baseline if isinstance(baseline, str) else None,
-        floor=floor,
+        min_propensity=min_propensity,
         max_arms=_max_arms(made, features) if max_arms is None else whole("max_arms", max_arms, low=1),
-        keep=keep,
+        context_sample_rate=context_sample_rate,
         seed=secrets.randbits(62) if seed is None else whole("seed", seed, low=0),
         created=created,
     )
@@ -294,4 +304,4 @@ def _learner(given: Any, features: Features | None, dim: int | None, settings: d
 
 def _lengths(learner: Learner, schedule: Schedule, created: float) -> tuple[int, ...] | None:
     """How long the batches will be, as far as is known at the start; None where nothing is."""
-    return learner.begin().ahead if isinstance(schedule, Planned) else schedule.lengths(created)
+    return learner.begin().batch_sizes if isinstance(schedule, Planned) else schedule.lengths(created)

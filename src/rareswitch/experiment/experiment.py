@@ -34,7 +34,7 @@ from rareswitch.experiment.verification import Verification, verify_versions
 from rareswitch.experiment.versions import Version, digest
 from rareswitch.features import field_values
 from rareswitch.ids import id_keys, key_bytes
-from rareswitch.learner import Ahead
+from rareswitch.learner import Forecast
 from rareswitch.log import StoredLog
 from rareswitch.policy import Key, Policy, check_signs
 from rareswitch.store import DecisionRow, Job, Store
@@ -186,9 +186,17 @@ class Experiment:
             )
         # later policies know better than the baseline, and do not ask for it
         baselines = {"baseline": request.baselines} if first and request.baselines is not None else {}
-        told, floored = self.description, request.floored(version.policy.floor)
-        decided = version.policy.decide(request.sets, ids=request.keys, seed=told.seed, floored=floored, **baselines)
-        rows = decision_rows(request, decided, version=version.number, keep=self.description.keep, times=times)
+        told, protected = self.description, request.protected(version.policy.min_propensity)
+        decided = version.policy.decide(
+            request.sets, ids=request.keys, seed=told.seed, protected=protected, **baselines
+        )
+        rows = decision_rows(
+            request,
+            decided,
+            version=version.number,
+            context_sample_rate=self.description.context_sample_rate,
+            times=times,
+        )
         return request, rows
 
     def _choice(self, batch: Requests, at: int, made: DecisionRow, kept: DecisionRow) -> Choice | ConflictError:
@@ -197,7 +205,7 @@ class Experiment:
             return other_request(batch.ids[at])
         return Choice(
             id=batch.ids[at],
-            arm=batch.arm(at, kept.place),
+            arm=batch.arm(at, kept.arm_index),
             propensity=kept.propensity,
             policy_id=self._version(kept.version).policy.id,
             version=kept.version,
@@ -235,7 +243,7 @@ class Experiment:
                 f"{sets.contexts.shape[1]}. Offer fewer, or create an experiment with more arms."
             )
         if self.description.features is None:  # those of features are never longer than 1
-            learner.check(Sets(summable("contexts", sets.contexts), sets.alive, False))
+            learner.check(Sets(summable("contexts", sets.contexts), sets.available, False))
 
     def reward(
         self,
@@ -280,8 +288,8 @@ class Experiment:
         self,
         *,
         now: Any = None,
-        ahead: Ahead | None = None,
-        anyway: bool = False,
+        forecast: Forecast | None = None,
+        force: bool = False,
         gate: Gate | bool | None = None,
         executor: Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
@@ -295,9 +303,9 @@ class Experiment:
         ----------
         now
             When it is made.
-        ahead
+        forecast
             How many decisions are to come, in all or in each batch; by default what the schedule foresees.
-        anyway
+        force
             Whether to make it although it is not due.
         gate
             Deploys the policy only if decisions that it was not learned from say that it is no worse than the
@@ -308,14 +316,20 @@ class Experiment:
             Called with what was read, and how much there is.
         """
         self._check_key()
-        settings: dict[str, Any] = {"ahead": ahead, "anyway": anyway, "gate": gate, "progress": progress}
-        return self._updating.advance(self._versions, now=seconds_of(now), executor=executor, **settings)
+        told: dict[str, Any] = {
+            "forecast": forecast,
+            "force": force,
+            "gate": gate,
+            "executor": executor,
+            "progress": progress,
+        }
+        return self._updating.advance(self._versions, now=seconds_of(now), **told)
 
     def preview(
         self,
         *,
         now: Any = None,
-        ahead: Ahead | None = None,
+        forecast: Forecast | None = None,
         gate: Gate | bool | None = None,
         executor: Executor | None = None,
     ) -> Advance:
@@ -324,7 +338,9 @@ class Experiment:
         What it says of a gate is a look that is not counted: who advances when a preview looks good deploys worse
         policies more often than the gate's level says.
         """
-        return self._updating.preview(self.versions, now=seconds_of(now), ahead=ahead, gate=gate, executor=executor)
+        return self._updating.preview(
+            self.versions, now=seconds_of(now), forecast=forecast, gate=gate, executor=executor
+        )
 
     def status(self, *, now: Any = None) -> Status:
         """Where the experiment stands, and what its next update waits for."""

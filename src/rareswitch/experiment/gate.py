@@ -55,9 +55,9 @@ class Gate:
         """The level at which a try is made, the first being 1."""
         return self.level / (look * (look + 1))
 
-    def held_out(self, keep: float) -> HeldOut:
-        """The decisions that are held out, where a share ``keep`` of all context sets was kept."""
-        return HeldOut(share=self.holdout, keep=keep)
+    def held_out(self, context_sample_rate: float) -> HeldOut:
+        """The decisions that are held out, where a share ``context_sample_rate`` of all context sets was kept."""
+        return HeldOut(share=self.holdout, context_sample_rate=context_sample_rate)
 
 
 def gate_of(given: Any, learner: Learner) -> Gate | None:
@@ -170,7 +170,7 @@ def judge(
                 "policy decided. No gate can rest on it; find out which, and advance without a gate until then."
             )
         weights, model = new[rows, log.arm_indices] / log.propensities, predict(log.contexts)
-        support += Support.of(weights, candidate=new, logging=old, alive=log.available)
+        support += Support.of(weights, candidate=new, logging=old, available=log.available)
         known.append(np.einsum("nk,nk->n", new - old, np.where(log.available, model, 0.0)))
         slopes.append(weights - 1.0)
         residuals.append(log.rewards - model[rows, log.arm_indices])
@@ -183,7 +183,7 @@ def judge(
         share = 100.0 * support.missed / support.count
         reasons = (
             f"{share:.2g} % of what this policy would show had probability 0: of that a gate knows nothing, and the "
-            "rest may gain less. Keep every arm possible, as with arm_floor=0.01.",
+            "rest may gain less. Keep every arm possible, as with min_propensity=0.01.",
         )
     if reasons:
         return GateReport(promoted=False, reasons=reasons, **told)

@@ -41,25 +41,25 @@ def listed(name: str, given: Any) -> list[Any]:
 
 
 def decision_rows(
-    request: Requests, decided: Decisions, *, version: int, keep: float, times: float | Sequence[float]
+    request: Requests, decided: Decisions, *, version: int, context_sample_rate: float, times: float | Sequence[float]
 ) -> list[DecisionRow]:
-    """What is kept of decisions; of a share ``keep`` of them, told by their ids, the whole context sets."""
+    """What is kept of decisions; of a share ``context_sample_rate``, by their ids, the whole context sets."""
     ranks, keys = sample_order(request.keys).tolist(), key_bytes(request.keys)
     pairs = zip(decided.arms.tolist(), decided.propensities.tolist(), strict=True)
     moments = [times] * len(request) if isinstance(times, float) else times
     rows = []
-    for at, (place, propensity) in enumerate(pairs):
+    for at, (arm_index, propensity) in enumerate(pairs):
         vectors = request.vectors(at)
-        data, kept = vectors.tobytes(), ranks[at] < keep
+        data, kept = vectors.tobytes(), ranks[at] < context_sample_rate
         rows.append(
             DecisionRow(
                 key=keys[at],
                 id=id_text(request.ids[at]),
                 version=version,
-                arm=str(request.arm(at, place)),
-                place=place,
+                arm=str(request.arm(at, arm_index)),
+                arm_index=arm_index,
                 propensity=propensity,
-                features=vectors[place].tobytes(),
+                features=vectors[arm_index].tobytes(),
                 digest=request.digest(at, data),
                 time=moments[at],
                 rank=ranks[at],

@@ -10,7 +10,7 @@ from rareswitch.errors import BatchError
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
 from rareswitch.experiment.versions import Version
-from rareswitch.learner import Ahead, State, Summary, summaries_to_bytes
+from rareswitch.learner import Forecast, State, Summary, summaries_to_bytes
 from rareswitch.log import HeldOut, check_newest, summarize_version
 from rareswitch.store import Counts, Marks, Store
 
@@ -50,7 +50,7 @@ def learn(
     marks: Marks,
     *,
     now: float,
-    ahead: Ahead | None,
+    forecast: Forecast | None,
     seen: dict[str, int],
     gate: dict[str, Any] | None = None,
     executor: Executor | None = None,
@@ -84,18 +84,18 @@ def learn(
         raise BatchError(
             f"policy {current.number} has not decided anything yet: there is nothing to learn from. It can go on."
         )
-    batch = summary(current, None if gate is None else Gate(**gate).held_out(description.keep))
+    batch = summary(current, None if gate is None else Gate(**gate).held_out(description.context_sample_rate))
     decided = counts[current.number].decisions
     held_out, batch = decided - batch.decided, replace(batch, decided=decided)  # what is held out is not known yet
     wanted = learner.sample_size(current.state)
-    if wanted and batch.sample is None and ahead != 0:
+    if wanted and batch.sample is None and forecast != 0:
         raise BatchError(
             f"{learner.name} plans with the context sets of {min(wanted, batch.decided)} of these decisions, and none "
-            f"were kept: keep={description.keep:g}. Let the policy go on until some are, or create the experiment with "
-            "a larger share."
+            f"were kept: context_sample_rate={description.context_sample_rate:g}. Let the policy go on until "
+            "some are, or create the experiment with a larger share."
         )
     late = [summary(version) for version in _changed(versions, counts, seen)]
-    state = learner.next(current.state, batch, late=late, ahead=ahead)
+    state = learner.next(current.state, batch, late=late, forecast=forecast)
     summaries = (batch, *late)
     report: dict[str, Any] = {
         "batches": [

@@ -30,7 +30,7 @@ class Novelty(NamedTuple):
         return self.text
 
 
-def novelty(state: State, contexts: Any, alive: Any = None) -> Novelty:
+def novelty(state: State, contexts: Any, available: Any = None) -> Novelty:
     """How uncertain the current policy's choices are on these sets, beside those that it was learned from.
 
     It is the mean of xᵀΛ⁻¹x over the arms that the policy plays, times n/d: with n decisions behind the Gram matrix Λ
@@ -55,12 +55,12 @@ def novelty(state: State, contexts: Any, alive: Any = None) -> Novelty:
     >>> novelty(state, x).unlike, novelty(state, x[:, :, ::-1]).unlike               # and then it does
     (False, True)
     """
-    sets = context_sets(contexts, alive)
+    sets = context_sets(contexts, available)
     count = sum(sums.count for sums in state.sums)
     if not count:
         return Novelty(1.0, False, "nothing has been learned yet that contexts could be unlike")
-    policy = replace(state.policy, floor=None)  # what it plays by its own choice
-    shares = np.atleast_2d(policy.probabilities(Sets(sets.contexts, sets.alive, False)))
+    policy = replace(state.policy, min_propensity=None)  # what it plays by its own choice
+    shares = np.atleast_2d(policy.probabilities(Sets(sets.contexts, sets.available, False)))
     values = (shares * _leverages(sets, state.sums)).sum(axis=1) * count / state.policy.dim
     value, error = float(values.mean()), float(values.std()) / math.sqrt(len(values))
     unlike = value - ERRORS * error > THRESHOLD

@@ -10,11 +10,10 @@ from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.moments import seconds_of
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.versions import digest, version_row
-from rareswitch.experiment.warm_start import warm_start
 from rareswitch.features import Features
 from rareswitch.files import canonical_json, plain_json
 from rareswitch.learner import summaries_to_bytes
-from rareswitch.policy import Floor, Key, check_signature, check_signs, sign, verify_signature
+from rareswitch.policy import Key, MinPropensity, check_signature, check_signs, sign, verify_signature
 from rareswitch.store import open_store
 
 
@@ -28,10 +27,10 @@ def create(
     schedule: Any = None,
     rewards: Rewards | None = None,
     baseline: bool | str | None = None,
-    arm_floor: Floor | float | None = None,
-    start_from: Any = None,
+    min_propensity: MinPropensity | float | None = None,
+    warm_start: Any = None,
     max_arms: int | None = None,
-    keep: float = 1.0,
+    context_sample_rate: float = 1.0,
     seed: int | None = None,
     key: Key | None = None,
     now: Any = None,
@@ -46,7 +45,7 @@ def create(
     name
         Letters, digits, '-', '_' and '.'.
     learner, settings
-        The name of a learner and its settings, such as ``updates=8``; or a learner.
+        The name of a learner and its settings, such as ``policies=8``; or a learner.
     features
         How records become vectors; without them, requests are vectors of ``dim`` features.
     schedule
@@ -56,11 +55,10 @@ def create(
     baseline
         For a start that is not blind: True, if each request names the arm that would have been shown, or the field of
         the context record that does. The first policy plays it, but for a planned share of exploration.
-    arm_floor
+    min_propensity
         The least probability of every offered arm, such as 0.02, in every policy: so that the log can tell what other
-        policies would have earned. ``Floor(least=0.02, arms=["red", "blue"])`` is for these arms alone. Not to be
-        confused with ``floor``, a setting of foresight: the share of its exploration among arms that may be the best.
-    start_from
+        policies would have earned. ``MinPropensity(least=0.02, arms=["red", "blue"])`` is for these arms alone.
+    warm_start
         A log that the first policy is learned from, whoever made its decisions: another experiment, a
         :class:`~rareswitch.log.Source` such as :class:`~rareswitch.log.DecisionLog`, or a file as
         :func:`rareswitch.evaluate` takes it. Its vectors must be made as those of this experiment. A ``baseline`` is
@@ -68,7 +66,7 @@ def create(
     max_arms
         The most arms that a request may offer: 1,000 by default, or as many as the features or the learner know. An
         update takes time in proportion to the largest request.
-    keep
+    context_sample_rate
         The share of decisions whose whole context sets are kept: 1, all, lets every decision be audited, and every
         policy be evaluated.
     seed
@@ -80,7 +78,7 @@ def create(
 
     Examples
     --------
-    >>> trial = create("memory:", "spring", dim=2, updates=3, horizon=100, seed=1)
+    >>> trial = create("memory:", "spring", dim=2, policies=3, horizon=100, seed=1)
     >>> trial.decide([[1.0, 0.0], [0.0, 1.0]], arms=["red", "blue"], id="request-1").arm
     'blue'
     >>> trial.reward("request-1", True)
@@ -100,17 +98,17 @@ def create(
         schedule=schedule,
         rewards=rewards,
         baseline=baseline,
-        arm_floor=arm_floor,
+        min_propensity=min_propensity,
         max_arms=max_arms,
-        keep=keep,
+        context_sample_rate=context_sample_rate,
         seed=seed,
         created=created,
         settings=settings,
     )
     warm = None
-    if start_from is not None:
+    if warm_start is not None:
         learns = description.learner
-        held, warm = warm_start(start_from, learner=learns, features=features, rewards=description.rewards)
+        held, warm = warm_start(warm_start, learner=learns, features=features, rewards=description.rewards)
         description = replace(description, warm=held)
     state = description.begin(warm)
     store, text = open_store(url, name), description.to_text()

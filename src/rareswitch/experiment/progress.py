@@ -32,7 +32,7 @@ class Progress:
         return cls(created=created, now=created, versions=(none,), published=(created,), **told)
 
     @property
-    def updates(self) -> int:
+    def policies(self) -> int:
         """Policies so far, the first included."""
         return len(self.versions)
 
@@ -61,7 +61,7 @@ class Progress:
         """As it will be when an update has been made now."""
         return replace(
             self,
-            versions=(*self.versions, Counts(self.updates + 1, 0, 0, self.now, self.now)),
+            versions=(*self.versions, Counts(self.policies + 1, 0, 0, self.now, self.now)),
             published=(*self.published, self.now),
             planned=self.planned[1:],
         )

@@ -52,7 +52,7 @@ def adaptive_cost(total: float, *, dim: int) -> float:
 
 def best_ends(
     total: float,
-    updates: int,
+    policies: int,
     *,
     dim: int,
     start: float = 0.0,
@@ -66,7 +66,7 @@ def best_ends(
     ----------
     total
         Decisions in all: the last end.
-    updates
+    policies
         The most batches, the current one included.
     start
         Decisions when the current batch began.
@@ -91,7 +91,7 @@ def best_ends(
     allowed[1:] &= lengths[1:] >= gap
     steps = np.where(allowed, lengths * prices[:, None], np.inf)
     least, choices = last, list[IntArray]()
-    for _ in range(updates - 1):
+    for _ in range(policies - 1):
         through = steps + least
         chosen = first_highest(-through)
         found = through[np.arange(len(times)), chosen]

@@ -13,7 +13,7 @@ from rareswitch.contexts import ContextSets
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
 from rareswitch.features import Cautions, Features
 from rareswitch.ids import KeyArray, id_keys
-from rareswitch.policy import Floor
+from rareswitch.policy import MinPropensity
 from rareswitch.store import Job
 from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets
 
@@ -46,25 +46,26 @@ class Requests:
     @cached_property
     def sizes(self) -> list[int]:
         """(n,) how many arms are available."""
-        found: list[int] = self.sets.alive.sum(axis=1).tolist()
+        found: list[int] = self.sets.available.sum(axis=1).tolist()
         return found
 
-    def arm(self, at: int, place: int) -> Any:
+    def arm(self, at: int, arm_index: int) -> Any:
         """What the caller calls an arm."""
         if self.names is not None:
-            return self.names[at][place]
-        return place if self.given is None else int(self.given[at, place])
+            return self.names[at][arm_index]
+        return arm_index if self.given is None else int(self.given[at, arm_index])
 
-    def floored(self, floor: Floor | None) -> BoolArray | None:
-        """(n, K) where the arms of a floor stand; None where there is none, or it is for all arms."""
-        if floor is None or floor.arms is None:
+    def protected(self, min_propensity: MinPropensity | None) -> BoolArray | None:
+        """(n, K) where the protected arms stand; None where there is none, or it is for all arms."""
+        if min_propensity is None or min_propensity.arms is None:
             return None
         if self.names is None:
             raise ParameterError(
-                f"arms must be named with each request: this experiment has a floor for {', '.join(floor.arms):.100}, "
-                "and vectors alone do not tell which they are. Pass arms=[…], the ids of the vectors."
+                f"arms must be named with each request: this experiment has a minimum propensity for "
+                f"{', '.join(min_propensity.arms):.100}, and vectors alone do not tell "
+                "which they are. Pass arms=[…], the ids of the vectors."
             )
-        return floor.of_names(self.names, self.sets.alive.shape[1])
+        return min_propensity.of_names(self.names, self.sets.available.shape[1])
 
     def names_text(self, at: int) -> str | None:
         """The ids of the arms of one request, as they are kept: texts, since 3 and "3" are one arm."""
@@ -132,10 +133,10 @@ def read_requests(
         cautions = ((),) * len(sets)
         names = None if arms is None else _named(arms, sets)
     keys = id_keys(ids, len(sets))
-    given = None if sets.alive.all() else np.argsort(~sets.alive, axis=1, kind="stable")
+    given = None if sets.available.all() else np.argsort(~sets.available, axis=1, kind="stable")
     packed = sets.packed()
-    places = None if baseline is None else _places(baseline, names, packed, given)
-    return Requests(ids=ids, keys=keys, sets=packed, names=names, given=given, baselines=places, cautions=cautions)
+    arm_indices = None if baseline is None else _places(baseline, names, packed, given)
+    return Requests(ids=ids, keys=keys, sets=packed, names=names, given=given, baselines=arm_indices, cautions=cautions)
 
 
 def _vectors(dim: int, contexts: Any) -> Sets:
@@ -154,11 +155,11 @@ def _named(arms: Any, sets: ContextSets) -> list[tuple[str, ...]]:
         raise ShapeError(f"arms must be one list of ids, or one for each of the {len(sets)} sets; got {len(each)}.")
     found = []
     for at, ids in enumerate(each):
-        available = np.flatnonzero(sets.alive[at]).tolist()
-        if len(ids) not in (len(available), sets.alive.shape[1]):
+        available = np.flatnonzero(sets.available[at]).tolist()
+        if len(ids) not in (len(available), sets.available.shape[1]):
             raise ShapeError(f"set {at} has {len(available)} vectors, and {len(ids)} arm ids were given.")
         names = tuple(
-            str(name) for name in (ids if len(ids) == len(available) else [ids[place] for place in available])
+            str(name) for name in (ids if len(ids) == len(available) else [ids[arm_index] for arm_index in available])
         )
         if len(set(names)) < len(names):
             raise ParameterError(f"arms must have different ids; set {at} has one twice: {', '.join(names):.100}.")
@@ -177,17 +178,17 @@ def _places(
         if arm is None:
             found[at] = -1
             continue
-        count = int(sets.alive[at].sum())
+        count = int(sets.available[at].sum())
         offered: Sequence[Any] = (
             names[at] if names is not None else list(range(count)) if given is None else given[at, :count].tolist()
         )
-        places = {str(one): place for place, one in enumerate(offered)}  # 3 and "3" are one arm
+        arm_indices = {str(one): arm_index for arm_index, one in enumerate(offered)}  # 3 and "3" are one arm
         if isinstance(arm, float) and arm.is_integer():  # of a column of numbers in which some are missing
             arm = int(arm)
-        if str(arm) not in places:
+        if str(arm) not in arm_indices:
             raise ParameterError(
                 f"baseline must be one of the arms that are offered; got {arm!r:.60} where there are "
                 f"{', '.join(map(str, offered)):.200}.{did_you_mean(arm, offered)}"
             )
-        found[at] = places[str(arm)]
+        found[at] = arm_indices[str(arm)]
     return found

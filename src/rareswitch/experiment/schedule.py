@@ -12,7 +12,7 @@ from rareswitch.experiment.durations import duration_of, duration_text
 from rareswitch.experiment.moments import date_text, zone_of
 from rareswitch.experiment.progress import Progress
 from rareswitch.experiment.regret_model import adaptive_cost, best_ends, cost
-from rareswitch.learner import Ahead
+from rareswitch.learner import Forecast
 from rareswitch.validation import whole
 
 #: Batches to come that are forecast where a schedule does not end.
@@ -49,7 +49,7 @@ class Price:
     """What a schedule costs by the model of :mod:`rareswitch.experiment.regret_model`, in units of full adaptivity."""
 
     #: Policies, the first included.
-    updates: int
+    policies: int
     times: float
     #: What equally many cost at the best times.
     best: float
@@ -57,8 +57,8 @@ class Price:
     def __str__(self) -> str:
         text = f"about {_times(self.times)} times the regret of full adaptivity"
         if self.times < 1.1 * self.best:
-            return f"{text}, which is the best that {self.updates} policies can do"
-        return f"{text}; the best schedule with the same {self.updates} policies {_times(self.best)}"
+            return f"{text}, which is the best that {self.policies} policies can do"
+        return f"{text}; the best schedule with the same {self.policies} policies {_times(self.best)}"
 
 
 def _times(ratio: float) -> str:
@@ -97,8 +97,8 @@ class Schedule(ABC):
         ends = self.ends(progress)
         if len(ends) <= self.last_is_end:
             until = f", until {self._text(ends[0])}" if ends else ""
-            last = f"nothing: policy {progress.updates} is the last of the schedule{until}"
-            return Due(False, (f"{last}. To make another all the same, advance with anyway=True",))
+            last = f"nothing: policy {progress.policies} is the last of the schedule{until}"
+            return Due(False, (f"{last}. To make another all the same, advance with force=True",))
         end, waits = ends[0], list[str]()
         at = None if end.at is None else datetime.fromtimestamp(end.at, zone_of(self.in_zone))
         if end.at is not None:
@@ -114,7 +114,7 @@ class Schedule(ABC):
         """Decisions of each batch, as far as is known at the beginning; None where nothing is."""
         return _lengths(0, self.ends(Progress.beginning(created)))
 
-    def ahead(self, progress: Progress) -> Ahead | None:
+    def forecast(self, progress: Progress) -> Forecast | None:
         """Decisions of each batch to come if the update is made now; None where the learner's own plan stands."""
         ends = self.ends(progress.updated())
         if not ends:  # past the end: as long again as the batch that ends now
@@ -124,7 +124,7 @@ class Schedule(ABC):
     def table(self, progress: Progress) -> str:
         """The batches to come, with dates and counts, for people."""
         ends, lines = self.ends(progress), [("policy", "until", "decisions in all")]
-        for number_, end in enumerate(ends, start=progress.updates):
+        for number_, end in enumerate(ends, start=progress.policies):
             when = "" if end.at is None else date_text(end.at, self.in_zone)
             lines.append((str(number_), when, "?" if end.decisions is None else f"{end.decisions:,}"))
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -163,7 +163,7 @@ class Schedule(ABC):
         late = delay * (rate or 0.0) / DAY
         best = best_ends(ends[-1], len(ends), dim=dim, delay=late)
         paid, least = (cost(these, dim=dim, delay=late) / unit for these in (ends, best))
-        return Price(updates=len(ends), times=paid, best=min(paid, least))
+        return Price(policies=len(ends), times=paid, best=min(paid, least))
 
     @abstractmethod
     def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:

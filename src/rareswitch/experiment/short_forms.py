@@ -18,10 +18,10 @@ from rareswitch.learner import Learner
 
 KINDS: dict[str, type[Schedule]] = {kind.kind: kind for kind in (Planned, ByHand, After, Every, Best)}
 EXAMPLES = (
-    "'best', 'best:updates=8,rate=2000,end=2026-06-01,delay=1d,gap=1d', 'monday*8', 'monday 09:00*8', 'week*8', "
+    "'best', 'best:policies=8,rate=2000,end=2026-06-01,delay=1d,gap=1d', 'monday*8', 'monday 09:00*8', 'week*8', "
     "'6 hours', 10000, '10000*8', [500, 2000, 10000], or 'by hand'"
 )
-_NUMBERS = {"updates", "decisions", "rate"}
+_NUMBERS = {"policies", "decisions", "rate"}
 
 
 def schedule_of(given: Any, *, learner: Learner | None = None) -> Schedule:
@@ -79,7 +79,7 @@ def _parsed(given: Any) -> Schedule:
             raise ParameterError(
                 "schedule: a list holds the decisions in all at which batches end, as [500, 2000, 10000]; got "
                 f"{[*given]!r:.100}. Dates are said as 'monday*8', 'week*8' or "
-                "'best:updates=8,rate=2000,end=2026-06-01'; for others create it 'by hand' and advance on these days."
+                "'best:policies=8,rate=2000,end=2026-06-01'; for others create it 'by hand' and advance on these days."
             )
         if len(given) == 1:
             raise ParameterError(
@@ -112,7 +112,7 @@ def _parsed(given: Any) -> Schedule:
 
 
 def _settings(text: str) -> dict[str, Any]:
-    """The settings in ``updates=8,rate=2000``."""
+    """The settings in ``policies=8,rate=2000``."""
     found: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -120,7 +120,7 @@ def _settings(text: str) -> dict[str, Any]:
         if not equals or name not in settings or name in found:
             known = ", ".join(settings)
             raise ParameterError(
-                f"schedule: 'best:…' takes each of {known} once, as in 'best:updates=8,rate=2000,end=2026-06-01'; got "
+                f"schedule: 'best:…' takes each of {known} once, as in 'best:policies=8,rate=2000,end=2026-06-01'; got "
                 f"{part!r:.60}.{did_you_mean(name, settings)}"
             )
         try:

@@ -13,9 +13,9 @@ from rareswitch.errors import several
 from rareswitch.experiment.choice import caution_text
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.early import early_update
-from rareswitch.experiment.floor_price import floor_price
 from rareswitch.experiment.gate import GateReport
 from rareswitch.experiment.lift import Lift, kept_lift
+from rareswitch.experiment.min_propensity_price import min_propensity_price
 from rareswitch.experiment.moments import minute_text
 from rareswitch.experiment.novelty import novelty
 from rareswitch.experiment.progress import Progress
@@ -57,7 +57,7 @@ class Status:
     #: What the schedule costs by the model of the regret, in words; '' where the model cannot tell.
     price: str
     #: What the least probability of arms costs, in words; '' where there is none.
-    floor: str
+    min_propensity: str
     #: The log that the first policy was learned from, in words; '' where there is none.
     start: str
     #: What the next update waits for; none: it is due.
@@ -107,7 +107,7 @@ class Status:
             *([] if self.lift is None else [str(self.lift), ""]),
             f"{self.name}: {self.learner}, updated {self.schedule}",
             *([f"These times cost {self.price}."] if self.price else []),
-            *([f"{self.floor[0].upper()}{self.floor[1:]}."] if self.floor else []),
+            *([f"{self.min_propensity[0].upper()}{self.min_propensity[1:]}."] if self.min_propensity else []),
             *([f"The first policy was learned from {self.start}."] if self.start else []),
             f"rewards: {self.rewards}",
             "",
@@ -133,7 +133,7 @@ class Status:
         if self.novelty:
             lines.append(self.novelty)
         if self.early:
-            hand = "" if self.due else " (advance with anyway=True)"
+            hand = "" if self.due else " (advance with force=True)"
             lines.append(f"The learner asks for an update before its time{hand}: {self.early}.")
         lines += [f"The gate refused an update. It was {one}" for one in self.refused]
         if self.started:
@@ -171,8 +171,10 @@ def _progress(
         versions=tuple(counts),
         published=tuple(one.row.time for one in versions),
         window=told.rewards.window,
-        planned=state.ahead,
-        last=not told.learner.clock.ahead(state.ahead[1:], batch=state.updates + 1, start=start, width=1.0),
+        planned=state.batch_sizes,
+        last=not told.learner.clock.batch_sizes(
+            state.batch_sizes[1:], batch=state.policies + 1, start=start, width=1.0
+        ),
         early=early_update(told, store, versions[-1], now=now),
     )
 
@@ -191,7 +193,7 @@ def status_of(told: Description, store: Store, versions: Sequence[Version], *, n
         learner=told.learner.name,
         schedule=str(told.schedule),
         price="" if price is None else str(price),
-        floor=_floor(told, store, versions[-1], progress),
+        min_propensity=_floor(told, store, versions[-1], progress),
         start="" if told.warm is None else str(told.warm),
         rewards=str(told.rewards),
         batches=tuple(
@@ -240,22 +242,22 @@ def _counts(store: Store, versions: Sequence[Version]) -> list[Counts]:
 
 
 def _floor(told: Description, store: Store, current: Version, progress: Progress) -> str:
-    """The floor and its price, in words."""
-    if told.floor is None:
+    """The minimum propensity and its price, in words."""
+    if told.min_propensity is None:
         return ""
-    if told.floor.arms is not None:
-        arms: float | None = len(told.floor.arms)
+    if told.min_propensity.arms is not None:
+        arms: float | None = len(told.min_propensity.arms)
     else:
         sizes = [len(vectors) for vectors in _sample(told, store, current.number)]
         fixed = None if told.features is None or told.features.arms is None else len(told.features.arms.ids)
         arms = sum(sizes) / len(sizes) if sizes else told.learner.arms or fixed
-    if arms is None or told.floor.least * arms > 1.0:
-        return f"floor of {told.floor}"
+    if arms is None or told.min_propensity.least * arms > 1.0:
+        return f"minimum propensity of {told.min_propensity}"
     ends = [end.decisions for end in told.schedule.ends(progress)]
     known = [end for end in ends if end is not None]
     whole = known if len(known) == len(ends) else None
     dim, before, now = told.learner.dim, progress.before, progress.total
-    return str(floor_price(told.floor, arms=arms, ends=whole, dim=dim, before=before, now=now))
+    return str(min_propensity_price(told.min_propensity, arms=arms, ends=whole, dim=dim, before=before, now=now))
 
 
 def _sample(told: Description, store: Store, version: int) -> list[FloatArray]:

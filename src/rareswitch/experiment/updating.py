@@ -21,7 +21,7 @@ from rareswitch.experiment.schedule import unlearnable
 from rareswitch.experiment.status import progress_of
 from rareswitch.experiment.versions import Version, plan_from_text, plan_to_text, version_row
 from rareswitch.files import canonical_json
-from rareswitch.learner import Ahead, State
+from rareswitch.learner import Forecast, State
 from rareswitch.log import DecisionLog, HeldOut, StoredLog
 from rareswitch.policy import Key
 from rareswitch.store import Marks, Store
@@ -43,7 +43,7 @@ class Updating:
     key: Key | None
 
     def advance(
-        self, known: Versions, *, now: float, ahead: Ahead | None, anyway: bool, gate: Any, **how: Any
+        self, known: Versions, *, now: float, forecast: Forecast | None, force: bool, gate: Any, **how: Any
     ) -> Advance:
         """Publish the next policy after those that are known, if it is due and the gate lets it pass."""
         current, gated = known[-1], gate_of(gate, self.description.learner)
@@ -52,13 +52,13 @@ class Updating:
             progressed = progress_of(self.description, self.store, known, now)
             due = schedule.due(progressed)
             over = isinstance(schedule, Planned) and progressed.over
-            asked = due.now or anyway or isinstance(schedule, ByHand) or (over and ahead is not None)
+            asked = due.now or force or isinstance(schedule, ByHand) or (over and forecast is not None)
             waits = () if asked else due.waits
-            if gated is not None and not anyway and not waits:
+            if gated is not None and not force and not waits:
                 waits = self._again(current, progressed.versions[-1].decisions)
             if waits and not self.store.started(current.number):  # one that was begun is brought to its end
                 return self._not_made(current, waits)
-            plan = self._plan(now, schedule.ahead(progressed) if ahead is None else ahead, gated)
+            plan = self._plan(now, schedule.forecast(progressed) if forecast is None else forecast, gated)
             started = self._start(current.number, plan)
             if started is not None and gated is not None and "gate" not in started[0]:
                 self.store.abandon_update(current.number)  # it was begun without the gate that is asked for
@@ -124,20 +124,20 @@ class Updating:
         return self._advanced(row.number, elsewhere=published != row)
 
     def preview(
-        self, known: Versions, *, now: float, ahead: Ahead | None, gate: Any, executor: Executor | None
+        self, known: Versions, *, now: float, forecast: Forecast | None, gate: Any, executor: Executor | None
     ) -> Advance:
         """What an update made now would do; nothing is changed."""
-        return replace(self._preview(known, now=now, ahead=ahead, gate=gate, executor=executor), preview=True)
+        return replace(self._preview(known, now=now, forecast=forecast, gate=gate, executor=executor), preview=True)
 
     def _preview(
-        self, known: Versions, *, now: float, ahead: Ahead | None, gate: Any, executor: Executor | None
+        self, known: Versions, *, now: float, forecast: Forecast | None, gate: Any, executor: Executor | None
     ) -> Advance:
         current, gated = known[-1], gate_of(gate, self.description.learner)
         progressed = progress_of(self.description, self.store, known, now)
         if not progressed.versions[-1].decisions:
             return self._not_made(current, unlearnable(progressed))
-        foreseen = self.description.schedule.ahead(progressed)
-        frozen, marks = self._plan(now, foreseen if ahead is None else ahead, gated), self.store.marks()
+        foreseen = self.description.schedule.forecast(progressed)
+        frozen, marks = self._plan(now, foreseen if forecast is None else forecast, gated), self.store.marks()
         learned = self._learn(known, marks, frozen, executor=executor)
         if learned.state.done:
             return self._not_made(current, (OVER,))
@@ -151,9 +151,9 @@ class Updating:
 
     # what is frozen, and what comes of it
 
-    def _plan(self, moment: float, ahead: Ahead | None, gate: Gate | None) -> dict[str, Any]:
+    def _plan(self, moment: float, forecast: Forecast | None, gate: Gate | None) -> dict[str, Any]:
         """What is frozen of an update beside the marks."""
-        plan = {"now": moment, "ahead": _plain(ahead), "seen": rewards_seen(self.description, self.store)}
+        plan = {"now": moment, "forecast": _plain(forecast), "seen": rewards_seen(self.description, self.store)}
         return plan if gate is None else plan | {"gate": asdict(gate)}
 
     def _learn(self, known: Versions, marks: Marks, frozen: dict[str, Any], **how: Any) -> Learned:
@@ -182,7 +182,7 @@ class Updating:
         refused = [GateReport.from_plain(json.loads(one)["gate"]) for one in self.store.refusals(current.number)]
         found = judge(
             gate,
-            self._held_out(gate.held_out(self.description.keep), known, marks, frozen["now"]),
+            self._held_out(gate.held_out(self.description.context_sample_rate), known, marks, frozen["now"]),
             candidate=state.policy,
             incumbent=current.policy,
             predict=linear_model(self.description.learner, state),
@@ -239,5 +239,5 @@ class Updating:
         return replace(outcome, lift=kept_lift(report, baseline=self.description.baseline_share is not None))
 
 
-def _plain(ahead: Ahead | None) -> Any:
-    return None if ahead is None else np.asarray(ahead).astype(np.int64).tolist()
+def _plain(forecast: Forecast | None) -> Any:
+    return None if forecast is None else np.asarray(forecast).astype(np.int64).tolist()

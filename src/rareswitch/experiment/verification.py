@@ -100,8 +100,8 @@ def verify_versions(description: Description, versions: Sequence[Version], store
     for before, version in pairwise(versions):
         try:
             batch, *late = version.summaries
-            ahead = version.report["plan"]["ahead"]
-            state = learner.next(replace(state, policy=before.policy), batch, late=late, ahead=ahead)
+            forecast = version.report["plan"]["forecast"]
+            state = learner.next(replace(state, policy=before.policy), batch, late=late, forecast=forecast)
             found.append(compared(version.policy, state.policy, description, store, version.number))
         except (RareswitchError, ArithmeticError, ValueError, LookupError) as error:
             found.append(Relearned(policy_id=version.policy.id, verdict="otherwise", reason=str(error)))
@@ -130,14 +130,14 @@ def compared(kept: Policy, learned: Policy, description: Description, store: Sto
 def _differing(kept: Policy, learned: Policy, requests: Sequence[tuple[bytes, bytes]], *, seed: int) -> int:
     """On how many requests, keys and context sets as a store keeps them, two policies choose different arms."""
     # of baselines and of the names of arms a sample tells nothing: both policies get the same in their place
-    kept, learned = (replace(policy, floor=None) for policy in (kept, learned))
+    kept, learned = (replace(policy, min_propensity=None) for policy in (kept, learned))
     differing = 0
     for first in range(0, len(requests), AT_ONCE):
         keys, vectors = zip(*requests[first : first + AT_ONCE], strict=True)
         sets = ContextSets.from_ragged([np.frombuffer(data, dtype="<f8").reshape(-1, kept.dim) for data in vectors])
         ids, baseline = keys_of_bytes(b"".join(keys), len(keys)), np.zeros(len(keys), dtype=np.int64)
         stored, anew = (
-            policy.decide(sets.contexts, sets.alive, ids=ids, seed=seed, baseline=baseline)
+            policy.decide(sets.contexts, sets.available, ids=ids, seed=seed, baseline=baseline)
             for policy in (kept, learned)
         )
         differing += int(np.count_nonzero(stored.arms != anew.arms))

@@ -42,7 +42,7 @@ def warm_start(
     """What the log held, and the summary that the first policy is learned from."""
     if not learner.begins_with_logs:
         raise ParameterError(
-            f"start_from: {learner.name} concludes from batches of its own policies, and cannot begin with decisions "
+            f"warm_start: {learner.name} concludes from batches of its own policies, and cannot begin with decisions "
             "of others. Use foresight without a noise_bound, or leave the log out."
         )
     from rareswitch.evaluation import source_of  # which takes time to load, and most experiments begin without a log
@@ -52,7 +52,7 @@ def warm_start(
     summary = summarize_source(learner, source, default=rewards.default, clip=rewards.clip)
     if summary.sample is None and learner.sample_size(learner.begin()):
         raise ParameterError(
-            f"start_from: {learner.name} plans with the vectors of all arms that were offered, and the log has those "
+            f"warm_start: {learner.name} plans with the vectors of all arms that were offered, and the log has those "
             "of the chosen ones alone. Give a log with the whole sets of some decisions, or use another learner."
         )
     held = WarmStart(decisions=summary.decided, rewarded=summary.rewarded, estimated=source.estimated)
@@ -65,6 +65,6 @@ def _check_features(source: Source, features: Features | None) -> None:
     wanted = None if features is None else features.id
     if made - {wanted}:
         raise ParameterError(
-            "start_from: the policies of the log have other features than this experiment, so its vectors mean "
+            "warm_start: the policies of the log have other features than this experiment, so its vectors mean "
             "something else. Create the experiment with the features of the log."
         )

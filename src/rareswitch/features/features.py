@@ -65,8 +65,8 @@ def _terms(features: "Features") -> list[str]:
         lines.append(
             f"{len(arms.ids)} arms with parameters of their own ({_some(arms.ids)}), "
             + (
-                f"{arms.room} spare block{'s' * (arms.room > 1)} for arms that come later"
-                if arms.room
+                f"{arms.spare_arms} spare block{'s' * (arms.spare_arms > 1)} for arms that come later"
+                if arms.spare_arms
                 else "no room for others"
             )
         )
@@ -189,7 +189,7 @@ class Features:
     >>> from rareswitch.features import Arms, Category, Number
     >>> features = Features(
     ...     fields=[Number("age", mean=40, scale=10, alone=False), Category("device", levels=["ios", "web"])],
-    ...     arms=Arms(ids=["spring", "summer"], room=1, own=["age"]),
+    ...     arms=Arms(ids=["spring", "summer"], spare_arms=1, own=["age"]),
     ... )
     >>> features.dim, features.columns[4:7]
     (13, ('arm spring', 'arm summer', 'spare 0'))
@@ -385,7 +385,7 @@ class Features:
         return hash(self.id)
 
     def __repr__(self) -> str:
-        arms = "" if self.arms is None else f", {len(self.arms.ids)} arms and room for {self.arms.room}"
+        arms = "" if self.arms is None else f", {len(self.arms.ids)} arms and room for {self.arms.spare_arms}"
         return f"<features {self.id[:12]}: {len(self.fields)} fields, {self.dim} columns{arms}>"
 
     def __str__(self) -> str:

@@ -195,7 +195,7 @@ def propose(
     kinds: Mapping[str, Any] | None = None,
     crossings: bool | Sequence[tuple[str, str]] | None = None,
     own: bool | Sequence[str] | None = None,
-    room: int | None = None,
+    spare_arms: int | None = None,
     most: int = 100,
     missing: str | None = None,
     absent: str = "missing",
@@ -230,7 +230,7 @@ def propose(
         Pairs of names to cross; True for all pairs, False for none.
     own
         Whether each arm has parameters of its own, or for which fields.
-    room
+    spare_arms
         Blocks for arms that come later, where arms have parameters of their own; a quarter of the arms by default.
     most
         The most columns that are proposed.
@@ -258,7 +258,7 @@ def propose(
     most = count_of("most", most)
     if not found.fields and len(ids) > most:
         raise RecordError(f"{len(ids)} arms without features: give records of them, or fewer.")
-    made = _composed(found, ids, crossings, own, room, most)
+    made = _composed(found, ids, crossings, own, spare_arms, most)
     return {**made, "key": key, "absent": absent, "extra": extra}
 
 
@@ -347,7 +347,7 @@ def _composed(
     ids: Sequence[str],
     crossings: bool | Sequence[tuple[str, str]] | None,
     own: bool | Sequence[str] | None,
-    room: int | None,
+    spare_arms: int | None,
     most: int,
 ) -> dict[str, Any]:
     """Fields put together: crossed with those of arms, or with the arms themselves."""
@@ -360,7 +360,7 @@ def _composed(
     total, block = sum(field.layout.columns for field in telling), 0
     arms = None
     if own or not telling:
-        spare = max(1, len(ids) // 4) if room is None else count_of("room", room, low=0)
+        spare = max(1, len(ids) // 4) if spare_arms is None else count_of("spare_arms", spare_arms, low=0)
         block = len(ids) + spare
         total += block
         named = [own] if isinstance(own, str) else [f.name for f in context] if isinstance(own, bool) else [*own]
@@ -372,8 +372,8 @@ def _composed(
             total += block * field.layout.columns
             kept.append(field.name)
         kept += [name for name in named if name not in {f.name for f in found.fields}]  # refused where they are checked
-        arms = Arms(ids=tuple(ids), room=spare, own=tuple(sorted(kept, key=named.index)))
-    elif room is not None:
+        arms = Arms(ids=tuple(ids), spare_arms=spare, own=tuple(sorted(kept, key=named.index)))
+    elif spare_arms is not None:
         raise ParameterError("room is for arms with parameters of their own: give own=True too, or no room.")
     pairs = _pairs(context, items, crossings, seen, most - total - (arms is None))
     used = {name for pair in pairs for name in pair} | set(() if arms is None else arms.own)

@@ -5,9 +5,9 @@ from rareswitch.lab.contest import (
     CHALLENGERS,
     ENTRANTS,
     KINDS,
+    POLICIES,
     RIVALS,
     SEEDS,
-    UPDATES,
     Contest,
     Entrant,
     choose_entrants,
@@ -43,11 +43,11 @@ from rareswitch.lab.worlds import make_world
 
 __all__ = ["ARMS", "CHALLENGERS", "DEVELOPMENT_TABLES", "DIM", "ENTRANTS", "FROM_FILES", "HALVES", "KINDS", "NOISE"]
 __all__ += [
+    "POLICIES",
     "REPORTING_TABLES",
     "RIVALS",
     "SEEDS",
     "SUITES",
-    "UPDATES",
     "CappedFactory",
     "Collaboration",
     "Contest",

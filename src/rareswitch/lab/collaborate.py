@@ -109,8 +109,8 @@ def collaborate(
     >>> from rareswitch.lab.worlds import make_world
     >>> from rareswitch.learner import Foresight
     >>> world = make_world("gaussian", dim=3, arms=5, noise=0.5)
-    >>> one = collaborate(Foresight(dim=3, horizon=2000, updates=4), world, agents=1, seed=1)
-    >>> many = collaborate(Foresight(dim=3, horizon=2000, updates=4), world, agents=16, seed=1)
+    >>> one = collaborate(Foresight(dim=3, horizon=2000, policies=4), world, agents=1, seed=1)
+    >>> many = collaborate(Foresight(dim=3, horizon=2000, policies=4), world, agents=16, seed=1)
     >>> many.decisions == one.decisions, len(many.meetings), many.parallel_time
     (True, 4, 128)
     """
@@ -152,7 +152,7 @@ def collaborate(
         state = learner.next(state, reduce(add, (summaries_from_bytes(data)[0] for data in summaries)))
     lost = unlearnable_regret(world, horizon, seed=seed)
     world_name = repr(world) if name is None else name
-    run = recorder.run(learner.name, world_name, seed=seed, updates=state.updates, unlearnable=lost)
+    run = recorder.run(learner.name, world_name, seed=seed, policies=state.policies, unlearnable=lost)
     return Collaboration(run=run, agents=agents, meetings=meetings, decisions=digest.hexdigest())
 
 

@@ -67,7 +67,7 @@ def _walk_steps(learner: Learner, state: State, sets: Sets, rewards: FloatArray,
     arms = np.empty(steps, dtype=np.int64)
     gram, moment = total.gram.copy(), total.moment.copy()
     model = (inverse_root(precision), total.estimate(ridge=level.ridge), gram, moment)
-    given = (sets.contexts[:steps], sets.alive[:steps], rewards[:steps])
+    given = (sets.contexts[:steps], sets.available[:steps], rewards[:steps])
     if isinstance(rule, PosteriorSampling):
         draws = normals(rule.seed, "posterior", state.start, steps, total.dim)
         walk_sampler(*given, *model, draws, rule.scale * level.noise, arms)
@@ -96,7 +96,7 @@ def _walk_layers(learner: Learner, state: State, sets: Sets, rewards: FloatArray
     moments = np.array([stats.moment for stats in state.sums])
     roots = np.array([inverse_root(rule.statistics.precision(gram)) for gram in grams])
     estimates = np.array([stats.estimate(ridge=level.ridge) for stats in state.sums])
-    given = (sets.contexts, sets.alive, rewards, roots, estimates, grams, moments)
+    given = (sets.contexts, sets.available, rewards, roots, estimates, grams, moments)
     steps = walk_layers(*given, sampler.thresholds, level.multiplier, sampler.exploit, changes, arms, layers)
     arms, layers = arms[:steps], layers[:steps]
     paid = rewards[np.arange(steps), arms]
@@ -138,7 +138,7 @@ class GrowthWalker:
             progress = self.learner.parts.statistics.progress(state.sums, state.kept, since)
             roots, growths, bar = progress.roots.copy(), progress.growths.copy(), self.bar
             left, layers = slice(done, None), np.zeros(count - done, dtype=np.int64)
-            given = (sets.contexts[left], sets.alive[left], *_frozen(state.policy.sampler), roots, growths, bar)
+            given = (sets.contexts[left], sets.available[left], *_frozen(state.policy.sampler), roots, growths, bar)
             steps = self.advance(*given, arms[left], layers)
             at, layers = np.arange(done, done + steps), layers[:steps]
             done += steps

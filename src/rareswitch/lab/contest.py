@@ -22,14 +22,14 @@ from rareswitch.learner import Grid, Learner, geometric_grid
 Kind = Literal["adaptive", "rare", "other"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 #: Policies of the rare ones, where they can be told.
-UPDATES = 8
+POLICIES = 8
 #: Settings with which tunable learners enter: widths of LinUCB, spreads of Thompson sampling.
 SCALES = (0.25, 0.5, 1.0, 2.0)
 #: Weights of the best-looking arm with which LinMED enters: its authors' three.
 GREEDY = (0.5, 0.9, 0.99)
 SEEDS = 20
 #: Learners with few updates, the best of which in each world is what the challengers are held against.
-RIVALS = ("stale-thompson", "pure-exploitation", "e4", "rho", "stale-linmed")
+RIVALS = ("thompson-grid", "pure-exploitation", "e4", "rho", "linmed-grid")
 CHALLENGERS = ("foresight",)
 
 
@@ -39,7 +39,7 @@ class Entrant:
 
     >>> from rareswitch.lab.worlds import make_world
     >>> world = make_world("gaussian", dim=3, arms=4, noise=0.5)
-    >>> entrant = Entrant(learner="pure-exploitation", kind="rare", grid=partial(geometric_grid, updates=3))
+    >>> entrant = Entrant(learner="pure-exploitation", kind="rare", grid=partial(geometric_grid, policies=3))
     >>> entrant.make(world, 10_000, 0).clock.ends
     (100, 1000, 10000)
     """
@@ -55,8 +55,8 @@ class Entrant:
 
     def make(self, world: World, horizon: int, seed: int) -> Learner:
         """The learner, which is told the noise of the world and the length of θ if it wants to know."""
-        if self.settings.get("updates", 1) > horizon:
-            raise UnsuitableError(f"{self.settings['updates']} policies do not fit into {horizon} decisions.")
+        if self.settings.get("policies", 1) > horizon:
+            raise UnsuitableError(f"{self.settings['policies']} policies do not fit into {horizon} decisions.")
         grid = {} if self.grid is None else {"grid": self.grid(horizon)}
         return learner_for(world, self.learner, horizon=horizon, seed=seed, noise=NOISE, **grid, **self.settings)
 
@@ -78,13 +78,13 @@ def _rare(
 #: Who takes part, by label. Another learner joins by a line here.
 ENTRANTS: dict[str, Entrant] = {
     **_rare("foresight"),
-    "foresight 16": Entrant(learner="foresight", kind="other", settings={"updates": 16}),
+    "foresight 16": Entrant(learner="foresight", kind="other", settings={"policies": 16}),
     # for contexts or a θ that change: some policies kept back, older batches counted less
     "foresight reserve 2": Entrant(learner="foresight", kind="rare", settings={"reserve": 2}, slow=True),
     "foresight 16 reserve 4": Entrant(
-        learner="foresight", kind="other", settings={"updates": 16, "reserve": 4}, slow=True
+        learner="foresight", kind="other", settings={"policies": 16, "reserve": 4}, slow=True
     ),
-    "foresight forget 0.5": Entrant(learner="foresight", kind="rare", settings={"forget": 0.5}, slow=True),
+    "foresight forget 0.5": Entrant(learner="foresight", kind="rare", settings={"discount": 0.5}, slow=True),
     **_each("linucb", "adaptive", "confidence", SCALES),
     **_each("thompson", "adaptive", "scale", SCALES),
     **_each("linmed", "adaptive", "greedy", GREEDY, slow=True),
@@ -95,19 +95,19 @@ ENTRANTS: dict[str, Entrant] = {
     "batched-thompson 0.5": Entrant(learner="batched-thompson", kind="other", settings={"scale": 0.5}),
     "oful 1": Entrant(learner="oful", kind="other", settings={"confidence": 1.0}),
     "rarely-switch-suplinucb": Entrant(learner="rarely-switch-suplinucb", kind="other"),
-    **_each("stale-linucb", "rare", "confidence", SCALES, updates=UPDATES),
-    **_each("stale-thompson", "rare", "scale", SCALES, updates=UPDATES),
-    **_each("stale-linmed", "rare", "greedy", GREEDY, updates=UPDATES),
-    **_rare("pure-exploitation", updates=UPDATES),
-    **_rare("pure-exploitation", "pure-exploitation geometric", grid=partial(geometric_grid, updates=UPDATES)),
-    **_rare("rho", updates=UPDATES),
-    **_rare("rho", "rho 0.7", updates=UPDATES, weight=0.7),
+    **_each("linucb-grid", "rare", "confidence", SCALES, policies=POLICIES),
+    **_each("thompson-grid", "rare", "scale", SCALES, policies=POLICIES),
+    **_each("linmed-grid", "rare", "greedy", GREEDY, policies=POLICIES),
+    **_rare("pure-exploitation", policies=POLICIES),
+    **_rare("pure-exploitation", "pure-exploitation geometric", grid=partial(geometric_grid, policies=POLICIES)),
+    **_rare("rho", policies=POLICIES),
+    **_rare("rho", "rho 0.7", policies=POLICIES, weight=0.7),
     **_rare("batch-linucb"),
     **_rare("batch-linucb-kw", g_optimal=GOptimal()),
     **_rare("batch-linucb-dg", g_optimal=GOptimal()),
     **_rare("batch-linucb-dg-certified", g_optimal=GOptimal()),
-    **_rare("falcon", updates=UPDATES),
-    **_rare("fixed-set-elimination", updates=UPDATES),
+    **_rare("falcon", policies=POLICIES),
+    **_rare("fixed-set-elimination", policies=POLICIES),
     **_rare("e4"),
     **_rare("base"),
 }

@@ -11,7 +11,7 @@ from rareswitch.linalg import absorb
 
 @compiled
 def advance_optimist(  # type: ignore[no-untyped-def]
-    contexts, alive, estimate, root, running, growths, bar, arms, layers
+    contexts, available, estimate, root, running, growths, bar, arms, layers
 ):
     """Decide as :class:`~rareswitch.policy.Optimistic` until the determinant has grown to ``bar``; how many decisions.
 
@@ -23,7 +23,7 @@ def advance_optimist(  # type: ignore[no-untyped-def]
     factors = np.ascontiguousarray(estimate).reshape((1, dim))
     image, sums = np.zeros(dim), np.zeros(dim)
     for s in range(n):
-        left = gather(contexts, alive, s, columns, place)
+        left = gather(contexts, available, s, columns, place)
         arms[s] = place[highest(columns, zero, center, width, left, factors, root, 1.0)]
         growths[0] *= absorb(running[0], contexts[s, arms[s]], image, sums)
         if growths[0] >= bar:
@@ -33,7 +33,7 @@ def advance_optimist(  # type: ignore[no-untyped-def]
 
 @compiled
 def advance_layers(  # type: ignore[no-untyped-def]
-    contexts, alive, estimates, roots, thresholds, running, growths, bar, arms, layers
+    contexts, available, estimates, roots, thresholds, running, growths, bar, arms, layers
 ):
     """Decide by intervals of layer 0 and then as :class:`~rareswitch.policy.Layered`, until a determinant has grown.
 
@@ -44,7 +44,7 @@ def advance_layers(  # type: ignore[no-untyped-def]
     none = roots[:0]
     image, sums = np.zeros(dim), np.zeros(dim)
     for s in range(n):
-        left = gather(contexts, alive, s, room[0], room[4])
+        left = gather(contexts, available, s, room[0], room[4])
         arms[s] = pass_layers(room, left, estimates, roots, none, thresholds, 1.0, True, False, 0.0, layers, s)
         k = layers[s]
         growths[k] *= absorb(running[k], contexts[s, arms[s]], image, sums)
@@ -78,7 +78,7 @@ def learn(root, estimate, gram, moment, x, reward, image, sums):  # type: ignore
 
 @compiled
 def walk_optimist(  # type: ignore[no-untyped-def]
-    contexts, alive, rewards, root, estimate, gram, moment, log_growth, fixed, base, noise, offset, arms
+    contexts, available, rewards, root, estimate, gram, moment, log_growth, fixed, base, noise, offset, arms
 ):
     """LinUCB, updated at each of the n steps.
 
@@ -90,7 +90,7 @@ def walk_optimist(  # type: ignore[no-untyped-def]
     theta = estimate.reshape((1, dim))
     image, sums = np.zeros(dim), np.zeros(dim)
     for s in range(n):
-        left = gather(contexts, alive, s, columns, place)
+        left = gather(contexts, available, s, columns, place)
         multiplier = fixed if fixed >= 0.0 else noise * math.sqrt(base + log_growth) + offset
         arms[s] = place[highest(columns, zero, center, width, left, theta, root, multiplier)]
         x, reward = contexts[s, arms[s]], rewards[s, arms[s]]
@@ -99,7 +99,7 @@ def walk_optimist(  # type: ignore[no-untyped-def]
 
 @compiled
 def walk_sampler(  # type: ignore[no-untyped-def]
-    contexts, alive, rewards, root, estimate, gram, moment, normals, scale, arms
+    contexts, available, rewards, root, estimate, gram, moment, normals, scale, arms
 ):
     """Thompson sampling, updated at each of the n steps: the best arm for θ̂ + scale·L⁻ᵀz, z = ``normals[s]``."""
     n, arm_count, dim = contexts.shape
@@ -107,7 +107,7 @@ def walk_sampler(  # type: ignore[no-untyped-def]
     theta = lane_zeros(np.int64(1), dim)
     image, sums = np.zeros(dim), np.zeros(dim)
     for s in range(n):
-        left = gather(contexts, alive, s, columns, place)
+        left = gather(contexts, available, s, columns, place)
         for j in range(dim):
             theta[0, j] = estimate[j]
         for i in range(dim):
@@ -120,7 +120,19 @@ def walk_sampler(  # type: ignore[no-untyped-def]
 
 @compiled
 def walk_layers(  # type: ignore[no-untyped-def]
-    contexts, alive, rewards, roots, estimates, grams, moments, thresholds, multiplier, exploit, changes, arms, layers
+    contexts,
+    available,
+    rewards,
+    roots,
+    estimates,
+    grams,
+    moments,
+    thresholds,
+    multiplier,
+    exploit,
+    changes,
+    arms,
+    layers,
 ):
     """SupLinUCB, its layers updated at each step, until ``changes`` updates are made; how many steps were walked."""
     n, arm_count, dim = contexts.shape
@@ -128,7 +140,7 @@ def walk_layers(  # type: ignore[no-untyped-def]
     none = roots[:0]
     image, sums = np.zeros(dim), np.zeros(dim)
     for s in range(n):
-        left = gather(contexts, alive, s, room[0], room[4])
+        left = gather(contexts, available, s, room[0], room[4])
         arms[s] = pass_layers(
             room, left, estimates, roots, none, thresholds, multiplier, False, True, exploit, layers, s
         )

@@ -57,7 +57,7 @@ class Recorder:
         world: str,
         *,
         seed: int,
-        updates: int,
+        policies: int,
         seconds: float | None = None,
         unlearnable: float = math.nan,
     ) -> Run:
@@ -66,7 +66,7 @@ class Recorder:
             learner=learner,
             world=world,
             seed=seed,
-            updates=updates,
+            policies=policies,
             seconds=time.perf_counter() - self.began if seconds is None else seconds,
             horizon=self.horizon,
             regret=self.total,

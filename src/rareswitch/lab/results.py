@@ -16,7 +16,7 @@ from rareswitch.seals import ROOM, seal, seal_holds
 #: The fields of a run and their types, for Arrow; and those that are arrays.
 SCALARS = {
     **{"learner": "string", "world": "string", "horizon": "int64", "seed": "int64"},
-    **{"regret": "double", "updates": "int64", "seconds": "double", "linear_regret": "double"},
+    **{"regret": "double", "policies": "int64", "seconds": "double", "linear_regret": "double"},
 }
 LISTS = {"times": np.int64, "regrets": np.float64, "batch_ends": np.int64, "survivors": np.float64}
 FORMAT = b"rareswitch-runs-3"

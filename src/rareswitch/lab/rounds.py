@@ -41,7 +41,7 @@ class Played:
     @property
     def regrets(self) -> FloatArray:
         """(n,) what each decision lost to the best arm of its set, in expectation."""
-        return regrets(self.means, self.sets.alive, self.decisions.arms)
+        return regrets(self.means, self.sets.available, self.decisions.arms)
 
     @property
     def rewards(self) -> FloatArray:
@@ -103,9 +103,9 @@ def play_rounds(
         yield drawn.play(policy, 0, len(drawn.sets.contexts))
 
 
-def regrets(means: FloatArray, alive: BoolArray, arms: IntArray) -> FloatArray:
+def regrets(means: FloatArray, available: BoolArray, arms: IntArray) -> FloatArray:
     """(n,) what the chosen arms lose to the best available ones, by means (n, K)."""
-    best = np.where(alive, means, -np.inf).max(axis=1)
+    best = np.where(available, means, -np.inf).max(axis=1)
     return np.asarray(best - means[np.arange(len(arms)), arms])
 
 
@@ -126,8 +126,8 @@ def unlearnable_regret(world: World, horizon: int, *, seed: int) -> float:
     chunk = chunk_size(world.arms, world.dim)
     for first in range(0, horizon, chunk):
         drawn = Drawn.of(world, min(chunk, horizon - first), seed=seed, first=first)
-        chosen = np.where(drawn.sets.alive, drawn.sets.contexts @ theta, -np.inf).argmax(axis=1)
-        lost += float(regrets(drawn.rounds.means, drawn.sets.alive, chosen).sum())
+        chosen = np.where(drawn.sets.available, drawn.sets.contexts @ theta, -np.inf).argmax(axis=1)
+        lost += float(regrets(drawn.rounds.means, drawn.sets.available, chosen).sum())
     return lost
 
 
@@ -161,4 +161,4 @@ def check_rounds(world: World, rounds: Rounds, count: int) -> Sets:
         if (found := np.shape(getattr(rounds, what))) != shape:
             raise InputError(f"the world {name} must draw {what} {shape}; it drew {found}.")
     finite_array(f"the means of {name}", rounds.means)
-    return context_sets(rounds.contexts, rounds.alive)
+    return context_sets(rounds.contexts, rounds.available)

@@ -20,7 +20,7 @@ class Run:
     #: Σ_t (best expected reward - expected reward of the chosen arm).
     regret: float
     #: Policies deployed, the first included.
-    updates: int
+    policies: int
     seconds: float
     #: Decision counts at which the regret was read off, increasing, the last the horizon.
     times: IntArray
@@ -36,7 +36,7 @@ class Run:
 
     def summary(self) -> dict[str, Any]:
         """What ``--json`` prints."""
-        names = ("learner", "horizon", "seed", "regret", "updates", "seconds")
+        names = ("learner", "horizon", "seed", "regret", "policies", "seconds")
         linear = None if math.isnan(self.linear_regret) else self.linear_regret
         return {name: getattr(self, name) for name in names} | {"linear_regret": linear, "env": self.world}
 

@@ -13,7 +13,7 @@ from rareswitch.lab.rounds import Drawn, check_match, chunk_size, regrets, unlea
 from rareswitch.lab.run import Run
 from rareswitch.lab.worlds import World
 from rareswitch.learner import Learner, Rows, State, Summary
-from rareswitch.policy import Floor
+from rareswitch.policy import MinPropensity
 from rareswitch.validation import FloatArray, whole
 
 
@@ -25,7 +25,7 @@ def simulate(
     horizon: int | None = None,
     cap: int | None = None,
     agents: int = 1,
-    floor: Floor | None = None,
+    min_propensity: MinPropensity | None = None,
     name: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Run:
@@ -44,7 +44,7 @@ def simulate(
         How many act at each time step, with the same policy: where the next one is due within a step, it comes at the
         step's end. For learners that change when they have seen enough; the horizon counts all decisions. Where batches
         end at known decisions, :func:`~rareswitch.collaborate` shares them instead.
-    floor
+    min_propensity
         The least probability of every offered arm, in all policies of the run; worlds do not name arms.
     name
         How the run's world is called; its ``repr`` by default.
@@ -58,9 +58,9 @@ def simulate(
     >>> from rareswitch.learner import OFUL, BatchLinUCBKW
     >>> world = LinearWorld(source=Gaussian(dim=4, arms=8))
     >>> run = simulate(BatchLinUCBKW(dim=4, arms=8, horizon=2000, noise=0.5), world, seed=1)
-    >>> run.updates, run.batch_ends.tolist()
+    >>> run.policies, run.batch_ends.tolist()
     (4, [44, 299, 773, 2000])
-    >>> simulate(OFUL(dim=4, arms=8, horizon=2000, noise=0.5), world, seed=1, cap=3).updates
+    >>> simulate(OFUL(dim=4, arms=8, horizon=2000, noise=0.5), world, seed=1, cap=3).policies
     3
     """
     whole("seed", seed, low=0)
@@ -69,9 +69,9 @@ def simulate(
     check_agents(learner, agents, total)
     chunk = -(-chunk_size(world.arms, world.dim) // agents) * agents
     # with more arms than that, asking what each would pay takes longer than steps
-    alone = agents == 1 and floor is None
+    alone = agents == 1 and min_propensity is None
     walker = find_walker(learner) if world.arms <= chunk and alone and total == learner.horizon else None
-    state, most = learner.begin(floor=floor), None if cap is None else whole("cap", cap)
+    state, most = learner.begin(min_propensity=min_propensity), None if cap is None else whole("cap", cap)
     loop = Loop(learner, state, agents=agents, cap=most, window=chunk, horizon=total)
     for first in range(0, total, chunk):
         drawn = Drawn.of(world, min(chunk, total - first), seed=seed, first=first)
@@ -84,7 +84,7 @@ def simulate(
         learner.name,
         repr(world) if name is None else name,
         seed=seed,
-        updates=loop.state.updates,
+        policies=loop.state.policies,
         seconds=seconds,
         unlearnable=unlearnable_regret(world, total, seed=seed),
     )
@@ -110,7 +110,7 @@ class Loop:
         table = None if walker is None else drawn.potential_rewards()
         done, count = 0, len(drawn.sets.contexts)
         while done < count:
-            if self.state.updates == self.cap or self.state.done:
+            if self.state.policies == self.cap or self.state.done:
                 # no further policy may be made, so nothing more is learned
                 played = drawn.play(self.state.policy, done, count - done)
                 self.recorder.add(played.regrets, int(played.decisions.survivors.sum()))
@@ -121,11 +121,11 @@ class Loop:
                 done += self._stretch(drawn, done, count - done)
 
     def _walk(self, drawn: Drawn, done: int, walker: Walker, table: FloatArray) -> int:
-        changes = drawn.first + len(drawn.sets.contexts) if self.cap is None else self.cap - self.state.updates
+        changes = drawn.first + len(drawn.sets.contexts) if self.cap is None else self.cap - self.state.policies
         walk = walker(self.state, drawn.sets.part(slice(done, None)), table[done:], changes)
         self.state = walk.state
         at = slice(done, done + len(walk.arms))
-        self.recorder.add(regrets(drawn.rounds.means[at], drawn.sets.alive[at], walk.arms), None)
+        self.recorder.add(regrets(drawn.rounds.means[at], drawn.sets.available[at], walk.arms), None)
         self.recorder.retired(walk.ends)
         return len(walk.arms)
 

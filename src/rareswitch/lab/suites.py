@@ -57,7 +57,7 @@ class Suite:
 #: Who enters where relatives are compared. Others join by a line here.
 RELATIVES = (
     *("foresight", "foresight 16", "linucb *", "thompson *", "oful*", "batched-thompson*"),
-    *("stale-thompson *", "stale-linmed *", "pure-exploitation geometric", "rho*", "e4"),
+    *("thompson-grid *", "linmed-grid *", "pure-exploitation geometric", "rho*", "e4"),
 )
 SUITES: dict[str, Suite] = {
     "ten": Suite(

@@ -226,7 +226,7 @@ def fingerprint(world: World, horizon: int, seed: int) -> str:
         rounds = world.draw(count, seed=seed, first=first)
         check_rounds(world, rounds, count)
         rewards = world.rewards(np.asarray(rounds.means)[:, 0], seed=seed, first=first)
-        for array in (rounds.contexts, rounds.means, rounds.alive, rewards):
+        for array in (rounds.contexts, rounds.means, rounds.available, rewards):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
     digest.update(str(getattr(world, "content", "")).encode())
     return f"{type(world).__qualname__} {digest.hexdigest()[:16]}"

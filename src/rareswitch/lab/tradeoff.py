@@ -45,7 +45,7 @@ def tradeoff(
     ...     {"oful": lambda cap, world, t, seed: OFUL(dim=world.dim, arms=world.arms, horizon=t)},
     ...     make_world("gaussian", dim=3, arms=4, noise=0.5), horizon=200, caps=[1, 4], seeds=range(2),
     ... )
-    >>> {cap: [run.updates for run in runs] for cap, runs in found.runs.items()}
+    >>> {cap: [run.policies for run in runs] for cap, runs in found.runs.items()}
     {1: [1, 1], 4: [4, 4], None: [17, 16]}
     """
     caps = sorted({whole("cap", cap) for cap in caps})

@@ -96,7 +96,7 @@ def play(
     --------
     >>> from rareswitch.lab.worlds import make_world
     >>> from rareswitch.experiment import create
-    >>> trial = create("memory:", "spring", dim=3, updates=4, horizon=400, seed=1, now=0)
+    >>> trial = create("memory:", "spring", dim=3, policies=4, horizon=400, seed=1, now=0)
     >>> world = make_world("gaussian", dim=3, arms=4, noise=0.5)
     >>> played = play(trial, world, Traffic(rate=100, delay="2h", missing=0.1), days=4, seed=1)
     >>> played.decisions, len(played.updates), played.rewards + played.missing + played.pending
@@ -180,13 +180,13 @@ def _ask(
     else:
         choices = experiment.decide_many(_sets(rounds), ids=ids, now=now)
         places = [choice.arm for choice in choices]
-    alive = np.ones(rounds.means.shape, dtype=np.bool_) if rounds.alive is None else rounds.alive
+    available = np.ones(rounds.means.shape, dtype=np.bool_) if rounds.available is None else rounds.available
     expected = rounds.means[np.arange(count), places]
-    return expected, np.where(alive, rounds.means, -np.inf).max(axis=1) - expected
+    return expected, np.where(available, rounds.means, -np.inf).max(axis=1) - expected
 
 
 def _sets(rounds: Rounds) -> Any:
-    return rounds.contexts if rounds.alive is None else ContextSets(rounds.contexts, rounds.alive)
+    return rounds.contexts if rounds.available is None else ContextSets(rounds.contexts, rounds.available)
 
 
 def visit(number: int) -> str:

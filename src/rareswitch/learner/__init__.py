@@ -1,6 +1,5 @@
 """Learners: the only things that make policies."""
 
-from rareswitch.learner.base_elimination import BaSE
 from rareswitch.learner.batch_linucb import BatchLinUCB, BatchLinUCBKW
 from rareswitch.learner.batch_linucb_dg import (
     BatchLinUCBDG,
@@ -9,22 +8,20 @@ from rareswitch.learner.batch_linucb_dg import (
     CoreLearning,
     Designer,
 )
+from rareswitch.learner.batched import BatchedLearner, EliminateByBatch
 from rareswitch.learner.bounds import CONTEXTS, Contexts
-from rareswitch.learner.catalogue import LEARNERS, budgeted, find_learner, make_learner, takes
-from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryLesson, EveryStep
-from rareswitch.learner.e4 import E4
+from rareswitch.learner.catalogue import LEARNERS, all_learners, budgeted, find_learner, make_learner, takes
+from rareswitch.learner.clocks import AsTold, Clock, DeterminantGrowth, EveryLesson, EveryStep
 from rareswitch.learner.encoding import (
     state_from_bytes,
     state_to_bytes,
     summaries_from_bytes,
     summaries_to_bytes,
 )
-from rareswitch.learner.falcon import Falcon
-from rareswitch.learner.fixed_set_elimination import FixedSetElimination
 from rareswitch.learner.foresight import Foresight
 from rareswitch.learner.grids import (
     AdaptiveGrid,
-    Ahead,
+    Forecast,
     Grid,
     GrowingGrid,
     StaticGrid,
@@ -37,22 +34,21 @@ from rareswitch.learner.grids import (
     paper_grid,
     warm_start,
 )
-from rareswitch.learner.learner import Learner
-from rareswitch.learner.linmed import LinMED, StaleLinMED
-from rareswitch.learner.linucb import OFUL, LinUCB, Optimism, StaleLinUCB
+from rareswitch.learner.interval_learner import GridLearner, IntervalLearner
+from rareswitch.learner.kernels import best_columns
+from rareswitch.learner.learner import Learner, Parts
+from rareswitch.learner.linucb import OFUL, LinUCB, LinUCBGrid, Optimism, StaleLearner
 from rareswitch.learner.planned_exploration import certified_cost
 from rareswitch.learner.posterior import Posterior, posterior
-from rareswitch.learner.pure_exploitation import PureExploitation
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.recommendation import Recommendation, recommend
-from rareswitch.learner.rho import RHO
 from rareswitch.learner.rows import Rows, attributed, clip_bounds, in_seconds
-from rareswitch.learner.settings import needed, settings_of, to_plain
+from rareswitch.learner.rule import Ended, Made, OneModelRule, Rule
+from rareswitch.learner.settings import count, design_of_sets, needed, real, setting, settings_of, to_plain
 from rareswitch.learner.state import Batch, State
-from rareswitch.learner.statistics import LayerModels
+from rareswitch.learner.statistics import LayerModels, OneModel
 from rareswitch.learner.summary import Sample, Summary, sample_order, sampled
-from rareswitch.learner.suplinrel import SupLinRel
-from rareswitch.learner.suplinucb import Layers, SupLinUCB
+from rareswitch.learner.suplinucb import Layers, OptimisticLayers, SupLinUCB
 from rareswitch.learner.thompson import (
     BatchedThompsonSampling,
     PosteriorSampling,
@@ -60,24 +56,17 @@ from rareswitch.learner.thompson import (
     ThompsonSampling,
 )
 
-__all__ = ["CONTEXTS", "E4", "LEARNERS", "OFUL", "RHO", "BatchedThompsonSampling", "LinMED", "StaleLinMED"]
-__all__ += ["AdaptiveGrid", "Ahead", "BaSE", "Batch", "BatchLinUCB", "BatchLinUCBDG"]
-__all__ += ["BatchLinUCBDGCertified", "BatchLinUCBKW", "CertifiedMixture", "Clock"]
-__all__ += ["Contexts", "CoreLearning", "Designer", "DeterminantGrowth", "EveryLesson", "EveryStep", "Falcon"]
-__all__ += ["FixedSetElimination", "Foresight", "Grid", "GrowingGrid", "LayerModels", "Layers", "Learner", "LinUCB"]
-__all__ += ["Optimism", "Posterior", "PosteriorSampling", "PureExploitation", "RarelySwitchSupLinUCB"]
-__all__ += ["Recommendation", "Rows", "Sample", "StaleLinUCB", "StaleThompsonSampling", "State"]
-__all__ += ["StaticGrid", "Summary", "SupLinRel", "SupLinUCB", "ThompsonSampling", "attributed", "budgeted"]
-__all__ += [
-    "certified_cost",
-    "clip_bounds",
-    "doubling_grid",
-    "find_learner",
-    "forecast",
-    "geometric_grid",
-    "growing_grid",
-    "in_seconds",
-]
-__all__ += ["loglog_batches", "make_learner", "needed", "paper_design_grid", "paper_grid", "posterior", "recommend"]
-__all__ += ["sample_order", "sampled", "settings_of", "state_from_bytes", "state_to_bytes", "summaries_from_bytes"]
-__all__ += ["summaries_to_bytes", "takes", "to_plain", "warm_start"]
+__all__ = ["CONTEXTS", "LEARNERS", "OFUL", "AdaptiveGrid", "AsTold", "Batch", "BatchLinUCB", "Forecast"]
+__all__ += ["BatchLinUCBDG", "BatchLinUCBDGCertified", "BatchLinUCBKW", "BatchedLearner", "BatchedThompsonSampling"]
+__all__ += ["CertifiedMixture", "Clock", "Contexts", "CoreLearning", "Designer"]
+__all__ += ["DeterminantGrowth", "EliminateByBatch", "Ended", "EveryLesson", "EveryStep", "Foresight", "Grid"]
+__all__ += ["GridLearner", "GrowingGrid", "IntervalLearner", "LayerModels", "Layers", "Learner", "LinUCB", "Made"]
+__all__ += ["OneModel", "OneModelRule", "Optimism", "OptimisticLayers", "Parts", "Posterior", "PosteriorSampling"]
+__all__ += ["RarelySwitchSupLinUCB", "Recommendation", "Rows", "Rule", "Sample", "StaleLearner"]
+__all__ += ["LinUCBGrid", "StaleThompsonSampling", "State", "StaticGrid", "Summary", "SupLinUCB"]
+__all__ += ["ThompsonSampling", "all_learners", "attributed", "best_columns", "budgeted", "certified_cost"]
+__all__ += ["clip_bounds", "count", "design_of_sets", "doubling_grid", "find_learner", "forecast", "geometric_grid"]
+__all__ += ["growing_grid", "in_seconds", "loglog_batches", "make_learner", "needed", "paper_design_grid"]
+__all__ += ["paper_grid", "posterior", "real", "recommend", "sample_order", "sampled", "setting", "settings_of"]
+__all__ += ["state_from_bytes", "state_to_bytes", "summaries_from_bytes", "summaries_to_bytes", "takes", "to_plain"]
+__all__ += ["warm_start"]

@@ -33,7 +33,7 @@ class BatchLinUCBKW(BatchedLearner):
     With at most 2d arms the paper's design is uniform, and the learner that of Algorithm 1; ``GOptimal()`` is a tight
     one.
 
-    >>> BatchLinUCBKW(dim=5, arms=10, horizon=10_000).clock.updates
+    >>> BatchLinUCBKW(dim=5, arms=10, horizon=10_000).clock.policies
     4
     """
 

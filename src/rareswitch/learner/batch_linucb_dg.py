@@ -22,8 +22,8 @@ class Designer(Protocol):
     One that names its ``g_optimal_share``, the least share of G-optimal play in all that it learns, has a bound.
     """
 
-    def learn(self, contexts: Any, alive: Any, *, regularization: float, arms: int) -> Sampler:
-        """A policy for sets like these (γ, K, d) with living arms (γ, K), of at most ``arms`` before elimination."""
+    def learn(self, contexts: Any, available: Any, *, regularization: float, arms: int) -> Sampler:
+        """A policy for sets like these (γ, K, d) with available arms (γ, K), of at most ``arms`` before elimination."""
         ...
 
 
@@ -45,31 +45,31 @@ class CoreLearning:
     g_optimal: GOptimal = field(default_factory=GOptimal)
     g_optimal_share: ClassVar[float] = 0.5
 
-    def learn(self, contexts: Any, alive: Any, *, regularization: float, arms: int) -> Sampler:
+    def learn(self, contexts: Any, available: Any, *, regularization: float, arms: int) -> Sampler:
         told: dict[str, Any] = {"power": self.power, "arms": arms, "g_optimal": self.g_optimal}
-        return core_learning(contexts, alive, regularization=regularization, **told).policy
+        return core_learning(contexts, available, regularization=regularization, **told).policy
 
 
 @kind("certified-mixture")
 @dataclass(frozen=True, kw_only=True)
 class CertifiedMixture:
-    """The certified Frank-Wolfe design with a floor of G-optimal play: fewer atoms, less variation on the sample.
+    """The certified Frank-Wolfe design with a least share of G-optimal play: fewer atoms, less variation on the sample.
 
     The certificate is of the sets that it was learned from; on fresh ones V can be larger.
     """
 
-    floor: float = 0.2
+    g_optimal_share: float = 0.2
     tol: float = 0.05
     g_optimal: GOptimal = field(default_factory=GOptimal)
 
-    @property
-    def g_optimal_share(self) -> float:
-        """The floor."""
-        return self.floor
-
-    def learn(self, contexts: Any, alive: Any, *, regularization: float, arms: int) -> Sampler:
+    def learn(self, contexts: Any, available: Any, *, regularization: float, arms: int) -> Sampler:
         return frank_wolfe_design(
-            contexts, alive, regularization=regularization, floor=self.floor, tol=self.tol, g_optimal=self.g_optimal
+            contexts,
+            available,
+            regularization=regularization,
+            g_optimal_share=self.g_optimal_share,
+            tol=self.tol,
+            g_optimal=self.g_optimal,
         ).policy
 
 
@@ -79,15 +79,15 @@ class EliminateAndDesign(EliminateByBatch):
 
     settings: "BatchLinUCBDG"
 
-    def sample_size(self, number: int, ahead: tuple[int, ...]) -> int:
-        return 0 if len(ahead) == 1 or number <= self.settings.warm_batches else self.settings.design_sample
+    def sample_size(self, number: int, batch_sizes: tuple[int, ...]) -> int:
+        return 0 if len(batch_sizes) == 1 or number <= self.settings.warm_batches else self.settings.design_sample
 
     def learned(self, number: int, policy: Policy, sample: Sample | None) -> Sampler:
         if sample is None or number <= self.settings.warm_batches:
             return self.sampler
         kept = surviving(policy, sample.sets)
         told = self.settings
-        return told.designer.learn(kept.contexts, kept.alive, regularization=1.0 / told.horizon, arms=told.arms)
+        return told.designer.learn(kept.contexts, kept.available, regularization=1.0 / told.horizon, arms=told.arms)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +127,7 @@ class BatchLinUCBDG(BatchedLearner):
         return parts._replace(statistics=HalfModel(dim=self.dim, warm_batches=self.warm_batches))
 
     def default_grid(self) -> Grid:
-        return paper_design_grid(self.horizon, self.updates)
+        return paper_design_grid(self.horizon, self.policies)
 
     def guarantee(self, contexts: Contexts | None) -> Batched | None:
         if contexts == "adversarial":
@@ -143,7 +143,7 @@ class BatchLinUCBDGCertified(BatchLinUCBDG):
     The certificate bounds V on those sets, not on fresh ones, so that it does not stand for Theorem 6. What is proved
     is the regret of BatchLinUCB-KW times 1/√β, where β is the floor of G-optimal play.
 
-    >>> BatchLinUCBDGCertified(dim=5, arms=10, horizon=10_000).designer.floor
+    >>> BatchLinUCBDGCertified(dim=5, arms=10, horizon=10_000).designer.g_optimal_share
     0.2
     """
 

@@ -35,7 +35,7 @@ class EliminateByBatch(Rule):
 
     def next(self, ended: Ended) -> Made:
         policy = replace(ended.state.policy, eliminations=(*ended.state.policy.eliminations, self.elimination(ended)))
-        policy = replace(policy, sampler=self.learned(ended.state.updates, policy, ended.batch.sample))
+        policy = replace(policy, sampler=self.learned(ended.state.policies, policy, ended.batch.sample))
         return Made(policy, width=mean_width(policy, ended.batch.sample))
 
     def elimination(self, ended: Ended) -> Elimination:
@@ -78,12 +78,12 @@ class BatchedLearner(GridLearner):
     def eliminating(self, sampler: Sampler, rule: type[EliminateByBatch] = EliminateByBatch, **told: Any) -> Parts:
         """A rule that begins with this sampler, and each batch judged by itself."""
         grid = self.schedule()
-        made = rule(dim=self.dim, intervals=self.intervals(grid.updates), sampler=sampler, **told)
+        made = rule(dim=self.dim, intervals=self.intervals(grid.policies), sampler=sampler, **told)
         return Parts(made, grid, OneModel(dim=self.dim, pooled=False))
 
-    def intervals(self, updates: int) -> Intervals:
+    def intervals(self, policies: int) -> Intervals:
         """Those of a run with so many batches."""
-        return self.independent(batches=updates, ridge_constant=self.ridge_constant)
+        return self.independent(batches=policies, ridge_constant=self.ridge_constant)
 
     def rate(self, contexts: Contexts | None = None) -> str:
         """That of the paper's grid with as many batches; on another grid, times what that pays more.
@@ -95,7 +95,7 @@ class BatchedLearner(GridLearner):
             return self.regret if contexts is None and guarantee_of(self.name) is None else "none"
         if not isinstance(self.clock, StaticGrid):
             return self.regret
-        dim, arms, horizon, batches = self.dim, self.arms, self.horizon, self.clock.updates
+        dim, arms, horizon, batches = self.dim, self.arms, self.horizon, self.clock.policies
         text, order = proved.regret(dim, arms, horizon, batches)
         more = max(self.costs(self.clock.ends)) * proved.scale_with(dim, arms, batches)[1] / order
         # the paper's own grids come out at 1 or 2, rounded to whole decisions
@@ -114,10 +114,10 @@ class BatchedLearner(GridLearner):
 
     def _off_plan(self, state: State) -> str:
         planned = len(self.clock.begin())
-        if state.horizon > self.horizon or state.updates > planned:
+        if state.horizon > self.horizon or state.policies > planned:
             return (
                 f"The intervals were made for {self.horizon} decisions in {planned} batches, and there are "
-                f"{state.horizon} in {state.updates}: they may fail with a larger probability than {self.delta:g}."
+                f"{state.horizon} in {state.policies}: they may fail with a larger probability than {self.delta:g}."
             )
         return (
             f"Each batch is judged by itself, so all intervals hold together with probability {1 - self.delta:g}; "

@@ -138,22 +138,22 @@ def minimax(dim: int, arms: int, horizon: int, contexts: Contexts = "stochastic"
     return (text, order) if order < horizon else ("T", float(horizon))
 
 
-def batch_exponent(updates: int) -> float:
+def batch_exponent(policies: int) -> float:
     """1/(2(1 - 2^-M)): with M batches, regret grows as that power of T (contribution (C2)).
 
     >>> [round(batch_exponent(m), 3) for m in (1, 2, 3, 4, 5)]
     [1.0, 0.667, 0.571, 0.533, 0.516]
     """
-    return 0.5 / (1.0 - 2.0**-updates)
+    return 0.5 / (1.0 - 2.0**-policies)
 
 
-def design_exponent(updates: int) -> float:
+def design_exponent(policies: int) -> float:
     """The same for Algorithm 5, whose second batch repeats the length of the first to learn a design.
 
     >>> [round(design_exponent(m), 3) for m in (1, 2, 3, 4, 5)]
     [1.0, 0.667, 0.667, 0.571, 0.533]
     """
-    return batch_exponent(updates if updates <= 2 else updates - 1)
+    return batch_exponent(policies if policies <= 2 else policies - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,7 +302,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
         contexts="fixed",
         scale="√(d·{k})",
         factor=_root_of_both,
-        exponent=lambda updates: 0.5 + 0.5 / updates,
+        exponent=lambda policies: 0.5 + 0.5 / policies,
         enough=lambda horizon: math.ceil(math.log(horizon)),
         source="Esfandiari 2019",
     ),

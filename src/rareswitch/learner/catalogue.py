@@ -1,45 +1,44 @@
 """Learners by name."""
 
 import math
+from functools import cache
 from typing import Any
 
 from rareswitch import codec
 from rareswitch.errors import InputError, ParameterError, did_you_mean
-from rareswitch.learner.base_elimination import BaSE
 from rareswitch.learner.batch_linucb import BatchLinUCB, BatchLinUCBKW
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified
-from rareswitch.learner.e4 import E4
-from rareswitch.learner.falcon import Falcon
-from rareswitch.learner.fixed_set_elimination import FixedSetElimination
 from rareswitch.learner.foresight import Foresight
 from rareswitch.learner.learner import Learner
-from rareswitch.learner.linmed import LinMED, StaleLinMED
-from rareswitch.learner.linucb import OFUL, LinUCB, StaleLinUCB
-from rareswitch.learner.pure_exploitation import PureExploitation
+from rareswitch.learner.linucb import OFUL, LinUCB, LinUCBGrid
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
-from rareswitch.learner.rho import RHO
 from rareswitch.learner.settings import needed, settings_of
-from rareswitch.learner.suplinrel import SupLinRel
 from rareswitch.learner.suplinucb import SupLinUCB
 from rareswitch.learner.thompson import BatchedThompsonSampling, StaleThompsonSampling, ThompsonSampling
 from rareswitch.validation import whole
 
 _PAPER = (BatchLinUCB, BatchLinUCBKW, BatchLinUCBDG, BatchLinUCBDGCertified, RarelySwitchSupLinUCB)
-_ADAPTIVE = (OFUL, LinUCB, ThompsonSampling, BatchedThompsonSampling, LinMED, SupLinUCB, SupLinRel)
-_STALE = (StaleLinUCB, StaleThompsonSampling, StaleLinMED)
-_BATCHED = (*_STALE, PureExploitation, RHO, Falcon, FixedSetElimination, E4, BaSE)
-#: All of them; what a learner takes are the fields of its class.
-LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in (Foresight, *_PAPER, *_ADAPTIVE, *_BATCHED)}
+_ADAPTIVE = (OFUL, LinUCB, ThompsonSampling, BatchedThompsonSampling, SupLinUCB)
+_GRID = (LinUCBGrid, StaleThompsonSampling)
+#: By name; what a learner takes are the fields of its class. Packages that add their own put them here.
+LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in (Foresight, *_PAPER, *_ADAPTIVE, *_GRID)}
+
+
+def all_learners() -> dict[str, type[Learner]]:
+    """Those of the library and those that the laboratory adds, by name."""
+    codec.extend()
+    return LEARNERS
 
 
 def find_learner(name: str) -> type[Learner]:
     """The class of that name."""
-    if not isinstance(name, str) or name not in LEARNERS:
+    if not isinstance(name, str) or (name not in LEARNERS and name not in all_learners()):
         known = f"the learners are {', '.join(LEARNERS)}.{did_you_mean(name, LEARNERS)}"
         raise InputError(f"there is no learner '{name!s:.60}'; {known}")
     return LEARNERS[name]
 
 
+@cache
 def takes(name: str) -> tuple[str, ...]:
     """The settings of the learner of that name."""
     return tuple(entry.name for entry in settings_of(find_learner(name)))
@@ -48,7 +47,7 @@ def takes(name: str) -> tuple[str, ...]:
 def make_learner(name: str, **settings: Any) -> Learner:
     """The learner of that name with these settings, also as they are kept in files.
 
-    >>> make_learner("oful", dim=5, arms=10, horizon=1e3, growth=4.0).begin().updates
+    >>> make_learner("oful", dim=5, arms=10, horizon=1e3, growth=4.0).begin().policies
     1
     """
     kind = find_learner(name)
@@ -66,27 +65,27 @@ def make_learner(name: str, **settings: Any) -> Learner:
 #: The growth of the determinant at which OFUL and RarelySwitch-SupLinUCB wait for no budget.
 USUAL = 2.0
 #: What stands in for a learner that would change at every step.
-STALE = {"linucb": "stale-linucb", "thompson": "stale-thompson", "linmed": "stale-linmed"}
+STALE = {"linucb": "linucb-grid", "thompson": "thompson-grid", "linmed": "linmed-grid"}
 
 
-def budgeted(name: str, *, updates: int, dim: int, horizon: int) -> tuple[str, dict[str, Any]]:
-    """The learner, and the settings with which it spreads ``updates`` policies over its run; none if it cannot.
+def budgeted(name: str, *, policies: int, dim: int, horizon: int) -> tuple[str, dict[str, Any]]:
+    """The learner, and the settings with which it spreads ``policies`` policies over its run; none if it cannot.
 
     Learners that would change at every step are replaced by those that learn by batch. Those that wait for growing
     determinants get the C by which a determinant can grow so many times, (1 + T/d)^(d/updates), or their usual 2 if
     that is less. That is a plan and no promise: a cap holds because the loop enforces it.
 
-    >>> budgeted("linucb", updates=4, dim=2, horizon=1000)
-    ('stale-linucb', {'updates': 4})
-    >>> round(budgeted("oful", updates=4, dim=2, horizon=1000)[1]["growth"], 1)
+    >>> budgeted("linucb", policies=4, dim=2, horizon=1000)
+    ('linucb-grid', {'updates': 4})
+    >>> round(budgeted("oful", policies=4, dim=2, horizon=1000)[1]["growth"], 1)
     22.4
     """
-    whole("updates", updates)
+    whole("policies", policies)
     name = STALE.get(name, name)
-    if "updates" in takes(name):
-        return name, {"updates": min(updates, horizon)}
+    if "policies" in takes(name):
+        return name, {"policies": min(policies, horizon)}
     if "growth" not in takes(name):
         return name, {}
-    logarithm = dim * math.log1p(horizon / dim) / updates
+    logarithm = dim * math.log1p(horizon / dim) / policies
     largest = 700.0  # exp(700) is near the largest that a float can hold
     return name, {"growth": max(USUAL, math.exp(min(logarithm, largest)))}

@@ -33,7 +33,7 @@ class Progress:
     #: Decisions of the policies before it.
     start: int = 0
     #: Planned decisions of the current batch and of those after it.
-    ahead: tuple[int, ...] = ()
+    batch_sizes: tuple[int, ...] = ()
 
     @cached_property
     def roots(self) -> FloatArray:
@@ -71,10 +71,10 @@ class Clock(ABC):
 
     def begin(self) -> tuple[int, ...]:
         """The planned lengths of all batches, as far as they are known beforehand."""
-        return self.ahead((), batch=1, start=0, width=1.0)
+        return self.batch_sizes((), batch=1, start=0, width=1.0)
 
     @abstractmethod
-    def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
+    def batch_sizes(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
         """The lengths of the batches from number ``batch`` on, the first of which begins now; none: the run is over.
 
         Parameters
@@ -87,7 +87,7 @@ class Clock(ABC):
             The mean widest interval of surviving arms, where ``needs_width``.
         """
 
-    def left(self, planned: tuple[int, ...], start: int, ahead: Any) -> int:
+    def left(self, planned: tuple[int, ...], start: int, forecast: Any) -> int:
         """How many policies a forecast of so many decisions in all is for, where it does not say itself."""
         return max(1, len(planned))
 
@@ -112,7 +112,7 @@ class ToTheHorizon(Clock):
     def __post_init__(self) -> None:
         vars(self).update(horizon=whole("horizon", self.horizon, low=2))
 
-    def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
+    def batch_sizes(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
         return (self.horizon - start,) if start < self.horizon else ()
 
 
@@ -131,10 +131,10 @@ class AsTold(ToTheHorizon):
         super().__post_init__()
         vars(self).update(first=whole("first", self.first))
 
-    def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
+    def batch_sizes(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
         if start == 0 and self.first < self.horizon:
             return self.first, self.horizon - self.first
-        return super().ahead(planned, batch=batch, start=start, width=width)
+        return super().batch_sizes(planned, batch=batch, start=start, width=width)
 
 
 class EveryStep(ToTheHorizon):
@@ -142,7 +142,7 @@ class EveryStep(ToTheHorizon):
 
     steps: ClassVar[bool] = True
 
-    def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
+    def batch_sizes(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
         return (1,) if start < self.horizon else ()
 
 

@@ -46,21 +46,21 @@ class StaticGrid(Clock):
         return self.ends[-1]
 
     @property
-    def updates(self) -> int:
+    def policies(self) -> int:
         """M, the number of batches and so of policies."""
         return len(self.ends)
 
     def begin(self) -> tuple[int, ...]:
         return tuple(b - a for a, b in pairwise((0, *self.ends)))
 
-    def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
+    def batch_sizes(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
         return planned
 
 
 @kind("adaptive-grid")
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveGrid(ToTheHorizon):
-    """Batches whose length is chosen when they begin, at most ``updates`` of them.
+    """Batches whose length is chosen when they begin, at most ``policies`` of them.
 
     A batch of n decisions costs at most n·min(1, 4w), where w is the mean over context sets of the widest surviving
     interval. Each batch is as long as that cost stays within √T, which is what the first, of √T decisions, may cost;
@@ -68,18 +68,18 @@ class AdaptiveGrid(ToTheHorizon):
     driven by the widths that were measured.
     """
 
-    updates: int
+    policies: int
     needs_width: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        vars(self).update(updates=whole("updates", self.updates, high=self.horizon))
+        vars(self).update(policies=whole("policies", self.policies, high=self.horizon))
 
-    def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
-        if start >= self.horizon or batch >= self.updates:
-            return super().ahead(planned, batch=batch, start=start, width=width)
+    def batch_sizes(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
+        if start >= self.horizon or batch >= self.policies:
+            return super().batch_sizes(planned, batch=batch, start=start, width=width)
         length = math.isqrt(self.horizon) / min(1.0, max(4.0 * width, 1e-12))
-        latest = self.horizon - (self.updates - batch)
+        latest = self.horizon - (self.policies - batch)
         return (int(min(latest, start + max(1.0, length))) - start,)
 
 
@@ -96,12 +96,12 @@ class GrowingGrid(Clock):
     first: int
     factor: float = 2.5
     #: The most policies; no limit by default.
-    updates: int | None = None
+    policies: int | None = None
     outlook: int = 2
     horizon: None = None
 
-    def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
-        left = math.inf if self.updates is None else self.updates - batch + 1
+    def batch_sizes(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
+        left = math.inf if self.policies is None else self.policies - batch + 1
         total = start
         lengths: list[int] = []
         while len(lengths) < min(left, self.outlook + 1):
@@ -109,11 +109,11 @@ class GrowingGrid(Clock):
             total += lengths[-1]
         return tuple(lengths)
 
-    def left(self, planned: tuple[int, ...], start: int, ahead: Any) -> int:
-        if not isinstance(ahead, (int, float, np.number)) or not 0 < ahead < 1 << 63:
+    def left(self, planned: tuple[int, ...], start: int, forecast: Any) -> int:
+        if not isinstance(forecast, (int, float, np.number)) or not 0 < forecast < 1 << 63:
             return 1
-        wanted = math.ceil(math.log((start + ahead) / start) / math.log(self.factor))
-        return max(1, wanted if self.updates is None else min(wanted, len(planned)))
+        wanted = math.ceil(math.log((start + forecast) / start) / math.log(self.factor))
+        return max(1, wanted if self.policies is None else min(wanted, len(planned)))
 
 
 Grid = StaticGrid | AdaptiveGrid
@@ -160,24 +160,24 @@ def loglog_batches(horizon: int) -> int:
     return batches
 
 
-def paper_grid(horizon: int, updates: int | None = None) -> StaticGrid:
+def paper_grid(horizon: int, policies: int | None = None) -> StaticGrid:
     """T_i = T^(1-2^-i) with M = ⌈log log T⌉ batches; for any other M, T_i = T^((1-2^-i)/(1-2^-M)).
 
     The second is the grid of contribution (C2): its regret is of the order T^(1/(2(1-2^-M))).
 
     >>> paper_grid(10_000).ends
     (100, 1000, 3162, 10000)
-    >>> paper_grid(10_000, updates=2).ends
+    >>> paper_grid(10_000, policies=2).ends
     (464, 10000)
     """
-    if updates is None:
-        updates = loglog_batches(horizon)
-        return _rounded([horizon ** (1 - 2.0**-i) for i in range(1, updates)], horizon)
-    _check(horizon, updates)
-    return _rounded([horizon ** ((1 - 2.0**-i) / (1 - 2.0**-updates)) for i in range(1, updates)], horizon)
+    if policies is None:
+        policies = loglog_batches(horizon)
+        return _rounded([horizon ** (1 - 2.0**-i) for i in range(1, policies)], horizon)
+    _check(horizon, policies)
+    return _rounded([horizon ** ((1 - 2.0**-i) / (1 - 2.0**-policies)) for i in range(1, policies)], horizon)
 
 
-def paper_design_grid(horizon: int, updates: int | None = None) -> StaticGrid:
+def paper_design_grid(horizon: int, policies: int | None = None) -> StaticGrid:
     """The grid of Algorithm 5: T_1 = √T, T_2 = 2√T, T_i = T^(1-2^-(i-1)), with M = ⌈log log T⌉ + 1 batches.
 
     For any other M ≥ 3 the exponents are scaled as in :func:`paper_grid`, T_i = T^((1-2^-(i-1))/(1-2^-(M-1))); with two
@@ -194,53 +194,53 @@ def paper_design_grid(horizon: int, updates: int | None = None) -> StaticGrid:
     >>> paper_design_grid(10**6, 3).ends, paper_grid(10**6, 3).ends   # T^(2/3) against d·T^(4/7)
     ((10000, 20000, 1000000), (2682, 138949, 1000000))
     """
-    if updates is None:
-        updates = min(loglog_batches(horizon) + 1, horizon)
+    if policies is None:
+        policies = min(loglog_batches(horizon) + 1, horizon)
         scale = 1.0
     else:
-        _check(horizon, updates)
-        if updates <= 2:
-            return paper_grid(horizon, updates)
-        scale = 1.0 / (1 - 2.0 ** -(updates - 1))
-    ends = [horizon ** (scale * (1 - 2.0 ** -max(1, i - 1))) * (2 if i == 2 else 1) for i in range(1, updates)]
+        _check(horizon, policies)
+        if policies <= 2:
+            return paper_grid(horizon, policies)
+        scale = 1.0 / (1 - 2.0 ** -(policies - 1))
+    ends = [horizon ** (scale * (1 - 2.0 ** -max(1, i - 1))) * (2 if i == 2 else 1) for i in range(1, policies)]
     return _rounded(ends, horizon)
 
 
-def geometric_grid(horizon: int, updates: int, *, first: int | None = None) -> StaticGrid:
+def geometric_grid(horizon: int, policies: int, *, first: int | None = None) -> StaticGrid:
     """Batch ends in a geometric progression from ``first`` (by default √T, or less if the batches need it) to T.
 
     >>> geometric_grid(10_000, 3).ends
     (100, 1000, 10000)
     """
-    _check(horizon, updates)
-    if updates == 1:
+    _check(horizon, policies)
+    if policies == 1:
         return StaticGrid(ends=(horizon,))
-    begin = math.sqrt(horizon) if first is None else float(whole("first", first, high=horizon - updates + 1))
-    ratio = (horizon / begin) ** (1.0 / (updates - 1))
-    return _rounded([begin * ratio**i for i in range(updates - 1)], horizon)
+    begin = math.sqrt(horizon) if first is None else float(whole("first", first, high=horizon - policies + 1))
+    ratio = (horizon / begin) ** (1.0 / (policies - 1))
+    return _rounded([begin * ratio**i for i in range(policies - 1)], horizon)
 
 
-def doubling_grid(horizon: int, updates: int | None = None) -> StaticGrid:
+def doubling_grid(horizon: int, policies: int | None = None) -> StaticGrid:
     """Batch ends 2, 4, 8, … up to T; for a given number of batches the grid of :func:`paper_grid`.
 
     >>> doubling_grid(100).ends
     (2, 4, 8, 16, 32, 64, 100)
     """
     whole("horizon", horizon, low=2)
-    if updates is not None:
-        return paper_grid(horizon, updates)
+    if policies is not None:
+        return paper_grid(horizon, policies)
     return StaticGrid(ends=(*(2**i for i in range(1, horizon.bit_length()) if 2**i < horizon), horizon))
 
 
-def growing_grid(horizon: int, updates: int) -> StaticGrid:
+def growing_grid(horizon: int, policies: int) -> StaticGrid:
     """Batches of lengths q, q², …, q^M, with q such that they add up to T.
 
     >>> growing_grid(1000, 3).ends
     (9, 102, 1000)
     """
-    _check(horizon, updates)
-    powers = range(1, updates + 1)
-    low, high = 1.0, horizon ** (1.0 / updates) * (1.0 + TOLERANCE)  # the last batch alone is no longer than T
+    _check(horizon, policies)
+    powers = range(1, policies + 1)
+    low, high = 1.0, horizon ** (1.0 / policies) * (1.0 + TOLERANCE)  # the last batch alone is no longer than T
     while low < (ratio := (low + high) / 2.0) < high:  # bisection, to the last bit
         low, high = (ratio, high) if sum(ratio**i for i in powers) < horizon else (low, ratio)
     return _rounded([*accumulate(low**i for i in powers)][:-1], horizon)
@@ -273,13 +273,13 @@ def _rounded(ends: list[float], horizon: int) -> StaticGrid:
     return StaticGrid(ends=(*rounded, horizon))
 
 
-def _check(horizon: int, updates: int) -> None:
+def _check(horizon: int, policies: int) -> None:
     whole("horizon", horizon, low=2)
-    whole("updates", updates, high=min(horizon, MOST_UPDATES))
+    whole("policies", policies, high=min(horizon, MOST_UPDATES))
 
 
 #: Decisions to come in all, or those of each batch to come, the next one first.
-Ahead = int | Sequence[int]
+Forecast = int | Sequence[int]
 #: The most decisions a day: those of all years that dates have can still be counted.
 FASTEST = 1e12
 
@@ -311,7 +311,7 @@ def forecast(*, rate: float, dates: Sequence[date | datetime], now: date | datet
     return tuple(max(1, round(rate * days)) for days in np.diff(ends) / 86_400.0)
 
 
-def lengths(ahead: Any, *, start: int, left: int) -> tuple[int, ...]:
+def lengths(forecast: Any, *, start: int, left: int) -> tuple[int, ...]:
     """Decisions of each batch to come.
 
     A number of decisions in all is spread over the ``left`` policies that may still be deployed, so that all decisions
@@ -320,19 +320,19 @@ def lengths(ahead: Any, *, start: int, left: int) -> tuple[int, ...]:
     >>> lengths([300, 700], start=40, left=5), lengths(960, start=40, left=2), lengths(0, start=40, left=2)
     ((300, 700), (160, 800), ())
     """
-    if isinstance(ahead, (str, bytes, Mapping)):
-        raise ParameterError(f"ahead must be the decisions to come in all, or a list; got {ahead!r:.60}.")
-    if not isinstance(ahead, (int, float, np.number)):
+    if isinstance(forecast, (str, bytes, Mapping)):
+        raise ParameterError(f"ahead must be the decisions to come in all, or a list; got {forecast!r:.60}.")
+    if not isinstance(forecast, (int, float, np.number)):
         try:
-            given = tuple(count_of("ahead, the decisions of each batch to come,", count) for count in ahead)
+            given = tuple(count_of("ahead, the decisions of each batch to come,", count) for count in forecast)
         except TypeError:
             raise ParameterError(
-                f"ahead must be the decisions to come in all, or a list of those of each batch; got {ahead!r:.60}."
+                f"ahead must be the decisions to come in all, or a list of those of each batch; got {forecast!r:.60}."
             ) from None
         if not given:
             raise ParameterError("ahead must name at least one batch to come; got an empty list. 0 ends the run.")
         return given
-    total = count_of("ahead, the decisions to come,", ahead, low=0)
+    total = count_of("ahead, the decisions to come,", forecast, low=0)
     left = max(1, min(left, total))
     if total == 0:
         return ()

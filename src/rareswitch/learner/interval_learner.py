@@ -72,7 +72,7 @@ class IntervalLearner(Learner):
 class GridLearner(IntervalLearner):
     """One that learns at the ends of batches."""
 
-    updates: int | None = setting(None, "policies, one a batch; the algorithm's own number by default", count())
+    policies: int | None = setting(None, "policies, one a batch; the algorithm's own number by default", count())
     grid: Any = setting(
         None,
         "where batches end, as a list or a grid; 'adaptive': at most updates of them, each as long as the widths of "
@@ -85,8 +85,8 @@ class GridLearner(IntervalLearner):
         if self.grid == ADAPTIVE:
             own = self.default_grid()
             assert not isinstance(own, AdaptiveGrid)
-            return AdaptiveGrid(horizon=self.horizon, updates=own.updates)
-        if self.updates is not None and self.grid is not None:
+            return AdaptiveGrid(horizon=self.horizon, policies=own.policies)
+        if self.policies is not None and self.grid is not None:
             raise ParameterError(
                 "give updates, for the algorithm's own grid of that many batches, or a grid; not both."
             )
@@ -100,8 +100,8 @@ class GridLearner(IntervalLearner):
         return grid
 
     def default_grid(self) -> Grid:
-        """The learner's own, with ``updates`` batches if they are given: the paper's, unless it says otherwise."""
-        return paper_grid(self.horizon, self.updates)
+        """The learner's own, with ``policies`` batches if they are given: the paper's, unless it says otherwise."""
+        return paper_grid(self.horizon, self.policies)
 
 
 @dataclass(frozen=True, kw_only=True)

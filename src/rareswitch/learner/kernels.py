@@ -25,8 +25,8 @@ def first_growth(features, layers, roots, growths, bar):  # type: ignore[no-unty
 
 
 @compiled
-def best_columns(scores, alive, best, arms):  # type: ignore[no-untyped-def]
-    """The first living arm with the highest of ``scores`` (n, K, J), for each set and each of J: ``arms`` (n, J).
+def best_columns(scores, available, best, arms):  # type: ignore[no-untyped-def]
+    """The first available arm with the highest of ``scores`` (n, K, J), for each set and each of J: ``arms`` (n, J).
 
     ``best`` (J,) is scratch.
     """
@@ -34,7 +34,7 @@ def best_columns(scores, alive, best, arms):  # type: ignore[no-untyped-def]
         for j in range(scores.shape[2]):
             best[j] = -np.inf
         for k in range(scores.shape[1]):
-            if alive[s, k]:
+            if available[s, k]:
                 for j in range(scores.shape[2]):
                     higher = scores[s, k, j] > best[j]
                     best[j] = scores[s, k, j] if higher else best[j]

@@ -14,14 +14,14 @@ from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError, LevelWarning, OutlierWarning, ParameterError
 from rareswitch.features import Features
 from rareswitch.learner.clocks import Clock, Progress
-from rareswitch.learner.grids import Ahead, lengths
+from rareswitch.learner.grids import Forecast, lengths
 from rareswitch.learner.rows import Rows, attributed, chosen_arms, clipped
 from rareswitch.learner.rule import Ended, Made, Rule, SumsRule
 from rareswitch.learner.settings import about, check_settings, count, features, setting
 from rareswitch.learner.state import State, position, remembered, with_late
 from rareswitch.learner.statistics import OneModel
 from rareswitch.learner.summary import Extent, Sample, Summary, added, check_scales, outlying
-from rareswitch.policy import Baseline, Blend, Decisions, Floor, Policy
+from rareswitch.policy import Baseline, Blend, Decisions, MinPropensity, Policy
 from rareswitch.stats import Stats
 from rareswitch.validation import BoolArray, FloatArray, Sets, context_sets, number, unit_ball
 
@@ -83,7 +83,7 @@ class Learner(ABC):
         *,
         features: Features | None = None,
         baseline: float | None = None,
-        floor: Floor | None = None,
+        min_propensity: MinPropensity | None = None,
         warm: Summary | None = None,
     ) -> State:
         """The state before the first decision.
@@ -96,9 +96,9 @@ class Learner(ABC):
             The first policy then plays the arm that the caller names with each request, but for this share of the
             decisions, which explore by the G-optimal design. The policies after it do not need it. By default the
             first policy is the learner's own, which knows nothing.
-        floor
+        min_propensity
             The least probability of arms: every policy of the run has it. What is proved of the learner then is for
-            the decisions that the floor leaves to it.
+            the decisions that it leaves to it.
         warm
             Decisions of a log, whoever made them, from which the first policy is learned: a summary of rows that are
             given as those of the learner's own first policy, ``begin().policy.id``; or what
@@ -126,14 +126,14 @@ class Learner(ABC):
             policy = replace(policy, sampler=Blend(main=Baseline(), explorer=GOptimal(tol=1.0), share=share))
         if features is not None:
             policy = replace(policy, features=features)
-        if floor is not None:
+        if min_propensity is not None:
             if self.clock.steps or self.parts.statistics.needs_offered:
                 raise ParameterError(
-                    f"floor: {self.name} rests on what its own policies chose, or has a new one after each decision, "
-                    "and cannot play other arms. Use foresight or a batched learner, or begin without a floor."
+                    f"min_propensity: {self.name} rests on what its own policies chose, or has a new one after each "
+                    "decision, and cannot play other arms. Use foresight or a batched learner, or begin without one."
                 )
-            policy = replace(policy, floor=floor)
-        state = State(learner=self.name, policy=policy, ahead=self.clock.begin(), sums=sums, kept=made.kept)
+            policy = replace(policy, min_propensity=min_propensity)
+        state = State(learner=self.name, policy=policy, batch_sizes=self.clock.begin(), sums=sums, kept=made.kept)
         if warm is None:
             return state
         if baseline is not None:
@@ -162,8 +162,8 @@ class Learner(ABC):
                 f"{blind[:12]}…; this one is of {warm.policy_id[:12]}…. Make it with rareswitch.log.summarize_source, "
                 "or of Rows(policy_id=learner.begin().policy.id, …)."
             )
-        before = replace(state, updates=0)
-        told = Ended(state=before, start=warm.decided, batch=warm, sums=warm.stats, ahead=state.ahead)
+        before = replace(state, policies=0)
+        told = Ended(state=before, start=warm.decided, batch=warm, sums=warm.stats, batch_sizes=state.batch_sizes)
         made = self.parts.rule.next(told)
         policy, note = _carrying(made.policy, state), self._note(made, before, warm.stats, warm)
         batch = remembered(warm, pooled=self.parts.statistics.pooled)
@@ -185,11 +185,17 @@ class Learner(ABC):
 
     def sample_size(self, state: State) -> int:
         """How many context sets of the current batch the next policy needs; the rest need not be kept."""
-        size = self.parts.rule.sample_size(state.updates, state.ahead)
+        size = self.parts.rule.sample_size(state.policies, state.batch_sizes)
         return max(size, 1000) if self.clock.needs_width and size == 0 else size
 
     def due(
-        self, state: State, contexts: Any, decisions: Decisions, summary: Summary | None = None, *, alive: Any = None
+        self,
+        state: State,
+        contexts: Any,
+        decisions: Decisions,
+        summary: Summary | None = None,
+        *,
+        available: Any = None,
     ) -> int | None:
         """After how many of these decisions the next policy is due; None if it is not, or not before ``state.stop``.
 
@@ -201,7 +207,7 @@ class Learner(ABC):
             What it decided before, if anything.
         """
         self._check_state(state)
-        sets = context_sets(contexts, alive)
+        sets = context_sets(contexts, available)
         arms = chosen_arms(sets, decisions)
         if not self.clock.looks:
             return None
@@ -211,7 +217,7 @@ class Learner(ABC):
 
     def overdue(self, state: State, summary: Summary) -> str | None:
         """Why the policy after these decisions should have come before; None if it need not have."""
-        planned, came = state.ahead[0], summary.decided
+        planned, came = state.batch_sizes[0], summary.decided
         if came > planned:
             return f"{came} decisions came where {planned} were planned"
         return self.early(state, summary)
@@ -224,7 +230,7 @@ class Learner(ABC):
         """How far the models have come by the decisions of the current policy."""
         since = None if summary is None else summary.stats
         found = self.parts.statistics.progress(state.sums, state.kept, since)
-        return replace(found, start=state.start, ahead=state.ahead)
+        return replace(found, start=state.start, batch_sizes=state.batch_sizes)
 
     def summarize(
         self,
@@ -263,9 +269,9 @@ class Learner(ABC):
         if not isinstance(rows, Rows):
             raise BatchError(f"summarize takes Rows; got {type(rows).__name__}. Make them with Rows.of or Rows(…).")
         current = rows.policy_id == state.policy.id and not state.done
-        place = state.updates - 1 if current else position(state, rows.policy_id, steps=self.clock.steps)
+        place = state.policies - 1 if current else position(state, rows.policy_id, steps=self.clock.steps)
         if rows.sets is not None:
-            self.check(Sets(rows.sets.contexts, rows.sets.alive, False))
+            self.check(Sets(rows.sets.contexts, rows.sets.available, False))
         if len(rows) and (rows.sets is None or len(rows.sets) < len(rows)):
             self.check_chosen(rows.features)
         rows = rows.folded()
@@ -281,7 +287,7 @@ class Learner(ABC):
             x, r = rows.features[at], rewards[at]
             extent = Extent.of(x, r) if len(r) else None
             every = rows.sets if rows.sets is not None and len(rows.sets) == len(rows) else None
-            sets = None if every is None else Sets(every.contexts[at], every.alive[at], False)
+            sets = None if every is None else Sets(every.contexts[at], every.available[at], False)
             stats = statistics.of(state, x, r, sets)
         size = self.sample_size(state) if current else 0
         sample = _sample(rows, size, shown) if size else None
@@ -319,7 +325,7 @@ class Learner(ABC):
         return replace(summary, sample=sample)
 
     def next(
-        self, state: State, summary: Summary, *, late: Sequence[Summary] = (), ahead: Ahead | None = None
+        self, state: State, summary: Summary, *, late: Sequence[Summary] = (), forecast: Forecast | None = None
     ) -> State:
         """The state after the current batch, which ends now, as it is. Nothing is changed; the old state stays valid.
 
@@ -330,7 +336,7 @@ class Learner(ABC):
         late
             Summaries of earlier batches, each of all its rows: they replace what was counted of these batches where
             policies rest on all decisions so far, and are only counted where a proof needs fresh batches.
-        ahead
+        batch_sizes
             The forecast: decisions to come in all, or of each batch to come; 0 ends the run. By default as planned.
         """
         self._check_state(state)
@@ -352,29 +358,31 @@ class Learner(ABC):
         pooled = self.parts.statistics.pooled
         past, sums = with_late(state, late, pooled=pooled, steps=self.clock.steps)
         moved = sum(new.decided - old.decided for new, old in zip(past, state.past, strict=True))
-        start, updates = state.start + moved + summary.decided, state.updates
+        start, policies = state.start + moved + summary.decided, state.policies
         if not self.clock.steps:
             past = (*past, remembered(summary, pooled=pooled))
         sums = added(sums, summary.stats)
-        planned = state.ahead[1:]
-        if ahead is not None:
-            coming = lengths(ahead, start=start, left=self.clock.left(planned, start, ahead))
+        planned = state.batch_sizes[1:]
+        if forecast is not None:
+            coming = lengths(forecast, start=start, left=self.clock.left(planned, start, forecast))
         else:
-            coming = self.clock.ahead(planned, batch=updates + 1, start=start, width=1.0)
-        over = replace(state, start=start, ahead=(), past=past, sums=sums)
+            coming = self.clock.batch_sizes(planned, batch=policies + 1, start=start, width=1.0)
+        over = replace(state, start=start, batch_sizes=(), past=past, sums=sums)
         if not coming:
             return over
-        made = self.parts.rule.next(Ended(state=state, start=start, batch=summary, sums=sums, ahead=coming, past=past))
-        if self.clock.needs_width and ahead is None:
-            coming = self.clock.ahead(planned, batch=updates + 1, start=start, width=made.width)
-        if self.clock.told and ahead is None:
-            coming = made.ahead
+        made = self.parts.rule.next(
+            Ended(state=state, start=start, batch=summary, sums=sums, batch_sizes=coming, past=past)
+        )
+        if self.clock.needs_width and forecast is None:
+            coming = self.clock.batch_sizes(planned, batch=policies + 1, start=start, width=made.width)
+        if self.clock.told and forecast is None:
+            coming = made.batch_sizes
         policy = _carrying(made.policy, state)
         if policy.id in {state.policy.id, *(batch.policy_id for batch in past)}:
-            policy = replace(policy, edition=updates)  # so that the rows of the two batches can be told apart
+            policy = replace(policy, edition=policies)  # so that the rows of the two batches can be told apart
         note = self._note(made, state, sums, summary)
         notes = (*state.notes, note) if note else state.notes
-        return replace(over, policy=policy, updates=updates + 1, ahead=coming, kept=made.kept, notes=notes)
+        return replace(over, policy=policy, policies=policies + 1, batch_sizes=coming, kept=made.kept, notes=notes)
 
     def _check_learnable(self, summary: Summary) -> None:
         """Refuse what nothing can be learned from, or not by this learner."""
@@ -405,8 +413,12 @@ class Learner(ABC):
     def _note(self, made: Made, state: State, sums: tuple[Stats, ...], batch: Summary) -> dict[str, Any]:
         """What was believed, planned and concluded at an update."""
         note = dict(made.note) | self._level_note(state, sums) | self._outlier_note(state, batch)
-        floor = state.policy.floor
-        return note | ({"floor": floor.least} if floor is not None and {"certificate", "lost"} & note.keys() else {})
+        min_propensity = state.policy.min_propensity
+        return note | (
+            {"min_propensity": min_propensity.least}
+            if min_propensity is not None and {"certificate", "lost"} & note.keys()
+            else {}
+        )
 
     def _level_note(self, state: State, sums: tuple[Stats, ...]) -> dict[str, Any]:
         """What is to be said of a level that the features do not explain; once a run also as a warning."""
@@ -419,7 +431,7 @@ class Learner(ABC):
                 LevelWarning,
                 stacklevel=3,
             )
-        return {"update": state.updates, "level": level}
+        return {"update": state.policies, "level": level}
 
     def _outlier_note(self, state: State, batch: Summary) -> dict[str, Any]:
         """How far the farthest reward of a batch lies from the others, if far; once a run also as a warning."""
@@ -436,7 +448,7 @@ class Learner(ABC):
                 OutlierWarning,
                 stacklevel=4,
             )
-        return {"update": state.updates, "outlier": distance}
+        return {"update": state.policies, "outlier": distance}
 
     def _level_remedy(self) -> str:
         either = "Set intercept=True, or subtract" if hasattr(self, "intercept") else "Subtract"
@@ -447,14 +459,16 @@ class Learner(ABC):
 
         For learners that change at every step, whose policies are a function of their sums.
         """
-        start, updates = state.start + decided, state.updates + changes
-        ahead = self.clock.ahead((), batch=updates, start=start, width=1.0)
-        if not ahead:
-            return replace(state, updates=updates - 1, start=start, ahead=ahead, sums=sums)
+        start, policies = state.start + decided, state.policies + changes
+        batch_sizes = self.clock.batch_sizes((), batch=policies, start=start, width=1.0)
+        if not batch_sizes:
+            return replace(state, policies=policies - 1, start=start, batch_sizes=batch_sizes, sums=sums)
         assert isinstance(self.parts.rule, SumsRule)
         policy, _, kept, *_ = self.parts.rule.resumed(sums, start)
         policy = _carrying(policy, state)
-        return replace(state, policy=policy, updates=updates, start=start, ahead=ahead, sums=sums, kept=kept)
+        return replace(
+            state, policy=policy, policies=policies, start=start, batch_sizes=batch_sizes, sums=sums, kept=kept
+        )
 
     def rate(self) -> str:
         """The regret that is proved for the batches as planned, up to constants and logarithms, or "none"."""
@@ -462,8 +476,12 @@ class Learner(ABC):
 
     def holds(self, state: State) -> str:
         """What is known of the regret of this run, given the batches it had."""
-        floor = state.policy.floor
-        left = "" if floor is None else f" This is of the decisions that the floor of {floor} leaves to the learner."
+        min_propensity = state.policy.min_propensity
+        left = (
+            ""
+            if min_propensity is None
+            else f" This is of the decisions that the minimum propensity of {min_propensity} leaves to the learner."
+        )
         if state.warm is not None:
             left += (
                 f" It began with {state.warm.decided:,} decisions of a log, and is known if their rewards are alike."
@@ -471,7 +489,7 @@ class Learner(ABC):
         return f"{self._known(state)}{left}"
 
     def _known(self, state: State) -> str:
-        """What is known of the regret, where no floor plays along."""
+        """What is known of the regret, without a minimum propensity."""
         came = tuple(batch.decided for batch in state.past)
         planned = came if self._ends_freely else self._planned(len(came))
         known = self.rate()
@@ -491,10 +509,10 @@ class Learner(ABC):
     def _planned(self, count: int) -> tuple[int, ...]:
         """How long the first ``count`` batches were to be at the beginning, fewer if there were to be fewer."""
         found: list[int] = []
-        ahead = self.clock.begin()
-        while ahead and len(found) < count:
-            found.append(ahead[0])
-            ahead = self.clock.ahead(ahead[1:], batch=len(found) + 1, start=sum(found), width=1.0)
+        batch_sizes = self.clock.begin()
+        while batch_sizes and len(found) < count:
+            found.append(batch_sizes[0])
+            batch_sizes = self.clock.batch_sizes(batch_sizes[1:], batch=len(found) + 1, start=sum(found), width=1.0)
         return tuple(found)
 
     def _off_plan(self, state: State) -> str:
@@ -515,9 +533,13 @@ def _check_summary(given: Any) -> None:
 
 
 def _carrying(policy: Policy, state: State) -> Policy:
-    """A new policy with the features and the floor of the run."""
-    features, floor = state.policy.features, state.policy.floor
-    return policy if features is None and floor is None else replace(policy, features=features, floor=floor)
+    """A new policy with the features and the minimum propensity of the run."""
+    features, min_propensity = state.policy.features, state.policy.min_propensity
+    return (
+        policy
+        if features is None and min_propensity is None
+        else replace(policy, features=features, min_propensity=min_propensity)
+    )
 
 
 def _sample(rows: Rows, size: int, shown: BoolArray | None) -> Sample | None:

@@ -51,18 +51,20 @@ class StaleLearner(GridLearner):
     regret: ClassVar[str] = "none"
 
     def default_grid(self) -> Grid:
-        return geometric_grid(self.horizon, min(self.horizon, USUAL_UPDATES) if self.updates is None else self.updates)
+        return geometric_grid(
+            self.horizon, min(self.horizon, USUAL_UPDATES) if self.policies is None else self.policies
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class StaleLinUCB(StaleLearner, LinUCB):
+class LinUCBGrid(StaleLearner, LinUCB):
     """LinUCB of practice, updated by batch; it has no bound: within a batch its optimism repeats itself.
 
-    >>> StaleLinUCB(dim=5, arms=10, horizon=10_000, updates=3).clock.ends
+    >>> LinUCBGrid(dim=5, arms=10, horizon=10_000, policies=3).clock.ends
     (100, 1000, 10000)
     """
 
-    name: ClassVar[str] = "stale-linucb"
+    name: ClassVar[str] = "linucb-grid"
     text: ClassVar[str] = "LinUCB on a grid, geometric by default"
 
 

@@ -77,8 +77,8 @@ def believed_cost(policy: Policy, sets: ContextSets, belief: Posterior) -> float
     values = sets.contexts @ belief.estimate
     if belief.link is not None:
         values = belief.link.rates(sets.contexts, belief.estimate[None])[:, :, 0]
-    best = np.where(sets.alive, values, -np.inf).max(axis=1)
-    return float((best - (policy.probabilities(sets) * np.where(sets.alive, values, 0.0)).sum(axis=1)).mean())
+    best = np.where(sets.available, values, -np.inf).max(axis=1)
+    return float((best - (policy.probabilities(sets) * np.where(sets.available, values, 0.0)).sum(axis=1)).mean())
 
 
 #: Parameters that a policy holds, each with its own best arm.
@@ -109,33 +109,33 @@ class PlannedExploration(Rule):
     def first(self) -> Made:
         return Made(Policy(dim=self.settings.dim, sampler=GOptimal(tol=1.0)))
 
-    def sample_size(self, number: int, ahead: tuple[int, ...]) -> int:
+    def sample_size(self, number: int, batch_sizes: tuple[int, ...]) -> int:
         return SAMPLE  # also where no plan is due: the forecast may change before the batch ends
 
     def refine(self, state: State, summary: Summary) -> State | None:
         if not self.settings.may_be_logistic:
             return None
         ended = Batch(policy_id="", decided=summary.decided, rewarded=summary.rewarded, stats=summary.stats)
-        *earlier, batch = faded((*state.before, *state.past, ended), self.settings.forget)
+        *earlier, batch = faded((*state.before, *state.past, ended), self.settings.discount)
         step = next_point(earlier, batch, search_of(state.kept), intercept=self.settings.has_level)
         return None if step is None else searching(state, *step)
 
     def next(self, ended: Ended) -> Made:
         told = self.settings
-        batches = faded((*ended.state.before, *ended.past), told.forget) or [ended.batch.stats[0]]
+        batches = faded((*ended.state.before, *ended.past), told.discount) or [ended.batch.stats[0]]
         models = self.models(ended, batches)
         belief = models.chosen
         if belief.noise == 0.0 or ended.sums[0].all_alike:  # there is nothing to tell arms apart by
             return Made(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
         before = self.believed(ended, belief)
         evidence = NOTHING if before is None else self.evidence(ended, before, belief)
-        note: dict[str, Any] = {"update": ended.state.updates, "noise": belief.noise, "scale": 0.0}
+        note: dict[str, Any] = {"update": ended.state.policies, "noise": belief.noise, "scale": 0.0}
         note |= models.note
         note |= self.came(ended, belief, evidence)
         belief = replace(belief, noise=belief.noise * math.sqrt(evidence.widening))
-        scale, share = 0.0, LAST_SHARE * told.floor
+        scale, share = 0.0, LAST_SHARE * told.design_share
         known = sum(stats.count for stats in batches)
-        if len(ended.ahead) > 1:
+        if len(ended.batch_sizes) > 1:
             if ended.batch.sample is None:
                 raise BatchError(
                     "foresight plans with a sample of the context sets of the batch, and there are none. Give the rows "
@@ -146,12 +146,12 @@ class PlannedExploration(Rule):
                 belief,
                 sets,
                 known=known,
-                lengths=ended.ahead,
+                lengths=ended.batch_sizes,
                 seed=told.seed,
-                update=ended.state.updates,
+                update=ended.state.policies,
                 least_scale=evidence.least_scale,
             )
-            scale, share = chosen.scale, told.floor
+            scale, share = chosen.scale, told.design_share
             if evidence.wrong:
                 note["concluded"] += " and exploration kept"
             note |= {"scale": chosen.scale, "cost": chosen.cost, "next_cost": chosen.next_cost}
@@ -160,12 +160,12 @@ class PlannedExploration(Rule):
             z = normals(told.seed, "posterior", ended.start, 1, DRAWS * told.dim).reshape(DRAWS, told.dim)
             unseen = unseen_directions(belief, sets, known=known)
             draws = draws + belief.noise * z @ inverse_root(belief.precision) @ spread(scale, unseen)
-        if before is not None and evidence.wrong and told.forget == 1.0:  # a θ that drifts does not come back
+        if before is not None and evidence.wrong and told.discount == 1.0:  # a θ that drifts does not come back
             draws = on_the_way(draws, before.estimate[: told.dim] - belief.estimate, DRAWS)
             note["concluded"] += "; the policy lies between what was believed and what is"
             note["between"] = True
         sampler: Sampler = PosteriorDraws(draws=draws)
-        eliminations = ended.state.policy.eliminations if told.forget == 1.0 else ()  # of a θ that was
+        eliminations = ended.state.policy.eliminations if told.discount == 1.0 else ()  # of a θ that was
         if share > 0.0:
             sampler = Blend(main=sampler, explorer=GOptimal(tol=1.0), share=share)
             if self.proved is not None:
@@ -189,7 +189,7 @@ class PlannedExploration(Rule):
         scores = np.array(ended.state.kept.get(HELD_OUT, np.zeros(2)))
         batch = ended.batch.stats[0].expansion
         if batch is not None and len(batch.held_out):
-            scores = scores * self.settings.forget + batch.held_out
+            scores = scores * self.settings.discount + batch.held_out
         return Models(
             linear=linear,
             logistic=logistic,
@@ -227,7 +227,7 @@ class PlannedExploration(Rule):
 
     def earlier(self, ended: Ended) -> list[Stats]:
         """The sums of the batches before this one, as they would have been with rewards that came late."""
-        return faded((*ended.state.before, *ended.past[:-1]), self.settings.forget)
+        return faded((*ended.state.before, *ended.past[:-1]), self.settings.discount)
 
     def line(self, stats: Stats) -> Posterior:
         """What a linear model believes of sums."""
@@ -237,11 +237,11 @@ class PlannedExploration(Rule):
         """What the batch was expected to cost, what it did by what is known now, and what was concluded."""
         note: dict[str, Any] = {}
         if ended.batch.sample is not None and len(ended.batch.sample) and not ended.state.policy.needs_baseline:
-            played = replace(ended.state.policy, floor=None)
+            played = replace(ended.state.policy, min_propensity=None)
             note["lost"] = ended.batch.decided * believed_cost(played, thinned(ended.batch.sample.sets), belief)
         if ended.state.notes and "next_cost" in ended.state.notes[-1]:
             # planned for a batch of another length, where it ended early or late
-            share = ended.batch.decided / ended.state.ahead[0]
+            share = ended.batch.decided / ended.state.batch_sizes[0]
             note["expected"] = share * ended.state.notes[-1]["next_cost"]
         return note if not evidence.rank else note | {"surprise": evidence.surprise, "concluded": evidence.text}
 
@@ -299,4 +299,4 @@ def thinned(sets: ContextSets) -> ContextSets:
     """Fewer of the sets where they have so many arms that planning on all would take too much memory."""
     arms, dim = sets.contexts.shape[1:]
     step = -(-len(sets) // max(16, SAMPLE_NUMBERS // (arms * max(dim, TRUTHS))))
-    return ContextSets(sets.contexts[::step], sets.alive[::step])
+    return ContextSets(sets.contexts[::step], sets.available[::step])

@@ -94,7 +94,7 @@ def prospects(
     z = normals(seed, "plan", update, 1, (2 * truth_count + PLAYED) * dim).reshape(-1, dim)
     root = inverse_root(belief.precision)
     truths = belief.estimate + belief.noise * z[:truth_count] @ root
-    parts = [ContextSets(sets.contexts[i::2], sets.alive[i::2]) for i in range(min(2, len(sets)))]
+    parts = [ContextSets(sets.contexts[i::2], sets.available[i::2]) for i in range(min(2, len(sets)))]
     halves = [Stage.of(part, truths, belief.link) for part in parts]
     count = max(len(half.best) for half in halves)
     shocks = normals(seed, "plan later", update, len(lengths) - 1, truth_count * count)
@@ -136,7 +136,7 @@ def unseen_directions(belief: Posterior, sets: ContextSets, *, known: int) -> Fl
     >>> np.diag(unseen_directions(belief, sets, known=8)).round(2).tolist()
     [0.0, 0.0, 1.0]
     """
-    vectors = sets.contexts[sets.alive]
+    vectors = sets.contexts[sets.available]
     offered = vectors.T @ vectors
     weight = float(np.trace(offered)) / max(1, len(vectors)) or 1.0
     told = belief.precision - belief.ridge * np.eye(len(offered))
@@ -194,16 +194,16 @@ class Stage:
     def of(cls, sets: ContextSets, truths: FloatArray, link: Link | None = None) -> "Stage":
         """The sets, with what their arms pay."""
         paid = sets.contexts @ truths.T if link is None else link.rates(sets.contexts, truths)
-        values = np.where(sets.alive[:, :, None], paid, -np.inf)
+        values = np.where(sets.available[:, :, None], paid, -np.inf)
         weights = None if link is None else paid * (1.0 - paid)
         return cls(sets=sets, values=values, best=values.max(axis=1), weights=weights)
 
     def explore(self, draws: FloatArray) -> tuple[float, FloatArray]:
         """Expected regret of a decision by one of the draws (m, d), and the information (d, d) it gathers."""
-        contexts, alive = self.sets.contexts, self.sets.alive
-        chosen = _best_arms(contexts, alive, draws)
-        shares = (chosen[:, None, :] == np.arange(alive.shape[1])[:, None]).mean(axis=2)
-        played = np.einsum("sk,skj->sj", shares, np.where(alive[:, :, None], self.values, 0.0))
+        contexts, available = self.sets.contexts, self.sets.available
+        chosen = _best_arms(contexts, available, draws)
+        shares = (chosen[:, None, :] == np.arange(available.shape[1])[:, None]).mean(axis=2)
+        played = np.einsum("sk,skj->sj", shares, np.where(available[:, :, None], self.values, 0.0))
         taught = shares if self.weights is None else shares * self.weights.mean(axis=2)
         weighted = (taught[:, :, None] * contexts).reshape(-1, contexts.shape[2])
         information = weighted.T @ contexts.reshape(-1, contexts.shape[2]) / len(contexts)
@@ -214,7 +214,7 @@ class Stage:
 
         The arms are as long as they teach.
         """
-        chosen = _best_arms(self.sets.contexts, self.sets.alive, estimates)
+        chosen = _best_arms(self.sets.contexts, self.sets.available, estimates)
         count, truths = chosen.shape
         paid = self.values[np.arange(count)[:, None], chosen, np.arange(truths)]
         features = self.sets.contexts[np.arange(count), chosen.T]
@@ -224,10 +224,10 @@ class Stage:
         return float((self.best - paid).mean()), features
 
 
-def _best_arms(contexts: FloatArray, alive: BoolArray, parameters: FloatArray) -> IntArray:
-    """(n, m) the best living arm of each set for each of the parameters (m, d)."""
+def _best_arms(contexts: FloatArray, available: BoolArray, parameters: FloatArray) -> IntArray:
+    """(n, m) the best available arm of each set for each of the parameters (m, d)."""
     count, arms, dim = contexts.shape
     scores = (contexts.reshape(-1, dim) @ parameters.T).reshape(count, arms, len(parameters))
     chosen = np.zeros((count, len(parameters)), dtype=np.int64)
-    best_columns(read_only(scores), alive, np.empty(len(parameters)), chosen)
+    best_columns(read_only(scores), available, np.empty(len(parameters)), chosen)
     return chosen

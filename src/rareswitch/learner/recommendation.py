@@ -54,11 +54,11 @@ class Recommendation:
 
     problem: "Problem"
     learner: str
-    updates: int
+    policies: int
     reason: str
     #: The learner with the best regret bound for such contexts, for those who need one.
     proven: str
-    proven_updates: int
+    proven_policies: int
     proven_reason: str
     #: All learners for which something is proved for such contexts.
     options: tuple[Option, ...]
@@ -71,9 +71,9 @@ class Recommendation:
 
     def summary(self) -> dict[str, Any]:
         """What ``--json`` prints."""
-        facts = {"learner": self.learner, "updates": self.updates, "reason": self.reason, "proven": self.proven}
+        facts = {"learner": self.learner, "policies": self.policies, "reason": self.reason, "proven": self.proven}
         facts |= {
-            "proven_updates": self.proven_updates,
+            "proven_policies": self.proven_policies,
             "proven_reason": self.proven_reason,
             "minimax": self.minimax[1],
         }
@@ -87,13 +87,13 @@ class Recommendation:
 
 
 def recommend(
-    *, dim: int, arms: int, horizon: int, updates: int | None = None, contexts: Contexts = "stochastic"
+    *, dim: int, arms: int, horizon: int, policies: int | None = None, contexts: Contexts = "stochastic"
 ) -> Recommendation:
     """What to use for d, K and T: the learner that pays least, and the one whose bound is best.
 
     Parameters
     ----------
-    updates
+    policies
         The policies that can be deployed, the first included; without it, each learner gets what its bound asks for.
     contexts
         ``fixed`` (one set for ever), ``stochastic`` (sets drawn independently from one distribution) or ``adversarial``
@@ -102,7 +102,7 @@ def recommend(
     Examples
     --------
     >>> found = recommend(dim=5, arms=20, horizon=100_000)
-    >>> found.learner, found.updates
+    >>> found.learner, found.policies
     ('foresight', 8)
     >>> print(found.proven_reason)
     T = 100000 is at least exp(d) = 148: BatchLinUCB-KW is already optimal up to logarithms and has no design to learn.
@@ -114,19 +114,19 @@ def recommend(
     dim, arms, horizon = count_of("dim", dim), count_of("arms", arms), count_of("horizon", horizon, low=2)
     if contexts not in CONTEXTS:
         raise ParameterError(f"contexts must be {', '.join(CONTEXTS[:-1])} or {CONTEXTS[-1]}; got {contexts!r:.60}.")
-    if updates is not None:
-        updates = min(count_of("updates", updates), horizon)
-    problem = Problem(dim=dim, arms=arms, horizon=horizon, updates=updates, contexts=contexts)
+    if policies is not None:
+        policies = min(count_of("policies", policies), horizon)
+    problem = Problem(dim=dim, arms=arms, horizon=horizon, policies=policies, contexts=contexts)
     best = problem.best()
     learner, count, reason = problem.practical()
     cell = "adversarial" if contexts == "adversarial" else "stochastic"
     return Recommendation(
         problem=problem,
         learner=learner,
-        updates=count,
+        policies=count,
         reason=reason,
         proven=best.learner,
-        proven_updates=problem.policies(best),
+        proven_policies=problem.deployed(best),
         proven_reason=problem.why(best),
         options=tuple(problem.option(one) for one in proved_for(contexts)),
         needs=problem.needs(best),
@@ -142,17 +142,17 @@ class Problem:
     dim: int
     arms: int
     horizon: int
-    updates: int | None
+    policies: int | None
     contexts: Contexts
 
-    def policies(self, one: Guarantee) -> int:
+    def deployed(self, one: Guarantee) -> int:
         """What the learner gets: those its bound asks for, or those that can be deployed if they are fewer."""
         wanted = one.policies(self.dim, self.horizon)
-        return wanted if self.updates is None else min(self.updates, wanted)
+        return wanted if self.policies is None else min(self.policies, wanted)
 
     def order(self, one: Guarantee) -> float:
         """Of its bound."""
-        return one.regret(self.dim, self.arms, self.horizon, self.policies(one))[1]
+        return one.regret(self.dim, self.arms, self.horizon, self.deployed(one))[1]
 
     def proved(self, one: Guarantee) -> bool:
         """Whether its conditions hold, and its bound is below T."""
@@ -160,9 +160,9 @@ class Problem:
 
     def option(self, one: Guarantee) -> Option:
         """The learner with its bound here."""
-        policies = self.policies(one)
+        policies = self.deployed(one)
         text, order = one.regret(self.dim, self.arms, self.horizon, policies)
-        settings: dict[str, float] | None = {"updates": policies}
+        settings: dict[str, float] | None = {"policies": policies}
         if isinstance(one, Switching):
             growth = one.growth(self.dim, self.horizon, policies)
             settings = {"growth": growth} if math.isfinite(growth) else None
@@ -232,10 +232,10 @@ class Problem:
                 "it plans its exploration, has nothing to tune, and leads those with so few policies in the contest, "
                 "where learners with better bounds pay tens of times as much."
             )
-            return "foresight", min(self.horizon, self.updates or USUAL), why
+            return "foresight", min(self.horizon, self.policies or USUAL), why
         (oful,) = (one for one in proved_for(self.contexts) if one.learner == "oful")
         why = (
             "it changes when the data have grown, not by a plan, so that no order of the contexts can hide what "
             "matters. foresight has planned batches and is for contexts that keep their distribution."
         )
-        return "oful", self.policies(oful), why
+        return "oful", self.deployed(oful), why

@@ -39,37 +39,37 @@ class Reserve(ToTheHorizon):
     under the Gram matrix that the policy was learned from, than decisions like those before would be, and when enough
     of them have come that an update now costs less than waiting.
 
-    >>> clock = Reserve(horizon=30_000, updates=8, reserve=2, first=48)
+    >>> clock = Reserve(horizon=30_000, policies=8, reserve=2, first=48)
     >>> clock.begin()
     (48, 103, 326, 1030, 3247, 10246, 6213, 8787)
-    >>> clock.ahead((10_246, 6213, 8787), batch=6, start=3200, width=1.0)         # the fifth batch ended early
+    >>> clock.batch_sizes((10_246, 6213, 8787), batch=6, start=3200, width=1.0)         # the fifth batch ended early
     (11800, 6213, 8787)
     """
 
     #: Decisions of the first batch.
     first: int
     #: Policies in all, the first included.
-    updates: int
+    policies: int
     #: Those of them that are kept back.
     reserve: int
     looks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        updates = whole("updates", self.updates, high=self.horizon)
-        if whole("reserve", self.reserve) > updates - 2:
+        policies = whole("policies", self.policies, high=self.horizon)
+        if whole("reserve", self.reserve) > policies - 2:
             raise ParameterError(
                 f"reserve must leave at least two of the policies to the schedule; got reserve={self.reserve} of "
-                f"updates={updates}. Keep fewer back, or deploy more."
+                f"policies={policies}. Keep fewer back, or deploy more."
             )
-        whole("first", self.first, high=self.horizon - updates + 1)
+        whole("first", self.first, high=self.horizon - policies + 1)
 
-    def ahead(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
-        if batch > self.updates or start >= self.horizon:
+    def batch_sizes(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
+        if batch > self.policies or start >= self.horizon:
             return ()
         if planned and start + sum(planned) == self.horizon:
             return planned  # the batch ended where it was to end
-        lengths, end, left = list[int](), float(start), min(self.updates - batch, self.horizon - start - 1)
+        lengths, end, left = list[int](), float(start), min(self.policies - batch, self.horizon - start - 1)
         while left:
             end = float(self._next_end(np.array([end]), left)[0]) if end else float(self.first)
             least, most = start + sum(lengths) + 1, self.horizon - left
@@ -102,7 +102,7 @@ class Reserve(ToTheHorizon):
 
     def _due(self, progress: Progress, features: FloatArray) -> BoolArray:
         """(n + 1,) whether the next policy is due now, and after each of the decisions with these features (n, d)."""
-        left, known = len(progress.ahead) - 1, int(progress.counts[0])
+        left, known = len(progress.batch_sizes) - 1, int(progress.counts[0])
         if left < 1 or known < LEAST_SEEN * len(progress.frozen[0]):
             return np.zeros(len(features) + 1, dtype=np.bool_)
         made = int(progress.taught[0]) + np.arange(len(features) + 1)

@@ -102,14 +102,16 @@ class Rows:
         vars(self).update(values)
 
     @classmethod
-    def of(cls, contexts: Any, decisions: Decisions, rewards: Any, alive: Any = None, **times: Any) -> Self:
+    def of(cls, contexts: Any, decisions: Decisions, rewards: Any, available: Any = None, **times: Any) -> Self:
         """Join contexts (n, K, d), the decisions made on them and their rewards (n,), unknown where NaN or None."""
-        sets = context_sets(contexts, alive)
+        sets = context_sets(contexts, available)
         arms = chosen_arms(sets, decisions)
-        if arms.min() < 0 or arms.max() >= sets.alive.shape[1]:
-            raise ShapeError(f"a decision names an arm outside of 0 … {sets.alive.shape[1] - 1}: these are other sets.")
+        if arms.min() < 0 or arms.max() >= sets.available.shape[1]:
+            raise ShapeError(
+                f"a decision names an arm outside of 0 … {sets.available.shape[1] - 1}: these are other sets."
+            )
         at = np.arange(len(arms))
-        if not sets.alive[at, arms].all():
+        if not sets.available[at, arms].all():
             raise ShapeError("a decision names an arm that is not available: these are not the sets it was made on.")
         given: Any = rewards if isinstance(rewards, (list, tuple)) or np.ndim(rewards) else [rewards]
         return cls(
@@ -231,7 +233,7 @@ class Rows:
         for at in np.flatnonzero((one >= 0) & (one != other)).tolist():
             assert self.sets is not None  # as rows have sets
             pair = self.sets[np.array([one[at], other[at]])]
-            wrong[at] |= (pair.contexts[0] != pair.contexts[1]).any() or (pair.alive[0] != pair.alive[1]).any()
+            wrong[at] |= (pair.contexts[0] != pair.contexts[1]).any() or (pair.available[0] != pair.available[1]).any()
         return np.asarray(wrong)
 
 

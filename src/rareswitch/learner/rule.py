@@ -26,7 +26,7 @@ class Ended:
     #: Of all decisions so far.
     sums: tuple[Stats, ...]
     #: Planned decisions of each batch to come, at least one.
-    ahead: tuple[int, ...]
+    batch_sizes: tuple[int, ...]
     #: The batches so far as they are known now, this one the last; none where they are not told apart.
     past: tuple[Batch, ...] = ()
 
@@ -42,7 +42,7 @@ class Made(NamedTuple):
     #: What it believed, planned and concluded: numbers, texts and True.
     note: Mapping[str, Any] = {}
     #: Decisions of each batch to come, where the rule plans them (:attr:`Clock.told`).
-    ahead: tuple[int, ...] = ()
+    batch_sizes: tuple[int, ...] = ()
 
 
 class Rule(ABC):
@@ -68,8 +68,8 @@ class Rule(ABC):
         """See :meth:`~rareswitch.learner.Learner.refine`."""
         return None
 
-    def sample_size(self, number: int, ahead: tuple[int, ...]) -> int:
-        """How many context sets of batch ``number`` are needed when it ends; ``ahead`` are the lengths from it on."""
+    def sample_size(self, number: int, batch_sizes: tuple[int, ...]) -> int:
+        """How many context sets of batch ``number`` are needed when it ends; ``batch_sizes`` are those from it on."""
         return 0
 
 

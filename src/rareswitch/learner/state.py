@@ -40,11 +40,11 @@ class State:
     #: The frozen policy that decides now.
     policy: Policy
     #: Policies deployed so far, the first included: the paper's measure of adaptivity.
-    updates: int = 1
+    policies: int = 1
     #: Decisions of the policies before it.
     start: int = 0
     #: Planned decisions of the current batch and of those after it, as far as they are planned; none: it is over.
-    ahead: tuple[int, ...]
+    batch_sizes: tuple[int, ...]
     #: Of all decisions that were learned from, one for each linear model.
     sums: tuple[Stats, ...]
     #: The batches that were learned from; none are told apart by learners that change at every step.
@@ -76,25 +76,25 @@ class State:
     @property
     def done(self) -> bool:
         """Whether the run is over: its last batch has been learned from."""
-        return not self.ahead
+        return not self.batch_sizes
 
     @property
     def stop(self) -> int:
         """After how many decisions in all the current batch should end, as far as is planned."""
-        return self.start + (self.ahead[0] if self.ahead else 0)
+        return self.start + (self.batch_sizes[0] if self.batch_sizes else 0)
 
     @property
     def horizon(self) -> int:
         """Decisions in all, as far as is planned."""
-        return self.start + sum(self.ahead)
+        return self.start + sum(self.batch_sizes)
 
     def __repr__(self) -> str:
         if self.done:
-            return f"<state of {self.learner}: over after {self.updates} policies and {self.start:,} decisions>"
-        more, rest = len(self.ahead) - 1, sum(self.ahead[1:])
+            return f"<state of {self.learner}: over after {self.policies} policies and {self.start:,} decisions>"
+        more, rest = len(self.batch_sizes) - 1, sum(self.batch_sizes[1:])
         then = f", then {more} more for {rest:,}" if more else ""
         return (
-            f"<state of {self.learner}: policy {self.updates}, planned for decisions {self.start:,} to "
+            f"<state of {self.learner}: policy {self.policies}, planned for decisions {self.start:,} to "
             f"{self.stop - 1:,}{then}>"
         )
 
@@ -159,8 +159,8 @@ def with_late(
     return tuple(past), reduce(added, (batch.stats for batch in (*state.before, *past)))
 
 
-def faded(batches: Sequence[Batch], forget: float) -> list[Stats]:
-    """The sums of each batch, the last one in full and each before it at ``forget`` times the weight of the next.
+def faded(batches: Sequence[Batch], discount: float) -> list[Stats]:
+    """The sums of each batch, the last one in full and each before it at ``discount`` times the weight of the next.
 
     A batch of n decisions counts as forget^k·n of them when k more have ended, rounded; one that is less than half a
     decision by then is forgotten.
@@ -170,7 +170,7 @@ def faded(batches: Sequence[Batch], forget: float) -> list[Stats]:
     [(1, 4.0), (2, 8.0), (4, 16.0)]
     """
     return [
-        _weighed(batch.stats[0], forget**age) for age, batch in zip(range(len(batches))[::-1], batches, strict=True)
+        _weighed(batch.stats[0], discount**age) for age, batch in zip(range(len(batches))[::-1], batches, strict=True)
     ]
 
 

@@ -125,7 +125,7 @@ class LayerModels(OneModel):
         return (Stats.zero(self.dim),) * self.layers
 
     def of(self, state: State, features: FloatArray, rewards: FloatArray, sets: Sets | None) -> tuple[Stats, ...]:
-        if sets is None or len(sets.alive) != len(features):
+        if sets is None or len(sets.available) != len(features):
             raise UnsuitableError(
                 "a layered learner sorts decisions into layers by all arms that were offered: each row must have its "
                 "context set. Use foresight or a batched learner where only chosen features are kept."
@@ -138,7 +138,7 @@ class LayerModels(OneModel):
 
     def taught(self, policy: Policy, sets: Sets) -> IntArray:
         assert isinstance(policy.sampler, Layered)
-        kept = policy.survivors(sets) if policy.eliminations else sets.alive
+        kept = policy.survivors(sets) if policy.eliminations else sets.available
         return policy.sampler.layers(Sets(sets.contexts, kept, False))
 
     def frozen(self, sums: tuple[Stats, ...], kept: Mapping[str, FloatArray]) -> tuple[FloatArray, IntArray]:

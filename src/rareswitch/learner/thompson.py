@@ -72,7 +72,7 @@ class StaleThompsonSampling(StaleLearner, ThompsonSampling):
 
     draws: int = setting(128, "parameters that a policy holds", count(high=MOST_DRAWS))
 
-    name: ClassVar[str] = "stale-thompson"
+    name: ClassVar[str] = "thompson-grid"
     text: ClassVar[str] = "Thompson sampling on a grid, by frozen posterior draws"
 
 

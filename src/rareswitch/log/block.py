@@ -185,28 +185,28 @@ class Block:
         if "contexts" not in self.batch.schema.names:
             return np.zeros(0, dtype=np.int64)
         column = self.batch.column("contexts")
-        places, ends = np.flatnonzero(column.is_valid()), bounds(column)
-        sizes, here = ends[places + 1] - ends[places], Block(self.source, self.numbers[places], None)
+        arm_indices, ends = np.flatnonzero(column.is_valid()), bounds(column)
+        sizes, here = ends[arm_indices + 1] - ends[arm_indices], Block(self.source, self.numbers[arm_indices], None)
         odd = (sizes == 0) | (sizes % dim != 0)
         rule = "Write the available arms one after the other, and null where they were not kept."
         here.refuse(odd, lambda at: f"has contexts of {sizes[at]} numbers, for arms of {dim} features", rule)
-        return places
+        return arm_indices
 
-    def sets(self, places: IntArray, learner: Learner) -> ContextSets:
+    def sets(self, arm_indices: IntArray, learner: Learner) -> ContextSets:
         """The context sets of some rows, one at least, that have one."""
-        column = self.batch.column("contexts").take(places)
+        column = self.batch.column("contexts").take(arm_indices)
         arms = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, learner.dim)
         sizes = np.diff(bounds(column)) // learner.dim
-        here = Block(self.source, np.repeat(self.numbers[places], sizes), None)
+        here = Block(self.source, np.repeat(self.numbers[arm_indices], sizes), None)
         odd = ~np.isfinite(arms).all(axis=1)
         here.refuse(odd, "has contexts that are not finite", "Clean or impute the data first.")
         many, rule = sizes > (learner.arms or np.inf), f"The learner is for at most {learner.arms}."
-        Block(self.source, self.numbers[places], None).refuse(many, lambda at: f"offers {sizes[at]} arms", rule)
+        Block(self.source, self.numbers[arm_indices], None).refuse(many, lambda at: f"offers {sizes[at]} arms", rule)
         here.check_lengths(arms, learner)
-        alive = np.arange(sizes.max()) < sizes[:, None]
-        contexts = np.zeros((*alive.shape, learner.dim))
-        contexts[alive] = arms
-        return ContextSets.checked(Sets(sealed(contexts), sealed(alive), False))
+        available = np.arange(sizes.max()) < sizes[:, None]
+        contexts = np.zeros((*available.shape, learner.dim))
+        contexts[available] = arms
+        return ContextSets.checked(Sets(sealed(contexts), sealed(available), False))
 
 
 def sound(numbers: FloatArray) -> bool:

@@ -23,14 +23,14 @@ class HeldOut:
     >>> from rareswitch.ids import id_keys
     >>> int(HeldOut(share=0.3).among(id_keys(range(1000))).sum())
     264
-    >>> int(HeldOut(share=0.3, keep=0.1).among(id_keys(range(1000))).sum())
+    >>> int(HeldOut(share=0.3, context_sample_rate=0.1).among(id_keys(range(1000))).sum())
     30
     """
 
     share: float
     #: Share of the decisions whose context sets are kept.
-    keep: float = 1.0
+    context_sample_rate: float = 1.0
 
     def among(self, keys: KeyArray) -> BoolArray:
         """(n,) which decisions are held out, by their keys (n, 2)."""
-        return np.asarray((uniforms_at(0, "gate", keys) < self.share) & sampled(keys, self.keep))
+        return np.asarray((uniforms_at(0, "gate", keys) < self.share) & sampled(keys, self.context_sample_rate))

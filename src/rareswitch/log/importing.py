@@ -151,16 +151,16 @@ class _Taking:
         propensities = block.batch.column("propensity").to_pylist()
         rows = []
         for at, name in enumerate(names):
-            data, place = chosen[at].tobytes(), more["place"][at]
-            if place is None:
-                place = self._place(block, at, data, arms[at])
+            data, arm_index = chosen[at].tobytes(), more["arm_index"][at]
+            if arm_index is None:
+                arm_index = self._place(block, at, data, arms[at])
             rows.append(
                 DecisionRow(
                     key=kept_keys[at],
                     id=name,
                     version=version,
-                    arm=str(place) if more["arm"][at] is None else more["arm"][at],
-                    place=place,
+                    arm=str(arm_index) if more["arm"][at] is None else more["arm"][at],
+                    arm_index=arm_index,
                     propensity=propensities[at],
                     features=data,
                     digest=more["digest"][at] or hashlib.blake2b(data, digest_size=16).digest(),
@@ -180,16 +180,16 @@ class _Taking:
     def _arms(self, block: Block) -> list[bytes | None]:
         """(n) the vectors of all available arms, where they were kept."""
         found: list[bytes | None] = [None] * len(block.numbers)
-        places = block.with_sets(self.learner.dim)
-        if len(places):
+        arm_indices = block.with_sets(self.learner.dim)
+        if len(arm_indices):
             try:
-                sets = block.sets(places, self.learner)
+                sets = block.sets(arm_indices, self.learner)
             except FileFormatError:
                 raise
             except InputError as error:
                 raise FileFormatError(f"{block.source}: {error}") from error
-            for at, arms, alive in zip(places.tolist(), sets.contexts, sets.alive, strict=True):
-                found[at] = arms[alive].astype("<f8").tobytes()
+            for at, arms, available in zip(arm_indices.tolist(), sets.contexts, sets.available, strict=True):
+                found[at] = arms[available].astype("<f8").tobytes()
         return found
 
     def _place(self, block: Block, at: int, chosen: bytes, arms: bytes | None) -> int:
@@ -197,9 +197,9 @@ class _Taking:
         if arms is None:
             return -1
         size = len(chosen)
-        for place in range(len(arms) // size):
-            if arms[place * size : (place + 1) * size] == chosen:
-                return place
+        for arm_index in range(len(arms) // size):
+            if arms[arm_index * size : (arm_index + 1) * size] == chosen:
+                return arm_index
         raise block.wrong(at, "has features that are none of its contexts", "Write those of the arm that was chosen.")
 
 

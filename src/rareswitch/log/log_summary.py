@@ -69,7 +69,7 @@ def summarize_log(
     >>> import numpy as np
     >>> from rareswitch.learner import make_learner
     >>> from rareswitch.log import write_part
-    >>> learner = make_learner("foresight", dim=2, horizon=100, updates=4)
+    >>> learner = make_learner("foresight", dim=2, horizon=100, policies=4)
     >>> state, ids, rng = learner.begin(), ["a", "b", "c", "d", "e"], np.random.default_rng(1)
     >>> contexts = rng.standard_normal((5, 3, 2))                        # what was offered
     >>> decided = state.policy.decide(contexts, ids=ids, seed=1)
@@ -87,7 +87,7 @@ def summarize_log(
     >>> found = summarize_log(learner, state, [path])
     >>> found.report.planned, found.report.decided, found.report.used
     (7, 5, 4)
-    >>> learner.next(state, found.summary, late=found.late).updates
+    >>> learner.next(state, found.summary, late=found.late).policies
     2
     """
     began = time.perf_counter()
@@ -115,7 +115,7 @@ def summarize_log(
     rest = {"": foreign.total() + read.rows[""] - sum(named.values())}
     report = LogReport(
         policy=current,
-        planned=state.ahead[0],
+        planned=state.batch_sizes[0],
         decided=summary.decided,
         parts=len(files),
         empty_parts=sum(part.rows == 0 for part in read.parts),

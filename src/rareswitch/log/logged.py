@@ -231,10 +231,10 @@ class DecisionLog:
         ordered = np.sort(codes, axis=1)
         twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
         if twice.any():
-            at, place = (int(one[0]) for one in np.nonzero(twice))
+            at, arm_index = (int(one[0]) for one in np.nonzero(twice))
             raise ParameterError(
                 f"a decision must offer different arms; row {at} (the first is 0) offers "
-                f"{arms[ordered[at, place]]!r:.60} twice."
+                f"{arms[ordered[at, arm_index]]!r:.60} twice."
             )
         return arms, sealed(codes)
 

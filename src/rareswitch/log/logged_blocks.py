@@ -18,7 +18,7 @@ from rareswitch.validation import FloatArray, IntArray, read_only, sealed
 
 #: Columns that are read of chosen arms alone, and those that tell of all that were offered.
 CHOSEN = ("id", "key", "policy", "features", "propensity", "reward", "time", "reward_time")
-ALL = (*CHOSEN, "contexts", "place", "arm", "names", "baseline", "behavior_probs", "available")
+ALL = (*CHOSEN, "contexts", "arm_index", "arm", "names", "baseline", "behavior_probs", "available")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

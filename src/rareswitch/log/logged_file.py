@@ -53,7 +53,7 @@ def logged_table(logged: DecisionLog) -> Any:
         "policy": pa.DictionaryArray.from_arrays(logged.batches.astype(np.int32), pa.array(logged.batch_names)),
         "propensity": logged.propensities,
         "reward": pa.array(logged.rewards, from_pandas=True),
-        "place": order[rows, logged.arm_indices],
+        "arm_index": order[rows, logged.arm_indices],
     }
     if texts:
         columns["key"] = pa.array(keys, pa.binary(16))

@@ -58,13 +58,13 @@ def read_offered(block: Block, *, features: FloatArray | None, propensities: Flo
         contexts = _lists(block, "contexts", offered, features.shape[1])
     behavior_probs = _lists(block, "behavior_probs", offered)[:, :, 0] if "behavior_probs" in has else None
     codes = None if named is None else named.codes(offered)
-    places = _places(block, offered, features, contexts, None if named is None else named.chosen(codes))
+    arm_indices = _places(block, offered, features, contexts, None if named is None else named.chosen(codes))
     if behavior_probs is not None:
-        own = behavior_probs[np.arange(len(places)), places]
+        own = behavior_probs[np.arange(len(arm_indices)), arm_indices]
         odd = (behavior_probs < 0.0).any(axis=1) | ~np.isclose(own, propensities, rtol=1e-6, atol=1e-12)
         block.refuse(odd, lambda at: f"has the propensity {propensities[at]:g} and behavior_probs {own[at]:g}", _RULE)
     found = Offered(
-        offered, places, contexts, codes, behavior_probs, _baselines(block, sizes) if "baseline" in has else None
+        offered, arm_indices, contexts, codes, behavior_probs, _baselines(block, sizes) if "baseline" in has else None
     )
     if mask is None:
         return found
@@ -115,11 +115,11 @@ class _Named:
         odd = named & (self.sizes != sizes)
         self.block.refuse(odd, lambda at: f"has {self.sizes[at]} names, for {sizes[at]} arms", _RULE)
         width = offered.shape[1]
-        places = self.words.places(width) if not named.all() else np.zeros(width, dtype=np.int64)
+        arm_indices = self.words.arm_indices(width) if not named.all() else np.zeros(width, dtype=np.int64)
         table = np.full((len(self.lists) + 1, width), -1)
         for at, numbers in enumerate(self.lists):
             table[at, : len(numbers)] = numbers[:width]
-        table[-1] = places  # arms without ids are called by these
+        table[-1] = arm_indices  # arms without ids are called by these
         return sealed(np.where(offered, table[self.which], -1))
 
     def chosen(self, codes: IntArray | None) -> tuple[IntArray, BoolArray] | None:
@@ -155,8 +155,8 @@ def _places(
     """(n,) where the chosen arms stand: by the column ``place``, by their ids, or by their vectors."""
     count = len(offered)
     found, known = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
-    if "place" in block.batch.schema.names:
-        column = block.batch.column("place")
+    if "arm_index" in block.batch.schema.names:
+        column = block.batch.column("arm_index")
         known = np.asarray(column.is_valid())
         found = np.array(column.fill_null(0).to_numpy(zero_copy_only=False))
         odd = (found < 0) | (found >= offered.sum(axis=1))

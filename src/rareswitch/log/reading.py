@@ -208,7 +208,7 @@ class Reader:
     def _places(self, block: Block, keys: KeyArray) -> IntArray:
         """(m,) those rows with a context set whose ranks are the smallest so far."""
         at = block.with_sets(self.learner.dim)
-        _, shown = self.learner.parts.statistics.halves(keys[at], self.state.updates)
+        _, shown = self.learner.parts.statistics.halves(keys[at], self.state.policies)
         at = at if shown is None else at[shown]
         ranks = sample_order(keys[at])
         self.ranks = np.unique(np.concatenate([self.ranks, ranks[ranks <= self.cut]]))[: self.size]

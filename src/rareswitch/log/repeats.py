@@ -46,8 +46,8 @@ class Repeats(NamedTuple):
                 if name in batch.schema.names:
                     column = np.array(old)
                     column[at] = new[here]
-                    place = batch.schema.get_field_index(name)
-                    batch = batch.set_column(place, name, pa.array(column, from_pandas=True))
+                    arm_index = batch.schema.get_field_index(name)
+                    batch = batch.set_column(arm_index, name, pa.array(column, from_pandas=True))
         left = Block(block.source, numbers, batch)
         kept = ~np.isin(numbers, self.dropped.get(file, ()))
         return left if kept.all() else left.take(np.flatnonzero(kept))
@@ -90,7 +90,9 @@ def find_repeats(read: Read, numbers: dict[str, int], rows: int, columns: list[s
 def _compared(read: Read, numbers: dict[str, int], repeated: FloatArray, columns: list[str]) -> Repeats:
     """Look at all rows with such hashes."""
     parts: list[list[Any]] = []
-    wanted = [name for name in columns if name not in ("time", "arm", "names", "baseline", "behavior_probs", "place")]
+    wanted = [
+        name for name in columns if name not in ("time", "arm", "names", "baseline", "behavior_probs", "arm_index")
+    ]
     sources: dict[int, str] = {}
     for file, block in read(wanted):
         sources[file] = block.source

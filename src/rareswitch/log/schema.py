@@ -16,7 +16,7 @@ ROWS = 1 << 16
 #: Columns that every part has.
 NEEDED = ("id", "policy", "features", "propensity", "reward")
 #: Columns that an experiment adds, and their types: who reads a log need not know them.
-MORE = {"arm": "string", "place": "int64", "digest": "binary", "baseline": "int64", "names": "string"}
+MORE = {"arm": "string", "arm_index": "int64", "digest": "binary", "baseline": "int64", "names": "string"}
 #: Columns that logs for evaluation may have besides: the probabilities of all offered arms; where these stand, if that
 #: is not at the first places; the keys of ids that are not written as such.
 EVALUATION = {

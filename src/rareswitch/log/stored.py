@@ -147,7 +147,7 @@ class StoredLog:
         columns = {name: table[name].combine_chunks() for name in table.column_names}
         batches = pa.array([self._batches[row.version] for row in rows], pa.int32())
         columns["policy"] = pa.DictionaryArray.from_arrays(batches, self._names)
-        for name in ("place", "baseline", "names"):
+        for name in ("arm_index", "baseline", "names"):
             columns[name] = pa.array([getattr(row, name) for row in rows], pa.type_for_alias(MORE[name]))
         columns["contexts"] = self._sets(rows)
         numbers = np.arange(first, first + len(rows))

@@ -170,7 +170,7 @@ def _sample(
     sets = list[FloatArray]()
     while len(sets) < size and (some := list(islice(kept, size - len(sets)))):
         words = keys_of_bytes(b"".join(key for key, _ in some), len(some))
-        _, half = learner.parts.statistics.halves(words, state.updates)
+        _, half = learner.parts.statistics.halves(words, state.policies)
         shown = np.ones(len(some), dtype=np.bool_) if half is None else half
         if leave_out is not None:
             shown = shown & ~leave_out.among(words)
@@ -186,5 +186,5 @@ def _sample(
     if not sets:
         return None
     found = ContextSets.from_ragged(sets)
-    learner.check(Sets(found.contexts, found.alive, False))
+    learner.check(Sets(found.contexts, found.available, False))
     return Sample.of(size, np.array(keys), found)

@@ -42,9 +42,9 @@ class Vocabulary:
         """The numbers of the arms of a list; what is wrong with it is raised as the rule alone."""
         return self._lists[text] if text in self._lists else self._read(text)
 
-    def places(self, count: int) -> IntArray:
+    def arm_indices(self, count: int) -> IntArray:
         """The numbers of arms that have no ids, and are called by their places."""
-        return np.array([self.code(str(place)) for place in range(count)], dtype=np.int64)
+        return np.array([self.code(str(arm_index)) for arm_index in range(count)], dtype=np.int64)
 
     def _read(self, text: str) -> IntArray:
         try:

@@ -1,6 +1,5 @@
 """Frozen policies and their files."""
 
-from rareswitch.policy.floor import Floor, least_probability
 from rareswitch.policy.keys import (
     Ed25519Key,
     HmacKey,
@@ -14,25 +13,22 @@ from rareswitch.policy.keys import (
     sign,
 )
 from rareswitch.policy.keys import verify as verify_signature
+from rareswitch.policy.min_propensity import MinPropensity, least_probability
 from rareswitch.policy.policy import Chosen, Decisions, Policy, load_policy, save_policy
 from rareswitch.policy.policy import from_bytes as policy_from_bytes
 from rareswitch.policy.policy import to_bytes as policy_to_bytes
 from rareswitch.policy.samplers import (
-    Allocation,
     Baseline,
     Blend,
     Elimination,
-    EmpiricalDivergence,
-    InverseGap,
+    FittedSampler,
     Layered,
     Optimistic,
     PosteriorDraws,
     widest_intervals,
 )
 
-__all__ = ["Allocation", "Baseline", "Blend", "Chosen", "Decisions", "Ed25519Key", "Elimination"]
-__all__ += ["EmpiricalDivergence", "Floor", "HmacKey", "InverseGap"]
-__all__ += ["Key", "Layered", "Optimistic", "Policy", "PosteriorDraws", "check_signature", "check_signs"]
-__all__ += ["key_from_text", "least_probability", "load_key", "load_policy"]
-__all__ += ["new_key", "policy_from_bytes", "policy_to_bytes", "save_key"]
-__all__ += ["save_policy", "sign", "verify_signature", "widest_intervals"]
+__all__ = ["Baseline", "Blend", "Chosen", "Decisions", "Ed25519Key", "Elimination", "FittedSampler", "MinPropensity"]
+__all__ += ["HmacKey", "Key", "Layered", "Optimistic", "Policy", "PosteriorDraws", "check_signature", "check_signs"]
+__all__ += ["key_from_text", "least_probability", "load_key", "load_policy", "new_key", "policy_from_bytes"]
+__all__ += ["policy_to_bytes", "save_key", "save_policy", "sign", "verify_signature", "widest_intervals"]

@@ -10,19 +10,19 @@ from rareswitch.rng import unit_at
 
 
 @compiled
-def eliminate(contexts, alive, estimates, roots, survivors, counts):  # type: ignore[no-untyped-def]
+def eliminate(contexts, available, estimates, roots, survivors, counts):  # type: ignore[no-untyped-def]
     """``survivors`` (n, K) becomes the arms that all eliminations keep, one after the other; ``counts`` how many.
 
     Returns the last set that has none left, or -1: where intervals overflow, no arm reaches the bar.
 
-    Elimination κ keeps arm i iff r_i + ω_i ≥ max_j (r_j - ω_j), the maximum over the arms alive before it, where
+    Elimination κ keeps arm i iff r_i + ω_i ≥ max_j (r_j - ω_j), the maximum over the arms available before it, where
     r = xᵀ·estimates[κ] and ω = ‖roots[κ]·x‖ (roots lower triangular). Only arms that are still alive are computed with.
     """
     n, arm_count, dim = contexts.shape
     arms, zero, center, width, place = workspace(arm_count, dim)
     empty = -1
     for s in range(n):
-        left = gather(contexts, alive, s, arms, place)
+        left = gather(contexts, available, s, arms, place)
         for r in range(estimates.shape[0]):
             if left > 1:
                 length = padded_length(left)
@@ -42,12 +42,12 @@ def eliminate(contexts, alive, estimates, roots, survivors, counts):  # type: ig
 
 
 @compiled
-def widest(contexts, alive, root, widths):  # type: ignore[no-untyped-def]
-    """``widths`` (n,) becomes the largest ‖root·x‖ over the living arms of each set; root lower triangular."""
+def widest(contexts, available, root, widths):  # type: ignore[no-untyped-def]
+    """``widths`` (n,) becomes the largest ‖root·x‖ over the available arms of each set; root lower triangular."""
     n, arm_count, dim = contexts.shape
     arms, _, squares, _, place = workspace(arm_count, dim)
     for s in range(n):
-        left = gather(contexts, alive, s, arms, place)
+        left = gather(contexts, available, s, arms, place)
         triangular_squares(squares, root, arms, dim, padded_length(left))
         widths[s] = math.sqrt(squares[0, :left].max())
 
@@ -85,8 +85,8 @@ def blend(main, explorer, share, mixed):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def raise_to(probabilities, alive, floored, least, raised):  # type: ignore[no-untyped-def]
-    """``raised`` (n, K) becomes (1 - m·least)·p, plus ``least`` for each of the m floored arms that are alive.
+def raise_to(probabilities, available, protected, least, raised):  # type: ignore[no-untyped-def]
+    """``raised`` (n, K) becomes (1 - m·least)·p, plus ``least`` for each of the m protected arms that are alive.
 
     A set that has no arm of positive probability stays so. Returns the first set in which m·least exceeds 1, or -1.
     """
@@ -94,7 +94,7 @@ def raise_to(probabilities, alive, floored, least, raised):  # type: ignore[no-u
         count, total = 0, 0.0
         for i in range(raised.shape[1]):
             total += probabilities[s, i]
-            if floored[s, i] and alive[s, i]:
+            if protected[s, i] and available[s, i]:
                 count += 1
         rest = 1.0 - count * least
         if rest < -1e-12:
@@ -102,24 +102,24 @@ def raise_to(probabilities, alive, floored, least, raised):  # type: ignore[no-u
         rest = max(rest, 0.0)
         for i in range(raised.shape[1]):
             raised[s, i] = rest * probabilities[s, i]
-            if total > 0.0 and floored[s, i] and alive[s, i]:
+            if total > 0.0 and protected[s, i] and available[s, i]:
                 raised[s, i] += least
     return -1
 
 
 @compiled
-def highest_arms(contexts, alive, estimate, root, probabilities):  # type: ignore[no-untyped-def]
+def highest_arms(contexts, available, estimate, root, probabilities):  # type: ignore[no-untyped-def]
     """Put 1 into ``probabilities`` (n, K), zero before, at the largest xᵀ·estimate + ‖root·x‖ of each set."""
     n, arm_count, dim = contexts.shape
     columns, zero, center, width, place = workspace(arm_count, dim)
     factors = np.ascontiguousarray(estimate).reshape((1, dim))
     for s in range(n):
-        left = gather(contexts, alive, s, columns, place)
+        left = gather(contexts, available, s, columns, place)
         probabilities[s, place[highest(columns, zero, center, width, left, factors, root, 1.0)]] = 1.0
 
 
 @compiled
-def best_of_draws(contexts, alive, draws, probabilities):  # type: ignore[no-untyped-def]
+def best_of_draws(contexts, available, draws, probabilities):  # type: ignore[no-untyped-def]
     """``probabilities`` (n, K), zero before, becomes the share of ``draws`` (m, d) whose best arm each arm is."""
     n, arm_count, dim = contexts.shape
     arms, zero, center, _, place = workspace(arm_count, dim)
@@ -127,7 +127,7 @@ def best_of_draws(contexts, alive, draws, probabilities):  # type: ignore[no-unt
     count = draws.shape[0]
     wins = np.zeros(arm_count, dtype=np.int64)
     for s in range(n):
-        left = gather(contexts, alive, s, arms, place)
+        left = gather(contexts, available, s, arms, place)
         length = padded_length(left)
         for j in range(dim if count > 3 else 0):
             for i in range(left, length):
@@ -145,81 +145,14 @@ def best_of_draws(contexts, alive, draws, probabilities):  # type: ignore[no-unt
 
 
 @compiled
-def inverse_gaps(contexts, alive, estimate, gamma, probabilities):  # type: ignore[no-untyped-def]
-    """``probabilities`` (n, K), zero before, becomes 1/(living + γ·gap); the first best arm has the rest."""
-    n, arm_count, dim = contexts.shape
-    arms, zero, center, _, place = workspace(arm_count, dim)
-    factors = np.ascontiguousarray(estimate).reshape((1, dim))
-    for s in range(n):
-        left = gather(contexts, alive, s, arms, place)
-        add_rows(center, zero, 0, factors, 0, arms, dim, padded_length(left))
-        best = largest(center, left)
-        rest = 1.0
-        for i in range(left):
-            if i != best:
-                share = 1.0 / (left + gamma * max(0.0, center[0, best] - center[0, i]))
-                probabilities[s, place[i]] = share
-                rest -= share
-        probabilities[s, place[best]] = rest
-
-
-@compiled
-def divergences(contexts, alive, estimate, root, agreement, best):  # type: ignore[no-untyped-def]
-    """How well each living arm agrees with being best, exp(-gap²/‖root·(best - x)‖²), into ``agreement`` (n, K).
-
-    ``best`` (n, K) becomes 1 for the arms that look best and 0 for the others. Both are zero before.
-    """
-    n, arm_count, dim = contexts.shape
-    arms, zero, center, square, place = workspace(arm_count, dim)
-    factors = np.ascontiguousarray(estimate).reshape((1, dim))
-    for s in range(n):
-        left = gather(contexts, alive, s, arms, place)
-        length = padded_length(left)
-        add_rows(center, zero, 0, factors, 0, arms, dim, length)
-        chosen = largest(center, left)
-        highest_one = center[0, 0]
-        for i in range(1, left):
-            highest_one = max(highest_one, center[0, i])
-        bar = highest_one - TIE * abs(highest_one)
-        for j in range(dim):
-            origin = arms[j, chosen]
-            for i in range(length):
-                arms[j, i] -= origin
-        triangular_squares(square, root, arms, dim, length)
-        for i in range(left):
-            if center[0, i] >= bar:
-                agreement[s, place[i]] = best[s, place[i]] = 1.0
-            elif square[0, i] > 0.0:
-                agreement[s, place[i]] = math.exp(-((highest_one - center[0, i]) ** 2) / square[0, i])
-
-
-@compiled
-def weighted(agreement, design, alive, greedy, probabilities):  # type: ignore[no-untyped-def]
-    """``probabilities`` (n, K), 1 for the best-looking arms before, become those of minimum empirical divergence."""
-    for s in range(probabilities.shape[0]):
-        left, best = 0.0, 0.0
-        for i in range(probabilities.shape[1]):
-            left += alive[s, i]
-            best += probabilities[s, i]
-        total = 0.0
-        for i in range(probabilities.shape[1]):
-            if alive[s, i]:
-                rest = 0.5 * (1.0 - greedy) * (design[s, i] + 1.0 / left)
-                probabilities[s, i] = (greedy * probabilities[s, i] / best + rest) * agreement[s, i]
-                total += probabilities[s, i]
-        for i in range(probabilities.shape[1]):
-            probabilities[s, i] /= total
-
-
-@compiled
 def layered_arms(  # type: ignore[no-untyped-def]
-    contexts, alive, estimates, roots, tails, thresholds, optimistic, exploit, probabilities, layers
+    contexts, available, estimates, roots, tails, thresholds, optimistic, exploit, probabilities, layers
 ):
     """Put 1 into ``probabilities`` (n, K), zero before, at the arm that the layers choose; ``layers`` says who."""
     n, arm_count, dim = contexts.shape
     room = workspace(arm_count, dim)
     for s in range(n):
-        left = gather(contexts, alive, s, room[0], room[4])
+        left = gather(contexts, available, s, room[0], room[4])
         chosen = pass_layers(
             room, left, estimates, roots, tails, thresholds, 1.0, False, optimistic, exploit, layers, s
         )

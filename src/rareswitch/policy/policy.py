@@ -1,4 +1,4 @@
-"""The frozen policy: past eliminations, a sampler on the arms they leave, and a floor under arms, if there is one."""
+"""The frozen policy: past eliminations, a sampler on the arms they leave, a minimum propensity of arms."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -14,9 +14,9 @@ from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, Sh
 from rareswitch.features import Features
 from rareswitch.files import read_whole, write_whole
 from rareswitch.ids import KeyArray, id_keys, one_key
-from rareswitch.policy.floor import Floor
 from rareswitch.policy.kernels import draw_arms, eliminate
 from rareswitch.policy.keys import Key, check_signature, sign, verify
+from rareswitch.policy.min_propensity import MinPropensity
 from rareswitch.policy.samplers import Baseline, Blend, Elimination, with_baseline
 from rareswitch.rng import stream_key
 from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, sealed, sets_of, whole
@@ -49,7 +49,7 @@ class Chosen:
     #: The id of the chosen arm, as the caller gave it.
     arm: Any
     #: Where that arm stands among those that were offered.
-    place: int
+    arm_index: int
     #: The exact probability with which the policy chooses that arm.
     propensity: float
     policy_id: str
@@ -85,7 +85,7 @@ class Policy:
     #: How records become its contexts, where it decides about records.
     features: Features | None = None
     #: The least probability of arms, those too that were eliminated; None: there is none.
-    floor: Floor | None = None
+    min_propensity: MinPropensity | None = None
 
     def __post_init__(self) -> None:
         dim, edition = whole("dim", self.dim), whole("edition", self.edition, low=0)
@@ -111,8 +111,11 @@ class Policy:
             raise ParameterError(f"features must be of the type Features; got {self.features!r:.60}.")
         if self.features is not None and self.features.dim != dim:
             raise ShapeError(f"features of {self.features.dim} columns in a policy of {dim} dimensions.")
-        if self.floor is not None and not isinstance(self.floor, Floor):
-            raise ParameterError(f"floor must be of the type Floor, such as Floor(least=0.02); got {self.floor!r:.60}.")
+        if self.min_propensity is not None and not isinstance(self.min_propensity, MinPropensity):
+            raise ParameterError(
+                f"min_propensity must be of the type MinPropensity, such as MinPropensity(least=0.02); got "
+                f"{self.min_propensity!r:.60}."
+            )
         for elimination in self.eliminations:
             if not isinstance(elimination, Elimination):
                 raise ParameterError(f"eliminations must be of the type Elimination; got {elimination!r:.60}.")
@@ -144,25 +147,25 @@ class Policy:
     def _roots(self) -> FloatArray:
         return sealed(np.array([e.root for e in self.eliminations]).reshape(-1, self.dim, self.dim))
 
-    def survivors(self, contexts: Any, alive: Any = None) -> BoolArray:
+    def survivors(self, contexts: Any, available: Any = None) -> BoolArray:
         """Which arms all eliminations keep, (n, K), or (K,) for one set."""
-        sets = sets_of(self.dim, contexts, alive)
+        sets = sets_of(self.dim, contexts, available)
         kept, _ = self._kept(sets)
         return kept[0] if sets.single else kept
 
     def probabilities(
-        self, contexts: Any, alive: Any = None, *, baseline: Any = None, floored: Any = None
+        self, contexts: Any, available: Any = None, *, baseline: Any = None, protected: Any = None
     ) -> FloatArray:
-        """Probability of each arm, (n, K), or (K,) for one set; ``baseline`` and ``floored`` as in :meth:`decide`."""
-        sets = with_baseline(sets_of(self.dim, contexts, alive), baseline)
+        """Probability of each arm, (n, K), or (K,) for one set; ``baseline`` and ``protected`` as in :meth:`decide`."""
+        sets = with_baseline(sets_of(self.dim, contexts, available), baseline)
         kept, _ = self._kept(sets)
         probabilities = self.sampler.probabilities(Sets(sets.contexts, kept, False, sets.baseline))
-        if self.floor is not None:
-            probabilities = self.floor.raised(sets, probabilities, floored)
+        if self.min_propensity is not None:
+            probabilities = self.min_propensity.raised(sets, probabilities, protected)
         return probabilities[0] if sets.single else probabilities
 
     def decide(
-        self, contexts: Any, alive: Any = None, *, ids: Any, seed: int, baseline: Any = None, floored: Any = None
+        self, contexts: Any, available: Any = None, *, ids: Any, seed: int, baseline: Any = None, protected: Any = None
     ) -> Decisions:
         """Choose an arm of each set.
 
@@ -174,7 +177,7 @@ class Policy:
         ----------
         contexts
             (n, K, d), or (K, d) for one set.
-        alive
+        available
             Which arms may be chosen, (n, K) or (K,); all by default.
         ids
             The names of the decisions: n of them, or a single one for one set. Each is a whole number 0 ≤ id < 2⁶³ or
@@ -184,17 +187,17 @@ class Policy:
         baseline
             The place of the arm that the caller would show in each set, (n,), or one number for one set. Needed by a
             first policy that was begun with a baseline; others do not look at it.
-        floored
-            Where the arms stand that the policy's floor names, (n, K) or (K,). Needed where it names some; others do
-            not look at it.
+        protected
+            Where the arms stand that the policy's minimum propensity names, (n, K) or (K,). Needed where it
+            names some; others do not look at it.
         """
-        sets = with_baseline(sets_of(self.dim, contexts, alive), baseline)
+        sets = with_baseline(sets_of(self.dim, contexts, available), baseline)
         keys = np.array([one_key(ids)], np.uint64) if sets.single else id_keys(ids, len(sets.contexts))
         keys.setflags(write=False)
         kept, survivors = self._kept(sets)
         probabilities = self.sampler.probabilities(Sets(sets.contexts, kept, False, sets.baseline))
-        if self.floor is not None:
-            probabilities = self.floor.raised(sets, probabilities, floored)
+        if self.min_propensity is not None:
+            probabilities = self.min_propensity.raised(sets, probabilities, protected)
         arms = np.empty(len(kept), dtype=np.int64)
         propensities = np.empty(len(kept))
         _refuse(draw_arms(probabilities, *stream_key(seed, "decide"), keys, arms, propensities))
@@ -245,13 +248,13 @@ class Policy:
         if baseline is not None and baseline not in names:
             raise ParameterError(f"baseline must be the id of an arm that is offered; got {baseline!r:.60}.")
         shown = None if baseline is None else names.index(baseline)
-        flags = None if self.floor is None else self.floor.of_names([names], len(names))
-        floored = None if flags is None else flags[0]
-        decided = self.decide(encoded.checked, ids=id, seed=seed, baseline=shown, floored=floored)
-        made, place = object.__new__(Chosen), int(decided.arms)
+        flags = None if self.min_propensity is None else self.min_propensity.of_names([names], len(names))
+        protected = None if flags is None else flags[0]
+        decided = self.decide(encoded.checked, ids=id, seed=seed, baseline=shown, protected=protected)
+        made, arm_index = object.__new__(Chosen), int(decided.arms)
         vars(made).update(
-            arm=names[place],
-            place=place,
+            arm=names[arm_index],
+            arm_index=arm_index,
             propensity=float(decided.propensities),
             policy_id=decided.policy_id,
             counts=encoded.counts,
@@ -260,10 +263,10 @@ class Policy:
 
     def _kept(self, sets: Sets) -> tuple[BoolArray, IntArray]:
         """The surviving arms (n, K), and how many there are (n,)."""
-        kept = sets.alive.copy()
+        kept = sets.available.copy()
         if self.eliminations:  # a first policy has none, and need not wait for the kernel
             counts = np.empty(len(kept), dtype=np.int64)
-            _refuse(eliminate(sets.contexts, sets.alive, self._estimates, self._roots, kept, counts))
+            _refuse(eliminate(sets.contexts, sets.available, self._estimates, self._roots, kept, counts))
         else:
             counts = np.add.reduce(kept, axis=1, dtype=np.int64)
         kept.setflags(write=False)

@@ -1,7 +1,7 @@
 """The samplers of learned policies: frozen parameters that turn a set of arms into probabilities."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -9,21 +9,17 @@ import numpy as np
 
 from rareswitch.codec import kind
 from rareswitch.contexts import ContextSets
-from rareswitch.design import GOptimal, Sampler
+from rareswitch.design import Sampler
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.linalg import inverse_root
 from rareswitch.policy.kernels import (
     best_of_draws,
     blend,
-    divergences,
     highest_arms,
-    inverse_gaps,
     layered_arms,
-    weighted,
     widest,
 )
 from rareswitch.validation import (
-    LARGEST_PARAMETER,
     FloatArray,
     IntArray,
     Sets,
@@ -31,7 +27,6 @@ from rareswitch.validation import (
     finite_array,
     number,
     parameters,
-    probability_vector,
     read_only,
     sets_of,
     unmasked,
@@ -50,9 +45,9 @@ class FittedSampler(ABC):
         """Number of features."""
         return int(getattr(self, self.fitted).shape[-1])
 
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = sets_of(self.dim, contexts, alive)
-        probabilities = np.zeros(sets.alive.shape)
+    def probabilities(self, contexts: Any, available: Any = None) -> FloatArray:
+        sets = sets_of(self.dim, contexts, available)
+        probabilities = np.zeros(sets.available.shape)
         self.fill(sets, probabilities)
         return probabilities[0] if sets.single else probabilities
 
@@ -100,14 +95,14 @@ class Elimination:
 def widest_intervals(elimination: Elimination, sets: ContextSets) -> FloatArray:
     """(n,) the largest half-width ‖root·x‖ among the available arms of each set."""
     widths = np.empty(len(sets))
-    widest(sets.contexts, sets.alive, elimination.root, widths)
+    widest(sets.contexts, sets.available, elimination.root, widths)
     return widths
 
 
 @kind("optimistic")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Optimistic(FittedSampler, Elimination):
-    """The living arm with the largest xᵀθ̂ + ‖root·x‖, the first of them on a tie (to a relative 1e-9).
+    """The available arm with the largest xᵀθ̂ + ‖root·x‖, the first of them on a tie (to a relative 1e-9).
 
     >>> Optimistic(estimate=[0.0, 0.5], root=[[1.0, 0.0], [0.0, 0.1]]).probabilities([[1.0, 0.0], [0.0, 1.0]]).tolist()
     [1.0, 0.0]
@@ -116,13 +111,13 @@ class Optimistic(FittedSampler, Elimination):
     """
 
     def fill(self, sets: Sets, probabilities: FloatArray) -> None:
-        highest_arms(sets.contexts, sets.alive, self.estimate, self.root, probabilities)
+        highest_arms(sets.contexts, sets.available, self.estimate, self.root, probabilities)
 
 
 @kind("posterior-draws")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PosteriorDraws(FittedSampler):
-    """The best living arm of one of m parameters, drawn anew for each decision.
+    """The best available arm of one of m parameters, drawn anew for each decision.
 
     The probability of an arm is the share of parameters whose best arm it is: exact, without Monte Carlo. Of arms that
     tie, to a relative 1e-9, the first is best. A single parameter is greedy play.
@@ -143,13 +138,13 @@ class PosteriorDraws(FittedSampler):
         vars(self).update(draws=draws)
 
     def fill(self, sets: Sets, probabilities: FloatArray) -> None:
-        best_of_draws(sets.contexts, sets.alive, self.draws, probabilities)
+        best_of_draws(sets.contexts, sets.available, self.draws, probabilities)
 
 
 @kind("layered")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Layered(FittedSampler):
-    """Passes the living arms through the layers κ = 0, 1, … until one of them decides.
+    """Passes the available arms through the layers κ = 0, 1, … until one of them decides.
 
     In layer κ an arm has the estimate r = xᵀ·estimates[κ] and the width ω = ‖roots[κ]·x‖ + ‖tails[κ]·x‖.
 
@@ -195,108 +190,18 @@ class Layered(FittedSampler):
         exploit = number("exploit", self.exploit, low=0.0)
         vars(self).update(estimates=estimates, thresholds=thresholds, optimistic=bool(self.optimistic), exploit=exploit)
 
-    def layers(self, contexts: Any, alive: Any = None) -> IntArray:
+    def layers(self, contexts: Any, available: Any = None) -> IntArray:
         """(n,) the layer that decides, which is the one that learns; -1 where none does. A number for one set."""
-        sets = sets_of(self.dim, contexts, alive)
-        layers = self.fill(sets, np.zeros(sets.alive.shape))
+        sets = sets_of(self.dim, contexts, available)
+        layers = self.fill(sets, np.zeros(sets.available.shape))
         return layers[0] if sets.single else layers
 
     def fill(self, sets: Sets, probabilities: FloatArray) -> IntArray:
         layers = np.empty(len(probabilities), dtype=np.int64)
         tails = read_only(np.empty((0, self.dim, self.dim))) if self.tails is None else self.tails
         model = (self.estimates, self.roots, tails, self.thresholds, self.optimistic, self.exploit)
-        layered_arms(sets.contexts, sets.alive, *model, probabilities, layers)
+        layered_arms(sets.contexts, sets.available, *model, probabilities, layers)
         return layers
-
-
-@kind("inverse-gap")
-@dataclass(frozen=True, eq=False, kw_only=True)
-class InverseGap(FittedSampler):
-    """Arm i with probability 1/(K + γ·gap_i), the best-looking one with the rest (Foster and Rakhlin 2020).
-
-    K counts the living arms of the set and gap_i = max_j x_jᵀθ̂ - x_iᵀθ̂.
-
-    >>> InverseGap(estimate=[1.0], gamma=6.0).probabilities([[1.0], [0.0], [-1.0 / 3]]).round(3).tolist()
-    [0.798, 0.111, 0.091]
-    """
-
-    #: (d,) θ̂
-    estimate: FloatArray
-    gamma: float
-
-    def __post_init__(self) -> None:
-        estimate = vector("estimate", parameters("estimate", self.estimate))
-        vars(self).update(estimate=estimate, gamma=number("gamma", self.gamma, low=0.0, high=LARGEST_PARAMETER))
-
-    def fill(self, sets: Sets, probabilities: FloatArray) -> None:
-        inverse_gaps(sets.contexts, sets.alive, self.estimate, self.gamma, probabilities)
-
-
-#: Arms that agree with the data less than this are left out of the design: they are hardly ever played.
-LEAST_AGREEMENT = 1e-9
-
-
-@kind("empirical-divergence")
-@dataclass(frozen=True, eq=False, kw_only=True)
-class EmpiricalDivergence(FittedSampler, Elimination):
-    """Arm a with probability ∝ q_a·f_a, f_a = exp(-gap_a²/‖root·(â - a)‖²) (Balagopalan and Jun 2025, Algorithm 1).
-
-    â is the best-looking arm and gap_a = (â - a)ᵀθ̂. The weights q are ``greedy`` for â, shared by arms that tie (to a
-    relative 1e-9); half of the rest for the G-optimal design of the arms √f_a·a; the other half for all arms alike.
-
-    >>> sampler = EmpiricalDivergence(estimate=[1.0], root=[[1.0]], greedy=0.5, design=GOptimal(tol=1.0))
-    >>> sampler.probabilities([[1.0], [0.0]]).round(3).tolist()
-    [0.891, 0.109]
-    """
-
-    greedy: float
-    design: GOptimal = field(default_factory=lambda: GOptimal(tol=1.0))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.design, GOptimal):
-            raise ParameterError(f"design must be a GOptimal; got {self.design!r:.60}.")
-        vars(self).update(greedy=number("greedy", self.greedy, low=0.0, high=1.0))
-
-    def fill(self, sets: Sets, probabilities: FloatArray) -> None:
-        agreement = np.zeros(probabilities.shape)
-        divergences(sets.contexts, sets.alive, self.estimate, self.root, agreement, probabilities)
-        scaled = sets.contexts * np.sqrt(agreement)[:, :, None]
-        designed = self.design.probabilities(Sets(scaled, agreement >= LEAST_AGREEMENT, False))
-        weighted(agreement, designed, sets.alive, self.greedy, probabilities)
-
-
-@kind("allocation")
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Allocation:
-    """Arm k, by its place in the set, with probability ``weights[k]``, whatever its features are.
-
-    For sets that never change. The share of an arm that is missing goes to the others in proportion; where none of them
-    has one, all are alike. Arms beyond the weights have no share.
-
-    >>> allocation = Allocation(weights=[0.5, 0.25, 0.25])
-    >>> allocation.probabilities([[1.0], [2.0], [3.0]], [False, True, True]).tolist()
-    [0.0, 0.5, 0.5]
-    """
-
-    #: (K,) probabilities.
-    weights: FloatArray
-
-    def __post_init__(self) -> None:
-        weights = vector("weights", self.weights)
-        if not len(weights):
-            raise ShapeError("weights must be (K,), one for each arm of the set; got none.")
-        vars(self).update(weights=probability_vector("weights", weights))
-
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = context_sets(contexts, alive)
-        arms = sets.alive.shape[1]
-        shares = np.pad(self.weights, (0, max(0, arms - len(self.weights))))[:arms]
-        shared = np.where(sets.alive, shares, 0.0)
-        shared = np.where(shared.any(axis=1, keepdims=True), shared, sets.alive)
-        # summed from left to right, so that arms that are missing at the end change no bit
-        probabilities = np.asarray(shared / np.cumsum(shared, axis=1)[:, -1:])
-        return probabilities[0] if sets.single else probabilities
 
 
 @kind("baseline")
@@ -311,15 +216,15 @@ class Baseline:
     [0.05, 0.95]
     """
 
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = context_sets(contexts, alive)
+    def probabilities(self, contexts: Any, available: Any = None) -> FloatArray:
+        sets = context_sets(contexts, available)
         if sets.baseline is None:
             raise ParameterError(
                 "baseline must be named for every decision of this policy, which plays it but for a share of "
                 "exploration: pass baseline=…, the place of the arm that you would show. A later policy does not need "
                 "it; begin without a baseline where none is known."
             )
-        probabilities = np.zeros(sets.alive.shape)
+        probabilities = np.zeros(sets.available.shape)
         probabilities[np.arange(len(sets.baseline)), sets.baseline] = 1.0
         return probabilities[0] if sets.single else probabilities
 
@@ -337,17 +242,17 @@ def _places(sets: Sets, baseline: Any) -> IntArray:
         given = np.atleast_1d(np.asarray(baseline)) if sets.single else np.asarray(baseline)
     except ValueError:
         raise ShapeError("baseline must have one place for each set; got rows of different lengths.") from None
-    count, arms = sets.alive.shape
+    count, arms = sets.available.shape
     if given.dtype.kind not in "iu" or given.shape != (count,):
         raise ShapeError(
             f"baseline must be {'one whole number' if sets.single else f'{count} whole numbers'}, the place of the arm "
             f"that you would show in each set, from 0; got {baseline!r:.60}."
         )
     inside = (given >= 0) & (given < arms)
-    there = inside & sets.alive[np.arange(count), np.where(inside, given, 0)]
+    there = inside & sets.available[np.arange(count), np.where(inside, given, 0)]
     if not there.all():
         at = int(np.flatnonzero(~there)[0])
-        living = np.flatnonzero(sets.alive[at])
+        living = np.flatnonzero(sets.available[at])
         raise ParameterError(
             f"baseline must be an available arm; set {at} has {len(living)}, at places {living[0]} to {living[-1]}, "
             f"and {int(given[at])} was named. Name one of these."
@@ -377,11 +282,11 @@ class Blend:
                 raise ParameterError(f"{name} must be a sampler with a method probabilities.")
         vars(self).update(share=number("share", self.share, low=0.0, high=1.0))
 
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        sets = context_sets(contexts, alive)
+    def probabilities(self, contexts: Any, available: Any = None) -> FloatArray:
+        sets = context_sets(contexts, available)
         many = sets._replace(single=False) if sets.single else sets
         mixed = self.main.probabilities(many)
         if self.share > 0.0:
-            main, mixed = mixed, np.empty(sets.alive.shape)
+            main, mixed = mixed, np.empty(sets.available.shape)
             blend(main, self.explorer.probabilities(many), self.share, mixed)
         return mixed[0] if sets.single else mixed

@@ -8,15 +8,15 @@ from rareswitch.tables import table
 WIDTH = 80
 
 
-def recommendation_text(found: Recommendation, *, floor: str = "") -> str:
-    """What to take, what a floor under arms costs, what is proved, and how many policies are needed."""
+def recommendation_text(found: Recommendation, *, min_propensity: str = "") -> str:
+    """What to take, what a minimum propensity costs, what is proved, and how many policies are needed."""
     asked = found.problem
-    limit = "" if asked.updates is None else f", at most {asked.updates:,} policies"
+    limit = "" if asked.policies is None else f", at most {asked.policies:,} policies"
     size = f"{asked.dim:,} features, {asked.arms:,} arms, {asked.horizon:,} decisions"
     parts = [_wrapped(f"{size}, {asked.contexts} contexts{limit}."), _advice(found)]
-    parts += [_wrapped(f"{floor[0].upper()}{floor[1:]}.")] if floor else []
+    parts += [_wrapped(f"{min_propensity[0].upper()}{min_propensity[1:]}.")] if min_propensity else []
     parts.append(_options(found))
-    if asked.updates is None:
+    if asked.policies is None:
         parts.append(_needs(found))
     return "\n\n".join([*parts, _adaptivity(found)])
 
@@ -25,12 +25,12 @@ def _advice(found: Recommendation) -> str:
     own = (one.regret for one in found.options if one.learner == found.learner)
     bound = next(own, LEARNERS[found.learner].regret)
     lines = [
-        f"Take {found.learner} with {found.updates:,} policies: {found.reason} Proved for {found.learner}: {bound}."
+        f"Take {found.learner} with {found.policies:,} policies: {found.reason} Proved for {found.learner}: {bound}."
     ]
     if any(one.order is not None for one in found.options):
-        lines.append(f"For the best bound take {found.proven} with {found.proven_updates:,}: {found.proven_reason}")
+        lines.append(f"For the best bound take {found.proven} with {found.proven_policies:,}: {found.proven_reason}")
     else:
-        lines.append("With so few policies no learner has a bound below T; leave --updates out to see what is needed.")
+        lines.append("With so few policies no learner has a bound below T; leave --policies out to see what is needed.")
     return "\n".join(map(_wrapped, lines))
 
 

@@ -37,7 +37,7 @@ _SECRETS = ("password", "sslpassword")
 _KINDS = {
     **dict.fromkeys(("key", "features", "digest"), "bytea"),
     **dict.fromkeys(("id", "arm"), "text"),
-    **dict.fromkeys(("version", "place", "baseline"), "int"),
+    **dict.fromkeys(("version", "arm_index", "baseline"), "int"),
     **dict.fromkeys(("propensity", "time", "rank"), "float8"),
 }
 
@@ -181,7 +181,7 @@ class PostgresStore(Store):
 
     def _insert_rewards(self, connection: Connection, rows: Sequence[RewardRow]) -> set[tuple[bytes, str]]:
         new = connection.execute(
-            f"{self._adding('ORDER BY given.place')} "
+            f"{self._adding('ORDER BY given.arm_index')} "
             "ON CONFLICT (experiment, key, event) WHERE superseded IS NULL DO NOTHING RETURNING key, event, decision",
             [*(list(column) for column in zip(*rows, strict=True)), of_rewards(rows)],
         ).fetchall()

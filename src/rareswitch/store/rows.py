@@ -38,7 +38,7 @@ class DecisionRow(NamedTuple):
     #: The id of the arm that was chosen; its place as text where arms have no ids.
     arm: str
     #: Where it stands among the available arms, from 0.
-    place: int
+    arm_index: int
     propensity: float
     #: The vector of the chosen arm, float64, little-endian.
     features: bytes
@@ -210,7 +210,7 @@ def of_rewards(rows: Sequence[RewardRow], superseded: Sequence[int] | None = Non
 def of_contexts(row: DecisionRow) -> int:
     """The checksum of a context set that is kept, with what else is known of its decision, and evaluated."""
     assert row.contexts is not None  # as it is kept
-    more = f"{row.id} {row.arm} {row.place} {row.baseline} {row.rank + 0.0!r} {row.names}"
+    more = f"{row.id} {row.arm} {row.arm_index} {row.baseline} {row.rank + 0.0!r} {row.names}"
     return zlib.crc32(row.contexts, zlib.crc32(row.digest, zlib.crc32(more.encode())))
 
 

@@ -18,7 +18,7 @@ _TABLES = {
     "experiments": "*number:counter name:text description:text",
     "versions": "*experiment:number *number:number policy:data state:data summaries:data report:text signature:text "
     "time:real",
-    "updates": "*experiment:number *parent:number plan:text decisions:large rewards:large",
+    "policies": "*experiment:number *parent:number plan:text decisions:large rewards:large",
     "refusals": "*experiment:number *parent:number *number:number report:text",
     # waits: until it is activated, and activated: when; they and the group of a holdout are not used yet
     "decisions": "*seq:sequence experiment:number key:data id:text version:number arm:text place:number "

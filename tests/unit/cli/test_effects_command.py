@@ -63,7 +63,7 @@ def test_an_experiment_is_asked_by_store_and_name(
 
     monkeypatch.chdir(tmp_path)
     ids, pays = [f"r{k}" for k in range(600)], np.random.default_rng(1).random(600)
-    with create("sqlite:///spring.db", "banner", dim=2, updates=2, horizon=1200, seed=1, now=0.0) as trial:
+    with create("sqlite:///spring.db", "banner", dim=2, policies=2, horizon=1200, seed=1, now=0.0) as trial:
         decided = trial.decide_many([np.eye(2).tolist()] * 600, arms=[["red", "blue"]] * 600, ids=ids, now=1.0)
         paid = [bool(pay < (0.5 if one.arm == "blue" else 0.2)) for one, pay in zip(decided, pays, strict=True)]
         trial.reward_many(ids, paid, now=2.0)
@@ -80,7 +80,7 @@ def test_a_log_that_cannot_tell_has_a_status_of_its_own(
     assert main(["effects", "log.csv", "--arm", "blue", "--plot", "none.png"]) == 3
     out = capsys.readouterr().out
     assert "no answer" in out
-    assert "floor" in out
+    assert "min_propensity" in out
     assert Path("none.png").exists()
 
 

@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     start = 1_772_409_600.0  # a Monday
     contexts = rng.normal(size=(2, ROWS, 3, 2))
     with create(
-        f"sqlite:///{made}/spring.db", "banner", dim=2, horizon=4000, updates=4, baseline=True, now=start
+        f"sqlite:///{made}/spring.db", "banner", dim=2, horizon=4000, policies=4, baseline=True, now=start
     ) as trial:
         for week, sets in enumerate(contexts):
             ids = [f"{week}-{k}" for k in range(ROWS)]
@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             arms = np.array(["abc".index(choice.arm) for choice in choices])
             trial.reward_many(ids, (sets[np.arange(ROWS), arms, 0] + rng.normal(size=ROWS)).tolist(), now=now)
             if week == 0:
-                trial.advance(anyway=True, now=now + 86400.0)
+                trial.advance(force=True, now=now + 86400.0)
     places = rng.integers(2, size=ROWS)
     told: dict[str, Any] = {"arms": ["red", "blue"], "rewards": rng.random(ROWS) < 0.1 + 0.1 * places}
     write(made / "log.csv", DecisionLog(arm_indices=places, propensities=np.full(ROWS, 0.5), **told))
@@ -109,14 +109,14 @@ def test_a_parquet_log_says_what_its_experiment_says(capsys: pytest.CaptureFixtu
         for number, policy in enumerate(trial.policies, 1):
             policies.append(str(tmp_path / f"{number}.policy"))
             save_policy(policy, policies[-1])
-    exact = json.loads(done(capsys, f"{tmp_path}/parts/*.parquet", "--json", "--decided-by", *policies))
+    exact = json.loads(done(capsys, f"{tmp_path}/parts/*.parquet", "--json", "--behavior-policy", *policies))
     assert exact["values"][0]["overlap"]["uncovered"] == own["values"][0]["overlap"]["uncovered"] is not None
 
 
 def test_what_a_log_cannot_answer_has_a_status_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     text = done(capsys, "certain.csv", "--always", "blue", status=3)
     assert "No answer for always blue:" in text
-    assert "with --arm-floor 0.05 about" in text
+    assert "with --min-propensity 0.05 about" in text
     assert "No answer for always grey:" in done(capsys, *HERE, "--always", "grey", status=3)
     assert "no answer" not in done(capsys, "certain.csv", "--rule", "logged")
     assert json.loads(done(capsys, "certain.csv", "--json", status=3))["values"][0]["interval"] is None
@@ -152,7 +152,7 @@ def test_what_makes_no_sense_is_refused_in_a_line(capsys: pytest.CaptureFixture[
     assert "--version must be a policy of banner, from 1 to 2; got 3." in refused(capsys, *HERE, "--version", "3")
     assert "--key-file is that of an experiment" in refused(capsys, "log.csv", "--key-file", "key")
     assert "missing.policy: cannot be read" in refused(capsys, "log.csv", "--policy", "missing.policy")
-    assert "an experiment has its policies" in refused(capsys, *HERE, "--decided-by", "log.csv")
+    assert "an experiment has its policies" in refused(capsys, *HERE, "--behavior-policy", "log.csv")
     assert "a picture's name must end" in refused(capsys, "log.csv", "--plot", "picture")
     assert "bounds must hold for all rewards" in refused(capsys, "log.csv", "--anytime", "--bounds", "0", "0.5")
 

@@ -21,7 +21,7 @@ from rareswitch.log import DecisionLog
 
 HERE = ("spring.db", "banner")
 CREATE = (
-    *("experiment", "create", *HERE, "--dim", "3", "--horizon", "250", "--updates", "4", "--seed", "1"),
+    *("experiment", "create", *HERE, "--dim", "3", "--horizon", "250", "--policies", "4", "--seed", "1"),
     *("--now", "2026-03-02"),
 )
 SET = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
@@ -198,7 +198,7 @@ def test_windows_defaults_and_late_rewards(capsys: pytest.CaptureFixture[str], m
     done(capsys, "experiment", "decide", *HERE)
     typed(monkeypatch, *({"id": f"r{k}", "value": 1, "time": start + 3660 * k} for k in range(9)))
     done(capsys, "experiment", "reward", *HERE)
-    advance = ("experiment", "advance", *HERE, "--anyway", "--json")
+    advance = ("experiment", "advance", *HERE, "--force", "--json")
     found = json.loads(done(capsys, *advance, "--preview", "--now", "2026-03-02T06:02:00"))
     assert (found["rewarded"], found["waiting"]) == (6, 3)
     found = json.loads(done(capsys, *advance, "--now", "2026-03-02T12:00:00"))
@@ -283,7 +283,7 @@ def test_simulated_users_come_late_twice_and_never(capsys: pytest.CaptureFixture
     assert found["missing"] > 0
     assert found["repeated"] > 0
     assert found["rewards"] - found["repeated"] <= 200 - found["missing"]
-    assert len(found["updates"]) >= 2
+    assert len(found["policies"]) >= 2
     out = done(capsys, *play, "--no-advance")
     assert "200 decisions; 200 rewards came" in out
     assert "Updates: none was due." in out
@@ -300,28 +300,40 @@ def test_a_run_comes_to_its_end(capsys: pytest.CaptureFixture[str]) -> None:
     assert isinstance(made, BatchLinUCBKW)
     assert (made.arms, made.grid.ends, made.noise, made.confidence) == (3, (30, 60), 0.5, 1.0)
     found = json.loads(done(capsys, "play", *HERE, "--days", "3", "--rate", "20", "--quiet", "--json"))
-    assert found["updates"] == [30]
+    assert found["policies"] == [30]
     assert "No update: policy 2" in done(capsys, "experiment", "advance", *HERE, status=3)
 
 
 def test_settings_of_foresight(capsys: pytest.CaptureFixture[str]) -> None:
-    done(capsys, "experiment", "create", *HERE, "--dim", "3", "--intercept", "--floor", "0.01", "--keep", "0.5")
+    done(
+        capsys,
+        "experiment",
+        "create",
+        *HERE,
+        "--dim",
+        "3",
+        "--intercept",
+        "--design-share",
+        "0.01",
+        "--context-sample-rate",
+        "0.5",
+    )
     with open_experiment(*HERE) as trial:
-        assert trial.description.learner == Foresight(dim=3, intercept=True, floor=0.01)
-        assert trial.description.keep == 0.5
+        assert trial.description.learner == Foresight(dim=3, intercept=True, design_share=0.01)
+        assert trial.description.context_sample_rate == 0.5
 
 
 def test_a_floor_under_arms(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     create = ("experiment", "create", *HERE, "--dim", "3")
-    assert "--arm-floor must be a finite number above 0" in refused(capsys, *create, "--arm-floor", "0")
-    assert "--floored-arms says which arms" in refused(capsys, *create, "--floored-arms", "a")
-    told = ("--schedule", "100*10", "--arm-floor", "0.1", "--floored-arms", "b", "a")
+    assert "--min-propensity must be a finite number above 0" in refused(capsys, *create, "--min-propensity", "0")
+    assert "--min-propensity-arms says which arms" in refused(capsys, *create, "--min-propensity-arms", "a")
+    told = ("--schedule", "100*10", "--min-propensity", "0.1", "--min-propensity-arms", "b", "a")
     out = done(capsys, *create, *told)
     assert "Floor of 0.1 for a, b: with 2 arms a set 20 % of decisions explore for evaluation; over the 1,000" in out
     typed(monkeypatch, *requests(1))
     done(capsys, "experiment", "decide", *HERE)
     assert "same propensity" in done(capsys, "experiment", "audit", *HERE, "r0")
-    assert json.loads(done(capsys, "experiment", "status", *HERE, "--json"))["floor"].startswith(
+    assert json.loads(done(capsys, "experiment", "status", *HERE, "--json"))["min_propensity"].startswith(
         "floor of 0.1 for a, b"
     )
 
@@ -332,10 +344,10 @@ def test_a_start_from_a_log(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     rewards = x[np.arange(200), arms] @ [1.0, 0.0, -1.0] + rng.standard_normal(200)
     columns: dict[str, Any] = {"arm_indices": arms, "propensities": [0.25] * 200, "rewards": rewards, "contexts": x}
     write("log.parquet", DecisionLog(**columns, estimated="arm frequencies"))
-    create = ("experiment", "create", *HERE, "--horizon", "1e3", "--seed", "1", "--start-from", "log.parquet")
+    create = ("experiment", "create", *HERE, "--horizon", "1e3", "--seed", "1", "--warm-start", "log.parquet")
     assert "the vectors of the log have 3 features" in refused(capsys, *create, "--dim", "5")
     own = ("--learner", "batch-linucb-kw", "--arms", "4")
-    assert "--start-from: batch-linucb-kw concludes from batches" in refused(capsys, *create, "--dim", "3", *own)
+    assert "--warm-start: batch-linucb-kw concludes from batches" in refused(capsys, *create, "--dim", "3", *own)
     assert "no.csv" in refused(capsys, *create[:-1], "no.csv", "--dim", "3")
     out = done(capsys, *create, "--dim", "3")
     assert "learned from a log of 200 decisions, 200 of them rewarded; its propensities were estimated" in out
@@ -343,10 +355,10 @@ def test_a_start_from_a_log(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     done(capsys, "experiment", "decide", *HERE)
     typed(monkeypatch, *({"id": f"r{k}", "value": 1.0 + k % 2} for k in range(20)))
     done(capsys, "experiment", "reward", *HERE)
-    done(capsys, "experiment", "advance", *HERE, "--anyway")
+    done(capsys, "experiment", "advance", *HERE, "--force")
     with open_experiment("spring.db", "banner") as trial:
         assert trial.verify().holds
-    again = ("experiment", "create", "spring.db", "again", "--dim", "3", "--start-from", *HERE)
+    again = ("experiment", "create", "spring.db", "again", "--dim", "3", "--warm-start", *HERE)
     assert "learned from a log of 20 decisions, 20 of them rewarded." in done(capsys, *again)
     assert "nobody" in refused(capsys, *again[:-1], "nobody")
 
@@ -386,8 +398,8 @@ def test_bad_input_gives_one_line_and_status_2(capsys: pytest.CaptureFixture[str
         ((*other, "--dim", "3", "--noise", "1"), "--noise means nothing to foresight; it is for batch-linucb,"),
         ((*other, "--dim", "3", "--arms", "a", "b"), "--arms must be a number where requests are vectors"),
         (other, "--dim must be given"),
-        ((*other, "--dim", "3", "--keep", "2"), "--keep must be"),
-        ((*other, "--dim", "3", "--room", "2"), "--room is for features that are proposed from a sample"),
+        ((*other, "--dim", "3", "--context-sample-rate", "2"), "--context_sample_rate must be"),
+        ((*other, "--dim", "3", "--spare-arms", "2"), "--spare-arms is for features that are proposed from a sample"),
         ((*other, "--features", "nowhere.toml"), "nowhere.toml"),
         ((*other, "--fit", "sample.xls"), "sample.xls: records are read from files that end in .csv"),
         (("experiment", "decide", *HERE, "--id", "r"), "--context must be given with --id"),
@@ -395,7 +407,7 @@ def test_bad_input_gives_one_line_and_status_2(capsys: pytest.CaptureFixture[str
         (("experiment", "decide", *HERE, "--input", "nowhere"), "nowhere: cannot be read"),
         (("experiment", "reward", *HERE, "--id", "r"), "--value must be given with --id"),
         (("experiment", "audit", *HERE, "nobody"), "there is none of 'nobody'"),
-        (("play", *HERE, "--env", "mars"), "there is no world 'mars'"),
+        (("play", *HERE, "--world", "mars"), "there is no world 'mars'"),
         (("play", *HERE, "--missing", "2"), "--missing must be"),
         (("play", *HERE, "--arms", "a", "b"), "--arms must be a number where requests are vectors"),
         (("play", *HERE, "--sample", "s.csv"), "--sample is for experiments with features"),

@@ -10,9 +10,9 @@ SIZES = ["--dim", "10", "--arms", "20"]
 @pytest.mark.parametrize(
     "options",
     [
-        [*SIZES, "--updates", "6"],
+        [*SIZES, "--policies", "6"],
         SIZES,
-        [*SIZES, "--contexts", "adversarial", "--updates", "6"],
+        [*SIZES, "--contexts", "adversarial", "--policies", "6"],
         ["--dim", "1000", "--arms", "50", "--contexts", "adversarial", "--horizon", "1e12"],
         ["--dim", "40", "--arms", "50", "--horizon", "1e9", "--contexts", "fixed"],
         ["--dim", "1", "--arms", "1", "--horizon", "2"],
@@ -27,7 +27,7 @@ def test_a_recommendation_fits_80_columns(options: list[str], capsys: pytest.Cap
 
 
 def test_with_updates_it_compares_bounds_and_without_it_says_how_many(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["recommend", *SIZES, "--updates", "3"]) == 0
+    assert main(["recommend", *SIZES, "--policies", "3"]) == 0
     out = capsys.readouterr().out
     assert "Take foresight with 3 policies" in out
     assert "d·√(ln K)·T^0.571 (Theorem 2)" in out
@@ -56,17 +56,17 @@ def test_a_recommendation_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_price_of_a_floor(capsys: pytest.CaptureFixture[str]) -> None:
-    told = ["recommend", "--dim", "10", "--arms", "5", "--horizon", "1e4", "--arm-floor"]
+    told = ["recommend", "--dim", "10", "--arms", "5", "--horizon", "1e4", "--min-propensity"]
     assert main([*told, "0.02"]) == 0
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     assert "this costs about as much as 1,000 blind decisions, beside about 208 for learning." in " ".join(out.split())
     assert main([*told, "0.02", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["floor"]["cost"] == 1000.0
+    assert json.loads(capsys.readouterr().out)["min_propensity"]["cost"] == 1000.0
     assert main([*told, "0.3"]) == 2
     assert "a floor of 0.3 is for at most 3 arms of a set" in capsys.readouterr().err
     assert main([*told, "2"]) == 2
-    assert "--arm-floor must be a finite number above 0 and at most 1; got 2" in capsys.readouterr().err
+    assert "--min-propensity must be a finite number above 0 and at most 1; got 2" in capsys.readouterr().err
 
 
 def test_bad_sizes_are_explained(capsys: pytest.CaptureFixture[str]) -> None:

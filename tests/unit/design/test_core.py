@@ -58,9 +58,9 @@ def chain(seed: int) -> ContextSets:
 @pytest.mark.parametrize(("seed", "power", "expected"), [(80, 2.4, 3), (0, 1.3, 2), (0, 6.0, 1)])
 def test_the_core_is_that_of_the_literal_loop(seed: int, power: float, expected: int) -> None:
     sets = chain(seed)
-    play = GOptimal().probabilities(sets.contexts, sets.alive)
+    play = GOptimal().probabilities(sets.contexts, sets.available)
     indices, iterations = literal_core(sets.contexts, play, 1e-4, 6**power)
-    core = core_identification(sets.contexts, sets.alive, regularization=1e-4, power=power)
+    core = core_identification(sets.contexts, sets.available, regularization=1e-4, power=power)
     assert core.indices.tolist() == indices.tolist()
     assert core.iterations == iterations == expected
     assert core.threshold == pytest.approx(6**power)
@@ -68,7 +68,7 @@ def test_the_core_is_that_of_the_literal_loop(seed: int, power: float, expected:
 
 def test_the_iteration_count_stays_below_its_bound() -> None:
     sets = Counterexample(dim=DIM, sample=SAMPLE).support[UNLUCKY]
-    core = core_identification(sets.contexts, sets.alive, regularization=LAM, power=1.4)
+    core = core_identification(sets.contexts, sets.available, regularization=LAM, power=1.4)
     assert core.iterations <= DIM * math.log2(1 / LAM) + 1
     assert 0 not in core.indices
 
@@ -83,14 +83,14 @@ def unlucky_and_true(dim: int, sample: int) -> tuple[ContextSets, ContextSets]:
 
 
 def variation_of(policy: Sampler, sets: ContextSets) -> float:
-    return variation(policy, sets.contexts, sets.alive, regularization=1e-9)
+    return variation(policy, sets.contexts, sets.available, regularization=1e-9)
 
 
 class PlaysTheAxes:
     """The policy of the paper's argument, written by hand: e_i in Y_i, the second arm wherever there is one."""
 
-    def probabilities(self, contexts: Any, alive: Any = None) -> FloatArray:
-        return np.eye(2)[np.where(alive[:, 1], 1, 0)]
+    def probabilities(self, contexts: Any, available: Any = None) -> FloatArray:
+        return np.eye(2)[np.where(available[:, 1], 1, 0)]
 
 
 @pytest.mark.parametrize(("dim", "sample"), [(10, 100), (40, 391)])
@@ -106,15 +106,15 @@ def test_the_counterexample_misleads_the_policy_of_the_papers_argument(dim: int,
 def test_algorithm_2_is_not_misled_by_the_counterexample(dim: int, sample: int, form: Form) -> None:
     """Half of its play is G-optimal, which explores e_1 in every set: V stays at d without any core."""
     seen, whole = unlucky_and_true(dim, sample)
-    naive = staged_design(seen.contexts, seen.alive, regularization=LAM, form=form)
+    naive = staged_design(seen.contexts, seen.available, regularization=LAM, form=form)
     assert dim <= variation_of(naive.policy, whole) <= 1.1 * dim
 
 
 def test_the_core_prunes_the_rare_set_at_a_small_power_and_nothing_at_the_papers() -> None:
     seen, whole = unlucky_and_true(DIM, SAMPLE)
-    papers = core_learning(seen.contexts, seen.alive, regularization=LAM)  # c = 6
+    papers = core_learning(seen.contexts, seen.available, regularization=LAM)  # c = 6
     assert (len(papers.core.indices), papers.core.iterations) == (SAMPLE, 1)
-    pruned = core_learning(seen.contexts, seen.alive, regularization=LAM, power=1.4)
+    pruned = core_learning(seen.contexts, seen.available, regularization=LAM, power=1.4)
     assert pruned.core.indices.tolist() == list(range(1, SAMPLE))
     for learned in (papers, pruned):
         assert variation_of(learned.policy, whole) <= 1.1 * DIM
@@ -122,9 +122,9 @@ def test_the_core_prunes_the_rare_set_at_a_small_power_and_nothing_at_the_papers
 
 def test_core_learning_is_the_softmax_policy_of_the_core() -> None:
     sets = Counterexample(dim=DIM, sample=SAMPLE).support[UNLUCKY]
-    learned = core_learning(sets.contexts, sets.alive, regularization=1e-3, power=1.4)
+    learned = core_learning(sets.contexts, sets.available, regularization=1e-3, power=1.4)
     core = sets[learned.core.indices]
-    alone = staged_design(core.contexts, core.alive, regularization=1e-3, form="softmax")
+    alone = staged_design(core.contexts, core.available, regularization=1e-3, form="softmax")
     np.testing.assert_array_equal(learned.policy.weights, alone.policy.weights)
     np.testing.assert_array_equal(learned.policy.matrices, alone.policy.matrices)
 
@@ -137,10 +137,10 @@ def test_an_empty_core_is_an_error_that_names_the_power() -> None:
 
 def test_argmax_of_the_information_sees_the_rare_direction() -> None:
     sets = Counterexample(dim=4, sample=50).support
-    matrix = symmetric_inverse(information(GOptimal(), sets.contexts, sets.alive) + 1e-3 * np.eye(4))
-    probabilities = Argmax(matrix).probabilities(sets.contexts, sets.alive)
+    matrix = symmetric_inverse(information(GOptimal(), sets.contexts, sets.available) + 1e-3 * np.eye(4))
+    probabilities = Argmax(matrix).probabilities(sets.contexts, sets.available)
     np.testing.assert_array_equal(probabilities.sum(axis=1), 1.0)
-    assert not probabilities[~sets.alive].any()
+    assert not probabilities[~sets.available].any()
 
 
 @pytest.mark.parametrize("power", [1.0, 6.0])

@@ -21,9 +21,9 @@ from reference.degenerate import FAMILIES, degenerate_set
 def test_certificates_of_degenerate_sets_hold_in_extended_precision(family: str) -> None:
     rng = np.random.default_rng(FAMILIES.index(family))
     for _ in range(25):
-        arms, alive = degenerate_set(rng, family)
-        design = g_optimal(arms, alive, tol=0.05)
-        living = arms * alive[:, None]
+        arms, available = degenerate_set(rng, family)
+        design = g_optimal(arms, available, tol=0.05)
+        living = arms * available[:, None]
         leverage, rank, residual = exact_certificate(living, design.weights)
         assert design.rank == rank
         assert float(design.max_leverage) == pytest.approx(leverage, rel=1e-9)
@@ -32,7 +32,7 @@ def test_certificates_of_degenerate_sets_hold_in_extended_precision(family: str)
         assert regularized_max_leverage(living, design.weights, 1e-20) <= 1.05 * arms.shape[1] + 1e-6
         assert design.weights.min() >= 0
         assert design.weights.sum() == pytest.approx(1.0, abs=1e-12)
-        assert not design.weights[~alive].any()
+        assert not design.weights[~available].any()
 
 
 @pytest.mark.parametrize(("arms", "dim"), [(5, 5), (12, 4), (30, 3), (200, 6), (7, 9)])
@@ -53,11 +53,11 @@ def test_leverages_are_those_of_the_weights(arms: int, dim: int, tol: float) -> 
 
 def test_at_factor_two_small_sets_need_no_linear_algebra() -> None:
     contexts = Gaussian(dim=10, arms=20).draw(50, seed=1).contexts
-    alive = np.arange(20) < 7 + np.arange(50)[:, None] % 14
-    design = g_optimal(contexts, alive, tol=1.0)
+    available = np.arange(20) < 7 + np.arange(50)[:, None] % 14
+    design = g_optimal(contexts, available, tol=1.0)
     assert (design.passes == 0).all()
-    np.testing.assert_array_equal(design.weights, alive / alive.sum(axis=1, keepdims=True))
-    np.testing.assert_array_equal(design.max_leverage, alive.sum(axis=1))
+    np.testing.assert_array_equal(design.weights, available / available.sum(axis=1, keepdims=True))
+    np.testing.assert_array_equal(design.max_leverage, available.sum(axis=1))
     assert (g_optimal(contexts, tol=0.99).passes > 0).all()
     assert (g_optimal(Gaussian(dim=10, arms=21).draw(5, seed=1).contexts, tol=1.0).passes > 0).all()
 
@@ -80,8 +80,8 @@ def test_a_design_depends_on_its_own_set_alone() -> None:
     for s in range(37):
         np.testing.assert_array_equal(together.weights[s], g_optimal(contexts[s]).weights)
     padded = np.concatenate([contexts, np.full((37, 5, 4), 7.0)], axis=1)
-    alive = np.arange(14) < 9
-    np.testing.assert_array_equal(g_optimal(padded, np.tile(alive, (37, 1))).weights[:, :9], together.weights)
+    available = np.arange(14) < 9
+    np.testing.assert_array_equal(g_optimal(padded, np.tile(available, (37, 1))).weights[:, :9], together.weights)
 
 
 def test_a_linear_map_does_not_change_leverages() -> None:
@@ -156,8 +156,8 @@ def test_other_number_types_and_layouts_are_accepted() -> None:
 def test_unmet_certificates_raise_for_one_set_and_are_named_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
     from rareswitch.design import goptimal, kernels, sampling
 
-    def fails_on_odd(contexts, alive, tol, weights, leverages, *rest):  # type: ignore[no-untyped-def]
-        kernels.design_sets(contexts, alive, tol, weights, leverages, *rest)
+    def fails_on_odd(contexts, available, tol, weights, leverages, *rest):  # type: ignore[no-untyped-def]
+        kernels.design_sets(contexts, available, tol, weights, leverages, *rest)
         rest[-1][1::2] = kernels.NOT_MET
         if len(contexts) == 1:
             rest[-1][:] = kernels.NOT_MET
@@ -194,7 +194,7 @@ def test_large_collections_are_solved_in_steps(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("contexts", "alive", "error", "words"),
+    ("contexts", "available", "error", "words"),
     [
         ([[1.0, np.nan]], None, NonFiniteError, r"nan at index \(0, 1\)"),
         ([[1.0, np.inf]], None, NonFiniteError, "inf"),
@@ -211,9 +211,9 @@ def test_large_collections_are_solved_in_steps(monkeypatch: pytest.MonkeyPatch) 
         ([[1.0], [2.0]], [True], ShapeError, r"\(2,\)"),
     ],
 )
-def test_bad_contexts_are_refused(contexts: object, alive: object, error: type[Exception], words: str) -> None:
+def test_bad_contexts_are_refused(contexts: object, available: object, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        g_optimal(contexts, alive)
+        g_optimal(contexts, available)
 
 
 @pytest.mark.parametrize("tol", [0.0, -1.0, np.nan, np.inf, 1e-9, "small"])

@@ -21,9 +21,9 @@ SOURCES = [
 @pytest.mark.parametrize("source", SOURCES, ids=str)
 def test_stages_are_those_of_the_literal_loop(source: ContextDistribution, form: Form) -> None:
     sets = source.draw(60, seed=1)
-    play = information(GOptimal(), sets.contexts, sets.alive)
+    play = information(GOptimal(), sets.contexts, sets.available)
     lengths, matrices = literal_algorithm_2(sets.contexts, play, regularization=1 / 50, form=form)
-    found = staged_design(sets.contexts, sets.alive, regularization=1 / 50, form=form)
+    found = staged_design(sets.contexts, sets.available, regularization=1 / 50, form=form)
     assert found.stage_lengths.tolist() == lengths
     np.testing.assert_allclose(found.stage_matrices, matrices, rtol=1e-9, atol=1e-9)
     kept = [length for length in lengths if length >= 60]
@@ -36,10 +36,10 @@ def test_stages_are_those_of_the_literal_loop(source: ContextDistribution, form:
 @pytest.mark.parametrize("form", ["argmax", "softmax"])
 def test_virtual_copies_are_copies(form: Form) -> None:
     sets = OneBig(dim=2, arms=3).draw(15, seed=2)
-    found = staged_design(sets.contexts, sets.alive, regularization=1 / 50, form=form)
+    found = staged_design(sets.contexts, sets.available, regularization=1 / 50, form=form)
     copies = found.block_length // 15
     assert copies == 4
-    play = information(GOptimal(), sets.contexts, sets.alive)
+    play = information(GOptimal(), sets.contexts, sets.available)
     lengths, matrices = literal_algorithm_2(
         np.tile(sets.contexts, (copies, 1, 1)), play, regularization=1 / 50, form=form
     )
@@ -52,7 +52,7 @@ def test_virtual_copies_are_copies(form: Form) -> None:
 @pytest.mark.parametrize("lam", [0.1, 1e-3, 1e-6])
 def test_what_the_paper_proves_is_seen(form: Form, dim: int, lam: float) -> None:
     sets = OneBig(dim=dim, arms=2 * dim, rare=0.02).draw(150, seed=3)
-    found = staged_design(sets.contexts, sets.alive, regularization=lam, form=form)
+    found = staged_design(sets.contexts, sets.available, regularization=lam, form=form)
     assert len(found.stage_lengths) <= dim * math.log2(4 * dim + 1) + 1
     assert found.stage_lengths.sum() == found.blocks * found.block_length
     assert found.block_length > 1 / lam
@@ -60,11 +60,11 @@ def test_what_the_paper_proves_is_seen(form: Form, dim: int, lam: float) -> None
     eigenvalues = np.linalg.eigvalsh(found.policy.matrices)
     assert eigenvalues.min() >= 1 / 3
     assert eigenvalues.max() <= 1 / lam * (1 + 1e-9)
-    found_variation = variation(found.policy, sets.contexts, sets.alive, regularization=lam)
-    assert found_variation <= variation(Uniform(), sets.contexts, sets.alive, regularization=lam)
+    found_variation = variation(found.policy, sets.contexts, sets.available, regularization=lam)
+    assert found_variation <= variation(Uniform(), sets.contexts, sets.available, regularization=lam)
     # the chain of inequalities in the proof of Theorems 3 and 4, with its constants
     stages_factor = {"argmax": 32, "softmax": 128}[form]
-    play_variation = variation(GOptimal(), sets.contexts, sets.alive, regularization=lam)
+    play_variation = variation(GOptimal(), sets.contexts, sets.available, regularization=lam)
     proved = stages_factor * dim * math.log(4 * dim + 1) + 2 * len(found.stage_lengths) / found.blocks * play_variation
     assert found_variation <= proved
 
@@ -92,8 +92,8 @@ def test_padding_does_not_change_the_exponent_of_the_softmax() -> None:
     sets = Gaussian(dim=3, arms=5).draw(60, seed=1)
     padded = np.zeros((60, 8, 3))
     padded[:, :5] = sets.contexts
-    alive = np.arange(8) < np.full((60, 1), 5)
-    alone, wide = staged_design(sets, regularization=0.01), staged_design(padded, alive, regularization=0.01)
+    available = np.arange(8) < np.full((60, 1), 5)
+    alone, wide = staged_design(sets, regularization=0.01), staged_design(padded, available, regularization=0.01)
     assert isinstance(alone.policy, MixedSoftmax)
     assert isinstance(wide.policy, MixedSoftmax)
     assert alone.policy.exponent == wide.policy.exponent == math.log2(5)

@@ -8,18 +8,22 @@ from rareswitch.errors import ParameterError, ShapeError
 
 def test_tools_are_their_definitions() -> None:
     sets = OneBig(dim=3, arms=4).draw(30, seed=1)
-    alive = np.arange(4) < 1 + np.arange(30)[:, None] % 4
+    available = np.arange(4) < 1 + np.arange(30)[:, None] % 4
     lam = 0.01
-    probabilities = GOptimal().probabilities(sets.contexts, alive)
+    probabilities = GOptimal().probabilities(sets.contexts, available)
     matrix = np.zeros((3, 3))
     for x, p in zip(sets.contexts, probabilities, strict=True):
         for k in range(4):
             matrix += p[k] * np.outer(x[k], x[k]) / 30
     inverse = np.linalg.inv(lam * np.eye(3) + matrix)
-    largest = [max(x[k] @ inverse @ x[k] for k in range(4) if a[k]) for x, a in zip(sets.contexts, alive, strict=True)]
-    np.testing.assert_allclose(information(GOptimal(), sets.contexts, alive), matrix, rtol=1e-12)
-    assert variation(GOptimal(), sets.contexts, alive, regularization=lam) == pytest.approx(np.mean(largest))
-    assert deviation(GOptimal(), sets.contexts, alive, regularization=lam) == pytest.approx(np.mean(np.sqrt(largest)))
+    largest = [
+        max(x[k] @ inverse @ x[k] for k in range(4) if a[k]) for x, a in zip(sets.contexts, available, strict=True)
+    ]
+    np.testing.assert_allclose(information(GOptimal(), sets.contexts, available), matrix, rtol=1e-12)
+    assert variation(GOptimal(), sets.contexts, available, regularization=lam) == pytest.approx(np.mean(largest))
+    assert deviation(GOptimal(), sets.contexts, available, regularization=lam) == pytest.approx(
+        np.mean(np.sqrt(largest))
+    )
 
 
 def test_information_of_other_sets_can_be_given() -> None:

@@ -85,7 +85,7 @@ def test_a_policy_that_plays_the_baseline_is_for_decisions_that_name_one() -> No
 
 def test_functions_and_arrays_are_checked() -> None:
     right = np.array([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5], [1.0, 0.0, 0.0]])
-    np.testing.assert_array_equal(played("f", lambda contexts, alive: right, log()).probabilities, right)
+    np.testing.assert_array_equal(played("f", lambda contexts, available: right, log()).probabilities, right)
     np.testing.assert_array_equal(played("p", right, log()).probabilities, right)
     for wrong, error, text in (
         (right[:, :2], ShapeError, r"\(3, 3\)"),
@@ -101,7 +101,7 @@ def test_functions_and_arrays_are_checked() -> None:
 
 def test_candidates_are_named_by_what_they_are() -> None:
     assert list(named_candidates(["uniform", Always("3"), "uniform"])) == ["uniform", "always 3", "uniform (2)"]
-    assert list(named_candidates({"mine": lambda contexts, alive: alive})) == ["mine"]
+    assert list(named_candidates({"mine": lambda contexts, available: available})) == ["mine"]
     several: list[Any] = ["unifrom", 3.0, [], {}, {"x": None}]
     for wrong in several:
         with pytest.raises(ParameterError):

@@ -132,11 +132,11 @@ def test_every_arm_comes_the_best_first_and_corrected() -> None:
 
 def test_decisions_that_do_not_offer_both_do_not_count() -> None:
     rng = np.random.default_rng(1)
-    alive = np.ones((4000, 3), dtype=bool)
-    alive[:1000, 2] = False
+    available = np.ones((4000, 3), dtype=bool)
+    available[:1000, 2] = False
     places = np.where(np.arange(4000) < 1000, rng.integers(2, size=4000), rng.integers(3, size=4000))
     propensities = np.where(np.arange(4000) < 1000, 0.5, 1.0 / 3.0)
-    facts: dict[str, Any] = {"arm_indices": places, "propensities": propensities, "available": alive, "arms": NAMES}
+    facts: dict[str, Any] = {"arm_indices": places, "propensities": propensities, "available": available, "arms": NAMES}
     log = DecisionLog(rewards=places + rng.normal(size=4000), **facts)
     assert effects(log, "green", "red")["green"].decisions == 3000
     assert effects(log, "blue", "red")["blue"].decisions == 4000

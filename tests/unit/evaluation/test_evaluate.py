@@ -97,7 +97,7 @@ def test_a_log_of_a_greedy_policy_answers_nothing_about_uniform_play() -> None:
         assert value.others == {}
         assert value.naive is None
         assert all(np.isnan(batch.value) and batch.interval is None for batch in value.batches)
-        assert any("floor" in reason for reason in value.refusals)
+        assert any("min_propensity" in reason for reason in value.refusals)
 
 
 def test_batches_that_cannot_answer_are_left_out_and_named() -> None:
@@ -290,10 +290,10 @@ def test_rewards_may_be_huge() -> None:
 def test_an_arm_offered_twice_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"row 0 .* offers 'a' twice"):
         DecisionLog(arm_indices=[0], propensities=[0.5], rewards=[1.0], arms=["a", "b"], codes=[[0, 1, 0]])
-    alive = np.array([[True, True, False]])
+    available = np.array([[True, True, False]])
     assert len(
         DecisionLog(
-            arm_indices=[0], propensities=[0.5], rewards=[1.0], arms=["a", "b"], codes=[[0, 1, 0]], available=alive
+            arm_indices=[0], propensities=[0.5], rewards=[1.0], arms=["a", "b"], codes=[[0, 1, 0]], available=available
         )
     )
 
@@ -305,7 +305,7 @@ def test_milliseconds_are_no_times() -> None:
 
 def test_rewards_of_an_export_count_as_in_its_experiment(tmp_path: Any) -> None:
     """A reward that never came is a 0 where the experiment says so, also for who reads the exported log."""
-    trial = create("memory:", "spring", dim=2, updates=3, horizon=600, seed=1, rewards=Rewards(window="1h", default=0))
+    trial = create("memory:", "spring", dim=2, policies=3, horizon=600, seed=1, rewards=Rewards(window="1h", default=0))
     ids = [f"r{k}" for k in range(600)]
     trial.decide_many(np.tile(np.eye(2), (600, 1, 1)), ids=ids, now=1000.0)
     trial.reward_many(ids[::4], [20.0] * 150, now=1010.0)

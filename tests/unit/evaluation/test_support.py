@@ -53,15 +53,18 @@ def test_sums_are_those_of_the_definition() -> None:
 def test_parts_add_up_to_the_whole() -> None:
     rng = np.random.default_rng(2)
     candidate, logging = rng.dirichlet(np.ones(4), 300), rng.dirichlet(np.ones(4), 300)
-    weights, alive = rng.random(300), rng.random((300, 4)) < 0.9
-    alive[0] = True
+    weights, available = rng.random(300), rng.random((300, 4)) < 0.9
+    available[0] = True
     parts = [slice(0, 100), slice(100, 101), slice(101, 300), slice(300, 300)]
     for mu in (logging, None):
-        whole = Support.of(weights, candidate=candidate, logging=mu, alive=alive)
+        whole = Support.of(weights, candidate=candidate, logging=mu, available=available)
         total = Support.zero()
         for part in parts:
             total += Support.of(
-                weights[part], candidate=candidate[part], logging=None if mu is None else mu[part], alive=alive[part]
+                weights[part],
+                candidate=candidate[part],
+                logging=None if mu is None else mu[part],
+                available=available[part],
             )
         assert (whole.count, whole.known, whole.arms) == (total.count, total.known, total.arms)
         for name in ("mean_weight", "mean_weight_error", "spread", "carried", "largest_share", "concentration"):
@@ -121,14 +124,14 @@ def test_the_same_without_the_probabilities_of_all_arms() -> None:
 
 def test_the_last_batch_of_foresight_cannot_speak_of_uniform_play() -> None:
     """The self-normalised estimate is far off and looks precise; uniform play is worth 0 here."""
-    world, learner = make_world("gaussian", dim=5, arms=10), Foresight(dim=5, horizon=2000, updates=4)
+    world, learner = make_world("gaussian", dim=5, arms=10), Foresight(dim=5, horizon=2000, policies=4)
     state = learner.begin()
     while True:
-        count, first = state.ahead[0], state.start
+        count, first = state.batch_sizes[0], state.start
         rounds = world.draw(count, seed=1, first=first)
         decisions = state.policy.decide(rounds.contexts, ids=range(first, first + count), seed=1)
         rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=1, first=first)
-        if len(state.ahead) == 1:
+        if len(state.batch_sizes) == 1:
             break
         state = learner.next(state, learner.summarize(state, Rows.of(rounds.contexts, decisions, rewards)))
     weights = 0.1 / decisions.propensities
@@ -147,7 +150,7 @@ def test_the_last_batch_of_foresight_cannot_speak_of_uniform_play() -> None:
         assert not value.others
         assert all(np.isnan(batch.value) for batch in value.batches)
         assert ("had probability 0 in the log" if one is log else "mean weight is") in value.refusals[0]
-        assert "with arm_floor=0.05" in value.refusals[-1]
+        assert "with min_propensity=0.05" in value.refusals[-1]
 
 
 def test_honest_logs_are_refused_by_the_mean_weight_as_rarely_as_it_says() -> None:
@@ -186,9 +189,9 @@ def test_what_is_said_to_be_needed_suffices() -> None:
     for arms, candidate in ((4, always(3, 1, 4)), (11, np.full((1, 11), 1 / 11)), (3, mixed(0.9, 1, 3)[:, ::-1])):
         options = needed(Support.of(np.ones(1), candidate=candidate))
         assert len(options) == 2
-        for floor, decisions in options:
-            logging = np.full((decisions, arms), floor)
-            logging[:, 0] = 1.0 - (arms - 1) * floor
+        for min_propensity, decisions in options:
+            logging = np.full((decisions, arms), min_propensity)
+            logging[:, 0] = 1.0 - (arms - 1) * min_propensity
             support = Support.of(np.ones(decisions), candidate=candidate.repeat(decisions, axis=0), logging=logging)
             assert support.effective >= EFFECTIVE
             assert support.carried >= CARRIED

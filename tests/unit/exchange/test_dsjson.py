@@ -133,7 +133,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "a share left out of 1": (line(pdrop=1), "pdrop"),
     "ours, damaged": (line(rareswitch=7), "damaged"),
     "our log, damaged": (line(rareswitch={"log": {}}), "damaged"),
-    "our places, damaged": (line(rareswitch={"places": [0, 1]}), "damaged"),
+    "our places, damaged": (line(rareswitch={"arm_indices": [0, 1]}), "damaged"),
     "our time, damaged": (line(rareswitch={"time": "soon"}), "damaged"),
 }
 

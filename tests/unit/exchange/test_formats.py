@@ -77,8 +77,8 @@ def test_policies_at_hand_become_probabilities(tmp_path: Path) -> None:
 def test_estimates_add_up_and_are_right_where_arms_are_drawn_by_themselves() -> None:
     rng = np.random.default_rng(2)
     count, rates = 20_000, np.array([0.5, 0.3, 0.15, 0.05])
-    places = rng.choice(4, size=count, p=rates)
-    log = DecisionLog(arm_indices=places, propensities=np.ones(count), rewards=np.zeros(count))
+    arm_indices = rng.choice(4, size=count, p=rates)
+    log = DecisionLog(arm_indices=arm_indices, propensities=np.ones(count), rewards=np.zeros(count))
     found = estimate_propensities(log)
     assert found.behavior_probs is not None
     np.testing.assert_allclose(found.behavior_probs.sum(axis=1), 1.0, rtol=1e-12)
@@ -88,13 +88,13 @@ def test_estimates_add_up_and_are_right_where_arms_are_drawn_by_themselves() -> 
 
 
 def test_estimates_of_arms_that_are_not_always_offered() -> None:
-    alive = np.array([[True, True, False], [True, False, True], [True, True, True]] * 10)
+    available = np.array([[True, True, False], [True, False, True], [True, True, True]] * 10)
     log = DecisionLog(
-        arm_indices=np.zeros(30, dtype=np.int64), propensities=np.ones(30), rewards=np.zeros(30), available=alive
+        arm_indices=np.zeros(30, dtype=np.int64), propensities=np.ones(30), rewards=np.zeros(30), available=available
     )
     found = estimate_propensities(log)
     assert found.behavior_probs is not None
-    assert not found.behavior_probs[~alive].any()
+    assert not found.behavior_probs[~available].any()
     np.testing.assert_allclose(found.behavior_probs.sum(axis=1), 1.0, rtol=1e-12)
     with pytest.raises(ShapeError, match="within must be 30 values"):
         estimate_propensities(log, within=[1, 2])

@@ -15,7 +15,7 @@ from rareswitch.store import Counts
 
 DAY = 86_400.0
 CREATED = datetime(2026, 3, 2, tzinfo=UTC).timestamp()
-DATED: dict[str, Any] = {"updates": 6, "rate": 1000.0, "end": CREATED + 50 * DAY, "dim": 10}
+DATED: dict[str, Any] = {"policies": 6, "rate": 1000.0, "end": CREATED + 50 * DAY, "dim": 10}
 
 
 def test_no_other_ends_cost_less() -> None:
@@ -41,7 +41,7 @@ def test_full_adaptivity_is_the_limit_of_many_updates() -> None:
 
 
 def test_more_updates_never_cost_more() -> None:
-    costs = [cost(best_ends(10_000, updates, dim=10), dim=10) for updates in range(2, 12)]
+    costs = [cost(best_ends(10_000, policies, dim=10), dim=10) for policies in range(2, 12)]
     assert all(after < before for before, after in pairwise(costs))
 
 
@@ -57,17 +57,17 @@ def counted(*batches: int) -> Progress:
 
 
 def test_counts_are_planned_early_and_often_at_first_and_kept_to() -> None:
-    schedule = Best(decisions=10_000, updates=8, dim=10)
+    schedule = Best(decisions=10_000, policies=8, dim=10)
     ends = [end.decisions for end in schedule.ends(Progress.beginning(0.0))]
     assert ends == [44, 95, 206, 454, 984, 2129, 4610, 10_000]
     assert not schedule.due(counted(43)).now
     assert schedule.due(counted(44)).now
-    assert schedule.ahead(counted(44)) == (51, 111, 248, 530, 1145, 2481, 5390)
+    assert schedule.forecast(counted(44)) == (51, 111, 248, 530, 1145, 2481, 5390)
     assert [end.decisions for end in schedule.ends(counted(44, 51, 3))] == ends[2:], "as it was planned"
 
 
 def test_a_batch_that_came_out_longer_moves_those_after_it() -> None:
-    schedule = Best(decisions=10_000, updates=4, dim=10)
+    schedule = Best(decisions=10_000, policies=4, dim=10)
     first = schedule.ends(Progress.beginning(0.0))[0].decisions
     assert first is not None
     moved = schedule.ends(counted(5 * first, 1))
@@ -111,17 +111,17 @@ def test_dates_move_with_the_rate_that_is_seen() -> None:
 
 
 def test_the_forecast_adds_up_to_the_end_at_the_rate_seen() -> None:
-    ahead = Best(**DATED).ahead(seen(10.0, 10_000))
-    assert isinstance(ahead, tuple)
-    assert len(ahead) == 5
-    assert 10_000 + sum(ahead) == pytest.approx(50_000, rel=0.01)
+    forecast = Best(**DATED).forecast(seen(10.0, 10_000))
+    assert isinstance(forecast, tuple)
+    assert len(forecast) == 5
+    assert 10_000 + sum(forecast) == pytest.approx(50_000, rel=0.01)
 
 
 def test_what_the_learner_says_need_not_be_said_again() -> None:
-    made = schedule_of("best", learner=Foresight(dim=7, horizon=5000, updates=5))
-    assert made == Best(dim=7, decisions=5000, updates=5)
-    assert schedule_of("best", learner=Foresight(dim=7, horizon=5000)) == Best(dim=7, decisions=5000, updates=8)
-    with pytest.raises(ParameterError, match=r"how long the experiment runs.*horizon.*Best\(updates=8, rate=2000"):
+    made = schedule_of("best", learner=Foresight(dim=7, horizon=5000, policies=5))
+    assert made == Best(dim=7, decisions=5000, policies=5)
+    assert schedule_of("best", learner=Foresight(dim=7, horizon=5000)) == Best(dim=7, decisions=5000, policies=8)
+    with pytest.raises(ParameterError, match=r"how long the experiment runs.*horizon.*Best\(policies=8, rate=2000"):
         schedule_of("best", learner=Foresight(dim=7))
 
 
@@ -132,7 +132,7 @@ def test_what_the_learner_says_need_not_be_said_again() -> None:
         ({"rate": 5}, "rate and end belong together"),
         ({"end": "2026-06-01"}, "rate and end belong together"),
         ({"decisions": 100, "gap": "1 day"}, "gap, delay and first are durations"),
-        ({"decisions": 100, "updates": 1}, "updates must be between 2"),
+        ({"decisions": 100, "policies": 1}, "updates must be between 2"),
         ({"rate": 5, "end": "2026-06-01", "gap": "soon"}, "gap must be a duration such as"),
         ({"rate": -5, "end": "2026-06-01"}, "rate, the decisions a day"),
         ({"rate": 5, "end": "next year"}, "end must be a date"),

@@ -8,7 +8,7 @@ from rareswitch.experiment import Experiment, copy_experiment, create, open_expe
 from rareswitch.policy import Ed25519Key, new_key
 from reference.trials import advance_batch, play_batch
 
-TOLD: dict[str, Any] = {"dim": 3, "horizon": 300, "updates": 4, "seed": 5, "now": 0.0}
+TOLD: dict[str, Any] = {"dim": 3, "horizon": 300, "policies": 4, "seed": 5, "now": 0.0}
 
 
 def content(trial: Experiment) -> list[Any]:
@@ -29,7 +29,7 @@ def test_a_copy_in_another_store_goes_on_as_the_original(tmp_path: Path) -> None
         assert copy.audit(3).matches
         assert copy.verify().holds
     assert seen[-1][0] == seen[-1][1] == trial.store.counts()[0].decisions + 7
-    ids = {one.advance(now=500.0, anyway=True).policy_id for one in (trial, *copies)}
+    ids = {one.advance(now=500.0, force=True).policy_id for one in (trial, *copies)}
     assert len(ids) == 1
     with pytest.raises(StoreError, match=r"there is an experiment 'spring' in .* already"):
         copy_experiment(trial, f"sqlite:///{tmp_path}/two.db")

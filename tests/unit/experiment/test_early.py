@@ -31,7 +31,7 @@ def begun(url: str = "memory:", **told: Any) -> Experiment:
     """An experiment in its third batch, of which 100 decisions have been made."""
     trial = create(url, "early", learner=Foresight(dim=DIM, horizon=HORIZON, reserve=2), seed=1, **told)
     first = 0
-    for count in trial.versions[0].state.ahead[:3]:
+    for count in trial.versions[0].state.batch_sizes[:3]:
         live(trial, first, count, 0)
         assert trial.advance().made
         first += count
@@ -42,7 +42,7 @@ def begun(url: str = "memory:", **told: Any) -> Experiment:
 def test_an_update_is_due_early_where_a_group_appears(tmp_path: Any) -> None:
     url = f"sqlite:///{tmp_path / 'early.db'}"
     with begun(url) as trial:
-        planned = trial.versions[-1].state.ahead
+        planned = trial.versions[-1].state.batch_sizes
         assert not trial.status().due
         assert not trial.status().early
         assert not trial.advance().made
@@ -56,8 +56,8 @@ def test_an_update_is_due_early_where_a_group_appears(tmp_path: Any) -> None:
         outcome = trial.advance()
         assert outcome.made
         assert outcome.decided == 300
-        assert len(outcome.ahead) == len(planned) - 1
-        assert sum(outcome.ahead) == sum(planned) - 300
+        assert len(outcome.batch_sizes) == len(planned) - 1
+        assert sum(outcome.batch_sizes) == sum(planned) - 300
         assert not trial.status().early
 
 
@@ -77,11 +77,11 @@ def test_other_schedules_keep_their_times_and_say_what_the_learner_asks_for() ->
     live(trial, 1000, 200, 1)
     status = trial.status()
     assert not status.due
-    assert "The learner asks for an update before its time (advance with anyway=True)" in str(status)
+    assert "The learner asks for an update before its time (advance with force=True)" in str(status)
 
 
 def test_settings_are_those_of_the_learner() -> None:
-    trial = create("memory:", "settings", learner="foresight", dim=DIM, horizon=HORIZON, reserve=2, forget=0.7)
-    assert (trial.description.learner.reserve, trial.description.learner.forget) == (2, 0.7)  # type: ignore[attr-defined]
+    trial = create("memory:", "settings", learner="foresight", dim=DIM, horizon=HORIZON, reserve=2, discount=0.7)
+    assert (trial.description.learner.reserve, trial.description.learner.discount) == (2, 0.7)  # type: ignore[attr-defined]
     with pytest.raises(ParameterError, match="give the horizon, and no grid"):
         create("memory:", "none", learner="foresight", dim=DIM, reserve=2)

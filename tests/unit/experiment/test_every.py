@@ -77,9 +77,9 @@ def test_a_date_that_was_missed_is_due_until_an_update_is_made() -> None:
 def test_the_forecast_is_from_the_rate_seen_so_far_and_the_dates() -> None:
     created = datetime(2026, 3, 2, tzinfo=UTC)
     schedule = Every(period="week", times=4)
-    assert schedule.ahead(at(created + timedelta(days=7), 700, created=created)) == (700, 700, 700)
-    assert schedule.ahead(at(created + timedelta(days=10), 700, created=created)) == (280, 490, 490)
-    assert schedule.ahead(at(created, 0, created=created)) is None
+    assert schedule.forecast(at(created + timedelta(days=7), 700, created=created)) == (700, 700, 700)
+    assert schedule.forecast(at(created + timedelta(days=10), 700, created=created)) == (280, 490, 490)
+    assert schedule.forecast(at(created, 0, created=created)) is None
     told = Every(period="week", times=4, rate=50.0)
     assert told.lengths(created.timestamp()) == (350, 350, 350, 350)
     assert schedule.lengths(created.timestamp()) is None

@@ -67,7 +67,7 @@ def test_an_update_before_its_time_is_not_made_and_says_what_it_waits_for() -> N
     assert (outcome.made, outcome.version) == (False, 1)
     assert outcome.waits == ("7 more decisions (5 of 12 came)",)
     assert "No update: policy 1" in str(outcome)
-    assert trial.advance(now=5.0, anyway=True).made
+    assert trial.advance(now=5.0, force=True).made
 
 
 def test_one_id_has_one_answer() -> None:
@@ -145,19 +145,19 @@ def test_every_decision_can_be_audited() -> None:
 
 
 def test_a_decision_whose_set_was_not_kept_is_audited_by_its_hash() -> None:
-    trial = begun(keep=1e-12)
+    trial = begun(context_sample_rate=1e-12)
     trial.decide(np.eye(3), id="r")
     assert trial.audit("r").verdict == "contexts needed"
     assert trial.audit("r", np.eye(3)).matches
     assert trial.audit("r", 0.5 * np.eye(3)).verdict == "other contexts"
 
 
-@pytest.mark.parametrize("change", [{"propensity": 0.9}, {"place": 2}, {"features": np.zeros(3).tobytes()}])
+@pytest.mark.parametrize("change", [{"propensity": 0.9}, {"arm_index": 2}, {"features": np.zeros(3).tobytes()}])
 def test_an_audit_finds_what_was_changed(change: dict[str, Any]) -> None:
     trial = begun()
     trial.decide(np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]]), id="r")
     ((row, _),) = [kept for kept in trial.store.find(key_bytes(id_keys(["r"]))) if kept is not None]
-    edit_decision(trial.store, 0, **(change if change != {"place": row.place} else {"place": 0}))
+    edit_decision(trial.store, 0, **(change if change != {"arm_index": row.arm_index} else {"arm_index": 0}))
     found = trial.audit("r")
     assert found.verdict == "differs"
     assert "THE POLICY DECIDES OTHERWISE" in str(found)
@@ -214,7 +214,7 @@ def test_texts_that_no_store_can_keep_are_refused() -> None:
 
 @pytest.mark.parametrize("arms", ["abc", [], {}])
 def test_a_decision_needs_a_list_of_arms(arms: Any) -> None:
-    features = Features.fit([{"age": k % 7} for k in range(30)], ["a", "b"], room=1)
+    features = Features.fit([{"age": k % 7} for k in range(30)], ["a", "b"], spare_arms=1)
     trial = create("memory:", "arms", features=features, seed=1, now=0.0)
     with pytest.raises(ShapeError, match="arms must be at least one, as a list of ids"):
         trial.decide({"age": 3}, arms, id="r")
@@ -321,7 +321,7 @@ def test_late_rewards_are_learned_from_at_the_next_update() -> None:
     for number, value in enumerate(WORLD.rewards(means, seed=7).tolist()):
         late.reward(number, value, now=20.0)
     play(late, 12, 26)
-    outcome = late.advance(now=40.0, anyway=True)
+    outcome = late.advance(now=40.0, force=True)
     assert outcome.late == {1: 12}
     assert sum(batch.rewarded for batch in late._versions[-1].state.past) == 12 + 26
     assert late._versions[-1].state.past[0].stats[0].count == prompt._versions[-1].state.past[0].stats[0].count
@@ -332,7 +332,7 @@ def test_nothing_is_learned_twice_when_nothing_is_new() -> None:
     play(trial, 0, 12)
     trial.advance(now=1.0)
     play(trial, 12, 30)
-    assert trial.advance(now=2.0, anyway=True).late == {}
+    assert trial.advance(now=2.0, force=True).late == {}
 
 
 def test_an_update_that_is_refused_looks_again_the_next_time() -> None:
@@ -340,7 +340,7 @@ def test_an_update_that_is_refused_looks_again_the_next_time() -> None:
     play(trial, 0, 12, pay=lambda _: False)
     assert trial.advance(now=1.0).waits == ("a reward: 12 decisions without any",)
     with pytest.raises(BatchError, match="none of the 12 decisions"):
-        trial.advance(now=1.0, anyway=True)
+        trial.advance(now=1.0, force=True)
     assert not trial.status().started
     trial.reward(3, 1.0)
     trial.reward(4, 0.0)
@@ -386,7 +386,7 @@ def test_a_run_whose_batches_are_over_goes_on_with_its_last_policy() -> None:
     assert "no policy is planned after this one" in str(outcome)
     assert trial.status(now=2.0).waits == outcome.waits
     assert trial.decide(np.eye(3), id="more").version == 2
-    assert trial.advance(now=2.0, ahead=[100, 200], anyway=True).made
+    assert trial.advance(now=2.0, forecast=[100, 200], force=True).made
 
 
 def test_nothing_is_read_for_a_run_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -476,19 +476,22 @@ def test_a_version_that_was_edited_is_refused(part: str) -> None:
     [
         ({"dim": None}, "dim must be given"),
         ({"learner": "oful"}, "its batches do not end when one likes"),
-        ({"keep": 1.5}, "keep"),
-        ({"keep": 0}, "keep must be above 0: foresight plans its updates with context sets"),
-        ({"schedule": "best:updates=3,rate=9,end=1970-01-01"}, "no update could be made before the end"),
-        ({"schedule": "best:updates=3,rate=20,end=1970-02-01,gap=60d"}, "may come 60 days .* or a shorter gap"),
-        ({"schedule": "best:updates=3,rate=20,end=1970-02-01,first=60d"}, "may come 60 days .* or a shorter first"),
-        ({"schedule": "best:updates=3,decisions=5"}, "an update would save nothing in so few decisions"),
+        ({"context_sample_rate": 1.5}, "context_sample_rate"),
         (
-            {"schedule": "best:updates=3,decisions=5000", "grid": None, "updates": 4},
-            "best times for 3 policies, and the learner has updates=4",
+            {"context_sample_rate": 0},
+            "context_sample_rate must be above 0: foresight plans its updates with context sets",
+        ),
+        ({"schedule": "best:policies=3,rate=9,end=1970-01-01"}, "no update could be made before the end"),
+        ({"schedule": "best:policies=3,rate=20,end=1970-02-01,gap=60d"}, "may come 60 days .* or a shorter gap"),
+        ({"schedule": "best:policies=3,rate=20,end=1970-02-01,first=60d"}, "may come 60 days .* or a shorter first"),
+        ({"schedule": "best:policies=3,decisions=5"}, "an update would save nothing in so few decisions"),
+        (
+            {"schedule": "best:policies=3,decisions=5000", "grid": None, "policies": 4},
+            "best times for 3 policies, and the learner has policies=4",
         ),
         ({"schedule": [50]}, "at the last one the schedule ends, without an update: give at least two; got .50."),
         (
-            {"schedule": "best:updates=3,rate=9,end=1970-01-08", "rewards": Rewards(window="8d")},
+            {"schedule": "best:policies=3,rate=9,end=1970-01-08", "rewards": Rewards(window="8d")},
             "its rewards are known 8 days later: no update could be made .* or a shorter window",
         ),
         ({"schedule": Every(period="week", times=3, start="1960-01-01")}, "has no date after"),
@@ -601,7 +604,7 @@ def test_decimals_are_rewards() -> None:
 
 def test_experiments_expect_rewards_to_have_a_level() -> None:
     users = [{"age": float(k % 50)} for k in range(100)]
-    features = Features.fit(users, ["red", "blue"], room=1)
+    features = Features.fit(users, ["red", "blue"], spare_arms=1)
 
     def learner(**settings: Any) -> Any:
         return create("memory:", "spring", features=features, **settings).description.learner
@@ -609,13 +612,13 @@ def test_experiments_expect_rewards_to_have_a_level() -> None:
     assert learner().has_level
     assert not learner(intercept=False).has_level
     assert not learner(noise_bound=0.5, arms=3, horizon=100).has_level  # what is proved is so without one
-    assert learner(learner="stale-thompson", horizon=100, arms=3).name == "stale-thompson"
+    assert learner(learner="thompson-grid", horizon=100, arms=3).name == "thompson-grid"
     assert begun().description.learner.has_level  # type: ignore[attr-defined]
 
 
 def test_an_arm_that_comes_late_is_shown_and_learned_about() -> None:
     users = [{"age": float(k % 50), "device": ("ios", "web")[k % 2]} for k in range(700)]
-    features = Features.fit(users, ["red", "green", "blue"], room=1)
+    features = Features.fit(users, ["red", "green", "blue"], spare_arms=1)
     trial = create("memory:", "spring", features=features, schedule=[100, 250, 400, 700], seed=1, now=0.0)
     shown = list[str]()
     for number, user in enumerate(users):

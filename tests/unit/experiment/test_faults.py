@@ -21,7 +21,7 @@ CONTEXTS = make_world("gaussian", dim=3, arms=4).draw(2000, seed=7).contexts
 
 
 def begun(url: str) -> Experiment:
-    return create(url, "trial", dim=3, horizon=400, updates=8, schedule=BATCH, seed=7, now=0.0)
+    return create(url, "trial", dim=3, horizon=400, policies=8, schedule=BATCH, seed=7, now=0.0)
 
 
 def serve(trial: Experiment, first: int, stop: int) -> None:
@@ -236,11 +236,11 @@ def test_a_description_that_was_edited_by_hand_is_refused(was: str, is_now: str,
         opened(path)
 
 
-@pytest.mark.parametrize("column", ["propensity", "place", "features"])
+@pytest.mark.parametrize("column", ["propensity", "arm_index", "features"])
 def test_an_audit_finds_a_decision_that_was_edited_by_hand(column: str, path: Path) -> None:
     changes: dict[str, Callable[[Any], Any]] = {
         "propensity": lambda value: np.nextafter(value, 2.0),
-        "place": lambda place: (place + 1) % 4,
+        "arm_index": lambda arm_index: (arm_index + 1) % 4,
         "features": flipped,
     }
     edit(path, "decisions", column, changes[column], "id = '5'")
@@ -253,7 +253,7 @@ def test_policies_that_were_taken_back_are_missed(path: Path) -> None:
         connection.execute("DELETE FROM rareswitch_versions WHERE number = 2")
     with opened(path) as trial:
         trial.store.abandon_update(1)  # what was frozen of it would make the same policy again
-        for use in (lambda: evaluate(trial, "uniform"), lambda: trial.advance(now=0.0, anyway=True)):
+        for use in (lambda: evaluate(trial, "uniform"), lambda: trial.advance(now=0.0, force=True)):
             with pytest.raises(
                 StoreError, match=r"policy 2 of experiment 'trial' has decided, and .* holds 1: .*Restore"
             ):

@@ -24,7 +24,7 @@ BATCH = 1600
 
 
 def begun(**more: Any) -> Experiment:
-    told: dict[str, Any] = {"dim": 3, "horizon": 20_000, "updates": 6, "seed": 7, "now": 0.0, "schedule": "by hand"}
+    told: dict[str, Any] = {"dim": 3, "horizon": 20_000, "policies": 6, "seed": 7, "now": 0.0, "schedule": "by hand"}
     return create("memory:", "spring", **told | {"intercept": True} | more)
 
 
@@ -116,7 +116,7 @@ def test_looks_at_one_batch_are_counted_and_wait_for_it_to_grow() -> None:
     assert waits.gate is None
     assert waits.waits == ("800 more decisions: the gate refused a policy after 1,600, and looks again after 2,400",)
     assert len(trial.store.refusals(1)) == 1
-    again = told(trial.advance(now=0.0, gate=True, anyway=True))
+    again = told(trial.advance(now=0.0, gate=True, force=True))
     assert (again.look, again.level) == (2, Gate().level_of(2))
     play(trial, 2 * BATCH)
     third = told(trial.advance(now=0.0, gate=True))
@@ -154,12 +154,12 @@ def test_rewards_that_are_all_the_same_promote_nothing_and_spend_a_look() -> Non
     assert (outcome.made, gate.promoted, gate.answered, gate.bound) == (False, False, True, None)
     assert f"cannot tell. All {gate.tested:,} have the same reward, 0: nothing tells one arm from another." in str(gate)
     trial.reward_many(range(BATCH), WORLD.rewards(np.ones(BATCH), seed=7).tolist(), now=0.0)
-    again = told(trial.advance(now=0.0, gate=Gate(loss=0.01), anyway=True))
+    again = told(trial.advance(now=0.0, gate=Gate(loss=0.01), force=True))
     assert (again.look, again.bound is None) == (2, False)  # rewards were looked at when the first was refused
 
 
 def test_where_every_arm_is_possible_later_policies_can_be_judged_too() -> None:
-    trial = begun(arm_floor=0.05)
+    trial = begun(min_propensity=0.05)
     play(trial)
     assert told(trial.advance(now=0.0, gate=True)).promoted
     play(trial, 2 * BATCH)
@@ -223,7 +223,7 @@ def test_the_bound_is_that_of_the_level_of_the_look() -> None:
     trial = begun()
     play(trial, paid=poisoned)
     first = told(trial.advance(now=0.0, gate=True))
-    again = told(trial.advance(now=0.0, gate=True, anyway=True))  # the same decisions, at a lower level
+    again = told(trial.advance(now=0.0, gate=True, force=True))  # the same decisions, at a lower level
     assert (first.gain, first.error, first.look, again.look) == (again.gain, again.error, 1, 2)
     assert first.gain is not None
     assert first.bound is not None
@@ -272,10 +272,10 @@ def test_a_refusal_that_comes_after_another_process_let_one_pass_is_not_kept(mon
 
 
 def test_only_decisions_whose_sets_were_kept_are_held_out() -> None:
-    trial = begun(keep=0.6)
+    trial = begun(context_sample_rate=0.6)
     play(trial, 2 * BATCH)
     outcome = trial.advance(now=0.0, gate=True)
-    held_out = int(HeldOut(0.3, keep=0.6).among(id_keys(range(2 * BATCH))).sum())
+    held_out = int(HeldOut(0.3, context_sample_rate=0.6).among(id_keys(range(2 * BATCH))).sum())
     assert (outcome.held_out, told(outcome).held_out, told(outcome).tested) == (held_out,) * 3
     assert 0.15 * 2 * BATCH < held_out < 0.21 * 2 * BATCH
 
@@ -298,7 +298,7 @@ def test_experiments_without_a_gate_are_as_they_were() -> None:
     trial.advance(now=0.0)
     report = trial.versions[1].report
     assert set(report) == {"batches", "seen", "learned", "sets", "note", "marks", "plan", "seconds", "by"}
-    assert set(report["plan"]) == {"now", "ahead", "seen"}
+    assert set(report["plan"]) == {"now", "forecast", "seen"}
     assert set(report["learned"][0]) == {"policy", "decided", "rewarded", "waiting", "expired", "clipped"}
 
 

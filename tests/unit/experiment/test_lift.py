@@ -14,7 +14,7 @@ RATES = np.array([0.2, 0.4, 0.6])
 
 
 def begun(**more: Any) -> Experiment:
-    told: dict[str, Any] = {"dim": 3, "horizon": 20_000, "updates": 4, "seed": 7, "now": 0.0, "schedule": "by hand"}
+    told: dict[str, Any] = {"dim": 3, "horizon": 20_000, "policies": 4, "seed": 7, "now": 0.0, "schedule": "by hand"}
     return create("memory:", "spring", **told | {"intercept": True, "baseline": True} | more)
 
 

@@ -57,7 +57,7 @@ def test_listed_ends_are_counted_from_the_beginning_and_the_last_is_no_update() 
     over = ends.due(after(100, 300, 5000))
     assert not over.now
     assert "policy 3 is the last of the schedule, until 1,000 decisions in all" in over.waits[0]
-    assert "anyway=True" in over.waits[0]
+    assert "force=True" in over.waits[0]
 
 
 def test_an_end_that_an_update_came_too_late_for_is_left_out() -> None:
@@ -71,11 +71,11 @@ def test_a_number_of_times_is_a_number_of_policies() -> None:
 
 
 def test_the_forecast_is_that_of_the_batches_after_an_update_now() -> None:
-    assert After(decisions=[100, 400, 1000]).ahead(after(120)) == (280, 600)
-    assert After(decisions=[100, 400, 1000]).ahead(after(60)) == (340, 600)
-    assert After(decisions=100).ahead(after(130)) == (100, 100, 100)
-    assert After(decisions=100, times=2).ahead(after(100)) == (100,)
-    assert After(decisions=100, times=2).ahead(after(100, 70)) == (70,), "past the end: as long again"
+    assert After(decisions=[100, 400, 1000]).forecast(after(120)) == (280, 600)
+    assert After(decisions=[100, 400, 1000]).forecast(after(60)) == (340, 600)
+    assert After(decisions=100).forecast(after(130)) == (100, 100, 100)
+    assert After(decisions=100, times=2).forecast(after(100)) == (100,)
+    assert After(decisions=100, times=2).forecast(after(100, 70)) == (70,), "past the end: as long again"
 
 
 def test_nothing_is_due_where_there_is_nothing_to_learn_from() -> None:
@@ -93,18 +93,18 @@ def test_nothing_is_due_where_there_is_nothing_to_learn_from() -> None:
 
 
 def test_without_a_schedule_the_learner_s_plan_rules() -> None:
-    learner = Foresight(dim=3, horizon=1000, updates=4)
-    planned = learner.begin().ahead
+    learner = Foresight(dim=3, horizon=1000, policies=4)
+    planned = learner.begin().batch_sizes
     assert schedule_of(None) == Planned()
     progress = after(planned[0] - 1, planned=planned)
     assert Planned().due(progress).waits == (f"1 more decision ({planned[0] - 1} of {planned[0]} came)",)
     assert Planned().due(after(planned[0], planned=planned)).now
-    assert Planned().ahead(progress) is None
+    assert Planned().forecast(progress) is None
 
 
 def test_by_hand_nothing_is_ever_due() -> None:
     assert not ByHand().due(after(10**6)).now
-    assert ByHand().ahead(after(10)) is None
+    assert ByHand().forecast(after(10)) is None
 
 
 EVERY_KIND = [
@@ -114,8 +114,8 @@ EVERY_KIND = [
     After(decisions=[10, 20]),
     Every(period="monday", times=8, at="09:30", zone="Europe/Berlin", start="2026-03-01"),
     Every(period="6 hours", rate=100),
-    Best(updates=5, decisions=1000, dim=3),
-    Best(updates=5, rate=100, end="2026-06-01", delay="1 day", gap="6h", first="12h", dim=4),
+    Best(policies=5, decisions=1000, dim=3),
+    Best(policies=5, rate=100, end="2026-06-01", delay="1 day", gap="6h", first="12h", dim=4),
 ]
 
 
@@ -126,7 +126,7 @@ def test_a_schedule_goes_through_plain_data(schedule: Schedule) -> None:
     again = schedule_from_plain(json.loads(json.dumps(schedule.to_plain())))
     assert again == schedule
     progress = after(30, 70, planned=(100, 200))
-    assert (again.due(progress), again.ahead(progress)) == (schedule.due(progress), schedule.ahead(progress))
+    assert (again.due(progress), again.forecast(progress)) == (schedule.due(progress), schedule.forecast(progress))
 
 
 @pytest.mark.parametrize("data", [None, {}, {"kind": "whenever"}, {"kind": "after", "monday": 1}, {"kind": "after"}])
@@ -151,7 +151,7 @@ def test_plain_data_of_no_schedule_is_refused(data: Any) -> None:
         ("10,000*8", After(decisions=10_000, times=8)),
         ([500, 2000], After(decisions=[500, 2000])),
         ("by hand", ByHand()),
-        ("best:updates=5,rate=100,end=2026-06-01,gap=1d", Best(updates=5, rate=100, end="2026-06-01", gap="1 day")),
+        ("best:policies=5,rate=100,end=2026-06-01,gap=1d", Best(policies=5, rate=100, end="2026-06-01", gap="1 day")),
         (None, Planned()),
     ],
 )
@@ -167,7 +167,7 @@ def test_what_is_no_schedule_is_refused(given: Any) -> None:
         schedule_of(given)
 
 
-DATED: dict[str, Any] = {"updates": 5, "rate": 100, "end": "2026-06-01"}
+DATED: dict[str, Any] = {"policies": 5, "rate": 100, "end": "2026-06-01"}
 
 
 @pytest.mark.parametrize("given", [2, 2.5, "2", np.float64(2.0)])
@@ -191,7 +191,7 @@ def test_a_bare_number_is_no_duration(read: Callable[[Any], Any], given: Any) ->
     read("0")  # which needs none
 
 
-@pytest.mark.parametrize("given", ["best:updates=5,rate=100,end=2026-06-01,gap=2", "every 90"])
+@pytest.mark.parametrize("given", ["best:policies=5,rate=100,end=2026-06-01,gap=2", "every 90"])
 def test_a_text_with_a_bare_number_for_a_duration_is_no_schedule(given: str) -> None:
     with pytest.raises(ParameterError, match=r"with (a|its) unit"):
         schedule_of(given)
@@ -226,7 +226,7 @@ def test_what_a_schedule_costs_is_said_beside_the_best() -> None:
     assert str(counted) == (
         "about 9.0 times the regret of full adaptivity; the best schedule with the same 8 policies 1.4"
     )
-    best = Best(decisions=10_000, updates=8, dim=10).price(dim=10)
+    best = Best(decisions=10_000, policies=8, dim=10).price(dim=10)
     assert best is not None
     assert "which is the best that 8 policies can do" in str(best)
     assert After(decisions=1250).price(dim=10) is None, "it does not end"
@@ -236,7 +236,7 @@ def test_what_a_schedule_costs_is_said_beside_the_best() -> None:
     late = After(decisions=1250, times=8).price(dim=10, rate=1250.0, delay="1d")
     assert late is not None
     assert late.times > counted.times
-    dated = Best(updates=5, rate=100, end=NOW + 50 * DAY, delay="1 day", dim=4)
+    dated = Best(policies=5, rate=100, end=NOW + 50 * DAY, delay="1 day", dim=4)
     assert dated.price(dim=4) is None, "it is not known when it begins"
     found = dated.price(dim=4, created=NOW)
     assert found is not None

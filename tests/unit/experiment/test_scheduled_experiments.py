@@ -20,20 +20,20 @@ THETA = np.array([0.7, -0.4, 0.2])
 
 def live(trial: Experiment, decisions: int, every: timedelta, **told: Any) -> list[int]:
     """Decide at equal distances, reward at once, advance whenever it is due: how many came before each update."""
-    updates = []
+    policies = []
     for k in range(decisions):
         now = START + k * every
         x = normals(1, "contexts", k, 1, ARMS * DIM).reshape(ARMS, DIM) / 3.0
         choice = trial.decide(x, id=k, now=now, **told)
         trial.reward(k, float(x[choice.arm] @ THETA), now=now)
         if trial.advance(now=now).made:
-            updates.append(k + 1)
-    return updates
+            policies.append(k + 1)
+    return policies
 
 
 def test_the_best_counts_are_kept_to() -> None:
-    trial = create("memory:", "counts", dim=DIM, horizon=300, updates=4, schedule="best", seed=1, now=START)
-    planned = Best(decisions=300, updates=4, dim=DIM).ends(Progress.beginning(trial.description.created))
+    trial = create("memory:", "counts", dim=DIM, horizon=300, policies=4, schedule="best", seed=1, now=START)
+    planned = Best(decisions=300, policies=4, dim=DIM).ends(Progress.beginning(trial.description.created))
     assert live(trial, 300, timedelta(minutes=1)) == [end.decisions for end in planned[:-1]]
     assert "policy 4 is the last of the schedule" in trial.status(now=START + timedelta(days=1)).waits[0]
 
@@ -41,14 +41,14 @@ def test_the_best_counts_are_kept_to() -> None:
 def test_the_best_dates_follow_the_traffic() -> None:
     """Half of the expected traffic comes, and the first update waits for about as many decisions all the same."""
     ends = START + timedelta(days=10)
-    schedule = Best(rate=48.0, end=ends, updates=4, gap="2 hours")
+    schedule = Best(rate=48.0, end=ends, policies=4, gap="2 hours")
     trial = create("memory:", "dates", dim=DIM, schedule=schedule, seed=1, now=START)
     planned = [
         end.decisions or 0 for end in trial.description.schedule.ends(Progress.beginning(trial.description.created))
     ]
-    updates = live(trial, 240, timedelta(hours=1))
-    assert len(updates) == 3
-    assert 0.5 * planned[0] <= updates[0] <= 1.5 * planned[0]
+    policies = live(trial, 240, timedelta(hours=1))
+    assert len(policies) == 3
+    assert 0.5 * planned[0] <= policies[0] <= 1.5 * planned[0]
 
 
 def test_weeks_with_a_baseline_begin_with_what_is_named_and_go_on_without_it() -> None:

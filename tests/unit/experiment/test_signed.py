@@ -34,7 +34,7 @@ def keys(request: pytest.FixtureRequest) -> tuple[Key, Key]:
 def made(keys: tuple[Key, Key], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with an experiment after two updates."""
     file = tmp_path_factory.mktemp("trials") / "trial.db"
-    told: dict[str, Any] = {"dim": 3, "horizon": 300, "updates": 4, "seed": 5, "now": 0.0}
+    told: dict[str, Any] = {"dim": 3, "horizon": 300, "policies": 4, "seed": 5, "now": 0.0}
     with create(f"sqlite:///{file}", "spring", key=keys[0], **told) as trial:
         for _ in range(2):
             advance_batch(trial)
@@ -84,10 +84,10 @@ def test_a_signed_experiment_opens_with_its_key_and_goes_on(file: Path, keys: tu
 @pytest.mark.parametrize(
     "change",
     [
-        lambda d: d["description"]["settings"].update(floor=0.5),
+        lambda d: d["description"]["settings"].update(min_propensity=0.5),
         lambda d: d["description"]["settings"].update(horizon=301),
         lambda d: d["description"].update(seed=1),
-        lambda d: d["description"].update(keep=0.5),
+        lambda d: d["description"].update(context_sample_rate=0.5),
         lambda d: d["description"]["rewards"].update(default=1.0),
         lambda d: d["description"].update(version="9.9.9"),
         lambda d: d["signature"].update(value="00" * (len(d["signature"]["value"]) // 2)),
@@ -134,7 +134,7 @@ def test_versions_that_changed_places_are_refused(number: int, from_: int, file:
 
 
 def test_a_version_of_another_experiment_is_refused(file: Path, keys: tuple[Key, Key], tmp_path: Path) -> None:
-    told: dict[str, Any] = {"dim": 3, "horizon": 300, "updates": 4, "seed": 5, "now": 0.0}
+    told: dict[str, Any] = {"dim": 3, "horizon": 300, "policies": 4, "seed": 5, "now": 0.0}
     create(f"sqlite:///{tmp_path}/other.db", "autumn", key=keys[0], **told).close()
     other = read_version(tmp_path / "other.db", 1)
     assert other.policy == read_version(file, 1).policy
@@ -165,5 +165,5 @@ def test_an_update_is_signed_or_there_is_none(file: Path, keys: tuple[Key, Key])
         advance_batch(unchecked)
     if isinstance(keys[1], Ed25519Key):
         with pytest.raises(ParameterError, match="with the public half given one can verify only"):
-            opened(file, keys[1]).advance(now=1000.0, anyway=True)
+            opened(file, keys[1]).advance(now=1000.0, force=True)
     assert len(opened(file, keys[1]).policies) == 3

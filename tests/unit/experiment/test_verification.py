@@ -22,18 +22,18 @@ from rareswitch.stats import Stats
 from reference.trials import advance_batch
 
 DEPLOYABLE: dict[str, dict[str, Any]] = {
-    "foresight": {"updates": 4, "intercept": True},
+    "foresight": {"policies": 4, "intercept": True},
     "batch-linucb": {"arms": 5},
     "batch-linucb-kw": {"arms": 5, "noise": 0.5},
     "batch-linucb-dg": {"arms": 5, "noise": 0.1, "confidence": 0.3},
     "batch-linucb-dg-certified": {"arms": 5, "noise": 0.1, "confidence": "tight"},
-    "stale-linucb": {"arms": 5, "updates": 4},
-    "stale-thompson": {"arms": 5, "updates": 4},
+    "linucb-grid": {"arms": 5, "policies": 4},
+    "thompson-grid": {"arms": 5, "policies": 4},
     "pure-exploitation": {"arms": 5},
-    "rho": {"arms": 5, "updates": 4},
-    "falcon": {"arms": 5, "updates": 4},
-    "fixed-set-elimination": {"arms": 5, "updates": 4},
-    "stale-linmed": {"arms": 5, "updates": 4},
+    "rho": {"arms": 5, "policies": 4},
+    "falcon": {"arms": 5, "policies": 4},
+    "fixed-set-elimination": {"arms": 5, "policies": 4},
+    "linmed-grid": {"arms": 5, "policies": 4},
     "e4": {"arms": 5, "noise": 0.5},
     "base": {"dim": 5, "arms": 5},
 }
@@ -45,7 +45,7 @@ def begun(url: str, learner: str = "foresight", **settings: Any) -> Experiment:
         url,
         "spring",
         learner=learner,
-        **told | {"updates": 4} | settings if learner == "foresight" else told | settings,
+        **told | {"policies": 4} | settings if learner == "foresight" else told | settings,
     )
 
 

@@ -28,7 +28,7 @@ from rareswitch.learner import (
     state_to_bytes,
 )
 from rareswitch.log import DecisionLog, summarize_source
-from rareswitch.policy import Floor, new_key
+from rareswitch.policy import MinPropensity, new_key
 from rareswitch.stats import Stats
 
 DIM, ARMS, ROWS = 3, 4, 600
@@ -38,9 +38,9 @@ TAKING = {
     "foresight",
     "oful",
     "batched-thompson",
-    "stale-linucb",
-    "stale-thompson",
-    "stale-linmed",
+    "linucb-grid",
+    "thompson-grid",
+    "linmed-grid",
     "pure-exploitation",
     "rho",
 }
@@ -49,9 +49,9 @@ TAKING = {
 def log_of(seed: int, count: int = ROWS, **told: Any) -> DecisionLog:
     """Somebody's uniform play, in the world of that seed, after decisions that nobody else makes."""
     drawn = WORLD.draw(count, seed=seed, first=10**6)
-    places = np.random.default_rng(seed).integers(0, ARMS, count)
-    rewards = WORLD.rewards(drawn.means[np.arange(count), places], seed=seed, first=10**6)
-    columns: dict[str, Any] = {"arm_indices": places, "propensities": [1.0 / ARMS] * count, "rewards": rewards}
+    arm_indices = np.random.default_rng(seed).integers(0, ARMS, count)
+    rewards = WORLD.rewards(drawn.means[np.arange(count), arm_indices], seed=seed, first=10**6)
+    columns: dict[str, Any] = {"arm_indices": arm_indices, "propensities": [1.0 / ARMS] * count, "rewards": rewards}
     return DecisionLog(**columns | {"contexts": drawn.contexts} | told)
 
 
@@ -80,14 +80,14 @@ def test_learners_that_pool_all_decisions_begin_with_a_log(name: str) -> None:
     log = log_of(1)
     state, blind = learner.begin(warm=summarize_source(learner, log)), learner.begin()
     assert state.policy.id != blind.policy.id
-    assert (state.updates, state.start, state.ahead, state.past) == (1, 0, blind.ahead, ())
+    assert (state.policies, state.start, state.batch_sizes, state.past) == (1, 0, blind.batch_sizes, ())
     assert log.features is not None
     level = [np.ones((ROWS, 1))] * (name == "foresight")
     assert close(state.sums[0], Stats.of(np.hstack([log.features, *level]), log.rewards))
     assert state.warm is not None
     assert (state.warm.decided, state.warm.rewarded) == (ROWS, ROWS)
     after = played(learner, state, 1, 50)
-    assert (after.updates, after.start, after.sums[0].count) == (2, 50, ROWS + 50)
+    assert (after.policies, after.start, after.sums[0].count) == (2, 50, ROWS + 50)
     assert f"{ROWS} decisions of a log" in learner.holds(after)
 
 
@@ -122,7 +122,7 @@ def test_late_rewards_do_not_lose_the_log() -> None:
 
 def test_states_keep_the_log() -> None:
     learner = Foresight(dim=DIM, horizon=2000)
-    state = learner.begin(warm=summarize_source(learner, log_of(1)), floor=Floor(least=0.05))
+    state = learner.begin(warm=summarize_source(learner, log_of(1)), min_propensity=MinPropensity(least=0.05))
     for one in (state, played(learner, state, 1, 50)):
         again = state_from_bytes(state_to_bytes(one))
         assert again.warm is not None
@@ -152,9 +152,9 @@ def test_what_a_log_must_have() -> None:
         features=log.features,
     )
     assert summarize_source(learner, chosen).sample is None
-    with pytest.raises(ParameterError, match="start_from: foresight plans with the vectors of all arms"):
-        create("memory:", "spring", dim=DIM, start_from=chosen)
-    assert create("memory:", "spring", learner="stale-linucb", dim=DIM, arms=ARMS, horizon=1000, start_from=chosen)
+    with pytest.raises(ParameterError, match="warm_start: foresight plans with the vectors of all arms"):
+        create("memory:", "spring", dim=DIM, warm_start=chosen)
+    assert create("memory:", "spring", learner="linucb-grid", dim=DIM, arms=ARMS, horizon=1000, warm_start=chosen)
     with pytest.raises(BatchError, match="as those of the learner's own first policy"):
         learner.begin(warm=replace(summarize_source(learner, log), policy_id="another"))
     with pytest.raises(BatchError, match="other features"):
@@ -163,11 +163,11 @@ def test_what_a_log_must_have() -> None:
         learner.begin(warm=log)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="baseline: the first policy is learned from a log"):
         learner.begin(warm=summarize_source(learner, log), baseline=0.1)
-    with pytest.raises(ParameterError, match="start_from: batch-linucb-kw concludes"):
-        create("memory:", "spring", learner="batch-linucb-kw", dim=DIM, arms=ARMS, horizon=1000, start_from=log)
+    with pytest.raises(ParameterError, match="warm_start: batch-linucb-kw concludes"):
+        create("memory:", "spring", learner="batch-linucb-kw", dim=DIM, arms=ARMS, horizon=1000, warm_start=log)
     proved: dict[str, Any] = {"noise_bound": 1.0, "arms": ARMS, "horizon": 1000}
-    with pytest.raises(ParameterError, match="start_from: foresight concludes"):
-        create("memory:", "spring", dim=DIM, start_from=log, **proved)
+    with pytest.raises(ParameterError, match="warm_start: foresight concludes"):
+        create("memory:", "spring", dim=DIM, warm_start=log, **proved)
 
 
 def played_on(trial: Any, first: int, count: int, **more: Any) -> None:
@@ -181,11 +181,11 @@ def played_on(trial: Any, first: int, count: int, **more: Any) -> None:
 def test_an_experiment_begins_with_a_log(kind: str, tmp_path: Path) -> None:
     url = {"memory:": kind, "sqlite": f"sqlite:///{tmp_path}/a.db"}[kind]
     log = log_of(7, estimated="arm frequencies")
-    trial = create(url, "spring", dim=DIM, updates=3, horizon=300, seed=1, start_from=log)
+    trial = create(url, "spring", dim=DIM, policies=3, horizon=300, seed=1, warm_start=log)
     for k in range(2):
         assert len(trial.versions) == k + 1
         played_on(trial, 60 * k, 60)
-        assert trial.advance(anyway=True).made
+        assert trial.advance(force=True).made
     found = trial.verify()
     assert found.holds
     assert [one.verdict for one in found.policies] == ["same"] * 3
@@ -198,7 +198,7 @@ def test_an_experiment_begins_with_a_log(kind: str, tmp_path: Path) -> None:
     assert f"The first policy was learned from {told}." in str(trial.status())
     assert trial.status().decisions == 120
     state = trial.versions[-1].state
-    assert (state.start, state.updates, state.sums[0].count) == (120, 3, ROWS + 120)
+    assert (state.start, state.policies, state.sums[0].count) == (120, 3, ROWS + 120)
     key = new_key("hmac")
     signed = copy_experiment(trial, "memory:", key=key)
     assert signed.verify().holds
@@ -206,9 +206,9 @@ def test_an_experiment_begins_with_a_log(kind: str, tmp_path: Path) -> None:
 
 
 def test_an_experiment_that_lost_its_log_is_not_learned_again() -> None:
-    trial = create("memory:", "spring", dim=DIM, seed=1, start_from=log_of(7))
+    trial = create("memory:", "spring", dim=DIM, seed=1, warm_start=log_of(7))
     played_on(trial, 0, 60)
-    trial.advance(anyway=True)
+    trial.advance(force=True)
     one, *rest = trial.versions
     lost = type(one)(one.row._replace(summaries=b""), one.experiment, None)
     vars(lost)["policy"] = one.policy
@@ -219,34 +219,34 @@ def test_an_experiment_that_lost_its_log_is_not_learned_again() -> None:
 
 def test_files_and_other_experiments_of_the_same_features(tmp_path: Path) -> None:
     write(tmp_path / "log.parquet", log_of(7))
-    trial = create("memory:", "spring", dim=DIM, start_from=tmp_path / "log.parquet", seed=1)
-    assert trial.policy.id == create("memory:", "spring", dim=DIM, start_from=log_of(7), seed=2).policy.id
+    trial = create("memory:", "spring", dim=DIM, warm_start=tmp_path / "log.parquet", seed=1)
+    assert trial.policy.id == create("memory:", "spring", dim=DIM, warm_start=log_of(7), seed=2).policy.id
     assert trial.status().start == f"a log of {ROWS} decisions, {ROWS} of them rewarded"
     features = Features(fields=[Number("age", mean=40, scale=10, alone=False)], arms=Arms(ids=["a", "b"], own=["age"]))
     other = Foresight(dim=features.dim).begin(features=features).policy
     vectors = np.random.default_rng(1).random((50, 2, features.dim)) / 4.0
     columns: dict[str, Any] = {"arm_indices": [0] * 50, "propensities": [0.5] * 50, "rewards": np.arange(50.0)}
     log = DecisionLog(**columns, contexts=vectors, policies={"log": other})
-    with pytest.raises(ParameterError, match="start_from: the policies of the log have other features"):
-        create("memory:", "spring", dim=features.dim, start_from=log)
-    assert create("memory:", "spring", features=features, start_from=log)
+    with pytest.raises(ParameterError, match="warm_start: the policies of the log have other features"):
+        create("memory:", "spring", dim=features.dim, warm_start=log)
+    assert create("memory:", "spring", features=features, warm_start=log)
 
 
 def test_another_experiment_is_a_log(tmp_path: Path) -> None:
-    first = create(f"sqlite:///{tmp_path}/a.db", "first", dim=DIM, updates=3, horizon=500, seed=1)
+    first = create(f"sqlite:///{tmp_path}/a.db", "first", dim=DIM, policies=3, horizon=500, seed=1)
     played_on(first, 0, 100)
-    first.advance(anyway=True)
+    first.advance(force=True)
     played_on(first, 100, 100)
-    trial = create("memory:", "spring", dim=DIM, seed=1, start_from=first)
+    trial = create("memory:", "spring", dim=DIM, seed=1, warm_start=first)
     assert trial.status().start == "a log of 200 decisions, 200 of them rewarded"
     (sums,) = trial.versions[0].state.sums
-    first.advance(anyway=True)
+    first.advance(force=True)
     assert close(sums, first.versions[-1].state.sums[0])
     first.close()
 
 
 def test_a_baseline_is_kept_and_not_played() -> None:
-    trial = create("memory:", "spring", dim=DIM, baseline=True, start_from=log_of(7), seed=1)
+    trial = create("memory:", "spring", dim=DIM, baseline=True, warm_start=log_of(7), seed=1)
     assert not trial.policy.needs_baseline
     played_on(trial, 0, 30, baseline=[3] * 30)
     trial.decide(WORLD.draw(1, seed=7, first=50).contexts[0], id="without")
@@ -259,7 +259,7 @@ def test_a_baseline_is_kept_and_not_played() -> None:
 def test_descriptions_of_blind_starts_are_what_they_were() -> None:
     plain = create("memory:", "spring", dim=DIM, seed=1).description.to_plain()
     assert "warm" not in plain
-    told = create("memory:", "spring", dim=DIM, seed=1, start_from=log_of(7)).description
+    told = create("memory:", "spring", dim=DIM, seed=1, warm_start=log_of(7)).description
     assert json.loads(told.to_text())["warm"] == {"decisions": ROWS, "rewarded": ROWS, "estimated": ""}
     assert Description.from_text(told.to_text()).warm == told.warm
     changed = told.to_plain() | {"warm": {"decisions": "many", "rewarded": 1, "estimated": ""}}

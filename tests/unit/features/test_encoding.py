@@ -40,7 +40,7 @@ def test_many_requests_are_as_each_of_them() -> None:
         one = MIXED.encode(context, arms)
         counts += one.counts
         assert many.names[s] == one.names
-        assert many.sets.alive[s].sum() == len(arms)
+        assert many.sets.available[s].sum() == len(arms)
         np.testing.assert_array_equal(many.vectors[s, : len(arms)], one.vectors)
         assert many.cautions[s] == one.cautions[0]
         assert {*one.cautions[0]} == {(name or "arms", what) for what, name in one.details if what != "absent"}
@@ -269,12 +269,12 @@ def test_no_vector_is_longer_than_1(records: list[Any], age: Any, level: str) ->
 
 
 def test_an_arm_that_is_not_named_takes_a_spare_block_and_says_so() -> None:
-    features = Features(arms=Arms(ids=["a", "b"], room=2))
+    features = Features(arms=Arms(ids=["a", "b"], spare_arms=2))
     encoded = features.encode({}, ["a", "later", "even later", "last"])
     assert encoded.vectors.tolist() == [[1.0, 0, 0, 0], [0, 0, 1.0, 0], [0, 0, 1.0, 0], [0, 0, 0, 1.0]]
     assert encoded.counts == {"spare": 3, "shared": 2}
     assert features.encode({}, ["last", "b"]).vectors[0].tolist() == [0, 0, 0, 1.0]  # always the same one
-    with pytest.raises(RecordError, match=r"the arm 'c' has no parameters.*room="):
+    with pytest.raises(RecordError, match=r"the arm 'c' has no parameters.*spare_arms="):
         Features(arms=Arms(ids=["a", "b"])).encode({}, ["c"])
 
 
@@ -292,7 +292,7 @@ def test_an_arm_that_is_not_named_takes_a_spare_block_and_says_so() -> None:
 )
 def test_requests_that_make_no_sense_are_refused(context: Any, arms: Any, error: str) -> None:
     with pytest.raises(RecordError, match=error):
-        Features(arms=Arms(ids=["a"], room=1)).encode(context, arms)
+        Features(arms=Arms(ids=["a"], spare_arms=1)).encode(context, arms)
     with pytest.raises(EmptySetError):
         MIXED.encode({}, [])
 
@@ -333,7 +333,7 @@ def test_vectors_and_ids_do_not_hang_on_the_process() -> None:
 
 def test_the_ids_of_features_never_change() -> None:
     """Policies that were shipped carry them."""
-    features = Features(fields=[Number("age", mean=40, scale=10)], arms=Arms(ids=["a"], room=1))
+    features = Features(fields=[Number("age", mean=40, scale=10)], arms=Arms(ids=["a"], spare_arms=1))
     assert features.id == "fdf087fadbd5d073a17350fea094d39a657304cf196ce29782bd9f58b699af30"
 
 
@@ -396,7 +396,7 @@ def test_descriptions_that_make_no_sense_are_refused(settings: dict[str, Any], e
             "alone of the field 'a'",
         ),
         (lambda: Arms(ids=["a"], level=False), "own of the arms"),
-        (lambda: Arms(ids=["a"], room=-1), "room of the arms"),
+        (lambda: Arms(ids=["a"], spare_arms=-1), "room of the arms"),
         (lambda: Arms(ids="ab"), "ids of the arms must be a list"),
     ],
 )

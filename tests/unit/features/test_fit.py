@@ -97,11 +97,11 @@ def test_tables_and_records_give_the_same_features(table: Any) -> None:
 def test_few_arms_without_features_have_parameters_of_their_own_and_room_for_more() -> None:
     contexts = [{"age": float(20 + k % 40), "device": ["ios", "web"][k % 2], "new": k % 3 == 0} for k in range(100)]
     features = Features.fit(contexts, arms=CAMPAIGNS)
-    assert features.arms == Arms(ids=tuple(CAMPAIGNS), room=2, own=("age", "device", "new"))
+    assert features.arms == Arms(ids=tuple(CAMPAIGNS), spare_arms=2, own=("age", "device", "new"))
     assert features.dim == 10 * (1 + 1 + 3 + 1)
     assert not features.constant
     assert not any(field.alone for field in features.fields)
-    assert Features.fit(contexts, arms=CAMPAIGNS, room=5).arms.room == 5  # type: ignore[union-attr]
+    assert Features.fit(contexts, arms=CAMPAIGNS, spare_arms=5).arms.spare_arms == 5  # type: ignore[union-attr]
     assert Features.fit(contexts, arms=CAMPAIGNS, own=["age"]).dim == 10 * 2
     small = Features.fit(contexts, arms=CAMPAIGNS, most=31)
     assert small.dim == 30
@@ -170,7 +170,7 @@ def test_kinds_can_be_said() -> None:
     [
         ({"drop": ["nothing"]}, "it has no 'nothing'"),
         ({"kinds": {"age": "numbre"}}, "kinds must be fields or number"),
-        ({"room": 3}, "own=True too"),
+        ({"spare_arms": 3}, "own=True too"),
         ({"missing": "zero"}, "missing must be"),
         ({"levels": 0}, "levels must be"),
     ],

@@ -15,6 +15,7 @@ from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.executors import make_executor
 from rareswitch.lab import Collaboration, collaborate, simulate
 from rareswitch.lab.collaborate import Share, ShareResult, play_share
+from rareswitch.lab.rivals import PureExploitation
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (
     OFUL,
@@ -22,7 +23,6 @@ from rareswitch.learner import (
     Foresight,
     Learner,
     LinUCB,
-    PureExploitation,
     RarelySwitchSupLinUCB,
     StaticGrid,
     make_learner,
@@ -55,7 +55,7 @@ def test_agents_change_nothing_but_the_time(name: str) -> None:
         assert same(one, many)
         batches = np.diff([0, *one.run.batch_ends])
         assert [meeting.longest for meeting in many.meetings] == [-(-n // agents) for n in batches]
-        assert len(many.meetings) == one.run.updates
+        assert len(many.meetings) == one.run.policies
 
 
 @pytest.mark.parametrize("agents", [3, 64, 1001])
@@ -80,7 +80,7 @@ def test_one_agent_is_a_simulated_run() -> None:
 def fragile_share(folder: str, share: Share) -> ShareResult:
     """Plays, but the worker of one share of the second batch dies in the middle of its first try."""
     result = play_share(share)
-    if share.state.updates == 2 and share.start > share.state.start and not (Path(folder) / "died").exists():
+    if share.state.policies == 2 and share.start > share.state.start and not (Path(folder) / "died").exists():
         (Path(folder) / "died").touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return result
@@ -125,8 +125,8 @@ def slow_ends(learner: Learner, agents: int, horizon: int) -> list[int]:
     state, summary, due, ends = learner.begin(), None, False, []
     for t in range(horizon):
         rounds = WORLD.draw(1, seed=2, first=t)
-        decision = state.policy.decide(rounds.contexts, rounds.alive, ids=[t], seed=2)
-        due = due or learner.due(state, rounds.contexts, decision, summary, alive=rounds.alive) is not None
+        decision = state.policy.decide(rounds.contexts, rounds.available, ids=[t], seed=2)
+        due = due or learner.due(state, rounds.contexts, decision, summary, available=rounds.available) is not None
         part = learner.summarize(state, rows_of(state, WORLD, 2, first=t, count=1))
         summary = part if summary is None else summary + part
         step_is_over = (t + 1) % agents == 0
@@ -144,7 +144,7 @@ def test_concurrent_agents_keep_a_policy_until_the_step_is_over(agents: int, kin
     slow = slow_ends(kind(**settings), agents, 400)
     if len(run.batch_ends):
         assert run.batch_ends.tolist() == slow
-    assert run.updates == len(slow)
+    assert run.policies == len(slow)
     assert all(end % agents == 0 for end in slow[:-1])
 
 
@@ -155,5 +155,5 @@ def test_concurrency_costs_at_most_a_step_a_change() -> None:
         alone = simulate(kind(dim=3, arms=5, horizon=4000, noise=0.5), world, seed=2)
         for agents in (4, 32):
             many = simulate(kind(dim=3, arms=5, horizon=4000, noise=0.5), world, seed=2, agents=agents)
-            assert many.regret <= alone.regret + many.updates * agents
-            assert many.updates <= alone.updates
+            assert many.regret <= alone.regret + many.policies * agents
+            assert many.policies <= alone.policies

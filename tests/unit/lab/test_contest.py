@@ -7,9 +7,9 @@ import pytest
 from rareswitch.errors import FileFormatError, InputError, UnsuitableError
 from rareswitch.lab import (
     ENTRANTS,
+    POLICIES,
     SEEDS,
     SUITES,
-    UPDATES,
     Entrant,
     choose_entrants,
     contest,
@@ -22,7 +22,7 @@ from rareswitch.learner import LEARNERS
 from reference.movielens import FILMS, write_folder
 
 WORLD = make_world("gaussian", dim=DIM, arms=ARMS, noise=NOISE)
-FEW = choose_entrants(["linucb 1", "stale-thompson 0.5", "batch-linucb"])
+FEW = choose_entrants(["linucb 1", "thompson-grid 0.5", "batch-linucb"])
 
 
 def test_the_suite_is_the_one_that_was_agreed() -> None:
@@ -44,10 +44,10 @@ def test_kinds_are_what_runs_show(label: str) -> None:
     run = simulate(entrant.make(place, 300, 1), place, seed=1)
     assert run.horizon == 300
     if entrant.kind == "rare":
-        assert run.updates <= UPDATES
-        assert run.updates == UPDATES or "updates" not in entrant.settings
+        assert run.policies <= POLICIES
+        assert run.policies == POLICIES or "policies" not in entrant.settings
     else:
-        assert (run.updates == 300) == (entrant.kind == "adaptive")
+        assert (run.policies == 300) == (entrant.kind == "adaptive")
     if entrant.kind == "rare" and entrant.learner != "base":
         assert entrant.make(WORLD, 100_000, 1).horizon == 100_000
 
@@ -61,7 +61,7 @@ def test_learners_are_told_the_noise_and_the_seed() -> None:
     own: Any = ENTRANTS["pure-exploitation"].make(WORLD, 10_000, 0)
     assert geometric.clock.ends[0] == 100
     assert geometric.clock.ends != own.clock.ends
-    assert len(geometric.clock.ends) == len(own.clock.ends) == UPDATES
+    assert len(geometric.clock.ends) == len(own.clock.ends) == POLICIES
 
 
 def test_parts_are_chosen_by_label_learner_or_kind() -> None:

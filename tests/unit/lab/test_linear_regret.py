@@ -27,8 +27,8 @@ class Crossed:
         u = uniforms(seed, "crossed", first, count, 2)
         good, there = u[:, 0] < 0.75, u[:, 1] < 0.5
         means = np.stack([good, ~good, np.full(count, 2.0)], axis=1).astype(float)
-        alive = np.stack([np.ones(count), np.ones(count), there], axis=1).astype(bool)
-        return Rounds(contexts=np.repeat(np.eye(3)[None], count, axis=0), means=means, alive=alive)
+        available = np.stack([np.ones(count), np.ones(count), there], axis=1).astype(bool)
+        return Rounds(contexts=np.repeat(np.eye(3)[None], count, axis=0), means=means, available=available)
 
     def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
         return means
@@ -40,12 +40,14 @@ class Crossed:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_what_the_best_linear_policy_loses_is_what_nobody_can_learn(seed: int) -> None:
     rounds = Crossed().draw(4000, seed=seed)
-    assert rounds.alive is not None
-    lost = int((~rounds.alive[:, 2] & (rounds.means[:, 1] == 1.0)).sum())  # where the first arm is played and pays 0
+    assert rounds.available is not None
+    lost = int(
+        (~rounds.available[:, 2] & (rounds.means[:, 1] == 1.0)).sum()
+    )  # where the first arm is played and pays 0
     assert 0 < lost == unlearnable_regret(Crossed(), 4000, seed=seed)
     # a policy that prefers the second loses the other rounds, and one that shuns the third loses more
     worse = unlearnable_regret(Crossed((0.0, 1.0, 2.0)), 4000, seed=seed)
-    assert worse == int((~rounds.alive[:, 2] & (rounds.means[:, 0] == 1.0)).sum())
+    assert worse == int((~rounds.available[:, 2] & (rounds.means[:, 0] == 1.0)).sum())
     assert unlearnable_regret(Crossed((1.0, 0.0, 0.5)), 4000, seed=seed) > worse
 
 
@@ -59,7 +61,7 @@ def test_runs_know_both_regrets(learner: type[LinUCB]) -> None:
 
 
 def test_agents_that_share_a_run_know_both_regrets() -> None:
-    learner = Foresight(dim=3, horizon=600, updates=4)
+    learner = Foresight(dim=3, horizon=600, policies=4)
     alone = collaborate(learner, Crossed(), agents=1, seed=2).run
     assert alone.linear_regret < alone.regret
     assert collaborate(learner, Crossed(), agents=5, seed=2).run.linear_regret == alone.linear_regret

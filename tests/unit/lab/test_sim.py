@@ -18,8 +18,9 @@ from rareswitch.errors import (
     ParameterError,
 )
 from rareswitch.lab import checkpoints, chunk_size, load_runs
+from rareswitch.lab.rivals import BaSE
 from rareswitch.lab.worlds import Rounds, SequenceWorld, World, make_world
-from rareswitch.learner import BaSE, BatchLinUCB, BatchLinUCBDG, Foresight, make_learner
+from rareswitch.learner import BatchLinUCB, BatchLinUCBDG, Foresight, make_learner
 from rareswitch.report import Progress
 from rareswitch.validation import FloatArray
 from reference.loop import steps
@@ -52,7 +53,7 @@ def test_regret_is_counted_decision_by_decision() -> None:
     np.testing.assert_allclose(run.regrets, cumulative[run.times - 1])
     np.testing.assert_allclose(run.survivors, survivors)
     assert run.batch_ends.tolist() == ends
-    assert run.updates == 4
+    assert run.policies == 4
     assert run.times[-1] == 3000
 
 
@@ -90,7 +91,7 @@ def test_learners_must_fit_the_world() -> None:
 def test_a_horizon_is_given_where_it_is_not_known() -> None:
     growing = simulate(Foresight(dim=3), WORLD, seed=1, horizon=300)
     assert growing.batch_ends.tolist() == [30, 75, 187, 300]
-    assert simulate(Foresight(dim=3, updates=2), WORLD, seed=1, horizon=300).updates == 2
+    assert simulate(Foresight(dim=3, policies=2), WORLD, seed=1, horizon=300).policies == 2
     assert simulate(Foresight(dim=3, grid=[20, 300]), WORLD, seed=1).horizon == 300
     with pytest.raises(ParameterError, match="foresight does not know its horizon: say how many decisions, horizon="):
         simulate(Foresight(dim=3), WORLD, seed=1)
@@ -284,9 +285,9 @@ def test_every_learner_beats_chance_in_every_world(name: str, world: str) -> Non
     made = make_learner(name, dim=place.dim, arms=place.arms, horizon=4000, noise=0.5 if world == "clicks" else 0.2)
     run = simulate(made, place, seed=1)
     rounds = place.draw(2000, seed=1)
-    alive = np.ones_like(rounds.means, dtype=bool) if rounds.alive is None else rounds.alive
-    best = np.where(alive, rounds.means, -np.inf).max(axis=1)
-    chance = float((best - (rounds.means * alive).sum(axis=1) / alive.sum(axis=1)).mean()) * 4000
+    available = np.ones_like(rounds.means, dtype=bool) if rounds.available is None else rounds.available
+    best = np.where(available, rounds.means, -np.inf).max(axis=1)
+    chance = float((best - (rounds.means * available).sum(axis=1) / available.sum(axis=1)).mean()) * 4000
     assert run.regret < chance
 
 
@@ -312,7 +313,7 @@ def test_runs_under_another_cap_are_other_runs(tmp_path: Path) -> None:
         sweep({"a": make}, {"w": WORLD}, horizons=[300], seeds=[0], cap=cap, path=path) for cap in (None, 2, 3, 2, None)
     ]
     assert [found.resumed for found in runs] == [0, 0, 0, 1, 1]
-    assert [found.runs[0].updates for found in runs] == [4, 2, 3, 2, 4]
+    assert [found.runs[0].policies for found in runs] == [4, 2, 3, 2, 4]
 
 
 def test_sequences_that_differ_in_one_round_are_other_worlds(tmp_path: Path) -> None:

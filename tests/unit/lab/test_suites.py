@@ -85,12 +85,12 @@ def test_a_contest_of_a_suite_runs_its_worlds_and_entrants(tmp_path: Path, monke
 def test_relatives_enter_the_field() -> None:
     field, ten = choose_entrants(suite="field"), choose_entrants()
     assert set(field) < set(ten)
-    assert not any("reserve" in label or "forget" in label for label in ten)
+    assert not any("reserve" in label or "discount" in label for label in ten)
     changing = choose_entrants(suite="changing")
     added = {"foresight reserve 2", "foresight 16 reserve 4", "foresight forget 0.5"}
     assert set(changing) == {*field, *added}
     assert {"foresight", "foresight 16", "thompson 0.5", "linucb 1", "pure-exploitation geometric"} <= set(field)
-    assert {label for label in ENTRANTS if label.startswith("stale-thompson ")} <= set(field)
+    assert {label for label in ENTRANTS if label.startswith("thompson-grid ")} <= set(field)
     assert {e.learner for e in field.values()} >= {*RIVALS, *CHALLENGERS}
     assert list(choose_entrants(["oful*"], suite="field")) == ["oful", "oful 1"]
 

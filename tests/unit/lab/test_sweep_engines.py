@@ -38,7 +38,7 @@ def fragile(folder: str, world: World, horizon: int, seed: int) -> Learner:
 
 
 def facts(runs: Iterable[Run]) -> list[Any]:
-    return [(r.learner, r.world, r.horizon, r.seed, r.regret, r.updates, r.regrets.tolist()) for r in runs]
+    return [(r.learner, r.world, r.horizon, r.seed, r.regret, r.policies, r.regrets.tolist()) for r in runs]
 
 
 def test_the_same_runs_come_back_from_every_engine(tmp_path: Path) -> None:

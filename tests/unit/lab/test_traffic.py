@@ -60,9 +60,9 @@ def test_users_with_records_and_an_arm_that_comes_later() -> None:
     assert played.decisions == len(played.regrets) == 100
     assert played.regrets.min() >= 0.0
     rounds = RECORDS.draw(100, seed=1)
-    assert rounds.alive is not None
-    assert rounds.alive.sum(axis=1).tolist() == [2] * 10 + [3] * 90
-    best = np.where(rounds.alive, rounds.means, 0.0).max(axis=1)
+    assert rounds.available is not None
+    assert rounds.available.sum(axis=1).tolist() == [2] * 10 + [3] * 90
+    best = np.where(rounds.available, rounds.means, 0.0).max(axis=1)
     assert played.earned == pytest.approx(best.sum() - played.regrets.sum())
     arms = [trial.audit(f"visit-{k}").arm for k in range(100)]
     assert "c" not in arms[:10]

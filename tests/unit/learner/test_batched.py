@@ -45,8 +45,8 @@ def play(learner: Learner, world: World, seed: int, chunk: int) -> Trace:
         count = done.state.start - before.start
         rounds = world.draw(count, seed=seed, first=before.start)
         ids = range(before.start, done.state.start)
-        trace.arms += before.policy.decide(rounds.contexts, rounds.alive, ids=ids, seed=seed).arms.tolist()
-        kept = before.policy.survivors(rounds.contexts, rounds.alive)
+        trace.arms += before.policy.decide(rounds.contexts, rounds.available, ids=ids, seed=seed).arms.tolist()
+        kept = before.policy.survivors(rounds.contexts, rounds.available)
         trace.survivors += [np.flatnonzero(row).tolist() for row in kept]
     trace.estimates = [e.estimate for e in done.state.policy.eliminations]
     return trace
@@ -119,7 +119,7 @@ def test_tiny_horizons_work(name: str, horizon: int) -> None:
     learner: Any = make_learner(name, dim=3, arms=5, horizon=horizon)
     *_, (_, last) = steps(learner, WORLDS["gaussian"], most=7)
     assert last.state.start == horizon
-    assert last.state.updates == learner.clock.updates
+    assert last.state.policies == learner.clock.policies
 
 
 def test_chunks_do_not_change_decisions() -> None:
@@ -130,7 +130,7 @@ def test_chunks_do_not_change_decisions() -> None:
 def test_the_adaptive_grid_follows_the_widths() -> None:
     grids = {}
     for sigma in (0.1, 1.0):
-        grid = AdaptiveGrid(horizon=4000, updates=6)
+        grid = AdaptiveGrid(horizon=4000, policies=6)
         learner = BatchLinUCB(dim=3, arms=5, horizon=4000, noise=sigma, norm=0.1, grid=grid)
         world = LinearWorld(source=Gaussian(dim=3, arms=5), noise=GaussianNoise(sigma))
         states = [done.state for _, done in steps(learner, world, most=4000)]
@@ -144,15 +144,15 @@ def test_the_adaptive_grid_follows_the_widths() -> None:
     assert grids[0.1][1] > grids[1.0][1]
 
 
-@pytest.mark.parametrize("updates", [None, 3])
-def test_an_adaptive_grid_can_be_named(updates: int | None) -> None:
+@pytest.mark.parametrize("policies", [None, 3])
+def test_an_adaptive_grid_can_be_named(policies: int | None) -> None:
     """It goes to the horizon, with at most as many batches as were asked for or the algorithm's own."""
-    learner = BatchLinUCBKW(dim=3, arms=5, horizon=4000, grid="adaptive", updates=updates)
-    own = AdaptiveGrid(horizon=4000, updates=updates or 4)
+    learner = BatchLinUCBKW(dim=3, arms=5, horizon=4000, grid="adaptive", policies=policies)
+    own = AdaptiveGrid(horizon=4000, policies=policies or 4)
     assert learner.clock == own
     assert make_learner("batch-linucb-kw", **to_plain(learner)).clock == own
     with pytest.raises(ParameterError, match="an adaptive grid follows the widths of eliminations"):
-        make_learner("stale-linucb", dim=3, arms=5, horizon=4000, grid="adaptive")
+        make_learner("linucb-grid", dim=3, arms=5, horizon=4000, grid="adaptive")
     with pytest.raises(ParameterError, match=r"grid must be batch ends.*got 'adaptively'"):
         BatchLinUCBKW(dim=3, arms=5, horizon=4000, grid="adaptively")
 
@@ -193,8 +193,8 @@ def test_the_designer_is_shown_what_the_policy_leaves() -> None:
     seen: list[Any] = []
 
     class Spy:
-        def learn(self, contexts: Any, alive: Any, *, regularization: float, arms: int) -> Sampler:
-            seen.append((contexts, alive, regularization))
+        def learn(self, contexts: Any, available: Any, *, regularization: float, arms: int) -> Sampler:
+            seen.append((contexts, available, regularization))
             return Uniform()
 
     learner = BatchLinUCBDG(dim=3, arms=5, horizon=450, confidence=0.3, designer=Spy())
@@ -202,12 +202,12 @@ def test_the_designer_is_shown_what_the_policy_leaves() -> None:
     rows = rows_of(state, WORLDS["gaussian"], 1)
     summary = learner.summarize(state, rows)
     found = learner.next(state, summary)
-    contexts, alive, regularization = seen[-1]
+    contexts, available, regularization = seen[-1]
     assert regularization == 1 / 450
     assert summary.sample is not None
     np.testing.assert_array_equal(contexts, summary.sample.sets.contexts)
-    np.testing.assert_array_equal(alive, found.policy.survivors(summary.sample.sets))
-    assert not alive.all()
+    np.testing.assert_array_equal(available, found.policy.survivors(summary.sample.sets))
+    assert not available.all()
     assert isinstance(found.policy.sampler, Uniform)
 
 
@@ -231,10 +231,10 @@ def fresh(**settings: Any) -> BatchLinUCB:
 
 
 def test_updates_are_the_algorithms_own_grid() -> None:
-    assert fresh(updates=3).clock == paper_grid(1000, 3)
-    assert BatchLinUCBDG(dim=3, arms=5, horizon=1000, updates=4).clock == paper_design_grid(1000, 4)
+    assert fresh(policies=3).clock == paper_grid(1000, 3)
+    assert BatchLinUCBDG(dim=3, arms=5, horizon=1000, policies=4).clock == paper_design_grid(1000, 4)
     with pytest.raises(ParameterError, match="not both"):
-        fresh(updates=3, grid=paper_grid(1000))
+        fresh(policies=3, grid=paper_grid(1000))
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_updates_are_the_algorithms_own_grid() -> None:
         ({"ridge": 0.0}, "ridge must be"),
         ({"confidence": "loose"}, "'paper', 'tight' or a number"),
         ({"confidence": -1.0}, "confidence must be"),
-        ({"updates": 1001}, "updates must be between 1 and 1000"),
+        ({"policies": 1001}, "updates must be between 1 and 1000"),
         ({"grid": [10, 20]}, "grid ends at 20 where the horizon is 1000"),
     ],
 )
@@ -265,11 +265,11 @@ def test_one_feature_and_arms_of_different_lengths() -> None:
     learner = BatchLinUCBDG(dim=1, arms=4, horizon=2000, noise=0.3)
     state = learner.begin()
     while not state.done:
-        contexts = rng.uniform(-1.0, 1.0, (state.ahead[0], 4, 1))
+        contexts = rng.uniform(-1.0, 1.0, (state.batch_sizes[0], 4, 1))
         decisions = state.policy.decide(contexts, ids=range(state.start, state.stop), seed=1)
         rewards = 0.7 * contexts[np.arange(len(contexts)), decisions.arms, 0] + 0.3 * rng.standard_normal(len(contexts))
         state = learner.next(state, learner.summarize(state, Rows.of(contexts, decisions, rewards)))
-    assert state.updates == len(learner.clock.begin())
+    assert state.policies == len(learner.clock.begin())
 
 
 @pytest.mark.parametrize("name", ["batch-linucb-dg", "batch-linucb-dg-certified", "foresight"])
@@ -279,12 +279,12 @@ def test_how_sets_are_padded_does_not_change_what_is_learned(name: str) -> None:
     rng = np.random.default_rng(2)
     states = [learner.begin()] * 2
     for _ in range(2):
-        count = states[0].ahead[0]
+        count = states[0].batch_sizes[0]
         contexts = rng.standard_normal((count, 8, 3)) / 4.0
-        alive = rng.permuted(np.arange(8) < np.full((count, 1), 5), axis=1)
-        packed, full = contexts[alive].reshape(count, 5, 3), np.ones((count, 5), dtype=np.bool_)
+        available = rng.permuted(np.arange(8) < np.full((count, 1), 5), axis=1)
+        packed, full = contexts[available].reshape(count, 5, 3), np.ones((count, 5), dtype=np.bool_)
         ids = range(states[0].start, states[0].stop)
-        for k, (x, mask) in enumerate([(contexts, alive), (packed, full)]):
+        for k, (x, mask) in enumerate([(contexts, available), (packed, full)]):
             decisions = states[k].policy.decide(x, mask, ids=ids, seed=1)
             means = x[np.arange(count), decisions.arms] @ [0.8, 0.0, -0.4]
             rows = Rows.of(x, decisions, means + 0.1 * np.sin(np.arange(count)), mask)
@@ -297,24 +297,26 @@ def test_the_rate_with_few_batches_is_said() -> None:
     horizon, dim = 10**6, 5
     ends = paper_design_grid(horizon, 3).ends
     assert ends[0] == pytest.approx(horizon ** (1 / (2 * (1 - 2**-2))), abs=1)
-    learner = BatchLinUCBDG(dim=dim, arms=5, horizon=horizon, updates=3)
+    learner = BatchLinUCBDG(dim=dim, arms=5, horizon=horizon, policies=3)
     assert max(learner.costs(ends)) == pytest.approx(horizon ** (2 / 3), rel=1e-3)
     assert learner.holds(learner.begin()) == "regret d·√(ln K/0.5)·T^0.667, stochastic"
     # the grid of (C2) has its exponent
     assert max(learner.costs(paper_grid(horizon, 3).ends)) == pytest.approx(horizon ** (4 / 7), rel=1e-3)
-    few = BatchLinUCBDGCertified(dim=20, arms=5, horizon=horizon, updates=3)
+    few = BatchLinUCBDGCertified(dim=20, arms=5, horizon=horizon, policies=3)
     assert few.rate() == "d·√(ln K/0.2)·T^0.667, stochastic"
     enough = BatchLinUCBDGCertified(dim=20, arms=5, horizon=horizon)
     assert enough.rate() == "d·√(ln K/0.2)·√T, stochastic"
-    assert BatchLinUCBKW(dim=dim, arms=5, horizon=horizon, updates=2).rate() == "d·√(ln K)·T^0.667, stochastic"
+    assert BatchLinUCBKW(dim=dim, arms=5, horizon=horizon, policies=2).rate() == "d·√(ln K)·T^0.667, stochastic"
     uneven = BatchLinUCBKW(dim=dim, arms=5, horizon=horizon, grid=[100, horizon])
     assert uneven.rate() == "d·√(ln K)·T^0.667, stochastic, times 10 with these batches"
 
 
 def test_the_rate_of_a_learned_design_rests_on_its_share_of_g_optimal_play() -> None:
     sizes: dict[str, Any] = {"dim": 20, "arms": 5, "horizon": 10**6}
-    assert BatchLinUCBDG(**sizes, designer=CertifiedMixture(floor=0.4)).rate() == "d·√(ln K/0.4)·√T, stochastic"
-    assert BatchLinUCBDG(**sizes, designer=CertifiedMixture(floor=0.0)).rate() == "none"
-    assert BatchLinUCBDG(**sizes, updates=2).rate() == "d·√(ln K)·T^0.667, stochastic"  # no design is learned
+    assert (
+        BatchLinUCBDG(**sizes, designer=CertifiedMixture(g_optimal_share=0.4)).rate() == "d·√(ln K/0.4)·√T, stochastic"
+    )
+    assert BatchLinUCBDG(**sizes, designer=CertifiedMixture(g_optimal_share=0.0)).rate() == "none"
+    assert BatchLinUCBDG(**sizes, policies=2).rate() == "d·√(ln K)·T^0.667, stochastic"  # no design is learned
     assert BatchLinUCBDG(**sizes).rate("adversarial") == "none"
     assert BatchLinUCBKW(**sizes).rate("fixed") == "√(d·ln K)·√T, fixed"

@@ -32,7 +32,7 @@ def test_few_policies_cost_little_more_than_one_at_every_step() -> None:
     rare = [simulate(BatchedThompsonSampling(**sizes, noise=0.5, seed=s), world, seed=s) for s in range(4)]
     every = [simulate(ThompsonSampling(**sizes, noise=0.5, seed=s), world, seed=s) for s in range(4)]
     assert sum(run.regret for run in rare) < 2.0 * sum(run.regret for run in every)
-    assert max(run.updates for run in rare) <= 60
+    assert max(run.policies for run in rare) <= 60
 
 
 def test_bad_growth_is_refused() -> None:

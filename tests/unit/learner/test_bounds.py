@@ -78,7 +78,7 @@ def test_every_learner_named_exists() -> None:
 def test_a_batched_learner_has_the_batches_that_its_bound_asks_for(guarantee: Batched) -> None:
     for horizon in (10, 256, 10**4, 10**6):
         learner = make_learner(guarantee.learner, dim=5, arms=7, horizon=horizon)
-        assert getattr(learner.clock, "updates") == guarantee.policies(5, horizon)  # noqa: B009
+        assert getattr(learner.clock, "policies") == guarantee.policies(5, horizon)  # noqa: B009
 
 
 def test_switches_are_counted_as_the_learners_count_them() -> None:
@@ -95,12 +95,12 @@ def rate(ends: tuple[int, ...]) -> float:
     return max(logs[0], *(b - a / 2.0 for a, b in pairwise(logs))) / logs[-1] if len(logs) > 1 else 1.0
 
 
-@pytest.mark.parametrize("updates", range(1, 8))
-def test_the_exponents_are_those_of_the_grids(updates: int) -> None:
+@pytest.mark.parametrize("policies", range(1, 8))
+def test_the_exponents_are_those_of_the_grids(policies: int) -> None:
     """At T = 10^300, where a factor 2 is a power of 0.001."""
     horizon = 10**300
-    assert rate(paper_grid(horizon, updates).ends) == pytest.approx(batch_exponent(updates), abs=1e-3)
-    assert rate(paper_design_grid(horizon, updates).ends) == pytest.approx(design_exponent(updates), abs=3e-3)
+    assert rate(paper_grid(horizon, policies).ends) == pytest.approx(batch_exponent(policies), abs=1e-3)
+    assert rate(paper_design_grid(horizon, policies).ends) == pytest.approx(design_exponent(policies), abs=3e-3)
 
 
 def test_the_exponent_of_contribution_c2() -> None:
@@ -114,9 +114,9 @@ def test_the_exponent_of_contribution_c2() -> None:
 def test_the_exponent_of_fixed_sets() -> None:
     (fixed,) = (g for g in GUARANTEES if g.learner == "fixed-set-elimination")
     assert isinstance(fixed, Batched)
-    for updates in (2, 3, 6):
-        lengths = growing_grid(10**300, updates).ends
-        assert rate(lengths) == pytest.approx(fixed.exponent(updates), abs=3e-3)
+    for policies in (2, 3, 6):
+        lengths = growing_grid(10**300, policies).ends
+        assert rate(lengths) == pytest.approx(fixed.exponent(policies), abs=3e-3)
 
 
 def test_fewer_switches_cost_what_the_growth_costs() -> None:

@@ -24,7 +24,7 @@ def test_unknown_learners_are_named() -> None:
 
 def test_foreign_and_missing_settings_are_named() -> None:
     with pytest.raises(ParameterError, match=r"oful does not take floor, updates; it takes arms, confidence, delta"):
-        make_learner("oful", dim=2, arms=3, horizon=100, updates=3, floor=0.1)
+        make_learner("oful", dim=2, arms=3, horizon=100, policies=3, design_share=0.1)
     with pytest.raises(ParameterError, match="oful needs arms, horizon; got dim"):
         make_learner("oful", dim=2)
     with pytest.raises(ParameterError, match="foresight needs dim; got no settings"):
@@ -37,20 +37,20 @@ def test_budgets_are_spread_over_the_run(name: str, cap: int) -> None:
     """A learner that plans for a cap switches at least once under it, and never uses up a small one early on."""
     place = {"base": "plain", "fixed-set-elimination": "fixed", "e4": "fixed"}.get(name, "gaussian")
     world = make_world(place, dim=3, arms=3, noise=0.3)
-    found, plan = budgeted(name, updates=cap, dim=3, horizon=3000)
-    assert found == {"linucb": "stale-linucb", "thompson": "stale-thompson", "linmed": "stale-linmed"}.get(name, name)
+    found, plan = budgeted(name, policies=cap, dim=3, horizon=3000)
+    assert found == {"linucb": "linucb-grid", "thompson": "thompson-grid", "linmed": "linmed-grid"}.get(name, name)
     assert bool(plan) == (name not in ("suplinucb", "suplinrel", "e4"))
     if plan:
         plan |= {"noise": 1.0} if "noise" in takes(found) else {}
         run = simulate(make_learner(found, dim=3, arms=3, horizon=3000, **plan), world, seed=1, cap=cap)
-        assert 2 <= run.updates <= cap
-        assert len(run.batch_ends) == run.updates
-        assert run.batch_ends[run.updates - 2] >= 5 * cap
+        assert 2 <= run.policies <= cap
+        assert len(run.batch_ends) == run.policies
+        assert run.batch_ends[run.policies - 2] >= 5 * cap
 
 
 def test_large_budgets_are_no_budgets() -> None:
-    assert budgeted("oful", updates=1000, dim=3, horizon=3000) == ("oful", {"growth": 2.0})
-    assert math.isfinite(budgeted("oful", updates=1, dim=1000, horizon=10**6)[1]["growth"])
-    assert budgeted("foresight", updates=100, dim=3, horizon=50) == ("foresight", {"updates": 50})
+    assert budgeted("oful", policies=1000, dim=3, horizon=3000) == ("oful", {"growth": 2.0})
+    assert math.isfinite(budgeted("oful", policies=1, dim=1000, horizon=10**6)[1]["growth"])
+    assert budgeted("foresight", policies=100, dim=3, horizon=50) == ("foresight", {"policies": 50})
     with pytest.raises(ParameterError, match="updates must be at least 1"):
-        budgeted("oful", updates=0, dim=3, horizon=3000)
+        budgeted("oful", policies=0, dim=3, horizon=3000)

@@ -23,11 +23,13 @@ def test_what_is_believed_of_each_arm_is_weighed_by_its_propensity(clicks: bool)
     policy = Policy(dim=3, sampler=PosteriorDraws(draws=RNG.standard_normal((16, 3))))
     sets = ContextSets(CONTEXTS, ALIVE)
     lost = 0.0
-    for x, alive, chances in zip(CONTEXTS, ALIVE, policy.probabilities(sets), strict=True):
-        values = [float(arm @ POINT[:3]) for arm in x[alive]]
+    for x, available, chances in zip(CONTEXTS, ALIVE, policy.probabilities(sets), strict=True):
+        values = [float(arm @ POINT[:3]) for arm in x[available]]
         if clicks:
             values = [1.0 / (1.0 + math.exp(-value - POINT[3])) for value in values]
-        lost += sum(chance * (max(values) - value) for chance, value in zip(chances[alive], values, strict=True)) / 40
+        lost += (
+            sum(chance * (max(values) - value) for chance, value in zip(chances[available], values, strict=True)) / 40
+        )
     assert believed_cost(policy, sets, belief) == pytest.approx(lost, rel=1e-12)
     assert lost > 0.0
     best = Policy(dim=3, sampler=PosteriorDraws(draws=POINT[None, :3]))

@@ -74,7 +74,7 @@ def test_a_policy_before_its_time_is_taken_too(name: str) -> None:
         assert learner.due(state, rounds.contexts, decisions) is None
     summary = learner.summarize(state, rows_of(state, world, 1, count=4))
     found = learner.next(state, summary)
-    assert (found.updates, found.start, found.stop) == (2, 4, 5000)
+    assert (found.policies, found.start, found.stop) == (2, 4, 5000)
     if name == "rarely-switch-suplinucb":
         assert found.policy.edition == 1  # it decides as before, and is another batch's policy
         assert (found.policy.sampler.roots == state.policy.sampler.roots).all()  # type: ignore[attr-defined]
@@ -95,7 +95,7 @@ def test_a_policy_in_time_is_not_overdue(name: str) -> None:
 
 
 def test_a_planned_batch_says_when_it_was_too_long() -> None:
-    learner, world = sized("stale-linucb", grid=[20, 400]), place()
+    learner, world = sized("linucb-grid", grid=[20, 400]), place()
     state = learner.begin()
     assert learner.overdue(state, learner.summarize(state, rows_of(state, world, 1))) is None
     longer = learner.summarize(state, rows_of(state, world, 1, count=23))
@@ -137,7 +137,7 @@ def test_the_growth_clock_survives_any_split_of_the_rows() -> None:
 def test_clocks_end_at_their_horizon() -> None:
     for clock in (EveryStep(horizon=10), DeterminantGrowth(horizon=10)):
         assert clock.begin() in ((1,), (10,))
-        assert clock.ahead((), batch=5, start=10, width=1.0) == ()
+        assert clock.batch_sizes((), batch=5, start=10, width=1.0) == ()
     with pytest.raises(ParameterError, match="horizon must be at least 2"):
         EveryStep(horizon=1)
     with pytest.raises(ParameterError, match="horizon must be at least 2"):

@@ -23,7 +23,7 @@ from rareswitch.stats import Stats
 from reference.loop import after, rows_of
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
-SHORT = Foresight(dim=3, horizon=1000, updates=5)
+SHORT = Foresight(dim=3, horizon=1000, policies=5)
 
 
 def forbid(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +44,7 @@ def test_a_state_that_was_kept_is_read_and_continued() -> None:
     assert state_to_bytes(state) == data
     assert [(batch.decided, batch.rewarded) for batch in state.past] == [(15, 15), (35, 32)]
     found = LEARNER.next(state, LEARNER.summarize(state, rows(state)))
-    assert (found.updates, found.start) == (4, 173)
+    assert (found.policies, found.start) == (4, 173)
     assert len(found.notes) == len(state.notes) + 1
     # what it has learned is worth something: half of what chance loses, in the mean over 400 sets
     sets = world().draw(400, seed=SEED, first=10_000)
@@ -72,13 +72,13 @@ def test_a_planner_with_other_constants_goes_on_from_the_same_policy(monkeypatch
     found = SHORT.next(loaded, SHORT.summarize(loaded, rows_of(loaded, WORLD, 1)))
     assert found.notes[:-1] == state.notes
     assert found.notes[-1]["scale"] == 0.9
-    assert found.updates == 4
+    assert found.policies == 4
 
 
 def test_nothing_of_a_state_is_lost() -> None:
     state = after(SHORT, WORLD, 3)
     found = state_from_bytes(state_to_bytes(state))
-    for name in ("learner", "updates", "start", "ahead", "notes", "done", "stop", "horizon"):
+    for name in ("learner", "policies", "start", "forecast", "notes", "done", "stop", "horizon"):
         assert getattr(found, name) == getattr(state, name)
     assert found.policy.id == state.policy.id
     sums = ([*(batch.stats for batch in kept.past), kept.sums] for kept in (state, found))
@@ -115,7 +115,7 @@ def test_equal_rewards_whose_level_was_taken_off_come_back(count: int, reward: f
     contexts = np.repeat(np.eye(3)[None], count, axis=0)
     decisions = state.policy.decide(contexts, ids=range(count), seed=1)
     summary = learner.summarize(state, Rows.of(contexts, decisions, np.full(count, reward)))
-    after_it = learner.next(state, summaries_from_bytes(summaries_to_bytes([summary]))[0], ahead=[10, 20])
+    after_it = learner.next(state, summaries_from_bytes(summaries_to_bytes([summary]))[0], forecast=[10, 20])
     assert state_from_bytes(state_to_bytes(after_it)).start == count
 
 

@@ -129,7 +129,7 @@ def test_rewards_that_are_not_linear_keep_policies_wide(intercept: bool) -> None
 
     The standardised squares of the draws around it are χ² with 384 degrees: within six standard deviations (p < 1e-8).
     """
-    learner = Foresight(dim=3, grid=[300, 1500, 4000, 9000], floor=0.0, intercept=intercept)
+    learner = Foresight(dim=3, grid=[300, 1500, 4000, 9000], design_share=0.0, intercept=intercept)
     state = after(learner, Steep(), 2)
     note = state.notes[-1]
     assert note["surprise"] > 2.0
@@ -151,15 +151,17 @@ def test_rewards_that_are_not_linear_keep_policies_wide(intercept: bool) -> None
 
 
 def test_a_theta_that_drifts_is_followed() -> None:
-    state = after(Foresight(intercept=False, dim=3, grid=[300, 1500, 4000, 9000], floor=0.0, forget=0.9), Steep(), 2)
+    state = after(
+        Foresight(intercept=False, dim=3, grid=[300, 1500, 4000, 9000], design_share=0.0, discount=0.9), Steep(), 2
+    )
     assert "times as far" in state.notes[-1]["concluded"]
     assert "lies between" not in state.notes[-1]["concluded"]
 
 
 def test_the_last_policy_lies_on_the_way_too() -> None:
-    learner = Foresight(intercept=False, dim=3, grid=[300, 1500, 9000], floor=0.0)
+    learner = Foresight(intercept=False, dim=3, grid=[300, 1500, 9000], design_share=0.0)
     state = after(learner, Steep(), 2)
-    assert len(state.ahead) == 1
+    assert len(state.batch_sizes) == 1
     before, now = (posterior(stats).estimate for stats in (state.past[0].stats[0], state.sums[0]))
     sampler = state.policy.sampler
     assert isinstance(sampler, PosteriorDraws)
@@ -195,7 +197,7 @@ def test_intervals_are_widened_too() -> None:
 
 
 def test_notes_say_what_was_expected_and_what_came() -> None:
-    learner = Foresight(intercept=False, dim=3, grid=[60, 300, 1000, 3000], floor=0.0)
+    learner = Foresight(intercept=False, dim=3, grid=[60, 300, 1000, 3000], design_share=0.0)
     one = after(learner, WORLD, 1)
     first, second = after(learner, WORLD, 2).notes
     assert {"expected", "concluded", "surprise"} & set(first) == set()
@@ -225,14 +227,16 @@ def played(learner: Foresight, thetas: list[list[float]], clicks: bool = False) 
         paid = means + 0.1 * rng.standard_normal(200)
         if clicks:
             paid = (rng.random(200) < 1.0 / (1.0 + np.exp(-means))).astype(np.float64)
-        state = learner.next(state, learner.summarize(state, Rows.of(X[k], made, paid)), ahead=[300, 900])
+        state = learner.next(state, learner.summarize(state, Rows.of(X[k], made, paid)), forecast=[300, 900])
     return state
 
 
 def test_what_is_forgotten_was_not_believed() -> None:
     """After a change two batches ago, a belief in all batches is still wrong, and one that forgets is right again."""
     changed = [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
-    kept, forgets = (played(Foresight(intercept=False, dim=2, forget=forget), changed).notes for forget in (1.0, 0.001))
+    kept, forgets = (
+        played(Foresight(intercept=False, dim=2, discount=discount), changed).notes for discount in (1.0, 0.001)
+    )
     for notes in (kept, forgets):
         assert "times as far" in notes[1]["concluded"]
     assert "times as far" in kept[2]["concluded"]

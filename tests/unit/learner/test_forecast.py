@@ -14,12 +14,12 @@ from rareswitch.learner.grids import lengths
 from reference.loop import after, rows_of
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
-FIVE = Foresight(dim=3, horizon=2000, updates=5)
+FIVE = Foresight(dim=3, horizon=2000, policies=5)
 
 
-def closed(learner: Learner, state: State, ahead: Any = None, count: int | None = None) -> State:
+def closed(learner: Learner, state: State, forecast: Any = None, count: int | None = None) -> State:
     """The state after the current batch, with so many decisions."""
-    return learner.next(state, learner.summarize(state, rows_of(state, WORLD, 1, count=count)), ahead=ahead)
+    return learner.next(state, learner.summarize(state, rows_of(state, WORLD, 1, count=count)), forecast=forecast)
 
 
 def test_dates_and_a_rate_make_batches() -> None:
@@ -65,7 +65,7 @@ def test_a_number_is_spread_over_the_policies_that_are_left(total: int, left: in
 
 
 @pytest.mark.parametrize(
-    ("ahead", "expected"),
+    ("forecast", "expected"),
     [
         (None, (35, 123, 415, 1412)),
         ([100, 200], (100, 200)),
@@ -76,22 +76,22 @@ def test_a_number_is_spread_over_the_policies_that_are_left(total: int, left: in
         (0, ()),
     ],
 )
-def test_forecasts_are_followed(ahead: Any, expected: tuple[int, ...]) -> None:
-    state = closed(FIVE, FIVE.begin(), ahead)
-    assert state.ahead == expected
+def test_forecasts_are_followed(forecast: Any, expected: tuple[int, ...]) -> None:
+    state = closed(FIVE, FIVE.begin(), forecast)
+    assert state.batch_sizes == expected
     assert state.done == (not expected)
-    assert all(type(count) is int for count in state.ahead)
+    assert all(type(count) is int for count in state.batch_sizes)
 
 
-@pytest.mark.parametrize("ahead", [985, 985.0, np.int64(985), np.float64(985.0)])
-def test_a_number_of_any_kind_is_spread(ahead: Any) -> None:
-    assert closed(FIVE, FIVE.begin(), ahead).ahead == lengths(985, start=15, left=4)
+@pytest.mark.parametrize("forecast", [985, 985.0, np.int64(985), np.float64(985.0)])
+def test_a_number_of_any_kind_is_spread(forecast: Any) -> None:
+    assert closed(FIVE, FIVE.begin(), forecast).batch_sizes == lengths(985, start=15, left=4)
     unknown = Foresight(dim=3)
-    assert len(closed(unknown, unknown.begin(), ahead).ahead) == 4  # it grows 2.5-fold: 30, 72, 174, 421, 1018
+    assert len(closed(unknown, unknown.begin(), forecast).batch_sizes) == 4  # it grows 2.5-fold: 30, 72, 174, 421, 1018
 
 
 @pytest.mark.parametrize(
-    ("ahead", "words"),
+    ("forecast", "words"),
     [
         (-1, "ahead, the decisions to come, must be at least 0; got -1"),
         (2.5, "must be a whole number; got 2.5"),
@@ -111,45 +111,45 @@ def test_a_number_of_any_kind_is_spread(ahead: Any) -> None:
         (object(), "ahead must be the decisions to come in all, or a list of those of each batch"),
     ],
 )
-def test_bad_forecasts_change_nothing(ahead: Any, words: str) -> None:
+def test_bad_forecasts_change_nothing(forecast: Any, words: str) -> None:
     for learner in (FIVE, Foresight(dim=3), BatchLinUCB(dim=3, arms=5, horizon=2000)):
         state = learner.begin()
         with pytest.raises(ParameterError, match=words):
-            closed(learner, state, ahead)
-        assert closed(learner, state).updates == 2
+            closed(learner, state, forecast)
+        assert closed(learner, state).policies == 2
 
 
 def test_an_unknown_horizon_is_revised_as_it_becomes_known() -> None:
     """Without one the decisions grow 2.5-fold; a forecast is followed until it is used up, and then they grow again."""
     learner = Foresight(dim=3)
     state = closed(learner, learner.begin())
-    assert (state.start, state.ahead) == (30, (45, 112, 280))
+    assert (state.start, state.batch_sizes) == (30, (45, 112, 280))
     state = closed(learner, state, 925)
     assert state.horizon == 1000
-    assert state.ahead == lengths(925, start=75, left=3)
+    assert state.batch_sizes == lengths(925, start=75, left=3)
     state = closed(learner, state, [50])
-    assert state.ahead == (50,)
+    assert state.batch_sizes == (50,)
     state = closed(learner, state, 0)
     assert state.done
-    assert state.updates == 4
+    assert state.policies == 4
 
 
 def test_a_run_may_go_on_after_its_planned_end() -> None:
-    learner = Foresight(dim=3, horizon=300, updates=2)
+    learner = Foresight(dim=3, horizon=300, policies=2)
     state = after(learner, WORLD, 1)
-    assert state.ahead == (264,)
+    assert state.batch_sizes == (264,)
     longer = closed(learner, state, [100, 200])
-    assert (longer.updates, longer.ahead, longer.notes[-1]["update"]) == (3, (100, 200), 2)
+    assert (longer.policies, longer.batch_sizes, longer.notes[-1]["update"]) == (3, (100, 200), 2)
     assert "cost" in longer.notes[-1]  # it was planned for, with the sets of what was to be the last batch
-    assert closed(learner, longer).ahead == (200,)
+    assert closed(learner, longer).batch_sizes == (200,)
     assert closed(learner, state).done
 
 
 def test_the_number_of_policies_is_held_to_where_the_horizon_is_unknown() -> None:
-    learner = Foresight(dim=3, updates=3)
+    learner = Foresight(dim=3, policies=3)
     state = learner.begin()
-    assert len(state.ahead) == 3
+    assert len(state.batch_sizes) == 3
     state = closed(learner, closed(learner, state))
-    assert state.ahead == (112,)
+    assert state.batch_sizes == (112,)
     assert closed(learner, state).done
-    assert len(closed(learner, learner.begin(), 10**6).ahead) == 2
+    assert len(closed(learner, learner.begin(), 10**6).batch_sizes) == 2

@@ -38,7 +38,7 @@ class Rescaled:
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
         rounds = self.world.draw(count, seed=seed, first=first)
         means = self.scale * rounds.means + self.level
-        return Rounds(contexts=self.features * rounds.contexts, means=means, alive=rounds.alive)
+        return Rounds(contexts=self.features * rounds.contexts, means=means, available=rounds.available)
 
     def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
         inner = (means - self.level) / self.scale
@@ -78,7 +78,7 @@ def test_clicks_are_learned() -> None:
     run = simulate(Foresight(dim=5, horizon=5000, intercept=False), world, seed=1)
     chance = float((lambda m: (m.max(axis=1) - m.mean(axis=1)).sum())(world.draw(5000, seed=1).means))
     assert run.regret < 0.5 * chance
-    assert run.updates == 8
+    assert run.policies == 8
 
 
 def test_exploration_fades_and_the_last_batch_is_greedy() -> None:
@@ -99,23 +99,23 @@ def test_exploration_fades_and_the_last_batch_is_greedy() -> None:
 
 def test_every_surviving_arm_keeps_its_floor() -> None:
     world = make_world("gaussian", dim=3, arms=5, noise=0.5)
-    learner = Foresight(dim=3, horizon=5000, floor=0.05, intercept=False)
+    learner = Foresight(dim=3, horizon=5000, design_share=0.05, intercept=False)
     probe = world.draw(50, seed=9).contexts
     for _, (_, _, state) in list(steps(learner, world, most=5000))[:-1]:
-        share = 0.05 if state.updates < 8 else 0.005
+        share = 0.05 if state.policies < 8 else 0.005
         survivors = state.policy.survivors(probe)
         probabilities = state.policy.probabilities(probe)
         floors = share / survivors.sum(axis=1, keepdims=True)  # K ≤ 2d, where the design at factor 2 is uniform
         assert (probabilities >= floors - 1e-12)[survivors].all()
         assert not probabilities[~survivors].any()
-        assert len(state.policy.eliminations) == state.updates - 1
+        assert len(state.policy.eliminations) == state.policies - 1
         assert isinstance(state.policy.sampler, Blend)
         assert state.policy.sampler.share == pytest.approx(share, rel=1e-12)  # nothing will be learned from the last
-    assert state.updates == 8
+    assert state.policies == 8
 
 
 def test_without_a_floor_nothing_is_eliminated() -> None:
-    policy = after(Foresight(dim=3, horizon=5000, floor=0.0, intercept=False), WORLD, 1).policy
+    policy = after(Foresight(dim=3, horizon=5000, design_share=0.0, intercept=False), WORLD, 1).policy
     assert policy.eliminations == ()
     assert isinstance(policy.sampler, PosteriorDraws)
 
@@ -165,20 +165,20 @@ def test_the_planner_is_told_what_lies_ahead(monkeypatch: pytest.MonkeyPatch) ->
         return Plan(scale=0.7, cost=0.0, next_cost=0.0)
 
     monkeypatch.setattr(room, "plan", spy)
-    learner = Foresight(dim=3, grid=[50, 450, 1000, 3000], seed=6, floor=0.0, intercept=False)
+    learner = Foresight(dim=3, grid=[50, 450, 1000, 3000], seed=6, design_share=0.0, intercept=False)
     state = learner.begin()
-    for ahead in (None, None, (700, 900), None):
-        state = learner.next(state, learner.summarize(state, rows_of(state, WORLD, 1)), ahead=ahead)
+    for forecast in (None, None, (700, 900), None):
+        state = learner.next(state, learner.summarize(state, rows_of(state, WORLD, 1)), forecast=forecast)
     told = [(a["lengths"], a["update"], a["seed"]) for a in asked]
     assert told == [((400, 550, 2000), 1, 6), ((550, 2000), 2, 6), ((700, 900), 3, 6)]
     assert [a["sets"] for a in asked] == [50, 200, 200]
-    assert state.ahead == (900,)
+    assert state.batch_sizes == (900,)
 
 
 def test_draws_are_spread_as_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their standardised squares are χ² with 128·3 degrees: within six standard deviations (p < 1e-8)."""
     monkeypatch.setattr(room, "plan", lambda *_, **__: Plan(scale=0.7, cost=0.0, next_cost=0.0))
-    state = after(Foresight(dim=3, horizon=3000, floor=0.0, intercept=False), WORLD, 1)
+    state = after(Foresight(dim=3, horizon=3000, design_share=0.0, intercept=False), WORLD, 1)
     belief = posterior(state.sums[0])
     assert isinstance(state.policy.sampler, PosteriorDraws)
     away = state.policy.sampler.draws - belief.estimate
@@ -190,8 +190,8 @@ def test_each_batch_has_draws_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Non
     """Of two batches, 384 independent normals each: their correlation is within six standard deviations (p < 1e-8)."""
     monkeypatch.setattr(room, "plan", lambda *_, **__: Plan(scale=0.7, cost=0.0, next_cost=0.0))
     found = []
-    for updates in (1, 2):
-        state = after(Foresight(dim=3, horizon=3000, floor=0.0, intercept=False), WORLD, updates)
+    for policies in (1, 2):
+        state = after(Foresight(dim=3, horizon=3000, design_share=0.0, intercept=False), WORLD, policies)
         belief = posterior(state.sums[0])
         assert isinstance(state.policy.sampler, PosteriorDraws)
         away = state.policy.sampler.draws - belief.estimate
@@ -210,30 +210,30 @@ def test_the_intervals_behind_the_floor() -> None:
 
 
 @pytest.mark.parametrize(
-    ("horizon", "updates"),
+    ("horizon", "policies"),
     [(h, u) for h in (2, 3, 7, 20, 100) for u in (None, 1, 2, 8, 50) if u is None or u <= h],
 )
-def test_any_horizon_and_any_number_of_updates(horizon: int, updates: int | None) -> None:
+def test_any_horizon_and_any_number_of_updates(horizon: int, policies: int | None) -> None:
     world = make_world("varying", dim=6, arms=4, noise=0.5)
-    run = simulate(Foresight(dim=6, horizon=horizon, updates=updates, intercept=False), world, seed=1)
-    assert run.updates == (min(horizon, 8) if updates is None else updates)
+    run = simulate(Foresight(dim=6, horizon=horizon, policies=policies, intercept=False), world, seed=1)
+    assert run.policies == (min(horizon, 8) if policies is None else policies)
 
 
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"updates": 0}, "updates must be at least 1"),
-        ({"updates": 101}, "updates must be at most the horizon, 100 decisions; got 101"),
-        ({"floor": 1.5}, "floor must be"),
+        ({"policies": 0}, "updates must be at least 1"),
+        ({"policies": 101}, "updates must be at most the horizon, 100 decisions; got 101"),
+        ({"min_propensity": 1.5}, "floor must be"),
         ({"delta": 0.0}, "delta must be"),
         ({"dim": 0}, "dim must be"),
         ({"horizon": 1}, "horizon must be"),
         ({"grid": geometric_grid(50, 3)}, "the grid ends at 50"),
-        ({"grid": geometric_grid(100, 3), "updates": 3}, "not both"),
+        ({"grid": geometric_grid(100, 3), "policies": 3}, "not both"),
         ({"seed": -1}, "seed must be"),
         ({"intercept": "yes"}, "intercept must be True or False; got 'yes'"),
         ({"intercept": 1}, "intercept must be True or False"),
-        ({"grid": AdaptiveGrid(horizon=100, updates=3)}, "an adaptive grid follows the widths of eliminations"),
+        ({"grid": AdaptiveGrid(horizon=100, policies=3)}, "an adaptive grid follows the widths of eliminations"),
     ],
 )
 def test_bad_settings_are_explained(bad: dict[str, Any], message: str) -> None:
@@ -243,21 +243,21 @@ def test_bad_settings_are_explained(bad: dict[str, Any], message: str) -> None:
 
 def test_the_usual_grid() -> None:
     assert Foresight(dim=10, horizon=1e5).clock == geometric_grid(100_000, 8, first=45)  # type: ignore[arg-type]
-    assert Foresight(dim=10, horizon=1000, updates=2).clock == geometric_grid(1000, 2, first=122)  # √(15·1000)
+    assert Foresight(dim=10, horizon=1000, policies=2).clock == geometric_grid(1000, 2, first=122)  # √(15·1000)
 
 
 @pytest.mark.parametrize("dim", [1, 10, 40])
 @pytest.mark.parametrize("horizon", [3000, 1_000_000])
-@pytest.mark.parametrize("updates", [2, 3, 8, 20])
-def test_the_first_batch_costs_least(dim: int, horizon: int, updates: int) -> None:
+@pytest.mark.parametrize("policies", [2, 3, 8, 20])
+def test_the_first_batch_costs_least(dim: int, horizon: int, policies: int) -> None:
     """Of all numbers: blind decisions cost 1, and those after t decisions 1.5·d/t, while all grow by equal factors."""
 
     def cost(first: FloatArray) -> FloatArray:
-        growth = (horizon / first) ** (1.0 / (updates - 1))
-        return first + 1.5 * dim * (updates - 1) * (growth - 1.0)
+        growth = (horizon / first) ** (1.0 / (policies - 1))
+        return first + 1.5 * dim * (policies - 1) * (growth - 1.0)
 
     best = 1 + int(np.argmin(cost(np.arange(1.0, horizon))))
-    assert default_grid(dim, horizon, updates).ends[0] in (best - 1, best)  # rounded down
+    assert default_grid(dim, horizon, policies).ends[0] in (best - 1, best)  # rounded down
 
 
 def test_a_plan_needs_sets() -> None:
@@ -268,7 +268,7 @@ def test_a_plan_needs_sets() -> None:
     with pytest.raises(BatchError, match=r"foresight plans with a sample of the context sets .* and there are none"):
         learner.next(state, learner.summarize(state, bare))
     # a greedy last batch does not
-    assert learner.next(state, learner.summarize(state, bare), ahead=[500]).ahead == (500,)
+    assert learner.next(state, learner.summarize(state, bare), forecast=[500]).batch_sizes == (500,)
 
 
 def test_sets_of_a_sample_are_enough() -> None:

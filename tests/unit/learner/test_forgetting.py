@@ -21,8 +21,8 @@ RNG = np.random.default_rng(4)
 X = RNG.standard_normal((3, 200, 4, 2))
 
 
-def remembered(batches: list[Batch], forget: float) -> Stats:
-    return reduce(add, faded(batches, forget))
+def remembered(batches: list[Batch], discount: float) -> Stats:
+    return reduce(add, faded(batches, discount))
 
 
 def batch(count: int, shift: float = 0.0) -> Batch:
@@ -75,7 +75,7 @@ def after(learner: Foresight, thetas: list[list[float]], late: float | None = No
             )
             again = [learner.summarize(state, corrected)]
         first = rows if first is None else first
-        state = learner.next(state, learner.summarize(state, rows), late=again, ahead=[300])
+        state = learner.next(state, learner.summarize(state, rows), late=again, forecast=[300])
     return state
 
 
@@ -88,7 +88,9 @@ def estimate(state: State) -> Any:
 
 def test_a_theta_that_has_changed_is_found_sooner() -> None:
     turned = [[1.0, 0.0], [0.0, 1.0]]
-    whole, faded = (estimate(after(Foresight(intercept=False, dim=2, forget=forget), turned)) for forget in (1.0, 0.1))
+    whole, faded = (
+        estimate(after(Foresight(intercept=False, dim=2, discount=discount), turned)) for discount in (1.0, 0.1)
+    )
     assert np.abs(faded - [0.0, 1.0]).max() < 0.2 < np.abs(whole - [0.0, 1.0]).max()
 
 
@@ -106,8 +108,8 @@ def test_clicks_fade_too() -> None:
             for plain, line in [(Stats.of(y, s), expanded(y, s, point))]
         ]
 
-    def believed(batches: list[Batch], forget: float) -> Posterior:
-        found = logistic_posterior(faded(batches, forget), intercept=False)
+    def believed(batches: list[Batch], discount: float) -> Posterior:
+        found = logistic_posterior(faded(batches, discount), intercept=False)
         assert found is not None
         return found
 
@@ -137,9 +139,9 @@ def test_counts_that_are_rounded_leave_a_rate_below_1() -> None:
 
 
 def test_policies_rest_on_faded_clicks() -> None:
-    learner = Foresight(dim=2, forget=0.5, rewards="binary", intercept=False)
+    learner = Foresight(dim=2, discount=0.5, rewards="binary", intercept=False)
     state = after(learner, [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], clicks=True)
-    whole, faint = (logistic_posterior(faded(state.past, forget), intercept=False) for forget in (1.0, 0.5))
+    whole, faint = (logistic_posterior(faded(state.past, discount), intercept=False) for discount in (1.0, 0.5))
     assert whole is not None
     assert faint is not None
     assert state.notes[-1]["link"] == "logistic"
@@ -149,28 +151,28 @@ def test_policies_rest_on_faded_clicks() -> None:
 
 
 def test_arms_are_not_eliminated_by_what_was() -> None:
-    state = after(Foresight(intercept=False, dim=2, forget=0.1), [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    state = after(Foresight(intercept=False, dim=2, discount=0.1), [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     assert len(state.policy.eliminations) == 1
     assert len(after(Foresight(intercept=False, dim=2), [[1.0, 0.0], [0.0, 1.0]]).policy.eliminations) == 2
 
 
 def test_late_rewards_of_faded_batches_count() -> None:
-    learner = Foresight(intercept=False, dim=2, forget=0.5)
+    learner = Foresight(intercept=False, dim=2, discount=0.5)
     plain, corrected = (estimate(after(learner, [[1.0, 0.0], [1.0, 0.0]], late=late)) for late in (1.0, 4.0))
     # of 300 decisions' weight a third now says 4: the mean is 2, where it was 1
     assert plain[0] == pytest.approx(1.0, abs=0.15)
     assert corrected[0] == pytest.approx(2.0, abs=0.3)
 
 
-@pytest.mark.parametrize("forget", [0.0, -0.5, 1.5, float("nan"), "0.5", None])
-def test_weights_outside_0_to_1_are_refused(forget: Any) -> None:
-    with pytest.raises(ParameterError, match="forget"):
-        Foresight(intercept=False, dim=2, forget=forget)
+@pytest.mark.parametrize("discount", [0.0, -0.5, 1.5, float("nan"), "0.5", None])
+def test_weights_outside_0_to_1_are_refused(discount: Any) -> None:
+    with pytest.raises(ParameterError, match="discount"):
+        Foresight(intercept=False, dim=2, discount=discount)
 
 
 def test_proved_intervals_do_not_go_with_forgetting() -> None:
     with pytest.raises(ParameterError, match="for a θ that stays"):
-        Foresight(dim=2, arms=3, horizon=1000, noise_bound=1.0, forget=0.5)
+        Foresight(dim=2, arms=3, horizon=1000, noise_bound=1.0, discount=0.5)
 
 
 @pytest.mark.filterwarnings("ignore::rareswitch.errors.LevelWarning")
@@ -178,11 +180,11 @@ def test_proved_intervals_do_not_go_with_forgetting() -> None:
 @pytest.mark.parametrize(("spread", "stays"), [(0.0, True), (0.02, False)])
 def test_what_fades_does_not_hide_that_rewards_differ(spread: float, stays: bool, intercept: bool) -> None:
     """Counts that fade are rounded, so that the sums of weights do not say whether rewards are all alike."""
-    learner = Foresight(dim=2, forget=0.5, rewards="linear", intercept=intercept)
+    learner = Foresight(dim=2, discount=0.5, rewards="linear", intercept=intercept)
     state, rng = learner.begin(), np.random.default_rng(1)
     for batch, count in enumerate((33, 101, 189)):
         x = rng.standard_normal((count, 3, 2))
         made = state.policy.decide(x, ids=range(1000 * batch, 1000 * batch + count), seed=1)
         rows = Rows.of(x, made, 3.3 + spread * rng.standard_normal(count))
-        state = learner.next(state, learner.summarize(state, rows), ahead=[200, 400])
+        state = learner.next(state, learner.summarize(state, rows), forecast=[200, 400])
         assert (state.policy.sampler == learner.begin().policy.sampler) == stays

@@ -24,14 +24,14 @@ from rareswitch.learner import (
 def test_the_number_of_batches_is_that_of_the_paper(horizon: int) -> None:
     expected = math.ceil(math.log2(math.log2(horizon)))
     assert loglog_batches(horizon) == expected
-    assert paper_grid(horizon).updates == expected
-    assert paper_design_grid(horizon).updates == expected + 1
+    assert paper_grid(horizon).policies == expected
+    assert paper_design_grid(horizon).policies == expected + 1
 
 
 def test_the_number_of_batches_for_every_horizon_in_a_range() -> None:
     for horizon in range(16, 5000):
         expected = math.ceil(math.log2(math.log2(horizon)))
-        assert (paper_grid(horizon).updates, paper_design_grid(horizon).updates) == (expected, expected + 1)
+        assert (paper_grid(horizon).policies, paper_design_grid(horizon).policies) == (expected, expected + 1)
 
 
 def test_batch_ends_are_the_powers_of_the_paper() -> None:
@@ -65,28 +65,28 @@ def test_every_grid_is_increasing_and_ends_at_the_horizon(horizon: int, batches:
         assert grid.ends[-1] == horizon == grid.horizon
         assert grid.ends[0] >= 1
         assert all(a < b for a, b in pairwise(grid.ends))
-        assert grid.updates == len(grid.ends)
+        assert grid.policies == len(grid.ends)
         assert grid.begin() == (grid.ends[0], *(b - a for a, b in pairwise(grid.ends)))
 
 
 @settings(max_examples=200)
 @given(st.integers(2, 10**6), st.integers(1, 20), st.lists(st.floats(0.0, 10.0), min_size=20, max_size=20))
 def test_the_adaptive_grid_always_reaches_the_horizon(horizon: int, batches: int, widths: list[float]) -> None:
-    grid = AdaptiveGrid(horizon=horizon, updates=min(batches, horizon))
+    grid = AdaptiveGrid(horizon=horizon, policies=min(batches, horizon))
     start = used = 0
-    while ahead := grid.ahead((), batch=used + 1, start=start, width=widths[used % 20]):
+    while forecast := grid.batch_sizes((), batch=used + 1, start=start, width=widths[used % 20]):
         used += 1
-        assert len(ahead) == 1
-        assert 0 < ahead[0] <= horizon - start
-        start += ahead[0]
+        assert len(forecast) == 1
+        assert 0 < forecast[0] <= horizon - start
+        start += forecast[0]
     assert start == horizon
-    assert used <= grid.updates
+    assert used <= grid.policies
 
 
 def test_an_adaptive_batch_costs_what_the_first_may_cost() -> None:
     """√T = n·min(1, 4w): an arm that survives is at most two of its own widths and two of the best arm's behind."""
-    grid = AdaptiveGrid(horizon=10_000, updates=8)
-    assert [grid.ahead((), batch=2, start=100, width=width)[0] for width in (9.0, 0.25, 0.05)] == [100, 100, 500]
+    grid = AdaptiveGrid(horizon=10_000, policies=8)
+    assert [grid.batch_sizes((), batch=2, start=100, width=width)[0] for width in (9.0, 0.25, 0.05)] == [100, 100, 500]
 
 
 def test_grids_of_ones_own() -> None:
@@ -105,7 +105,7 @@ def test_grids_of_ones_own() -> None:
         (lambda: paper_grid(1), "horizon must be at least 2"),
         (lambda: paper_grid(10, 11), "updates must be between 1 and 10"),
         (lambda: geometric_grid(10, 3, first=9), "first must be between 1 and 8"),
-        (lambda: AdaptiveGrid(horizon=10, updates=0), "updates must be"),
+        (lambda: AdaptiveGrid(horizon=10, policies=0), "updates must be"),
         (lambda: warm_start(StaticGrid(ends=(2, 100)), 1), "must end before the first batch"),
     ],
 )
@@ -118,20 +118,20 @@ def test_bad_grids_are_refused(make: object, words: str) -> None:
 def test_doubling_and_growing_grids_are_whole_and_end_at_the_horizon(horizon: int) -> None:
     assert doubling_grid(horizon).horizon == horizon
     assert doubling_grid(horizon, 2) == paper_grid(horizon, 2)
-    for updates in (1, 2, min(7, horizon)):
-        grid = growing_grid(horizon, updates)
+    for policies in (1, 2, min(7, horizon)):
+        grid = growing_grid(horizon, policies)
         assert isinstance(grid, StaticGrid)
-        assert (grid.horizon, grid.updates) == (horizon, updates)
+        assert (grid.horizon, grid.policies) == (horizon, policies)
 
 
 def test_a_growing_grid_follows_what_came() -> None:
     """The plan looks two batches past the next one, and is made anew from the decisions that there were."""
     grid = GrowingGrid(first=40)
     assert grid.begin() == (40, 60, 150)
-    assert grid.ahead((60, 150), batch=2, start=50, width=1.0) == (75, 188, 470)
-    assert GrowingGrid(first=40, updates=2).begin() == (40, 60)
-    assert GrowingGrid(first=40, updates=2).ahead((60,), batch=3, start=120, width=1.0) == ()
-    assert GrowingGrid(first=40, factor=1.0001).ahead((), batch=2, start=1, width=1.0) == (1, 1, 1)
+    assert grid.batch_sizes((60, 150), batch=2, start=50, width=1.0) == (75, 188, 470)
+    assert GrowingGrid(first=40, policies=2).begin() == (40, 60)
+    assert GrowingGrid(first=40, policies=2).batch_sizes((60,), batch=3, start=120, width=1.0) == ()
+    assert GrowingGrid(first=40, factor=1.0001).batch_sizes((), batch=2, start=1, width=1.0) == (1, 1, 1)
 
 
 def test_grids_of_a_number_are_made_at_once() -> None:
@@ -139,12 +139,12 @@ def test_grids_of_a_number_are_made_at_once() -> None:
     for grid in (geometric_grid, paper_grid, paper_design_grid, growing_grid, doubling_grid):
         with pytest.raises(ParameterError, match="updates must be between 1 and 10000; got 1000000000"):
             grid(10**18, 10**9)
-    for updates in (100, 2000):
-        assert growing_grid(10_000, updates).updates == updates
+    for policies in (100, 2000):
+        assert growing_grid(10_000, policies).policies == policies
 
 
-@pytest.mark.parametrize(("horizon", "updates"), [(10**5, 70), (10**12, 28), (10**12, 40)])
-def test_growing_batches_of_any_number_add_up(horizon: int, updates: int) -> None:
+@pytest.mark.parametrize(("horizon", "policies"), [(10**5, 70), (10**12, 28), (10**12, 40)])
+def test_growing_batches_of_any_number_add_up(horizon: int, policies: int) -> None:
     """The powers of q are tried below T^(1/M), where they cannot overflow."""
-    ends = growing_grid(horizon, updates).ends
-    assert (len(ends), ends[-1]) == (updates, horizon)
+    ends = growing_grid(horizon, policies).ends
+    assert (len(ends), ends[-1]) == (policies, horizon)

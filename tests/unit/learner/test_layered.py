@@ -9,8 +9,9 @@ import pytest
 
 from rareswitch import simulate
 from rareswitch.errors import ParameterError, UnsuitableError
+from rareswitch.lab.rivals import SupLinRel
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import RarelySwitchSupLinUCB, Rows, SupLinRel, SupLinUCB
+from rareswitch.learner import RarelySwitchSupLinUCB, Rows, SupLinUCB
 from rareswitch.learner.statistics import LayerModels
 from rareswitch.policy import Elimination, Layered, Policy
 from rareswitch.validation import FloatArray, context_sets
@@ -70,7 +71,7 @@ def test_suplinucb_steps_as_printed(where: str) -> None:
     found = watched(sized(SupLinUCB, world, confidence=0.25, ridge=0.7), world, 2)
     expected = sup_linear(problem(world, HORIZON, 2), ridge_intervals(0.7, 0.25))
     assert found.arms == expected.arms
-    assert found.run.updates == 1 + sum(t < HORIZON for t in expected.switches)
+    assert found.run.policies == 1 + sum(t < HORIZON for t in expected.switches)
     assert sum(stats.count > 0 for stats in found.state.sums) >= 3
 
 
@@ -92,7 +93,7 @@ def test_switches_stay_below_the_explicit_bound(dim: int, growth: float) -> None
         kappa = math.ceil(math.log2(world.dim))
         bound = (kappa + 1) * (1 + world.dim * math.log(1 + horizon / world.dim, growth))
         assert learner.switch_bound <= bound + 1e-6
-        assert simulate(learner, world, seed=1).updates <= learner.switch_bound
+        assert simulate(learner, world, seed=1).policies <= learner.switch_bound
 
 
 def test_the_layers_by_hand() -> None:
@@ -122,7 +123,7 @@ def test_the_layers_by_hand() -> None:
 def test_a_learner_without_widths_learns_all_the_same() -> None:
     found = watched(sized(RarelySwitchSupLinUCB, place("gaussian"), confidence=0.0), place("gaussian"), 1)
     assert found.state.sums[-1].count > 0
-    assert found.run.updates > 10
+    assert found.run.policies > 10
 
 
 @pytest.mark.parametrize("bad", [{"delta": 2.0}, {"delta": "a"}, {"ridge": 0.0}, {"ridge": None}, {"ridge": -1.0}])

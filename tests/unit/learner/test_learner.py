@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import BatchError
+from rareswitch.lab.rivals import PureExploitation
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import (
     BatchLinUCB,
     Foresight,
     Learner,
-    PureExploitation,
     Rows,
     State,
     make_learner,
@@ -25,7 +25,7 @@ from rareswitch.policy import PosteriorDraws
 from rareswitch.stats import Stats
 from reference.loop import after, rows_of, step
 
-STALE = ["stale-linucb", "stale-thompson", "stale-linmed"]
+STALE = ["linucb-grid", "thompson-grid", "linmed-grid"]
 POOLED = ["foresight", *STALE, "pure-exploitation", "base", "oful", "batched-thompson"]
 FRESH = [
     "batch-linucb",
@@ -49,7 +49,7 @@ def world(name: str = "") -> World:
 
 
 def made(name: str, **settings: Any) -> Learner:
-    usual = {"dim": 4, "arms": 4, "horizon": 600, "updates": 4, "noise": 0.4} | settings
+    usual = {"dim": 4, "arms": 4, "horizon": 600, "policies": 4, "noise": 0.4} | settings
     return make_learner(name, **{key: value for key, value in usual.items() if key in takes(name)})
 
 
@@ -133,7 +133,7 @@ def test_a_learner_by_least_squares_has_learned_from_all_of_it() -> None:
 
 def test_decisions_that_turn_up_late_move_the_count() -> None:
     """A shard of the log that was not there when the batch was learned from."""
-    learner, rows, state, second = batches("stale-linucb", first=lambda rows: rows[:10])
+    learner, rows, state, second = batches("linucb-grid", first=lambda rows: rows[:10])
     assert state.start == 10
     found = learner.next(state, learner.summarize(state, second), late=[learner.summarize(state, rows)])
     assert found.start == len(rows) + 50
@@ -205,16 +205,16 @@ def test_a_batch_ends_when_the_user_says_so(name: str, count: int) -> None:
     """Shorter or longer than planned: all of it counts, and the batches to come stay as long as they were."""
     learner, here = made(name), world(name)
     state = learner.begin()
-    assert state.ahead[0] != count
+    assert state.batch_sizes[0] != count
     summary = learner.summarize(state, rows_of(state, here, 1, count=count))
     found = learner.next(state, summary)
-    assert (found.updates, found.start) == (2, count)
+    assert (found.policies, found.start) == (2, count)
     if not learner.clock.steps:
         assert [batch.decided for batch in found.past] == [count]
         if not learner.clock.looks:
-            assert found.ahead == state.ahead[1:]
+            assert found.batch_sizes == state.batch_sizes[1:]
     again = learner.next(found, learner.summarize(found, rows_of(found, here, 1, count=count)))
-    assert (again.updates, again.start) == (3, 2 * count)
+    assert (again.policies, again.start) == (3, 2 * count)
 
 
 @pytest.mark.parametrize("name", [*POOLED, *FRESH, *STEPPING])
@@ -230,7 +230,7 @@ def test_a_batch_without_a_reward_is_refused_and_nothing_changes(name: str) -> N
     ):
         learner.next(state, silent)
     assert state_to_bytes(state) == before
-    assert learner.next(state, learner.summarize(state, rows)).updates == 3
+    assert learner.next(state, learner.summarize(state, rows)).policies == 3
 
 
 def test_some_rewards_are_enough() -> None:
@@ -266,7 +266,7 @@ def test_an_intercept_is_a_feature_more() -> None:
 
 
 def test_a_stretch_in_parts_is_the_stretch() -> None:
-    learner, here = made("foresight", grid=[100, 300, 600], updates=None), world()
+    learner, here = made("foresight", grid=[100, 300, 600], policies=None), world()
     state = learner.begin()
     rows = rows_of(state, here, 1)
     parts = learner.summarize(state, rows[:37]) + learner.summarize(state, rows[37:])
@@ -276,16 +276,18 @@ def test_a_stretch_in_parts_is_the_stretch() -> None:
     assert summaries_to_bytes([replace(parts, stats=whole.stats)]) == summaries_to_bytes([whole])
 
 
-def played(learner: Learner, *counts: int, ahead: Any = None) -> State:
+def played(learner: Learner, *counts: int, forecast: Any = None) -> State:
     state = learner.begin()
     for count in counts:
-        state = learner.next(state, learner.summarize(state, rows_of(state, world(), 1, count=count)), ahead=ahead)
+        state = learner.next(
+            state, learner.summarize(state, rows_of(state, world(), 1, count=count)), forecast=forecast
+        )
     return state
 
 
 def test_policies_that_decide_alike_have_ids_of_their_own() -> None:
     """Arms without features teach nothing: each policy decides as all before it, and the rows of each are its own."""
-    learner = make_learner("stale-linucb", dim=3, arms=5, horizon=40, grid=[10, 20, 40])
+    learner = make_learner("linucb-grid", dim=3, arms=5, horizon=40, grid=[10, 20, 40])
     state, contexts = learner.begin(), np.zeros((10, 5, 3))
     policies = [state.policy]
     for batch in range(2):
@@ -298,8 +300,8 @@ def test_policies_that_decide_alike_have_ids_of_their_own() -> None:
 
 def test_what_holds_is_said() -> None:
     """As planned; off the plan, within its horizon; past its horizon; for a learner without a bound."""
-    learner = BatchLinUCB(dim=4, arms=4, horizon=600, updates=3, delta=0.1)
-    first, second, third = learner.begin().ahead
+    learner = BatchLinUCB(dim=4, arms=4, horizon=600, policies=3, delta=0.1)
+    first, second, third = learner.begin().batch_sizes
     for state in (learner.begin(), played(learner, first, second), played(learner, first, second, third)):
         assert learner.holds(state) == "regret √(dK·ln K)·T^0.571, stochastic"
     shorter = learner.holds(played(learner, first, second - 5))
@@ -308,7 +310,7 @@ def test_what_holds_is_said() -> None:
     longer = learner.holds(played(learner, first, second + 5))
     assert f"made for 600 decisions in 3 batches, and there are {605} in 3" in longer
     assert "a larger probability than 0.1" in longer
-    more = learner.holds(played(learner, first, 5, 5, ahead=[5, 5]))
+    more = learner.holds(played(learner, first, 5, 5, forecast=[5, 5]))
     assert "made for 600 decisions in 3 batches" in more
 
 
@@ -317,7 +319,7 @@ def test_learners_that_look_hold_whenever_they_change() -> None:
         learner = made(name)
         assert learner.holds(played(learner, 5, 9)) == f"regret {learner.rate()}"
     kept_back = Foresight(dim=4, arms=4, horizon=600, noise_bound=0.3, reserve=2)
-    first, second, *_ = kept_back.begin().ahead
+    first, second, *_ = kept_back.begin().batch_sizes
     assert kept_back.holds(played(kept_back, first, second)) == f"regret {kept_back.rate()}"
     early = kept_back.holds(played(kept_back, first, second - 5))  # what is proved is not of batches chosen by features
     assert f"({first}, {second - 5} decisions for {first}, {second})" in early
@@ -326,7 +328,7 @@ def test_learners_that_look_hold_whenever_they_change() -> None:
     assert nothing.holds(played(nothing, first, second - 5)) == "no bound is known"
     stepping = made("linucb")
     assert stepping.holds(played(stepping, 3)) == "regret d√T, adversarial"
-    stale = made("stale-linucb")
+    stale = made("linucb-grid")
     assert stale.holds(stale.begin()) == "no bound is known"
     off = stale.holds(played(stale, 3))
     assert "No rate is proved for other batches" in off
@@ -339,16 +341,17 @@ def test_a_growing_plan_holds_as_long_as_it_is_followed() -> None:
     assert learner.holds(followed) == "no bound is known"  # none is proved with estimated intervals
     assert learner.holds(played(learner, 30, 44)) == "no bound is known"  # nothing is promised of the lengths
     proved = Foresight(dim=4, arms=4, horizon=600, noise_bound=0.5)
-    assert proved.holds(proved.begin()) == "regret d·T^0.562/√floor, stochastic"
+    assert proved.holds(proved.begin()) == "regret d·T^0.562/√design_share, stochastic"
     kept = Foresight(dim=4, arms=4, horizon=600, noise_bound=0.5, reserve=2)  # batches up to T/2 grow by T^(7/8/5)
-    assert kept.rate() == "d·T^0.588/√floor, stochastic"
-    shorter = proved.holds(played(proved, proved.begin().ahead[0] - 1))
-    assert "for which the regret is d·T^0.562/√floor, stochastic. No rate is proved for other batches." in shorter
+    assert kept.rate() == "d·T^0.588/√design_share, stochastic"
+    shorter = proved.holds(played(proved, proved.begin().batch_sizes[0] - 1))
+    rate = "d·T^0.562/√design_share, stochastic"
+    assert f"for which the regret is {rate}. No rate is proved for other batches." in shorter
 
 
 def test_the_learner_of_a_state_is_checked() -> None:
     learner = PureExploitation(dim=4, arms=4, horizon=600)
     state = learner.begin()
     summary = learner.summarize(state, rows_of(state, world(), 1))
-    with pytest.raises(BatchError, match="this state is of pure-exploitation, and the learner is stale-linucb"):
-        made("stale-linucb").next(state, summary)
+    with pytest.raises(BatchError, match="this state is of pure-exploitation, and the learner is linucb-grid"):
+        made("linucb-grid").next(state, summary)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import LevelWarning, NonFiniteError, OutlierWarning, UnsuitableError
+from rareswitch.lab.rivals import Falcon
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import Falcon, Foresight, Learner, Rows, State, make_learner, state_from_bytes, state_to_bytes
+from rareswitch.learner import Foresight, Learner, Rows, State, make_learner, state_from_bytes, state_to_bytes
 from rareswitch.learner.statistics import OneModel
 from rareswitch.learner.summary import centred, level_of, unexplained_level
 from rareswitch.stats import Stats
@@ -27,7 +28,7 @@ def played(
     """The arms of a run in other units, each batch summarized in so many parts."""
     state, arms = learner.begin(), []
     while not state.done:
-        count = state.ahead[0]
+        count = state.batch_sizes[0]
         rounds, at = WORLD.draw(count, seed=3, first=state.start), np.arange(count)
         contexts = rounds.contexts * features
         decisions = state.policy.decide(contexts, ids=range(state.start, state.stop), seed=3)
@@ -58,11 +59,11 @@ def played(
     ids=str,
 )
 def test_with_an_intercept_neither_level_nor_units_matter(units: dict[str, float], parts: int) -> None:
-    learner = Foresight(dim=3, horizon=400, updates=4, intercept=True)
+    learner = Foresight(dim=3, horizon=400, policies=4, intercept=True)
     assert played(learner, **units, parts=parts)[0] == played(learner, parts=parts)[0]
 
 
-@pytest.mark.parametrize("name", ["falcon", "batch-linucb", "stale-thompson", "pure-exploitation"])
+@pytest.mark.parametrize("name", ["falcon", "batch-linucb", "thompson-grid", "pure-exploitation"])
 @pytest.mark.parametrize("rewards", [1e12, 1e-12])
 def test_learners_that_are_told_the_noise_are_told_it_in_units(name: str, rewards: float) -> None:
     def made(unit: float) -> Learner:
@@ -125,13 +126,13 @@ def test_a_small_part_of_a_batch_may_be_alike() -> None:
 
 
 def test_rewards_that_differ_by_rounding_are_all_the_same() -> None:
-    learner = make_learner("stale-linucb", dim=3, arms=5, horizon=100, grid=[20, 100])
+    learner = make_learner("linucb-grid", dim=3, arms=5, horizon=100, grid=[20, 100])
     state = learner.begin()
     contexts = np.random.default_rng(1).standard_normal((20, 5, 3)) / 4.0
     decisions = state.policy.decide(contexts, ids=range(20), seed=1)
     summary = learner.summarize(state, Rows.of(contexts, decisions, [0.3, 0.1 + 0.2] * 10))
     with pytest.warns(LevelWarning):
-        assert learner.next(state, summary).updates == 2
+        assert learner.next(state, summary).policies == 2
 
 
 def test_learners_in_the_unit_ball_refuse_vectors_that_are_nothing_to_their_ridge() -> None:
@@ -146,13 +147,13 @@ def test_rewards_that_are_all_the_same_are_no_level_to_refuse() -> None:
     learner, summary = rows(rewards=0.0, level=1e9)
     assert summary.rewarded == 40
     with pytest.warns(LevelWarning, match="rewards lie around"):
-        assert learner.next(learner.begin(), summary).updates == 2
+        assert learner.next(learner.begin(), summary).policies == 2
 
 
 def test_a_level_without_an_intercept_is_said_once_and_noted_at_every_update() -> None:
     """Regret was 15 times that with an intercept here, and nothing said so."""
     with pytest.warns(LevelWarning, match="which the features do not explain: foresight takes it") as said:
-        _, state = played(Foresight(dim=3, horizon=400, updates=4, intercept=False), level=1000.0)
+        _, state = played(Foresight(dim=3, horizon=400, policies=4, intercept=False), level=1000.0)
     assert len(said) == 1
     assert [note["update"] for note in state.notes if "level" in note] == [1, 2, 3]
     assert state.notes[-1]["level"] == pytest.approx(1000.0, abs=1.0)

@@ -12,7 +12,7 @@ from rareswitch.learner import (
     OFUL,
     AdaptiveGrid,
     LinUCB,
-    StaleLinUCB,
+    LinUCBGrid,
     StaticGrid,
     geometric_grid,
     make_learner,
@@ -50,12 +50,12 @@ def test_linucb_steps_as_printed(where: str) -> None:
     expected = optimist(problem(world, HORIZON, 2), ridge=0.3, growth=1.0, multiplier=tight(0.3, 0.1))
     found = watched(sized(LinUCB, world, delta=0.1, ridge=0.3), world, 2)
     assert found.arms == expected.arms
-    assert found.run.updates == HORIZON
+    assert found.run.policies == HORIZON
 
 
 def test_a_stale_learner_is_optimistic_about_all_that_came_before() -> None:
     world = place("varying")
-    learner = sized(StaleLinUCB, world, delta=0.1, ridge=0.3, updates=4)
+    learner = sized(LinUCBGrid, world, delta=0.1, ridge=0.3, policies=4)
     state, rows = learner.begin(), []
     for _ in range(3):
         rows.append(rows_of(state, world, 1))
@@ -72,26 +72,26 @@ def test_a_stale_learner_is_optimistic_about_all_that_came_before() -> None:
 def test_stale_learners_change_on_their_grid() -> None:
     world = place("gaussian")
     grid = geometric_grid(HORIZON, 5)
-    assert simulate(sized(StaleLinUCB, world, grid=grid), world, seed=1).batch_ends.tolist() == list(grid.ends)
-    assert sized(StaleLinUCB, world, updates=5).clock == grid
-    assert sized(StaleLinUCB, world).clock.updates == 8
+    assert simulate(sized(LinUCBGrid, world, grid=grid), world, seed=1).batch_ends.tolist() == list(grid.ends)
+    assert sized(LinUCBGrid, world, policies=5).clock == grid
+    assert sized(LinUCBGrid, world).clock.policies == 8
     with pytest.raises(ParameterError, match="the grid ends at 10 where the horizon is 1000"):
-        sized(StaleLinUCB, world, grid=[5, 10])
+        sized(LinUCBGrid, world, grid=[5, 10])
     with pytest.raises(TypeError, match="unexpected keyword argument 'grid'"):
         sized(LinUCB, world, grid=grid)
 
 
-@pytest.mark.parametrize("name", ["stale-linucb", "stale-thompson", "pure-exploitation", "falcon"])
+@pytest.mark.parametrize("name", ["linucb-grid", "thompson-grid", "pure-exploitation", "falcon"])
 def test_learners_on_a_grid_take_a_grid_or_a_number(name: str) -> None:
     sizes = {"dim": 2, "arms": 3, "horizon": 100}
     grid = StaticGrid(ends=(10, 50, 100))
-    assert make_learner(name, **sizes, grid=grid).begin().ahead == (10, 40, 50)
+    assert make_learner(name, **sizes, grid=grid).begin().batch_sizes == (10, 40, 50)
     assert make_learner(name, **sizes, grid=[10, 50, 100]).clock == grid
-    assert len(make_learner(name, **sizes, updates=2).begin().ahead) == 2
+    assert len(make_learner(name, **sizes, policies=2).begin().batch_sizes) == 2
     with pytest.raises(ParameterError, match="not both"):
-        make_learner(name, **sizes, updates=2, grid=grid)
+        make_learner(name, **sizes, policies=2, grid=grid)
     with pytest.raises(ParameterError, match="an adaptive grid follows the widths of eliminations"):
-        make_learner(name, **sizes, grid=AdaptiveGrid(horizon=100, updates=3))
+        make_learner(name, **sizes, grid=AdaptiveGrid(horizon=100, policies=3))
 
 
 def test_ties_are_ties_to_the_last_digits_only() -> None:
@@ -103,5 +103,5 @@ def test_ties_are_ties_to_the_last_digits_only() -> None:
 def test_a_learner_of_every_step_keeps_no_batches() -> None:
     world = place("gaussian")
     state = after(sized(LinUCB, world), world, 30)
-    assert (state.updates, state.start, state.past) == (31, 30, ())
+    assert (state.policies, state.start, state.past) == (31, 30, ())
     assert state.sums[0].count == 30

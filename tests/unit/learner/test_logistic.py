@@ -169,7 +169,7 @@ def test_a_step_that_makes_the_posterior_smaller_is_halved() -> None:
 
 
 def test_summaries_of_parts_add_up_in_any_order() -> None:
-    learner, world = Foresight(dim=3, horizon=2000, updates=4), Logits()
+    learner, world = Foresight(dim=3, horizon=2000, policies=4), Logits()
     state = after(learner, world, 2)
     rows = rows_of(state, world, 1)
     at = np.random.default_rng(2).permutation(len(rows))
@@ -233,7 +233,7 @@ def test_the_data_choose_and_the_note_says_so() -> None:
 
 @pytest.mark.parametrize(("scores", "link"), [((-90.0, -80.0), "linear"), ((-80.0, -90.0), "logistic")])
 def test_held_out_batches_choose_between_the_models(scores: tuple[float, float], link: str) -> None:
-    world, learner = Logits(), Foresight(dim=3, horizon=2000, updates=5)
+    world, learner = Logits(), Foresight(dim=3, horizon=2000, policies=5)
     state = after(learner, world, 1)
     assert "held_out" in state.notes[0]
     summary = learner.summarize(state, rows_of(state, world, 1))
@@ -251,7 +251,7 @@ def test_held_out_batches_choose_between_the_models(scores: tuple[float, float],
 
 def test_models_are_held_against_rows_that_they_have_not_seen() -> None:
     """By hand: the frozen logistic rates, and the line's, of the next batch, whatever pass it is summed in."""
-    world, learner = Logits(level=-1.0), Foresight(dim=3, horizon=2000, updates=5)
+    world, learner = Logits(level=-1.0), Foresight(dim=3, horizon=2000, policies=5)
     state = after(learner, world, 1)
     rows = rows_of(state, world, 1)
     (stats,) = learner.summarize(state, rows).stats
@@ -280,7 +280,7 @@ def test_clicks_without_a_level_are_held_against_a_half() -> None:
 
 
 def test_one_other_reward_makes_the_belief_linear_for_good() -> None:
-    learner, world = Foresight(dim=3, horizon=2000, updates=5), Logits()
+    learner, world = Foresight(dim=3, horizon=2000, policies=5), Logits()
     state = after(learner, world, 1)
     rows = rows_of(state, world, 1)
     other = replace(rows, rewards=np.where(np.arange(len(rows)) == 5, 2.0, rows.rewards))
@@ -344,7 +344,7 @@ def test_while_all_rewards_are_the_same_the_first_policy_stays(same: float, inte
 
 def test_late_rewards_replace_a_batch() -> None:
     """They are summed at the belief that is frozen when they are: all at once they say the same as in time."""
-    learner, world = Foresight(dim=3, horizon=4000, updates=4, intercept=True), Logits(level=-1.0)
+    learner, world = Foresight(dim=3, horizon=4000, policies=4, intercept=True), Logits(level=-1.0)
     first = learner.begin()
     rows = rows_of(first, world, 1)
     some = replace(rows, rewards=np.where(np.arange(len(rows)) % 3 == 0, np.nan, rows.rewards))
@@ -414,7 +414,7 @@ def test_clicks_without_a_level_are_learned_with_less_regret() -> None:
     regrets = {
         rewards: sum(
             simulate(
-                Foresight(dim=3, horizon=2000, updates=6, rewards=rewards, intercept=False), Logits(), seed=s
+                Foresight(dim=3, horizon=2000, policies=6, rewards=rewards, intercept=False), Logits(), seed=s
             ).regret
             for s in range(1000, 1004)
         )

@@ -30,7 +30,7 @@ def test_prospects_match_a_slow_look_ahead() -> None:
     dim, lengths = 2, (60, 90, 400)
     belief = Posterior(estimate=np.array([0.3, 0.1]), precision=np.diag([20.0, 5.0]), noise=0.5, ridge=1.0)
     sets = Gaussian(dim=dim, arms=4).draw(200, seed=1)
-    sample = ContextSets(sets.contexts, sets.alive)
+    sample = ContextSets(sets.contexts, sets.available)
     found = {p.scale: p.cost for p in prospects(belief, sample, known=25, lengths=lengths, seed=1, update=1)}
     root = np.linalg.cholesky(np.linalg.inv(belief.precision))
     for scale in (0.15, 1.0):
@@ -125,7 +125,7 @@ def test_prospects_are_worked_out_exactly(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(planning, "SCALES", (0.0, 0.5, 1.4))
     belief = Posterior(estimate=np.array([0.2, 0.1]), precision=np.diag([9.0, 4.0]), noise=0.5, ridge=1.0)
     sets = Gaussian(dim=2, arms=3).draw(5, seed=1)
-    sample, keys = ContextSets(sets.contexts, sets.alive), {"known": 7, "seed": 4, "update": 3}
+    sample, keys = ContextSets(sets.contexts, sets.available), {"known": 7, "seed": 4, "update": 3}
     found = prospects(belief, sample, lengths=[3, 9, 20, 50, 100, 300, 800, 500], **keys)
     slow = slow_prospects(belief, sample, [[3], [9, 20], [50, 100], [300, 800], [500]], **keys)
     np.testing.assert_allclose([p.cost for p in found], slow, rtol=1e-8)
@@ -138,7 +138,7 @@ def test_clicks_teach_as_much_as_their_rates_allow(monkeypatch: pytest.MonkeyPat
     link = Link(point=np.array([0.2, 0.1, -1.0]), precision=np.diag([0.9, 0.4, 1e6]))  # the level hangs on nothing
     belief = Posterior(estimate=link.point[:2], precision=link.precision[:2, :2], noise=1.0, ridge=1.0, link=link)
     sets = Gaussian(dim=2, arms=3).draw(5, seed=1)
-    sample, keys = ContextSets(3.0 * sets.contexts, sets.alive), {"known": 7, "seed": 4, "update": 3}
+    sample, keys = ContextSets(3.0 * sets.contexts, sets.available), {"known": 7, "seed": 4, "update": 3}
     found = prospects(belief, sample, lengths=[3, 20, 50, 100], **keys)
     np.testing.assert_allclose(
         [p.cost for p in found], slow_prospects(belief, sample, [[3], [20], [50], [100]], **keys), rtol=1e-8
@@ -190,9 +190,9 @@ def test_a_greedy_batch_teaches_what_its_arms_teach(monkeypatch: pytest.MonkeyPa
     assert plan(belief, sample, known=50, lengths=(100, 10_000), seed=2, update=1).scale > 0.0
 
 
-@pytest.mark.parametrize(("forget", "known"), [(1.0, [30, 70, 120]), (0.5, [30, 55, 78])])
+@pytest.mark.parametrize(("discount", "known"), [(1.0, [30, 70, 120]), (0.5, [30, 55, 78])])
 def test_a_plan_knows_what_the_belief_rests_on(
-    monkeypatch: pytest.MonkeyPatch, forget: float, known: list[int]
+    monkeypatch: pytest.MonkeyPatch, discount: float, known: list[int]
 ) -> None:
     """Also a log from before the run; less of what fades."""
     told: list[int] = []
@@ -202,7 +202,7 @@ def test_a_plan_knows_what_the_belief_rests_on(
         return plan(*given, **keys)
 
     monkeypatch.setattr("rareswitch.learner.planned_exploration.plan", remembered)
-    learner, rng = Foresight(dim=2, horizon=1000, updates=8, forget=forget), np.random.default_rng(1)
+    learner, rng = Foresight(dim=2, horizon=1000, policies=8, discount=discount), np.random.default_rng(1)
 
     def summary(state: State, count: int) -> Summary:
         x = rng.standard_normal((count, 3, 2))
@@ -211,14 +211,14 @@ def test_a_plan_knows_what_the_belief_rests_on(
 
     state = learner.begin(warm=summary(learner.begin(), 30))
     for count in (40, 50):
-        state = learner.next(state, summary(state, count), ahead=[100, 100, 100])
+        state = learner.next(state, summary(state, count), forecast=[100, 100, 100])
     assert told == known
 
 
 def test_the_plan_is_the_cheapest_prospect() -> None:
     belief = Posterior(estimate=np.array([0.2, 0.0]), precision=np.diag([30.0, 2.0]), noise=0.5, ridge=1.0)
     sets = Gaussian(dim=2, arms=5).draw(50, seed=1)
-    sample = ContextSets(sets.contexts, sets.alive)
+    sample = ContextSets(sets.contexts, sets.available)
     chosen = plan(belief, sample, known=50, lengths=(100, 10**6), seed=3, update=2)
     found = prospects(belief, sample, known=50, lengths=(100, 10**6), seed=3, update=2)
     assert [p.scale for p in found] == list(SCALES)
@@ -234,7 +234,9 @@ def test_the_plan_is_the_cheapest_prospect() -> None:
 def test_a_few_sets_are_enough_to_plan(count: int) -> None:
     belief = Posterior(estimate=np.array([0.2, 0.0]), precision=np.diag([30.0, 2.0]), noise=0.5, ridge=1.0)
     sets = Gaussian(dim=2, arms=5).draw(count, seed=1)
-    found = plan(belief, ContextSets(sets.contexts, sets.alive), known=50, lengths=(10, 20, 40, 80), seed=3, update=2)
+    found = plan(
+        belief, ContextSets(sets.contexts, sets.available), known=50, lengths=(10, 20, 40, 80), seed=3, update=2
+    )
     assert math.isfinite(found.cost)
 
 
@@ -242,9 +244,11 @@ def test_arms_that_do_not_exist_do_not_enter_the_plan() -> None:
     belief = Posterior(estimate=np.array([0.2, 0.1]), precision=np.diag([30.0, 4.0]), noise=0.5, ridge=1.0)
     sets = Gaussian(dim=2, arms=4).draw(60, seed=1)
     wider = np.concatenate([sets.contexts, np.full((60, 2, 2), 5.0)], axis=1)
-    alive = np.arange(6) < np.full((60, 1), 4)
-    few = prospects(belief, ContextSets(sets.contexts, sets.alive), known=50, lengths=(50, 200, 400), seed=1, update=1)
-    many = prospects(belief, ContextSets(wider, alive), known=50, lengths=(50, 200, 400), seed=1, update=1)
+    available = np.arange(6) < np.full((60, 1), 4)
+    few = prospects(
+        belief, ContextSets(sets.contexts, sets.available), known=50, lengths=(50, 200, 400), seed=1, update=1
+    )
+    many = prospects(belief, ContextSets(wider, available), known=50, lengths=(50, 200, 400), seed=1, update=1)
     for one, other in zip(few, many, strict=True):
         assert one.cost == pytest.approx(other.cost)
 
@@ -252,7 +256,7 @@ def test_arms_that_do_not_exist_do_not_enter_the_plan() -> None:
 def test_what_a_stage_pays_and_teaches() -> None:
     sets = Gaussian(dim=2, arms=4).draw(6, seed=1)
     truths, draws = RNG.standard_normal((3, 2)), RNG.standard_normal((8, 2))
-    stage = Stage.of(ContextSets(sets.contexts, sets.alive), truths)
+    stage = Stage.of(ContextSets(sets.contexts, sets.available), truths)
     regret, chosen = stage.exploit(truths)
     assert regret == 0.0
     arms = (sets.contexts @ truths.T).argmax(axis=1)
@@ -293,7 +297,9 @@ def before_a_late_arm(noise: float = 0.3) -> State:
         decisions = state.policy.decide(contexts, ids=range(first, stop), seed=1)
         means = np.array([0.0, 0.5, 1.5])[decisions.arms]
         rewards = means + noise * normals(1, "noise", first, stop - first)[:, 0]
-        state = learner.next(state, learner.summarize(state, Rows.of(contexts, decisions, rewards)), ahead=[700, 700])
+        state = learner.next(
+            state, learner.summarize(state, Rows.of(contexts, decisions, rewards)), forecast=[700, 700]
+        )
     return state
 
 
@@ -320,9 +326,9 @@ def test_what_a_plan_has_not_seen_does_not_depend_on_the_axes() -> None:
         Posterior(estimate=np.zeros(4), precision=turned, noise=1.0, ridge=1.0)
         for turned in (precision, rotation @ precision @ rotation.T)
     ]
-    alive = np.ones((30, 3), dtype=np.bool_)
-    plain = unseen_directions(beliefs[0], ContextSets(vectors, alive), known=40)
-    turned = unseen_directions(beliefs[1], ContextSets(vectors @ rotation.T, alive), known=40)
+    available = np.ones((30, 3), dtype=np.bool_)
+    plain = unseen_directions(beliefs[0], ContextSets(vectors, available), known=40)
+    turned = unseen_directions(beliefs[1], ContextSets(vectors @ rotation.T, available), known=40)
     np.testing.assert_allclose(turned, rotation @ plain @ rotation.T, atol=1e-9)
     assert plain[3, 3] == pytest.approx(1.0)
     assert np.diag(plain)[:3].max() < 0.3

@@ -10,13 +10,13 @@ from rareswitch.learner.batched import BatchedLearner
 
 
 @pytest.mark.parametrize("contexts", ["fixed", "stochastic", "adversarial"])
-@pytest.mark.parametrize("updates", [None, 1, 3, 6, 1000])
+@pytest.mark.parametrize("policies", [None, 1, 3, 6, 1000])
 @pytest.mark.parametrize(("dim", "arms", "horizon"), [(1, 1, 2), (10, 20, 10**5), (30, 3, 10**4), (500, 10**9, 10**12)])
-def test_every_problem_gets_an_answer(dim: int, arms: int, horizon: int, updates: int | None, contexts: str) -> None:
-    found = recommend(dim=dim, arms=arms, horizon=horizon, updates=updates, contexts=contexts)  # type: ignore[arg-type]
+def test_every_problem_gets_an_answer(dim: int, arms: int, horizon: int, policies: int | None, contexts: str) -> None:
+    found = recommend(dim=dim, arms=arms, horizon=horizon, policies=policies, contexts=contexts)  # type: ignore[arg-type]
     assert {found.learner, found.proven, *(one.learner for one in found.options)} <= set(LEARNERS)
     for one in found.options:
-        assert one.policies <= (updates or one.policies)
+        assert one.policies <= (policies or one.policies)
         assert one.order is None or one.order < horizon
     assert json.loads(json.dumps(found.summary(), allow_nan=False))["proven"] == found.proven
     assert [need.times for need in found.needs] == sorted((need.times for need in found.needs), reverse=True)
@@ -30,18 +30,18 @@ def test_no_proved_bound_lies_below_what_any_learner_must_pay() -> None:
     """An upper order below a lower one would contradict it: both keep d and ln K, and leave out the same."""
     assert len(SETTINGS) >= 420
     bounds = 0
-    for dim, arms, horizon, contexts, updates in SETTINGS:
-        advice = recommend(dim=dim, arms=arms, horizon=horizon, contexts=contexts, updates=updates)
+    for dim, arms, horizon, contexts, policies in SETTINGS:
+        advice = recommend(dim=dim, arms=arms, horizon=horizon, contexts=contexts, policies=policies)
         for option in advice.options:
             if option.order is not None:
                 bounds += 1
-                assert option.order >= advice.minimax[1], (dim, arms, horizon, contexts, updates, option)
+                assert option.order >= advice.minimax[1], (dim, arms, horizon, contexts, policies, option)
     assert bounds > len(SETTINGS)
 
 
 def test_what_is_said_of_a_learner_is_what_it_says_of_itself() -> None:
-    for dim, arms, horizon, contexts, updates in SETTINGS:
-        for option in recommend(dim=dim, arms=arms, horizon=horizon, contexts=contexts, updates=updates).options:
+    for dim, arms, horizon, contexts, policies in SETTINGS:
+        for option in recommend(dim=dim, arms=arms, horizon=horizon, contexts=contexts, policies=policies).options:
             if option.settings is None:  # it cannot be run with so few policies
                 assert option.order is None
                 continue
@@ -56,7 +56,7 @@ def test_what_is_said_of_a_learner_is_what_it_says_of_itself() -> None:
 
 
 def test_with_two_batches_no_learned_design_is_used() -> None:
-    options = {one.learner: one for one in recommend(dim=20, arms=50, horizon=10**5, updates=2).options}
+    options = {one.learner: one for one in recommend(dim=20, arms=50, horizon=10**5, policies=2).options}
     certified = options["batch-linucb-dg-certified"]
     assert certified.regret == "d·√(ln K)·T^0.667, stochastic"
     assert certified.order == options["batch-linucb-kw"].order
@@ -80,15 +80,15 @@ def test_batches_are_for_contexts_that_keep_their_distribution() -> None:
     assert {one.learner for one in drift.options} == {"oful", "rarely-switch-suplinucb"}
     assert all(
         one.order is None
-        for one in recommend(dim=10, arms=20, horizon=10**5, updates=6, contexts="adversarial").options
+        for one in recommend(dim=10, arms=20, horizon=10**5, policies=6, contexts="adversarial").options
     )
     wide = recommend(dim=1000, arms=2, horizon=10**12, contexts="adversarial")
     assert wide.proven == "rarely-switch-suplinucb"  # √d is large against log d·ln K
 
 
 def test_a_fixed_set_is_explored_by_its_own_design() -> None:
-    fixed = recommend(dim=16, arms=20, horizon=10**4, updates=3, contexts="fixed")
-    assert (fixed.learner, fixed.proven, fixed.proven_updates) == ("foresight", "batch-linucb-kw", 3)
+    fixed = recommend(dim=16, arms=20, horizon=10**4, policies=3, contexts="fixed")
+    assert (fixed.learner, fixed.proven, fixed.proven_policies) == ("foresight", "batch-linucb-kw", 3)
     orders = {one.learner: one.order for one in fixed.options}
     scale = math.sqrt(16 * math.log(20))
     assert orders["batch-linucb-kw"] == pytest.approx(scale * (10**4) ** (4 / 7))
@@ -114,7 +114,7 @@ def test_the_bound_of_the_learned_design_is_not_claimed_where_it_is_not_proved(d
         ({"contexts": "odd"}, "contexts must be fixed, stochastic or adversarial; got 'odd'"),
         ({"dim": 0}, "dim must be at least 1"),
         ({"horizon": 1}, "horizon must be at least 2"),
-        ({"updates": 0}, "updates must be at least 1"),
+        ({"policies": 0}, "updates must be at least 1"),
         ({"arms": 2.5}, "arms must be a whole number"),
         ({"horizon": 10**400}, "horizon must be between 2 and"),
     ],

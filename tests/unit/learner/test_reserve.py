@@ -20,19 +20,19 @@ HORIZON = 10_000
 STILL = ["gaussian", "anisotropic", "segments", "zipf", "varying", "disjoint", "rare-clicks", "heavy-tails"]
 
 
-def clock(*, updates: int = 8, reserve: int = 2, horizon: int = HORIZON, first: int = 40) -> Reserve:
-    return Reserve(horizon=horizon, updates=updates, reserve=reserve, first=first)
+def clock(*, policies: int = 8, reserve: int = 2, horizon: int = HORIZON, first: int = 40) -> Reserve:
+    return Reserve(horizon=horizon, policies=policies, reserve=reserve, first=first)
 
 
 def chosen(world: World, seed: int, count: int) -> FloatArray:
     """Features of arms that are chosen at random."""
     rounds = world.draw(count, seed=seed)
-    alive = np.ones(rounds.contexts.shape[:2], dtype=bool) if rounds.alive is None else rounds.alive
-    scores = np.where(alive, np.random.default_rng(seed).random(alive.shape), -1.0)
+    available = np.ones(rounds.contexts.shape[:2], dtype=bool) if rounds.available is None else rounds.available
+    scores = np.where(available, np.random.default_rng(seed).random(available.shape), -1.0)
     return np.asarray(rounds.contexts[np.arange(count), scores.argmax(axis=1)])
 
 
-def after(gram: FloatArray, count: int, ahead: tuple[int, ...]) -> Progress:
+def after(gram: FloatArray, count: int, batch_sizes: tuple[int, ...]) -> Progress:
     """A batch that begins after so many decisions with a Gram matrix (d, d)."""
     return Progress(
         frozen=gram[None],
@@ -41,7 +41,7 @@ def after(gram: FloatArray, count: int, ahead: tuple[int, ...]) -> Progress:
         taught=np.array([0]),
         ridge=1.0,
         start=count,
-        ahead=ahead,
+        batch_sizes=batch_sizes,
     )
 
 
@@ -49,16 +49,16 @@ def struck(told: Reserve, features: FloatArray) -> Iterator[int]:
     """Where batches end before their time, by features (T, d); rewards are nowhere."""
     dim = features.shape[1]
     gram, start, batch = np.zeros((dim, dim)), 0, 1
-    ahead = told.begin()
-    while ahead:
-        x = features[start : start + ahead[0]]
-        due = told.due(after(gram, start, ahead), x, np.zeros(len(x), dtype=np.int64))
-        if due is not None and due < ahead[0]:
+    forecast = told.begin()
+    while forecast:
+        x = features[start : start + forecast[0]]
+        due = told.due(after(gram, start, forecast), x, np.zeros(len(x), dtype=np.int64))
+        if due is not None and due < forecast[0]:
             yield start + due
         x = x[:due]
         gram, start, batch = gram + x.T @ x, start + len(x), batch + 1
-        ahead = told.ahead(ahead[1:], batch=batch, start=start, width=1.0)
-    assert (start, batch) == (told.horizon, told.updates + 1)
+        forecast = told.batch_sizes(forecast[1:], batch=batch, start=start, width=1.0)
+    assert (start, batch) == (told.horizon, told.policies + 1)
 
 
 @pytest.mark.parametrize("name", STILL)
@@ -66,42 +66,42 @@ def test_nothing_is_spent_where_nothing_changes(name: str) -> None:
     world = make_world(name, horizon=4000)
     for seed in range(3):
         x = chosen(world, seed, 4000)
-        for updates, reserve in ((8, 2), (16, 4)):
-            told = clock(updates=updates, reserve=reserve, horizon=4000, first=min(4 * world.dim, 63))
+        for policies, reserve in ((8, 2), (16, 4)):
+            told = clock(policies=policies, reserve=reserve, horizon=4000, first=min(4 * world.dim, 63))
             assert not list(struck(told, x))
 
 
-@pytest.mark.parametrize(("updates", "reserve"), [(8, 2), (16, 4)])
-def test_each_group_that_appears_late_has_its_update(updates: int, reserve: int) -> None:
+@pytest.mark.parametrize(("policies", "reserve"), [(8, 2), (16, 4)])
+def test_each_group_that_appears_late_has_its_update(policies: int, reserve: int) -> None:
     """Soon after it appears, that is before a tenth of what is left has been decided without it."""
     world = make_world("late-groups", horizon=HORIZON)
     for seed in range(3):
-        ends = list(struck(clock(updates=updates, reserve=reserve, first=48), chosen(world, seed, HORIZON)))
+        ends = list(struck(clock(policies=policies, reserve=reserve, first=48), chosen(world, seed, HORIZON)))
         for appears in (1000, 3000, 6000):
             assert any(appears < end < appears + (HORIZON - appears) // 10 for end in ends), (seed, ends)
 
 
-@pytest.mark.parametrize(("updates", "reserve"), [(3, 1), (4, 1), (4, 2), (8, 2), (8, 5), (16, 4), (40, 5)])
+@pytest.mark.parametrize(("policies", "reserve"), [(3, 1), (4, 1), (4, 2), (8, 2), (8, 5), (16, 4), (40, 5)])
 @pytest.mark.parametrize("horizon", [50, 1000, 100_000])
-def test_schedules_are_whole_and_hold_policies_back(updates: int, reserve: int, horizon: int) -> None:
-    told = clock(updates=updates, reserve=reserve, horizon=horizon, first=min(40, horizon - updates + 1))
-    for batch, start in ((1, 0), (2, 45), (updates // 2 + 1, horizon // 3), (updates, horizon - 1)):
-        ahead = told.ahead((), batch=batch, start=start, width=1.0)
-        assert min(ahead) >= 1
-        assert start + sum(ahead) == horizon
-        left = min(updates - batch, horizon - start - 1)
-        assert len(ahead) == left + 1
-        ends = start + np.cumsum(ahead)
+def test_schedules_are_whole_and_hold_policies_back(policies: int, reserve: int, horizon: int) -> None:
+    told = clock(policies=policies, reserve=reserve, horizon=horizon, first=min(40, horizon - policies + 1))
+    for batch, start in ((1, 0), (2, 45), (policies // 2 + 1, horizon // 3), (policies, horizon - 1)):
+        forecast = told.batch_sizes((), batch=batch, start=start, width=1.0)
+        assert min(forecast) >= 1
+        assert start + sum(forecast) == horizon
+        left = min(policies - batch, horizon - start - 1)
+        assert len(forecast) == left + 1
+        ends = start + np.cumsum(forecast)
         for behind in range(1, min(reserve, left) + 1):  # from the last on, where there is room for them
             least = min(int(horizon * 0.5 ** (behind / reserve) - 1e-6), horizon - behind)
             assert ends[-1 - behind] >= least
-    assert told.ahead((), batch=updates + 1, start=horizon - 1, width=1.0) == ()
-    assert told.ahead((), batch=2, start=horizon, width=1.0) == ()
+    assert told.batch_sizes((), batch=policies + 1, start=horizon - 1, width=1.0) == ()
+    assert told.batch_sizes((), batch=2, start=horizon, width=1.0) == ()
 
 
 def test_the_schedule_is_the_cheapest_of_those_that_hold_back() -> None:
     """Moving any end, by as much as it may be, costs more where a batch from a to b costs (b - a)/a."""
-    ends = np.cumsum(clock(updates=8, reserve=2, horizon=1_000_000, first=1000).begin()).astype(float)
+    ends = np.cumsum(clock(policies=8, reserve=2, horizon=1_000_000, first=1000).begin()).astype(float)
     least = np.array([0.0] * 5 + [500_000.0, 1e6 * 0.5**0.5])
 
     def cost(ends: FloatArray) -> float:
@@ -115,14 +115,14 @@ def test_the_schedule_is_the_cheapest_of_those_that_hold_back() -> None:
                 assert cost(moved) > cost(ends)
 
 
-@pytest.mark.parametrize(("updates", "reserve", "price"), [(8, 2, 1.10), (16, 4, 1.04)])
-def test_what_holding_back_costs_where_nothing_changes(updates: int, reserve: int, price: float) -> None:
+@pytest.mark.parametrize(("policies", "reserve", "price"), [(8, 2, 1.10), (16, 4, 1.04)])
+def test_what_holding_back_costs_where_nothing_changes(policies: int, reserve: int, price: float) -> None:
     """As docs/foresight.md has it, where a batch from a to b costs (b - a)/a."""
     kept, usual = (
         sum((b - a) / a for a, b in pairwise(np.cumsum(learner.clock.begin())))
         for learner in (
-            Foresight(dim=12, horizon=30_000, updates=updates, reserve=reserve),
-            Foresight(dim=12, horizon=30_000, updates=updates),
+            Foresight(dim=12, horizon=30_000, policies=policies, reserve=reserve),
+            Foresight(dim=12, horizon=30_000, policies=policies),
         )
     )
     assert round(kept / usual, 2) == price
@@ -132,10 +132,10 @@ def test_a_batch_that_ended_early_takes_the_place_of_one_that_is_not_kept_back()
     told = clock()
     planned = told.begin()
     start = sum(planned[:3])
-    assert told.ahead(planned[3:], batch=4, start=start, width=1.0) == planned[3:]
-    anew = np.cumsum(told.ahead(planned[3:], batch=4, start=start - 50, width=1.0)) + start - 50
+    assert told.batch_sizes(planned[3:], batch=4, start=start, width=1.0) == planned[3:]
+    anew = np.cumsum(told.batch_sizes(planned[3:], batch=4, start=start - 50, width=1.0)) + start - 50
     assert anew.tolist()[-3:] == [5000, 7071, 10_000]
-    only_kept = told.ahead((), batch=7, start=3000, width=1.0)
+    only_kept = told.batch_sizes((), batch=7, start=3000, width=1.0)
     assert np.cumsum(only_kept).tolist() == [4071, 7000]
 
 
@@ -182,16 +182,16 @@ def test_it_is_due_at_the_same_decision_in_parts_and_whatever_the_rewards(interc
     assert learner.overdue(state, learner.summarize(state, rows)) == early
     following = learner.next(state, learner.summarize(state, rows))
     assert following.horizon == HORIZON
-    assert len(following.ahead) == len(state.ahead) - 1
+    assert len(following.batch_sizes) == len(state.batch_sizes) - 1
 
 
 def test_groups_that_appear_late_cost_a_fraction_with_policies_kept_back() -> None:
     world = make_world("late-groups", horizon=10_000)
     usual, kept = (
-        simulate(Foresight(dim=12, horizon=10_000, updates=7, reserve=reserve, seed=1), world, seed=1)
+        simulate(Foresight(dim=12, horizon=10_000, policies=7, reserve=reserve, seed=1), world, seed=1)
         for reserve in (0, 2)
     )
-    assert usual.updates == kept.updates == 7
+    assert usual.policies == kept.policies == 7
     assert kept.regret < 0.5 * usual.regret  # a sixteenth; each missed group costs about 0.4 a decision
 
 

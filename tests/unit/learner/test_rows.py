@@ -269,14 +269,14 @@ def test_what_is_no_rows_or_decisions_is_explained() -> None:
 
 
 def test_an_array_that_is_used_again_does_not_change_the_rows() -> None:
-    contexts, rewards, alive = np.ones((4, 3, 2)), np.ones(4), np.ones((4, 3), dtype=np.bool_)
+    contexts, rewards, available = np.ones((4, 3, 2)), np.ones(4), np.ones((4, 3), dtype=np.bool_)
     times, keys = np.arange(4.0), np.array([[k, 0] for k in range(4)], dtype=np.uint64)
     decisions = Policy(dim=2, sampler=Uniform()).decide(contexts, ids=range(4), seed=1)
-    sets = ContextSets(contexts, alive)
+    sets = ContextSets(contexts, available)
     places = np.arange(4)
     features = np.ones((4, 2))
     rows = [
-        Rows.of(contexts, decisions, rewards, alive, times=times, reward_times=times),
+        Rows.of(contexts, decisions, rewards, available, times=times, reward_times=times),
         Rows.of(sets, decisions, rewards),
         made(ids=keys, features=features, rewards=rewards, sets=sets, places=places, times=times),
         made(ids=keys, features=features[::-1], sets=sets[:4], rewards=rewards),
@@ -285,18 +285,18 @@ def test_an_array_that_is_used_again_does_not_change_the_rows() -> None:
         buffer[:] = 99.0
     keys[:, 0] = 99
     places[:] = 0
-    alive[:] = False
+    available[:] = False
     for one in rows:
         assert (one.features == 1.0).all()
         assert (one.rewards == 1.0).all()
         assert one.ids[:, 0].tolist() == [0, 1, 2, 3]
         assert one.sets is not None
         assert (one.sets.contexts == 1.0).all()
-        assert one.sets.alive.all()
+        assert one.sets.available.all()
         assert one.places is not None
         assert one.places.tolist() == [0, 1, 2, 3]
         assert one.times is None or one.times.tolist() == [0.0, 1.0, 2.0, 3.0]
-        held = (one.features, one.rewards, one.places, one.sets.contexts, one.sets.alive, one[::2].features)
+        held = (one.features, one.rewards, one.places, one.sets.contexts, one.sets.available, one[::2].features)
         assert not any(array.flags.writeable for array in held)
 
 
@@ -336,7 +336,7 @@ def test_a_masked_reward_is_not_known() -> None:
     assert np.isnan(made(rewards=masked([1.0, 2.0, 3.0, 4.0])).rewards).tolist() == [True, False, False, False]
     assert np.isnan(made(rewards=[1.0, np.ma.masked, True, None]).rewards).tolist() == [False, True, False, True]
     decisions = Policy(dim=2, sampler=Uniform()).decide(SETS, ids=range(4), seed=1)
-    with pytest.raises(ShapeError, match="alive must not be masked"):
+    with pytest.raises(ShapeError, match="available must not be masked"):
         Rows.of(SETS.contexts, decisions, np.ones(4), masked(np.ones((4, 3), dtype=np.bool_)))
 
 
@@ -353,7 +353,7 @@ def test_seconds_and_dates_are_told_apart() -> None:
 
 
 def test_of_copies_with_other_times_the_earliest_counts_in_any_order() -> None:
-    learner = make_learner("stale-linucb", dim=2, arms=3, horizon=100)
+    learner = make_learner("linucb-grid", dim=2, arms=3, horizon=100)
     state = learner.begin()
     for late in ([5.0, 500.0], [500.0, 5.0]):
         rows = Rows(

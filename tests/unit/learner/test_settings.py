@@ -35,31 +35,31 @@ OTHERS: dict[str, Any] = {
     "norm": 2.0,
     "delta": 0.2,
     "confidence": 0.7,
-    "updates": 3,
+    "policies": 3,
     "growth": 3.5,
     "seed": 9,
     "scale": 0.25,
     "draws": 17,
     "intercept": True,
-    "floor": 0.01,
+    "min_propensity": 0.01,
     "warm_batches": 1,
     "design_sample": 77,
     "g_optimal": GOptimal(tol=0.2),
-    "designer": CertifiedMixture(floor=0.3),
+    "designer": CertifiedMixture(g_optimal_share=0.3),
 }
 
 
 def test_whole_numbers_may_be_written_as_floats() -> None:
-    learner = Foresight(dim=np.int64(3), horizon=1e4, updates=4.0, seed=np.uint8(2))  # type: ignore[arg-type]
-    assert (learner.dim, learner.horizon, learner.updates, learner.seed) == (3, 10_000, 4, 2)
-    assert all(type(value) is int for value in (learner.dim, learner.horizon, learner.updates, learner.seed))
-    assert learner == Foresight(dim=3, horizon=10_000, updates=4, seed=2)
+    learner = Foresight(dim=np.int64(3), horizon=1e4, policies=4.0, seed=np.uint8(2))  # type: ignore[arg-type]
+    assert (learner.dim, learner.horizon, learner.policies, learner.seed) == (3, 10_000, 4, 2)
+    assert all(type(value) is int for value in (learner.dim, learner.horizon, learner.policies, learner.seed))
+    assert learner == Foresight(dim=3, horizon=10_000, policies=4, seed=2)
 
 
 @pytest.mark.parametrize("grid", [[20, 50, 100], (20, 50, 100), np.array([20, 50, 100]), [20.0, 50.0, 1e2]])
 def test_a_grid_may_be_a_list(grid: Any) -> None:
     assert Foresight(dim=3, grid=grid).clock == StaticGrid(ends=(20, 50, 100))
-    assert BatchLinUCB(dim=3, arms=4, horizon=100, grid=grid).begin().ahead == (20, 30, 50)
+    assert BatchLinUCB(dim=3, arms=4, horizon=100, grid=grid).begin().batch_sizes == (20, 30, 50)
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_a_grid_may_be_a_list(grid: Any) -> None:
         ({"grid": [20, 90], "horizon": 100}, "the grid ends at 90 where the horizon is 100"),
         ({"intercept": "yes"}, "intercept must be True or False; got 'yes'"),
         ({"intercept": 1}, "intercept must be True or False; got 1"),
-        ({"floor": "some"}, "floor must be a number; got 'some'"),
-        ({"floor": math.nan}, "floor must be a finite number"),
+        ({"min_propensity": "some"}, "floor must be a number; got 'some'"),
+        ({"min_propensity": math.nan}, "floor must be a finite number"),
         ({"horizon": 100.5}, "horizon must be a whole number; got 100.5"),
         ({"horizon": "100"}, "horizon must be a whole number; got '100'"),
         ({"horizon": True}, "horizon must be a whole number; got True"),
@@ -119,7 +119,7 @@ def test_settings_survive_json(name: str) -> None:
     assert repr(make_learner(name, **SIZES)) != repr(make_learner(name, **SIZES | taken))
 
 
-@pytest.mark.parametrize("grid", [[10, 500], AdaptiveGrid(horizon=500, updates=3)])
+@pytest.mark.parametrize("grid", [[10, 500], AdaptiveGrid(horizon=500, policies=3)])
 def test_grids_survive_json(grid: Any) -> None:
     learner = BatchLinUCB(**SIZES, grid=grid)
     again = make_learner("batch-linucb", **json.loads(json.dumps(to_plain(learner))))
@@ -131,7 +131,7 @@ def test_what_json_cannot_keep_is_refused() -> None:
     class Own:
         """A designer of one's own."""
 
-        def learn(self, contexts: Any, alive: Any, *, regularization: float, arms: int) -> Any:
+        def learn(self, contexts: Any, available: Any, *, regularization: float, arms: int) -> Any:
             return GOptimal()
 
     with pytest.raises(

@@ -18,7 +18,7 @@ from rareswitch.learner import planned_exploration as room
 from reference.loop import after, rows_of
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
-LEARNER = Foresight(dim=3, horizon=2000, updates=5)
+LEARNER = Foresight(dim=3, horizon=2000, policies=5)
 CHILD = Path(__file__).parent / "interrupted.py"
 
 
@@ -78,7 +78,7 @@ def test_a_real_interrupt_at_any_moment_leaves_the_state_usable() -> None:
 
 def test_states_cannot_be_changed() -> None:
     state = after(LEARNER, WORLD, 2)
-    for name in ("policy", "updates", "start", "ahead", "sums", "past", "kept", "notes"):
+    for name in ("policy", "policies", "start", "forecast", "sums", "past", "kept", "notes"):
         with pytest.raises(FrozenInstanceError):
             setattr(state, name, None)
     with pytest.raises(ValueError, match="read-only"):
@@ -106,5 +106,5 @@ def test_the_end_keeps_the_last_policy_and_counts_its_batch() -> None:
     before, over = after(LEARNER, WORLD, 4), after(LEARNER, WORLD, 5)
     assert over.policy is not before.policy
     assert over.policy.id == before.policy.id
-    assert (over.updates, len(over.past), over.sums[0].count) == (5, 5, 2000)
+    assert (over.policies, len(over.past), over.sums[0].count) == (5, 5, 2000)
     assert over.notes == before.notes

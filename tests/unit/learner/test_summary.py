@@ -14,9 +14,9 @@ from rareswitch.ids import id_keys
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (
     Foresight,
+    LinUCBGrid,
     Rows,
     Sample,
-    StaleLinUCB,
     Summary,
     make_learner,
     sampled,
@@ -142,7 +142,7 @@ def test_bad_windows_are_explained(settings: dict[str, Any], words: str) -> None
 
 
 def test_sets_that_the_learner_is_not_for_are_refused() -> None:
-    small = StaleLinUCB(dim=3, arms=4, horizon=1000)
+    small = LinUCBGrid(dim=3, arms=4, horizon=1000)
     rows = rows_of(small.begin(), WORLD, 1)
     with pytest.raises(BatchError, match="made for at most 4 arms; got 5"):
         small.summarize(small.begin(), rows)
@@ -164,7 +164,7 @@ def test_the_sample_has_the_smallest_hashes() -> None:
     np.testing.assert_array_equal(sample.keys, rows.ids[expected])
     assert rows.sets is not None
     np.testing.assert_array_equal(sample.sets.contexts, rows.sets[expected].packed().contexts)
-    np.testing.assert_array_equal(sample.sets.alive, rows.sets[expected].packed().alive)
+    np.testing.assert_array_equal(sample.sets.available, rows.sets[expected].packed().available)
 
 
 def bound(tests: int, count: int) -> float:
@@ -253,7 +253,7 @@ def test_what_is_learned_cannot_be_written_to() -> None:
     summary = learner.summarize(state, rows_of(state, WORLD, 1))
     state = learner.next(state, summary)
     rounds = WORLD.draw(5, seed=1)
-    decisions = state.policy.decide(rounds.contexts, rounds.alive, ids=range(5), seed=1)
+    decisions = state.policy.decide(rounds.contexts, rounds.available, ids=range(5), seed=1)
     policy = state.policy
     assert summary.sample is not None
     arrays = [policy._estimates, policy._roots, summary.sample.keys, summary.sample.sets.contexts]

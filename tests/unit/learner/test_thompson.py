@@ -26,13 +26,13 @@ def test_thompson_steps_as_printed(where: str) -> None:
     expected = thompson(problem(world, HORIZON, 2), ridge=0.3, scale=0.8 * NOISE, seed=11)
     found = watched(learner, world, 2)
     assert found.arms == expected.arms
-    assert found.run.updates == HORIZON
+    assert found.run.policies == HORIZON
 
 
 def test_thompson_with_many_draws_is_stepped_all_the_same() -> None:
     world = make_world("gaussian", dim=3, arms=4, noise=NOISE)
     learner = ThompsonSampling(dim=3, arms=4, horizon=50, draws=7)
-    assert simulate(learner, world, seed=1).updates == 50
+    assert simulate(learner, world, seed=1).policies == 50
     sampler = after(learner, world, 3).policy.sampler
     assert isinstance(sampler, PosteriorDraws)
     assert sampler.draws.shape == (7, 3)
@@ -43,7 +43,7 @@ def test_draws_follow_the_posterior() -> None:
     world = make_world("gaussian", dim=4, arms=6, noise=NOISE)
     count = 10_000
     learner = StaleThompsonSampling(
-        dim=4, arms=6, horizon=HORIZON, noise=NOISE, scale=0.5, ridge=2.0, updates=2, draws=count, seed=4
+        dim=4, arms=6, horizon=HORIZON, noise=NOISE, scale=0.5, ridge=2.0, policies=2, draws=count, seed=4
     )
     state = after(learner, world, 1)
     covariance = (0.5 * NOISE) ** 2 * np.linalg.inv(state.sums[0].gram + 2.0 * np.eye(4))
@@ -58,8 +58,8 @@ def test_draws_follow_the_posterior() -> None:
 
 def test_stale_learners_hold_many_draws() -> None:
     world = make_world("gaussian", dim=4, arms=6, noise=NOISE)
-    learner = StaleThompsonSampling(dim=4, arms=6, horizon=HORIZON, updates=5)
-    assert simulate(learner, world, seed=1).updates == 5
+    learner = StaleThompsonSampling(dim=4, arms=6, horizon=HORIZON, policies=5)
+    assert simulate(learner, world, seed=1).policies == 5
     for state in (learner.begin(), after(learner, world, 2)):
         assert isinstance(state.policy.sampler, PosteriorDraws)
         assert state.policy.sampler.draws.shape == (128, 4)
@@ -68,10 +68,10 @@ def test_stale_learners_hold_many_draws() -> None:
 def test_each_policy_has_draws_of_its_own() -> None:
     """Of two policies, 512 independent normals each: their correlation is within six standard deviations (p < 1e-8)."""
     world = make_world("gaussian", dim=4, arms=6, noise=NOISE)
-    learner = StaleThompsonSampling(dim=4, arms=6, horizon=HORIZON, updates=5, ridge=1.0)
+    learner = StaleThompsonSampling(dim=4, arms=6, horizon=HORIZON, policies=5, ridge=1.0)
     found = []
-    for updates in (1, 2):
-        state = after(learner, world, updates)
+    for policies in (1, 2):
+        state = after(learner, world, policies)
         assert isinstance(state.policy.sampler, PosteriorDraws)
         away = state.policy.sampler.draws - state.sums[0].estimate(ridge=1.0)
         found.append(away @ np.linalg.inv(inverse_root(state.sums[0].gram + np.eye(4))))

@@ -100,7 +100,7 @@ def test_a_log_is_learned_from_as_if_its_decisions_had_been_made_here(
     kept, rewards = content(store)[0]
     row = next(row for row in rows if row.id == parts[0][0].id)
     assert (kept.time, kept.propensity, kept.version) == (row.time, row.propensity, 1)
-    assert np.frombuffer(kept.contexts).reshape(-1, 3)[kept.place].tolist() == list(row.features)
+    assert np.frombuffer(kept.contexts).reshape(-1, 3)[kept.arm_index].tolist() == list(row.features)
     assert [(one.value, one.time) for one in rewards] == ([] if row.reward is None else [(row.reward, row.reward_time)])
 
 
@@ -185,7 +185,7 @@ def test_what_contradicts_is_named_or_left_out_on_purpose(
     ],
 )
 def test_a_bad_row_is_named_with_file_and_row(change: dict[str, Any], words: str, tmp_path: Path) -> None:
-    learner = make_learner("stale-linucb", dim=3, arms=5, horizon=2000, updates=5)
+    learner = make_learner("linucb-grid", dim=3, arms=5, horizon=2000, policies=5)
     state = learner.begin()
     rows = [replace(row, time=1.0) for row in played(Run.of(learner, state), count=8)]
     rows[6] = replace(rows[6], **change)

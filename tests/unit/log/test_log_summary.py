@@ -24,7 +24,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "foresight": {"dim": 3, "horizon": 2000, "grid": [60, 400, 1000, 2000]},
     "foresight-intercept": {"dim": 2, "horizon": 2000, "grid": [60, 400, 1000, 2000], "intercept": True},
     "foresight-open": {"dim": 3},
-    "stale-linucb": {"dim": 3, "arms": 5, "horizon": 2000, "updates": 5},
+    "linucb-grid": {"dim": 3, "arms": 5, "horizon": 2000, "policies": 5},
     "batch-linucb-kw": {"dim": 3, "arms": 5, "horizon": 2000, "noise": 0.5},
     "batch-linucb-dg-certified": {"dim": 3, "arms": 5, "horizon": 2000, "noise": 0.1, "confidence": 0.3},
 }
@@ -75,7 +75,7 @@ def close(one: Summary, other: Summary) -> None:
 def test_a_clean_log_gives_the_policy_that_is_learned_in_process(name: str, names: str | None, tmp_path: Path) -> None:
     here = begun(name)
     for batch, factor in enumerate((1.0, 1.7, 0.6)):
-        rows = played(here, count=round(here.state.ahead[0] * factor), names=names)
+        rows = played(here, count=round(here.state.batch_sizes[0] * factor), names=names)
         parts = in_thirds(rows)
         done = update(here, write_log(tmp_path / str(batch), parts, here.learner.dim))
         summary = here.learner.summarize(here.state, as_rows(rows, here.policy.id, here.learner.dim))
@@ -84,7 +84,7 @@ def test_a_clean_log_gives_the_policy_that_is_learned_in_process(name: str, name
         assert counts(done.report) == recount(parts, here).counts
         assert done.report.used == done.report.rows == done.run.state.past[-1].decided == len(rows)
         here = done.run
-    assert here.state.updates == 4
+    assert here.state.policies == 4
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -520,9 +520,9 @@ def test_the_last_batch_ends_the_run(tmp_path: Path) -> None:
 def test_a_forecast_moves_what_comes(tmp_path: Path) -> None:
     here = begun("foresight")
     log = write_log(tmp_path, [played(here)], 3)
-    done = update(here, log, ahead=[500, 500])
-    assert done.run.state.ahead == (500, 500)
-    assert update(here, log, ahead=0).run.state.done
+    done = update(here, log, forecast=[500, 500])
+    assert done.run.state.batch_sizes == (500, 500)
+    assert update(here, log, forecast=0).run.state.done
 
 
 def test_many_other_policies_are_counted_together(tmp_path: Path) -> None:

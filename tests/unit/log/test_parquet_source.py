@@ -24,21 +24,21 @@ def policy(edition: int = 0) -> Policy:
 def made(count: int = 40, *, seed: int = 1, vectors: bool = True, **more: Any) -> DecisionLog:
     """Decisions with all that a log can have: sets of different sizes, ids of arms, baselines, times, two batches."""
     rng = np.random.default_rng(seed)
-    alive = rng.random((count, 5)) < 0.6
-    alive[np.arange(count), rng.integers(0, 5, count)] = True
-    logging = np.where(alive, rng.random((count, 5)), 0.0)
+    available = rng.random((count, 5)) < 0.6
+    available[np.arange(count), rng.integers(0, 5, count)] = True
+    logging = np.where(available, rng.random((count, 5)), 0.0)
     logging /= logging.sum(axis=1, keepdims=True)
-    places = np.array([rng.choice(5, p=row) for row in logging])
-    codes = np.where(alive, np.array([rng.permutation(7)[:5] for _ in range(count)]), -1)
+    arm_indices = np.array([rng.choice(5, p=row) for row in logging])
+    codes = np.where(available, np.array([rng.permutation(7)[:5] for _ in range(count)]), -1)
     columns: dict[str, Any] = {
-        "arm_indices": places,
-        "propensities": logging[np.arange(count), places],
+        "arm_indices": arm_indices,
+        "propensities": logging[np.arange(count), arm_indices],
         "rewards": np.where(rng.random(count) < 0.2, np.nan, rng.standard_normal(count)),
-        "available": alive,
+        "available": available,
         "arms": ["red", "blue", "ä ☃", '"', "5", "6", "7"],
         "codes": codes,
         "behavior_probs": logging,
-        "baselines": np.where(rng.random(count) < 0.3, -1, alive.argmax(axis=1)),
+        "baselines": np.where(rng.random(count) < 0.3, -1, available.argmax(axis=1)),
         "ids": [f"request {k}" if k % 2 else k for k in range(count)],
         "times": np.where(rng.random(count) < 0.1, np.nan, 1e9 + np.arange(count)),
         "batches": (np.arange(count) >= count // 2).astype(int),
@@ -46,7 +46,7 @@ def made(count: int = 40, *, seed: int = 1, vectors: bool = True, **more: Any) -
         "estimated": "frequencies",
     }
     if vectors:
-        columns["contexts"] = np.where(alive[:, :, None], rng.standard_normal((count, 5, DIM)), 0.0)
+        columns["contexts"] = np.where(available[:, :, None], rng.standard_normal((count, 5, DIM)), 0.0)
     return DecisionLog(**columns | more)
 
 
@@ -132,27 +132,31 @@ def test_a_file_is_not_overwritten(tmp_path: Path) -> None:
 
 
 def test_a_baseline_that_was_not_offered_is_not_written(tmp_path: Path) -> None:
-    alive = np.array([[True, False]])
-    log = DecisionLog(arm_indices=[0], propensities=[1.0], rewards=[1.0], available=alive, baselines=[1])
+    available = np.array([[True, False]])
+    log = DecisionLog(arm_indices=[0], propensities=[1.0], rewards=[1.0], available=available, baselines=[1])
     with pytest.raises(ParameterError, match="row 0"):
         write_logged(tmp_path / "log.parquet", log)
 
 
-def part(path: Path, ids: Any, *, name: str = "first", keep: Any = None, seed: int = 3, **more: Any) -> dict[str, Any]:
+def part(
+    path: Path, ids: Any, *, name: str = "first", context_sample_rate: Any = None, seed: int = 3, **more: Any
+) -> dict[str, Any]:
     """A part as those write it who know nothing of places, with sets of two to four arms."""
     rng = np.random.default_rng(seed)
     ids = list(ids)
     sets = {one: rng.standard_normal((2 + k % 3, DIM)) for k, one in enumerate(ids)}
-    places = [k % len(arms) for k, arms in enumerate(sets.values())]
+    arm_indices = [k % len(arms) for k, arms in enumerate(sets.values())]
     columns: dict[str, Any] = {
-        "features": np.array([arms[at] for arms, at in zip(sets.values(), places, strict=True)]).reshape(-1, DIM),
+        "features": np.array([arms[at] for arms, at in zip(sets.values(), arm_indices, strict=True)]).reshape(-1, DIM),
         "propensities": np.full(len(ids), 0.5),
         "rewards": rng.standard_normal(len(ids)),
-        "contexts": sets if keep is None else {one: arms for one, arms in sets.items() if one in keep},
+        "contexts": sets
+        if context_sample_rate is None
+        else {one: arms for one, arms in sets.items() if one in context_sample_rate},
     }
     columns |= more
     write_part(path, policy_id=name, ids=ids, **columns)
-    return columns | {"arm_indices": places}
+    return columns | {"arm_indices": arm_indices}
 
 
 def changed(path: Path, **columns: Any) -> Path:
@@ -181,7 +185,7 @@ def test_of_arms_with_one_vector_the_first_is_taken_unless_the_place_is_told(tmp
     same = {0: np.ones((3, DIM)), 1: np.ones((3, DIM))}
     part(tmp_path / "1.parquet", range(2), features=np.ones((2, DIM)), contexts=same)
     assert next(ParquetLog(tmp_path / "1.parquet").chunks()).arm_indices.tolist() == [0, 0]
-    changed(tmp_path / "1.parquet", place=[1, 2])
+    changed(tmp_path / "1.parquet", arm_index=[1, 2])
     assert next(ParquetLog(tmp_path / "1.parquet").chunks()).arm_indices.tolist() == [1, 2]
 
 
@@ -216,14 +220,14 @@ def test_batches_have_the_order_of_policies_or_of_their_first_rows(tmp_path: Pat
 def test_a_keyed_sample_is_read_and_another_is_refused(tmp_path: Path) -> None:
     ids = list(range(200))
     ranks = sample_order(id_keys(ids))
-    part(tmp_path / "1.parquet", ids, keep={one for one in ids if ranks[one] < 0.3})
+    part(tmp_path / "1.parquet", ids, context_sample_rate={one for one in ids if ranks[one] < 0.3})
     (chunk,) = ParquetLog(tmp_path / "1.parquet").chunks()
     assert chunk.ids[:, 0].tolist() == [one for one in ids if ranks[one] < 0.3]
     assert len(next(ParquetLog(tmp_path / "1.parquet").chunks(contexts=False))) == 200
-    part(tmp_path / "2.parquet", ids, keep=set(range(0, 200, 3)))
+    part(tmp_path / "2.parquet", ids, context_sample_rate=set(range(0, 200, 3)))
     with pytest.raises(FileFormatError, match="something else than the hash"):
         [*ParquetLog(tmp_path / "2.parquet").chunks()]
-    part(tmp_path / "3.parquet", ids, keep={0} if ranks[0] > ranks.min() else {1})
+    part(tmp_path / "3.parquet", ids, context_sample_rate={0} if ranks[0] > ranks.min() else {1})
     with pytest.raises(FileFormatError, match="something else than the hash"):
         [*ParquetLog(tmp_path / "3.parquet").chunks()]
 
@@ -294,7 +298,7 @@ def test_vectors_may_be_lists_of_any_length_in_the_schema(tmp_path: Path) -> Non
 
 def test_a_set_that_stands_beside_a_copy_is_not_lost(tmp_path: Path) -> None:
     ids = list(range(20))
-    told = part(tmp_path / "1.parquet", ids, keep=set())
+    told = part(tmp_path / "1.parquet", ids, context_sample_rate=set())
     part(tmp_path / "2.parquet", ids, rewards=np.full(20, np.nan))
     log = ParquetLog(tmp_path / "*.parquet")
     np.testing.assert_array_equal(joined(log)["rewards"], told["rewards"])
@@ -353,10 +357,10 @@ def sets_of(path: Path) -> list[Any]:
         ({"propensity": [0.5, 0.0, 0.5, 0.5, 0.5, 0.5]}, "row 1 .* has the propensity 0.0"),
         ({"propensity": None}, "propensity is missing"),
         ({"reward": [1.0, 1.0, float("inf"), 1.0, 1.0, 1.0]}, "row 2 .* reward inf"),
-        ({"place": [5, 0, 0, 0, 0, 0]}, "row 0 .* has the place 5, of 2 arms"),
-        ({"place": [-1, 0, 0, 0, 0, 0]}, "row 0 .* has the place -1"),
-        ({"place": [1, 1, 2, 0, 1, 2]}, "row 0 .* other features than the arm at its place, 1"),
-        ({"place": ["0"] * 6}, "column 'place' must be int64"),
+        ({"arm_index": [5, 0, 0, 0, 0, 0]}, "row 0 .* has the place 5, of 2 arms"),
+        ({"arm_index": [-1, 0, 0, 0, 0, 0]}, "row 0 .* has the place -1"),
+        ({"arm_index": [1, 1, 2, 0, 1, 2]}, "row 0 .* other features than the arm at its place, 1"),
+        ({"arm_index": ["0"] * 6}, "column 'place' must be int64"),
         ({"baseline": [0, 3, 0, 0, 0, 0]}, "row 1 .* has the baseline 3, of 3 arms"),
         ({"names": ["[]"] * 6}, r"row 0 .* has the names '\[\]'\. Write the ids"),
         ({"names": ["no JSON"] * 6}, "row 0 .* has the names 'no JSON'"),
@@ -385,7 +389,7 @@ def test_an_arm_must_be_among_the_names_and_at_its_place(tmp_path: Path) -> None
     path = tmp_path / "1.parquet"
     part(path, range(3))
     names = [json.dumps([*"abcd"[:size]]) for size in (2, 3, 4)]
-    changed(path, names=names, arm=["a", "b", "c"], place=[0, 1, 2])
+    changed(path, names=names, arm=["a", "b", "c"], arm_index=[0, 1, 2])
     assert next(ParquetLog(path).chunks()).chosen_names == ["a", "b", "c"]
     changed(path, arm=["a", "c", "c"])
     with pytest.raises(FileFormatError, match=r"row 1 .* an arm that is not the one at its place, 1"):

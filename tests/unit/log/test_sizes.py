@@ -87,7 +87,7 @@ def test_texts_that_occur_again_and_again_are_unpacked_in_pieces(
     most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(schema, "_TEXTS", most)
-    arms = {"arm": repeated("x" * 100, 64), "place": pa.array(np.zeros(64, dtype=np.int64))}
+    arms = {"arm": repeated("x" * 100, 64), "arm_index": pa.array(np.zeros(64, dtype=np.int64))}
     path = write(tmp_path / "log.parquet", columns_of(64) | arms)
     with schema.opened(str(path), 2) as file:
         blocks = [*schema.blocks(file, ["id", "arm"])]
@@ -100,7 +100,7 @@ def test_texts_that_occur_again_and_again_are_unpacked_in_pieces(
 
 def test_a_bomb_is_read_in_little_memory(tmp_path: Path) -> None:
     count = 1 << 16
-    arms = {"arm": repeated("x" * 80_000, count), "place": pa.array(np.zeros(count, dtype=np.int64))}
+    arms = {"arm": repeated("x" * 80_000, count), "arm_index": pa.array(np.zeros(count, dtype=np.int64))}
     path = write(tmp_path / "log.parquet", columns_of(count) | arms)
     script = f"""
 import resource

@@ -23,8 +23,8 @@ Begin = Callable[..., Experiment]
 @pytest.fixture(params=STORES)
 def begin(request: pytest.FixtureRequest, tmp_path: Path) -> Begin:
     """Begins an experiment in a store of each kind."""
-    places = {"memory": "memory:", "sqlite": f"sqlite:///{tmp_path}/trial.db"}
-    url = places[request.param] if request.param in places else str(request.getfixturevalue("postgres"))
+    arm_indices = {"memory": "memory:", "sqlite": f"sqlite:///{tmp_path}/trial.db"}
+    url = arm_indices[request.param] if request.param in arm_indices else str(request.getfixturevalue("postgres"))
     return beginning(request, url)
 
 
@@ -36,7 +36,7 @@ def begin_here(request: pytest.FixtureRequest) -> Begin:
 
 def beginning(request: pytest.FixtureRequest, url: str) -> Begin:
     def begun(**more: Any) -> Experiment:
-        told: dict[str, Any] = {"dim": 3, "horizon": 200, "updates": 4, "seed": 7, "now": 0.0}
+        told: dict[str, Any] = {"dim": 3, "horizon": 200, "policies": 4, "seed": 7, "now": 0.0}
         trial = create(url, uuid4().hex, **told | more)
         request.addfinalizer(trial.close)
         return trial
@@ -82,7 +82,7 @@ def test_the_chunks_hold_what_was_decided(begin: Begin) -> None:
     np.testing.assert_array_equal(chunk.propensities, [choice.propensity for choice in choices])
     np.testing.assert_array_equal(chunk.ids, id_keys(ids))
     np.testing.assert_array_equal(chunk.contexts, sets.contexts)
-    np.testing.assert_array_equal(chunk.available, sets.alive)
+    np.testing.assert_array_equal(chunk.available, sets.available)
     assert chunk.contexts is not None
     np.testing.assert_array_equal(chunk.features, chunk.contexts[np.arange(30), chunk.arm_indices])
     np.testing.assert_array_equal(chunk.rewards[::2], np.arange(15.0))
@@ -105,7 +105,7 @@ def test_batches_are_the_policies_that_decided(begin: Begin) -> None:
         ids = list(range(20 * batch, 20 * batch + 20))
         play(trial, ids)
         trial.reward_many(ids, [0.5, -0.5] * 10, now=0.0)
-        assert trial.advance(now=0.0, anyway=True).made
+        assert trial.advance(now=0.0, force=True).made
     log = trial.logged()
     assert len(trial.policies) == 3
     assert log.batch_names == tuple(policy.id for policy in trial.policies[:2])
@@ -116,7 +116,7 @@ def test_a_policy_that_has_not_decided_is_not_judged_by_what_it_was_learned_from
     trial = begin()
     play(trial, list(range(200)))
     trial.reward_many(list(range(200)), [0.5, -0.5] * 100, now=0.0)
-    assert trial.advance(now=0.0, anyway=True).made
+    assert trial.advance(now=0.0, force=True).made
     (found,) = evaluate(trial, trial.policies[1]).values
     assert found.interval is None
     assert "come before it was made" in found.refusals[0]
@@ -139,7 +139,7 @@ def test_all_passes_see_the_same(begin: Begin) -> None:
 
 
 def test_of_a_share_the_sets_are_there_and_of_all_the_chosen_vectors(begin: Begin) -> None:
-    trial = begin(keep=0.3)
+    trial = begin(context_sample_rate=0.3)
     ids = [*range(100)]
     play(trial, ids)
     wanted = [k for k in ids if sample_order(id_keys([k]))[0] < 0.3]
@@ -186,12 +186,12 @@ def test_rewards_count_as_in_learning(begin: Begin, window: Any, default: Any, s
 
 
 def test_an_export_reads_the_same(begin: Begin, tmp_path: Path) -> None:
-    trial = begin(keep=0.5, baseline=True)
+    trial = begin(context_sample_rate=0.5, baseline=True)
     for batch in range(2):
         ids: list[Any] = [f"{batch} {k}" for k in range(40)]
         play(trial, ids, baseline=["b"] * 40, now=3.0)
         trial.reward_many(ids[1:], [0.1 * (-1) ** k for k in range(39)], now=4.0)
-        trial.advance(now=5.0, anyway=True)
+        trial.advance(now=5.0, force=True)
     log = trial.logged(now=6.0)
     export_parts(trial.store, tmp_path / "parts", policies=[policy.id for policy in trial.policies])
     exported = ParquetLog(tmp_path / "parts" / "*.parquet", trial.policies)
@@ -216,12 +216,12 @@ def test_an_export_reads_the_same(begin: Begin, tmp_path: Path) -> None:
 
 
 def test_evaluations_of_an_experiment_and_of_its_export_are_the_same(begin: Begin, tmp_path: Path) -> None:
-    trial = begin(keep=0.7, floor=0.1)
+    trial = begin(context_sample_rate=0.7, min_propensity=0.1)
     for batch in range(2):
         ids = [*range(batch * 200, batch * 200 + 200)]
         play(trial, ids)
         trial.reward_many(ids[5:], [0.5 * (-1) ** (k % 3) for k in range(195)], now=0.0)
-        trial.advance(now=0.0, anyway=True)
+        trial.advance(now=0.0, force=True)
     export_parts(trial.store, tmp_path / "parts", policies=[policy.id for policy in trial.policies])
     found = [
         evaluate(source, ["uniform", Always("b")], estimator="ips")
@@ -283,7 +283,7 @@ def test_a_store_that_was_changed_is_refused(begin_here: Begin) -> None:
         ({"contexts": np.ones(6).tobytes()}, FileFormatError),
         ({"contexts": np.full(6, np.nan).tobytes()}, FileFormatError),
         ({"names": "[1"}, FileFormatError),
-        ({"place": 9}, FileFormatError),
+        ({"arm_index": 9}, FileFormatError),
         ({"propensity": 0.0}, FileFormatError),
     ):
         trial = begin_here()

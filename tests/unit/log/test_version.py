@@ -18,7 +18,7 @@ from reference.rows import version as stored_version
 
 LEARNERS: dict[str, dict[str, Any]] = {
     "foresight": {"dim": 3, "horizon": 2000, "grid": [60, 400, 1000, 2000]},
-    "stale-linucb": {"dim": 3, "arms": 5, "horizon": 2000, "updates": 5},
+    "linucb-grid": {"dim": 3, "arms": 5, "horizon": 2000, "policies": 5},
     "batch-linucb-kw": {"dim": 3, "arms": 5, "horizon": 2000, "noise": 0.5},
     "batch-linucb-dg-certified": {"dim": 3, "arms": 5, "horizon": 2000, "noise": 0.1, "confidence": 0.3},
 }
@@ -54,7 +54,7 @@ def kept(rows: Sequence[Row], version: int = 1, store: Store | None = None) -> S
             id=str(row.id),
             version=version,
             arm="0",
-            place=0,
+            arm_index=0,
             propensity=row.propensity,
             features=np.array(row.features).tobytes(),
             digest=bytes(16),
@@ -75,7 +75,7 @@ def kept(rows: Sequence[Row], version: int = 1, store: Store | None = None) -> S
 
 
 def of_store(learner: Learner, state: State, store: Store, **given: Any) -> Summary:
-    named: dict[str, Any] = {"version": state.updates, "policy_id": state.policy.id, "upto": MARKS, **given}
+    named: dict[str, Any] = {"version": state.policies, "policy_id": state.policy.id, "upto": MARKS, **given}
     return summarize_version(learner, state, store, **named)
 
 
@@ -103,7 +103,7 @@ def test_a_version_in_a_store_is_summed_as_its_rows_in_memory(name: str, names: 
     for _ in range(3):
         rows = played(Run.of(learner, state), names=names)
         shuffled = random.Random(2).sample(rows, len(rows))
-        found = of_store(learner, state, kept(shuffled, state.updates))
+        found = of_store(learner, state, kept(shuffled, state.policies))
         expected = in_memory(learner, state, rows)
         assert summaries_to_bytes([found]) == summaries_to_bytes([expected])
         state = learner.next(state, found)
@@ -237,7 +237,7 @@ class Damaged:
 def test_what_is_wrong_in_a_store_is_named_with_slice_and_row(
     column: str, values: Any, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learner, state = begun("stale-linucb")
+    learner, state = begun("linucb-grid")
     store = kept(played(Run.of(learner, state), count=2))
     (part,) = store.slices(1, MARKS, sums=False)
     table = part.read()
@@ -273,10 +273,10 @@ def test_slices_in_pieces_are_summed_as_one() -> None:
 def test_what_is_left_out_is_as_if_it_had_not_been_decided(name: str) -> None:
     learner, state = begun(name)
     rows = played(Run.of(learner, state))
-    among = HeldOut(0.4, keep=0.8).among(id_keys([row.id for row in rows]))
+    among = HeldOut(0.4, context_sample_rate=0.8).among(id_keys([row.id for row in rows]))
     assert 0 < among.sum() < len(rows)
     rest = [row for row, left_out in zip(rows, among, strict=True) if not left_out]
-    found = of_store(learner, state, kept(rows), leave_out=HeldOut(0.4, keep=0.8))
+    found = of_store(learner, state, kept(rows), leave_out=HeldOut(0.4, context_sample_rate=0.8))
     assert summaries_to_bytes([found]) == summaries_to_bytes([of_store(learner, state, kept(rest))])
     every = of_store(learner, state, kept(rows), leave_out=HeldOut(1.0))
     assert (every.decided, every.sample) == (0, None)

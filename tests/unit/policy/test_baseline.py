@@ -19,9 +19,9 @@ TAKING = (
     "foresight",
     "oful",
     "batched-thompson",
-    "stale-linucb",
-    "stale-thompson",
-    "stale-linmed",
+    "linucb-grid",
+    "thompson-grid",
+    "linmed-grid",
     "pure-exploitation",
     "rho",
 )
@@ -36,8 +36,8 @@ def first() -> Policy:
 def sets_and_named(count: int) -> tuple[ContextSets, IntArray]:
     """Sets in which some arms are missing, and an available arm of each."""
     drawn = VaryingArms(source=Gaussian(dim=DIM, arms=ARMS)).draw(count, seed=3)
-    sets = ContextSets(drawn.contexts, drawn.alive)
-    return sets, np.array([np.flatnonzero(row)[s % row.sum()] for s, row in enumerate(sets.alive)])
+    sets = ContextSets(drawn.contexts, drawn.available)
+    return sets, np.array([np.flatnonzero(row)[s % row.sum()] for s, row in enumerate(sets.available)])
 
 
 def test_the_named_arm_is_played_but_for_the_share_that_the_design_has() -> None:
@@ -45,13 +45,15 @@ def test_the_named_arm_is_played_but_for_the_share_that_the_design_has() -> None
     wanted = SHARE * GOptimal(tol=1.0).probabilities(sets)
     wanted[np.arange(40), named] += 1.0 - SHARE
     assert np.abs(first().probabilities(sets, baseline=named) - wanted).max() < 1e-15
-    assert np.abs(first().probabilities(sets.contexts[0], sets.alive[0], baseline=named[0]) - wanted[0]).max() < 1e-15
+    assert (
+        np.abs(first().probabilities(sets.contexts[0], sets.available[0], baseline=named[0]) - wanted[0]).max() < 1e-15
+    )
 
 
 def test_arms_come_as_often_as_their_propensities_say() -> None:
     sets, named = sets_and_named(1)
     count = 40_000
-    many = ContextSets(np.repeat(sets.contexts, count, axis=0), np.repeat(sets.alive, count, axis=0))
+    many = ContextSets(np.repeat(sets.contexts, count, axis=0), np.repeat(sets.available, count, axis=0))
     decisions = first().decide(many, ids=range(count), seed=5, baseline=np.repeat(named, count))
     probabilities = first().probabilities(sets, baseline=named)[0]
     frequencies = np.bincount(decisions.arms, minlength=ARMS) / count
@@ -64,7 +66,7 @@ def test_one_decision_is_that_of_many() -> None:
     sets, named = sets_and_named(20)
     many = first().decide(sets, ids=range(20), seed=5, baseline=named)
     for s in range(20):
-        one = first().decide(sets.contexts[s], sets.alive[s], ids=s, seed=5, baseline=int(named[s]))
+        one = first().decide(sets.contexts[s], sets.available[s], ids=s, seed=5, baseline=int(named[s]))
         assert (one.arms, one.propensities) == (many.arms[s], many.propensities[s])
 
 
@@ -123,8 +125,11 @@ def test_learners_begin_with_a_baseline_and_go_on_without_it(name: str) -> None:
     later = learner.next(state, learner.summarize(state, Rows.of(sets, decisions, rewards)))
     fresh, _ = sets_and_named(50)
     chosen = later.policy.decide(fresh, ids=range(50), seed=1).arms
-    values = np.where(fresh.alive, fresh.contexts @ theta, -np.inf)
-    assert (values[np.arange(50), chosen]).mean() > np.where(fresh.alive, values, 0.0).sum() / fresh.alive.sum() + 0.1
+    values = np.where(fresh.available, fresh.contexts @ theta, -np.inf)
+    assert (
+        (values[np.arange(50), chosen]).mean()
+        > np.where(fresh.available, values, 0.0).sum() / fresh.available.sum() + 0.1
+    )
 
 
 @pytest.mark.parametrize("name", sorted(LEARNERS.keys() - set(TAKING)))

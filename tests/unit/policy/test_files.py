@@ -230,7 +230,7 @@ def test_saving_is_whole_or_not_at_all(tmp_path: Path) -> None:
 
 def test_samplers_that_cannot_be_saved_are_named() -> None:
     class Own:
-        def probabilities(self, contexts: object, alive: object = None) -> object:
+        def probabilities(self, contexts: object, available: object = None) -> object:
             return None
 
     with pytest.raises(InputError, match="it holds a Own"):

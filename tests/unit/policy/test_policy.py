@@ -14,17 +14,8 @@ from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Sampl
 from rareswitch.distributions import Gaussian, VaryingArms
 from rareswitch.errors import EmptySetError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.ids import id_keys
-from rareswitch.policy import (
-    Allocation,
-    Blend,
-    Elimination,
-    EmpiricalDivergence,
-    InverseGap,
-    Layered,
-    Optimistic,
-    Policy,
-    PosteriorDraws,
-)
+from rareswitch.lab.rivals import Allocation, EmpiricalDivergence, InverseGap
+from rareswitch.policy import Blend, Elimination, Layered, Optimistic, Policy, PosteriorDraws
 from rareswitch.policy.kernels import widest
 from rareswitch.validation import FloatArray, Sets
 from reference.batched import eliminated, mask
@@ -69,10 +60,10 @@ def test_survivors_are_those_of_the_printed_rule() -> None:
     parts = eliminations(1, 2, 3, multiplier=2.5)
     policy = Policy(dim=DIM, sampler=Uniform(), eliminations=parts)
     sets = VaryingArms(source=Gaussian(dim=DIM, arms=ARMS)).draw(300, seed=1)
-    kept = policy.survivors(sets.contexts, sets.alive)
+    kept = policy.survivors(sets.contexts, sets.available)
     sizes = set()
-    for x, alive, found in zip(sets.contexts, sets.alive, kept, strict=True):
-        left = np.flatnonzero(alive).tolist()
+    for x, available, found in zip(sets.contexts, sets.available, kept, strict=True):
+        left = np.flatnonzero(available).tolist()
         for k, s in enumerate((1, 2, 3)):
             left = eliminated(x, left, parts[k].estimate, precision(s, 40 * 3**k), 2.5)
         np.testing.assert_array_equal(found, mask(ARMS, left))
@@ -84,10 +75,10 @@ def test_widths_are_norms_of_the_root() -> None:
     (one,) = eliminations(5, multiplier=1.7)
     sets = VaryingArms(source=Gaussian(dim=DIM, arms=ARMS)).draw(50, seed=2)
     found = np.empty(50)
-    widest(sets.contexts, sets.alive, one.root, found)
+    widest(sets.contexts, sets.available, one.root, found)
     inverse = np.linalg.inv(precision(5, 40))
     forms = np.sqrt(np.einsum("nki,ij,nkj->nk", sets.contexts, inverse, sets.contexts)) * 1.7
-    np.testing.assert_allclose(found, np.where(sets.alive, forms, 0).max(axis=1), rtol=1e-10)
+    np.testing.assert_allclose(found, np.where(sets.available, forms, 0).max(axis=1), rtol=1e-10)
 
 
 def test_every_kind_of_sampler_is_tested_here() -> None:
@@ -101,15 +92,15 @@ def test_decisions_depend_on_their_own_set_and_id_alone(sampler: Sampler, arms: 
     policy = Policy(dim=DIM, sampler=sampler, eliminations=eliminations(1, 2))
     sets = VaryingArms(source=Gaussian(dim=DIM, arms=arms), least=1).draw(60, seed=3)
     ids: list[int | str] = [*range(1000, 1030), *(f"request-{k}" for k in range(30))]
-    whole = policy.decide(sets.contexts, sets.alive, ids=ids, seed=9)
+    whole = policy.decide(sets.contexts, sets.available, ids=ids, seed=9)
     np.testing.assert_array_equal(whole.ids, id_keys(ids))
     for part in (np.arange(13), np.arange(13, 60), np.random.default_rng(1).permutation(60), np.arange(60)[::-7]):
-        again = policy.decide(sets.contexts[part], sets.alive[part], ids=[ids[s] for s in part], seed=9)
+        again = policy.decide(sets.contexts[part], sets.available[part], ids=[ids[s] for s in part], seed=9)
         np.testing.assert_array_equal(again.arms, whole.arms[part])
         np.testing.assert_array_equal(again.propensities, whole.propensities[part])
         np.testing.assert_array_equal(again.ids, whole.ids[part])
     for s in range(60):
-        one = policy.decide(sets.contexts[s], sets.alive[s], ids=ids[s], seed=9)
+        one = policy.decide(sets.contexts[s], sets.available[s], ids=ids[s], seed=9)
         assert (one.arms, one.propensities, one.survivors) == (
             whole.arms[s],
             whole.propensities[s],
@@ -117,9 +108,9 @@ def test_decisions_depend_on_their_own_set_and_id_alone(sampler: Sampler, arms: 
         )
         assert one.ids.tolist() == whole.ids[s].tolist()
         assert one.policy_id == whole.policy_id == policy.id
-    probabilities = policy.probabilities(sets.contexts, sets.alive)
+    probabilities = policy.probabilities(sets.contexts, sets.available)
     np.testing.assert_array_equal(probabilities[np.arange(60), whole.arms], whole.propensities)
-    np.testing.assert_array_equal(policy.survivors(sets.contexts, sets.alive).sum(axis=1), whole.survivors)
+    np.testing.assert_array_equal(policy.survivors(sets.contexts, sets.available).sum(axis=1), whole.survivors)
     cut = whole.upto(7)
     assert (len(cut.arms), len(cut.propensities), len(cut.survivors), len(cut.ids)) == (7, 7, 7, 7)
 
@@ -149,13 +140,13 @@ def test_frequencies_are_the_propensities(sampler: Sampler, strings: bool) -> No
     sets = VaryingArms(source=Gaussian(dim=DIM, arms=ARMS), least=3).draw(5, seed=4)
     n = 20_000
     ids = [f"request-{k}" for k in range(n)] if strings else range(n)
-    for x, alive in zip(sets.contexts, sets.alive, strict=True):
-        many = np.broadcast_to(x, (n, ARMS, DIM)), np.broadcast_to(alive, (n, ARMS))
+    for x, available in zip(sets.contexts, sets.available, strict=True):
+        many = np.broadcast_to(x, (n, ARMS, DIM)), np.broadcast_to(available, (n, ARMS))
         decisions = policy.decide(*many, ids=ids, seed=11)
         frequency = np.bincount(decisions.arms, minlength=ARMS) / n
         # Hoeffding for each arm, Bonferroni over arms, sets, samplers and ids: false alarm at most 1e-6
         bound = math.sqrt(math.log(2 * ARMS * len(sets) * 2 * len(SAMPLERS) / 1e-6) / (2 * n))
-        expected = policy.probabilities(x, alive)
+        expected = policy.probabilities(x, available)
         assert np.abs(frequency - expected).max() <= bound
         assert not frequency[expected == 0].any()
 
@@ -202,9 +193,9 @@ def test_bad_input_is_refused() -> None:
             policy.decide(np.full((*shape, 2, 4), -np.inf), ids=ids, seed=1)
         with pytest.raises(EmptySetError, match="kills every arm"):
             policy.decide(np.ones((*shape, 2, 4)), dead[0] if not shape else dead, ids=ids, seed=1)
-        with pytest.raises(ShapeError, match="alive must have shape"):
+        with pytest.raises(ShapeError, match="available must have shape"):
             policy.decide(np.ones((*shape, 2, 4)), np.ones((*shape, 3), dtype=bool), ids=ids, seed=1)
-        with pytest.raises(ShapeError, match="alive must be an array of booleans"):
+        with pytest.raises(ShapeError, match="available must be an array of booleans"):
             policy.decide(np.ones((*shape, 2, 4)), np.ones((*shape, 2)), ids=ids, seed=1)
         with pytest.raises(EmptySetError, match="at least one arm"):
             policy.decide(np.ones((*shape, 0, 4)), ids=ids, seed=1)
@@ -245,8 +236,8 @@ def test_a_policy_that_leaves_no_arm_is_refused() -> None:
 
 def test_a_sampler_without_probabilities_is_refused() -> None:
     class Mad:
-        def probabilities(self, contexts: Sets, alive: object = None) -> FloatArray:
-            return np.where(contexts.alive, np.nan, 0.0)
+        def probabilities(self, contexts: Sets, available: object = None) -> FloatArray:
+            return np.where(contexts.available, np.nan, 0.0)
 
     with pytest.raises(EmptySetError, match="leaves no arm of set 1"):
         Policy(dim=DIM, sampler=Mad()).decide(np.ones((2, 3, DIM)), ids=[1, 2], seed=1)

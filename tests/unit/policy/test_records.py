@@ -28,7 +28,9 @@ from reference.hostile import JUNK, resealed
 from reference.records import AFFINITIES, MIXED, SHARED, drawn
 
 KEY = HmacKey(secret=b"0123456789abcdef")
-OWN = Features(fields=[Number("age", mean=40, scale=10, alone=False)], arms=Arms(ids=["a", "b"], room=1, own=["age"]))
+OWN = Features(
+    fields=[Number("age", mean=40, scale=10, alone=False)], arms=Arms(ids=["a", "b"], spare_arms=1, own=["age"])
+)
 
 
 def policy_of(features: Features) -> Policy:
@@ -44,8 +46,8 @@ def test_records_are_decided_as_their_vectors() -> None:
         encoded = MIXED.encode(context, arms)
         wanted = policy.decide(encoded.vectors, ids=f"r{k}", seed=3)
         found = policy.decide_records(context, arms, id=f"r{k}", seed=3)
-        assert (found.place, found.propensity) == (int(wanted.arms), float(wanted.propensities))
-        assert found.arm == list(arms)[found.place]
+        assert (found.arm_index, found.propensity) == (int(wanted.arms), float(wanted.propensities))
+        assert found.arm == list(arms)[found.arm_index]
         assert (found.policy_id, found.counts) == (policy.id, encoded.counts)
 
 
@@ -123,7 +125,7 @@ def test_features_fit_the_policy_or_are_refused() -> None:
 def test_the_baseline_is_named_by_its_id() -> None:
     first = Foresight(dim=OWN.dim, horizon=1000).begin(features=OWN, baseline=0.0).policy
     chosen = first.decide_records({"age": 30}, ["b", "a", "new"], id=1, seed=1, baseline="a")
-    assert (chosen.arm, chosen.place, chosen.propensity) == ("a", 1, 1.0)
+    assert (chosen.arm, chosen.arm_index, chosen.propensity) == ("a", 1, 1.0)
     with pytest.raises(ParameterError, match="baseline must be the id of an arm that is offered; got 'c'"):
         first.decide_records({"age": 30}, ["b", "a"], id=1, seed=1, baseline="c")
 
@@ -134,7 +136,7 @@ def test_every_policy_of_a_run_carries_the_features(name: str, tmp_path: Path) -
     state, plain = learner.begin(features=OWN), learner.begin()
     assert plain.policy.features is None
     rng = np.random.default_rng(1)
-    while state.updates < 4 and not state.done:
+    while state.policies < 4 and not state.done:
         assert state.policy.features == OWN
         assert plain.policy.id != state.policy.id
         ids = range(state.start, state.stop)

@@ -88,7 +88,7 @@ def test_flipped_bytes_give_the_same_numbers_or_an_error(tmp_path: Path) -> None
 )
 def test_a_row_that_was_changed_is_named_and_not_learned_from(change: str, told: str, tmp_path: Path) -> None:
     path = tmp_path / "trial.db"
-    with create(f"sqlite:///{path}", "spring", dim=2, schedule=[20, 100], updates=2, horizon=100) as trial:
+    with create(f"sqlite:///{path}", "spring", dim=2, schedule=[20, 100], policies=2, horizon=100) as trial:
         for number in range(20):
             trial.decide(np.eye(2), id=number)
             trial.reward(number, 1.0)

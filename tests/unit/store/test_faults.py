@@ -264,7 +264,7 @@ def test_what_cannot_be_kept_is_refused_and_others_of_its_group_are_kept(
     url = f"sqlite:///{path}" if kind == "sqlite" else str(request.getfixturevalue("postgres"))
     with closing(open_store(url, uuid4().hex)) as store:
         store.create("{}", version(1))
-        wrong = decision(1)._replace(place=1 << 70)
+        wrong = decision(1)._replace(arm_index=1 << 70)
         problems: list[StoreError] = []
 
         def add(row: Any) -> None:

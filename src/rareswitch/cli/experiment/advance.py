@@ -30,13 +30,13 @@ def add_parser(commands: Any) -> None:
         ),
     )
     parser.add_argument(
-        "--ahead",
+        "--forecast",
         nargs="+",
         type=count_option,
         metavar="N",
         help="decisions to come in all, or of each batch to come (default: what the schedule foresees)",
     )
-    parser.add_argument("--anyway", action="store_true", help="update although it is not due")
+    parser.add_argument("--force", action="store_true", help="update although it is not due")
     parser.add_argument(
         "--gate",
         nargs="?",
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     from rareswitch.report import Progress
 
     gate = _gate(options)
-    ahead = options.ahead[0] if options.ahead is not None and len(options.ahead) == 1 else options.ahead
+    forecast = options.forecast[0] if options.forecast is not None and len(options.forecast) == 1 else options.forecast
     with (
         opened(options) as trial,
         make_executor(options.engine) as executor,
@@ -79,10 +79,10 @@ def run(options: argparse.Namespace) -> int:
             bar.update(done, f"part {done} of {total}")
 
         if options.preview:
-            found = trial.preview(now=options.now, ahead=ahead, gate=gate, executor=executor)
+            found = trial.preview(now=options.now, forecast=forecast, gate=gate, executor=executor)
         else:
-            told: dict[str, Any] = {"anyway": options.anyway, "gate": gate, "executor": executor, "progress": show}
-            found = trial.advance(now=options.now, ahead=ahead, **told)
+            told: dict[str, Any] = {"force": options.force, "gate": gate, "executor": executor, "progress": show}
+            found = trial.advance(now=options.now, forecast=forecast, **told)
     if options.json:
         print_json(found.as_dict())
     else:

@@ -37,7 +37,9 @@ def add_parser(commands: Any) -> None:
     records.add_argument("--fit", metavar="SAMPLE", help=f"propose features from a sample of contexts: {ENDINGS}")
     records.add_argument("--dim", type=int, metavar="D", help="none: requests are vectors of so many numbers")
     told = parser.add_argument_group("for --fit")
-    told.add_argument("--room", type=int, metavar="N", help="arms that may come later, with parameters of their own")
+    told.add_argument(
+        "--spare-arms", type=int, metavar="N", help="arms that may come later, with parameters of their own"
+    )
     told.add_argument("--save-features", metavar="FILE", help="write the proposal there too, to be edited")
     parser.add_argument(
         "--arms",
@@ -69,16 +71,16 @@ def add_parser(commands: Any) -> None:
         help="the first policy plays the arm that requests name, or a field of their records, but for exploration",
     )
     parser.add_argument(
-        "--arm-floor",
+        "--min-propensity",
         type=float,
         metavar="X",
         help="least probability of every offered arm, so that other policies can be evaluated from the log",
     )
     parser.add_argument(
-        "--floored-arms", nargs="+", metavar="ID", help="for --arm-floor, ids of the only arms it is for"
+        "--min-propensity-arms", nargs="+", metavar="ID", help="for --min-propensity, ids of the only arms it is for"
     )
     parser.add_argument(
-        "--start-from",
+        "--warm-start",
         nargs="+",
         metavar="LOG",
         help="learn the first policy from a log, whoever made its decisions: Parquet, CSV or dsjson; or from another "
@@ -86,7 +88,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--max-arms", type=int, metavar="N", help="most arms of a request (default 1000)")
     parser.add_argument(
-        "--keep", type=float, default=1.0, metavar="SHARE", help="of context sets kept (default 1: all)"
+        "--context-sample-rate", type=float, default=1.0, metavar="SHARE", help="of context sets kept (default 1: all)"
     )
     parser.add_argument("--seed", type=int, help="keys the decisions (default: drawn, and kept in the store)")
     add_now(parser, "when it begins (default: now)")
@@ -105,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
     if options.arms is not None and features is None:
         check_heeded("--arms", "arms", [options.learner])
         settings["arms"] = arm_count(options.arms)
-    names = ("dim", "schedule", "max_arms", "keep", "seed", "now")
+    names = ("dim", "schedule", "max_arms", "context_sample_rate", "seed", "now")
     told: dict[str, Any] = {name: getattr(options, name) for name in names}
     counted = {"window": options.window, "default": options.default, "several": "sum" if options.sum else "one"}
     with (
@@ -117,8 +119,8 @@ def run(options: argparse.Namespace) -> int:
             features=features,
             rewards=Rewards(**counted, kind=options.rewards, clip=options.clip),
             baseline=options.baseline,
-            arm_floor=_floor(options),
-            start_from=log,
+            min_propensity=_floor(options),
+            warm_start=log,
             key=given_key(options),
             **told,
             **settings,
@@ -137,7 +139,7 @@ def run(options: argparse.Namespace) -> int:
 @contextmanager
 def _log(options: argparse.Namespace) -> Iterator[Any]:
     """An experiment, one file, or the parts of a log."""
-    given = options.start_from
+    given = options.warm_start
     if given is None or not is_experiment(given):
         yield given[0] if given is not None and len(given) == 1 else given
         return
@@ -148,20 +150,25 @@ def _log(options: argparse.Namespace) -> Iterator[Any]:
 
 
 def _floor(options: argparse.Namespace) -> Any:
-    """A floor for all arms, or for some."""
-    from rareswitch.policy import Floor, least_probability
+    """A minimum propensity of all arms, or of some."""
+    from rareswitch.policy import MinPropensity, least_probability
 
-    if options.arm_floor is None and options.floored_arms is not None:
-        raise ParameterError("floored_arms says which arms have a floor, and there is none: give it with --arm-floor.")
-    if options.arm_floor is None:
+    if options.min_propensity is None and options.min_propensity_arms is not None:
+        raise ParameterError(
+            "min_propensity_arms says which arms have a minimum propensity, and there is none: "
+            "give it with --min-propensity."
+        )
+    if options.min_propensity is None:
         return None
-    return Floor(least=least_probability("arm_floor", options.arm_floor), arms=options.floored_arms)
+    return MinPropensity(
+        least=least_probability("min_propensity", options.min_propensity), arms=options.min_propensity_arms
+    )
 
 
 def _features(options: argparse.Namespace) -> Any:
     """Features of a file, or proposed from a sample."""
     if options.fit is None:
-        for name in ("room", "save_features"):
+        for name in ("spare_arms", "save_features"):
             if getattr(options, name) is not None:
                 raise ParameterError(f"{name} is for features that are proposed from a sample: give it with --fit.")
     if options.fit is None and options.features is None:
@@ -175,8 +182,8 @@ def _features(options: argparse.Namespace) -> Any:
             raise
         except InputError as error:  # of what the file says
             raise FileFormatError(f"{options.features}: {error}") from error
-    room = {} if options.room is None else {"room": options.room}
-    features = Features.fit(read_records(options.fit), given_arms(options.arms), **room)
+    spare_arms = {} if options.spare_arms is None else {"spare_arms": options.spare_arms}
+    features = Features.fit(read_records(options.fit), given_arms(options.arms), **spare_arms)
     if options.save_features is not None:
         features.save(options.save_features)
     return features

@@ -23,7 +23,7 @@ def add_parser(commands: Any) -> None:
         "--log", nargs="+", required=True, metavar="PATTERN", help="files, patterns in quotes, or URLs such as s3://…"
     )
     parser.add_argument(
-        "--leave-out-conflicts", action="store_true", help="go on without rows that contradict what is there"
+        "--skip-conflicts", action="store_true", help="go on without rows that contradict what is there"
     )
     add_now(parser, "the time of rows that have none (default: now)")
     parser.add_argument("--json", action="store_true", help="print an object in place of text")
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
             options.log,
             learner=trial.description.learner,
             policies=[policy.id for policy in trial.policies],
-            conflicts=options.leave_out_conflicts,
+            conflicts=options.skip_conflicts,
             now=options.now,
             progress=show,
         )

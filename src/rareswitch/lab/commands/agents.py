@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     numbers = list(dict.fromkeys(options.agents))
     for agents in numbers:
         whole("agents", agents, high=options.horizon)
-    world = make_world(options.env, dim=options.dim, arms=options.arms, noise=options.noise, horizon=options.horizon)
+    world = make_world(options.world, dim=options.dim, arms=options.arms, noise=options.noise, horizon=options.horizon)
     learner = learner_for(world, options.learner, horizon=options.horizon, seed=options.seed, noise=options.noise)
     by_step = learner.clock.looks or learner.clock.steps
     shared: list[Collaboration] = []
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
             def show(made: int, before: int = k * options.horizon, agents: int = agents) -> None:
                 bar.update(before + made, f"{agents} agents")
 
-            facts: dict[str, Any] = {"agents": agents, "seed": options.seed, "name": options.env, "progress": show}
+            facts: dict[str, Any] = {"agents": agents, "seed": options.seed, "name": options.world, "progress": show}
             if by_step:
                 stepped.append((agents, simulate(learner, world, **facts)))
             else:

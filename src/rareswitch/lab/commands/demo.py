@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         flush=True,
     )
     end = f"{START + timedelta(days=options.days):%Y-%m-%d}"
-    schedules = {BEST: f"best: updates={POLICIES}, rate={RATE}, end={end}", WEEKLY: f"7d*{POLICIES}"}
+    schedules = {BEST: f"best: policies={POLICIES}, rate={RATE}, end={end}", WEEKLY: f"7d*{POLICIES}"}
     played = {name: _experiment(world, schedule, name, options) for name, schedule in schedules.items()}
     lost = {name: one.regrets for name, one in played.items()} | _compared(world, options.days * RATE)
     updates = {name: [count for count, _ in one.updates] for name, one in played.items()}
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         [name, f"{policies[name]:,}", f"{lost[name].sum():,.0f}", f"{lost[name].sum() / unit:.1f} ×"]
         for name in (ADAPTIVE, BEST, WEEKLY, NEVER)
     ]
-    print(table(["updates", "policies", "clicks lost", "against every click"], rows))
+    print(table(["policies", "policies", "clicks lost", "against every click"], rows))
     print(
         "\nclicks lost: those expected of the best campaign for each visitor, less those expected of what was shown.\n"
         "every click at once: Thompson sampling with a new policy for each visitor, told of all clicks at once.\n"
@@ -89,7 +89,7 @@ def _world() -> "RecordWorld":
         {"age": rng.randint(18, 80), "device": rng.choice(("android", "ios")), "new": rng.random() < 0.3}
         for _ in range(2000)
     ]
-    features = Features.fit(sample, list(CAMPAIGNS), room=0)
+    features = Features.fit(sample, list(CAMPAIGNS), spare_arms=0)
     return RecordWorld(features=features, sample=sample, offers=dict.fromkeys(CAMPAIGNS), gain=1.5)
 
 
@@ -100,7 +100,7 @@ def _experiment(world: "RecordWorld", schedule: str, name: str, options: argpars
     from rareswitch.report import Progress
 
     traffic = Traffic(rate=RATE, delay=DELAY, missing=MISSING, repeated=REPEATED)
-    told: dict[str, Any] = {"updates": POLICIES, "schedule": schedule, "seed": SEED, "now": START}
+    told: dict[str, Any] = {"policies": POLICIES, "schedule": schedule, "seed": SEED, "now": START}
     with (
         TemporaryDirectory() as folder,
         create(f"sqlite:///{Path(folder) / 'demo.db'}", "demo", features=world.features, **told) as trial,

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _each_set(options: argparse.Namespace, file: ContextFile) -> int:
     index, sets = _chosen(file, options.plot_set), file.sets
-    design = g_optimal(sets.contexts, sets.alive, tol=options.tol, threads=options.threads)
+    design = g_optimal(sets.contexts, sets.available, tol=options.tol, threads=options.threads)
     if options.json:
         print_json(design_data(file, design))
     else:
@@ -67,7 +67,7 @@ def _each_set(options: argparse.Namespace, file: ContextFile) -> int:
     if options.plot is not None:
         made, (panel,) = figure()
         title = f"G-optimal design of set {file.names[index]}" if len(file.names) > 1 else "G-optimal design"
-        draw_design(panel, sets.contexts[index], sets.alive[index], design[index], file.features, title)
+        draw_design(panel, sets.contexts[index], sets.available[index], design[index], file.features, title)
         save_picture(made, options)
     return 1 if len(design.failed) else 0
 
@@ -84,9 +84,9 @@ def _sets(options: argparse.Namespace) -> ContextFile:
     world = make_world(options.file, dim=dim, arms=arms, horizon=max(2, count))
     count_of("sets", count, high=max(1, MOST_DRAWN // (world.dim * world.arms)))
     rounds = world.draw(count, seed=options.seed)
-    alive = np.ones(rounds.means.shape, dtype=np.bool_) if rounds.alive is None else rounds.alive
+    available = np.ones(rounds.means.shape, dtype=np.bool_) if rounds.available is None else rounds.available
     return ContextFile(
-        sets=ContextSets(rounds.contexts, alive),
+        sets=ContextSets(rounds.contexts, available),
         names=tuple(map(str, range(count))),
         arm_counts=np.full(count, rounds.contexts.shape[1]),
         features=tuple(f"x{k}" for k in range(rounds.contexts.shape[2])),

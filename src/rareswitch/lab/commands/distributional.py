@@ -40,9 +40,14 @@ class Learned(NamedTuple):
 
 def certified(sets: ContextSets, lam: float, options: argparse.Namespace) -> Learned:
     """The Frank-Wolfe design with its certificate on these sets."""
-    floor = {} if options.floor is None else {"floor": options.floor}
+    g_optimal_share = {} if options.g_optimal_share is None else {"g_optimal_share": options.g_optimal_share}
     design = frank_wolfe_design(
-        sets.contexts, sets.alive, regularization=lam, tol=options.tol, g_optimal=GOptimal(tol=options.tol), **floor
+        sets.contexts,
+        sets.available,
+        regularization=lam,
+        tol=options.tol,
+        g_optimal=GOptimal(tol=options.tol),
+        **g_optimal_share,
     )
     bound = f"at most {design.bound:.3f} = (1 + tol)·d/(1 - floor)"
     lines = [f"certificate: V = {design.variation:.3f} on those sets, {bound}"]
@@ -63,7 +68,7 @@ def core(sets: ContextSets, lam: float, options: argparse.Namespace) -> Learned:
     """Algorithm 3: the mixed-softmax policy of the core, which Algorithm 4 identifies."""
     power = {} if options.power is None else {"power": options.power}
     optimal = GOptimal(tol=options.tol)
-    design = core_learning(sets.contexts, sets.alive, regularization=lam, g_optimal=optimal, **power)
+    design = core_learning(sets.contexts, sets.available, regularization=lam, g_optimal=optimal, **power)
     learned, kept = _staged(design.staged, sets.dim), design.core
     iterations = f"{kept.iterations} {'iteration' if kept.iterations == 1 else 'iterations'}"
     text = f"core: {len(kept.indices)} of {len(sets)} sets after {iterations}, leverage at most d^c"
@@ -75,7 +80,7 @@ def core(sets: ContextSets, lam: float, options: argparse.Namespace) -> Learned:
 
 def _algorithm_2(sets: ContextSets, lam: float, options: argparse.Namespace, form: Any) -> StagedDesign:
     optimal = GOptimal(tol=options.tol)
-    return staged_design(sets.contexts, sets.alive, regularization=lam, form=form, g_optimal=optimal)
+    return staged_design(sets.contexts, sets.available, regularization=lam, form=form, g_optimal=optimal)
 
 
 def _staged(design: StagedDesign, dim: int) -> Learned:
@@ -94,7 +99,7 @@ METHODS: dict[str, Callable[[ContextSets, float, argparse.Namespace], Learned]] 
     "core": core,
 }
 #: Options that one method heeds.
-OWN = {"floor": "certified", "power": "core"}
+OWN = {"g_optimal_share": "certified", "power": "core"}
 
 
 def add_distributional(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +111,7 @@ def add_distributional(parser: argparse.ArgumentParser) -> None:
         "the paper's Algorithm 2; core: its Algorithms 3 and 4. The paper's are for arms of length at most 1"
     )
     group.add_argument("--method", choices=METHODS, help=names)
-    group.add_argument("--floor", type=float, help="certified: least share of G-optimal play (default 0.2)")
+    group.add_argument("--g-optimal-share", type=float, help="certified: least share of G-optimal play (default 0.2)")
     power = "core: c; sets that the others explore worse than d^c are left out (default 6, which leaves out none)"
     group.add_argument("--power", type=float, metavar="C", help=power)
     lam = "λ (default: 1 / number of sets learned from)"

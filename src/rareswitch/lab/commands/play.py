@@ -44,7 +44,9 @@ def add_parser(commands: Any) -> None:
     users.add_argument("--arms", nargs="+", metavar="ID", help=text)
     users.add_argument("--click-rate", type=float, help="of an average arm (default 0.1)")
     plain = parser.add_argument_group("users of an experiment with vectors")
-    plain.add_argument("--env", default="gaussian", metavar="WORLD", help="see rareswitch simulate (default gaussian)")
+    plain.add_argument(
+        "--world", default="gaussian", metavar="WORLD", help="see rareswitch simulate (default gaussian)"
+    )
     plain.add_argument("--noise", type=float, default=0.5, help="σ of the rewards (default 0.5)")
     parser.add_argument("--json", action="store_true", help="print an object in place of text")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -109,11 +111,11 @@ def _world(trial: "Experiment", options: argparse.Namespace) -> "World":
     if features is None:
         for name in ("sample", "click_rate"):
             if getattr(options, name) is not None:
-                raise ParameterError(f"{name} is for experiments with features; this one takes vectors: see --env.")
+                raise ParameterError(f"{name} is for experiments with features; this one takes vectors: see --world.")
         count = (learner.arms or ARMS) if options.arms is None else arm_count(options.arms)
         horizon = int(options.days * options.rate) + trial.status().decisions
         sizes: Any = {"dim": learner.dim, "arms": count, "noise": options.noise, "horizon": max(2, horizon)}
-        return make_world(options.env, **sizes)
+        return make_world(options.world, **sizes)
     if options.sample is None:
         raise ParameterError(
             "sample must be given: records from which users are drawn, as this experiment has features."

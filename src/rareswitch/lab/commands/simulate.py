@@ -17,7 +17,7 @@ from rareswitch.executors import make_executor
 from rareswitch.lab import Contest, LearnerFactory, Sweep, WorldFactory, check_length, learner_for, sweep
 from rareswitch.lab.report import draw_runs, run_table
 from rareswitch.lab.worlds import WORLDS, NamedWorld, World
-from rareswitch.learner import LEARNERS, Learner, find_learner, recommend
+from rareswitch.learner import Learner, all_learners, find_learner, recommend
 from rareswitch.report import check_target
 from rareswitch.validation import whole
 
@@ -32,7 +32,7 @@ OWN = ("dim", "arms", "horizon", "noise", "seed")
 
 def add_parser(commands: Any) -> None:
     """Add the two commands and their options."""
-    learners = listing("learners", {name: entry.text for name, entry in LEARNERS.items()})
+    learners = listing("learners", {name: entry.text for name, entry in all_learners().items()})
     worlds = listing("worlds", {name: text for name, (text, _) in WORLDS.items()})
     for name in ("simulate", "compare"):
         texts = {"description": f"{COMMANDS[name].help.capitalize()}.", "epilog": f"{learners}\n\n{worlds}"}
@@ -56,8 +56,8 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run all combinations, print a table or JSON, draw. Status 130 if Ctrl-C cut it short."""
     if "learners" not in options:
-        options.learners, options.envs, options.horizons = [options.learner], [options.env], [options.horizon]
-    names = list(LEARNERS) if options.learners == ["all"] else options.learners
+        options.learners, options.envs, options.horizons = [options.learner], [options.world], [options.horizon]
+    names = list(all_learners()) if options.learners == ["all"] else options.learners
     horizons = options.horizons
     check_target(options.plot)
     facts = of_runs(options) | {"horizons": horizons, "cap": options.cap}

@@ -50,18 +50,18 @@ def run(options: argparse.Namespace) -> int:
     from rareswitch.lab import tradeoff
     from rareswitch.lab.report import draw_tradeoff, tradeoff_table
     from rareswitch.lab.worlds import make_world
-    from rareswitch.learner import LEARNERS, find_learner
+    from rareswitch.learner import all_learners, find_learner
     from rareswitch.report import check_target
 
     check_target(options.plot)
-    sizes = HARD if options.env.startswith("lower-bound") else USUAL
+    sizes = HARD if options.world.startswith("lower-bound") else USUAL
     for name in sizes:
         if getattr(options, name) is None:
             setattr(options, name, sizes[name])
-    facts: dict[str, Any] = of_runs(options) | {"horizon": options.horizon, "caps": options.caps, "name": options.env}
-    names = list(LEARNERS) if options.learners == ["all"] else options.learners
+    facts: dict[str, Any] = of_runs(options) | {"horizon": options.horizon, "caps": options.caps, "name": options.world}
+    names = list(all_learners()) if options.learners == ["all"] else options.learners
     learners = {find_learner(name).name: partial(_make, name, options) for name in names}
-    world = make_world(options.env, dim=options.dim, arms=options.arms, noise=options.noise, horizon=options.horizon)
+    world = make_world(options.world, dim=options.dim, arms=options.arms, noise=options.noise, horizon=options.horizon)
     if hasattr(world, "describe") and not options.json:
         print(f"{world.describe()}\n")
     found = tradeoff(learners, world, **facts)
@@ -89,6 +89,6 @@ def _make(
     from rareswitch.lab import learner_for
     from rareswitch.learner import budgeted, takes
 
-    made, plan = (name, {}) if cap is None else budgeted(name, updates=cap, dim=world.dim, horizon=horizon)
+    made, plan = (name, {}) if cap is None else budgeted(name, policies=cap, dim=world.dim, horizon=horizon)
     told = {"confidence": confidence_option(options.confidence)} if "confidence" in takes(made) else {}
     return learner_for(world, made, horizon=horizon, seed=seed, noise=options.noise, **told, **plan)

@@ -52,9 +52,9 @@ def _use_learners() -> None:
     from rareswitch.errors import UnsuitableError
     from rareswitch.lab import learner_for, simulate
     from rareswitch.lab.worlds import make_world
-    from rareswitch.learner import LEARNERS
+    from rareswitch.learner import all_learners
 
-    for name in LEARNERS:
+    for name in all_learners():
         for place in ("gaussian", "fixed", "plain"):
             world = make_world(place, dim=DIM, arms=ARMS, noise=0.5)
             try:
@@ -75,14 +75,14 @@ def _use_experiment() -> None:
     offers = [f"offer-{k}" for k in range(ARMS)]
     features = Features.fit(visitors, offers)
     with create(
-        "memory:", "warm-up", features=features, updates=3, horizon=4 * len(visitors), arm_floor=0.01, seed=0
+        "memory:", "warm-up", features=features, policies=3, horizon=4 * len(visitors), min_propensity=0.01, seed=0
     ) as trial:
         for batch in range(3):
             trial.decide(visitors[0], offers, id=f"one-{batch}")
             ids = [f"{batch}-{k}" for k in range(len(visitors))]
             trial.decide_many(visitors, offers, ids=ids)
             trial.reward_many(ids, [float(k % 3 == 0) for k in range(len(ids))])
-            trial.advance(anyway=True)
+            trial.advance(force=True)
         evaluate(trial, "uniform")
         effects(trial, offers[0], offers[1])
     places = [k % ARMS for k in range(len(visitors))]

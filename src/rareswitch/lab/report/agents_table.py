@@ -32,7 +32,7 @@ def concurrent_table(runs: Sequence[tuple[int, Run]]) -> str:
     header = ["agents", "regret", "policies", "one agent's + M·A", "time in decisions", "seconds"]
     rows = []
     for agents, run in runs:
-        bound = "" if alone is None else f"{alone + run.updates * agents:,.1f}"
+        bound = "" if alone is None else f"{alone + run.policies * agents:,.1f}"
         time = f"{-(-run.horizon // agents):,}"
-        rows.append([str(agents), f"{run.regret:,.1f}", str(run.updates), bound, time, f"{run.seconds:.1f}"])
+        rows.append([str(agents), f"{run.regret:,.1f}", str(run.policies), bound, time, f"{run.seconds:.1f}"])
     return table(header, rows)

@@ -65,7 +65,7 @@ def _summaries(verdict: Verdict) -> Iterator[Section]:
         text += f"\nRegret is counted against the {verdict.against} in hindsight; an entry that beats it loses nothing."
     if verdict.unfinished:
         text += f"\nNot judged, as unfinished: {', '.join(verdict.unfinished)}."
-    header = ["entry", "kind", "updates", "geometric mean", HEADER[1], "not resolved", "worst world", "ratio"]
+    header = ["entry", "kind", "policies", "geometric mean", HEADER[1], "not resolved", "worst world", "ratio"]
     header += ["worst 5 % in", "ratio"]
     rows = [_standing_row(s) for s in verdict.standings]
     yield Section(title=f"Standings at {_counted(verdict, size)}", text=text, header=header, rows=rows)
@@ -115,7 +115,7 @@ def _worlds(verdict: Verdict) -> Iterator[Section]:
     for world in verdict.worlds:
         ranked = verdict.ranked(world)
         linear = linear_differs(run for s in ranked for run in s.cells[world].runs)
-        header = ["entry", "kind", "updates", "regret", "± s.e.", "worst 5 %", *HEADER, "seconds"]
+        header = ["entry", "kind", "policies", "regret", "± s.e.", "worst 5 %", *HEADER, "seconds"]
         rows = [_world_row(s, world, s.entry == verdict.yardstick) for s in ranked]
         if linear:
             header.insert(5, "beyond linear")
@@ -132,11 +132,11 @@ def _others(verdict: Verdict) -> list[Standing]:
 
 def _world_row(standing: Standing, world: str, is_yardstick: bool) -> list[str]:
     cell = standing.cells[world]
-    updates = f"{cell.updates:,.4g}" if cell.updates < 1e4 else f"{cell.updates:,.0f}"
+    policies = f"{cell.policies:,.4g}" if cell.policies < 1e4 else f"{cell.policies:,.0f}"
     name = f"{standing.entry} (yardstick)" if is_yardstick else standing.entry
     numbers = [f"{cell.regret:,.1f}", cell.error_text, f"{cell.tail:,.1f}"]
     compared = standing.ratios[world].cells if world in standing.ratios else [""] * len(HEADER)
-    return [name, standing.kind, updates, *numbers, *compared, f"{cell.seconds:.2f}"]
+    return [name, standing.kind, policies, *numbers, *compared, f"{cell.seconds:.2f}"]
 
 
 def _best_row(verdict: Verdict, world: str) -> list[str]:
@@ -148,12 +148,12 @@ def _best_row(verdict: Verdict, world: str) -> list[str]:
 
 
 def _standing_row(standing: Standing) -> list[str]:
-    low, high = (f"{count:,.0f}" for count in standing.updates)
-    updates = low if low == high else f"{low} to {high}"
+    low, high = (f"{count:,.0f}" for count in standing.policies)
+    policies = low if low == high else f"{low} to {high}"
     mean = ["", ""] if standing.mean is None else [standing.mean.cells[0], standing.mean.interval]
     mean.append(f"{len(standing.unresolved)} of {len(standing.ratios)}" if standing.ratios else "")
     (world, ratio), (tail_world, tail_ratio) = standing.worst_world, standing.worst_tail
-    return [standing.entry, standing.kind, updates, *mean, world, _plain(ratio), tail_world, _plain(tail_ratio)]
+    return [standing.entry, standing.kind, policies, *mean, world, _plain(ratio), tail_world, _plain(tail_ratio)]
 
 
 def _pair(ratio: Ratio | None) -> list[str]:

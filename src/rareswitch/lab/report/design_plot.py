@@ -12,17 +12,19 @@ from rareswitch.validation import BoolArray, FloatArray
 
 
 def draw_design(
-    panel: Any, context: FloatArray, alive: BoolArray, design: Design, features: tuple[str, ...], title: str
+    panel: Any, context: FloatArray, available: BoolArray, design: Design, features: tuple[str, ...], title: str
 ) -> None:
     """One set: in two dimensions its points, weights and ellipse, otherwise the leverage of each arm."""
     panel.set_title(title)
     if design.failed.size:
         panel.text(0.5, 0.5, "not certified: there is no design to show", ha="center", transform=panel.transAxes)
     elif context.shape[1] == 2:
-        _draw_plane(panel, context[alive], design.weights[alive], float(design.max_leverage), int(design.rank))
+        _draw_plane(panel, context[available], design.weights[available], float(design.max_leverage), int(design.rank))
         panel.set(xlabel=features[0], ylabel=features[1])
     else:
-        _draw_leverages(panel, np.flatnonzero(alive), design.weights[alive], design.leverages[alive], int(design.rank))
+        _draw_leverages(
+            panel, np.flatnonzero(available), design.weights[available], design.leverages[available], int(design.rank)
+        )
 
 
 def _draw_plane(panel: Any, points: FloatArray, weights: FloatArray, max_leverage: float, rank: int) -> None:

@@ -36,7 +36,7 @@ def design_data(file: ContextFile, design: Design) -> dict[str, Any]:
 
 def _one(file: ContextFile, design: Design, s: int, tol: float) -> str:
     sets, weights = file.sets, design.weights[s]
-    title = f"set {file.names[s]}: {_count(int(sets.alive[s].sum()), 'arm')} in {_count(sets.dim, 'dimension')}"
+    title = f"set {file.names[s]}: {_count(int(sets.available[s].sum()), 'arm')} in {_count(sets.dim, 'dimension')}"
     if s in design.failed:
         return f"{title}\nnot certified: max leverage {design.max_leverage[s]:.6g}"
     support = np.flatnonzero(weights >= VISIBLE_WEIGHT)

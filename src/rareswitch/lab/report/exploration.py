@@ -21,7 +21,9 @@ class Exploration:
 
 def explore(samplers: Mapping[str, Sampler], sets: ContextSets, *, regularization: float) -> list[Exploration]:
     """λ-variation and λ-deviation of each policy on the given sets."""
-    largest = {name: largest_forms(one, sets.contexts, sets.alive, regularization) for name, one in samplers.items()}
+    largest = {
+        name: largest_forms(one, sets.contexts, sets.available, regularization) for name, one in samplers.items()
+    }
     return [
         Exploration(name=name, variation=float(forms.mean()), deviation=float(np.sqrt(forms).mean()))
         for name, forms in largest.items()

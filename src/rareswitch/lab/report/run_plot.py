@@ -18,7 +18,7 @@ def draw_runs(runs: Sequence[Run]) -> Any:
     """Panels for each world and horizon, one below the other; the series are named at their lines."""
     groups = grouped(runs)
     places = list(dict.fromkeys((g.world, g.horizon) for g in groups))
-    adaptive = {g.learner for g in groups if g.updates > g.horizon / 2 and g.updates > MANY}
+    adaptive = {g.learner for g in groups if g.policies > g.horizon / 2 and g.policies > MANY}
     colors = series_colors((g.learner for g in groups), adaptive)
     best, compared = ratios(groups)
     kinds = 3 if len(places) == 1 and any(_eliminates(g) for g in groups) else 2
@@ -66,14 +66,14 @@ def _draw_curves(panel: Any, groups: list[Group], colors: Mapping[str, str]) -> 
 def _draw_trade(
     panel: Any, groups: list[Group], colors: Mapping[str, str], compared: Mapping[Group, Ratio], best: str
 ) -> None:
-    most, floor = max(g.updates for g in groups), 0.1
+    most, floor = max(g.policies for g in groups), 0.1
     regrets = [max(g.regret, floor) for g in groups]
     panel.set(xscale="log", yscale="log", xlim=(0.8, 1.5 * most), ylim=(0.7 * min(regrets), 1.5 * max(regrets)))
     for g, regret in zip(groups, regrets, strict=True):
         open_one = g in compared and not compared[g].resolved
         style = {"markersize": 7, "capsize": 3, "markerfacecolor": "white" if open_one else colors[g.learner]}
-        panel.errorbar(g.updates, regret, yerr=min(g.bar, 0.9 * regret), fmt="o", color=colors[g.learner], **style)
-    name_points(panel, {g.learner: (g.updates, r) for g, r in zip(groups, regrets, strict=True)}, colors)
+        panel.errorbar(g.policies, regret, yerr=min(g.bar, 0.9 * regret), fmt="o", color=colors[g.learner], **style)
+    name_points(panel, {g.learner: (g.policies, r) for g, r in zip(groups, regrets, strict=True)}, colors)
     _plain(panel)
     unresolved = any(not compared[g].resolved for g in groups if g in compared)
     hollow = " (hollow: ratio to the best not resolved)" if unresolved else ""
@@ -88,11 +88,11 @@ def _plain(panel: Any) -> None:
 
 def _trade_title(groups: list[Group], compared: Mapping[Group, Ratio], best: str) -> str:
     """What few policies cost, where somebody has few."""
-    few = [g for g in groups if g in compared and g.updates <= MANY]
+    few = [g for g in groups if g in compared and g.policies <= MANY]
     if not few:
         return "regret at the end, by policies deployed"
     rare = min(few, key=lambda g: g.regret)
-    policies = f"{rare.updates:.3g} policies"
+    policies = f"{rare.policies:.3g} policies"
     if compared[rare].value == 1.0:
         return f"{rare.learner} paid least, with {policies}"
     return f"with {policies}, {rare.learner} paid {compared[rare].value:.2f} times what {best} paid"

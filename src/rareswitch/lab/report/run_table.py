@@ -68,9 +68,9 @@ class Group:
         return float(np.sort(self.regrets)[-math.ceil(len(self.runs) / 20) :].mean())
 
     @property
-    def updates(self) -> float:
+    def policies(self) -> float:
         """Mean number of policies deployed."""
-        return float(np.mean([run.updates for run in self.runs]))
+        return float(np.mean([run.policies for run in self.runs]))
 
     @property
     def seconds(self) -> float:
@@ -117,12 +117,12 @@ def run_table(runs: Sequence[Run]) -> str:
     places = list(dict.fromkeys((g.world, g.horizon) for g in groups))
     groups.sort(key=lambda g: places.index((g.world, g.horizon)))
     best, compared = ratios(groups)
-    header = ["learner", "world", "horizon", "seeds", "updates", "regret", "worst 5 %"]
+    header = ["learner", "world", "horizon", "seeds", "policies", "regret", "worst 5 %"]
     linear = linear_differs(runs)
     header += [*(["beyond linear"] if linear else []), *(HEADER if compared else ["± s.e.", "regret/T"]), "seconds"]
     rows = []
     for g in groups:
-        names = [g.learner, g.world, f"{g.horizon:,}", str(len(g.runs)), f"{g.updates:,.6g}"]
+        names = [g.learner, g.world, f"{g.horizon:,}", str(len(g.runs)), f"{g.policies:,.6g}"]
         numbers = [f"{g.regret:,.1f}", f"{g.tail:,.1f}"]
         if linear:
             numbers.append(f"{g.linear_regret:,.1f}")

@@ -25,7 +25,7 @@ def tradeoff_table(found: Tradeoff) -> str:
 
 def _cell(group: Group) -> str:
     error = "" if np.isnan(group.standard_error) else f" ± {group.standard_error:,.0f}"
-    return f"{group.regret:,.0f}{error} ({group.updates:,.6g})"
+    return f"{group.regret:,.0f}{error} ({group.policies:,.6g})"
 
 
 def draw_tradeoff(found: Tradeoff, world: World) -> Any:
@@ -34,7 +34,7 @@ def draw_tradeoff(found: Tradeoff, world: World) -> Any:
     made.set_size_inches(WIDTH, 5.6)
     capped = {cap: grouped(runs) for cap, runs in found.runs.items() if cap is not None}
     free = grouped(found.runs.get(None, []))
-    every = [g for g in free if g.updates > EVERY_STEP * max(capped, default=1)]
+    every = [g for g in free if g.policies > EVERY_STEP * max(capped, default=1)]
     names = list(dict.fromkeys(g.learner for groups in [*capped.values(), free] for g in groups))
     colors = series_colors(names)
     panel.set_xscale("log", base=2)
@@ -51,9 +51,9 @@ def draw_tradeoff(found: Tradeoff, world: World) -> Any:
     for g in free:
         if g in every:
             panel.axhline(_shown(g.regret), color=DARK_GREY, linewidth=1, linestyle="--", zorder=0)
-        elif g.updates not in capped:
-            panel.plot([g.updates], [_shown(g.regret)], "D", color=colors[g.learner], markersize=6)
-            ends.setdefault(g.learner, (g.updates, _shown(g.regret)))
+        elif g.policies not in capped:
+            panel.plot([g.policies], [_shown(g.regret)], "D", color=colors[g.learner], markersize=6)
+            ends.setdefault(g.learner, (g.policies, _shown(g.regret)))
     _set_limits(panel, list(capped), ends)
     if isinstance(world, LowerBoundWorld):
         _draw_theorem(panel, world, list(capped))

@@ -55,9 +55,9 @@ class Standing:
         return max(self.tail_ratios.items(), key=lambda item: item[1], default=("", UNKNOWN))
 
     @property
-    def updates(self) -> tuple[float, float]:
+    def policies(self) -> tuple[float, float]:
         """Fewest and most policies of a run, as means over the seeds of a world."""
-        counts = [cell.updates for cell in self.cells.values()]
+        counts = [cell.policies for cell in self.cells.values()]
         return min(counts), max(counts)
 
     def summary(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Standing:
         worlds = {}
         for world, cell in self.cells.items():
             known = {"regret": cell.regret, "standard_error": _known(cell.standard_error), "worst_seed": cell.worst}
-            known |= {"worst_5_percent": cell.tail, "updates": cell.updates, "seconds": cell.seconds}
+            known |= {"worst_5_percent": cell.tail, "policies": cell.policies, "seconds": cell.seconds}
             known |= {"linear_regret": _known(cell.linear_regret)}
             worlds[world] = known | (self.ratios[world].summary() if world in self.ratios else {"ratio": None})
         return facts | {"worlds": worlds}

@@ -29,7 +29,7 @@ class ChoiceWorld(InHindsight):
         (sets, K, d), in the unit ball.
     payoffs
         (sets, K) rewards.
-    alive
+    available
         (sets, K) which arms exist; all by default.
     remarks
         What whoever runs it should know, as of columns that were left out.
@@ -46,20 +46,20 @@ class ChoiceWorld(InHindsight):
     name: str
     contexts: FloatArray
     payoffs: FloatArray
-    alive: BoolArray | None = None
+    available: BoolArray | None = None
     remarks: str = ""
 
     def __post_init__(self) -> None:
-        sets = context_sets(self.contexts, self.alive)
+        sets = context_sets(self.contexts, self.available)
         unit_ball(sets)
         payoffs = finite_array("payoffs", self.payoffs)
-        if sets.single or payoffs.shape != sets.alive.shape:
+        if sets.single or payoffs.shape != sets.available.shape:
             given = f"got {np.shape(self.contexts)} and {payoffs.shape}"
             raise ShapeError(f"contexts must be (sets, arms, dim) beside payoffs (sets, arms); {given}.")
-        if np.ptp(payoffs[sets.alive]) == 0.0:
+        if np.ptp(payoffs[sets.available]) == 0.0:
             raise ParameterError("payoffs must differ; where all arms pay the same, there is nothing to choose.")
-        payoffs = frozen(np.where(sets.alive, payoffs, 0.0))
-        vars(self).update(contexts=sets.contexts, payoffs=payoffs, alive=sets.alive)
+        payoffs = frozen(np.where(sets.available, payoffs, 0.0))
+        vars(self).update(contexts=sets.contexts, payoffs=payoffs, available=sets.available)
 
     def __repr__(self) -> str:
         return f"ChoiceWorld({self.name}: {len(self.payoffs)} sets of up to {self.arms} arms, d = {self.dim})"
@@ -97,13 +97,13 @@ class ChoiceWorld(InHindsight):
         features = [name for name in table.values if name not in (set, arm, reward)]
         try:
             encoded, remarks = _encoded(table, rows, arms, features, columns, key=arm)
-            payoffs = np.zeros(encoded.checked.alive.shape)
-            payoffs[encoded.checked.alive] = [paid[row] for places in rows for row in places]
+            payoffs = np.zeros(encoded.checked.available.shape)
+            payoffs[encoded.checked.available] = [paid[row] for places in rows for row in places]
             return cls(
                 name=Path(path).name,
                 contexts=encoded.checked.contexts,
                 payoffs=payoffs,
-                alive=encoded.checked.alive,
+                available=encoded.checked.available,
                 remarks=remarks,
             )
         except FileFormatError:
@@ -124,8 +124,8 @@ class ChoiceWorld(InHindsight):
     @property
     def offered(self) -> BoolArray:
         """(sets, K) which arms exist."""
-        assert self.alive is not None
-        return self.alive
+        assert self.available is not None
+        return self.available
 
     @property
     def noise_scale(self) -> float:
@@ -144,7 +144,7 @@ class ChoiceWorld(InHindsight):
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
         which = random_rows(len(self.payoffs), count, seed=seed, first=first)
-        return Rounds(contexts=self.contexts[which], means=self.payoffs[which], alive=self.offered[which])
+        return Rounds(contexts=self.contexts[which], means=self.payoffs[which], available=self.offered[which])
 
     def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
         return means
@@ -200,7 +200,7 @@ def _encoded(
     features, beyond = Features.fit(contexts, offers, key=key, most=most), list[str]()
     how: dict[str, Any] = {"own": False}
     if features.arms is not None:  # all arms are known: there need not be room for others
-        how = {"room": 0}
+        how = {"spare_arms": 0}
         features = Features.fit(contexts, offers, key=key, most=most, **how)
     if features.dim > most:
         levels = int(features.constant) if features.arms is None else len(features.arms.ids)

@@ -38,7 +38,7 @@ class LinearWorld(Sourced, NoisyRewards):
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
         sets = self.source.draw(count, seed=seed, first=first)
-        return Rounds(contexts=sets.contexts, means=sets.contexts @ self.theta(seed), alive=sets.alive)
+        return Rounds(contexts=sets.contexts, means=sets.contexts @ self.theta(seed), available=sets.available)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class ClickWorld(Sourced):
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
         sets = self.source.draw(count, seed=seed, first=first)
         contexts = np.pad(sets.contexts, ((0, 0), (0, 0), (1, 0)), constant_values=1.0) / math.sqrt(2.0)
-        return Rounds(contexts=contexts, means=contexts @ self.theta(seed), alive=sets.alive)
+        return Rounds(contexts=contexts, means=contexts @ self.theta(seed), available=sets.available)
 
     def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
         return (uniforms(seed, "noise", first, len(means))[:, 0] < means).astype(np.float64)

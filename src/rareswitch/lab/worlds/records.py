@@ -28,7 +28,7 @@ class RecordWorld:
     >>> sample = [{"device": "ios"}, {"device": "web"}]
     >>> world = RecordWorld(features=features, sample=sample, offers={"a": None, "b": None}, since={"b": 5})
     >>> rounds = world.draw(10, seed=1)
-    >>> rounds.means.shape, rounds.alive.sum(axis=1).tolist()
+    >>> rounds.means.shape, rounds.available.sum(axis=1).tolist()
     ((10, 2), [1, 1, 1, 1, 1, 2, 2, 2, 2, 2])
     """
 
@@ -78,8 +78,8 @@ class RecordWorld:
         contexts = np.pad(sets.contexts, ((0, 0), (0, short), (0, 0)))
         theta = normals(seed, "theta", 0, 1, self.dim)[0]
         odds = np.log(self.click_rate / (1.0 - self.click_rate)) + self.gain * (contexts @ theta)
-        alive = np.pad(sets.alive, ((0, 0), (0, short)))
-        return Rounds(contexts=contexts, means=1.0 / (1.0 + np.exp(-odds)), alive=alive)
+        available = np.pad(sets.available, ((0, 0), (0, short)))
+        return Rounds(contexts=contexts, means=1.0 / (1.0 + np.exp(-odds)), available=available)
 
     def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
         return (uniforms(seed, "clicks", first, len(means))[:, 0] < means).astype(np.float64)

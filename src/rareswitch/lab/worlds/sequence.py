@@ -67,13 +67,13 @@ class SequenceWorld(NoisyRewards):
         return f"SequenceWorld({self.rounds} rounds, {self.arms} arms, d = {self.dim})"
 
     @classmethod
-    def from_array(cls, contexts: Any, alive: Any = None, *, hidden: Any = None, noise: Noise = _NOISE) -> Self:
+    def from_array(cls, contexts: Any, available: Any = None, *, hidden: Any = None, noise: Noise = _NOISE) -> Self:
         """The sets of an array (T, K, d), with an optional mask of the arms that exist (T, K).
 
         Neither is copied: do not write to them afterwards.
         """
         array = finite_array("contexts", contexts)
-        mask = np.ones(array.shape[:2], dtype=np.bool_) if alive is None else alive
+        mask = np.ones(array.shape[:2], dtype=np.bool_) if available is None else available
         return cls._of(ContextSets(array, mask), hidden, noise)
 
     @classmethod
@@ -103,7 +103,7 @@ class SequenceWorld(NoisyRewards):
         most, dim = whole("arms", shape[0] if arms is None else arms), shape[1]
 
         def sets(first: int, count: int) -> ContextSets:
-            contexts, alive = np.zeros((count, most, dim)), np.ones((count, most), dtype=np.bool_)
+            contexts, available = np.zeros((count, most, dim)), np.ones((count, most), dtype=np.bool_)
             for row, t in enumerate(range(first, first + count)):
                 one = finite_array(f"the set of round {t}", function(t))
                 if one.ndim != 2 or one.shape[1] != dim or not 1 <= len(one) <= most:
@@ -111,8 +111,8 @@ class SequenceWorld(NoisyRewards):
                     remedy = "If some sets have more arms than round 0, pass the most as arms."
                     raise ShapeError(f"{rule}; round {t} has shape {one.shape}. {remedy}")
                 contexts[row, : len(one)] = one
-                alive[row, len(one) :] = False
-            return ContextSets(contexts, alive)
+                available[row, len(one) :] = False
+            return ContextSets(contexts, available)
 
         return cls(rounds=rounds, dim=dim, arms=most, sets=sets, hidden=hidden, noise=noise)
 
@@ -147,7 +147,7 @@ class SequenceWorld(NoisyRewards):
         """A hash of all sets, by which runs that were kept are known to be of this sequence."""
         digest = hashlib.sha256()
         for sets in self._pieces():
-            digest.update(sets.contexts.tobytes() + sets.alive.tobytes())
+            digest.update(sets.contexts.tobytes() + sets.available.tobytes())
         return digest.hexdigest()
 
     def theta(self, seed: int) -> FloatArray:
@@ -157,7 +157,7 @@ class SequenceWorld(NoisyRewards):
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
         within("the sequence", self.rounds, first, count)
         sets = self._take(first, count)
-        return Rounds(contexts=sets.contexts, means=sets.contexts @ self.theta(seed), alive=sets.alive)
+        return Rounds(contexts=sets.contexts, means=sets.contexts @ self.theta(seed), available=sets.available)
 
     def _pieces(self) -> Iterator[Sets]:
         """All sets, checked, a part at a time."""

@@ -74,7 +74,7 @@ def table_world(
         raise FileFormatError(f"{path}: there is no column beside {label!r:.60}; rows need features.")
     try:
         records = table.records(names)
-        rows = Features.fit(records, [_ROW], key=label, own=True, room=0, most=_WIDEST)
+        rows = Features.fit(records, [_ROW], key=label, own=True, spare_arms=0, most=_WIDEST)
         if not rows.fields:
             raise ParameterError(f"no column tells rows apart. {remarks_of(rows, rows.encode_many(records, [_ROW]))}")
         if features == "disjoint":
@@ -102,7 +102,7 @@ def _shared(
     # a column is there for all classes and once more for each, beside their levels
     fields = {field.name: field for field in fitting(rows.fields, most, blocks=1 + len(classes), besides=len(classes))}
     held = [{name: record[name] for name in fields} for record in records]
-    crossed = Features.fit(held, [*classes], key=rows.key, kinds=fields, own=True, room=0, most=most)
+    crossed = Features.fit(held, [*classes], key=rows.key, kinds=fields, own=True, spare_arms=0, most=most)
     made = replace(crossed, fields=[field.changed(alone=True) for field in crossed.fields], seen=rows.seen)
     check_size(len(labels), len(classes), made.dim)
     encoded = made.encode_many(held, [*classes])

@@ -18,7 +18,7 @@ class Rounds:
     #: (n, K) expected reward of each arm: what regret is measured by, and learners never see.
     means: FloatArray
     #: (n, K) which arms exist; all by default.
-    alive: BoolArray | None = None
+    available: BoolArray | None = None
 
 
 class World(Protocol):
@@ -43,7 +43,7 @@ class World(Protocol):
     >>> from rareswitch import simulate
     >>> from rareswitch.learner import BatchLinUCB
     >>> run = simulate(BatchLinUCB(dim=2, arms=3, horizon=500, noise=0.1), Prices(), seed=1)
-    >>> run.updates, run.regret < 500 * 0.45
+    >>> run.policies, run.regret < 500 * 0.45
     (4, True)
     """
 

@@ -79,7 +79,7 @@ def test_the_field_is_a_suite_with_halves_and_tables(
     short = replace(SUITES["field"], worlds=("movielens", "segment", "banana", "heavy-tails"))
     monkeypatch.setitem(SUITES, "field", short)
     few = ["contest", "--horizons", "40", "--seeds", "1", "--quiet", "--json", "--suite", "field"]
-    few += ["--learners", "linucb 1", "foresight 16", "stale-thompson 0.5"]
+    few += ["--learners", "linucb 1", "foresight 16", "thompson-grid 0.5"]
     assert main([*few, "--half", "reporting"]) == 0
     captured = capsys.readouterr()
     assert "segment is left out; name a folder of its tables with --tables." in captured.err
@@ -92,7 +92,7 @@ def test_the_field_is_a_suite_with_halves_and_tables(
     assert (whole["against"], linear["against"]) == ("best arm", "best linear policy")
     assert list(whole["entries"][0]["worlds"]) == ["banana", "heavy-tails"]
     assert set(whole["rivals"]["ratios"]) == {"foresight 16"}
-    assert set(whole["rivals"]["best"].values()) == {"stale-thompson 0.5"}
+    assert set(whole["rivals"]["best"].values()) == {"thompson-grid 0.5"}
 
 
 def test_a_suite_has_its_own_entries_and_horizon(

@@ -94,11 +94,13 @@ def test_the_papers_algorithms_learn_the_policy_that_the_library_learns(
     half, other = halves(read_context_file(many).sets, 0)
     told: dict[str, Any] = {"regularization": 1e-3, "g_optimal": GOptimal(tol=0.05)}
     if method == "core":
-        found = core_learning(half.contexts, half.alive, **told)
+        found = core_learning(half.contexts, half.available, **told)
         staged = found.staged
         assert data["core"] == {"size": len(found.core.indices), "of": 30, "iterations": found.core.iterations}
     else:
-        staged = staged_design(half.contexts, half.alive, form="argmax" if "argmax" in method else "softmax", **told)
+        staged = staged_design(
+            half.contexts, half.available, form="argmax" if "argmax" in method else "softmax", **told
+        )
         assert "core" not in data
     assert data["method"] == method
     assert data["policy"]["weights"] == staged.policy.weights.tolist()
@@ -107,8 +109,8 @@ def test_the_papers_algorithms_learn_the_policy_that_the_library_learns(
     assert data["stages"]["played"] == len(staged.kept)
     for name, sets in (("on_learned_from", half), ("on_held_out", other)):
         row = data[name][-1]
-        assert row["variation"] == variation(staged.policy, sets.contexts, sets.alive, regularization=1e-3)
-        assert row["deviation"] == deviation(staged.policy, sets.contexts, sets.alive, regularization=1e-3)
+        assert row["variation"] == variation(staged.policy, sets.contexts, sets.available, regularization=1e-3)
+        assert row["deviation"] == deviation(staged.policy, sets.contexts, sets.available, regularization=1e-3)
     assert load_policy(kept).sampler.weights.tolist() == data["policy"]["weights"]  # type: ignore[attr-defined]
     assert main([*asked, "--show", "1", "--plot", str(tmp_path / "out.png")]) == 0
     out = capsys.readouterr().out
@@ -171,7 +173,10 @@ def test_degenerate_sets_can_be_drawn(tmp_path: Path, points: FloatArray) -> Non
         (["--distributional"], "at least two context sets"),
         (["--method", "core"], "--method says how --distributional learns"),
         (["--distributional", "--power", "2"], "--power is for --method core; got --method certified"),
-        (["--distributional", "--method", "core", "--floor", "0.1"], "--floor is for --method certified"),
+        (
+            ["--distributional", "--method", "core", "--g-optimal-share", "0.1"],
+            "--g-optimal-share is for --method certified",
+        ),
         (["--sets", "5"], "--sets is for sets that are drawn from a world; got the file"),
         (["--plot", "/nowhere/x.png"], "cannot be written"),
         (["--plot", "x.nonsense"], "must end in .png"),

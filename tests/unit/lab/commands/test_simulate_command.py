@@ -20,16 +20,16 @@ def is_png(path: Path) -> bool:
 
 
 def test_simulate_prints_runs_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["simulate", "--learner", "batch-linucb-dg", "--env", "gaussian", "--horizon", "1e3", *SMALL, "--json"]
+    command = ["simulate", "--learner", "batch-linucb-dg", "--world", "gaussian", "--horizon", "1e3", *SMALL, "--json"]
     assert main(command) == 0
     runs = json.loads(capsys.readouterr().out)
     assert [(r["learner"], r["env"], r["horizon"], r["seed"]) for r in runs] == [
         ("batch-linucb-dg", "gaussian", 1000, 0),
         ("batch-linucb-dg", "gaussian", 1000, 1),
     ]
-    assert all(r["updates"] == 5 and r["regret"] > 0 and r["seconds"] > 0 for r in runs)
+    assert all(r["policies"] == 5 and r["regret"] > 0 and r["seconds"] > 0 for r in runs)
     assert runs[0]["linear_regret"] == runs[0]["regret"]
-    assert set(runs[0]) == {"learner", "env", "horizon", "seed", "regret", "linear_regret", "updates", "seconds"}
+    assert set(runs[0]) == {"learner", "env", "horizon", "seed", "regret", "linear_regret", "policies", "seconds"}
 
 
 def test_compare_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,7 +39,7 @@ def test_compare_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.Capt
     out = capsys.readouterr().out
     assert "batch-linucb-kw plays as batch-linucb" in out
     out = out.split("\n\n", 1)[1]
-    assert out.splitlines()[0].split()[:6] == ["learner", "world", "horizon", "updates", "regret", "worst"]
+    assert out.splitlines()[0].split()[:6] == ["learner", "world", "horizon", "policies", "regret", "worst"]
     assert len([line for line in out.splitlines() if line.startswith("batch-linucb")]) == 8
     assert is_png(tmp_path / "c.png")
 
@@ -66,7 +66,7 @@ def test_a_world_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         "    def rewards(self, means, *, seed, first=0):\n"
         "        return means\n"
     )
-    assert main(["simulate", "--learner", "batch-linucb", "--env", f"{path}:Own", "--horizon", "200"]) == 0
+    assert main(["simulate", "--learner", "batch-linucb", "--world", f"{path}:Own", "--horizon", "200"]) == 0
     assert "batch-linucb" in capsys.readouterr().out
 
 
@@ -76,7 +76,18 @@ def test_long_horizons_come_with_advice(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_learners_are_told_the_noise_of_the_world(capsys: pytest.CaptureFixture[str]) -> None:
-    common = ["simulate", "--learner", "batch-linucb", "--env", "clicks", "--horizon", "400", "--seeds", "1", "--json"]
+    common = [
+        "simulate",
+        "--learner",
+        "batch-linucb",
+        "--world",
+        "clicks",
+        "--horizon",
+        "400",
+        "--seeds",
+        "1",
+        "--json",
+    ]
     regrets = []
     for noise in ("0.01", "0.5"):
         assert main([*common, "--noise", noise]) == 0
@@ -87,14 +98,14 @@ def test_learners_are_told_the_noise_of_the_world(capsys: pytest.CaptureFixture[
 def test_the_adaptive_grid_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
     """The run is that of the grid to the horizon with the most batches that were asked for, and not the paper's."""
     command = ["simulate", "--learner", "batch-linucb", "--horizon", "2000", *SMALL, "--confidence", "0.5", "--json"]
-    assert main([*command, "--grid", "adaptive", "--updates", "3"]) == 0
+    assert main([*command, "--grid", "adaptive", "--policies", "3"]) == 0
     runs = json.loads(capsys.readouterr().out)
     sizes = {"dim": 3, "arms": 5, "noise": 0.3}
-    grid = AdaptiveGrid(horizon=2000, updates=3)
+    grid = AdaptiveGrid(horizon=2000, policies=3)
     learner = BatchLinUCB(**sizes, horizon=2000, confidence=0.5, grid=grid)  # type: ignore[arg-type]
     expected = [simulate(learner, make_world("gaussian", **sizes), seed=seed) for seed in (0, 1)]  # type: ignore[arg-type]
     assert [run["regret"] for run in runs] == [run.regret for run in expected]
-    assert main([*command, "--updates", "3"]) == 0
+    assert main([*command, "--policies", "3"]) == 0
     assert [run["regret"] for run in json.loads(capsys.readouterr().out)] != [run.regret for run in expected]
     with pytest.raises(SystemExit):
         main([*command, "--grid", "adaptive", "100"])
@@ -105,17 +116,17 @@ def test_the_adaptive_grid_is_an_option(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_updates_and_confidence_are_options(capsys: pytest.CaptureFixture[str]) -> None:
     common = ["--horizon", "500", *SMALL, "--json"]
-    assert main(["simulate", "--learner", "batch-linucb-dg", "--updates", "3", "--confidence", "paper", *common]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["updates"] == 3
-    assert main(["simulate", "--learner", "batch-linucb-kw", "--updates", "2", "--confidence", "0.5", *common]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["updates"] == 2
+    assert main(["simulate", "--learner", "batch-linucb-dg", "--policies", "3", "--confidence", "paper", *common]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["policies"] == 3
+    assert main(["simulate", "--learner", "batch-linucb-kw", "--policies", "2", "--confidence", "0.5", *common]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["policies"] == 2
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--learner", "ucb"], "there is no learner 'ucb'"),
-        (["--learner", "batch-linucb", "--env", "mars"], "there is no world 'mars'"),
+        (["--learner", "batch-linucb", "--world", "mars"], "there is no world 'mars'"),
         (["--learner", "batch-linucb", "--horizon", "1"], "horizon must be at least 2"),
         (["--learner", "batch-linucb-dg", "--horizon", "0"], "horizon must be at least 2"),
         (["--learner", "batch-linucb", "--dim", "0"], "dim must be at least 1"),
@@ -125,11 +136,11 @@ def test_updates_and_confidence_are_options(capsys: pytest.CaptureFixture[str]) 
         (["--learner", "batch-linucb", "--noise", "-1"], "--noise must be a finite number at least 0"),
         (["--learner", "batch-linucb", "--delta", "2"], "delta must be"),
         (["--learner", "batch-linucb", "--confidence", "bold"], "'paper', 'tight' or a number"),
-        (["--learner", "batch-linucb", "--updates", "0"], "updates must be"),
+        (["--learner", "batch-linucb", "--policies", "0"], "updates must be"),
         (["--learner", "batch-linucb", "--grid", "10", "20"], "the grid ends at 20 where the horizon is 100000"),
         (["--learner", "batch-linucb", "--grid", "20", "10"], "strictly increasing"),
-        (["--learner", "batch-linucb", "--updates", "2", "--grid", "10", "100000"], "not both"),
-        (["--learner", "foresight", "--floor", "2"], "floor must be"),
+        (["--learner", "batch-linucb", "--policies", "2", "--grid", "10", "100000"], "not both"),
+        (["--learner", "foresight", "--design-share", "2"], "floor must be"),
         (
             ["--learner", "batch-linucb", "--intercept"],
             "--intercept means nothing to batch-linucb; it is for foresight",
@@ -198,13 +209,13 @@ def test_every_setting_of_a_learner_is_an_option(capsys: pytest.CaptureFixture[s
         in shown
     )
     assert (
-        "parameters that a policy holds; for thompson, batched-thompson, stale-thompson" in shown
+        "parameters that a policy holds; for thompson, batched-thompson, thompson-grid" in shown
     )  # which have different defaults
 
 
 def test_settings_reach_the_learners_that_take_them(capsys: pytest.CaptureFixture[str]) -> None:
-    common = ["compare", "--horizons", "200", *SMALL, "--json", "--learners", "foresight", "oful", "stale-linucb"]
+    common = ["compare", "--horizons", "200", *SMALL, "--json", "--learners", "foresight", "oful", "linucb-grid"]
     assert main([*common, "--grid", "20", "60", "200", "--growth", "1e9", "--intercept"]) == 0
-    updates = {run["learner"]: run["updates"] for run in json.loads(capsys.readouterr().out)}
-    assert (updates["foresight"], updates["stale-linucb"]) == (3, 3)
-    assert updates["oful"] <= 2
+    policies = {run["learner"]: run["policies"] for run in json.loads(capsys.readouterr().out)}
+    assert (policies["foresight"], policies["linucb-grid"]) == (3, 3)
+    assert policies["oful"] <= 2

@@ -30,7 +30,7 @@ COMMANDS: dict[str, list[str]] = {
     "simulate": ["--learner", "foresight", "--seeds", "1", "--quiet", *RUN],
     "compare": ["--learners", "foresight", "--seeds", "1", "--quiet", "--horizons", *RUN[1:]],
     "agents": ["--agents", "1", "--quiet", *RUN],
-    "tradeoff": ["--learners", "oful", "--env", "gaussian", "--caps", "2", "--seeds", "1", "--quiet", *RUN],
+    "tradeoff": ["--learners", "oful", "--world", "gaussian", "--caps", "2", "--seeds", "1", "--quiet", *RUN],
     "contest": ["--learners", "foresight", "--envs", "fixed", "--horizons", "48", "--seeds", "1", "--quiet"],
     "experiment create": ["fresh.db", "x", *CREATED],
     "experiment decide": ["STORE", "x", "--id", "r0", "--context", "[[1, 0]]"],
@@ -51,7 +51,10 @@ COMMANDS: dict[str, list[str]] = {
 #: What heeds an option, where the arguments above do not.
 HEEDING: dict[tuple[str, str], list[str]] = {
     ("contest", "--data"): ["--envs", "movielens"],
-    **{("design", option): ["--distributional"] for option in ("--floor", "--regularization", "--seed", "--method")},
+    **{
+        ("design", option): ["--distributional"]
+        for option in ("--g-optimal-share", "--regularization", "--seed", "--method")
+    },
     ("design", "--power"): ["--distributional", "--method", "core"],
 }
 #: Names of what is made, names of what is not there, and numbers.
@@ -77,10 +80,10 @@ MAY_BE_TAKEN: list[tuple[str, set[str], set[str]]] = [
     ("parts may be written beside others", {"experiment export --out"}, {"directory"}),
     ("rewards are any number", {"--value", "--default"}, {"-1", *_LARGE}),
     ("any number keys randomness", {"--seed", "--first-seed"}, _LARGE),
-    ("more than there can be is all", {"--show", "--threads", "--parts", "--cap", "--caps", "--updates"}, _LARGE),
+    ("more than there can be is all", {"--show", "--threads", "--parts", "--cap", "--caps", "--policies"}, _LARGE),
     (
         "more than there will be is no limit",
-        {"begin --arms", "--design-sample", "--warm-batches", "--ahead", "--max-arms"},
+        {"begin --arms", "--design-sample", "--warm-batches", "--forecast", "--max-arms"},
         _LARGE,
     ),
     ("advice is for any size", {"recommend --dim", "recommend --arms"}, _LARGE),
@@ -271,7 +274,7 @@ def test_every_input_of_every_command(
 #: What stands for a file of that suffix, as an argument of a command.
 FORMS = [
     *(("design", [], suffix) for suffix in SUFFIXES),
-    *(("simulate", [*COMMANDS["simulate"], "--env"], suffix) for suffix in SUFFIXES),
+    *(("simulate", [*COMMANDS["simulate"], "--world"], suffix) for suffix in SUFFIXES),
     ("simulate", [*COMMANDS["simulate"], "--out"], ".parquet"),
     ("experiment import", ["STORE", "x", "--log"], ".parquet"),
     *(("experiment create", ["fresh.db", "x", "--fit"], suffix) for suffix in (".csv", ".parquet", ".json", ".jsonl")),

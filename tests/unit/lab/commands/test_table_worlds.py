@@ -19,7 +19,7 @@ def names(tmp_path: Path) -> tuple[str, str]:
 def test_learners_run_in_worlds_of_tables(names: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     for name in names:
         small = ["--horizon", "200", "--seeds", "2", "--quiet"]
-        assert main(["simulate", "--env", name, "--learner", "foresight", *small, "--json"]) == 0
+        assert main(["simulate", "--world", name, "--learner", "foresight", *small, "--json"]) == 0
         runs = json.loads(capsys.readouterr().out)
         assert [(run["env"], run["seed"]) for run in runs] == [(name, 0), (name, 1)]
         assert all(0.0 < run["regret"] < 200.0 for run in runs)
@@ -27,9 +27,9 @@ def test_learners_run_in_worlds_of_tables(names: tuple[str, str], capsys: pytest
 
 def test_both_regrets_are_shown_where_they_differ(capsys: pytest.CaptureFixture[str]) -> None:
     small = ["--learner", "pure-exploitation", "--horizon", "60", "--seeds", "2", "--quiet"]
-    assert main(["simulate", "--env", "digits", *small]) == 0
+    assert main(["simulate", "--world", "digits", *small]) == 0
     assert "beyond linear" in capsys.readouterr().out
-    assert main(["simulate", "--env", "gaussian", "--dim", "3", "--arms", "3", *small]) == 0
+    assert main(["simulate", "--world", "gaussian", "--dim", "3", "--arms", "3", *small]) == 0
     assert "beyond linear" not in capsys.readouterr().out
 
 
@@ -48,10 +48,10 @@ def test_visitors_of_an_experiment_come_from_a_table(
     create = ["--dim", "18", "--arms", "3", "--horizon", "500", "--now", "2026-01-01"]
     assert main(["experiment", "create", *here, *create]) == 0
     capsys.readouterr()
-    assert main(["play", *here, "--env", names[0], "--days", "2", "--rate", "60", "--quiet", "--json"]) == 0
+    assert main(["play", *here, "--world", names[0], "--days", "2", "--rate", "60", "--quiet", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["decisions"] == 120
 
 
 def test_a_table_that_is_not_there_is_said_before_any_work(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", "--env", "table:gone.csv", "--learner", "oful", "--horizon", "100"]) == 2
+    assert main(["simulate", "--world", "table:gone.csv", "--learner", "oful", "--horizon", "100"]) == 2
     assert "gone.csv: cannot be read (No such file or directory)" in capsys.readouterr().err

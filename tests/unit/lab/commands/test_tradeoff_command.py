@@ -7,7 +7,7 @@ from rareswitch.cli import main
 from rareswitch.lab.worlds import LowerBoundWorld
 from rareswitch.learner import LEARNERS
 
-SMALL = ["--env", "lower-bound", "--horizon", "3000", "--seeds", "2", "--caps", "1", "4", "--quiet"]
+SMALL = ["--world", "lower-bound", "--horizon", "3000", "--seeds", "2", "--caps", "1", "4", "--quiet"]
 
 
 def test_learners_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -35,7 +35,7 @@ def test_a_tradeoff_as_json_is_resumable(tmp_path: Path, capsys: pytest.CaptureF
     assert main(command) == 0
     first = json.loads(capsys.readouterr().out)
     assert [(run["cap"], run["seed"]) for run in first] == [(1, 0), (1, 1), (4, 0), (4, 1), (None, 0), (None, 1)]
-    assert all(run["cap"] is None or run["updates"] <= run["cap"] for run in first)
+    assert all(run["cap"] is None or run["policies"] <= run["cap"] for run in first)
     assert main(command) == 0
     assert json.loads(capsys.readouterr().out) == first  # to the second, so they were not run again
 
@@ -45,8 +45,8 @@ def test_a_tradeoff_as_json_is_resumable(tmp_path: Path, capsys: pytest.CaptureF
     [
         (["--caps", "0"], "--caps must be at least 1; got 0"),
         (["--dim", "3"], "dim must be even"),
-        (["--env", "lower-bound:9"], "Use at most 4"),
-        (["--env", "lower-bound:x"], "whole number of stages; got 'x'"),
+        (["--world", "lower-bound:9"], "Use at most 4"),
+        (["--world", "lower-bound:x"], "whole number of stages; got 'x'"),
         (["--learners", "nobody"], "there is no learner 'nobody'"),
         (["--seeds", "0"], "--seeds must be at least 1"),
     ],
@@ -71,7 +71,7 @@ def test_a_cap_holds_for_every_learner(capsys: pytest.CaptureFixture[str]) -> No
     assert main([*command, "--cap", "2", "--json", "--quiet"]) == 0
     runs = json.loads(capsys.readouterr().out)
     assert len(runs) == len(LEARNERS)
-    assert {run["updates"] for run in runs} == {2}
+    assert {run["policies"] for run in runs} == {2}
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_a_cap_holds_for_every_learner(capsys: pytest.CaptureFixture[str]) -> No
             ["simulate", "--learner", "linucb", "--growth", "2"],
             "--growth means nothing to linucb; it is for rarely-switch",
         ),
-        (["simulate", "--learner", "oful", "--updates", "2"], "--updates means nothing to oful; it is for foresight"),
+        (["simulate", "--learner", "oful", "--policies", "2"], "--policies means nothing to oful; it is for foresight"),
         (["simulate", "--learner", "oful", "--cap", "0"], "cap must be at least 1; got 0"),
-        (["simulate", "--learner", "base", "--env", "gaussian"], "base is for plain arms"),
-        (["simulate", "--learner", "oful", "--env", "lower-bound", "--dim", "5"], "dim must be even"),
-        (["simulate", "--learner", "oful", "--env", "nowhere.npy"], "nowhere.npy"),
+        (["simulate", "--learner", "base", "--world", "gaussian"], "base is for plain arms"),
+        (["simulate", "--learner", "oful", "--world", "lower-bound", "--dim", "5"], "dim must be even"),
+        (["simulate", "--learner", "oful", "--world", "nowhere.npy"], "nowhere.npy"),
     ],
 )
 def test_bad_commands_are_explained(command: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,7 +102,7 @@ def test_a_sequence_shorter_than_the_horizon_is_refused(tmp_path: Path, capsys: 
 
     path = tmp_path / "sets.npy"
     np.save(path, np.random.default_rng(1).standard_normal((50, 4, 3)) / 10)
-    command = ["simulate", "--learner", "oful", "--env", str(path), "--seeds", "1"]
+    command = ["simulate", "--learner", "oful", "--world", str(path), "--seeds", "1"]
     assert main([*command, "--horizon", "51"]) == 2
     assert "has 50 rounds and the horizon is 51" in capsys.readouterr().err
     assert main([*command, "--horizon", "50", "--json"]) == 0

@@ -23,7 +23,7 @@ def run(learner: str, world: str, seed: int, regret: float, horizon: int = 100, 
         horizon=horizon,
         seed=seed,
         regret=regret,
-        updates=3 if world == "u" else 5,
+        policies=3 if world == "u" else 5,
         seconds=0.25,
         times=np.array([1, horizon]),
         regrets=np.array([0.0, regret]),
@@ -65,7 +65,7 @@ def test_ratios_are_of_regret_plus_ten() -> None:
     assert lazy.geometric_mean == pytest.approx(math.sqrt(8.0))
     assert lazy.worst_world[0] == "v"
     assert lazy.worst_world[1] == pytest.approx(4.0)
-    assert lazy.updates == (3.0, 5.0)
+    assert lazy.policies == (3.0, 5.0)
     assert by_entry["even"].geometric_mean == pytest.approx(1.0)
 
 

@@ -13,28 +13,28 @@ from rareswitch.report.experiment_plot import draw_experiment
 from rareswitch.report.figures import DARK_GREY, GREY, ORANGE, figure, name_points, save
 
 
-def run(learner: str, world: str, horizon: int, seed: int, regret: float, updates: int = 3) -> Run:
+def run(learner: str, world: str, horizon: int, seed: int, regret: float, policies: int = 3) -> Run:
     return Run(
         learner=learner,
         world=world,
         horizon=horizon,
         seed=seed,
         regret=regret,
-        updates=updates,
+        policies=policies,
         seconds=0.5,
         times=np.array([1, horizon]),
         regrets=np.array([0.0, regret]),
-        batch_ends=np.arange(1, updates + 1) * horizon // updates,
-        survivors=np.linspace(5, 1, updates),
+        batch_ends=np.arange(1, policies + 1) * horizon // policies,
+        survivors=np.linspace(5, 1, policies),
     )
 
 
-RUNS = [run("a", "w", 100, 0, 10.0), run("a", "w", 100, 1, 14.0), run("b", "w", 100, 0, 5.0, updates=2)]
+RUNS = [run("a", "w", 100, 0, 10.0), run("a", "w", 100, 1, 14.0), run("b", "w", 100, 0, 5.0, policies=2)]
 
 
 def test_groups_are_means_over_seeds() -> None:
     first, second = grouped(RUNS)
-    assert (first.learner, first.regret, first.worst, first.updates) == ("a", 12.0, 14.0, 3)
+    assert (first.learner, first.regret, first.worst, first.policies) == ("a", 12.0, 14.0, 3)
     assert first.standard_error == pytest.approx(2.0)
     assert math.isnan(second.standard_error)
 
@@ -44,7 +44,7 @@ def test_the_table_shows_what_differs() -> None:
     assert lines[0].split() == [
         "learner",
         "seeds",
-        "updates",
+        "policies",
         "regret",
         "worst",
         "5",
@@ -59,8 +59,8 @@ def test_the_table_shows_what_differs() -> None:
     assert "horizon" in run_table([*RUNS, run("a", "w", 200, 0, 1.0)])
 
 
-def seeded(learner: str, mean: float, spread: float, horizon: int = 100, updates: int = 3) -> list[Run]:
-    return [run(learner, "w", horizon, s, mean + spread * (s - 3.5), updates) for s in range(8)]
+def seeded(learner: str, mean: float, spread: float, horizon: int = 100, policies: int = 3) -> list[Run]:
+    return [run(learner, "w", horizon, s, mean + spread * (s - 3.5), policies) for s in range(8)]
 
 
 def test_learners_of_a_world_are_compared_with_its_best() -> None:
@@ -95,7 +95,7 @@ def test_every_horizon_is_drawn() -> None:
 
 
 def test_every_panel_says_what_it_shows_and_names_its_series() -> None:
-    made = draw_runs([*seeded("foresight", 90.0, 2.0, updates=8), *seeded("b", 40.0, 1.0, updates=90)])
+    made = draw_runs([*seeded("foresight", 90.0, 2.0, policies=8), *seeded("b", 40.0, 1.0, policies=90)])
     curves, trade, survivors = made.axes
     assert curves.get_title(loc="left") == "w, T = 100, 8 seeds: b paid least"
     assert trade.get_title(loc="left") == "with 8 policies, foresight paid 2.00 times what b paid"

@@ -45,7 +45,7 @@ def test_foresight_is_orange_and_what_changes_at_every_step_a_grey_line() -> Non
     world = make_world("gaussian", dim=2, arms=3, noise=0.5)
 
     def chosen(name: str, cap: int | None, world: World, horizon: int, seed: int) -> Learner:
-        made, plan = (name, {}) if cap is None else budgeted(name, updates=cap, dim=world.dim, horizon=horizon)
+        made, plan = (name, {}) if cap is None else budgeted(name, policies=cap, dim=world.dim, horizon=horizon)
         return learner_for(world, made, horizon=horizon, seed=seed, noise=0.5, **plan)
 
     makers = {name: partial(chosen, name) for name in ("foresight", "linucb")}

@@ -37,8 +37,8 @@ def test_fixed_actions_are_fixed_by_the_seed() -> None:
 
 def test_varying_arms_keep_at_least_the_least() -> None:
     sets = VaryingArms(source=Gaussian(dim=2, arms=6), least=2).draw(2000, seed=1)
-    assert set(sets.alive.sum(axis=1).tolist()) == {2, 3, 4, 5, 6}
-    assert sets.alive.mean(axis=0).min() > 0.5
+    assert set(sets.available.sum(axis=1).tolist()) == {2, 3, 4, 5, 6}
+    assert sets.available.mean(axis=0).min() > 0.5
 
 
 def test_regret_of_a_replay_is_counted_against_the_right_class() -> None:

@@ -24,12 +24,12 @@ X = Gaussian(dim=3, arms=4).draw(50, seed=9).contexts
 
 
 def test_an_array_is_drawn_as_it_is() -> None:
-    alive = np.arange(200).reshape(50, 4) % 3 > 0
-    world = SequenceWorld.from_array(X, alive, hidden=[0.0, 0.6, 0.0], noise=CoinNoise(0.2))
+    available = np.arange(200).reshape(50, 4) % 3 > 0
+    world = SequenceWorld.from_array(X, available, hidden=[0.0, 0.6, 0.0], noise=CoinNoise(0.2))
     assert (world.rounds, world.arms, world.dim, world.noise_scale) == (50, 4, 3, 0.2)
     rounds = world.draw(7, seed=1, first=43)
     np.testing.assert_array_equal(rounds.contexts, X[43:])
-    np.testing.assert_array_equal(rounds.alive, alive[43:])
+    np.testing.assert_array_equal(rounds.available, available[43:])
     np.testing.assert_allclose(rounds.means, 0.6 * X[43:, :, 1])
     np.testing.assert_allclose(np.abs(world.rewards(rounds.means[:, 0], seed=1) - rounds.means[:, 0]), 0.2)
     assert repr(world) == "SequenceWorld(50 rounds, 4 arms, d = 3)"
@@ -54,9 +54,9 @@ def test_a_function_is_asked_for_the_rounds_that_are_drawn() -> None:
     assert asked == [0]
     rounds = world.draw(5, seed=1, first=45)
     assert asked == [0, 45, 46, 47, 48, 49]
-    assert rounds.alive is not None
-    assert rounds.alive.sum(axis=1).tolist() == [2, 3, 4, 1, 2]
-    np.testing.assert_array_equal(rounds.contexts, X[45:] * rounds.alive[:, :, None])
+    assert rounds.available is not None
+    assert rounds.available.sum(axis=1).tolist() == [2, 3, 4, 1, 2]
+    np.testing.assert_array_equal(rounds.contexts, X[45:] * rounds.available[:, :, None])
 
 
 def test_a_function_of_many_rounds_at_once() -> None:
@@ -158,7 +158,7 @@ def function(t: int) -> Any:
     [
         (lambda: SequenceWorld.from_array(X[0]), ShapeError, r"contexts must be \(sets, arms, dim\)"),
         (lambda: SequenceWorld.from_array(1.5 * X), ContextNormError, "norm at most 1; arm"),
-        (lambda: SequenceWorld.from_array(X, np.ones((50, 3), dtype=bool)), ShapeError, "alive must have shape"),
+        (lambda: SequenceWorld.from_array(X, np.ones((50, 3), dtype=bool)), ShapeError, "available must have shape"),
         (lambda: SequenceWorld.from_array(X, hidden=[1.0, 0.0]), ShapeError, r"hidden must have shape \(3,\)"),
         (lambda: SequenceWorld.from_array(X, hidden=[1.0, 1.0, 0.0]), ParameterError, "norm at most 1; got 1.41421"),
         (lambda: SequenceWorld.from_function(function, rounds=0), ParameterError, "rounds must be at least 1"),
@@ -184,4 +184,4 @@ def test_dead_arms_may_be_long() -> None:
     sets = ContextSets.from_ragged([[[1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]])
     contexts = sets.contexts.copy()
     contexts[0, 1] = 7.0
-    assert SequenceWorld.from_array(contexts, sets.alive).draw(2, seed=1).contexts[0, 1, 0] == 7.0
+    assert SequenceWorld.from_array(contexts, sets.available).draw(2, seed=1).contexts[0, 1, 0] == 7.0

@@ -218,8 +218,8 @@ def test_sets_offer_their_arms_and_pay_what_the_table_says(write: Write) -> None
         assert world.offered[number].sum() == len(paid)
     assert world.noise_scale == 0.4  # rewards lie between 0 and 0.8
     rounds = world.draw(200, seed=3)
-    assert rounds.alive is not None
-    assert not rounds.contexts[~rounds.alive].any()
+    assert rounds.available is not None
+    assert not rounds.contexts[~rounds.available].any()
 
 
 def test_what_arms_of_a_set_share_is_of_its_context(write: Write) -> None:
@@ -227,7 +227,7 @@ def test_what_arms_of_a_set_share_is_of_its_context(write: Write) -> None:
     sets = [[row for row in rows if row[0] == str(number)] for number in range(40)]
     contexts = [{"age": int(members[0][2])} for members in sets]
     offers = [{row[1]: {"price": float(row[3]), "colour": row[4]} for row in members} for members in sets]
-    expected = Features.fit(contexts, offers, room=0).encode_many(contexts, offers).vectors
+    expected = Features.fit(contexts, offers, spare_arms=0).encode_many(contexts, offers).vectors
     np.testing.assert_array_equal(choices(write("sets.csv", CHOICES)).contexts, expected)
 
 
@@ -306,7 +306,9 @@ def test_single_arms_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_best_linear_policy_is_near_the_best_of_all_directions(seed: int) -> None:
     rng = np.random.default_rng(seed)
     contexts = rng.uniform(-0.7, 0.7, size=(60, 4, 2))
-    world = ChoiceWorld(name="plane", contexts=contexts, payoffs=rng.random((60, 4)), alive=rng.random((60, 4)) < 0.9)
+    world = ChoiceWorld(
+        name="plane", contexts=contexts, payoffs=rng.random((60, 4)), available=rng.random((60, 4)) < 0.9
+    )
     turns = np.linspace(0.0, 2 * math.pi, 2000)
     every = [greedy_value(world, np.array([math.cos(a), math.sin(a)])) for a in turns]
     assert greedy_value(world, world.best_linear()) >= np.quantile(every, 0.9)
@@ -319,7 +321,7 @@ def test_arms_that_are_not_there_are_not_chosen_in_hindsight() -> None:
         name="x",
         contexts=contexts,
         payoffs=np.array([[3.0, 9.0], [2.0, 4.0]]),
-        alive=np.array([[True, False], [True] * 2]),
+        available=np.array([[True, False], [True] * 2]),
     )
     assert greedy_value(world, np.array([1.0])) == 3.5
     assert world.noise_scale == 1.0  # rewards lie between 2 and 4; the 9 is not to be had

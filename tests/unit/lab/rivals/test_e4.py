@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
-from rareswitch.design import cheapest_allocation
 from rareswitch.errors import ParameterError, UnsuitableError
+from rareswitch.lab.rivals import E4, Allocation, cheapest_allocation
 from rareswitch.lab.worlds import ActionsWorld, GaussianNoise, World, make_world
-from rareswitch.learner import E4, Learner, State, make_learner
-from rareswitch.policy import Allocation
+from rareswitch.learner import Learner, State, make_learner
 from reference.loop import rows_of
 
 HORIZON = 10_000
@@ -41,9 +40,9 @@ def test_three_policies_find_the_best_of_a_published_instance(seed: int) -> None
     """The exploited action is wrong with a probability of the order 1/T."""
     learner = of(PLANE)
     first, second, third = states(learner, PLANE, seed)
-    assert first.ahead == (200, 9800)
+    assert first.batch_sizes == (200, 9800)
     assert first.policy.probabilities(np.eye(2)).tolist() == [0.5, 0.5]
-    assert third.ahead == (9800 - second.ahead[0],)
+    assert third.batch_sizes == (9800 - second.batch_sizes[0],)
     assert weights(third).tolist() == [1.0, 0.0, 0.0]
 
 
@@ -56,7 +55,7 @@ def test_the_second_batch_is_the_cheapest_that_tells_the_best_action() -> None:
     # the published program's constants
     log, loglog = math.log(HORIZON), math.log(math.log(HORIZON))
     wanted = np.ceil(np.minimum(plays * (1 + 1 / loglog) * (1 + 2 * loglog / log) * log, HORIZON / 6))
-    assert second.ahead[0] == wanted.sum()
+    assert second.batch_sizes[0] == wanted.sum()
     np.testing.assert_allclose(weights(second), wanted / wanted.sum())
 
 
@@ -65,14 +64,14 @@ def test_without_noise_the_plays_are_those_of_the_truth() -> None:
     """With e_2 eight units of information are needed (see the tests of the allocation), times σ²·α·ln T."""
     quiet = make_world("end-of-optimism:2", noise=1e-3)
     _, second, _ = states(of(quiet, noise=1e-3, ridge=1e-9), quiet, 1)
-    assert (weights(second) * second.ahead[0])[1:].max() == pytest.approx(1.0)
+    assert (weights(second) * second.batch_sizes[0])[1:].max() == pytest.approx(1.0)
     loud = of(PLANE, ridge=1e-9)
     state = loud.begin()
     rows = rows_of(state, quiet, 1)
     second = loud.next(state, loud.summarize(state, rows))
     log, loglog = math.log(HORIZON), math.log(math.log(HORIZON))
     units = (1 + 1 / loglog) * (1 + 2 * loglog / log) * log
-    plays = weights(second) * second.ahead[0]
+    plays = weights(second) * second.batch_sizes[0]
     # rounded up, 2 % over the least cost, and estimated from noise of 0.001
     assert 8.0 * units * 0.99 <= plays @ [0.0, 1.0, 0.2] <= 8.0 * units * 1.03 + 2.0
 
@@ -117,17 +116,17 @@ def test_batches_end_when_the_user_says_so_and_forecasts_are_kept() -> None:
     summary = learner.summarize(state, rows_of(state, PLANE, 1, count=60))
     found = learner.next(state, summary)
     assert found.start == 60
-    assert sum(found.ahead) == HORIZON - 60
-    assert learner.next(state, summary, ahead=[70, 80]).ahead == (70, 80)
+    assert sum(found.batch_sizes) == HORIZON - 60
+    assert learner.next(state, summary, forecast=[70, 80]).batch_sizes == (70, 80)
     assert "√(dT), one fixed set" in learner.holds(found)
 
 
 def test_a_copy_of_the_best_action_and_a_single_one_need_no_telling() -> None:
     twins = ActionsWorld(actions=np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), hidden=np.array([1.0, 0.0]))
     run = simulate(of(twins), twins, seed=1)
-    assert run.updates == 3
+    assert run.policies == 3
     alone = ActionsWorld(actions=np.ones((1, 2)), hidden=np.ones(2), noise=GaussianNoise(0.1))
-    assert simulate(of(alone, arms=1), alone, seed=1).updates == 2
+    assert simulate(of(alone, arms=1), alone, seed=1).policies == 2
 
 
 @pytest.mark.parametrize(("horizon", "noise"), [(2, 1.0), (3, 0.0), (10, 0.0), (40, 5.0)])

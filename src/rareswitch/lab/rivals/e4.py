@@ -2,20 +2,62 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from rareswitch.design import GOptimal, cheapest_allocation, g_optimal
-from rareswitch.learner.clocks import AsTold
-from rareswitch.learner.fixed_set_elimination import SAMPLE, check_one_set, the_actions
-from rareswitch.learner.interval_learner import IntervalLearner
-from rareswitch.learner.learner import Parts
-from rareswitch.learner.rule import Ended, Made, Rule
-from rareswitch.learner.settings import design_of_sets, real, setting
-from rareswitch.learner.statistics import OneModel
-from rareswitch.policy import Allocation, Policy
-from rareswitch.validation import BoolArray, FloatArray, Sets
+from rareswitch.codec import kind
+from rareswitch.design import GOptimal, g_optimal
+from rareswitch.errors import ShapeError
+from rareswitch.lab.rivals.cheapest import cheapest_allocation
+from rareswitch.lab.rivals.fixed_sets import SAMPLE, check_one_set, the_actions
+from rareswitch.learner import (
+    AsTold,
+    Ended,
+    IntervalLearner,
+    Made,
+    OneModel,
+    Parts,
+    Rule,
+    design_of_sets,
+    real,
+    setting,
+)
+from rareswitch.policy import Policy
+from rareswitch.validation import BoolArray, FloatArray, Sets, context_sets, probability_vector, vector
+
+
+@kind("allocation")
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Allocation:
+    """Arm k, by its place in the set, with probability ``weights[k]``, whatever its features are.
+
+    For sets that never change. The share of an arm that is missing goes to the others in proportion; where none of them
+    has one, all are alike. Arms beyond the weights have no share.
+
+    >>> allocation = Allocation(weights=[0.5, 0.25, 0.25])
+    >>> allocation.probabilities([[1.0], [2.0], [3.0]], [False, True, True]).tolist()
+    [0.0, 0.5, 0.5]
+    """
+
+    #: (K,) probabilities.
+    weights: FloatArray
+
+    def __post_init__(self) -> None:
+        weights = vector("weights", self.weights)
+        if not len(weights):
+            raise ShapeError("weights must be (K,), one for each arm of the set; got none.")
+        vars(self).update(weights=probability_vector("weights", weights))
+
+    def probabilities(self, contexts: Any, available: Any = None) -> FloatArray:
+        sets = context_sets(contexts, available)
+        arms = sets.available.shape[1]
+        shares = np.pad(self.weights, (0, max(0, arms - len(self.weights))))[:arms]
+        shared = np.where(sets.available, shares, 0.0)
+        shared = np.where(shared.any(axis=1, keepdims=True), shared, sets.available)
+        # summed from left to right, so that arms that are missing at the end change no bit
+        probabilities = np.asarray(shared / np.cumsum(shared, axis=1)[:, -1:])
+        return probabilities[0] if sets.single else probabilities
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -60,11 +102,11 @@ class ExploreEliminateExploit(Rule):
     def first(self) -> Made:
         return Made(Policy(dim=self.told.dim, sampler=self.told.g_optimal))
 
-    def sample_size(self, number: int, ahead: tuple[int, ...]) -> int:
+    def sample_size(self, number: int, forecast: tuple[int, ...]) -> int:
         return SAMPLE
 
     def next(self, ended: Ended) -> Made:
-        told, number = self.told, ended.state.updates
+        told, number = self.told, ended.state.policies
         kept = the_actions(told.name, ended)
         (total,) = ended.sums
         ridge = told.parts.statistics.ridge
@@ -81,12 +123,12 @@ class ExploreEliminateExploit(Rule):
             left = self.survivors(verdict, number, ended.start)
             several = np.count_nonzero(left) > 1
             plays = self.exploring(actions, left, told.rate_of(number + 1)) if several else left.astype(np.float64)
-        rest = sum(ended.ahead)
+        rest = sum(ended.batch_sizes)
         # the last policy decides all that is left
         length = rest if np.count_nonzero(plays) <= 1 else min(rest, int(plays.sum()))
         policy = Policy(dim=told.dim, sampler=Allocation(weights=plays / plays.sum()))
-        ahead = (length, rest - length) if length < rest else (rest,)
-        return Made(policy, kept=kept | {"left": left.astype(np.float64)}, ahead=ahead)
+        batch_sizes = (length, rest - length) if length < rest else (rest,)
+        return Made(policy, kept=kept | {"left": left.astype(np.float64)}, batch_sizes=batch_sizes)
 
     def telling(self, verdict: Verdict) -> FloatArray:
         """(K,) how often each action is played in the second batch (Algorithm 1, line 8)."""
@@ -136,7 +178,7 @@ class E4(IntervalLearner):
     those of their program, in which the first batch explores at the rate √T; with its γ of 10 the third batch takes all
     that is left at any practical horizon. ``confidence`` and ``delta`` do not matter to it.
 
-    >>> E4(dim=5, arms=9, horizon=10_000).begin().ahead
+    >>> E4(dim=5, arms=9, horizon=10_000).begin().batch_sizes
     (200, 9800)
     """
 
@@ -164,4 +206,4 @@ class E4(IntervalLearner):
 
     def check(self, sets: Sets) -> None:
         super().check(sets)
-        check_one_set(self.name, sets.contexts, sets.alive)
+        check_one_set(self.name, sets.contexts, sets.available)

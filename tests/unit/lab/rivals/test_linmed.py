@@ -8,9 +8,9 @@ from rareswitch import simulate
 from rareswitch.design import GOptimal, g_optimal
 from rareswitch.distributions import Gaussian
 from rareswitch.errors import ParameterError
+from rareswitch.lab.rivals import EmpiricalDivergence, LinMED, LinMEDGrid
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import LinMED, StaleLinMED, make_learner
-from rareswitch.policy import EmpiricalDivergence
+from rareswitch.learner import make_learner
 from reference.loop import after, rows_of
 
 DIM, ARMS, NOISE = 3, 8, 0.5
@@ -40,9 +40,9 @@ def slow(x: Any, gram: Any, moment: Any, greedy: float, delta: float) -> Any:
 @pytest.mark.parametrize("greedy", [0.5, 0.9, 0.99])
 def test_propensities_are_those_of_the_paper(greedy: float) -> None:
     world = make_world("gaussian", dim=DIM, arms=ARMS, noise=NOISE)
-    learner = StaleLinMED(dim=DIM, arms=ARMS, horizon=2000, noise=NOISE, updates=4, greedy=greedy)
-    for updates in (1, 2, 3):
-        state = after(learner, world, updates)
+    learner = LinMEDGrid(dim=DIM, arms=ARMS, horizon=2000, noise=NOISE, policies=4, greedy=greedy)
+    for policies in (1, 2, 3):
+        state = after(learner, world, policies)
         (total,) = state.sums
         sets = Gaussian(dim=DIM, arms=ARMS).draw(20, seed=4).contexts
         found = state.policy.probabilities(sets)
@@ -80,7 +80,7 @@ def test_regret_falls_below_that_of_never_learning() -> None:
 
 def test_rewards_that_come_late_and_logs_count() -> None:
     world = make_world("gaussian", dim=DIM, arms=ARMS, noise=NOISE)
-    learner = StaleLinMED(dim=DIM, arms=ARMS, horizon=2000, noise=NOISE, updates=4)
+    learner = LinMEDGrid(dim=DIM, arms=ARMS, horizon=2000, noise=NOISE, policies=4)
     state = learner.begin()
     warm = learner.summarize(state, rows_of(state, world, 1, count=200))
     assert learner.begin(warm=warm).policy.id == learner.next(state, warm).policy.id
@@ -91,7 +91,7 @@ def test_rewards_that_come_late_and_logs_count() -> None:
     [({"greedy": 1.5}, "greedy"), ({"greedy": math.nan}, "greedy"), ({"g_optimal": 0.1}, "must be a GOptimal")],
 )
 def test_bad_settings_are_refused(settings: dict[str, Any], words: str) -> None:
-    for name in ("linmed", "stale-linmed"):
+    for name in ("linmed", "linmed-grid"):
         with pytest.raises(ParameterError, match=words):
             make_learner(name, dim=2, arms=2, horizon=100, **settings)
 

@@ -3,8 +3,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.design import cheapest_allocation
 from rareswitch.errors import InputError
+from rareswitch.lab.rivals import cheapest_allocation
 
 
 def cost(plays: Any, gaps: Any) -> float:

@@ -8,10 +8,7 @@ import numpy as np
 
 from rareswitch.design import Uniform
 from rareswitch.errors import UnsuitableError
-from rareswitch.learner.batched import BatchedLearner, EliminateByBatch
-from rareswitch.learner.learner import Parts
-from rareswitch.learner.rule import Ended
-from rareswitch.learner.statistics import OneModel
+from rareswitch.learner import BatchedLearner, EliminateByBatch, Ended, OneModel, Parts
 from rareswitch.policy import Elimination
 from rareswitch.validation import BoolArray, FloatArray, Sets
 
@@ -26,8 +23,8 @@ class EliminateMeans(EliminateByBatch):
         told, (total,) = self.settings, ended.sums
         plays = np.maximum(np.diag(total.gram), 1e-12)  # an arm never played may be anything
         if told.confidence == "paper":
-            alive = ended.state.policy.survivors(np.eye(told.dim))
-            plays = np.full(told.dim, plays[alive].min())
+            available = ended.state.policy.survivors(np.eye(told.dim))
+            plays = np.full(told.dim, plays[available].min())
             multiplier = 0.5 * told.noise * math.sqrt(12.0 * math.log(told.dim * told.horizon))
         elif told.confidence == "tight":
             multiplier = told.noise * math.sqrt(2.0 * math.log(2 * told.dim * told.horizon / told.delta))
@@ -48,7 +45,7 @@ class BaSE(BatchedLearner):
     survivor. ``"tight"``: means ± noise·√(2 ln(2KT/δ)/plays), which hold together, for every number of plays, with
     probability 1 - δ. A number: that multiple of 1/√plays.
 
-    >>> BaSE(arms=5, dim=5, horizon=10_000).clock.updates
+    >>> BaSE(arms=5, dim=5, horizon=10_000).clock.policies
     4
     """
 

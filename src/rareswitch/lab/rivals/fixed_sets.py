@@ -8,12 +8,17 @@ import numpy as np
 
 from rareswitch.design import GOptimal
 from rareswitch.errors import UnsuitableError
-from rareswitch.learner.batch_linucb import BatchLinUCBKW
-from rareswitch.learner.batched import EliminateByBatch
-from rareswitch.learner.grids import Grid, growing_grid
-from rareswitch.learner.learner import Parts
-from rareswitch.learner.rule import Ended, Made
-from rareswitch.learner.settings import design_of_sets, setting
+from rareswitch.learner import (
+    BatchLinUCBKW,
+    EliminateByBatch,
+    Ended,
+    Grid,
+    Made,
+    Parts,
+    design_of_sets,
+    growing_grid,
+    setting,
+)
 from rareswitch.validation import BoolArray, FloatArray, Sets
 
 #: Sets of a batch that are compared, so that one that changes is noticed.
@@ -23,7 +28,7 @@ SAMPLE = 64
 class EliminateActions(EliminateByBatch):
     """Eliminate as before, if the actions are still the same."""
 
-    def sample_size(self, number: int, ahead: tuple[int, ...]) -> int:
+    def sample_size(self, number: int, forecast: tuple[int, ...]) -> int:
         return SAMPLE
 
     def next(self, ended: Ended) -> Made:
@@ -37,7 +42,7 @@ class FixedSetElimination(BatchLinUCBKW):
     The M batches have lengths q, q², …, q^M; by default M = ⌈ln T⌉. All sets must be the same. Actions are drawn from
     the design where the authors round it to whole numbers of plays.
 
-    >>> FixedSetElimination(dim=5, arms=10, horizon=10_000, updates=3).clock.ends
+    >>> FixedSetElimination(dim=5, arms=10, horizon=10_000, policies=3).clock.ends
     (21, 470, 10000)
     """
 
@@ -53,18 +58,18 @@ class FixedSetElimination(BatchLinUCBKW):
 
     def default_grid(self) -> Grid:
         usual = min(self.horizon, math.ceil(math.log(self.horizon)))
-        return growing_grid(self.horizon, usual if self.updates is None else self.updates)
+        return growing_grid(self.horizon, usual if self.policies is None else self.policies)
 
     def check(self, sets: Sets) -> None:
         super().check(sets)
-        check_one_set(self.name, sets.contexts, sets.alive)
+        check_one_set(self.name, sets.contexts, sets.available)
 
 
 def the_actions(name: str, ended: Ended) -> dict[str, FloatArray]:
     """What is kept of the set: ``actions`` (1, K, d) and ``available`` (1, K), after a check that it is the same."""
     sample = ended.batch.sample
     assert sample is not None  # a batch with decisions has a sample of them
-    actions, available = sample.sets.contexts, sample.sets.alive
+    actions, available = sample.sets.contexts, sample.sets.available
     if ended.state.kept:
         actions = np.concatenate([ended.state.kept["actions"], actions])
         available = np.concatenate([ended.state.kept["available"] != 0.0, available])
@@ -72,9 +77,9 @@ def the_actions(name: str, ended: Ended) -> dict[str, FloatArray]:
     return {"actions": actions[:1], "available": available[:1].astype(np.float64)}
 
 
-def check_one_set(name: str, contexts: FloatArray, alive: BoolArray) -> None:
+def check_one_set(name: str, contexts: FloatArray, available: BoolArray) -> None:
     """Refuse sets that differ."""
-    if not (contexts == contexts[0]).all() or not (alive == alive[0]).all():
+    if not (contexts == contexts[0]).all() or not (available == available[0]).all():
         raise UnsuitableError(
             f"{name} is for one action set that never changes; these sets differ. Use batch-linucb-kw, which takes any."
         )

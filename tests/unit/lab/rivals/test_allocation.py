@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import InputError
-from rareswitch.policy import Allocation, Policy
+from rareswitch.lab.rivals import Allocation
+from rareswitch.policy import Policy
 
 
 def test_shares_of_missing_arms_go_to_the_others() -> None:

@@ -12,47 +12,47 @@ from rareswitch.policy.kernels import raise_to
 from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, number, sealed, unmasked
 
 
-@kind("floor")
+@kind("min_propensity")
 @dataclass(frozen=True, kw_only=True)
-class Floor:
+class MinPropensity:
     """Every offered arm, or every one of some, is played with at least this probability, whatever else is believed.
 
-    It reaches arms that eliminations removed. With m floored arms in a set, p becomes (1 - m·least)·p, plus ``least``
+    It reaches arms that eliminations removed. With m protected arms in a set, p becomes (1 - m·least)·p, plus ``least``
     for each of the m: a share m·least of the decisions is spread evenly over them. Propensities stay exact.
 
     >>> from rareswitch.design import Argmax
     >>> from rareswitch.policy import Policy
-    >>> policy = Policy(dim=1, sampler=Argmax([[1.0]]), floor=Floor(least=0.02))
+    >>> policy = Policy(dim=1, sampler=Argmax([[1.0]]), min_propensity=MinPropensity(least=0.02))
     >>> policy.probabilities([[3.0], [1.0], [2.0]]).round(6).tolist()
     [0.96, 0.02, 0.02]
     """
 
-    #: Above 0. A set may have at most 1/least floored arms.
+    #: Above 0. A set may have at most 1/least protected arms.
     least: float
     #: The ids of the arms that it is for; None: every arm that is offered.
     arms: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "least", least_probability("least, the floor of an arm,", self.least))
+        object.__setattr__(self, "least", least_probability("least, the minimum propensity of an arm,", self.least))
         if self.arms is None:
             return
         given = self.arms
         ids = isinstance(given, Sequence) and not isinstance(given, (str, bytes)) and len(given) > 0
         if not ids or not all(isinstance(one, (str, int)) and not isinstance(one, bool) for one in given):
             raise ParameterError(
-                f"arms of a floor must be a list of ids of arms, at least one; got {given!r:.60}. Leave them out for a "
-                "floor under every arm that is offered."
+                f"arms of a minimum propensity must be a list of ids of arms, at least one; got {given!r:.60}. Leave "
+                "them out to protect every arm that is offered."
             )
-        arms = tuple(sorted(map(str, given)))  # in one order: equal floors are equal policies
+        arms = tuple(sorted(map(str, given)))  # in one order: equal values are equal policies
         if len(set(arms)) < len(arms):
-            raise ParameterError(f"arms of a floor must be different; got {', '.join(arms):.100}.")
+            raise ParameterError(f"arms of a minimum propensity must be different; got {', '.join(arms):.100}.")
         object.__setattr__(self, "arms", arms)
 
     def __str__(self) -> str:
         return f"{self.least:g} for {'every offered arm' if self.arms is None else ', '.join(self.arms)}"
 
     def of_names(self, names: Sequence[Sequence[Any]], width: int) -> BoolArray | None:
-        """(n, width) where the floored arms stand, of the ids of the arms of each set; None: the floor is for all."""
+        """(n, width) where the protected arms stand, of the ids of the arms of each set; None: all are."""
         if self.arms is None:
             return None
         found = np.zeros((len(names), width), dtype=np.bool_)
@@ -63,51 +63,53 @@ class Floor:
     def of_codes(self, arms: Sequence[str] | None, codes: IntArray | None) -> BoolArray | None:
         """(n, K) the same, of ids and of which of them stands where (n, K), -1 for none: as logs keep them.
 
-        >>> Floor(least=0.1, arms=("b",)).of_codes(("a", "b"), np.array([[1, 0], [0, -1]])).tolist()
+        >>> MinPropensity(least=0.1, arms=("b",)).of_codes(("a", "b"), np.array([[1, 0], [0, -1]])).tolist()
         [[True, False], [False, False]]
         """
         if self.arms is None:
             return None
         if arms is None or codes is None:
             raise ParameterError(
-                f"the floor is for the arms {', '.join(self.arms):.100}, and the arms of these decisions have no ids: "
+                f"the minimum propensity is for the arms {', '.join(self.arms):.100}, and the arms of these "
+                f"decisions have no ids: "
                 "where they stand is not known. Log the ids of all offered arms."
             )
-        floored = np.array([one in self.arms for one in arms] + [False])  # the last is what -1 looks up
-        return sealed(floored[codes])
+        protected = np.array([one in self.arms for one in arms] + [False])  # the last is what -1 looks up
+        return sealed(protected[codes])
 
-    def raised(self, sets: Sets, probabilities: FloatArray, floored: Any) -> FloatArray:
-        """(n, K) the probabilities with the floor; ``floored`` says where its arms are, if it is not for all."""
-        which = sets.alive if self.arms is None else self._mask(sets, floored)
-        found = np.empty(sets.alive.shape)
-        crowded = raise_to(probabilities, sets.alive, which, self.least, found)
+    def raised(self, sets: Sets, probabilities: FloatArray, protected: Any) -> FloatArray:
+        """(n, K) the raised probabilities; ``protected`` says where its arms are, if it is not for all."""
+        which = sets.available if self.arms is None else self._mask(sets, protected)
+        found = np.empty(sets.available.shape)
+        crowded = raise_to(probabilities, sets.available, which, self.least, found)
         if crowded >= 0:
-            count = int((which[crowded] & sets.alive[crowded]).sum())
+            count = int((which[crowded] & sets.available[crowded]).sum())
             raise ParameterError(
-                f"a floor of {self.least:g} is for at most {int(1.0 / self.least + 1e-9)} arms of a set, since "
-                f"probabilities sum to 1; set {crowded} offers {count} of them. Offer fewer, or take a floor of at "
+                f"a minimum propensity of {self.least:g} is for at most {int(1.0 / self.least + 1e-9)} arms of a set, "
+                f"since probabilities sum to 1; set {crowded} offers {count} of them. Offer fewer, or take at "
                 f"most {1.0 / count:.4g}."
             )
         return found
 
-    def _mask(self, sets: Sets, floored: Any) -> BoolArray:
-        shape = sets.alive.shape[1:] if sets.single else sets.alive.shape
-        if floored is None:
+    def _mask(self, sets: Sets, protected: Any) -> BoolArray:
+        shape = sets.available.shape[1:] if sets.single else sets.available.shape
+        if protected is None:
             raise ParameterError(
-                f"floored must be given: this policy has a floor for the arms {', '.join(self.arms or ()):.100}, and "
+                f"protected must be given: this policy has a minimum propensity for the arms "
+                f"{', '.join(self.arms or ()):.100}, and "
                 f"must be told where they stand: booleans of shape {shape}. Requests of records, and experiments, tell "
                 "it by the ids of arms."
             )
-        unmasked("floored", floored, "Say of every arm whether the floor is for it: floored.filled(False).")
+        unmasked("protected", protected, "Say of every arm whether it is protected: protected.filled(False).")
         try:
-            mask = np.asarray(floored)
+            mask = np.asarray(protected)
         except ValueError:
-            raise ShapeError("floored must have one flag for each arm; got rows of different lengths.") from None
+            raise ShapeError("protected must have one flag for each arm; got rows of different lengths.") from None
         if mask.dtype != np.bool_ or mask.shape != shape:
-            raise ShapeError(f"floored must be booleans of shape {shape}; got {mask.dtype} of shape {mask.shape}.")
-        return np.ascontiguousarray(mask.reshape(sets.alive.shape))
+            raise ShapeError(f"protected must be booleans of shape {shape}; got {mask.dtype} of shape {mask.shape}.")
+        return np.ascontiguousarray(mask.reshape(sets.available.shape))
 
 
 def least_probability(name: str, given: Any) -> float:
-    """A probability that can be a floor."""
+    """A probability that can be a minimum propensity."""
     return number(name, given, low=0.0, high=1.0, open_low=True)

@@ -10,12 +10,7 @@ from rareswitch.confidence import SelfNormalized
 from rareswitch.contexts import ContextSets
 from rareswitch.design import Uniform
 from rareswitch.errors import BatchError
-from rareswitch.learner.kernels import best_columns
-from rareswitch.learner.learner import Parts
-from rareswitch.learner.linucb import StaleLearner
-from rareswitch.learner.rule import Ended, Made, Rule
-from rareswitch.learner.settings import count, real, setting
-from rareswitch.learner.statistics import OneModel
+from rareswitch.learner import Ended, Made, OneModel, Parts, Rule, StaleLearner, best_columns, count, real, setting
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import Policy, PosteriorDraws
 from rareswitch.rng import normals
@@ -59,7 +54,7 @@ class ResidualHorizon:
     noise: float
     #: (n, K, d)
     contexts: FloatArray
-    #: (n, K, d) less the mean of the living arms; 0 for an arm that is not there.
+    #: (n, K, d) less the mean of the available arms; 0 for an arm that is not there.
     centred: FloatArray
     #: (n, K) xᵀθ̂ of centred features; -∞ for an arm that is not there.
     means: FloatArray
@@ -81,18 +76,18 @@ class ResidualHorizon:
         stakes: Stakes,
     ) -> "ResidualHorizon":
         """For a belief N(θ̂, σ²Λ⁻¹), parameters (m, d) and shocks (n, K, J)."""
-        alive, root = sets.alive[:, :, None], inverse_root(precision)
-        mean = np.where(alive, sets.contexts, 0.0).sum(axis=1) / sets.alive.sum(axis=1)[:, None]
-        centred = np.where(alive, sets.contexts - mean[:, None, :], 0.0)
+        available, root = sets.available[:, :, None], inverse_root(precision)
+        mean = np.where(available, sets.contexts, 0.0).sum(axis=1) / sets.available.sum(axis=1)[:, None]
+        centred = np.where(available, sets.contexts - mean[:, None, :], 0.0)
         return cls(
             stakes=stakes,
             precision=precision,
             inverse=root.T @ root,
             noise=noise,
-            contexts=np.where(alive, sets.contexts, 0.0),
+            contexts=np.where(available, sets.contexts, 0.0),
             centred=centred,
-            means=np.where(sets.alive, centred @ estimate, -np.inf),
-            chosen=_best_arms(sets.contexts, sets.alive, parameters),
+            means=np.where(sets.available, centred @ estimate, -np.inf),
+            chosen=_best_arms(sets.contexts, sets.available, parameters),
             shocks=shocks,
         )
 
@@ -142,12 +137,12 @@ def ascend(horizon: ResidualHorizon) -> FloatArray:
     return best
 
 
-def _best_arms(contexts: FloatArray, alive: BoolArray, parameters: FloatArray) -> IntArray:
-    """(n, m) the best living arm of each set for each of the parameters (m, d)."""
+def _best_arms(contexts: FloatArray, available: BoolArray, parameters: FloatArray) -> IntArray:
+    """(n, m) the best available arm of each set for each of the parameters (m, d)."""
     count, arms, dim = contexts.shape
     scores = (contexts.reshape(-1, dim) @ parameters.T).reshape(count, arms, len(parameters))
     chosen = np.zeros((count, len(parameters)), dtype=np.int64)
-    best_columns(read_only(scores), alive, np.empty(len(parameters)), chosen)
+    best_columns(read_only(scores), available, np.empty(len(parameters)), chosen)
     return chosen
 
 
@@ -178,13 +173,13 @@ class WeighDraws(Rule):
     def first(self) -> Made:
         return Made(Policy(dim=self.statistics.dim, sampler=Uniform()))
 
-    def sample_size(self, number: int, ahead: tuple[int, ...]) -> int:
+    def sample_size(self, number: int, forecast: tuple[int, ...]) -> int:
         return SAMPLE  # also where no plan is due: the forecast may change before the batch ends
 
     def next(self, ended: Ended) -> Made:
         (total,) = ended.sums
         estimate, precision = total.estimate(ridge=self.level.ridge), self.statistics.precision(total.gram)
-        stakes = stakes_of(ended.ahead, self.weight)
+        stakes = stakes_of(ended.batch_sizes, self.weight)
         draws, parts = estimate[None], np.ones(1, dtype=np.int64)
         if self.level.noise > 0.0 and stakes.later > 0.0:  # else whatever is learned is worth nothing
             if ended.batch.sample is None:
@@ -200,14 +195,14 @@ class WeighDraws(Rule):
                 estimate=estimate,
                 precision=precision,
                 noise=self.level.noise,
-                shocks=normals(self.seed, "rho", ended.start, 1, sets.alive.size * SHOCKS).reshape(
-                    *sets.alive.shape, SHOCKS
+                shocks=normals(self.seed, "rho", ended.start, 1, sets.available.size * SHOCKS).reshape(
+                    *sets.available.shape, SHOCKS
                 ),
                 stakes=stakes,
             )
             parts = parts_of(ascend(horizon))
         sampler = PosteriorDraws(draws=np.repeat(draws, parts, axis=0))
-        note = {"update": ended.state.updates, "noise": self.level.noise, "greedy": float(parts[0] / parts.sum())}
+        note = {"update": ended.state.policies, "noise": self.level.noise, "greedy": float(parts[0] / parts.sum())}
         return Made(Policy(dim=total.dim, sampler=sampler), note=note)
 
     def draws(self, estimate: FloatArray, precision: FloatArray, start: int) -> FloatArray:
@@ -218,7 +213,7 @@ class WeighDraws(Rule):
         return np.concatenate([estimate[None], estimate + spread.reshape(-1, dim)])
 
 
-def stakes_of(ahead: tuple[int, ...], weight: float | None) -> Stakes:
+def stakes_of(forecast: tuple[int, ...], weight: float | None) -> Stakes:
     """What is at stake in batches of these lengths.
 
     >>> stakes_of((100, 100, 100), None)        # the next batch pays and teaches, and those after it are greedy
@@ -226,10 +221,10 @@ def stakes_of(ahead: tuple[int, ...], weight: float | None) -> Stakes:
     >>> stakes_of((100, 100, 100), 0.75)        # all batches pay and teach; one more would be greedy
     Stakes(learned=300, now=225.0, later=25.0)
     """
-    total = sum(ahead)
+    total = sum(forecast)
     if weight is None:
-        return Stakes(learned=ahead[0], now=ahead[0], later=total - ahead[0])
-    return Stakes(learned=total, now=weight * total, later=(1.0 - weight) * ahead[0])
+        return Stakes(learned=forecast[0], now=forecast[0], later=total - forecast[0])
+    return Stakes(learned=total, now=weight * total, later=(1.0 - weight) * forecast[0])
 
 
 def parts_of(weights: FloatArray, parts: int = PARTS) -> IntArray:
@@ -249,7 +244,7 @@ def thinned(sets: ContextSets) -> ContextSets:
     """Fewer of the sets where they have so many arms that planning on all would take too much memory."""
     arms, dim = sets.contexts.shape[1:]
     step = -(-len(sets) // max(16, NUMBERS // (arms * max(dim, 1 + len(SPREADS) * DRAWS))))
-    return ContextSets(sets.contexts[::step], sets.alive[::step])
+    return ContextSets(sets.contexts[::step], sets.available[::step])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,7 +265,7 @@ class RHO(StaleLearner):
     regret of the run: the next batch pays and teaches, and all decisions after it take the best arm on what is known
     then. The first batch is uniform, and by default the last is greedy.
 
-    >>> RHO(dim=5, arms=10, horizon=10_000, updates=3).clock.ends
+    >>> RHO(dim=5, arms=10, horizon=10_000, policies=3).clock.ends
     (100, 1000, 10000)
     """
 

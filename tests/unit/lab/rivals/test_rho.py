@@ -8,9 +8,9 @@ import pytest
 from rareswitch import simulate
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import BatchError, ParameterError
+from rareswitch.lab.rivals import RHO
+from rareswitch.lab.rivals.rho import ResidualHorizon, Stakes, ascend, parts_of, thinned
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import RHO
-from rareswitch.learner.rho import ResidualHorizon, Stakes, ascend, parts_of, thinned
 from rareswitch.policy import PosteriorDraws
 from rareswitch.rng import normals
 from reference.loop import after, rows_of
@@ -20,12 +20,12 @@ COUNT, ARMS, DIM = 30, 4, 3
 
 def problem(*, learned: float = 50.0, now: float = 50.0, later: float = 500.0, dead: bool = False) -> ResidualHorizon:
     x = normals(1, "sets", 0, COUNT, ARMS * DIM).reshape(COUNT, ARMS, DIM)
-    alive = np.ones((COUNT, ARMS), dtype=np.bool_)
-    alive[::3, 1] = not dead
+    available = np.ones((COUNT, ARMS), dtype=np.bool_)
+    available[::3, 1] = not dead
     estimate = np.array([0.2, 0.0, -0.1])
     parameters = np.concatenate([estimate[None], estimate + normals(2, "draws", 0, 9, DIM)])
     return ResidualHorizon.of(
-        ContextSets(x, alive),
+        ContextSets(x, available),
         parameters,
         estimate=estimate,
         precision=np.diag([3.0, 2.0, 1.0]),
@@ -152,6 +152,6 @@ def test_it_learns(place: str, weight: float | None) -> None:
     """In every run it pays less than a third of what its first policy, uniform play, pays to the end."""
     world = make_world(place, dim=4, arms=5, noise=0.3)
     for seed in range(2):
-        learner = RHO(dim=4, arms=5, horizon=1000, noise=0.3, updates=5, weight=weight, seed=seed)
+        learner = RHO(dim=4, arms=5, horizon=1000, noise=0.3, policies=5, weight=weight, seed=seed)
         uniform = simulate(learner, world, seed=seed, cap=1).regret
         assert simulate(learner, world, seed=seed).regret < uniform / 3

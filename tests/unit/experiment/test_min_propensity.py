@@ -9,16 +9,16 @@ import pytest
 
 from rareswitch.distributions import Gaussian
 from rareswitch.errors import ParameterError
-from rareswitch.experiment import best_ends, cost, create, floor_price, open_experiment
+from rareswitch.experiment import best_ends, cost, create, min_propensity_price, open_experiment
 from rareswitch.experiment.description import Description
 from rareswitch.features import Arms, Features, Number
 from rareswitch.lab import simulate
 from rareswitch.lab.worlds import LinearWorld
 from rareswitch.learner import OFUL, Foresight, LinUCB
-from rareswitch.policy import Floor, load_policy, save_policy
+from rareswitch.policy import MinPropensity, load_policy, save_policy
 
 NAMES = ["red", "green", "blue"]
-NAMED = Floor(least=0.1, arms=("red", "blue"))
+NAMED = MinPropensity(least=0.1, arms=("red", "blue"))
 
 
 def features() -> Features:
@@ -35,17 +35,25 @@ def played(trial: Any, first: int, count: int) -> None:
     trial.reward_many(ids, [one.arm == "green" for one in made])
 
 
-@pytest.mark.parametrize("floor", [0.1, NAMED])
+@pytest.mark.parametrize("min_propensity", [0.1, NAMED])
 @pytest.mark.parametrize("kind", ["memory:", "sqlite"])
-def test_an_experiment_with_a_floor(kind: str, floor: Any, tmp_path: Path) -> None:
+def test_an_experiment_with_a_minimum_propensity(kind: str, min_propensity: Any, tmp_path: Path) -> None:
     url = kind if kind == "memory:" else f"sqlite:///{tmp_path}/a.db"
-    told: dict[str, Any] = {"features": features(), "updates": 3, "horizon": 400, "seed": 1, "arm_floor": floor}
+    told: dict[str, Any] = {
+        "features": features(),
+        "policies": 3,
+        "horizon": 400,
+        "seed": 1,
+        "min_propensity": min_propensity,
+    }
     trial = create(url, "spring", **told)
     for k in range(3):
         played(trial, 100 * k, 100)
         if k < 2:
-            assert trial.advance(anyway=True).made
-    assert {policy.floor for policy in trial.policies} == {floor if isinstance(floor, Floor) else Floor(least=floor)}
+            assert trial.advance(force=True).made
+    assert {policy.min_propensity for policy in trial.policies} == {
+        min_propensity if isinstance(min_propensity, MinPropensity) else MinPropensity(least=min_propensity)
+    }
     again = trial.decide({"age": 33.0}, ["green", "red"], id="last")
     assert again.propensity >= 0.1
     for id in ("last", "r7", "r150", "r299"):  # noqa: A001
@@ -57,12 +65,14 @@ def test_an_experiment_with_a_floor(kind: str, floor: Any, tmp_path: Path) -> No
         assert trial.audit("r150").matches
     status = trial.status()
     assert "explore for evaluation" in str(status)
-    assert status.as_dict()["floor"].startswith("floor of 0.1 for ")
+    assert status.as_dict()["min_propensity"].startswith("minimum propensity of 0.1 for ")
     trial.close()
 
 
-def test_where_sets_are_not_kept_the_request_tells_the_arms_of_the_floor() -> None:
-    trial = create("memory:", "spring", features=features(), arm_floor=NAMED, keep=0.5, seed=1, updates=2)
+def test_where_sets_are_not_kept_the_request_tells_the_arms_of_the_minimum_propensity() -> None:
+    trial = create(
+        "memory:", "spring", features=features(), min_propensity=NAMED, context_sample_rate=0.5, seed=1, policies=2
+    )
     played(trial, 0, 40)
     verdicts = {trial.audit(f"r{k}").verdict for k in range(40)}
     assert verdicts == {"matches", "contexts needed"}
@@ -71,7 +81,7 @@ def test_where_sets_are_not_kept_the_request_tells_the_arms_of_the_floor() -> No
 
 
 def test_a_server_decides_the_same_from_the_file_alone(tmp_path: Path) -> None:
-    trial = create("memory:", "spring", features=features(), arm_floor=NAMED, seed=1)
+    trial = create("memory:", "spring", features=features(), min_propensity=NAMED, seed=1)
     save_policy(trial.policy, tmp_path / "p")
     there = load_policy(tmp_path / "p")
     for k in range(30):
@@ -80,86 +90,88 @@ def test_a_server_decides_the_same_from_the_file_alone(tmp_path: Path) -> None:
         assert (far.arm, far.propensity) == (here.arm, here.propensity)
 
 
-def test_vectors_need_names_where_the_floor_has_some() -> None:
-    trial = create("memory:", "spring", dim=2, arm_floor=Floor(least=0.1, arms=("red",)), seed=1)
+def test_vectors_need_names_where_the_minimum_propensity_has_some() -> None:
+    trial = create("memory:", "spring", dim=2, min_propensity=MinPropensity(least=0.1, arms=("red",)), seed=1)
     with pytest.raises(ParameterError, match="arms must be named with each request"):
         trial.decide(np.eye(2), id=1)
     assert trial.decide(np.eye(2), ["red", "blue"], id=1).propensity > 0.0
     assert trial.audit(1).matches
-    everyone = create("memory:", "spring", dim=2, arm_floor=0.1, seed=1)
+    everyone = create("memory:", "spring", dim=2, min_propensity=0.1, seed=1)
     assert everyone.decide(np.eye(2), id=1).propensity == pytest.approx(0.5)
 
 
-def test_too_many_arms_for_the_floor_are_refused() -> None:
-    trial = create("memory:", "spring", dim=2, arm_floor=0.3, seed=1)
-    assert trial.status().floor == "floor of 0.3 for every offered arm"
+def test_too_many_arms_for_the_minimum_propensity_are_refused() -> None:
+    trial = create("memory:", "spring", dim=2, min_propensity=0.3, seed=1)
+    assert trial.status().min_propensity == "minimum propensity of 0.3 for every offered arm"
     with pytest.raises(ParameterError, match="at most 3 arms of a set"):
         trial.decide(np.ones((4, 2)), id=1)
 
 
-def test_what_cannot_have_a_floor() -> None:
+def test_what_cannot_have_a_minimum_propensity() -> None:
     for wrong in ("little", 2.0, 0.0, True):
-        with pytest.raises(ParameterError, match="arm_floor must be a"):
-            create("memory:", "spring", dim=2, arm_floor=wrong)  # type: ignore[arg-type]
+        with pytest.raises(ParameterError, match="min_propensity must be a"):
+            create("memory:", "spring", dim=2, min_propensity=wrong)  # type: ignore[arg-type]
 
 
-def test_descriptions_without_a_floor_are_what_they_were() -> None:
+def test_descriptions_without_a_minimum_propensity_are_what_they_were() -> None:
     trial = create("memory:", "spring", dim=2, seed=1)
     plain = trial.description.to_plain()
-    assert "floor" not in plain
-    assert Description.from_plain(plain).floor is None
-    floored = create("memory:", "spring", dim=2, seed=1, arm_floor=NAMED).description
-    assert json.loads(floored.to_text())["floor"] == {"least": 0.1, "arms": ["blue", "red"]}
-    assert Description.from_text(floored.to_text()).floor == NAMED
+    assert "min_propensity" not in plain
+    assert Description.from_plain(plain).min_propensity is None
+    protected = create("memory:", "spring", dim=2, seed=1, min_propensity=NAMED).description
+    assert json.loads(protected.to_text())["min_propensity"] == {"least": 0.1, "arms": ["blue", "red"]}
+    assert Description.from_text(protected.to_text()).min_propensity == NAMED
     # the setting of foresight is another thing
-    assert create("memory:", "spring", dim=2, seed=1, floor=0.25).description.floor is None
+    assert create("memory:", "spring", dim=2, seed=1, min_propensity=0.25).description.min_propensity is None
 
 
 def test_the_price_is_the_share_of_blind_decisions() -> None:
     ends = best_ends(10_000, 8, dim=10)
-    price = floor_price(Floor(least=0.02), arms=5, ends=ends, dim=10)
+    price = min_propensity_price(MinPropensity(least=0.02), arms=5, ends=ends, dim=10)
     assert (price.share, price.cost, price.decisions) == (0.1, 1000.0, 10_000)
     assert price.learning == pytest.approx(cost(ends, dim=10))
-    later = floor_price(Floor(least=0.02), arms=5, ends=[400, 1000], dim=10, before=200, now=300)
+    later = min_propensity_price(MinPropensity(least=0.02), arms=5, ends=[400, 1000], dim=10, before=200, now=300)
     assert later.decisions == 700
     assert later.learning == pytest.approx(100 * 20 / 200 + 600 * 20 / 400)
-    unknown = floor_price(Floor(least=0.02), arms=1, ends=None, dim=10)
+    unknown = min_propensity_price(MinPropensity(least=0.02), arms=1, ends=None, dim=10)
     assert (unknown.cost, unknown.learning) == (None, None)
     assert str(unknown).endswith(
         "with 1 arm a set 2 % of decisions explore for evaluation, each of which costs about as much as a blind one"
     )
     with pytest.raises(ParameterError, match="at most 50 arms"):
-        floor_price(Floor(least=0.02), arms=51, ends=None, dim=10)
+        min_propensity_price(MinPropensity(least=0.02), arms=51, ends=None, dim=10)
 
 
 def test_status_says_the_price_of_what_is_to_come() -> None:
-    trial = create("memory:", "spring", dim=2, arm_floor=0.05, schedule=[100, 1000], updates=2, seed=1)
-    assert trial.status().floor == "floor of 0.05 for every offered arm"
+    trial = create("memory:", "spring", dim=2, min_propensity=0.05, schedule=[100, 1000], policies=2, seed=1)
+    assert trial.status().min_propensity == "minimum propensity of 0.05 for every offered arm"
     trial.decide_many(np.random.default_rng(1).standard_normal((60, 4, 2)), ids=range(60))
-    text = trial.status().floor
-    assert text.startswith("floor of 0.05 for every offered arm: with 4 arms a set 20 % of decisions")
+    text = trial.status().min_propensity
+    assert text.startswith("minimum propensity of 0.05 for every offered arm: with 4 arms a set 20 % of decisions")
     assert "over the 940 decisions to come this costs about as much as 188 blind decisions, beside about 76" in text
 
 
 def test_simulated_runs_pay_for_their_floor_what_blind_play_costs() -> None:
     """Regret of the floored share alone: that share of blind play, up to chance."""
     world, horizon, share = LinearWorld(source=Gaussian(dim=4, arms=5)), 4000, 0.3
-    blind = simulate(Foresight(dim=4, grid=[horizon]), world, seed=1, floor=Floor(least=0.2)).regret
+    blind = simulate(Foresight(dim=4, grid=[horizon]), world, seed=1, min_propensity=MinPropensity(least=0.2)).regret
     bare = simulate(Foresight(dim=4, horizon=horizon), world, seed=1).regret
-    floored = simulate(Foresight(dim=4, horizon=horizon), world, seed=1, floor=Floor(least=share / 5)).regret
+    protected = simulate(
+        Foresight(dim=4, horizon=horizon), world, seed=1, min_propensity=MinPropensity(least=share / 5)
+    ).regret
     # a decision loses at most b; the loss of floored decisions is a mean of independent draws: Hoeffding at 1e-6
     means = world.draw(horizon, seed=1).means
     most = (means.max(axis=1) - means.min(axis=1)).max()
     slack = most * horizon * np.sqrt(np.log(2 / 1e-6) / (2 * horizon))
     assert slack < 0.5 * share * blind
-    assert share * blind - slack <= floored <= bare + share * blind + slack
-    assert floored > bare
+    assert share * blind - slack <= protected <= bare + share * blind + slack
+    assert protected > bare
 
 
-def test_compiled_steps_do_not_hide_a_floor() -> None:
+def test_compiled_steps_do_not_hide_a_minimum_propensity() -> None:
     world = LinearWorld(source=Gaussian(dim=2, arms=3))
     told: dict[str, Any] = {"dim": 2, "arms": 3, "horizon": 300, "noise": 0.5}
-    least = simulate(OFUL(**told), world, seed=1, floor=Floor(least=1.0 / 3)).regret
+    least = simulate(OFUL(**told), world, seed=1, min_propensity=MinPropensity(least=1.0 / 3)).regret
     assert least > 2.0 * simulate(OFUL(**told), world, seed=1).regret
     with pytest.raises(ParameterError, match="floor: linucb"):
-        simulate(LinUCB(**told), world, seed=1, floor=Floor(least=0.1))
+        simulate(LinUCB(**told), world, seed=1, min_propensity=MinPropensity(least=0.1))

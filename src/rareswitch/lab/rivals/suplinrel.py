@@ -9,8 +9,7 @@ import numpy as np
 from rareswitch.choosing import TIE
 from rareswitch.confidence import Intervals
 from rareswitch.errors import ParameterError
-from rareswitch.learner.settings import setting
-from rareswitch.learner.suplinucb import OptimisticLayers, SupLinUCB
+from rareswitch.learner import OptimisticLayers, SupLinUCB, setting
 from rareswitch.linalg import semidefinite_root
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray

@@ -1,0 +1,18 @@
+"""Learners to compare with: the companions of the paper, and rivals; they join the catalogue when they are imported."""
+
+from rareswitch.lab.rivals.base_elimination import BaSE
+from rareswitch.lab.rivals.cheapest import cheapest_allocation
+from rareswitch.lab.rivals.e4 import E4, Allocation
+from rareswitch.lab.rivals.falcon import Falcon, InverseGap
+from rareswitch.lab.rivals.fixed_sets import FixedSetElimination
+from rareswitch.lab.rivals.linmed import EmpiricalDivergence, LinMED, LinMEDGrid
+from rareswitch.lab.rivals.pure_exploitation import PureExploitation
+from rareswitch.lab.rivals.rho import RHO
+from rareswitch.lab.rivals.suplinrel import SupLinRel
+from rareswitch.learner import LEARNERS
+
+for _kind in (LinMED, SupLinRel, LinMEDGrid, PureExploitation, RHO, Falcon, FixedSetElimination, E4, BaSE):
+    LEARNERS[_kind.name] = _kind
+
+__all__ = ["E4", "RHO", "Allocation", "BaSE", "EmpiricalDivergence", "Falcon", "FixedSetElimination"]
+__all__ += ["InverseGap", "LinMED", "LinMEDGrid", "PureExploitation", "SupLinRel", "cheapest_allocation"]
