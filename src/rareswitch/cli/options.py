@@ -21,8 +21,8 @@ SEEDS_HELP = (
 USUAL: dict[str, dict[str, Any]] = {
     "learner": {"metavar": "NAME"},
     "learners": {"metavar": "NAME", "nargs": "+"},
-    "env": {"metavar": "WORLD"},
-    "envs": {"metavar": "WORLD", "nargs": "+"},
+    "world": {"metavar": "WORLD"},
+    "worlds": {"metavar": "WORLD", "nargs": "+"},
     "horizon": {"metavar": "T", "type": count_option, "default": 100_000, "help": "default: 100000"},
     "horizons": {"metavar": "T", "type": count_option, "nargs": "+"},
     "dim": {"type": int, "help": "features of an arm (default %(default)s)"},

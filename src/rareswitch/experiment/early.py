@@ -13,7 +13,7 @@ def early_update(told: Description, store: Store, current: Version, *, now: floa
     policies back. Which rewards they have plays no part.
     """
     learner, rewards, state = told.learner, told.rewards, current.state
-    if not learner.clock.looks or state.done:
+    if not learner.clock.uses_features or state.done:
         return ""
     summary = summarize_version(
         learner,

@@ -119,7 +119,7 @@ def collaborate(
     whole("seed", seed, low=0)
     if whole("agents", agents) > horizon:
         raise ParameterError(f"agents must be at most {horizon}, as some of {agents} would have no decision to make.")
-    if learner.clock.looks:
+    if learner.clock.uses_features:
         raise UnsuitableError(
             f"{learner.name} changes its policy when it has seen enough, not after a batch that could be shared "
             "beforehand. Let agents act together at each step instead: simulate(..., agents=A)."

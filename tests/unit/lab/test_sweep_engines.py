@@ -100,7 +100,7 @@ def test_commands_take_an_engine(capsys: pytest.CaptureFixture[str]) -> None:
         printed.append([{key: value for key, value in run.items() if key != "seconds"} for run in runs])
     assert len(printed[0]) == 4
     assert printed[0] == printed[1]
-    assert main(["contest", "--learners", "linucb 1", "--envs", "fixed", "--horizons", "60", "--seeds", "1",
+    assert main(["contest", "--learners", "linucb 1", "--worlds", "fixed", "--horizons", "60", "--seeds", "1",
                  "--engine", "processes:1"]) == 0  # fmt: skip
 
 

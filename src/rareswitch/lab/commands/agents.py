@@ -21,7 +21,7 @@ def add_parser(commands: Any) -> None:
     add_options(parser, learner={"default": "foresight", "help": "see rareswitch learners (default foresight)"})
     numbers: dict[str, Any] = {"nargs": "+", "type": count_option, "default": [1, 8, 64], "metavar": "A"}
     parser.add_argument("--agents", **numbers, help="default: 1 8 64")
-    add_options(parser, env={"default": "gaussian", "help": "see rareswitch simulate (default gaussian)"})
+    add_options(parser, world={"default": "gaussian", "help": "see rareswitch simulate (default gaussian)"})
     add_options(parser, horizon="of all agents together", dim=10, arms=20, noise=0.5, seed=0, engine={})
     add_options(parser, json="print a list in place of the tables", quiet={})
 
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         whole("agents", agents, high=options.horizon)
     world = make_world(options.world, dim=options.dim, arms=options.arms, noise=options.noise, horizon=options.horizon)
     learner = learner_for(world, options.learner, horizon=options.horizon, seed=options.seed, noise=options.noise)
-    by_step = learner.clock.looks or learner.clock.steps
+    by_step = learner.clock.uses_features or learner.clock.every_step
     shared: list[Collaboration] = []
     stepped: list[tuple[int, Run]] = []
     total = options.horizon * len(numbers)

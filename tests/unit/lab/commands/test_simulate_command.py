@@ -23,17 +23,17 @@ def test_simulate_prints_runs_as_json(capsys: pytest.CaptureFixture[str]) -> Non
     command = ["simulate", "--learner", "batch-linucb-dg", "--world", "gaussian", "--horizon", "1e3", *SMALL, "--json"]
     assert main(command) == 0
     runs = json.loads(capsys.readouterr().out)
-    assert [(r["learner"], r["env"], r["horizon"], r["seed"]) for r in runs] == [
+    assert [(r["learner"], r["world"], r["horizon"], r["seed"]) for r in runs] == [
         ("batch-linucb-dg", "gaussian", 1000, 0),
         ("batch-linucb-dg", "gaussian", 1000, 1),
     ]
     assert all(r["policies"] == 5 and r["regret"] > 0 and r["seconds"] > 0 for r in runs)
     assert runs[0]["linear_regret"] == runs[0]["regret"]
-    assert set(runs[0]) == {"learner", "env", "horizon", "seed", "regret", "linear_regret", "policies", "seconds"}
+    assert set(runs[0]) == {"learner", "world", "horizon", "seed", "regret", "linear_regret", "policies", "seconds"}
 
 
 def test_compare_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["compare", "--learners", "batch-linucb", "batch-linucb-kw", "--envs", "gaussian", "fixed"]
+    command = ["compare", "--learners", "batch-linucb", "batch-linucb-kw", "--worlds", "gaussian", "fixed"]
     command += ["--horizons", "300", "600", *SMALL, "--plot", str(tmp_path / "c.png")]
     assert main(command) == 0
     out = capsys.readouterr().out
