@@ -136,11 +136,11 @@ def test_updates_and_confidence_are_options(capsys: pytest.CaptureFixture[str]) 
         (["--learner", "batch-linucb", "--noise", "-1"], "--noise must be a finite number at least 0"),
         (["--learner", "batch-linucb", "--delta", "2"], "delta must be"),
         (["--learner", "batch-linucb", "--confidence", "bold"], "'paper', 'tight' or a number"),
-        (["--learner", "batch-linucb", "--policies", "0"], "updates must be"),
+        (["--learner", "batch-linucb", "--policies", "0"], "policies must be"),
         (["--learner", "batch-linucb", "--grid", "10", "20"], "the grid ends at 20 where the horizon is 100000"),
         (["--learner", "batch-linucb", "--grid", "20", "10"], "strictly increasing"),
         (["--learner", "batch-linucb", "--policies", "2", "--grid", "10", "100000"], "not both"),
-        (["--learner", "foresight", "--design-share", "2"], "floor must be"),
+        (["--learner", "foresight", "--design-share", "2"], "design-share must be"),
         (
             ["--learner", "batch-linucb", "--intercept"],
             "--intercept means nothing to batch-linucb; it is for foresight",
