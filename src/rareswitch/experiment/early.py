@@ -2,7 +2,7 @@
 
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.versions import Version
-from rareswitch.log import summarize_version
+from rareswitch.log import StoredBatch, summarize
 from rareswitch.store import Store
 
 
@@ -15,17 +15,9 @@ def early_update(told: Description, store: Store, current: Version, *, now: floa
     learner, rewards, state = told.learner, told.rewards, current.state
     if not learner.clock.uses_features or state.done:
         return ""
-    summary = summarize_version(
-        learner,
-        state,
-        store,
-        version=current.number,
-        policy_id=current.policy.id,
-        upto=store.marks(),
-        window=rewards.window,
-        now=None if rewards.window is None else now,
-        default=rewards.default,
-        clip=rewards.clip,
-        sums=rewards.sums,
+    batch = StoredBatch(
+        store=store, version=current.number, upto=store.marks(), sums=rewards.sums, window=rewards.window
     )
+    counting = {"window": rewards.window, "now": now, "default": rewards.default, "clip": rewards.clip}
+    summary = summarize(learner, state, batch, **counting)
     return learner.early(state, summary) or ""

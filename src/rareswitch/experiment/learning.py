@@ -11,7 +11,7 @@ from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
 from rareswitch.experiment.versions import Version
 from rareswitch.learner import Forecast, State, Summary, summaries_to_bytes
-from rareswitch.log import HeldOut, check_newest, summarize_version
+from rareswitch.log import HeldOut, StoredBatch, check_newest, summarize
 from rareswitch.store import Counts, Marks, Store
 
 Progress = Callable[[int, int], None]
@@ -63,19 +63,16 @@ def learn(
     check_newest(store, max(counts, default=0), current.number)
 
     def summary(version: Version, leave_out: HeldOut | None = None) -> Summary:
-        return summarize_version(
+        return summarize(
             learner,
             current.state,
-            store,
-            version=version.number,
+            StoredBatch(store=store, version=version.number, upto=marks, sums=rewards.sums, window=rewards.window),
             policy_id=version.policy.id,
-            upto=marks,
             executor=executor,
             window=rewards.window,
-            now=now if rewards.window is not None else None,
+            now=now,
             default=rewards.default,
             clip=rewards.clip,
-            sums=rewards.sums,
             leave_out=leave_out,
             progress=progress,
         )

@@ -41,7 +41,15 @@ from rareswitch.learner.planned_exploration import certified_cost
 from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.recommendation import Recommendation, recommend
-from rareswitch.learner.rows import Rows, attributed, clip_bounds, in_seconds
+from rareswitch.learner.rows import (
+    Rows,
+    attributed,
+    clip_bounds,
+    deduplicate,
+    in_seconds,
+    known_rewards,
+    row_hashes,
+)
 from rareswitch.learner.rule import BatchEnd, LayerModels, NewPolicy, OneModel, OneModelRule, Rule
 from rareswitch.learner.settings import count, design_of_sets, needed, real, setting, settings_of, to_plain
 from rareswitch.learner.state import Batch, Sample, State, Summary, sample_order, sampled
@@ -67,3 +75,4 @@ __all__ += ["geometric_grid", "growing_grid", "in_seconds", "loglog_batches", "m
 __all__ += ["paper_design_grid", "paper_grid", "posterior", "real", "recommend", "sample_order", "sampled"]
 __all__ += ["setting", "settings_of", "state_from_bytes", "state_to_bytes", "summaries_from_bytes"]
 __all__ += ["summaries_to_bytes", "takes", "to_plain", "warm_start"]
+__all__ += ["deduplicate", "known_rewards", "row_hashes"]

@@ -205,7 +205,7 @@ def test_every_setting_of_a_learner_is_an_option(capsys: pytest.CaptureFixture[s
         for setting in set(takes(name)) - {"g_optimal", "designer", "seed"}:
             assert f"--{setting.replace('_', '-')} " in shown, (name, setting)
     assert (
-        "share of decisions that explore by design; a tenth of it in the last batch (default 0.0003); for foresight"
+        "share of decisions that explore by design; a tenth of it in the last batch. 0.03 can cost 4 times the regret"
         in shown
     )
     assert (
