@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rareswitch.engine import Engine
 from rareswitch.errors import BatchError
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
@@ -53,7 +53,7 @@ def learn(
     forecast: Forecast | None,
     seen: dict[str, int],
     gate: dict[str, Any] | None = None,
-    engine: Engine | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Learned:
     """The state after the current batch, of the decisions and rewards up to the marks, less what a gate holds out."""
@@ -68,7 +68,7 @@ def learn(
             current.state,
             StoredBatch(store=store, version=version.number, upto=marks, sums=rewards.sums, window=rewards.window),
             policy_id=version.policy.id,
-            engine=engine,
+            executor=executor,
             window=rewards.window,
             now=now,
             default=rewards.default,

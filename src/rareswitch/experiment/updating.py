@@ -4,12 +4,12 @@ import json
 import math
 import secrets
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from rareswitch.engine import Engine
 from rareswitch.errors import FileFormatError, RareswitchError, StoreError, several
 from rareswitch.experiment.advance import Advance, advance_of, seen_in
 from rareswitch.experiment.counted import OVER, ByHand, Planned
@@ -124,13 +124,13 @@ class Updating:
         return self._advanced(row.number, elsewhere=published != row)
 
     def preview(
-        self, known: Versions, *, now: float, forecast: Forecast | None, gate: Any, engine: Engine | None
+        self, known: Versions, *, now: float, forecast: Forecast | None, gate: Any, executor: Executor | None
     ) -> Advance:
         """What an update made now would do; nothing is changed."""
-        return replace(self._preview(known, now=now, forecast=forecast, gate=gate, engine=engine), preview=True)
+        return replace(self._preview(known, now=now, forecast=forecast, gate=gate, executor=executor), preview=True)
 
     def _preview(
-        self, known: Versions, *, now: float, forecast: Forecast | None, gate: Any, engine: Engine | None
+        self, known: Versions, *, now: float, forecast: Forecast | None, gate: Any, executor: Executor | None
     ) -> Advance:
         current, gated = known[-1], gate_of(gate, self.description.learner)
         progressed = progress_of(self.description, self.store, known, now)
@@ -138,7 +138,7 @@ class Updating:
             return self._not_made(current, unlearnable(progressed))
         foreseen = self.description.schedule.forecast(progressed)
         frozen, marks = self._plan(now, foreseen if forecast is None else forecast, gated), self.store.marks()
-        learned = self._learn(known, marks, frozen, engine=engine)
+        learned = self._learn(known, marks, frozen, executor=executor)
         if learned.state.done:
             return self._not_made(current, (OVER,))
         report = learned.report | {"seconds": learned.seconds} | self._lift(known, marks, now)
