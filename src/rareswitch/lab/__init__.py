@@ -16,10 +16,9 @@ from rareswitch.lab.contest import (
     plain_name,
 )
 from rareswitch.lab.learners import learner_for
-from rareswitch.lab.recorder import Recorder
 from rareswitch.lab.results import add_runs, load_runs
 from rareswitch.lab.rounds import check_length, check_rounds, chunk_size, unlearnable_regret
-from rareswitch.lab.run import Run, checkpoints
+from rareswitch.lab.run import Recorder, Run, checkpoints
 from rareswitch.lab.simulate import simulate
 from rareswitch.lab.suites import (
     ARMS,

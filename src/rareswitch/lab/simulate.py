@@ -8,9 +8,8 @@ from operator import add
 
 from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.lab.compiled import Walker, find_walker
-from rareswitch.lab.recorder import Recorder
 from rareswitch.lab.rounds import Drawn, check_match, chunk_size, regrets, unlearnable_regret
-from rareswitch.lab.run import Run
+from rareswitch.lab.run import Recorder, Run
 from rareswitch.lab.worlds import World
 from rareswitch.learner import Learner, Rows, State, Summary
 from rareswitch.policy import MinPropensity

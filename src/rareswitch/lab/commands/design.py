@@ -1,22 +1,211 @@
 """``rareswitch design``: certified optimal designs of the context sets in a file."""
 
 import argparse
-from typing import Any
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rareswitch.cli.options import add_command, add_options, print_json, save_picture
 from rareswitch.cli.settings import count_option
-from rareswitch.cli.signing import add_key
+from rareswitch.cli.signing import add_key, given_key
 from rareswitch.context_files import ContextFile, read_context_file
 from rareswitch.contexts import ContextSets
-from rareswitch.design import g_optimal
+from rareswitch.design import (
+    GOptimal,
+    MixedArgmax,
+    MixedSoftmax,
+    StagedDesign,
+    Uniform,
+    core_learning,
+    frank_wolfe_design,
+    g_optimal,
+    staged_design,
+)
 from rareswitch.errors import InputError
-from rareswitch.lab.commands.distributional import add_distributional, check_distributional, run_distributional
-from rareswitch.lab.report import design_data, design_text, draw_design
+from rareswitch.lab.report import design_data, design_text, draw_design, draw_exploration, exploration_table, explore
 from rareswitch.lab.worlds import WORLDS, make_world
+from rareswitch.policy import Key, Policy, check_signs, save_policy
 from rareswitch.report import check_target, figure
+from rareswitch.rng import uniforms
 from rareswitch.validation import count_of, whole
+
+Mixture = MixedArgmax | MixedSoftmax
+
+
+class Learned(NamedTuple):
+    """A sampling policy, what is known of it in words, and the same for ``--json``."""
+
+    policy: Mixture
+    lines: list[str]
+    facts: dict[str, Any]
+
+
+def certified(sets: ContextSets, lam: float, options: argparse.Namespace) -> Learned:
+    """The Frank-Wolfe design with its certificate on these sets."""
+    g_optimal_share = {} if options.g_optimal_share is None else {"g_optimal_share": options.g_optimal_share}
+    design = frank_wolfe_design(
+        sets.contexts,
+        sets.available,
+        regularization=lam,
+        tol=options.tol,
+        g_optimal=GOptimal(tol=options.tol),
+        **g_optimal_share,
+    )
+    bound = f"at most {design.bound:.3f} = (1 + tol)·d/(1 - floor)"
+    lines = [f"certificate: V = {design.variation:.3f} on those sets, {bound}"]
+    return Learned(design.policy, lines, {"certificate": {"variation": design.variation, "bound": design.bound}})
+
+
+def mixed_argmax(sets: ContextSets, lam: float, options: argparse.Namespace) -> Learned:
+    """Algorithm 2 with argmax policies (Theorem 3)."""
+    return _staged(_algorithm_2(sets, lam, options, "argmax"), sets.dim)
+
+
+def mixed_softmax(sets: ContextSets, lam: float, options: argparse.Namespace) -> Learned:
+    """Algorithm 2 with softmax policies (Theorem 4)."""
+    return _staged(_algorithm_2(sets, lam, options, "softmax"), sets.dim)
+
+
+def core(sets: ContextSets, lam: float, options: argparse.Namespace) -> Learned:
+    """Algorithm 3: the mixed-softmax policy of the core, which Algorithm 4 identifies."""
+    power = {} if options.power is None else {"power": options.power}
+    optimal = GOptimal(tol=options.tol)
+    design = core_learning(sets.contexts, sets.available, regularization=lam, g_optimal=optimal, **power)
+    learned, kept = _staged(design.staged, sets.dim), design.core
+    iterations = f"{kept.iterations} {'iteration' if kept.iterations == 1 else 'iterations'}"
+    text = f"core: {len(kept.indices)} of {len(sets)} sets after {iterations}, leverage at most d^c"
+    facts = {"size": len(kept.indices), "of": len(sets), "iterations": kept.iterations}
+    return learned._replace(
+        lines=[f"{text} = {kept.threshold:.4g}", *learned.lines], facts=learned.facts | {"core": facts}
+    )
+
+
+def _algorithm_2(sets: ContextSets, lam: float, options: argparse.Namespace, form: Any) -> StagedDesign:
+    optimal = GOptimal(tol=options.tol)
+    return staged_design(sets.contexts, sets.available, regularization=lam, form=form, g_optimal=optimal)
+
+
+def _staged(design: StagedDesign, dim: int) -> Learned:
+    count, atoms = len(design.stage_lengths), len(design.kept)
+    most = math.floor(dim * math.log2(4 * dim + 1) + 1)
+    lines = [f"stages: {count} (at most {most} = d log(4d + 1) + 1), {atoms} of them long enough to be played"]
+    facts = {"count": count, "most": most, "played": atoms, "blocks": design.blocks}
+    return Learned(design.policy, lines, {"stages": facts})
+
+
+#: What learns the policy, by name; the first is the default.
+METHODS: dict[str, Callable[[ContextSets, float, argparse.Namespace], Learned]] = {
+    "certified": certified,
+    "mixed-argmax": mixed_argmax,
+    "mixed-softmax": mixed_softmax,
+    "core": core,
+}
+#: Options that one method heeds.
+OWN = {"g_optimal_share": "certified", "power": "core"}
+
+
+def add_distributional(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    group = parser.add_argument_group("distributional design")
+    group.add_argument("--distributional", action="store_true", help="learn one sampling policy for all sets")
+    names = (
+        "certified: Frank-Wolfe, with a certificate on the sets learned from (default); mixed-argmax, mixed-softmax: "
+        "the paper's Algorithm 2; core: its Algorithms 3 and 4. The paper's are for arms of length at most 1"
+    )
+    group.add_argument("--method", choices=METHODS, help=names)
+    group.add_argument("--g-optimal-share", type=float, help="certified: least share of G-optimal play (default 0.2)")
+    power = "core: c; sets that the others explore worse than d^c are left out (default 6, which leaves out none)"
+    group.add_argument("--power", type=float, metavar="C", help=power)
+    lam = "λ (default: 1 / number of sets learned from)"
+    group.add_argument("--regularization", type=float, metavar="LAMBDA", help=lam)
+    group.add_argument(
+        "--seed", type=int, default=0, help="seed of the split into halves, and of drawn sets (default 0)"
+    )
+    group.add_argument("--out", metavar="FILE", help="keep the policy there, as a fresh policy file")
+
+
+def check_distributional(options: argparse.Namespace) -> Key | None:
+    """The key to sign the policy file with; what can be known beforehand to go wrong is refused."""
+    key = given_key(options)
+    if key is not None and options.out is None:
+        raise InputError("a key signs the policy file: say where it shall be, with --out FILE.")
+    if options.out is not None and not options.distributional:
+        raise InputError("--out keeps the policy that is learned with --distributional; add it, or leave --out out.")
+    if options.out is not None and Path(options.out).exists():
+        raise InputError(f"{options.out}: exists already, and a policy is never overwritten. Name another file.")
+    if options.method is not None and not options.distributional:
+        raise InputError("--method says how --distributional learns; add that, or leave --method out.")
+    chosen = options.method or "certified"
+    for name, method in OWN.items():
+        if getattr(options, name) is not None and chosen != method:
+            raise InputError(f"--{name} is for --method {method}; got --method {chosen}. Leave one of them out.")
+    if key is not None:
+        check_signs(key)
+    return key
+
+
+def run_distributional(options: argparse.Namespace, sets: ContextSets, key: Key | None) -> int:
+    """Learn from half of the sets, judge on both halves, print and draw."""
+    learned_from, held_out = halves(sets, options.seed)
+    lam = 1.0 / len(learned_from) if options.regularization is None else options.regularization
+    method = options.method or "certified"
+    learned = METHODS[method](learned_from, lam, options)
+    title = f"{method} mixture" if method == "certified" else method
+    samplers = {"uniform": Uniform(), "G-optimal of each set": GOptimal(tol=options.tol), title: learned.policy}
+    inside, outside = (explore(samplers, half, regularization=lam) for half in (learned_from, held_out))
+    sizes = {"method": method, "regularization": lam, "learned_from": len(learned_from), "held_out": len(held_out)}
+    if options.out is not None:
+        policy = Policy(dim=sets.dim, sampler=learned.policy)
+        save_policy(policy, options.out, key=key)
+    if options.json:
+        rows = {
+            name: [{"sampler": e.name, "variation": e.variation, "deviation": e.deviation} for e in half]
+            for name, half in (("on_learned_from", inside), ("on_held_out", outside))
+        }
+        print_json({"policy": _mixture(learned.policy)} | sizes | learned.facts | rows)
+    else:
+        lines = [f"{title}, learned from {len(learned_from)} sets (λ = {lam:.3g}):"]
+        lines += [*_atoms(learned.policy, options.show), *learned.lines, ""]
+        lines.append(f"in: the sets learned from; out: {len(held_out)} held-out sets (no V/d is below 1 as λ → 0)")
+        print("\n".join([*lines, exploration_table(inside, outside, sets.dim)]))
+        if options.out is not None:
+            print(f"\npolicy {policy.id[:12]}… written to {options.out}{' and signed' if key is not None else ''}")
+    if options.plot is not None:
+        made, (panel,) = figure()
+        draw_exploration(panel, outside, sets.dim, "Exploration of held-out sets")
+        save_picture(made, options)
+    return 0
+
+
+def halves(sets: ContextSets, seed: int) -> tuple[ContextSets, ContextSets]:
+    """Sets to learn from and sets to judge by."""
+    if len(sets) < 2:
+        rule = "--distributional needs at least two context sets, half to learn from and half to judge by"
+        raise InputError(f"{rule}; got 1. Without it the command designs that one set.")
+    order = np.argsort(uniforms(seed, "halves", 0, len(sets))[:, 0], kind="stable")
+    half = math.ceil(len(sets) / 2)
+    return sets[np.sort(order[:half])], sets[np.sort(order[half:])]
+
+
+def _atoms(policy: Mixture, shown: int) -> list[str]:
+    """A line for each part of the mixture, the first ``shown`` of them."""
+    lines = [f"  {policy.g_optimal_share:6.1%}  G-optimal design of the set at hand"]
+    rule = "arm with the largest xᵀVx" if isinstance(policy, MixedArgmax) else "softmax of xᵀVx"
+    parts = list(zip((1.0 - policy.g_optimal_share) * policy.weights, policy.matrices, strict=True))
+    for weight, matrix in parts[:shown]:
+        values = np.linalg.eigvalsh(matrix)
+        lines.append(f"  {weight:6.1%}  {rule}, eigenvalues of V from {values[0]:.3g} to {values[-1]:.3g}")
+    return lines if len(parts) <= shown else [*lines, f"  … and {len(parts) - shown} more"]
+
+
+def _mixture(policy: Mixture) -> dict[str, Any]:
+    shares = {"g_optimal_share": policy.g_optimal_share, "g_optimal_tol": policy.g_optimal.tol}
+    exponent = {"exponent": policy.exponent} if isinstance(policy, MixedSoftmax) else {}
+    return shares | exponent | {"weights": policy.weights.tolist(), "matrices": policy.matrices.tolist()}
+
 
 #: Sizes of what is drawn from a world if none are given, and the most numbers in all sets, 1 GiB.
 DRAWN = {"sets": 1000, "dim": 10, "arms": 20}

@@ -1,14 +1,24 @@
 """Tables and pictures of runs, contests and designs."""
 
-from rareswitch.lab.report.agents_table import collaborative_table, concurrent_table, meetings_table
-from rareswitch.lab.report.contest import contest_markdown, contest_text
-from rareswitch.lab.report.contest_plot import draw_standings, draw_world
-from rareswitch.lab.report.design_plot import draw_design, draw_exploration
-from rareswitch.lab.report.design_table import design_data, design_text
-from rareswitch.lab.report.exploration import Exploration, exploration_table, explore
+from rareswitch.lab.report.contest import contest_markdown, contest_text, draw_standings, draw_world
+from rareswitch.lab.report.design import (
+    Exploration,
+    design_data,
+    design_text,
+    draw_design,
+    draw_exploration,
+    exploration_table,
+    explore,
+)
 from rareswitch.lab.report.resampling import Ratio, regret_ratio
 from rareswitch.lab.report.run_plot import draw_runs
-from rareswitch.lab.report.run_table import linear_differs, run_table
+from rareswitch.lab.report.run_table import (
+    collaborative_table,
+    concurrent_table,
+    linear_differs,
+    meetings_table,
+    run_table,
+)
 from rareswitch.lab.report.tradeoff import draw_tradeoff, tradeoff_table
 from rareswitch.lab.report.verdict import Verdict, judge
 

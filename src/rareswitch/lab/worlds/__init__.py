@@ -1,17 +1,19 @@
 """Worlds to learn in."""
 
-from rareswitch.lab.worlds.actions import ActionsWorld
-from rareswitch.lab.worlds.adversary import DriftingWorld, StarvingWorld
 from rareswitch.lab.worlds.catalogue import WORLDS, NamedWorld, make_world
-from rareswitch.lab.worlds.choices import ChoiceWorld
-from rareswitch.lab.worlds.classification import ClassificationWorld
-from rareswitch.lab.worlds.disjoint import DisjointWorld
-from rareswitch.lab.worlds.equicorrelated import EquicorrelatedWorld
-from rareswitch.lab.worlds.groups import LateGroupsWorld, MixDriftWorld
-from rareswitch.lab.worlds.heavy_tails import HeavyTailsWorld
-from rareswitch.lab.worlds.hindsight import greedy_value
-from rareswitch.lab.worlds.linear import ClickWorld, LinearWorld
-from rareswitch.lab.worlds.logistic_ball import LogisticBallWorld
+from rareswitch.lab.worlds.changing import DriftingWorld, LateGroupsWorld, MixDriftWorld, StarvingWorld, TurningWorld
+from rareswitch.lab.worlds.classification import ClassificationWorld, greedy_value
+from rareswitch.lab.worlds.clicks import LogisticBallWorld, RareClicksWorld
+from rareswitch.lab.worlds.linear import (
+    ActionsWorld,
+    ClickWorld,
+    DisjointWorld,
+    EndOfOptimismWorld,
+    EquicorrelatedWorld,
+    HeavyTailsWorld,
+    LinearWorld,
+    PlainWorld,
+)
 from rareswitch.lab.worlds.lower_bound import (
     LowerBoundWorld,
     Regime,
@@ -22,16 +24,11 @@ from rareswitch.lab.worlds.lower_bound import (
     theorem_range,
 )
 from rareswitch.lab.worlds.movielens import MovieLensWorld
-from rareswitch.lab.worlds.noise import CoinNoise, GaussianNoise, Noise, UniformNoise
-from rareswitch.lab.worlds.optimism import EndOfOptimismWorld
-from rareswitch.lab.worlds.plain import PlainWorld
-from rareswitch.lab.worlds.rare_clicks import RareClicksWorld
 from rareswitch.lab.worlds.records import RecordWorld
 from rareswitch.lab.worlds.sequence import SequenceWorld
-from rareswitch.lab.worlds.table import table_world
+from rareswitch.lab.worlds.tables import ChoiceWorld, table_world
 from rareswitch.lab.worlds.trial import AdaptiveTrialWorld
-from rareswitch.lab.worlds.turning import TurningWorld
-from rareswitch.lab.worlds.world import Rounds, World
+from rareswitch.lab.worlds.world import CoinNoise, GaussianNoise, Noise, Rounds, UniformNoise, World
 
 __all__ = ["WORLDS", "ActionsWorld", "AdaptiveTrialWorld", "ChoiceWorld", "ClassificationWorld", "ClickWorld"]
 __all__ += ["CoinNoise", "DriftingWorld", "EndOfOptimismWorld", "GaussianNoise", "LinearWorld", "LogisticBallWorld"]

@@ -8,29 +8,28 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from rareswitch import distributions as sources
+import rareswitch.distributions as sources
 from rareswitch.context_files import SUFFIXES
 from rareswitch.errors import InputError, did_you_mean
-from rareswitch.lab.worlds.actions import ActionsWorld
-from rareswitch.lab.worlds.adversary import DriftingWorld, StarvingWorld
+from rareswitch.lab.worlds.changing import DriftingWorld, LateGroupsWorld, MixDriftWorld, StarvingWorld, TurningWorld
 from rareswitch.lab.worlds.classification import LOADERS, ClassificationWorld
-from rareswitch.lab.worlds.disjoint import DisjointWorld
-from rareswitch.lab.worlds.equicorrelated import EquicorrelatedWorld
-from rareswitch.lab.worlds.groups import LateGroupsWorld, MixDriftWorld
-from rareswitch.lab.worlds.heavy_tails import HeavyTailsWorld
-from rareswitch.lab.worlds.linear import ClickWorld, LinearWorld
-from rareswitch.lab.worlds.logistic_ball import LogisticBallWorld
+from rareswitch.lab.worlds.clicks import LogisticBallWorld, RareClicksWorld
+from rareswitch.lab.worlds.linear import (
+    ActionsWorld,
+    ClickWorld,
+    DisjointWorld,
+    EndOfOptimismWorld,
+    EquicorrelatedWorld,
+    HeavyTailsWorld,
+    LinearWorld,
+    PlainWorld,
+)
 from rareswitch.lab.worlds.lower_bound import LowerBoundWorld, most_stages
 from rareswitch.lab.worlds.movielens import MovieLensWorld
-from rareswitch.lab.worlds.noise import GaussianNoise
-from rareswitch.lab.worlds.optimism import EndOfOptimismWorld
-from rareswitch.lab.worlds.plain import PlainWorld
-from rareswitch.lab.worlds.rare_clicks import RareClicksWorld
 from rareswitch.lab.worlds.sequence import SequenceWorld
-from rareswitch.lab.worlds.table_names import TABLES, world_of_file
+from rareswitch.lab.worlds.tables import TABLES, world_of_file
 from rareswitch.lab.worlds.trial import AdaptiveTrialWorld
-from rareswitch.lab.worlds.turning import TurningWorld
-from rareswitch.lab.worlds.world import World
+from rareswitch.lab.worlds.world import GaussianNoise, World
 from rareswitch.validation import LARGEST_SCALE, count_of, number, whole
 
 #: Makes a world for a number of features, a number of arms, a noise σ and a horizon.

@@ -1,16 +1,281 @@
-"""Stochastic linear worlds: contexts from a distribution, rewards linear in the chosen vector."""
+"""Worlds with linear rewards, and clicks of a linear rate."""
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from rareswitch.distributions import Sourced
-from rareswitch.lab.worlds.noise import GaussianNoise, Noise, NoisyRewards
-from rareswitch.lab.worlds.world import Rounds
+from rareswitch.errors import ShapeError
+from rareswitch.lab.worlds.world import GaussianNoise, Noise, NoisyRewards, Rounds, in_blocks, into_ball
 from rareswitch.rng import normals, uniforms
-from rareswitch.validation import FloatArray, number
+from rareswitch.validation import FloatArray, finite_array, frozen, number, set_size, vector, whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainWorld(NoisyRewards):
+    """Arms that are basis vectors, with expected rewards that the seed draws uniformly from [0, 1].
+
+    >>> rounds = PlainWorld(arms=2).draw(1, seed=1)
+    >>> rounds.contexts.tolist(), rounds.means.round(2).tolist()
+    ([[[1.0, 0.0], [0.0, 1.0]]], [[0.22, 0.33]])
+    """
+
+    arms: int = 20
+    noise: Noise = field(default_factory=GaussianNoise)
+
+    def __post_init__(self) -> None:
+        set_size(self.arms, self.arms)
+
+    @property
+    def dim(self) -> int:
+        """As many as there are arms."""
+        return self.arms
+
+    def theta(self, seed: int) -> FloatArray:
+        """The expected rewards (K,)."""
+        return np.asarray(uniforms(seed, "theta", 0, 1, self.arms)[0])
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
+        contexts = np.repeat(np.eye(self.arms)[None], whole("count", count, low=0), axis=0)
+        return Rounds(contexts=contexts, means=contexts @ self.theta(seed))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EquicorrelatedWorld(NoisyRewards):
+    """Arms x = (0.5·z + 0.85·c)/√d, where all arms of a set share c; z and c are standard normal.
+
+    θ is a random direction of the first ``nonzero`` coordinates. Arms longer than 1 are shortened to that before
+    anything is paid.
+
+    >>> rounds = EquicorrelatedWorld().draw(500, seed=1)
+    >>> round(float(np.corrcoef(rounds.contexts[:, 0, 0], rounds.contexts[:, 1, 0])[0, 1]), 1)  # 0.85²/(0.5² + 0.85²)
+    0.7
+    """
+
+    arms: int = 4
+    dim: int = 40
+    nonzero: int = 6
+    noise: Noise = field(default_factory=GaussianNoise)
+
+    def __post_init__(self) -> None:
+        set_size(self.dim, self.arms)
+        whole("nonzero", self.nonzero, high=self.dim)
+
+    def theta(self, seed: int) -> FloatArray:
+        """The hidden parameter (d,), of norm 1."""
+        return np.pad(direction(seed, self.nonzero), (0, self.dim - self.nonzero))
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
+        z = normals(seed, "items", first, count, self.arms * self.dim).reshape(count, self.arms, self.dim)
+        common = normals(seed, "common", first, count, self.dim)
+        x = into_ball((0.5 * z + 0.85 * common[:, None, :]) / math.sqrt(self.dim))
+        return Rounds(contexts=x, means=x @ self.theta(seed))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DisjointWorld(NoisyRewards):
+    """Users with features (1, z)/√(2p), z standard normal; each arm has parameters N(0, I) of its own over them.
+
+    The context of an arm is the user in its block of K·p coordinates, so what one arm pays says nothing about another.
+    Users longer than 1 are shortened to that before anything is paid.
+
+    >>> world = DisjointWorld(arms=3, features=2)
+    >>> rounds = world.draw(4, seed=1)
+    >>> world.dim, (rounds.contexts[0] != 0.0).astype(int).tolist()
+    (6, [[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1]])
+    """
+
+    arms: int = 6
+    #: p, the constant one included.
+    features: int = 5
+    noise: Noise = field(default_factory=GaussianNoise)
+
+    def __post_init__(self) -> None:
+        set_size(whole("arms", self.arms) * whole("features", self.features, low=2), self.arms)
+
+    @property
+    def dim(self) -> int:
+        """Features times arms."""
+        return self.arms * self.features
+
+    @property
+    def norm(self) -> float:
+        """The root of the mean square of ‖θ‖."""
+        return math.sqrt(self.dim)
+
+    def theta(self, seed: int) -> FloatArray:
+        """The hidden parameters (d,), arm after arm."""
+        return np.asarray(normals(seed, "theta", 0, 1, self.dim)[0])
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
+        z = normals(seed, "users", first, count, self.features - 1)
+        users = into_ball(np.pad(z, ((0, 0), (1, 0)), constant_values=1.0) / math.sqrt(2 * self.features))
+        contexts = in_blocks(users, self.arms)
+        return Rounds(contexts=contexts, means=contexts @ self.theta(seed))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeavyTailsWorld:
+    """Unit vectors, unit θ, and noise like a Student t with three degrees of freedom, times ``width``.
+
+    >>> world = HeavyTailsWorld()
+    >>> noise = world.rewards(np.zeros(10_000), seed=1)
+    >>> bool(abs(np.median(noise)) < 0.02), bool(np.abs(noise).max() > 5.0)
+    (True, True)
+    """
+
+    arms: int = 10
+    dim: int = 8
+    width: float = 0.35
+    #: σ as learners are told it: at the width of 0.35 about the standard deviation, which is √3 times the width.
+    noise_scale: ClassVar[float] = 0.6
+
+    def __post_init__(self) -> None:
+        set_size(self.dim, self.arms)
+        number("width", self.width, low=0.0)
+
+    def theta(self, seed: int) -> FloatArray:
+        """The hidden parameter (d,), of norm 1."""
+        return direction(seed, self.dim)
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
+        z = normals(seed, "items", first, count, self.arms * self.dim).reshape(count, self.arms, self.dim)
+        x = z / np.linalg.norm(z, axis=2, keepdims=True)
+        return Rounds(contexts=x, means=x @ self.theta(seed))
+
+    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
+        z = normals(seed, "noise", first, len(means), 4)
+        return np.asarray(means + self.width * z[:, 0] / np.sqrt(np.square(z[:, 1:]).mean(axis=1)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndOfOptimismWorld(NoisyRewards):
+    """Three fixed arms in the plane, of which the worst teaches most (Lattimore & Szepesvári 2017).
+
+    The arms are e_1, e_2 and (1 - gap, 2·gap), θ is e_1, and all are turned by an angle that the seed tells. The
+    second tells fastest whether the third beats the first, and optimism soon gives it up.
+
+    >>> world = EndOfOptimismWorld(gap=0.1)
+    >>> np.abs(world.draw(1, seed=1).means.round(9)).tolist()
+    [[1.0, 0.0, 0.9]]
+    """
+
+    #: How much worse the third arm is than the first; at most 0.4, where its norm is 1.
+    gap: float = 0.05
+    noise: Noise = field(default_factory=GaussianNoise)
+    dim: ClassVar[int] = 2
+    arms: ClassVar[int] = 3
+
+    def __post_init__(self) -> None:
+        number("gap", self.gap, low=0.0, high=0.4, open_low=True)
+
+    def theta(self, seed: int) -> FloatArray:
+        """The hidden parameter (2,), of norm 1."""
+        angle = 2.0 * math.pi * float(uniforms(seed, "theta", 0, 1)[0, 0])
+        return np.array([math.cos(angle), math.sin(angle)])
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
+        theta = self.theta(seed)
+        x = np.array([[1.0, 0.0], [0.0, 1.0], [1.0 - self.gap, 2.0 * self.gap]])
+        turned = np.outer(x[:, 0], theta) + np.outer(x[:, 1], [-theta[1], theta[0]])
+        contexts = np.repeat(turned[None], whole("count", count, low=0), axis=0)
+        return Rounds(contexts=contexts, means=contexts @ theta)
+
+
+#: The seed of the published random instances (Ren, Jin and Xu 2024).
+PUBLISHED_SEED = 1
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ActionsWorld(NoisyRewards):
+    """The same actions in every round, with expected rewards xᵀθ; seeds differ in the noise alone.
+
+    Actions longer than 1 are all divided by the longest length and θ is multiplied by it, so that they lie in the unit
+    ball and pay what they paid.
+
+    Parameters
+    ----------
+    actions
+        (K, d)
+    hidden
+        θ (d,), of any length.
+
+    Examples
+    --------
+    >>> world = ActionsWorld(actions=[[2.0, 0.0], [0.0, 1.0]], hidden=[0.5, 0.2])
+    >>> rounds = world.draw(1, seed=1)
+    >>> rounds.contexts.tolist(), rounds.means.tolist()
+    ([[[1.0, 0.0], [0.0, 0.5]]], [[1.0, 0.2]])
+    """
+
+    actions: FloatArray
+    hidden: FloatArray
+    noise: Noise = field(default_factory=lambda: GaussianNoise(1.0))
+
+    def __post_init__(self) -> None:
+        actions: Any = finite_array("actions", self.actions)
+        if actions.ndim != 2 or not actions.size:
+            raise ShapeError(f"actions must be (arms, dim), at least one of each; got {actions.shape}.")
+        hidden = vector("hidden", self.hidden, actions.shape[1])
+        longest = max(1.0, float(np.linalg.norm(actions, axis=1).max()))
+        vars(self).update(actions=frozen(actions / longest), hidden=frozen(hidden * longest))
+
+    def __repr__(self) -> str:
+        return f"ActionsWorld({self.arms} actions, d = {self.dim}, {self.noise})"
+
+    @classmethod
+    def end_of_optimism(cls, dim: int, *, gap: float = 0.2, noise: Noise | None = None) -> Self:
+        """e_1 … e_d and (1 - gap)·e_1 + 2·gap·e_j for each j > 1, θ = e_1 (Lattimore and Szepesvári 2017, in d).
+
+        With d = 2, 3 and 5 and a gap of 0.2 these are instances on which E4 was published.
+
+        >>> ActionsWorld.end_of_optimism(3).draw(1, seed=1).means.tolist()
+        [[1.0, 0.0, 0.0, 0.8, 0.8]]
+        """
+        gap = number("gap", gap, low=0.0, high=0.4, open_low=True)
+        set_size(whole("dim", dim, low=2), 2 * dim - 1)
+        axes = np.eye(dim)
+        return cls._of(np.concatenate([axes, (1.0 - gap) * axes[0] + 2.0 * gap * axes[1:]]), noise)
+
+    @classmethod
+    def random(cls, arms: int, dim: int, *, noise: Noise | None = None) -> Self:
+        """Actions uniform in [0, 1]^d, of which e_1 takes the place of the first, θ = e_1: the best by little or much.
+
+        One instance for each size: the one on which E4 was published.
+
+        >>> ActionsWorld.random(9, 5).draw(1, seed=1).means[0, :3].round(4).tolist()
+        [1.0, 0.7203, 0.0001]
+        """
+        set_size(whole("dim", dim), whole("arms", arms, low=2))
+        # numpy promises to keep this old stream as it is, and the published instances are made by it
+        actions = np.random.RandomState(PUBLISHED_SEED).uniform(0.0, 1.0, (dim, arms)).T
+        actions[0] = np.eye(dim)[0]
+        return cls._of(actions, noise)
+
+    @classmethod
+    def _of(cls, actions: FloatArray, noise: Noise | None) -> Self:
+        hidden = np.eye(actions.shape[1])[0]
+        return cls(actions=actions, hidden=hidden, noise=GaussianNoise(1.0) if noise is None else noise)
+
+    @property
+    def arms(self) -> int:
+        """Number of actions, K."""
+        return len(self.actions)
+
+    @property
+    def dim(self) -> int:
+        """Number of features of an action, d."""
+        return int(self.actions.shape[1])
+
+    def theta(self, seed: int) -> FloatArray:
+        """The hidden parameter (d,), the same for every seed."""
+        return self.hidden
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
+        contexts = np.repeat(self.actions[None], whole("count", count, low=0), axis=0)
+        return Rounds(contexts=contexts, means=np.repeat((self.actions @ self.hidden)[None], count, axis=0))
 
 
 @dataclass(frozen=True, kw_only=True)

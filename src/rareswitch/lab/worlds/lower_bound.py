@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from rareswitch.errors import ParameterError, ShapeError
-from rareswitch.lab.worlds.noise import GaussianNoise, Noise, NoisyRewards
-from rareswitch.lab.worlds.world import Rounds, within
+from rareswitch.lab.worlds.world import GaussianNoise, Noise, NoisyRewards, Rounds, within
 from rareswitch.rng import uniforms
 from rareswitch.validation import FloatArray, IntArray, finite_array, number, read_only, whole
 

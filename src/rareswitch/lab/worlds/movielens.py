@@ -10,8 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from rareswitch.errors import FileFormatError, InputError, ShapeError
-from rareswitch.lab.worlds.noise import GaussianNoise, Noise, NoisyRewards
-from rareswitch.lab.worlds.world import Rounds
+from rareswitch.lab.worlds.world import GaussianNoise, Noise, NoisyRewards, Rounds
 from rareswitch.rng import uniforms
 from rareswitch.validation import FloatArray, IntArray, finite_array, frozen, vector, whole
 

@@ -14,8 +14,7 @@ from rareswitch.context_files import read_context_file
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import ContextNormError, FileFormatError, InputError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.lab.worlds.linear import direction
-from rareswitch.lab.worlds.noise import GaussianNoise, Noise, NoisyRewards
-from rareswitch.lab.worlds.world import Rounds, within
+from rareswitch.lab.worlds.world import GaussianNoise, Noise, NoisyRewards, Rounds, within
 from rareswitch.validation import FloatArray, Sets, context_sets, finite_array, unit_ball, vector, whole
 
 _NOISE = GaussianNoise()

@@ -6,8 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.lab.worlds.noise import GaussianNoise, Noise, NoisyRewards
-from rareswitch.lab.worlds.world import Rounds, in_blocks
+from rareswitch.lab.worlds.world import GaussianNoise, Noise, NoisyRewards, Rounds, in_blocks
 from rareswitch.rng import normals
 from rareswitch.validation import FloatArray, whole
 

@@ -12,7 +12,7 @@ from rareswitch.cli import main
 from rareswitch.context_files import read_context_file
 from rareswitch.design import GOptimal, core_learning, deviation, g_optimal, staged_design, variation
 from rareswitch.distributions import Gaussian, OneBig
-from rareswitch.lab.commands.distributional import halves
+from rareswitch.lab.commands.design import halves
 from rareswitch.policy import load_policy
 from rareswitch.validation import FloatArray
 

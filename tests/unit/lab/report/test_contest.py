@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from rareswitch.lab import Run
-from rareswitch.lab.report.contest import contest_markdown, contest_text
-from rareswitch.lab.report.contest_plot import draw_standings, draw_world
+from rareswitch.lab.report.contest import contest_markdown, contest_text, draw_standings, draw_world
 from rareswitch.lab.report.resampling import regret_ratio
 from rareswitch.lab.report.run_table import linear_differs
 from rareswitch.lab.report.verdict import Verdict, judge
