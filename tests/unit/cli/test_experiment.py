@@ -67,10 +67,8 @@ def requests(count: int, **more: Any) -> list[dict[str, Any]]:
 def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     out = done(capsys, *CREATE)
     assert "banner begins in sqlite:///spring.db." in out
-    assert "The next update waits for 12 more decisions" in out
-    assert "waits for a decision: none has come yet" in done(
-        capsys, "experiment", "advance", *HERE, "--preview", status=3
-    )
+    assert "Next update: after 12 more decisions" in out
+    assert "Next update: no decisions yet." in done(capsys, "experiment", "advance", *HERE, "--preview", status=3)
     typed(monkeypatch, *requests(12))
     answers = [json.loads(line) for line in done(capsys, "experiment", "decide", *HERE).splitlines()]
     assert [answer["id"] for answer in answers] == [f"r{k}" for k in range(12)]
@@ -86,8 +84,8 @@ def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monk
     assert kept[:2] == [{"id": "r1", "value": 0.0}, {"id": "r2", "value": 1.0}]
     assert "'r0': 0.5 is kept" in done(capsys, "experiment", "reward", *HERE, "--id", "r0", "--value", "0.5")
     preview = done(capsys, "experiment", "advance", *HERE, "--preview")
-    assert preview.startswith("Nothing was changed. An update would say:\n")
-    assert "explores at" in preview
+    assert preview.startswith("Preview, nothing was changed.\n")
+    assert "Exploration scale: " in preview
     assert "Updated" not in preview
     assert "a decision of it costs at most" in preview
     found = json.loads(done(capsys, "experiment", "advance", *HERE, "--json"))
@@ -243,7 +241,7 @@ def test_a_level_that_the_features_do_not_explain_is_said(
     values = [1000.0 + contexts[k, answer["arm"], 0] for k, answer in enumerate(answers)]
     typed(monkeypatch, *({"id": k, "value": value} for k, value in enumerate(values)))
     done(capsys, "experiment", "reward", *HERE)
-    assert "rewards lie around 1e+03, which the features do not explain" in done(capsys, "experiment", "advance", *HERE)
+    assert "Rewards lie around 1e+03, which the features do not explain" in done(capsys, "experiment", "advance", *HERE)
 
 
 class Full(io.StringIO):
@@ -329,7 +327,7 @@ def test_a_floor_under_arms(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     assert "--min-propensity-arms says which arms" in refused(capsys, *create, "--min-propensity-arms", "a")
     told = ("--schedule", "100*10", "--min-propensity", "0.1", "--min-propensity-arms", "b", "a")
     out = done(capsys, *create, *told)
-    assert "Floor of 0.1 for a, b: with 2 arms a set 20 % of decisions explore for evaluation; over the 1,000" in out
+    assert "Minimum propensity: 0.1 for a, b, 20 % of decisions (2 arms per set). Expected cost: 200 exploring" in out
     typed(monkeypatch, *requests(1))
     done(capsys, "experiment", "decide", *HERE)
     assert "same propensity" in done(capsys, "experiment", "audit", *HERE, "r0")
@@ -350,7 +348,7 @@ def test_a_start_from_a_log(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     assert "--warm-start: batch-linucb-kw concludes from batches" in refused(capsys, *create, "--dim", "3", *own)
     assert "no.csv" in refused(capsys, *create[:-1], "no.csv", "--dim", "3")
     out = done(capsys, *create, "--dim", "3")
-    assert "learned from a log of 200 decisions, 200 of them rewarded; its propensities were estimated" in out
+    assert "Warm start: 200 decisions, 200 rewarded; estimated propensities" in out
     typed(monkeypatch, *requests(20))
     done(capsys, "experiment", "decide", *HERE)
     typed(monkeypatch, *({"id": f"r{k}", "value": 1.0 + k % 2} for k in range(20)))
@@ -359,7 +357,7 @@ def test_a_start_from_a_log(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     with open_experiment("spring.db", "banner") as trial:
         assert trial.verify().holds
     again = ("experiment", "create", "spring.db", "again", "--dim", "3", "--warm-start", *HERE)
-    assert "learned from a log of 20 decisions, 20 of them rewarded." in done(capsys, *again)
+    assert "Warm start: 20 decisions, 20 rewarded." in done(capsys, *again)
     assert "nobody" in refused(capsys, *again[:-1], "nobody")
 
 
@@ -454,8 +452,8 @@ def test_a_gate_refuses_with_a_status_of_its_own(
     done(capsys, "experiment", "reward", *HERE)
     advance = ("experiment", "advance", *HERE, "--now", "2026-03-09")
     out = done(capsys, *advance, "--gate", "--gate-holdout", "0.5", "--preview", status=4)
-    assert "Nothing was changed." in out
-    assert "not promoted: the decisions held out cannot tell." in out
+    assert "Preview, nothing was changed." in out
+    assert "Gate: not promoted, not identifiable: " in out
     found = json.loads(done(capsys, *advance, "--gate", "0.1", "--gate-loss", "0.2", "--json", status=4))
     assert (found["made"], found["gate"]["promoted"], found["gate"]["loss"]) == (False, False, 0.2)
     assert "The gate refused an update. It was not promoted" in done(capsys, "experiment", "status", *HERE)
@@ -468,4 +466,4 @@ def test_a_gate_refuses_with_a_status_of_its_own(
 def test_rewards_are_said_to_be_binary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here = [str(tmp_path / "e.db"), "clicks"]
     assert main(["experiment", "create", *here, "--dim", "2", "--horizon", "50", "--rewards", "binary"]) == 0
-    assert "rewards: one a decision, 0 or 1" in capsys.readouterr().out
+    assert "Rewards: one per decision, 0 or 1" in capsys.readouterr().out

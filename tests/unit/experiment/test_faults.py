@@ -13,7 +13,7 @@ import pytest
 
 from rareswitch.errors import FileFormatError, StoreError, UnreachableError
 from rareswitch.evaluation import evaluate
-from rareswitch.experiment import Choice, Experiment, create, open_experiment, updating
+from rareswitch.experiment import Choice, Experiment, create, open_experiment, update
 from rareswitch.lab.worlds import make_world
 
 BATCH = 12
@@ -93,7 +93,7 @@ def test_an_update_for_which_there_is_no_room_is_made_when_there_is(
 ) -> None:
     with opened(path) as trial:
         serve(trial, 2 * BATCH - 1, 2 * BATCH)  # so that there is a log
-        module: Any = updating
+        module: Any = update
         learn, disk = module.learn, small_disk(path)
         if when == "frozen":
             with disk, pytest.raises(StoreError, match="full"):
@@ -105,7 +105,7 @@ def test_an_update_for_which_there_is_no_room_is_made_when_there_is(
                 disk.__enter__()
                 return learned
 
-            monkeypatch.setattr(updating, "learn", fills)
+            monkeypatch.setattr(update, "learn", fills)
             try:
                 with pytest.raises(StoreError, match="full"):
                     trial.advance(now=0.0)

@@ -5,8 +5,9 @@ from itertools import product
 import pytest
 
 from rareswitch.errors import ParameterError
-from rareswitch.learner import CONTEXTS, LEARNERS, OFUL, RarelySwitchSupLinUCB, make_learner, recommend
+from rareswitch.learner import CONTEXTS, LEARNERS, OFUL, RarelySwitchSupLinUCB, make_learner
 from rareswitch.learner.batched import BatchedLearner
+from rareswitch.plan import recommend
 
 
 @pytest.mark.parametrize("contexts", ["fixed", "stochastic", "adversarial"])
