@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -79,6 +80,8 @@ class Setup:
     results: "Results"
     #: What another version kept, to compare with.
     before: Mapping[str, Any]
+    #: Where a case that has a picture draws it.
+    picture: Path | None
 
     def pick(self, full: T, quick: T) -> T:
         """One of two sizes."""
@@ -101,22 +104,28 @@ class Setup:
         """
         waiting = [job for job in dict.fromkeys(jobs) if self.key(*job) not in self.results]
         began = reported = time.monotonic()
-        if self.quick:  # in one process, where every kernel is compiled once
-            for job in waiting:
-                self.results.add(self.key(*job), _call(function, job))
-        elif waiting:
-            with ProcessPoolExecutor(min(available_cores(), len(waiting))) as pool:
-                outcomes = pool.map(_call, [function] * len(waiting), waiting)
-                for done, (job, outcome) in enumerate(zip(waiting, outcomes, strict=True), start=1):
-                    self.results.add(self.key(*job), outcome)
-                    if (now := time.monotonic()) > reported + 20.0:
-                        reported, left = now, (now - began) * (len(waiting) / done - 1.0)
-                        print(f"{self.case}: {done:,} of {len(waiting):,}, {left / 60.0:.0f} min left", file=sys.stderr)
+        # quickly in one process, where every kernel is compiled once
+        outcomes = map(_call, [function] * len(waiting), waiting) if self.quick else _pool_map(function, waiting)
+        for done, (job, outcome) in enumerate(zip(waiting, outcomes, strict=True), start=1):
+            self.results.add(self.key(*job), outcome)
+            if (now := time.monotonic()) > reported + 20.0:
+                reported, left = now, (now - began) * (len(waiting) / done - 1.0)
+                print(f"{self.case}: {done:,} of {len(waiting):,}, {left / 60.0:.0f} min left", file=sys.stderr)
         return [self.results[self.key(*job)] for job in jobs]
 
 
 def _call(function: Callable[..., Any], job: tuple[Any, ...]) -> Any:
     return json.loads(json.dumps(function(*job)))
+
+
+@cache
+def _pool() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(available_cores())
+
+
+def _pool_map(function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+    """In all cores, by processes that stay."""
+    return _pool().map(_call, [function] * len(jobs), jobs)
 
 
 class Results(dict[str, Any]):
@@ -233,25 +242,22 @@ def measured_with() -> dict[str, str]:
     return {"commit": commit(), **machine, "date": time.strftime("%Y-%m-%d", time.gmtime())}
 
 
-def as_text(rows: Sequence[Row]) -> str:
-    """A table for the terminal."""
-    lines = [HEADER, *map(_cells, rows)]
-    widths = [min(70, max(map(len, column))) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    return row.what, row.measured, row.ratio, row.must[0], {True: "yes", False: "NO", None: "–"}[row.must[1]]
+def table(rows: Iterable[Row]) -> str:
+    """Rows as Markdown."""
+    lines = [HEADER, ("---",) * len(HEADER)]
+    for row in rows:
+        verdict = {True: "yes", False: "NO", None: "–"}[row.must[1]]
+        lines.append((row.what, row.measured, row.ratio, row.must[0], verdict))
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
 
 
 def as_markdown(title: str, entries: Iterable[Mapping[str, Any]]) -> str:
     """The page of a family: a table for each case, and what it was measured with."""
     parts = [f"# {title}"]
     for entry in entries:
-        lines = [HEADER, ("---",) * len(HEADER), *(_cells(Row(**row)) for row in entry["rows"])]
-        table = "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
         origin = f"Commit {entry['commit']}, {entry['date']}; {entry['processor']}; {entry['versions']}."
-        parts += [f"## {entry['case']}", entry["about"], table, f"`{entry['command']}`. {origin}"]
+        rows = table(Row(**row) for row in entry["rows"])
+        parts += [f"## {entry['case']}", entry["about"], rows, f"`{entry['command']}`. {origin}"]
     return "\n\n".join(parts) + "\n"
 
 
@@ -286,6 +292,7 @@ def main(title: str, cases: Mapping[str, Case], *, description: str | None) -> i
     parser.add_argument("--out", type=Path, help="JSON lines to keep results in; rendered as Markdown beside it")
     parser.add_argument("--keep", type=Path, help="file that keeps single runs, so that they can be resumed")
     parser.add_argument("--before", type=Path, help="file that another version kept, to compare with")
+    parser.add_argument("--picture", type=Path, help="also draw there, where a case has a picture: schedules")
     parser.add_argument("--data", type=Path, help="folder of MovieLens ratings")
     parser.add_argument("--tables", type=Path, help="folder of tables")
     parser.add_argument("--shop", type=Path, help="folder of the Open Bandit Dataset's men's campaign")
@@ -307,13 +314,14 @@ def main(title: str, cases: Mapping[str, Case], *, description: str | None) -> i
             shop=options.shop,
             results=results,
             before=before,
+            picture=options.picture,
         )
         rows, begun = [], time.monotonic()
         for row in case.run(setup):
             print(f"{name}: {row.what}: {row.measured} {row.ratio}", file=sys.stderr, flush=True)
             rows.append(replace(row, must=(row.must[0], None)) if options.quick and not case.exact else row)
         failed |= any(row.must[1] is False for row in rows)
-        print(f"\n{name}: {case.about}\n{as_text(rows)}\n{time.monotonic() - begun:.0f} s\n", flush=True)
+        print(f"\n{name}: {case.about}\n{table(rows)}\n{time.monotonic() - begun:.0f} s\n", flush=True)
         if options.out is not None:
             chosen = "".join(f" {word}" for word in ("--quick",) if options.quick)
             command = f"python benchmarks/{Path(sys.argv[0]).name} --case {name} --seeds {count}{chosen}"

@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from rareswitch.lab.worlds import ActionsWorld, AdaptiveTrialWorld, World, every
 from rareswitch.learner import Foresight, StaticGrid, budgeted, loglog_batches, make_learner, takes
 from rareswitch.plan import baseline_share
 from rareswitch.policy import MinPropensity
+from rareswitch.report import DARK_GREY, GREY, ORANGE, figure, headline, save
 from rareswitch.rng import uniforms
 from regret_worlds import CLICKS, CLIFF_HORIZON, CLIFFS, log_of, play, shown
 
@@ -155,7 +157,7 @@ def settings(setup: Setup) -> Iterator[Row]:
     if setup.before:
         yield from against_before(setup, worlds, horizon, folders)
         return
-    for setting in names[: setup.pick(100, 2)]:
+    for setting in names[: setup.pick(100, 1)]:
         for batches in ("geometric", "equal"):
             ratios: dict[str, float] = {}
             for world in worlds:
@@ -345,22 +347,21 @@ def schedule_run(schedule: str, name: str, seed: int) -> list[float]:
 
 def schedule_curves(setup: Setup, worlds: Sequence[str]) -> dict[str, FloatArray]:
     """(worlds, seeds, checkpoints) regret so far, of each schedule and at every step."""
-    labels, shape = (STEPS, *SCHEDULES), (len(worlds), len(setup.seeds), -1)
-    return {
-        label: np.array(
-            setup.map(schedule_run, [(label, world, seed) for world in worlds for seed in setup.seeds])
-        ).reshape(shape)
-        for label in labels
-    }
+    labels = (STEPS, *setup.pick(list(SCHEDULES), ["best", "weekly", "never"]))
+    pairs, shape = [(world, seed) for world in worlds for seed in setup.seeds], (len(worlds), len(setup.seeds), -1)
+    return {k: np.array(setup.map(schedule_run, [(k, *pair) for pair in pairs])).reshape(shape) for k in labels}
 
 
 def schedules(setup: Setup) -> Iterator[Row]:
     """Eight policies at other times and after other starts, against full adaptivity and the best times."""
-    worlds = SIX[: setup.pick(6, 2)]
-    finals = {label: curves[:, :, -1].T for label, curves in schedule_curves(setup, worlds).items()}
+    worlds = SIX[: setup.pick(6, 1)]
+    curves = schedule_curves(setup, worlds)
+    finals = {label: runs[:, :, -1].T for label, runs in curves.items()}
     weekly = regret_ratio(finals["weekly"], finals[STEPS]).value
+    if setup.picture is not None:
+        draw_schedules(setup.picture, curves, regret_ratio(finals["best"], finals[STEPS]).value, weekly)
     most = {"best": 1.4, "weekly with a baseline": 0.6 * weekly}
-    for label in SCHEDULES:
+    for label in list(finals)[1:]:
         ratio = regret_ratio(finals[label], finals[STEPS])
         dims = [world_of(world, TOTAL).dim for world in worlds]
         delay = SCHEDULES[label][3]
@@ -372,6 +373,28 @@ def schedules(setup: Setup) -> Iterator[Row]:
             f"the model says {geometric_mean(model):.2f}",
             must=at_most(ratio.value, most.get(label)),
         )
+
+
+def draw_schedules(path: Path, curves: Mapping[str, FloatArray], best: float, weekly: float) -> None:
+    """Regret so far of the same eight policies weekly and at the best times, between full adaptivity and none."""
+    image, (panel,) = figure()
+    marks, blind = checkpoints(TOTAL), curves["never"][:, :, -1:].mean(axis=1, keepdims=True) / TOTAL
+    styles: dict[str, tuple[str, str, Any]] = {
+        "never": ("never updated", DARK_GREY, ":"),
+        "weekly": ("8 policies,\none a week", ORANGE, "--"),
+        "best": ("8 policies,\nat the library's times", ORANGE, "-"),
+        STEPS: ("a new policy at\nevery decision", GREY, "-"),
+    }
+    for label, (words, color, style) in styles.items():
+        curve = (curves[label] / blind).mean(axis=(0, 1))
+        panel.plot(marks, curve, color=color, linestyle=style, linewidth=2.2)
+        panel.text(1.1 * TOTAL, (0.8 if label == STEPS else 1.2) * curve[-1], words, color=color, va="center")
+        ends = ends_of(label, 10)[:-1] if label in SCHEDULES else []
+        panel.plot(ends, np.interp(ends, marks, curve), "o", color=color)
+    panel.set(xscale="log", yscale="log", xlim=(10, TOTAL), ylim=(10, 1.3 * TOTAL))
+    panel.set(xlabel="decisions so far (dots: updates)", ylabel="regret so far, in decisions of uniform exploration")
+    headline(panel, f"8 policies cost {weekly:.1f} times full adaptivity weekly,\n{best:.1f} times at the best times")
+    save(image, path, "python benchmarks/regret.py --case schedules --picture docs/schedules.png")
 
 
 def plan_run(name: str, count: int, horizon: int, seed: int, *folders: str | None) -> list[list[float]]:
@@ -575,7 +598,7 @@ def lower_bound(setup: Setup) -> Iterator[Row]:
     horizon, stages = setup.pick(1_000_000, 10_000), setup.pick(3, 2)
     caps = setup.pick((1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64), (1, 4))
     seeds = range(2**stages * len(setup.seeds))
-    for name in CAPPED:
+    for name in list(CAPPED)[: setup.pick(4, 1)]:
         runs = {
             cap: np.array(setup.map(capped_run, [(name, cap, horizon, stages, seed) for seed in seeds]))
             for cap in (*caps, None)
@@ -625,7 +648,7 @@ def comparison(*parts: Comparison) -> Any:
     """A case that is nothing but comparisons."""
 
     def run(setup: Setup) -> Iterator[Row]:
-        for part in parts:
+        for part in parts[: setup.pick(100, 1)]:
             yield from compare(setup, part)
 
     return run

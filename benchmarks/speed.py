@@ -138,7 +138,7 @@ def records(setup: Setup) -> Iterator[Row]:
         clock=time.thread_time,
     )
     number = counter()
-    with rareswitch.create("memory:", "records", features=features, keep=0.01) as trial:
+    with rareswitch.create("memory:", "records", features=features, context_sample_rate=0.01) as trial:
         own = trial.policy
         yield compared(
             "the same through an experiment in memory, against its policy's own decide_records",
@@ -231,7 +231,12 @@ with open_experiment(sys.argv[1], "trial") as trial:
 
 def filled(url: str, count: int) -> Experiment:
     """An experiment with so many decisions among 5 arms, all rewarded."""
-    trial = rareswitch.create(url, "trial", dim=DIM, schedule="by hand", policies=8, seed=1, keep=1000 / count)
+    chosen: dict[str, Any] = {
+        "schedule": [10**9, 2 * 10**9],
+        "policies": 2,
+        "context_sample_rate": min(1.0, 1000 / count),
+    }
+    trial = rareswitch.create(url, "trial", dim=DIM, seed=1, **chosen)
     rng, size = np.random.default_rng(1), 10_000
     for first in range(0, count, size):
         ids = range(first, min(first + size, count))
@@ -250,7 +255,7 @@ def stores(stack: ExitStack) -> Iterator[tuple[str, Callable[[str], str]]]:
 
 def advance(setup: Setup) -> Iterator[Row]:
     """An update from 10^6 stored decisions, in a process of its own, and its memory beside a tenth of them."""
-    counts = setup.pick((100_000, 1_000_000), (2000, 20_000))
+    counts = setup.pick((100_000, 1_000_000), (500, 5000))
     with ExitStack() as stack:
         for what, address in stores(stack):
             outcomes = []
@@ -315,7 +320,9 @@ def commits(setup: Setup) -> Iterator[Row]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for what, address in stores(stack):
-            trial = stack.enter_context(rareswitch.create(address("commits"), "trial", dim=DIM, keep=0.01))
+            trial = stack.enter_context(
+                rareswitch.create(address("commits"), "trial", dim=DIM, context_sample_rate=0.01)
+            )
 
             def batches(trial: Experiment = trial) -> None:
                 for _ in range(calls):

@@ -91,7 +91,7 @@ def intact() -> dict[str, list[File]]:
         summary = learner.summarize(state, rows)
         states.append(File("state", state_to_bytes(state), learner, state))
         summaries.append(File("summary", summaries_to_bytes([summary]), learner, state))
-        if not learner.clock.looks and not learner.clock.steps:
+        if not learner.clock.uses_features and not learner.clock.every_step:
             share = Share(learner, state, 0, 2)
             share.add(rows_of(state, WORLD, 1, first=share.start, count=share.stop - share.start))
             reports.append(File("report", share.report().to_bytes(), learner, state))

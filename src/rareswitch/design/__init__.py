@@ -1,6 +1,13 @@
 """Optimal designs: G-optimal for one set of arms, distributional for a whole source of them."""
 
-from rareswitch.design.core import Core, CoreDesign, core_identification, core_learning
+from rareswitch.design.distributional import (
+    Core,
+    CoreDesign,
+    StagedDesign,
+    core_identification,
+    core_learning,
+    staged_design,
+)
 from rareswitch.design.frank_wolfe import CertifiedDesign, frank_wolfe_design
 from rareswitch.design.goptimal import Design, g_optimal
 from rareswitch.design.sampling import (
@@ -16,7 +23,6 @@ from rareswitch.design.sampling import (
     largest_forms,
     variation,
 )
-from rareswitch.design.staged import StagedDesign, staged_design
 
 __all__ = ["Argmax", "CertifiedDesign", "Core", "CoreDesign", "Design", "GOptimal", "MixedArgmax", "MixedSoftmax"]
 __all__ += ["Sampler", "Softmax", "StagedDesign", "Uniform", "core_identification", "core_learning", "deviation"]

@@ -272,7 +272,7 @@ def deployable(name: str, settings: dict[str, Any]) -> Learner:
     """The learner, if its batches may end at any decision and its statistics can be had from rows."""
     sizes = dict.fromkeys(needed(find_learner(name)), 16)  # of an example: what it is does not depend on them
     clock, statistics = (example := make_learner(name, **sizes)).clock, example.parts.statistics
-    if clock.looks or clock.steps or statistics.needs_offered:
+    if clock.uses_features or clock.every_step or statistics.needs_offered:
         raise UnsuitableError(
             f"{name} decides by looking at each decision when its next policy is due, so its batches do not end when "
             "one likes. For experiments use foresight, or a batched learner such as batch-linucb-kw."

@@ -361,7 +361,7 @@ def _early(description: Description, store: Store, current: Version, now: float)
     policies in reserve. Which rewards they have plays no part.
     """
     learner, state = description.learner, current.state
-    if not learner.clock.looks or state.done:
+    if not learner.clock.uses_features or state.done:
         return ""
     return learner.early(state, _summary(description, store, current, state, store.marks(), now)) or ""
 

@@ -176,7 +176,7 @@ def check_agents(learner: Learner, agents: int, horizon: int) -> None:
         raise ParameterError(
             f"there are {agents} agents for {horizon} decisions, so not even one step is whole. Use at most {horizon}."
         )
-    if agents > 1 and not (learner.clock.looks or learner.clock.steps):
+    if agents > 1 and not (learner.clock.uses_features or learner.clock.every_step):
         raise UnsuitableError(
             f"{learner.name} learns at the ends of batches, which agents can share: use collaborate(agents={agents}). "
             "Steps of many agents are for learners that change when they have seen enough, such as oful."

@@ -10,9 +10,9 @@ from rareswitch.learner.batched import BatchedLearner, EliminateByBatch, survivi
 from rareswitch.learner.bounds import Batched, Contexts, designed
 from rareswitch.learner.grids import Grid, paper_design_grid
 from rareswitch.learner.learner import Parts
+from rareswitch.learner.rule import HalfModel
 from rareswitch.learner.settings import count, design_of_sets, setting
-from rareswitch.learner.statistics import HalfModel
-from rareswitch.learner.summary import Sample
+from rareswitch.learner.state import Sample
 from rareswitch.policy import Policy
 
 

@@ -1,4 +1,4 @@
-"""The batched elimination framework that the paper's three algorithms share (Section 4)."""
+"""Batched elimination (Section 4): what the paper's algorithms share, BatchLinUCB (Algorithm 1), -KW (Appendix B)."""
 
 import math
 from dataclasses import dataclass, replace
@@ -9,15 +9,14 @@ import numpy as np
 
 from rareswitch.confidence import Intervals
 from rareswitch.contexts import ContextSets
-from rareswitch.design import Sampler
+from rareswitch.design import GOptimal, Sampler, Uniform
 from rareswitch.learner.bounds import Batched, Contexts, guarantee_of
 from rareswitch.learner.grids import StaticGrid
 from rareswitch.learner.interval_learner import GridLearner
 from rareswitch.learner.learner import Parts
-from rareswitch.learner.rule import Ended, Made, Rule
-from rareswitch.learner.state import State
-from rareswitch.learner.statistics import OneModel
-from rareswitch.learner.summary import Sample
+from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule
+from rareswitch.learner.settings import design_of_sets, setting
+from rareswitch.learner.state import Sample, State
 from rareswitch.policy import Elimination, Policy, widest_intervals
 from rareswitch.stats import Stats
 
@@ -30,15 +29,15 @@ class EliminateByBatch(Rule):
     intervals: Intervals
     sampler: Sampler
 
-    def first(self) -> Made:
-        return Made(Policy(dim=self.dim, sampler=self.sampler))
+    def first(self) -> NewPolicy:
+        return NewPolicy(Policy(dim=self.dim, sampler=self.sampler))
 
-    def next(self, ended: Ended) -> Made:
+    def next(self, ended: BatchEnd) -> NewPolicy:
         policy = replace(ended.state.policy, eliminations=(*ended.state.policy.eliminations, self.elimination(ended)))
         policy = replace(policy, sampler=self.learned(ended.state.policies, policy, ended.batch.sample))
-        return Made(policy, width=mean_width(policy, ended.batch.sample))
+        return NewPolicy(policy, width=mean_width(policy, ended.batch.sample))
 
-    def elimination(self, ended: Ended) -> Elimination:
+    def elimination(self, ended: BatchEnd) -> Elimination:
         """The verdict of the batch."""
         (stats,) = ended.batch.stats
         return batch_elimination(stats, self.intervals)
@@ -123,3 +122,44 @@ class BatchedLearner(GridLearner):
             f"Each batch is judged by itself, so all intervals hold together with probability {1 - self.delta:g}; "
             "the rate of the regret is proved for the planned batches only."
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchLinUCB(BatchedLearner):
+    """Plays a uniformly random survivor; regret √(dKT log(dKT/δ))·log log T with ⌈log log T⌉ batches (Theorem 1).
+
+    >>> BatchLinUCB(dim=5, arms=10, horizon=10_000).clock.ends
+    (100, 1000, 3162, 10000)
+    """
+
+    name: ClassVar[str] = "batch-linucb"
+    text: ClassVar[str] = "uniform among the survivors of elimination (Algorithm 1)"
+    adaptivity: ClassVar[str] = "⌈log log T⌉"
+    regret: ClassVar[str] = "√(dKT), stochastic"
+
+    def compose(self) -> Parts:
+        return self.eliminating(Uniform())
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchLinUCBKW(BatchedLearner):
+    """Plays the G-optimal design of the survivors; regret d√(T log(dKT/δ))·log log T (Theorem 2).
+
+    With at most 2d arms the paper's design is uniform, and the learner that of Algorithm 1; ``GOptimal()`` is a tight
+    one.
+
+    >>> BatchLinUCBKW(dim=5, arms=10, horizon=10_000).clock.policies
+    4
+    """
+
+    g_optimal: GOptimal = setting(
+        GOptimal(tol=1.0), "the design of a set, at the paper's factor 2 by default", design_of_sets
+    )
+
+    name: ClassVar[str] = "batch-linucb-kw"
+    text: ClassVar[str] = "G-optimal design of the survivors (Appendix B)"
+    adaptivity: ClassVar[str] = "⌈log log T⌉"
+    regret: ClassVar[str] = "d√T, stochastic"
+
+    def compose(self) -> Parts:
+        return self.eliminating(self.g_optimal)

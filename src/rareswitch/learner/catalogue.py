@@ -6,8 +6,8 @@ from typing import Any
 
 from rareswitch import codec
 from rareswitch.errors import InputError, ParameterError, did_you_mean
-from rareswitch.learner.batch_linucb import BatchLinUCB, BatchLinUCBKW
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified
+from rareswitch.learner.batched import BatchLinUCB, BatchLinUCBKW
 from rareswitch.learner.foresight import Foresight
 from rareswitch.learner.learner import Learner
 from rareswitch.learner.linucb import OFUL, LinUCB, LinUCBGrid

@@ -18,8 +18,7 @@ from rareswitch.errors import BatchError, ParameterError, RareswitchError, Unsui
 from rareswitch.ids import id_keys
 from rareswitch.learner.learner import Learner
 from rareswitch.learner.rows import Rows
-from rareswitch.learner.state import State
-from rareswitch.learner.summary import Summary, sampled
+from rareswitch.learner.state import State, Summary, sampled
 from rareswitch.validation import Sets, whole
 
 #: A batch of fewer than twice as many decisions has cells of one; a longer one has so many cells to twice as many.
@@ -152,7 +151,7 @@ class Share:
     """
 
     def __init__(self, learner: Learner, state: State, agent: int, agents: int) -> None:
-        if learner.clock.looks:
+        if learner.clock.uses_features:
             raise UnsuitableError(
                 f"{learner.name} changes its policy when it has seen enough, not after a batch that could be shared "
                 "beforehand. Let agents act together at each step instead: simulate(..., agents=A)."

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from rareswitch import codec
 from rareswitch.contexts import ContextSets
 from rareswitch.learner.rows import Rows
-from rareswitch.learner.state import Batch, State
-from rareswitch.learner.summary import Sample, Summary
+from rareswitch.learner.state import Batch, Sample, State, Summary
 from rareswitch.stats import Expansion, Stats
 
 

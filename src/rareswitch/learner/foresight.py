@@ -6,14 +6,13 @@ from typing import Any, ClassVar
 
 from rareswitch.confidence import LEAST_DELTA, Intervals, independent_intervals
 from rareswitch.errors import ParameterError
-from rareswitch.learner.clocks import Clock
+from rareswitch.learner.clocks import Clock, Reserve
 from rareswitch.learner.grids import GrowingGrid, StaticGrid, as_grid, geometric_grid
 from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.logistic import ClicksModel
 from rareswitch.learner.planned_exploration import PlannedExploration
-from rareswitch.learner.reserve import Reserve
+from rareswitch.learner.rule import OneModel
 from rareswitch.learner.settings import count, flag, one_of, real, setting
-from rareswitch.learner.statistics import OneModel
 from rareswitch.validation import LARGEST_SCALE, whole
 
 #: Policies where the horizon is known.

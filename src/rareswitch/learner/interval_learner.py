@@ -16,9 +16,8 @@ from rareswitch.learner.bounds import switching_rate
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryStep, growth_factor
 from rareswitch.learner.grids import ADAPTIVE, AdaptiveGrid, Grid, as_grid_or_adaptive, paper_grid
 from rareswitch.learner.learner import Learner, Parts
-from rareswitch.learner.rule import OneModelRule
+from rareswitch.learner.rule import OneModel, OneModelRule
 from rareswitch.learner.settings import about, count, real, setting
-from rareswitch.learner.statistics import OneModel
 from rareswitch.validation import LARGEST_SCALE, number
 
 #: Settings on which all intervals depend.

@@ -16,11 +16,20 @@ from rareswitch.features import Features
 from rareswitch.learner.clocks import Clock, Progress
 from rareswitch.learner.grids import Forecast, lengths
 from rareswitch.learner.rows import Rows, attributed, chosen_arms, clipped
-from rareswitch.learner.rule import Ended, Made, Rule, SumsRule
+from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule, SumsRule
 from rareswitch.learner.settings import about, check_settings, count, features, setting
-from rareswitch.learner.state import State, position, remembered, with_late
-from rareswitch.learner.statistics import OneModel
-from rareswitch.learner.summary import Extent, Sample, Summary, added, check_scales, outlying
+from rareswitch.learner.state import (
+    RewardRange,
+    Sample,
+    State,
+    Summary,
+    added,
+    check_scales,
+    outlying,
+    position,
+    remembered,
+    with_late,
+)
 from rareswitch.policy import Baseline, Blend, Decisions, MinPropensity, Policy
 from rareswitch.stats import Stats
 from rareswitch.validation import BoolArray, FloatArray, Sets, context_sets, number, unit_ball
@@ -118,7 +127,7 @@ class Learner(ABC):
             share = number(
                 "baseline, the share of the first policy's decisions that explore,", baseline, low=0.0, high=1.0
             )
-            if not self.parts.rule.any_first or self.clock.steps:
+            if not self.parts.rule.any_first or self.clock.every_step:
                 raise ParameterError(
                     f"baseline: the first policy of {self.name} cannot be another one, because what follows rests on "
                     "it or comes after a single decision. Use foresight, or begin without a baseline."
@@ -127,7 +136,7 @@ class Learner(ABC):
         if features is not None:
             policy = replace(policy, features=features)
         if min_propensity is not None:
-            if self.clock.steps or self.parts.statistics.needs_offered:
+            if self.clock.every_step or self.parts.statistics.needs_offered:
                 raise ParameterError(
                     f"min_propensity: {self.name} rests on what its own policies chose, or has a new one after each "
                     "decision, and cannot play other arms. Use foresight or a batched learner, or begin without one."
@@ -146,7 +155,7 @@ class Learner(ABC):
     @property
     def begins_with_logs(self) -> bool:
         """Whether its first policy may be learned from decisions of others."""
-        return self.parts.rule.any_past and not self.clock.steps
+        return self.parts.rule.any_past and not self.clock.every_step
 
     def _warmed(self, state: State, warm: Summary, blind: str) -> State:
         """The state before the first decision, with what a log teaches."""
@@ -163,7 +172,7 @@ class Learner(ABC):
                 "or of Rows(policy_id=learner.begin().policy.id, …)."
             )
         before = replace(state, policies=0)
-        told = Ended(state=before, start=warm.decided, batch=warm, sums=warm.stats, batch_sizes=state.batch_sizes)
+        told = BatchEnd(state=before, start=warm.decided, batch=warm, sums=warm.stats, batch_sizes=state.batch_sizes)
         made = self.parts.rule.next(told)
         policy, note = _carrying(made.policy, state), self._note(made, before, warm.stats, warm)
         batch = remembered(warm, pooled=self.parts.statistics.pooled)
@@ -209,7 +218,7 @@ class Learner(ABC):
         self._check_state(state)
         sets = context_sets(contexts, available)
         arms = chosen_arms(sets, decisions)
-        if not self.clock.looks:
+        if not self.clock.uses_features:
             return None
         features = sets.contexts[np.arange(len(arms)), arms]
         taught = self.parts.statistics.taught(state.policy, sets)
@@ -224,7 +233,7 @@ class Learner(ABC):
 
     def early(self, state: State, summary: Summary) -> str | None:
         """Why the features of these decisions call for the next policy before the batch was to end; None if not."""
-        return self.clock.overdue(self._progress(state, summary)) if self.clock.looks else None
+        return self.clock.overdue(self._progress(state, summary)) if self.clock.uses_features else None
 
     def _progress(self, state: State, summary: Summary | None) -> Progress:
         """How far the models have come by the decisions of the current policy."""
@@ -269,7 +278,7 @@ class Learner(ABC):
         if not isinstance(rows, Rows):
             raise BatchError(f"summarize takes Rows; got {type(rows).__name__}. Make them with Rows.of or Rows(…).")
         current = rows.policy_id == state.policy.id and not state.done
-        place = state.policies - 1 if current else position(state, rows.policy_id, steps=self.clock.steps)
+        place = state.policies - 1 if current else position(state, rows.policy_id, every_step=self.clock.every_step)
         if rows.sets is not None:
             self.check(Sets(rows.sets.contexts, rows.sets.available, False))
         if len(rows) and (rows.sets is None or len(rows.sets) < len(rows)):
@@ -285,7 +294,7 @@ class Learner(ABC):
             used = known if counted is None else known & counted
             at: Any = slice(None) if used.all() else used
             x, r = rows.features[at], rewards[at]
-            extent = Extent.of(x, r) if len(r) else None
+            extent = RewardRange.of(x, r) if len(r) else None
             every = rows.sets if rows.sets is not None and len(rows.sets) == len(rows) else None
             sets = None if every is None else Sets(every.contexts[at], every.available[at], False)
             stats = statistics.of(state, x, r, sets)
@@ -356,10 +365,10 @@ class Learner(ABC):
         self._check_sums(state.sums)
         self._check_learnable(summary)
         pooled = self.parts.statistics.pooled
-        past, sums = with_late(state, late, pooled=pooled, steps=self.clock.steps)
+        past, sums = with_late(state, late, pooled=pooled, every_step=self.clock.every_step)
         moved = sum(new.decided - old.decided for new, old in zip(past, state.past, strict=True))
         start, policies = state.start + moved + summary.decided, state.policies
-        if not self.clock.steps:
+        if not self.clock.every_step:
             past = (*past, remembered(summary, pooled=pooled))
         sums = added(sums, summary.stats)
         planned = state.batch_sizes[1:]
@@ -371,11 +380,11 @@ class Learner(ABC):
         if not coming:
             return over
         made = self.parts.rule.next(
-            Ended(state=state, start=start, batch=summary, sums=sums, batch_sizes=coming, past=past)
+            BatchEnd(state=state, start=start, batch=summary, sums=sums, batch_sizes=coming, past=past)
         )
         if self.clock.needs_width and forecast is None:
             coming = self.clock.batch_sizes(planned, batch=policies + 1, start=start, width=made.width)
-        if self.clock.told and forecast is None:
+        if self.clock.sets_length and forecast is None:
             coming = made.batch_sizes
         policy = _carrying(made.policy, state)
         if policy.id in {state.policy.id, *(batch.policy_id for batch in past)}:
@@ -410,7 +419,7 @@ class Learner(ABC):
         if [one.dim for one in sums] != [one.dim for one in self.parts.statistics.zero()]:
             raise BatchError(f"these sums were made by a learner with other features than {self!r:.200}.")
 
-    def _note(self, made: Made, state: State, sums: tuple[Stats, ...], batch: Summary) -> dict[str, Any]:
+    def _note(self, made: NewPolicy, state: State, sums: tuple[Stats, ...], batch: Summary) -> dict[str, Any]:
         """What was believed, planned and concluded at an update."""
         note = dict(made.note) | self._level_note(state, sums) | self._outlier_note(state, batch)
         min_propensity = state.policy.min_propensity
@@ -422,7 +431,7 @@ class Learner(ABC):
 
     def _level_note(self, state: State, sums: tuple[Stats, ...]) -> dict[str, Any]:
         """What is to be said of a level that the features do not explain; once a run also as a warning."""
-        if self.clock.steps or (level := self.parts.statistics.unexplained_level(sums)) is None:
+        if self.clock.every_step or (level := self.parts.statistics.unexplained_level(sums)) is None:
             return {}
         if not any("level" in note for note in state.notes):
             warnings.warn(
@@ -435,7 +444,7 @@ class Learner(ABC):
 
     def _outlier_note(self, state: State, batch: Summary) -> dict[str, Any]:
         """How far the farthest reward of a batch lies from the others, if far; once a run also as a warning."""
-        if self.clock.steps or batch.extent is None:
+        if self.clock.every_step or batch.extent is None:
             return {}
         distance = outlying(batch.extent, reduce(add, batch.stats))
         if distance is None:
@@ -464,7 +473,7 @@ class Learner(ABC):
         if not batch_sizes:
             return replace(state, policies=policies - 1, start=start, batch_sizes=batch_sizes, sums=sums)
         assert isinstance(self.parts.rule, SumsRule)
-        policy, _, kept, *_ = self.parts.rule.resumed(sums, start)
+        policy, _, kept, *_ = self.parts.rule.from_sums(sums, start)
         policy = _carrying(policy, state)
         return replace(
             state, policy=policy, policies=policies, start=start, batch_sizes=batch_sizes, sums=sums, kept=kept
@@ -504,7 +513,9 @@ class Learner(ABC):
     @property
     def _ends_freely(self) -> bool:
         """Whether what is proved is of batches that end wherever the clock lets them."""
-        return self.clock.looks or self.clock.needs_width or self.clock.told or self.clock.horizon is None
+        return (
+            self.clock.uses_features or self.clock.needs_width or self.clock.sets_length or self.clock.horizon is None
+        )
 
     def _planned(self, count: int) -> tuple[int, ...]:
         """How long the first ``count`` batches were to be at the beginning, fewer if there were to be fewer."""

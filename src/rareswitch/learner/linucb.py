@@ -6,7 +6,7 @@ from typing import ClassVar
 from rareswitch.learner.grids import Grid, geometric_grid
 from rareswitch.learner.interval_learner import GridLearner, GrowingLearner, IntervalLearner
 from rareswitch.learner.learner import Parts
-from rareswitch.learner.rule import Made, OneModelRule
+from rareswitch.learner.rule import NewPolicy, OneModelRule
 from rareswitch.linalg import log_growth
 from rareswitch.policy import Optimistic, Policy
 from rareswitch.stats import Stats
@@ -18,12 +18,12 @@ USUAL_UPDATES = 8
 class Optimism(OneModelRule):
     """The arm whose confidence interval, of all decisions so far, reaches highest."""
 
-    def resumed(self, sums: tuple[Stats, ...], start: int) -> Made:
+    def from_sums(self, sums: tuple[Stats, ...], start: int) -> NewPolicy:
         (total,) = sums
         precision, ridge = self.statistics.precision(total.gram), self.level.ridge
         alpha = self.level.multiplier(log_growth(precision, ridge))
         sampler = Optimistic.of(total.estimate(ridge=ridge), precision, alpha)
-        return Made(Policy(dim=total.dim, sampler=sampler))
+        return NewPolicy(Policy(dim=total.dim, sampler=sampler))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,9 +21,8 @@ from rareswitch.choosing import TIE, first_highest
 from rareswitch.errors import UnsuitableError
 from rareswitch.learner.kernels import predictions
 from rareswitch.learner.posterior import RATIOS, Link, Posterior, logistic
-from rareswitch.learner.state import State
-from rareswitch.learner.statistics import OneModel
-from rareswitch.learner.summary import unexplained_level
+from rareswitch.learner.rule import OneModel
+from rareswitch.learner.state import State, unexplained_level
 from rareswitch.stats import Expansion, Stats
 from rareswitch.validation import FloatArray, Sets, read_only
 

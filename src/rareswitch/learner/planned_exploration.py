@@ -17,17 +17,16 @@ from rareswitch.learner.logistic import HELD_OUT, LINEAR, LOGISTIC, logistic_pos
 from rareswitch.learner.planning import TRUTHS, plan, spread, unseen_directions
 from rareswitch.learner.posterior import (
     NOTHING,
-    Evidence,
+    ModelCheck,
     Posterior,
     informed,
     innovation,
-    on_the_way,
+    interpolated_draws,
     posterior,
     vague_where_unknown,
 )
-from rareswitch.learner.rule import Ended, Made, Rule
-from rareswitch.learner.state import Batch, State, faded
-from rareswitch.learner.summary import Summary, centred
+from rareswitch.learner.rule import BatchEnd, NewPolicy, Rule
+from rareswitch.learner.state import Batch, State, Summary, centred, faded
 from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
 from rareswitch.rng import normals
@@ -106,8 +105,8 @@ class PlannedExploration(Rule):
     def any_past(self) -> bool:
         return self.proved is None  # proved intervals are of batches whose arms were not chosen by their rewards
 
-    def first(self) -> Made:
-        return Made(Policy(dim=self.settings.dim, sampler=GOptimal(tol=1.0)))
+    def first(self) -> NewPolicy:
+        return NewPolicy(Policy(dim=self.settings.dim, sampler=GOptimal(tol=1.0)))
 
     def sample_size(self, number: int, batch_sizes: tuple[int, ...]) -> int:
         return SAMPLE  # also where no plan is due: the forecast may change before the batch ends
@@ -120,13 +119,13 @@ class PlannedExploration(Rule):
         step = next_point(earlier, batch, search_of(state.kept), intercept=self.settings.has_level)
         return None if step is None else searching(state, *step)
 
-    def next(self, ended: Ended) -> Made:
+    def next(self, ended: BatchEnd) -> NewPolicy:
         told = self.settings
         batches = faded((*ended.state.before, *ended.past), told.discount) or [ended.batch.stats[0]]
         models = self.models(ended, batches)
         belief = models.chosen
         if belief.noise == 0.0 or ended.sums[0].all_alike:  # there is nothing to tell arms apart by
-            return Made(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
+            return NewPolicy(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
         before = self.believed(ended, belief)
         evidence = NOTHING if before is None else self.evidence(ended, before, belief)
         note: dict[str, Any] = {"update": ended.state.policies, "noise": belief.noise, "scale": 0.0}
@@ -161,7 +160,7 @@ class PlannedExploration(Rule):
             unseen = unseen_directions(belief, sets, known=known)
             draws = draws + belief.noise * z @ inverse_root(belief.precision) @ spread(scale, unseen)
         if before is not None and evidence.wrong and told.discount == 1.0:  # a θ that drifts does not come back
-            draws = on_the_way(draws, before.estimate[: told.dim] - belief.estimate, DRAWS)
+            draws = interpolated_draws(draws, before.estimate[: told.dim] - belief.estimate, DRAWS)
             note["concluded"] += "; the policy lies between what was believed and what is"
             note["between"] = True
         sampler: Sampler = PosteriorDraws(draws=draws)
@@ -176,9 +175,9 @@ class PlannedExploration(Rule):
         if eliminations and ended.batch.sample is not None:
             most = certified_cost(policy, thinned(ended.batch.sample.sets))
             note |= {} if most is None else {"certificate": most * (1.0 if belief.link is None else STEEPEST)}
-        return Made(policy, kept=models.kept, note=note)
+        return NewPolicy(policy, kept=models.kept, note=note)
 
-    def models(self, ended: Ended, batches: list[Stats]) -> "Models":
+    def models(self, ended: BatchEnd, batches: list[Stats]) -> "Models":
         """What the batches so far say of θ, by a linear model and, where rewards are clicks, by a logistic one."""
         linear = self.line(reduce(add, batches))
         logistic = None
@@ -203,7 +202,7 @@ class PlannedExploration(Rule):
         stats = stats.shifted(0.0)
         return float(stats.moment[-1] - stats.gram[-1, :-1] @ line.estimate) / float(stats.gram[-1, -1])
 
-    def believed(self, ended: Ended, belief: Posterior) -> Posterior | None:
+    def believed(self, ended: BatchEnd, belief: Posterior) -> Posterior | None:
         """What was believed before the batch; None where too little was known, or the batch tells nothing of it."""
         (batch,), earlier = ended.batch.stats, self.earlier(ended)
         if batch.count < 2 or not informed(reduce(add, earlier, Stats.zero(batch.dim))):
@@ -216,7 +215,7 @@ class PlannedExploration(Rule):
             return None
         return replace(before, estimate=before.link.point, precision=before.link.precision)
 
-    def evidence(self, ended: Ended, before: Posterior, belief: Posterior) -> Evidence:
+    def evidence(self, ended: BatchEnd, before: Posterior, belief: Posterior) -> ModelCheck:
         """How far the batch was from what was believed before it, with the noise as it is known now."""
         (batch,) = ended.batch.stats
         if belief.link is None:
@@ -225,7 +224,7 @@ class PlannedExploration(Rule):
         assert batch.expansion is not None
         return innovation(before, batch.expansion.curvature, batch.expansion.moment, noise=1.0)
 
-    def earlier(self, ended: Ended) -> list[Stats]:
+    def earlier(self, ended: BatchEnd) -> list[Stats]:
         """The sums of the batches before this one, as they would have been with rewards that came late."""
         return faded((*ended.state.before, *ended.past[:-1]), self.settings.discount)
 
@@ -233,7 +232,7 @@ class PlannedExploration(Rule):
         """What a linear model believes of sums."""
         return posterior(centred(stats) if self.settings.has_level else stats)
 
-    def came(self, ended: Ended, belief: Posterior, evidence: Evidence) -> dict[str, Any]:
+    def came(self, ended: BatchEnd, belief: Posterior, evidence: ModelCheck) -> dict[str, Any]:
         """What the batch was expected to cost, what it did by what is known now, and what was concluded."""
         note: dict[str, Any] = {}
         if ended.batch.sample is not None and len(ended.batch.sample) and not ended.state.policy.needs_baseline:

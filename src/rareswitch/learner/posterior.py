@@ -168,10 +168,10 @@ LEAST_SCALE = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class ModelCheck:
     """How far a batch was from what was believed before it.
 
-    >>> Evidence(surprise=1.2, rank=10).wrong, Evidence(surprise=5.0, rank=10).wrong
+    >>> ModelCheck(surprise=1.2, rank=10).wrong, ModelCheck(surprise=5.0, rank=10).wrong
     (False, True)
     """
 
@@ -219,10 +219,10 @@ class Evidence:
         return f"{far}: the belief is widened {math.sqrt(self.widening):.1f}-fold"
 
 
-NOTHING = Evidence(surprise=1.0, rank=0)
+NOTHING = ModelCheck(surprise=1.0, rank=0)
 
 
-def innovation(before: Posterior, gram: FloatArray, moment: FloatArray, *, noise: float) -> Evidence:
+def innovation(before: Posterior, gram: FloatArray, moment: FloatArray, *, noise: float) -> ModelCheck:
     """The innovation of a batch with the sums G = Σ xxᵀ (d, d) and m = Σ x·r (d,), against N(θ̂, σ²Λ⁻¹).
 
     If the belief is right, m - Gθ̂ has the covariance σ²(G + GΛ⁻¹G).
@@ -236,7 +236,7 @@ def innovation(before: Posterior, gram: FloatArray, moment: FloatArray, *, noise
     --------
     >>> before = Posterior(estimate=np.zeros(2), precision=np.eye(2), noise=1.0, ridge=1.0)
     >>> innovation(before, 3.0 * np.eye(2), np.array([6.0, 0.0]), noise=1.0)
-    Evidence(surprise=1.5..., rank=2)
+    ModelCheck(surprise=1.5..., rank=2)
     """
     gap = moment - gram @ before.estimate
     values, vectors = np.linalg.eigh(gram + gram @ np.linalg.solve(before.precision, gram))
@@ -246,7 +246,7 @@ def innovation(before: Posterior, gram: FloatArray, moment: FloatArray, *, noise
         return NOTHING
     # divided before they are squared: in some units squares of squares are too large
     parts = (vectors[:, taught].T @ gap) / (noise * np.sqrt(values[taught]))
-    return Evidence(surprise=float(parts @ parts) / rank, rank=rank)
+    return ModelCheck(surprise=float(parts @ parts) / rank, rank=rank)
 
 
 def informed(stats: Stats) -> bool:
@@ -254,14 +254,14 @@ def informed(stats: Stats) -> bool:
     return stats.count > stats.dim + 1
 
 
-def on_the_way(draws: FloatArray, back: FloatArray, count: int) -> FloatArray:
+def interpolated_draws(draws: FloatArray, back: FloatArray, count: int) -> FloatArray:
     """``count`` parameters spread evenly over the way from the draws (m, d), m = 1 or ``count``, back by ``back`` (d,).
 
     Where the model is wrong, a batch is learned from as if the arms that its policy chose told of all others, and the
     next policy may undo what the last one had right, over and over. A learner that changes at every step stops half-way
     there. With a few policies a batch must show what lies between two of them.
 
-    >>> on_the_way(np.array([[1.0]]), np.array([-1.0]), 4).ravel().tolist()
+    >>> interpolated_draws(np.array([[1.0]]), np.array([-1.0]), 4).ravel().tolist()
     [0.125, 0.375, 0.625, 0.875]
     """
     return np.asarray(draws + (1.0 - (np.arange(count)[:, None] + 0.5) / count) * back)

@@ -11,8 +11,8 @@ from rareswitch.learner.bounds import switching_rate
 from rareswitch.learner.clocks import DeterminantGrowth, growth_factor
 from rareswitch.learner.interval_learner import IntervalLearner
 from rareswitch.learner.learner import Parts
+from rareswitch.learner.rule import LayerModels
 from rareswitch.learner.settings import real, setting
-from rareswitch.learner.statistics import LayerModels
 from rareswitch.learner.suplinucb import Layers
 from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Elimination, Layered, Policy

@@ -8,12 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from rareswitch.confidence import Intervals
-from rareswitch.learner.clocks import TOLERANCE, EveryLesson
+from rareswitch.learner.clocks import TOLERANCE, EveryInformativeStep
 from rareswitch.learner.interval_learner import IntervalLearner
 from rareswitch.learner.learner import Parts
-from rareswitch.learner.rule import Ended, Made, SumsRule
+from rareswitch.learner.rule import BatchEnd, LayerModels, NewPolicy, SumsRule
 from rareswitch.learner.settings import real, setting
-from rareswitch.learner.statistics import LayerModels
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import Layered, Policy
 from rareswitch.stats import Stats
@@ -38,12 +37,12 @@ class Layers(SumsRule):
     def policy(self, *models: FloatArray) -> Policy:
         """The policy of the layers' estimates (S, d), roots (S, d, d) and what else a model has, stacked."""
 
-    def resumed(self, sums: tuple[Stats, ...], start: int) -> Made:
+    def from_sums(self, sums: tuple[Stats, ...], start: int) -> NewPolicy:
         models = zip(*(self.model(k, stats) for k, stats in enumerate(sums)), strict=True)
         grams, counts = np.array([stats.gram for stats in sums]), np.array([float(stats.count) for stats in sums])
-        return Made(self.policy(*map(np.array, models)), kept={"frozen_gram": grams, "frozen_count": counts})
+        return NewPolicy(self.policy(*map(np.array, models)), kept={"frozen_gram": grams, "frozen_count": counts})
 
-    def next(self, ended: Ended) -> Made:
+    def next(self, ended: BatchEnd) -> NewPolicy:
         sampler = ended.state.policy.sampler
         assert isinstance(sampler, Layered)
         held = [sampler.estimates, sampler.roots, *([] if sampler.tails is None else [sampler.tails])]
@@ -54,9 +53,9 @@ class Layers(SumsRule):
                 part[k] = made
             kept["frozen_gram"][k] = ended.sums[k].gram
             kept["frozen_count"][k] = ended.sums[k].count
-        return Made(self.policy(*models), kept=kept)
+        return NewPolicy(self.policy(*models), kept=kept)
 
-    def grown(self, ended: Ended) -> BoolArray:
+    def grown(self, ended: BatchEnd) -> BoolArray:
         """(S,) which layers are frozen anew."""
         if self.growth == 1.0:
             return np.array([stats.count for stats in ended.sums]) > ended.state.kept["frozen_count"]
@@ -117,7 +116,7 @@ class SupLinUCB(IntervalLearner):
         level = self.intervals()
         statistics = LayerModels(dim=self.dim, layers=self.layers, ridge=level.ridge)
         rule = self.layered(statistics=statistics, level=level, settings=self)
-        return Parts(rule, EveryLesson(horizon=self.horizon), statistics)
+        return Parts(rule, EveryInformativeStep(horizon=self.horizon), statistics)
 
     def intervals(self) -> Intervals:
         """Those of a layer."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 from rareswitch.learner.interval_learner import GrowingLearner, IntervalLearner
 from rareswitch.learner.learner import Parts
 from rareswitch.learner.linucb import StaleLearner
-from rareswitch.learner.rule import Made, OneModelRule
+from rareswitch.learner.rule import NewPolicy, OneModelRule
 from rareswitch.learner.settings import count, real, setting
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import Policy, PosteriorDraws
@@ -26,12 +26,12 @@ class PosteriorSampling(OneModelRule):
     draws: int
     seed: int
 
-    def resumed(self, sums: tuple[Stats, ...], start: int) -> Made:
+    def from_sums(self, sums: tuple[Stats, ...], start: int) -> NewPolicy:
         (total,) = sums
         z = normals(self.seed, "posterior", start, 1, self.draws * total.dim).reshape(self.draws, total.dim)
         spread = self.scale * self.level.noise * z @ inverse_root(self.statistics.precision(total.gram))
         sampler = PosteriorDraws(draws=total.estimate(ridge=self.level.ridge) + spread)
-        return Made(Policy(dim=total.dim, sampler=sampler))
+        return NewPolicy(Policy(dim=total.dim, sampler=sampler))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -181,7 +181,7 @@ class PostgresStore(Store):
 
     def _insert_rewards(self, connection: Connection, rows: Sequence[RewardRow]) -> set[tuple[bytes, str]]:
         new = connection.execute(
-            f"{self._adding('ORDER BY given.arm_index')} "
+            f"{self._adding('ORDER BY given.place')} "
             "ON CONFLICT (experiment, key, event) WHERE superseded IS NULL DO NOTHING RETURNING key, event, decision",
             [*(list(column) for column in zip(*rows, strict=True)), of_rewards(rows)],
         ).fetchall()

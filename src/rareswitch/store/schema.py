@@ -18,10 +18,10 @@ _TABLES = {
     "experiments": "*number:counter name:text description:text",
     "versions": "*experiment:number *number:number policy:data state:data summaries:data report:text signature:text "
     "time:real",
-    "policies": "*experiment:number *parent:number plan:text decisions:large rewards:large",
+    "updates": "*experiment:number *parent:number plan:text decisions:large rewards:large",
     "refusals": "*experiment:number *parent:number *number:number report:text",
     # waits: until it is activated, and activated: when; they and the group of a holdout are not used yet
-    "decisions": "*seq:sequence experiment:number key:data id:text version:number arm:text place:number "
+    "decisions": "*seq:sequence experiment:number key:data id:text version:number arm:text arm_index:number "
     "propensity:real features:data digest:data time:real rank:real ?baseline:number checksum:large "
     "?waits:number ?activated:real ?holdout:text",
     "contexts": "*seq:large experiment:number version:number rank:real data:data ?names:text checksum:large",

@@ -15,8 +15,8 @@ from rareswitch.design import (
     staged_design,
     variation,
 )
+from rareswitch.design.distributional import Form
 from rareswitch.design.sampling import symmetric_inverse
-from rareswitch.design.staged import Form
 from rareswitch.distributions import Counterexample, Gaussian
 from rareswitch.errors import ParameterError
 from rareswitch.validation import FloatArray, IntArray

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rareswitch.design import GOptimal, MixedSoftmax, Uniform, information, staged_design, variation
-from rareswitch.design.staged import Form
+from rareswitch.design.distributional import Form
 from rareswitch.distributions import Anisotropic, ContextDistribution, Gaussian, OneBig
 from rareswitch.errors import ContextNormError, ParameterError
 from reference.algorithm_2 import literal_algorithm_2

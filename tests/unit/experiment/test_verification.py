@@ -16,7 +16,7 @@ from rareswitch.experiment.versions import Version, checksum, signed_text
 from rareswitch.files import canonical_json
 from rareswitch.learner import Summary, summaries_to_bytes
 from rareswitch.learner.planned_exploration import PlannedExploration
-from rareswitch.learner.rule import Ended, Made
+from rareswitch.learner.rule import BatchEnd, NewPolicy
 from rareswitch.policy import Blend, PosteriorDraws
 from rareswitch.stats import Stats
 from reference.trials import advance_batch
@@ -153,7 +153,7 @@ def test_policies_that_differ_by_rounding_must_decide_the_same(monkeypatch: pyte
     advance_batch(trial)
     next_policy, factor = PlannedExploration.next, 1.0 + 1e-12
 
-    def shaken(self: PlannedExploration, ended: Ended) -> Made:
+    def shaken(self: PlannedExploration, ended: BatchEnd) -> NewPolicy:
         made = next_policy(self, ended)
         sampler = made.policy.sampler
         main = sampler.main if isinstance(sampler, Blend) else sampler

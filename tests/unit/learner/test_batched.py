@@ -24,9 +24,9 @@ from rareswitch.learner import (
     paper_grid,
     warm_start,
 )
+from rareswitch.learner.rule import first_half
 from rareswitch.learner.settings import to_plain
-from rareswitch.learner.statistics import first_half
-from rareswitch.learner.summary import sample_order
+from rareswitch.learner.state import sample_order
 from reference.batched import Trace, slow_batched
 from reference.loop import after, rows_of, steps
 

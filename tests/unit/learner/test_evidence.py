@@ -15,7 +15,7 @@ from rareswitch.experiment import create
 from rareswitch.lab.worlds import ClassificationWorld, Rounds, make_world
 from rareswitch.learner import Foresight, Posterior, Rows, State, posterior
 from rareswitch.learner.planned_exploration import believed_cost, certified_cost
-from rareswitch.learner.posterior import CHANCE, NOTHING, WIDEST, Evidence, innovation, vague_where_unknown
+from rareswitch.learner.posterior import CHANCE, NOTHING, WIDEST, ModelCheck, innovation, vague_where_unknown
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import PosteriorDraws
 from rareswitch.rng import normals
@@ -27,7 +27,7 @@ PRECISION = np.array([[30.0, 5.0, 0.0], [5.0, 8.0, 1.0], [0.0, 1.0, 4.0]])
 BELIEF = Posterior(estimate=np.array([0.5, -0.2, 0.1]), precision=PRECISION, noise=0.4, ridge=1.0)
 
 
-def found(x: FloatArray, theta: FloatArray, noise: FloatArray, belief: Posterior = BELIEF) -> Evidence:
+def found(x: FloatArray, theta: FloatArray, noise: FloatArray, belief: Posterior = BELIEF) -> ModelCheck:
     """That of rows (n, d) with rewards xᵀθ and noise (n,)."""
     return innovation(belief, x.T @ x, x.T @ (x @ theta + noise), noise=belief.noise)
 
@@ -54,13 +54,13 @@ def test_one_batch_in_two_thousand_is_found_wrong_by_chance(rank: int) -> None:
     low, high = 1.0, 20.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (low, middle) if Evidence(surprise=middle, rank=rank).wrong else (middle, high)
+        low, high = (low, middle) if ModelCheck(surprise=middle, rank=rank).wrong else (middle, high)
     assert scipy_stats.norm.sf(CHANCE) / 2 < scipy_stats.chi2.sf(high * rank, rank) < 1 / 2000
 
 
 def test_with_many_directions_twice_as_far_is_borne() -> None:
-    assert not Evidence(surprise=1.99, rank=400).wrong
-    assert Evidence(surprise=2.01, rank=400).wrong
+    assert not ModelCheck(surprise=1.99, rank=400).wrong
+    assert ModelCheck(surprise=2.01, rank=400).wrong
 
 
 def test_a_theta_that_has_changed_is_found() -> None:
@@ -79,7 +79,7 @@ def test_a_theta_that_has_changed_is_found() -> None:
     assert wrong.wrong
     assert wrong.surprise > WIDEST
     assert (wrong.excess, wrong.widening, wrong.least_scale) == (wrong.surprise, WIDEST, 1.0)
-    assert Evidence(surprise=3.0, rank=100).widening == 3.0
+    assert ModelCheck(surprise=3.0, rank=100).widening == 3.0
     assert f"{math.sqrt(wrong.surprise):.1f} times as far" in wrong.text
     assert f"widened {math.sqrt(WIDEST):.1f}-fold" in wrong.text
 
@@ -183,7 +183,7 @@ def test_policies_on_the_way_do_not_undo_each_other(monkeypatch: pytest.MonkeyPa
     """The same run with and without them: policies that jump from one estimate to the next cost thousands more."""
     world, learner = three_in_a_row(), Foresight(rewards="linear", dim=12, horizon=30_000, seed=1000)
     with_it = simulate(learner, world, seed=1000).regret
-    monkeypatch.setattr("rareswitch.learner.planned_exploration.on_the_way", lambda draws, back, count: draws)
+    monkeypatch.setattr("rareswitch.learner.planned_exploration.interpolated_draws", lambda draws, back, count: draws)
     assert with_it < 0.6 * simulate(learner, world, seed=1000).regret
 
 

@@ -16,7 +16,7 @@ from rareswitch.learner import AdaptiveGrid, Foresight, Posterior, Rows, geometr
 from rareswitch.learner import planned_exploration as room
 from rareswitch.learner.foresight import default_grid
 from rareswitch.learner.planning import SCALES, Plan
-from rareswitch.learner.summary import centred, sample_order
+from rareswitch.learner.state import centred, sample_order
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import Blend, PosteriorDraws
 from rareswitch.rng import uniforms

@@ -12,7 +12,7 @@ from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.lab.rivals import SupLinRel
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import RarelySwitchSupLinUCB, Rows, SupLinUCB
-from rareswitch.learner.statistics import LayerModels
+from rareswitch.learner.rule import LayerModels
 from rareswitch.policy import Elimination, Layered, Policy
 from rareswitch.validation import FloatArray, context_sets
 from reference.loop import rows_of

@@ -209,9 +209,9 @@ def test_a_batch_ends_when_the_user_says_so(name: str, count: int) -> None:
     summary = learner.summarize(state, rows_of(state, here, 1, count=count))
     found = learner.next(state, summary)
     assert (found.policies, found.start) == (2, count)
-    if not learner.clock.steps:
+    if not learner.clock.every_step:
         assert [batch.decided for batch in found.past] == [count]
-        if not learner.clock.looks:
+        if not learner.clock.uses_features:
             assert found.batch_sizes == state.batch_sizes[1:]
     again = learner.next(found, learner.summarize(found, rows_of(found, here, 1, count=count)))
     assert (again.policies, again.start) == (3, 2 * count)
@@ -222,7 +222,7 @@ def test_a_batch_without_a_reward_is_refused_and_nothing_changes(name: str) -> N
     learner, here = made(name), world(name)
     state = after(learner, here, 1)
     before = state_to_bytes(state)
-    rows = rows_of(state, here, 1, count=1 if learner.clock.steps else 20)
+    rows = rows_of(state, here, 1, count=1 if learner.clock.every_step else 20)
     silent = learner.summarize(state, replace(rows, rewards=np.full(len(rows), np.nan)))
     assert (silent.decided, silent.rewarded) == (len(rows), 0)
     with pytest.raises(

@@ -12,8 +12,8 @@ from rareswitch.errors import LevelWarning, NonFiniteError, OutlierWarning, Unsu
 from rareswitch.lab.rivals import Falcon
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, Learner, Rows, State, make_learner, state_from_bytes, state_to_bytes
-from rareswitch.learner.statistics import OneModel
-from rareswitch.learner.summary import centred, level_of, unexplained_level
+from rareswitch.learner.rule import OneModel
+from rareswitch.learner.state import centred, offset_of, unexplained_level
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray
 
@@ -199,10 +199,10 @@ def test_sums_with_different_shifts_add_up_in_any_order() -> None:
 
 
 def test_the_level_is_taken_off_only_where_it_is_high() -> None:
-    assert level_of(np.array([1.0, 0.0, 1.0])) == 0.0
-    assert level_of(np.zeros(0)) == 0.0
-    assert level_of(np.full(4, 0.1)) == 0.1
-    assert level_of(-1e9 + np.arange(3.0)) == -1e9 + 1.0
+    assert offset_of(np.array([1.0, 0.0, 1.0])) == 0.0
+    assert offset_of(np.zeros(0)) == 0.0
+    assert offset_of(np.full(4, 0.1)) == 0.1
+    assert offset_of(-1e9 + np.arange(3.0)) == -1e9 + 1.0
 
 
 def with_outliers(learner: Learner, rewards: FloatArray) -> State:

@@ -41,7 +41,7 @@ from rareswitch.learner.logistic import (
 )
 from rareswitch.learner.planning import prospects
 from rareswitch.learner.posterior import Link, logistic
-from rareswitch.learner.summary import centred
+from rareswitch.learner.state import centred
 from rareswitch.rng import normals, uniforms
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray

@@ -11,8 +11,7 @@ from rareswitch import simulate
 from rareswitch.errors import ParameterError
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, Learner, Rows, State, Summary, state_from_bytes, state_to_bytes
-from rareswitch.learner.clocks import Progress
-from rareswitch.learner.reserve import LEAST_SEEN, Reserve
+from rareswitch.learner.clocks import LEAST_SEEN, Progress, Reserve
 from rareswitch.validation import FloatArray
 
 HORIZON = 10_000

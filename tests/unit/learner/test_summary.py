@@ -24,8 +24,8 @@ from rareswitch.learner import (
     summaries_from_bytes,
     summaries_to_bytes,
 )
-from rareswitch.learner.statistics import first_half
-from rareswitch.learner.summary import sample_order
+from rareswitch.learner.rule import first_half
+from rareswitch.learner.state import sample_order
 from rareswitch.stats import Stats
 from reference.loop import rows_of
 

@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         whole("agents", agents, high=options.horizon)
     world = make_world(options.world, dim=options.dim, arms=options.arms, noise=options.noise, horizon=options.horizon)
     learner = learner_for(world, options.learner, horizon=options.horizon, seed=options.seed, noise=options.noise)
-    by_step = learner.clock.looks or learner.clock.steps
+    by_step = learner.clock.uses_features or learner.clock.every_step
     shared: list[Collaboration] = []
     stepped: list[tuple[int, Run]] = []
     total = options.horizon * len(numbers)

@@ -8,7 +8,7 @@ import numpy as np
 
 from rareswitch.design import Uniform
 from rareswitch.errors import UnsuitableError
-from rareswitch.learner import BatchedLearner, EliminateByBatch, Ended, OneModel, Parts
+from rareswitch.learner import BatchedLearner, BatchEnd, EliminateByBatch, OneModel, Parts
 from rareswitch.policy import Elimination
 from rareswitch.validation import BoolArray, FloatArray, Sets
 
@@ -19,7 +19,7 @@ class EliminateMeans(EliminateByBatch):
 
     settings: "BaSE"
 
-    def elimination(self, ended: Ended) -> Elimination:
+    def elimination(self, ended: BatchEnd) -> Elimination:
         told, (total,) = self.settings, ended.sums
         plays = np.maximum(np.diag(total.gram), 1e-12)  # an arm never played may be anything
         if told.confidence == "paper":

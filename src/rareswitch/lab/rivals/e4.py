@@ -12,10 +12,10 @@ from rareswitch.errors import ShapeError
 from rareswitch.lab.rivals.cheapest import cheapest_allocation
 from rareswitch.lab.rivals.fixed_sets import SAMPLE, check_one_set, the_actions
 from rareswitch.learner import (
-    AsTold,
-    Ended,
+    BatchEnd,
+    ByRule,
     IntervalLearner,
-    Made,
+    NewPolicy,
     OneModel,
     Parts,
     Rule,
@@ -99,13 +99,13 @@ class ExploreEliminateExploit(Rule):
 
     told: "E4"
 
-    def first(self) -> Made:
-        return Made(Policy(dim=self.told.dim, sampler=self.told.g_optimal))
+    def first(self) -> NewPolicy:
+        return NewPolicy(Policy(dim=self.told.dim, sampler=self.told.g_optimal))
 
     def sample_size(self, number: int, forecast: tuple[int, ...]) -> int:
         return SAMPLE
 
-    def next(self, ended: Ended) -> Made:
+    def next(self, ended: BatchEnd) -> NewPolicy:
         told, number = self.told, ended.state.policies
         kept = the_actions(told.name, ended)
         (total,) = ended.sums
@@ -128,7 +128,7 @@ class ExploreEliminateExploit(Rule):
         length = rest if np.count_nonzero(plays) <= 1 else min(rest, int(plays.sum()))
         policy = Policy(dim=told.dim, sampler=Allocation(weights=plays / plays.sum()))
         batch_sizes = (length, rest - length) if length < rest else (rest,)
-        return Made(policy, kept=kept | {"left": left.astype(np.float64)}, batch_sizes=batch_sizes)
+        return NewPolicy(policy, kept=kept | {"left": left.astype(np.float64)}, batch_sizes=batch_sizes)
 
     def telling(self, verdict: Verdict) -> FloatArray:
         """(K,) how often each action is played in the second batch (Algorithm 1, line 8)."""
@@ -192,7 +192,7 @@ class E4(IntervalLearner):
 
     def compose(self) -> Parts:
         statistics = OneModel(dim=self.dim, ridge=self.self_normalized().ridge)
-        clock = AsTold(horizon=self.horizon, first=min(self.horizon, math.ceil(2.0 * self.rate_of(1) - 1e-9)))
+        clock = ByRule(horizon=self.horizon, first=min(self.horizon, math.ceil(2.0 * self.rate_of(1) - 1e-9)))
         return Parts(ExploreEliminateExploit(told=self), clock, statistics)
 
     def rate_of(self, number: int) -> float:

@@ -11,7 +11,7 @@ from rareswitch.codec import kind
 from rareswitch.confidence import SelfNormalized
 from rareswitch.design import Uniform
 from rareswitch.lanes import add_rows, compiled
-from rareswitch.learner import Ended, Grid, GridLearner, Made, OneModel, Parts, Rule, doubling_grid
+from rareswitch.learner import BatchEnd, Grid, GridLearner, NewPolicy, OneModel, Parts, Rule, doubling_grid
 from rareswitch.policy import FittedSampler, Policy
 from rareswitch.validation import LARGEST_PARAMETER, FloatArray, Sets, number, parameters, vector
 
@@ -66,16 +66,16 @@ class InverseGapWeighting(Rule):
     arms: int
     level: SelfNormalized
 
-    def first(self) -> Made:
-        return Made(Policy(dim=self.dim, sampler=Uniform()))
+    def first(self) -> NewPolicy:
+        return NewPolicy(Policy(dim=self.dim, sampler=Uniform()))
 
-    def next(self, ended: Ended) -> Made:
+    def next(self, ended: BatchEnd) -> NewPolicy:
         (epoch,) = ended.batch.stats
         tail = math.sqrt(2.0 * math.log(2.0 * (ended.state.policies + 1) ** 2 / self.level.delta))
         error = (self.level.noise * (math.sqrt(self.dim) + tail)) ** 2 / epoch.count
         gamma = 0.5 * math.sqrt(self.arms / error) if error > 0.0 else 1e9
         sampler = InverseGap(estimate=epoch.estimate(ridge=self.level.ridge), gamma=gamma)
-        return Made(Policy(dim=self.dim, sampler=sampler))
+        return NewPolicy(Policy(dim=self.dim, sampler=sampler))
 
 
 @dataclass(frozen=True, kw_only=True)

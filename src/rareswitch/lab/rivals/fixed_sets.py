@@ -9,11 +9,11 @@ import numpy as np
 from rareswitch.design import GOptimal
 from rareswitch.errors import UnsuitableError
 from rareswitch.learner import (
+    BatchEnd,
     BatchLinUCBKW,
     EliminateByBatch,
-    Ended,
     Grid,
-    Made,
+    NewPolicy,
     Parts,
     design_of_sets,
     growing_grid,
@@ -31,7 +31,7 @@ class EliminateActions(EliminateByBatch):
     def sample_size(self, number: int, forecast: tuple[int, ...]) -> int:
         return SAMPLE
 
-    def next(self, ended: Ended) -> Made:
+    def next(self, ended: BatchEnd) -> NewPolicy:
         return super().next(ended)._replace(kept=the_actions("fixed-set-elimination", ended))
 
 
@@ -65,7 +65,7 @@ class FixedSetElimination(BatchLinUCBKW):
         check_one_set(self.name, sets.contexts, sets.available)
 
 
-def the_actions(name: str, ended: Ended) -> dict[str, FloatArray]:
+def the_actions(name: str, ended: BatchEnd) -> dict[str, FloatArray]:
     """What is kept of the set: ``actions`` (1, K, d) and ``available`` (1, K), after a check that it is the same."""
     sample = ended.batch.sample
     assert sample is not None  # a batch with decisions has a sample of them

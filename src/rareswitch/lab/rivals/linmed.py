@@ -12,7 +12,16 @@ from rareswitch.confidence import LEAST_DELTA
 from rareswitch.design import GOptimal
 from rareswitch.errors import ParameterError
 from rareswitch.lanes import add_rows, compiled, triangular_squares
-from rareswitch.learner import IntervalLearner, Made, OneModelRule, Parts, StaleLearner, design_of_sets, real, setting
+from rareswitch.learner import (
+    IntervalLearner,
+    NewPolicy,
+    OneModelRule,
+    Parts,
+    StaleLearner,
+    design_of_sets,
+    real,
+    setting,
+)
 from rareswitch.linalg import log_growth
 from rareswitch.policy import Elimination, FittedSampler, Policy
 from rareswitch.stats import Stats
@@ -108,14 +117,14 @@ class Divergence(OneModelRule):
     greedy: float
     design: GOptimal
 
-    def resumed(self, sums: tuple[Stats, ...], start: int) -> Made:
+    def from_sums(self, sums: tuple[Stats, ...], start: int) -> NewPolicy:
         (total,) = sums
         precision, ridge = self.statistics.precision(total.gram), self.level.ridge
         beta = self.level.multiplier(log_growth(precision, ridge))  # √β of the paper
         sampler = EmpiricalDivergence.of(
             total.estimate(ridge=ridge), precision, beta, greedy=self.greedy, design=self.design
         )
-        return Made(Policy(dim=total.dim, sampler=sampler))
+        return NewPolicy(Policy(dim=total.dim, sampler=sampler))
 
 
 @dataclass(frozen=True, kw_only=True)

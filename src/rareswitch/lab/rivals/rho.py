@@ -10,7 +10,18 @@ from rareswitch.confidence import SelfNormalized
 from rareswitch.contexts import ContextSets
 from rareswitch.design import Uniform
 from rareswitch.errors import BatchError
-from rareswitch.learner import Ended, Made, OneModel, Parts, Rule, StaleLearner, best_columns, count, real, setting
+from rareswitch.learner import (
+    BatchEnd,
+    NewPolicy,
+    OneModel,
+    Parts,
+    Rule,
+    StaleLearner,
+    best_columns,
+    count,
+    real,
+    setting,
+)
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import Policy, PosteriorDraws
 from rareswitch.rng import normals
@@ -170,13 +181,13 @@ class WeighDraws(Rule):
     def any_past(self) -> bool:
         return True
 
-    def first(self) -> Made:
-        return Made(Policy(dim=self.statistics.dim, sampler=Uniform()))
+    def first(self) -> NewPolicy:
+        return NewPolicy(Policy(dim=self.statistics.dim, sampler=Uniform()))
 
     def sample_size(self, number: int, forecast: tuple[int, ...]) -> int:
         return SAMPLE  # also where no plan is due: the forecast may change before the batch ends
 
-    def next(self, ended: Ended) -> Made:
+    def next(self, ended: BatchEnd) -> NewPolicy:
         (total,) = ended.sums
         estimate, precision = total.estimate(ridge=self.level.ridge), self.statistics.precision(total.gram)
         stakes = stakes_of(ended.batch_sizes, self.weight)
@@ -203,7 +214,7 @@ class WeighDraws(Rule):
             parts = parts_of(ascend(horizon))
         sampler = PosteriorDraws(draws=np.repeat(draws, parts, axis=0))
         note = {"update": ended.state.policies, "noise": self.level.noise, "greedy": float(parts[0] / parts.sum())}
-        return Made(Policy(dim=total.dim, sampler=sampler), note=note)
+        return NewPolicy(Policy(dim=total.dim, sampler=sampler), note=note)
 
     def draws(self, estimate: FloatArray, precision: FloatArray, start: int) -> FloatArray:
         """(m, d) the parameters among which the probability is divided; the first is the estimate."""
