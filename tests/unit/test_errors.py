@@ -20,12 +20,12 @@ from rareswitch.validation import finite_array
     [
         (lambda: make_learner("forsight", dim=2), "foresight"),
         (lambda: make_learner("foresight", dim=2, horizont=100), "horizon"),
-        (lambda: create("memory:", "x", dim=2, updats=8), "policies"),
+        (lambda: create("memory:", "x", dim=2, polices=8), "policies"),
         (lambda: make_world("gausian", dim=2, arms=3, noise=0.5), "gaussian"),
         (lambda: make_engine("proceses"), "processes"),
         (lambda: schedule_of("mondai*8"), "monday"),
         (lambda: schedule_of("by hnd"), "by hand"),
-        (lambda: schedule_of("best:updtes=8"), "policies"),
+        (lambda: schedule_of("best:polices=8"), "policies"),
         (lambda: Features.from_plain({"fields": [{"name": "age", "kind": "nummber"}]}), "number"),
     ],
 )

@@ -184,13 +184,9 @@ def describe(
         )
     if isinstance(baseline, str) and features is None:
         raise ParameterError(f"baseline names a field of context records, and there are no features; got {baseline!r}.")
-    min_propensity = None
     if min_propensity is not None:
-        min_propensity = (
-            min_propensity
-            if isinstance(min_propensity, MinPropensity)
-            else MinPropensity(least=least_probability("min_propensity", min_propensity))
-        )
+        if not isinstance(min_propensity, MinPropensity):
+            min_propensity = MinPropensity(least=least_probability("min_propensity", min_propensity))
         made.begin(min_propensity=min_propensity)  # refuses learners that can have none
     context_sample_rate = number("context_sample_rate", context_sample_rate, low=0.0, high=1.0)
     if context_sample_rate == 0.0 and made.sample_size(made.begin()):

@@ -496,7 +496,7 @@ def test_a_version_that_was_edited_is_refused(part: str) -> None:
         ),
         ({"schedule": Periodic(period="week", times=3, start="1960-01-01")}, "has no date after"),
         ({"schedule": ["1970-01-08"]}, "a list holds the decisions in all .* 'by hand' and advance on these days"),
-        ({"schedule": "best:rat=3"}, "takes each of updates, decisions"),
+        ({"schedule": "best:rat=3"}, "takes each of policies, decisions"),
         ({"seed": -1}, "seed"),
         ({"rewards": "clicks"}, "rewards must be Rewards"),
         ({"baseline": 3}, "baseline must be True"),

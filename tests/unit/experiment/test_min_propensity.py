@@ -120,7 +120,11 @@ def test_descriptions_without_a_minimum_propensity_are_what_they_were() -> None:
     assert "min_propensity" not in plain
     assert Description.from_plain(plain).min_propensity is None
     protected = create("memory:", "spring", dim=2, seed=1, min_propensity=NAMED).description
-    assert json.loads(protected.to_text())["min_propensity"] == {"least": 0.1, "arms": ["blue", "red"]}
+    assert json.loads(protected.to_text())["min_propensity"] == {
+        "kind": "min_propensity",
+        "least": 0.1,
+        "arms": ["blue", "red"],
+    }
     assert Description.from_text(protected.to_text()).min_propensity == NAMED
     # the setting of foresight is another thing
     assert create("memory:", "spring", dim=2, seed=1, min_propensity=0.25).description.min_propensity is None
@@ -173,5 +177,5 @@ def test_compiled_steps_do_not_hide_a_minimum_propensity() -> None:
     told: dict[str, Any] = {"dim": 2, "arms": 3, "horizon": 300, "noise": 0.5}
     least = simulate(OFUL(**told), world, seed=1, min_propensity=MinPropensity(least=1.0 / 3)).regret
     assert least > 2.0 * simulate(OFUL(**told), world, seed=1).regret
-    with pytest.raises(ParameterError, match="floor: linucb"):
+    with pytest.raises(ParameterError, match="min_propensity: linucb"):
         simulate(LinUCB(**told), world, seed=1, min_propensity=MinPropensity(least=0.1))

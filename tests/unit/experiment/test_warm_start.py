@@ -128,10 +128,6 @@ def test_states_keep_the_log() -> None:
         assert again.warm is not None
         assert again.policy.id == one.policy.id
         assert state_to_bytes(again) == state_to_bytes(one)
-    lost = replace(state, warm=None)
-    with pytest.raises(FileFormatError):
-        state_from_bytes(state_to_bytes(lost))
-    assert b"warm" not in state_to_bytes(learner.begin())
 
 
 def test_what_a_log_must_have() -> None:

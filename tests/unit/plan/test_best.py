@@ -134,7 +134,7 @@ def test_what_the_learner_says_need_not_be_said_again() -> None:
         ({"rate": 5}, "rate and end belong together"),
         ({"end": "2026-06-01"}, "rate and end belong together"),
         ({"decisions": 100, "gap": "1 day"}, "gap, delay and first are durations"),
-        ({"decisions": 100, "policies": 1}, "updates must be between 2"),
+        ({"decisions": 100, "policies": 1}, "policies must be between 2"),
         ({"rate": 5, "end": "2026-06-01", "gap": "soon"}, "gap must be a duration such as"),
         ({"rate": -5, "end": "2026-06-01"}, "rate, the decisions a day"),
         ({"rate": 5, "end": "next year"}, "end must be a date"),

@@ -115,7 +115,7 @@ def test_the_bound_of_the_learned_design_is_not_claimed_where_it_is_not_proved(d
         ({"contexts": "odd"}, "contexts must be fixed, stochastic or adversarial; got 'odd'"),
         ({"dim": 0}, "dim must be at least 1"),
         ({"horizon": 1}, "horizon must be at least 2"),
-        ({"policies": 0}, "updates must be at least 1"),
+        ({"policies": 0}, "policies must be at least 1"),
         ({"arms": 2.5}, "arms must be a whole number"),
         ({"horizon": 10**400}, "horizon must be between 2 and"),
     ],
