@@ -71,9 +71,12 @@ def uniforms_at(seed: int, stream: str, keys: KeyArray) -> FloatArray:
     return numbers
 
 
+@lru_cache(maxsize=256, typed=True)
 def stream_key(seed: int, stream: str) -> tuple[np.uint64, np.uint64]:
     """The two words that key all numbers of a stream."""
-    return _key(whole("seed", seed, low=0), stream)
+    seed = whole("seed", seed, low=0)
+    low, high = struct.unpack("<QQ", hashlib.blake2b(f"{seed}/{stream}".encode(), digest_size=16).digest())
+    return np.uint64(low), np.uint64(high)
 
 
 def _numbers(fill: Callable[..., Any], seed: int, stream: str, first: int, count: int, width: int) -> FloatArray:
@@ -81,14 +84,8 @@ def _numbers(fill: Callable[..., Any], seed: int, stream: str, first: int, count
     whole("width", width)
     numbers = np.empty(whole("count", count, low=0) * width)
     whole("first", first, low=0, high=((1 << 63) - len(numbers)) // width)  # they are counted by 63 bits
-    fill(*_key(seed, stream), first * width, numbers)
+    fill(*stream_key(seed, stream), first * width, numbers)
     return numbers.reshape(count, width)
-
-
-@lru_cache(maxsize=256)
-def _key(seed: int, stream: str) -> tuple[np.uint64, np.uint64]:
-    low, high = struct.unpack("<QQ", hashlib.blake2b(f"{seed}/{stream}".encode(), digest_size=16).digest())
-    return np.uint64(low), np.uint64(high)
 
 
 @compiled

@@ -52,7 +52,7 @@ class Sets(NamedTuple):
 
 def sets_of(dim: int, contexts: Any, available: Any = None) -> Sets:
     """What :func:`context_sets` returns, of so many features."""
-    sets = context_sets(contexts, available)
+    sets = contexts if type(contexts) is Sets and available is None else context_sets(contexts, available)
     if sets.contexts.shape[2] != dim:
         raise ShapeError(f"this policy is for {dim} features; got contexts of {sets.contexts.shape[2]}.")
     return sets

@@ -67,7 +67,7 @@ def cases() -> dict[str, tuple[Policy, FloatArray, BoolArray]]:
     """Policies, with the sets and masks that they are asked about."""
     found = {}
     contexts = numbers("contexts", SETS, ARMS, DIM)
-    available = numbers("available", SETS, ARMS) < 0.6
+    available = numbers("alive", SETS, ARMS) < 0.6
     available[:, 0] = True
     parts = (elimination(DIM, "first", 1.0), elimination(DIM, "second", 0.4))
     for name, sampler in samplers().items():

@@ -282,7 +282,7 @@ def die_at(moment: Moment, occurrence: int) -> None:
         around(Store, name, verb)
     around(Experiment, "decide", "decide")
     around(update, "learn", "learn")
-    around(update, "summarize_version", "learn", after="summarized", before="summarizes")
+    around(update, "summarize", "learn", after="summarized", before="summarizes")
     run, keep, commit = Call.run, Store._keep, Store._commit
 
     def runs(self: Any, connection: Any) -> None:

@@ -33,7 +33,7 @@ class Plan:
         return [self.length * number for number in range(self.batches + 1)] + [self.length * self.batches + self.more]
 
     def create(self, url: str, name: str) -> Experiment:
-        return create(url, name, dim=3, horizon=400, updates=20, schedule=self.length, seed=7, now=0.0)
+        return create(url, name, dim=3, horizon=400, policies=20, schedule=self.length, seed=7, now=0.0)
 
     def policies(self) -> list[str]:
         """Of an undisturbed experiment, in memory."""

@@ -20,7 +20,6 @@ from rareswitch.contexts import ContextSets
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
 from rareswitch.distributions import Gaussian
 from rareswitch.errors import RareswitchError
-from rareswitch.exchange import read_csv, read_dsjson, write_csv, write_dsjson
 from rareswitch.features import Arms, Features, Flag, Number
 from rareswitch.files import canonical_json, pack, unpack
 from rareswitch.lab.rivals import InverseGap
@@ -36,7 +35,7 @@ from rareswitch.learner import (
     summaries_from_bytes,
     summaries_to_bytes,
 )
-from rareswitch.log import DecisionLog, ParquetLog, write_logged
+from rareswitch.log import DecisionLog, ParquetLog, read_csv, read_dsjson, write_csv, write_dsjson, write_log
 from rareswitch.policy import (
     Blend,
     Elimination,
@@ -402,7 +401,7 @@ def intact_log(ending: str) -> bytes:
         arms=[f"arm {k}" for k in range(ARMS)],
         times=1e9 + np.arange(40.0),
     )
-    write = {".parquet": write_logged, ".csv": write_csv, ".json": write_dsjson}[ending]
+    write = {".parquet": write_log, ".csv": write_csv, ".json": write_dsjson}[ending]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"log{ending}")
         write(path, log)

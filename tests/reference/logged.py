@@ -1,4 +1,4 @@
-"""Logs that exercise all that a format must carry, and whether two are the same to the last bit."""
+"""Logs that exercise all that a format must carry, and what they tell of each decision."""
 
 from typing import Any
 
@@ -7,16 +7,34 @@ import numpy as np
 from rareswitch.log import DecisionLog
 
 
-def bits(column: Any) -> Any:
-    if column is None or not isinstance(column, np.ndarray):
-        return column
-    return column.shape, column.dtype.str, column.tobytes()
+def told(*chunks: DecisionLog) -> dict[Any, Any]:
+    """By batch and id, all that is known of each decision; arms by their names, of the offered ones alone."""
+    found: dict[Any, Any] = {}
+    for log in chunks:
+        names, codes = log.arm_codes
+        for row in range(len(log)):
+            offered = [k for k in range(codes.shape[1]) if log.available[row, k]]
+            arms = [names[codes[row, k]] for k in offered]
+            found[log.batch_names[log.batches[row]], *log.ids[row].tolist()] = {
+                "chosen": log.chosen_names[row],
+                "propensity": log.propensities[row],
+                "reward": repr(log.rewards[row] + 0.0),
+                "arms": arms,
+                "contexts": None if log.contexts is None else log.contexts[row, offered].tolist(),
+                "features": None if log.features is None else log.features[row].tolist(),
+                "behavior_probs": None if log.behavior_probs is None else log.behavior_probs[row, offered].tolist(),
+                "baseline": _name(log, row),
+                "time": None if log.times is None or np.isnan(log.times[row]) else round(log.times[row], 6),
+                "estimated": log.estimated,
+            }
+    return found
 
 
-def differing(one: DecisionLog, other: DecisionLog) -> list[str]:
-    """The names of columns that differ in a single bit."""
-    names = [name for name in one.__dataclass_fields__ if name != "policies"]
-    return [name for name in names if bits(getattr(one, name)) != bits(getattr(other, name))]
+def _name(log: DecisionLog, row: int) -> str | None:
+    if log.baselines is None or log.baselines[row] < 0:
+        return None
+    names, codes = log.arm_codes
+    return names[int(codes[row, log.baselines[row]])]
 
 
 def log_of(seed: int, *, count: int = 60, **changes: Any) -> DecisionLog:

@@ -194,10 +194,9 @@ def recount(parts: Sequence[Sequence[Row]], run: Run, *, late: bool = True, **wi
         mine = [row for row in rows if row.policy == name]
         if not mine or (name in past and not late):
             continue
-        seen = _looked_at(run, mine) if name == state.policy.id else set()
         groups: dict[Any, list[Row]] = {}
         for row in mine:
-            groups.setdefault(row.id, []).append(row if row.id in seen else replace(row, contexts=None))
+            groups.setdefault(row.id, []).append(row)
         good = {}
         for key, group in groups.items():
             features, rewards, sets = (_distinct(group, field) for field in ("features", "reward", "contexts"))
@@ -251,7 +250,7 @@ def as_rows(rows: Sequence[Row], policy: str, dim: int) -> Rows:
         features=np.array([row.features for row in rows]).reshape(-1, dim),
         rewards=[row.reward for row in rows],
         sets=ContextSets.from_ragged(sets) if sets else None,
-        arm_indices=np.array([k for k, row in enumerate(rows) if row.contexts]) if sets else None,
+        places=np.array([k for k, row in enumerate(rows) if row.contexts]) if sets else None,
         times=[row.time for row in rows] if timed else None,
         reward_times=[np.nan if r.reward_time is None else r.reward_time for r in rows] if timed else None,
     )
@@ -260,19 +259,3 @@ def as_rows(rows: Sequence[Row], policy: str, dim: int) -> Rows:
 
 def _distinct(rows: list[Row], field: str) -> set[Any]:
     return {getattr(row, field) for row in rows} - {None}
-
-
-def _looked_at(run: Run, rows: list[Row]) -> set[Any]:
-    """Ids of the decisions whose context sets are read: twice as many as are sampled, the smallest hashes."""
-    learner, state = run.learner, run.state
-    ids = list({row.id for row in rows if row.contexts})
-    if not ids:
-        return set()
-    keys = id_keys(ids)
-    _, shown = learner.parts.statistics.halves(keys, state.policies)
-    order = {
-        key: rank
-        for key, rank, s in zip(ids, sample_order(keys), shown if shown is not None else [True] * len(ids), strict=True)
-        if s
-    }
-    return set(sorted(order, key=lambda key: order[key])[: 2 * learner.sample_size(state)])

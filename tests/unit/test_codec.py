@@ -69,9 +69,9 @@ def test_edited_files_are_refused(change: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda content, _: content.update(policies=3.0), "state: Expected int, got float at updates"),
-        (lambda content, _: content.update(policies=True), "Expected int, got bool at updates"),
-        (lambda content, _: content.update(forecast=7), "Expected array, got int at ahead"),
+        (lambda content, _: content.update(policies=3.0), "state: Expected int, got float at policies"),
+        (lambda content, _: content.update(policies=True), "Expected int, got bool at policies"),
+        (lambda content, _: content.update(batch_sizes=7), "Expected array, got int at batch_sizes"),
         (lambda content, _: content.update(more=1), "state has no setting 'more'; it has learner"),
         (lambda content, _: content.update(kind="stata"), r"there is no kind 'stata'\. Did you mean"),
         (lambda content, _: content.pop("learner"), "state needs the setting 'learner'"),

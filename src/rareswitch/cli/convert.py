@@ -28,7 +28,7 @@ def add_parser(commands: Any) -> None:
         description=(
             "Read a log of decisions and write it in another format, as the endings say: .parquet, .csv, or .dsjson, "
             ".json and .jsonl for the JSON lines of Vowpal Wabbit; text also compressed, as .csv.gz. What was written "
-            "is read back the same, to the last bit."
+            "is read back with equal estimates."
         ),
     )
     parser.add_argument("file", metavar="FILE", help="the log")
@@ -50,7 +50,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, write, and say what."""
-    from rareswitch.exchange import read, whole, write
+    from rareswitch.log import read, whole, write
 
     logged = whole(read(options.file, **_how(options)))
     write(options.target, logged)

@@ -111,7 +111,7 @@ def _source(options: argparse.Namespace, log: Opened) -> Any:
         return log.source
     if log.experiment is not None:
         raise ParameterError("behavior_policy is for logs in Parquet; an experiment has its policies: leave it out.")
-    from rareswitch.exchange import read
+    from rareswitch.log import read
     from rareswitch.policy import load_policy
 
     return read(log.source, policies=[load_policy(path) for path in options.behavior_policy])

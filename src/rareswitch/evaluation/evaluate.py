@@ -14,8 +14,7 @@ from rareswitch.evaluation.how import How
 from rareswitch.evaluation.results import Difference, Evaluation
 from rareswitch.evaluation.scoring import Progress, score
 from rareswitch.evaluation.values import value_of
-from rareswitch.exchange import read
-from rareswitch.log import Source
+from rareswitch.log import Source, read
 from rareswitch.validation import FloatArray, number
 
 #: What the baseline is called among candidates where nobody asked for it; no caller's name has a line break.
@@ -44,7 +43,7 @@ def evaluate(
     ----------
     source
         An experiment; a :class:`~rareswitch.log.Source` such as :class:`~rareswitch.log.DecisionLog`; or files of a
-        log, as :func:`rareswitch.exchange.read` takes them.
+        log, as :func:`rareswitch.log.read` takes them.
     candidates
         One, a list, or a dict by name. A policy; ``"uniform"``; ``"baseline"``, what the caller would have shown;
         ``"logged"``, what was done; :class:`Always` of an arm; a function of contexts (n, K, d) and alive (n, K) to

@@ -18,7 +18,6 @@ from rareswitch.experiment.choice import Choice
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
 from rareswitch.experiment.kept import (
-    decision_rows,
     listed,
     other_request,
     refuse_other_requests,
@@ -54,6 +53,7 @@ class Experiment:
         self.store, self.description = store, description
         self._key, self._signed = key, signed or key is not None
         self._experiment = digest(description.to_text())
+        self._needs_baseline = description.needs_baseline
         #: Replaced as a whole: whoever has it sees the same versions throughout.
         self._versions: tuple[Version, ...] = ()
         self._looked = -np.inf
@@ -122,7 +122,8 @@ class Experiment:
         """
         if arms is not None and (isinstance(arms, (str, bytes)) or (isinstance(arms, Sized) and not len(arms))):
             raise ShapeError(f"arms must be at least one, as a list of ids or as records by id; got {arms!r:.60}.")
-        request = Request(context, arms, id, baseline, seconds_of(now), self._prepare)
+        moment = clock.time() if now is None else seconds_of(now)
+        request = Request(context, arms, id, baseline, moment, self._prepare)
         self.store.submit(request)
         choice = self._choice(request.batch, request.at, request.decisions[0], request.kept[0])
         if isinstance(choice, ConflictError):
@@ -146,20 +147,23 @@ class Experiment:
 
     def _prepare(self, jobs: Sequence[Job]) -> None:
         """Decide requests of several callers, which are kept together."""
-        groups: dict[tuple[bool, bool], list[Request]] = {}
-        for job in jobs:
-            assert isinstance(job, Request)  # as it names this method
-            groups.setdefault((job.arms is None, job.baseline is None), []).append(job)
-        for (unnamed, unshown), requests in groups.items():
+        requests = [job for job in jobs if isinstance(job, Request)]
+        groups = {(request.arms is None, request.baseline is None) for request in requests}
+        for unnamed, unshown in groups:
+            group = requests
+            if len(groups) > 1:
+                group = [job for job in requests if (job.arms is None, job.baseline is None) == (unnamed, unshown)]
+            single = len(group) == 1 and self.description.features is not None
             batch, rows = self._decide(
-                self._contexts([request.context for request in requests]),
-                None if unnamed else [request.arms for request in requests],
-                [request.id for request in requests],
-                None if unshown else [request.baseline for request in requests],
-                [request.time for request in requests],
+                group[0].context if single else self._contexts([job.context for job in group]),
+                None if unnamed else group[0].arms if single else [job.arms for job in group],
+                [job.id for job in group],
+                None if unshown else [job.baseline for job in group],
+                [job.time for job in group],
+                single=single,
             )
-            for at, (request, row) in enumerate(zip(requests, rows, strict=True)):
-                request.batch, request.at, request.decisions = batch, at, [row]
+            for at, job in enumerate(group):
+                job.batch, job.at, job.decisions = batch, at, rows[at : at + 1]
 
     def _contexts(self, contexts: list[Any]) -> Any:
         """Those of single requests as those of many: vectors are put into one array."""
@@ -170,66 +174,69 @@ class Experiment:
         return ContextSets.from_ragged(contexts)
 
     def _decide(
-        self, contexts: Any, arms: Any, ids: list[Any], baseline: Any, times: float | list[float]
+        self,
+        contexts: Any,
+        arms: Any,
+        ids: list[Any],
+        baseline: Any,
+        times: float | list[float],
+        *,
+        single: bool = False,
     ) -> tuple[Requests, list[DecisionRow]]:
-        request = self._request(contexts, arms, ids, baseline)
-        version = self._refresh()
-        first = version.number == 1 and self.description.needs_baseline
-        if first and request.baselines is not None and (request.baselines < 0).any():
-            at = int(np.flatnonzero(request.baselines < 0)[0])
-            field = self.description.baseline_field
-            where = "" if field is None else f" in the field {field!r} of its record"
+        told = self.description
+        if told.baseline_field is not None and baseline is None:
+            baseline = field_values([contexts] if single else contexts, told.baseline_field)
+        if baseline is not None and told.baseline_share is None:
             raise ParameterError(
-                f"baseline must name the arm that would have been shown{where}; request {request.ids[at]!r:.100} names "
-                "none. The first policy needs it, later ones do not."
+                "baseline was given, and this experiment was created without one. Create it with baseline=True."
             )
-        # later policies know better than the baseline, and do not ask for it
-        baselines = {"baseline": request.baselines} if first and request.baselines is not None else {}
-        told, protected = self.description, request.protected(version.policy.min_propensity)
-        decided = version.policy.decide(
-            request.sets, ids=request.keys, seed=told.seed, protected=protected, **baselines
+        dim = told.learner.dim
+        batch = read_requests(told.features, dim, contexts, arms, ids=ids, baseline=baseline, single=single)
+        self._check_learnable(batch.sets)
+        if told.baseline_field is not None:  # which is used, if not by the features
+            own = (told.baseline_field, "extra")
+            batch = replace(batch, cautions=[tuple(c for c in one if c != own) for one in batch.cautions])
+        version = self._versions[-1] if clock.monotonic() - self._looked <= REFRESH else self._refresh()
+        policy = version.policy
+        first = version.row.number == 1 and self._needs_baseline
+        if first and batch.baselines is not None and (batch.baselines < 0).any():
+            at = int(np.flatnonzero(batch.baselines < 0)[0])
+            where = "" if told.baseline_field is None else f" in the field {told.baseline_field!r} of its record"
+            raise ParameterError(
+                f"baseline must name the arm that would have been shown{where}; request {ids[at]!r:.100} names none. "
+                "The first policy needs it, later ones do not."
+            )
+        decided = policy.decide(
+            batch.sets,
+            ids=ids[0] if batch.sets.single else ids,
+            seed=told.seed,
+            protected=None if policy.min_propensity is None else batch.protected(policy.min_propensity),
+            # later policies know better than the baseline, and do not ask for it
+            baseline=batch.baselines if first else None,
         )
-        rows = decision_rows(
-            request,
-            decided,
-            version=version.number,
-            context_sample_rate=self.description.context_sample_rate,
-            times=times,
+        return batch, batch.rows(
+            decided, version=version.row.number, context_sample_rate=told.context_sample_rate, times=times
         )
-        return request, rows
 
     def _choice(self, batch: Requests, at: int, made: DecisionRow, kept: DecisionRow) -> Choice | ConflictError:
         """What is answered to one of some requests; an id that was used before is its caller's alone."""
         if kept.digest != made.digest:
             return other_request(batch.ids[at])
+        known = self._versions
+        version = known[kept.version - 1] if kept.version <= len(known) else self._version(kept.version)
         return Choice(
             id=batch.ids[at],
             arm=batch.arm(at, kept.arm_index),
             propensity=kept.propensity,
-            policy_id=self._version(kept.version).policy.id,
+            policy_id=version.policy.id,
             version=kept.version,
             repeated=kept is not made,
             cautions=batch.cautions[at],
         )
 
-    def _request(self, contexts: Any, arms: Any, ids: Any, baseline: Any) -> Requests:
-        told = self.description
-        if told.baseline_field is not None and baseline is None:
-            baseline = field_values(contexts, told.baseline_field)
-        if baseline is not None and told.baseline_share is None:
-            raise ParameterError(
-                "baseline was given, and this experiment was created without one. Create it with baseline=True."
-            )
-        request = read_requests(told.features, told.learner.dim, contexts, arms, ids=ids, baseline=baseline)
-        self._check_learnable(request)
-        if told.baseline_field is not None:  # which is used, if not by the features
-            own = (told.baseline_field, "extra")
-            request = replace(request, cautions=[tuple(c for c in one if c != own) for one in request.cautions])
-        return request
-
-    def _check_learnable(self, request: Requests) -> None:
+    def _check_learnable(self, sets: Sets) -> None:
         """Refuse sets from which the learner could never learn: kept, they would stand in the way of every update."""
-        learner, sets, most = self.description.learner, request.sets, self.description.max_arms
+        learner, most = self.description.learner, self.description.max_arms
         if sets.contexts.shape[1] > most:
             raise ParameterError(
                 f"arms must be at most {most:,} in a request, as this experiment was created; got "

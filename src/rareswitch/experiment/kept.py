@@ -1,6 +1,5 @@
-"""Decisions and rewards as stores keep them, and what is refused of those that were there before."""
+"""Rewards as stores keep them, and what is refused of those that were there before."""
 
-import json
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -9,12 +8,10 @@ import numpy as np
 
 from rareswitch.errors import ConflictError, ParameterError, ShapeError
 from rareswitch.experiment.choice import Choice
-from rareswitch.experiment.requests import Requests, check_text
+from rareswitch.experiment.requests import check_text, id_text
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.ids import id_keys, key_bytes
-from rareswitch.learner import sample_order
-from rareswitch.policy import Decisions
-from rareswitch.store import DecisionRow, RewardRow
+from rareswitch.store import RewardRow
 from rareswitch.validation import LARGEST_SCALE
 
 #: Bytes of an event's name.
@@ -38,38 +35,6 @@ def listed(name: str, given: Any) -> list[Any]:
             "decision call decide or reward."
         )
     return list(found)
-
-
-def decision_rows(
-    request: Requests, decided: Decisions, *, version: int, context_sample_rate: float, times: float | Sequence[float]
-) -> list[DecisionRow]:
-    """What is kept of decisions; of a share ``context_sample_rate``, by their ids, the whole context sets."""
-    ranks, keys = sample_order(request.keys).tolist(), key_bytes(request.keys)
-    pairs = zip(decided.arms.tolist(), decided.propensities.tolist(), strict=True)
-    moments = [times] * len(request) if isinstance(times, float) else times
-    rows = []
-    for at, (arm_index, propensity) in enumerate(pairs):
-        vectors = request.vectors(at)
-        data, kept = vectors.tobytes(), ranks[at] < context_sample_rate
-        rows.append(
-            DecisionRow(
-                key=keys[at],
-                id=id_text(request.ids[at]),
-                version=version,
-                arm=str(request.arm(at, arm_index)),
-                arm_index=arm_index,
-                propensity=propensity,
-                features=vectors[arm_index].tobytes(),
-                digest=request.digest(at, data),
-                time=moments[at],
-                rank=ranks[at],
-                baseline=None if request.baselines is None or request.baselines[at] < 0 else int(request.baselines[at]),
-                contexts=data if kept else None,
-                names=request.names_text(at) if kept else None,
-                cautions=json.dumps(request.cautions[at]) if request.cautions[at] else None,
-            )
-        )
-    return rows
 
 
 def other_request(id: int | str, rest: str = "") -> ConflictError:  # noqa: A002
@@ -136,15 +101,6 @@ def _other_value(row: RewardRow, old: RewardRow, rest: str = "") -> ConflictErro
         f"decision {row.id} has the reward {old.value:g}{event} already, and {row.value:g} was given{rest}. Give "
         "overwrite=True to replace them."
     )
-
-
-def id_text(id: int | str) -> str:  # noqa: A002
-    """An id as it is kept.
-
-    >>> id_text("r1"), id_text(7)
-    ('"r1"', '7')
-    """
-    return json.dumps(id, ensure_ascii=False) if isinstance(id, str) else str(int(id))
 
 
 def _value(id: Any, given: Any, *, binary: bool) -> float:  # noqa: A002

@@ -10,7 +10,7 @@ from rareswitch.experiment.description import Description, describe
 from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.versions import Version, digest, version_row
-from rareswitch.experiment.warm_start import summarize_log
+from rareswitch.experiment.warm_start import warm_summary
 from rareswitch.features import Features
 from rareswitch.files import canonical_json, plain_json
 from rareswitch.learner import summaries_to_bytes
@@ -110,7 +110,7 @@ def create(
     warm = None
     if warm_start is not None:
         learns = description.learner
-        held, warm = summarize_log(warm_start, learner=learns, features=features, rewards=description.rewards)
+        held, warm = warm_summary(warm_start, learner=learns, features=features, rewards=description.rewards)
         description = replace(description, warm=held)
     state = description.begin(warm)
     store, text = open_store(url, name), description.to_text()

@@ -4,17 +4,18 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
 from rareswitch.features import Cautions, Features
-from rareswitch.ids import KeyArray, id_keys
-from rareswitch.policy import MinPropensity
-from rareswitch.store import Job
+from rareswitch.ids import key_bytes
+from rareswitch.learner import sample_order
+from rareswitch.policy import Decisions, MinPropensity
+from rareswitch.store import DecisionRow, Job
 from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets
 
 
@@ -24,30 +25,20 @@ class Requests:
 
     #: As they were given.
     ids: Sequence[Any]
-    #: (n, 2)
-    keys: KeyArray
-    sets: ContextSets
+    #: Context sets, or the single one of a single request.
+    sets: Sets
     #: The ids of the available arms of each; None where arms have none.
     names: Sequence[tuple[str | int, ...]] | None
     #: (n, K) where each arm stood among those that were given; None: where it stands now.
     given: IntArray | None
-    #: (n,) the place of the arm that the caller would have shown, -1 where one names none; None where none does.
+    #: (n,) the arm_index of the arm that the caller would have shown, -1 where one names none; None where none does.
     baselines: IntArray | None
     #: Of each request, what was clipped, missing, extra or unknown.
     cautions: Sequence[Cautions]
 
-    def __len__(self) -> int:
-        return len(self.keys)
-
     def vectors(self, at: int) -> FloatArray:
         """(K, d) of the available arms of one request."""
-        return self.sets.contexts[at, : self.sizes[at]]
-
-    @cached_property
-    def sizes(self) -> list[int]:
-        """(n,) how many arms are available."""
-        found: list[int] = self.sets.available.sum(axis=1).tolist()
-        return found
+        return self.sets.contexts[at, : int(np.count_nonzero(self.sets.available[at]))]
 
     def arm(self, at: int, arm_index: int) -> Any:
         """What the caller calls an arm."""
@@ -55,43 +46,76 @@ class Requests:
             return self.names[at][arm_index]
         return arm_index if self.given is None else int(self.given[at, arm_index])
 
-    def protected(self, min_propensity: MinPropensity | None) -> BoolArray | None:
-        """(n, K) where the protected arms stand; None where there is none, or it is for all arms."""
-        if min_propensity is None or min_propensity.arms is None:
+    def protected(self, min_propensity: MinPropensity) -> BoolArray | None:
+        """(n, K), or (K,) of a single request, where the protected arms stand; None where it is for all arms."""
+        if min_propensity.arms is None:
             return None
         if self.names is None:
             raise ParameterError(
                 f"arms must be named with each request: this experiment has a minimum propensity for "
-                f"{', '.join(min_propensity.arms):.100}, and vectors alone do not tell "
-                "which they are. Pass arms=[…], the ids of the vectors."
+                f"{', '.join(min_propensity.arms):.100}, and vectors alone do not tell which they are. Pass arms=[…], "
+                "the ids of the vectors."
             )
-        return min_propensity.of_names(self.names, self.sets.available.shape[1])
+        flags = min_propensity.of_names(self.names, self.sets.available.shape[1])
+        return flags[0] if self.sets.single and flags is not None else flags
 
     def names_text(self, at: int) -> str | None:
         """The ids of the arms of one request, as they are kept: texts, since 3 and "3" are one arm."""
         if self.names is None:
             return None
-        return json.dumps([*map(str, self.names[at])], ensure_ascii=False, separators=(",", ":"))
-
-    def digest(self, at: int, vectors: bytes) -> bytes:
-        """16 bytes by which it is known whether a request comes again: over arm ids, vectors and baseline."""
-        baseline = -1 if self.baselines is None else int(self.baselines[at])
         try:
-            found = hashlib.blake2b(f"{baseline} {self.names_text(at)}\n".encode(), digest_size=16)
+            return msgspec.json.encode([*map(str, self.names[at])]).decode()
         except UnicodeEncodeError:
-            for name in self.names[at] if self.names is not None else ():
+            for name in self.names[at]:
                 check_text("the id of an arm", str(name))
             raise
-        found.update(vectors)
-        return found.digest()
+
+    def digest(self, at: int, names: str | None, vectors: bytes) -> bytes:
+        """16 bytes by which it is known whether a request comes again: over arm ids, vectors and baseline."""
+        baseline = -1 if self.baselines is None else int(self.baselines[at])
+        digest = hashlib.sha256(f"{baseline} {names}\n".encode())
+        digest.update(vectors)
+        return digest.digest()[:16]
+
+    def rows(
+        self, decided: Decisions, *, version: int, context_sample_rate: float, times: float | Sequence[float]
+    ) -> list[DecisionRow]:
+        """What is kept of decisions; of a share ``context_sample_rate``, by their ids, the whole sets."""
+        keys = decided.ids.reshape(-1, 2)
+        ranks, key_data = sample_order(keys).tolist(), key_bytes(keys)
+        arms, propensities = decided.arms.reshape(-1).tolist(), decided.propensities.reshape(-1).tolist()
+        moments = [times] * len(arms) if isinstance(times, float) else times
+        rows, width = [], 8 * self.sets.contexts.shape[2]
+        sizes: list[int] = np.add.reduce(self.sets.available, axis=1, dtype=np.int64).tolist()
+        for at, (arm_index, rank) in enumerate(zip(arms, ranks, strict=True)):
+            contexts, names = self.sets.contexts[at, : sizes[at]].tobytes(), self.names_text(at)
+            kept, name = rank < context_sample_rate, self.ids[at]
+            baseline = None if self.baselines is None else int(self.baselines[at])
+            rows.append(
+                DecisionRow(
+                    key_data[at],
+                    id_text(name),
+                    version,
+                    str(self.arm(at, arm_index)),
+                    arm_index,
+                    propensities[at],
+                    contexts[arm_index * width : (arm_index + 1) * width],
+                    self.digest(at, names, contexts),
+                    moments[at],
+                    rank,
+                    baseline if baseline is not None and baseline >= 0 else None,
+                    contexts if kept else None,
+                    names if kept else None,
+                    json.dumps(self.cautions[at]) if self.cautions[at] else None,
+                )
+            )
+        return rows
 
 
 class Request(Job):
     """A single request, which is decided when its turn to be kept has come, together with others that wait."""
 
-    __slots__ = ("arms", "at", "baseline", "batch", "context", "id", "prepare", "time")
-
-    #: With which it was decided, and its place among them.
+    #: With which it was decided, and its arm_index among them.
     batch: Requests
     at: int
 
@@ -104,13 +128,21 @@ class Request(Job):
         time: float,
         prepare: Callable[[Sequence[Job]], None],
     ) -> None:
-        super().__init__()
         self.context, self.arms, self.id, self.baseline, self.time = context, arms, id, baseline, time
         self.prepare = prepare
 
 
+def id_text(id: int | str) -> str:  # noqa: A002
+    """An id as it is kept.
+
+    >>> id_text("r1"), id_text(7)
+    ('"r1"', '7')
+    """
+    return msgspec.json.encode(id).decode() if isinstance(id, str) else str(int(id))
+
+
 def check_text(name: str, text: str) -> None:
-    """Refuse what no store can keep."""
+    """Refuse what no store can context_sample_rate."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -120,23 +152,33 @@ def check_text(name: str, text: str) -> None:
 
 
 def read_requests(
-    features: Features | None, dim: int, contexts: Any, arms: Any, *, ids: Any, baseline: Any = None
+    features: Features | None,
+    dim: int,
+    contexts: Any,
+    arms: Any,
+    *,
+    ids: Sequence[Any],
+    baseline: Any = None,
+    single: bool = False,
 ) -> Requests:
-    """Check and encode requests: records where there are features, else vectors (n, K, d)."""
+    """Check and encode requests: records where there are features, else vectors (n, K, d); single: one record."""
     names: Sequence[tuple[str | int, ...]] | None
     cautions: Sequence[Cautions]
+    given = None
     if features is not None:
-        encoded = features.encode_many(contexts, arms)
-        sets, names, cautions = encoded.sets, list(encoded.names), encoded.cautions
+        encoded = features.encode(contexts, arms) if single else features.encode_many(contexts, arms)
+        sets, cautions = encoded.checked, encoded.cautions
+        names = [encoded.names] if single else encoded.names
     else:
-        sets = ContextSets.checked(_vectors(dim, contexts))
-        cautions = ((),) * len(sets)
-        names = None if arms is None else _named(arms, sets)
-    keys = id_keys(ids, len(sets))
-    given = None if sets.available.all() else np.argsort(~sets.available, axis=1, kind="stable")
-    packed = sets.packed()
-    arm_indices = None if baseline is None else _places(baseline, names, packed, given)
-    return Requests(ids=ids, keys=keys, sets=packed, names=names, given=given, baselines=arm_indices, cautions=cautions)
+        sets = _vectors(dim, contexts)
+        cautions = ((),) * len(sets.contexts)
+        names = None if arms is None else _named(arms, sets.available)
+        if not sets.available.all():
+            given = np.argsort(~sets.available, axis=1, kind="stable")
+            packed = ContextSets.checked(sets).packed()
+            sets = Sets(packed.contexts, packed.available, False)
+    arm_indices = None if baseline is None else _places(baseline, names, sets.available, given)
+    return Requests(ids=ids, sets=sets, names=names, given=given, baselines=arm_indices, cautions=cautions)
 
 
 def _vectors(dim: int, contexts: Any) -> Sets:
@@ -146,20 +188,22 @@ def _vectors(dim: int, contexts: Any) -> Sets:
     return sets
 
 
-def _named(arms: Any, sets: ContextSets) -> list[tuple[str, ...]]:
+def _named(arms: Any, available: BoolArray) -> list[tuple[str, ...]]:
     """Ids of the available arms of each set, given once for all or one list each."""
     if isinstance(arms, (str, bytes)) or not isinstance(arms, Sequence):
         raise ShapeError(f"arms must be a list of ids, one for each vector; got {arms!r:.60}.")
-    each = arms if arms and not isinstance(arms[0], (str, int)) else [arms] * len(sets)
-    if len(each) != len(sets):
-        raise ShapeError(f"arms must be one list of ids, or one for each of the {len(sets)} sets; got {len(each)}.")
+    each = arms if arms and not isinstance(arms[0], (str, int)) else [arms] * len(available)
+    if len(each) != len(available):
+        raise ShapeError(
+            f"arms must be one list of ids, or one for each of the {len(available)} sets; got {len(each)}."
+        )
     found = []
     for at, ids in enumerate(each):
-        available = np.flatnonzero(sets.available[at]).tolist()
-        if len(ids) not in (len(available), sets.available.shape[1]):
-            raise ShapeError(f"set {at} has {len(available)} vectors, and {len(ids)} arm ids were given.")
+        there = np.flatnonzero(available[at]).tolist()
+        if len(ids) not in (len(there), available.shape[1]):
+            raise ShapeError(f"set {at} has {len(there)} vectors, and {len(ids)} arm ids were given.")
         names = tuple(
-            str(name) for name in (ids if len(ids) == len(available) else [ids[arm_index] for arm_index in available])
+            str(name) for name in (ids if len(ids) == len(there) else [ids[arm_index] for arm_index in there])
         )
         if len(set(names)) < len(names):
             raise ParameterError(f"arms must have different ids; set {at} has one twice: {', '.join(names):.100}.")
@@ -168,17 +212,17 @@ def _named(arms: Any, sets: ContextSets) -> list[tuple[str, ...]]:
 
 
 def _places(
-    baseline: Sequence[Any], names: Sequence[tuple[str | int, ...]] | None, sets: ContextSets, given: IntArray | None
+    baseline: Sequence[Any], names: Sequence[tuple[str | int, ...]] | None, available: BoolArray, given: IntArray | None
 ) -> IntArray:
     """(n,) where the baseline arms stand among those that are available."""
-    if len(baseline) != len(sets):
-        raise ShapeError(f"baseline must name an arm for each of the {len(sets)} requests; got {len(baseline)}.")
-    found = np.empty(len(sets), dtype=np.int64)
+    if len(baseline) != len(available):
+        raise ShapeError(f"baseline must name an arm for each of the {len(available)} requests; got {len(baseline)}.")
+    found = np.empty(len(available), dtype=np.int64)
     for at, arm in enumerate(baseline):
         if arm is None:
             found[at] = -1
             continue
-        count = int(sets.available[at].sum())
+        count = int(available[at].sum())
         offered: Sequence[Any] = (
             names[at] if names is not None else list(range(count)) if given is None else given[at, :count].tolist()
         )

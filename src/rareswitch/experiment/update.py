@@ -26,7 +26,7 @@ from rareswitch.experiment.results import (
 )
 from rareswitch.experiment.versions import Version, plan_from_text, plan_to_text, version_row
 from rareswitch.learner import Forecast, State, Summary, summaries_to_bytes
-from rareswitch.log import DecisionLog, HeldOut, StoredLog, check_newest, summarize_version
+from rareswitch.log import DecisionLog, HeldOut, StoredBatch, StoredLog, check_newest, summarize
 from rareswitch.plan import LearnerSchedule, Manual, Progress, Wait, unlearnable
 from rareswitch.policy import Key
 from rareswitch.store import Counts, Marks, Store
@@ -380,19 +380,16 @@ def _summary(
 ) -> Summary:
     """Of the decisions of a version up to the marks, for the state of the current one."""
     rewards = description.rewards
-    return summarize_version(
+    return summarize(
         description.learner,
         state,
-        store,
-        version=version.number,
+        StoredBatch(store=store, version=version.number, upto=marks, sums=rewards.sums, window=rewards.window),
         policy_id=version.policy.id,
-        upto=marks,
         engine=engine,
         window=rewards.window,
-        now=now if rewards.window is not None else None,
+        now=now,
         default=rewards.default,
         clip=rewards.clip,
-        sums=rewards.sums,
         leave_out=leave_out,
         progress=progress,
     )

@@ -32,7 +32,7 @@ class WarmStart:
         return cls(estimated=str(data["estimated"]), **counts)
 
 
-def summarize_log(
+def warm_summary(
     given: Any, *, learner: Learner, features: Features | None, rewards: Rewards
 ) -> tuple[WarmStart, Summary]:
     """What the log held, and the summary that the first policy is learned from."""

@@ -368,7 +368,7 @@ class Encoder:
         try:
             if len(records) > _ROWWISE:
                 return [[record[field.key] for record in records] for field in fields]
-            return list(zip(*map(getter, records), strict=True))
+            return list(zip(*map(getter, records), strict=True))[: len(fields)]
         except KeyError:
             for field in fields:
                 self._absent(field, sum(field.key not in record for record in records), details)
@@ -439,7 +439,7 @@ def _getter(fields: Sequence[Field]) -> Getter:
     """A function from a record to the values of fields; it raises KeyError where one is absent."""
     keys = [field.key for field in fields]
     if len(keys) == 1:
-        return lambda record: (record[keys[0]],)
+        return itemgetter(keys[0], keys[0])  # twice, so that it is a tuple
     return itemgetter(*keys) if keys else lambda record: ()
 
 

@@ -504,7 +504,7 @@ class Arms:
 
     def __post_init__(self) -> None:
         ids = checked_levels("ids of the arms", self.ids)
-        spare_arms = count_of("room of the arms", self.spare_arms, low=0, high=MOST_COLUMNS)
+        spare_arms = count_of("spare_arms of the arms", self.spare_arms, low=0, high=MOST_COLUMNS)
         if isinstance(self.own, str) or not isinstance(self.own, Sequence):
             raise ParameterError(f"own of the arms must be a list of names of fields; got {self.own!r:.60}.")
         if type(self.level) is not bool:

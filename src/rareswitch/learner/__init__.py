@@ -51,7 +51,15 @@ from rareswitch.learner.linucb import OFUL, LinUCB, LinUCBGrid, Optimism, StaleL
 from rareswitch.learner.planned_exploration import certified_cost
 from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
-from rareswitch.learner.rows import Rows, attributed, clip_bounds, in_seconds
+from rareswitch.learner.rows import (
+    Rows,
+    attributed,
+    clip_bounds,
+    deduplicate,
+    in_seconds,
+    known_rewards,
+    row_hashes,
+)
 from rareswitch.learner.rule import BatchEnd, LayerModels, NewPolicy, OneModel, OneModelRule, Rule
 from rareswitch.learner.settings import count, design_of_sets, needed, real, setting, settings_of, to_plain
 from rareswitch.learner.state import Batch, Sample, State, Summary, sample_order, sampled
@@ -78,3 +86,4 @@ __all__ += ["paper_design_grid", "paper_grid", "posterior", "real", "sample_orde
 __all__ += ["setting", "settings_of", "state_from_bytes", "state_to_bytes", "summaries_from_bytes"]
 __all__ += ["summaries_to_bytes", "takes", "to_plain", "warm_start"]
 __all__ += ["TABLE", "Adaptivity", "Guarantee", "Switching", "arm_logarithm", "minimax", "proved_for"]
+__all__ += ["deduplicate", "known_rewards", "row_hashes"]

@@ -184,57 +184,90 @@ class Rows:
         order = np.argsort(high if high.any() else self.ids[:, 0])
         if _rise(self.ids[order]):  # each decision once
             return self[order]
-        order, begins = self._by_decision()
-        wrong = self._contradictions(order, begins)
-        if wrong.any():
-            firsts = np.repeat(order[begins], np.diff(np.append(begins, len(order))))
-            mine = np.sort(order[firsts == firsts[wrong][0]])
+        copies = self._copies()
+        if copies.wrong.any():
+            mine = np.flatnonzero(copies.decisions == np.flatnonzero(copies.wrong)[0])
             raise BatchError(
-                f"{several(len(np.unique(firsts[wrong])), 'decision')} with rows that contradict each other; the first "
-                "has rows "
-                f"{', '.join(map(str, mine[:5]))}, with rewards {', '.join(map(str, self.rewards[mine[:5]]))}. Rows of "
-                "one id must agree in their features, their sets and the rewards they know: keep the right one."
+                f"{several(int(copies.wrong.sum()), 'decision')} with rows that contradict each other; the first has "
+                f"rows {', '.join(map(str, mine[:5]))}, with rewards {', '.join(map(str, self.rewards[mine[:5]]))}. "
+                "Rows of one id must agree in their features, their sets and the rewards they know: keep the right one."
             )
-        # a set may stand beside a copy that has no reward
-        return self._picked(order[begins], np.maximum.reduceat(self._set_of()[order], begins))
+        kept = self._picked(copies.kept, self._set_of()[copies.kept])
+        late = None if self.reward_times is None else sealed(self.reward_times[copies.paid])
+        return replace(kept, rewards=self.rewards[copies.paid], reward_times=late)
 
-    def contradicting(self) -> BoolArray:
-        """(n,) which rows are of decisions whose rows contradict each other.
+    def _copies(self) -> "Copies":
+        """Which rows are of one decision."""
+        sets = np.zeros(len(self), dtype=np.uint64)
+        if self.sets is not None and self.places is not None:
+            arms = np.where(self.sets.available[:, :, None], self.sets.contexts, 0.0).reshape(len(self.sets), -1)
+            sizes = self.sets.available.sum(axis=1).astype(np.uint64)
+            sets[self.places] = (row_hashes(arms) + (sizes << np.uint64(32))) | np.uint64(1)
+        late = np.zeros(len(self)) if self.reward_times is None else in_seconds(self.reward_times)
+        return deduplicate(self.ids, row_hashes(self.features), sets, self.rewards, late)
 
-        >>> rows = Rows(ids=[4, 5, 4, 5], policy_id="…", features=[[1.0]] * 4, rewards=[0.0, None, 1.0, 1.0])
-        >>> rows.contradicting().tolist()
-        [True, False, True, False]
-        """
-        found = np.zeros(len(self), dtype=np.bool_)
-        if not _rise(self.ids):
-            order, begins = self._by_decision()
-            wrong = np.logical_or.reduceat(self._contradictions(order, begins), begins)
-            found[order] = np.repeat(wrong, np.diff(np.append(begins, len(order))))
-        return found
 
-    def _by_decision(self) -> tuple[IntArray, IntArray]:
-        """Rows in the order of their keys, and where in it each decision begins.
+class Copies(NamedTuple):
+    """Rows of decisions that may occur several times; decisions are in the order of their keys."""
 
-        Of the rows of a decision the one with a reward comes first, then the one with its set, then the earliest.
-        """
-        times = [one for one in (self.reward_times, self.times) if one is not None]
-        order = np.lexsort((*times, self._set_of() < 0, np.isnan(self.rewards), self.ids[:, 0], self.ids[:, 1]))
-        keys = self.ids[order]
-        return order, np.flatnonzero(np.concatenate([[True], (keys[1:] != keys[:-1]).any(axis=1)]))
+    #: (m,) the row of each decision that is kept: the first that has its context set.
+    kept: IntArray
+    #: (m,) the row that has its reward; of several the one that came first.
+    paid: IntArray
+    #: (n,) which decision each row is of.
+    decisions: IntArray
+    #: (m,) those whose rows contradict each other.
+    wrong: BoolArray
 
-    def _contradictions(self, order: IntArray, begins: IntArray) -> BoolArray:
-        """(n,) which rows, in this order, say otherwise than another of their decision."""
-        sizes = np.diff(np.append(begins, len(order)))
-        firsts = np.repeat(order[begins], sizes)
-        wrong = (self.features[order] != self.features[firsts]).any(axis=1)
-        wrong |= (self.rewards[order] != self.rewards[firsts]) & ~np.isnan(self.rewards[order])
-        one = self._set_of()[order]
-        other = np.repeat(np.maximum.reduceat(one, begins), sizes)
-        for at in np.flatnonzero((one >= 0) & (one != other)).tolist():
-            assert self.sets is not None  # as rows have sets
-            pair = self.sets[np.array([one[at], other[at]])]
-            wrong[at] |= (pair.contexts[0] != pair.contexts[1]).any() or (pair.available[0] != pair.available[1]).any()
-        return np.asarray(wrong)
+
+def deduplicate(
+    keys: KeyArray, content: KeyArray, sets: KeyArray, rewards: FloatArray, reward_times: FloatArray
+) -> Copies:
+    """Find rows of one decision: a row without a reward and the same row with one are one, and so are copies.
+
+    Parameters
+    ----------
+    keys
+        (n, 2) of ids, or more columns by which decisions are told apart.
+    content, sets
+        (n,) hashes of what was decided and of its context set, 0 where that is missing; see :func:`row_hashes`.
+    rewards, reward_times
+        (n,) NaN where they are not known.
+
+    Examples
+    --------
+    >>> keys, same = np.array([[4, 0], [5, 0], [4, 0]], dtype=np.uint64), np.zeros(3, dtype=np.uint64)
+    >>> copies = deduplicate(keys, same, same, np.array([np.nan, 0.5, 1.0]), np.zeros(3))
+    >>> copies.kept.tolist(), copies.paid.tolist(), copies.wrong.tolist()
+    ([0, 1], [2, 1], [False, False])
+    """
+    known = ~np.isnan(rewards)
+    order = np.lexsort((sets == 0, *keys.T))
+    paying = np.lexsort((reward_times, ~known, *keys.T))
+    first = np.ones(len(keys), dtype=np.bool_)
+    first[1:] = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
+    begins, decisions = np.flatnonzero(first), np.empty(len(keys), dtype=np.int64)
+    decisions[order] = np.cumsum(first) - 1
+    kept, paid = order[begins], paying[begins]
+    odd = (content != content[kept][decisions]) | (known & (rewards != rewards[paid][decisions]))
+    odd |= (sets != 0) & (sets != sets[kept][decisions])
+    wrong = np.zeros(len(begins), dtype=np.bool_)
+    wrong[decisions[odd]] = True
+    return Copies(kept, paid, decisions, wrong)
+
+
+def row_hashes(rows: FloatArray, positions: IntArray | None = None) -> KeyArray:
+    """(n,) hashes of rows (n, d) of numbers, of 64 bits; ``positions`` (n,) of rows within what they are summed to.
+
+    >>> one, other, zero = row_hashes(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]]))
+    >>> bool(one == zero), bool(one == other)
+    (True, False)
+    """
+    words = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # 0 for -0
+    words = words ^ (words >> np.uint64(32))  # the last digits of round numbers are all zero
+    at = np.arange(words.shape[1]) if positions is None else positions[:, None]
+    factors = (2 * at + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
+    return np.asarray((words * factors).sum(axis=1, dtype=np.uint64))
 
 
 def _check_form(rows: Rows) -> None:
@@ -246,8 +279,8 @@ def _check_form(rows: Rows) -> None:
         )
     if rows.sets is not None and not isinstance(rows.sets, ContextSets):
         raise ShapeError(
-            f"sets must be ContextSets; got {type(rows.sets).__name__}. Pass ContextSets(contexts, alive), or make the "
-            "rows with Rows.of."
+            f"sets must be ContextSets; got {type(rows.sets).__name__}. Pass ContextSets(contexts, available), or make "
+            "the rows with Rows.of."
         )
     for name, kinds, rule in (
         ("places", "iu", "whole numbers, one for each context set"),

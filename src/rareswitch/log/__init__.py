@@ -1,24 +1,21 @@
-"""What is learned from: logs in Parquet and stores, reduced to summaries on any engine."""
+"""The one table of decisions, its sources and its sums: stores, Parquet, CSV, dsjson of Vowpal Wabbit, obp."""
 
-from rareswitch.log.exporting import export_parts
-from rareswitch.log.held_out import HeldOut
-from rareswitch.log.import_report import ImportReport
-from rareswitch.log.importing import import_parts
-from rareswitch.log.log_report import Earlier, LogReport
-from rareswitch.log.log_summary import LogSummary, summarize_log
-from rareswitch.log.logged import DecisionLog
-from rareswitch.log.logged_file import write_logged
-from rareswitch.log.parquet_source import ParquetLog
-from rareswitch.log.places import find_parts
+from rareswitch.log.batch_sums import HeldOut, summarize, summarize_source
+from rareswitch.log.csv import read_csv, write_csv
+from rareswitch.log.decision_log import DecisionLog, Source, estimate_propensities, whole
+from rareswitch.log.dsjson import dsjson_records, read_dsjson, write_dsjson
+from rareswitch.log.filesystems import find_parts
+from rareswitch.log.formats import ENDINGS, format_of, read, write
+from rareswitch.log.importing import ImportReport, import_parts
+from rareswitch.log.log_summary import Earlier, LogReport, LogSummary, summarize_log
+from rareswitch.log.obp import from_obp, to_obp
+from rareswitch.log.parquet import ParquetLog
 from rareswitch.log.schema import log_schema
-from rareswitch.log.source import Source
-from rareswitch.log.stored import StoredLog, check_newest
-from rareswitch.log.version import summarize_version
-from rareswitch.log.warm import summarize_source
-from rareswitch.log.writer import LogWriter, write_part
+from rareswitch.log.stored import StoredBatch, StoredLog, check_newest
+from rareswitch.log.write import LogWriter, export_parts, write_log, write_part
 
-__all__ = ["DecisionLog", "Earlier", "HeldOut", "ImportReport", "LogReport", "LogSummary", "LogWriter", "ParquetLog"]
-__all__ += ["Source", "StoredLog", "check_newest"]
-__all__ += ["export_parts", "find_parts"]
-__all__ += ["import_parts", "log_schema", "summarize_log", "summarize_source", "summarize_version"]
-__all__ += ["write_logged", "write_part"]
+__all__ = ["ENDINGS", "DecisionLog", "Earlier", "HeldOut", "ImportReport", "LogReport", "LogSummary", "LogWriter"]
+__all__ += ["ParquetLog", "Source", "StoredBatch", "StoredLog", "check_newest", "dsjson_records"]
+__all__ += ["estimate_propensities", "export_parts", "find_parts", "format_of", "from_obp", "import_parts"]
+__all__ += ["log_schema", "read", "read_csv", "read_dsjson", "summarize", "summarize_log", "summarize_source"]
+__all__ += ["to_obp", "whole", "write", "write_csv", "write_dsjson", "write_log", "write_part"]

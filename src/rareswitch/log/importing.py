@@ -1,26 +1,69 @@
-"""Logs that servers wrote with the frozen policy, taken into the store of an experiment."""
+"""Logs that servers wrote with the frozen policy, taken into the store of an experiment: every row under one name."""
 
 import hashlib
 import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from rareswitch.errors import ConflictError, FileFormatError, InputError
+from rareswitch.errors import ConflictError, several
 from rareswitch.ids import key_bytes
 from rareswitch.learner import Learner, sample_order
-from rareswitch.log.block import Block
-from rareswitch.log.import_report import ImportReport
-from rareswitch.log.places import find_parts
-from rareswitch.log.reading import MOST_POLICIES
+from rareswitch.log.blocks import Block
+from rareswitch.log.filesystems import find_parts
 from rareswitch.log.schema import MORE, NEEDED, blocks, check_more, opened
 from rareswitch.store import DecisionRow, RewardRow, Store
 
 _TEXT = json.JSONEncoder(ensure_ascii=False).encode
 _READ = [*NEEDED, "contexts", "time", "reward_time", *MORE]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportReport:
+    """What was read, and what became of it. Prints as text.
+
+    ``rows`` is the sum of ``new``, ``rewarded``, ``copies``, ``conflicting`` and the rows of ``foreign`` policies.
+    """
+
+    #: Files that were read.
+    parts: int
+    rows: int
+    #: Rows whose decision was not there before, with its reward or without.
+    new: int
+    #: Rows whose decision was there without this reward.
+    rewarded: int
+    #: Rows that say nothing new.
+    copies: int
+    #: Rows that contradict what was there, which stays.
+    conflicting: int
+    #: Rows by policy, of those that the experiment never had; nothing of them was kept. All beyond the 100th are
+    #: under ''.
+    foreign: dict[str, int]
+    #: Rewards that were not there before.
+    rewards: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        counts = {
+            "of decisions that are new": self.new,
+            "with a reward that is new, of decisions known before": self.rewarded,
+            "that say nothing new": self.copies,
+            "that contradict what was there, left out": self.conflicting,
+        }
+        counts |= {
+            f"of policy {f'{name[:12]}…' if name else '(all others)'}, which this experiment never had, left out": rows
+            for name, rows in self.foreign.items()
+        }
+        lines = [f"  {count:>12,} {what}" for what, count in counts.items() if count]
+        return "\n".join([f"{several(self.rows, 'row')} in {several(self.parts, 'part')}:", *lines])
 
 
 def import_parts(
@@ -78,7 +121,8 @@ def import_parts(
         if progress is not None:
             progress(done, len(files))
     counts = {name: taking.counts[name] for name in ("rows", "new", "rewarded", "copies", "conflicting", "rewards")}
-    return ImportReport(parts=len(files), foreign=dict(taking.foreign), **counts)
+    foreign = {name: rows for name, rows in taking.policies.items() if name not in taking.known}
+    return ImportReport(parts=len(files), foreign=foreign, **counts)
 
 
 class _Taking:
@@ -88,16 +132,14 @@ class _Taking:
         self.store, self.learner, self.conflicts, self.now = store, learner, conflicts, now
         self.known = {name: number for number, name in enumerate(policies, 1)}
         self.counts: Counter[str] = Counter()
-        self.foreign: Counter[str] = Counter()
+        #: Rows by policy.
+        self.policies: Counter[str] = Counter()
 
     def take(self, block: Block) -> None:
         """The next rows."""
         block.check_present(*NEEDED[:4])
-        for name, count in block.policies().items():
-            self.counts["rows"] += count
-            if name not in self.known:
-                told = name in self.foreign or len(self.foreign) < MOST_POLICIES
-                self.foreign[name if told else ""] += count
+        self.counts["rows"] += len(block.numbers)
+        block.count_policies(self.policies, self.known)
         for name, mine in block.by_policy(self.known):
             self._take(mine, self.known[name])
 
@@ -137,18 +179,20 @@ class _Taking:
 
     def _rows(self, block: Block, version: int) -> tuple[list[DecisionRow], list[RewardRow | None]]:
         """What stores keep of these rows."""
-        block.check_propensities()
+        propensities = block.propensities().tolist()
         keys, features, rewards = block.keys(), block.features(self.learner.dim), block.rewards()
         block.check_numbers(features, rewards)
         block.check_lengths(features, self.learner)
         ids = block.batch.column("id").to_pylist()
         names = [str(name) if isinstance(name, int) else _TEXT(name) for name in ids]
         times, late = (_moments(block, name) for name in ("time", "reward_time"))
-        more = {name: block.more(name) for name in MORE}
+        none = [None] * len(names)
+        more: dict[str, list[Any]] = {
+            name: block.batch.column(name).to_pylist() if block.has(name) else none for name in MORE
+        }
         arms = self._arms(block)
         kept_keys, ranks = key_bytes(keys), sample_order(keys).tolist()
         chosen = np.ascontiguousarray(features, dtype="<f8")
-        propensities = block.batch.column("propensity").to_pylist()
         rows = []
         for at, name in enumerate(names):
             data, arm_index = chosen[at].tobytes(), more["arm_index"][at]
@@ -180,15 +224,10 @@ class _Taking:
     def _arms(self, block: Block) -> list[bytes | None]:
         """(n) the vectors of all available arms, where they were kept."""
         found: list[bytes | None] = [None] * len(block.numbers)
-        arm_indices = block.with_sets(self.learner.dim)
-        if len(arm_indices):
-            try:
-                sets = block.sets(arm_indices, self.learner)
-            except FileFormatError:
-                raise
-            except InputError as error:
-                raise FileFormatError(f"{block.source}: {error}") from error
-            for at, arms, available in zip(arm_indices.tolist(), sets.contexts, sets.available, strict=True):
+        places = block.with_sets(self.learner.dim)
+        if len(places):
+            sets = block.sets(places, self.learner)
+            for at, arms, available in zip(places.tolist(), sets.contexts, sets.available, strict=True):
                 found[at] = arms[available].astype("<f8").tobytes()
         return found
 

@@ -1,21 +1,93 @@
-"""What a learner needs of a log in Parquet: parts, mapped to sums on any engine, added in their order."""
+"""What a learner needs of a log in Parquet, where there is no experiment: every row under exactly one name."""
 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rareswitch.engine import Engine
 from rareswitch.errors import BatchError, several
-from rareswitch.learner import Learner, State, Summary
-from rareswitch.log.log_report import Earlier, LogReport
-from rareswitch.log.places import find_parts
-from rareswitch.log.reading import MOST_POLICIES
-from rareswitch.log.reduction import Reduction
+from rareswitch.learner import Learner, State, Summary, in_seconds
+from rareswitch.log.batch_sums import summarize
+from rareswitch.log.blocks import MOST_POLICIES
+from rareswitch.log.parquet import ParquetLog
 
 _SHOWN = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Earlier:
+    """Rows of an earlier batch of the run."""
+
+    #: Its number.
+    batch: int
+    rows: int
+    #: Rewards that were not known when the batch was learned from.
+    new: int
+    #: Decisions of it whose rows contradict each other: left out.
+    conflicting: int
+    #: Whether the batch, as the log has it now, took the place of what was counted before.
+    used: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogReport:
+    """What was read, what was used and what was not.
+
+    ``rows`` is the sum of ``used``, ``unrewarded``, ``waiting``, ``expired``, ``copies``, ``conflicting_rows``,
+    ``late_used``, ``late_unused`` and the rows of ``foreign`` policies; ``decided`` that of the first four.
+    """
+
+    #: The id of the policy that made the batch.
+    policy: str
+    #: Decisions that were planned for the batch.
+    planned: int
+    #: Decisions that came, but for those whose rows contradict each other.
+    decided: int
+    #: Files that were read.
+    parts: int
+    #: Those of them without a row.
+    empty_parts: int
+    rows: int
+    #: Bytes of the files.
+    size: int
+    #: Decisions whose rewards were learned from.
+    used: int
+    #: Decisions whose reward is not known.
+    unrewarded: int
+    #: Decisions whose attribution window is still open.
+    waiting: int
+    #: Decisions whose reward came after the window.
+    expired: int
+    #: Those of the used whose reward was clipped.
+    clipped: int
+    #: Further rows of decisions that are counted already.
+    copies: int
+    #: Decisions whose rows contradict each other: left out.
+    conflicting: int
+    #: The rows of these.
+    conflicting_rows: int
+    #: Rows of earlier batches that took the place of what was counted before.
+    late_used: int
+    #: Other rows of earlier batches.
+    late_unused: int
+    #: By the id of an earlier policy of the run, what came of its batch.
+    earlier: dict[str, Earlier]
+    #: Rows by policy, of those that this run never had. All beyond the 100th are under ''.
+    foreign: dict[str, int]
+    #: Context sets that the learner asks for.
+    wanted_sets: int
+    #: Those that it got.
+    sets: int
+    seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,7 +138,6 @@ def summarize_log(
     Examples
     --------
     >>> import tempfile
-    >>> import numpy as np
     >>> from rareswitch.learner import make_learner
     >>> from rareswitch.log import write_part
     >>> learner = make_learner("foresight", dim=2, horizon=100, policies=4)
@@ -93,92 +164,121 @@ def summarize_log(
     began = time.perf_counter()
     if state.done:
         raise BatchError("this run is over: its last batch has been learned from. Begin a new one.")
-    files = find_parts(paths)
-    read = Reduction(
-        learner, state, files, engine=engine, late=late, window=window, now=now, default=default, clip=clip
+    current, past = state.policy.id, [batch.policy_id for batch in state.past]
+    # rows of two batches with one policy cannot be told apart
+    usable = [name for name in past if late and past.count(name) == 1 and name != current]
+    now = float(in_seconds(now)) if isinstance(now, np.datetime64) else now  # those of a log are since 1970
+    steps: list[tuple[int, int]] = [(0, 0)]
+
+    def show(done: int, total: int) -> None:
+        steps.append((done, total))
+        if progress is not None:
+            progress(done, total)
+
+    log = ParquetLog(
+        paths,
+        window=window,
+        now=now,
+        only=[*usable, current],
+        dim=learner.dim,
+        conflicts=conflicts,
+        engine=engine,
+        progress=show,
     )
-    read.progress = progress
-    read.count()
-    _check_policy(read)
-    read.find_repeats()
-    read.sum()
-    if read.conflicting and not conflicts:
-        raise BatchError(
-            f"{several(read.conflicting.total(), 'decision')} with rows that contradict each other; the first are "
-            f"{read.contradiction}. Keep the right ones, or learn without these decisions: conflicts=True."
-        )
-    current, wanted = state.policy.id, learner.sample_size(state)
-    summary = learner.fitted(state, read.summaries[current], read.again)
-    earlier, given = _late(read)
-    foreign = Counter({name: rows for name, rows in read.rows.items() if name and name not in read.known})
+    _check_policy(log, state)
+    counting: dict[str, Any] = {"window": window, "now": log.now, "default": default, "clip": clip}
+    summary, given, earlier = None, list[Summary](), dict[str, Earlier]()
+    for number, name in enumerate([*past, current], 1):
+        if not log.rows[name] or (name == current) != (number > len(past)):
+            continue
+        found = None
+        if name == current or name in usable:
+            before = steps[-1][0]
+            found = summarize(
+                learner,
+                state,
+                log,
+                policy_id=name,
+                engine=engine,
+                progress=lambda done, total, before=before: show(before + done, before + total),  # type: ignore[misc]
+                **counting,
+            )
+        if name == current:
+            summary = found
+        else:
+            earlier[name] = _earlier(log, learner, state, number, name, found, given)
+    assert summary is not None  # as the policy has rows
+    foreign = Counter({name: rows for name, rows in log.rows.items() if name and name not in {*past, current}})
     named = dict(foreign.most_common(MOST_POLICIES))
-    rest = {"": foreign.total() + read.rows[""] - sum(named.values())}
+    rest = foreign.total() + log.rows[""] - sum(named.values())
     report = LogReport(
         policy=current,
         planned=state.batch_sizes[0],
         decided=summary.decided,
-        parts=len(files),
-        empty_parts=sum(part.rows == 0 for part in read.parts),
-        rows=read.rows.total(),
-        size=sum(part.size for part in read.parts),
+        parts=len(log.parts),
+        empty_parts=sum(part.rows == 0 for part in log.parts),
+        rows=log.rows.total(),
+        size=sum(part.size for part in log.parts),
         used=summary.rewarded,
         unrewarded=summary.missing - summary.waiting - summary.expired,
         waiting=summary.waiting,
         expired=summary.expired,
         clipped=summary.clipped,
-        copies=read.rows[current] - summary.decided - read.conflicting_rows[current],
-        conflicting=read.conflicting[current],
-        conflicting_rows=read.conflicting_rows[current],
+        copies=log.copies_of[current],
+        conflicting=log.conflicting[current],
+        conflicting_rows=log.conflicting_rows[current],
         late_used=sum(entry.rows for entry in earlier.values() if entry.used),
         late_unused=sum(entry.rows for entry in earlier.values() if not entry.used),
         earlier=earlier,
-        foreign=named | (rest if rest[""] else {}),
-        wanted_sets=wanted,
+        foreign=named | ({"": rest} if rest else {}),
+        wanted_sets=learner.sample_size(state),
         sets=0 if summary.sample is None else len(summary.sample),
         seconds=time.perf_counter() - began,
     )
     return LogSummary(summary=summary, late=tuple(given), report=report)
 
 
-def _late(read: Reduction) -> tuple[dict[str, Earlier], list[Summary]]:
-    """What came of earlier batches, and what the learner is given of them.
+def _earlier(
+    log: ParquetLog,
+    learner: Learner,
+    state: State,
+    number: int,
+    name: str,
+    summary: Summary | None,
+    given: list[Summary],
+) -> Earlier:
+    """What came of an earlier batch; what the learner is given of it is added to ``given``.
 
     Where its proof needs fresh batches, late rewards are only counted.
     """
-    found, given, pooled = {}, [], read.learner.parts.statistics.pooled
-    for number, batch in enumerate(read.state.past, 1):
-        name, rows = batch.policy_id, read.rows[batch.policy_id]
-        if not rows or name == read.state.policy.id:
-            continue
-        summary = read.summaries.get(name)
-        new = 0 if summary is None else summary.rewarded - batch.rewarded
-        used, conflicting = summary is not None and pooled, read.conflicting[name]
-        found[name] = Earlier(batch=number, rows=rows, new=new, conflicting=conflicting, used=used)
-        if summary is not None and new >= 0 and summary.decided >= batch.decided:
-            given.append(summary)
-        elif summary is not None and used:
-            files = [path for path, part in zip(read.files, read.parts, strict=True) if part.policies[name]]
-            more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
-            raise BatchError(
-                f"batch {number} was learned from with {batch.decided} decisions, {batch.rewarded} of them rewarded; "
-                f"the log has {summary.decided} and {summary.rewarded} of it, in {', '.join(files[:_SHOWN])}{more}. "
-                "Rows that are given again replace what was counted: name all parts of that batch, or leave late rows "
-                "out with --no-late, late=False."
-            )
-    return found, given
+    batch = state.past[number - 1]
+    new = 0 if summary is None else summary.rewarded - batch.rewarded
+    used = summary is not None and learner.parts.statistics.pooled
+    if summary is not None and new >= 0 and summary.decided >= batch.decided:
+        given.append(summary)
+    elif summary is not None and used:
+        files = [part.path for part in log.parts if part.policies[name]]
+        more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+        raise BatchError(
+            f"batch {number} was learned from with {batch.decided} decisions, {batch.rewarded} of them rewarded; "
+            f"the log has {summary.decided} and {summary.rewarded} of it, in {', '.join(files[:_SHOWN])}{more}. "
+            "Rows that are given again replace what was counted: name all parts of that batch, or leave late rows "
+            "out with --no-late, late=False."
+        )
+    return Earlier(batch=number, rows=log.rows[name], new=new, conflicting=log.conflicting[name], used=used)
 
 
-def _check_policy(read: Reduction) -> None:
+def _check_policy(log: ParquetLog, state: State) -> None:
     """Refuse a log in which nothing is of the current policy."""
-    rows = read.rows.total()
+    rows = log.rows.total()
     if not rows:
-        raise BatchError(f"the log has no rows, in {several(len(read.parts), 'part')}.")
-    if read.rows[read.state.policy.id]:
+        raise BatchError(f"the log has no rows, in {several(len(log.parts), 'part')}.")
+    if log.rows[state.policy.id]:
         return
-    past = {batch.policy_id: f" (policy {k} of this run)" for k, batch in enumerate(read.state.past, 1)}
-    shown = [f"{name[:12]}…{past.get(name, '')}" for name in sorted(filter(None, read.rows))]
+    past = {batch.policy_id: f" (policy {k} of this run)" for k, batch in enumerate(state.past, 1)}
+    shown = [f"{name[:12]}…{past.get(name, '')}" for name in sorted(filter(None, log.rows))]
     more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
     raise BatchError(
-        f"none of the {rows} rows is of the current policy {read.state.policy.id[:12]}…; they are of "
+        f"none of the {rows} rows is of the current policy {state.policy.id[:12]}…; they are of "
         f"{', '.join(shown[:_SHOWN])}{more}. Name the log of the current policy, or the run that made this log."
     )

@@ -8,7 +8,7 @@ from typing import Any
 from rareswitch.errors import FileFormatError
 from rareswitch.files import EXPANDED, EXPANSION, pyarrow
 from rareswitch.footers import DELTA, DICTIONARIES, PREFIXED, TEXT, WIDTHS, check_footer, column_chunks
-from rareswitch.log.places import opened_file
+from rareswitch.log.filesystems import opened_file
 from rareswitch.validation import whole
 
 #: Rows of a row group that is written, and rows that are read at a time.
@@ -17,15 +17,13 @@ ROWS = 1 << 16
 NEEDED = ("id", "policy", "features", "propensity", "reward")
 #: Columns that an experiment adds, and their types: who reads a log need not know them.
 MORE = {"arm": "string", "arm_index": "int64", "digest": "binary", "baseline": "int64", "names": "string"}
-#: Columns that logs for evaluation may have besides: the probabilities of all offered arms; where these stand, if that
-#: is not at the first places; the keys of ids that are not written as such.
-EVALUATION = {
-    "behavior_probs": r"list<\w+: double.*>",
-    "available": r"list<\w+: bool.*>",
-    "key": r"fixed_size_binary\[16\]",
-}
+#: Columns that logs for evaluation may have besides: the probabilities of all offered arms; the keys of ids that are
+#: not written as such.
+EVALUATION = {"behavior_probs": r"list<\w+: double.*>", "key": r"fixed_size_binary\[16\]"}
 #: Where the schema of a part says, in JSON, what counts as a reward: window, in seconds, and default.
 COUNTING = b"rareswitch.rewards"
+#: Where it says how propensities were estimated.
+ESTIMATED = b"rareswitch.estimated"
 #: Bytes of a column that are read at a time.
 _BUFFER = 1 << 20
 #: About how many bytes of all columns are held at a time.

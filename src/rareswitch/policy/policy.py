@@ -191,7 +191,9 @@ class Policy:
             Where the arms stand that the policy's minimum propensity names, (n, K) or (K,). Needed where it
             names some; others do not look at it.
         """
-        sets = with_baseline(sets_of(self.dim, contexts, available), baseline)
+        sets = sets_of(self.dim, contexts, available)
+        if baseline is not None:
+            sets = with_baseline(sets, baseline)
         keys = np.array([one_key(ids)], np.uint64) if sets.single else id_keys(ids, len(sets.contexts))
         keys.setflags(write=False)
         kept, survivors = self._kept(sets)

@@ -1,6 +1,6 @@
 """Where experiments are kept."""
 
-from rareswitch.store.group_commit import Job
+from rareswitch.store.connections import Job
 from rareswitch.store.opening import experiment_names, open_store
 from rareswitch.store.rows import Counts, DecisionRow, Marks, RewardRow, Totals, VersionRow, reward_value, rows_table
 from rareswitch.store.slices import Slice

@@ -9,8 +9,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 import numpy as np
 
 from rareswitch.errors import MissingExtraError, ParameterError, StoreError
-from rareswitch.store.connections import Connection, attempt
-from rareswitch.store.group_commit import Job
+from rareswitch.store.connections import Connection, Job, attempt
 from rareswitch.store.rows import DecisionRow, RewardRow, Words, of_contexts, of_decisions, of_rewards
 from rareswitch.store.slices import DecisionColumns, RewardColumns, Slice, Stretch
 from rareswitch.store.store import OWN, Store

@@ -189,21 +189,24 @@ def reward_checksums(keys: Words, values: FloatArray, times: FloatArray, superse
     return _sums(keys, _numbers(values, times, superseded))
 
 
+_PACK = struct.Struct("<ddq").pack
+
+
 def of_decisions(rows: Sequence[DecisionRow]) -> list[int]:
     """The checksums of decisions that are about to be kept."""
-    if len({len(row.features) for row in rows}) > 1:
+    if len(rows) > 1 and len({len(row.features) for row in rows}) > 1:
         return [of_decisions([row])[0] for row in rows]
-    pack = struct.Struct("<ddq").pack
-    parts = [(row.key, pack(row.time + 0.0, row.propensity + 0.0, row.version), row.features) for row in rows]
-    checksums: list[int] = _sums(words_of(b"".join([part for row in parts for part in row]), len(rows))).tolist()
+    parts = [part for r in rows for part in (r.key, _PACK(r.time + 0.0, r.propensity + 0.0, r.version), r.features)]
+    words = np.frombuffer(b"".join(parts), dtype="<u8").reshape(len(rows), -1)
+    checksums: list[int] = (words @ _constants(words.shape[1]) + np.uint64(_NOTHING)).view(np.int64).tolist()
     return checksums
 
 
 def of_rewards(rows: Sequence[RewardRow], superseded: Sequence[int] | None = None) -> list[int]:
     """The checksums of rewards that are about to be kept, or superseded by those with these sequence numbers."""
-    pack, others = struct.Struct("<ddq").pack, superseded or [0] * len(rows)
-    parts = [(row.key, pack(row.value + 0.0, row.time + 0.0, by)) for row, by in zip(rows, others, strict=True)]
-    checksums: list[int] = _sums(words_of(b"".join([part for row in parts for part in row]), len(rows))).tolist()
+    others = superseded or [0] * len(rows)
+    parts = [row.key + _PACK(row.value + 0.0, row.time + 0.0, by) for row, by in zip(rows, others, strict=True)]
+    checksums: list[int] = _sums(words_of(b"".join(parts), len(rows))).tolist()
     return checksums
 
 

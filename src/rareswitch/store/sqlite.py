@@ -14,8 +14,7 @@ import numpy as np
 
 from rareswitch.errors import StoreError
 from rareswitch.files import replacing
-from rareswitch.store.connections import Pool, attempt
-from rareswitch.store.group_commit import Job
+from rareswitch.store.connections import Job, Pool, attempt
 from rareswitch.store.rows import DecisionRow, RewardRow, of_contexts, of_decisions, of_rewards, words_of
 from rareswitch.store.slices import DecisionColumns, RewardColumns, Slice, Stretch
 from rareswitch.store.sqlite_files import (
@@ -81,6 +80,7 @@ class SqliteStore(Store):
     def __init__(self, path: str | Path, name: str) -> None:
         super().__init__(f"sqlite:///{path}", name)
         self.path = Path(path).resolve()  # one name for one file
+        self._log = f"{self.path}-wal"
         self._file: Identity | None = None
 
     def _reached(self, create: bool) -> None:
@@ -128,13 +128,21 @@ class SqliteStore(Store):
         return int(connection.execute("SELECT version FROM rareswitch_schema").fetchone()[0])
 
     def _begin(self, connection: SqliteConnection) -> None:
-        check_there(self.path, self._file, connection.log)
+        self._check_file(connection)
         try:
             connection.execute(self.begin)
         except sqlite3.OperationalError:
             attempt(partial(connection.execute, self.begin), self._judged)
 
     def _settle(self, connection: SqliteConnection) -> None:  # type: ignore[override]
+        self._check_file(connection)
+
+    def _check_file(self, connection: SqliteConnection) -> None:
+        """Raise if the file, or its log, is not the one that was opened."""
+        with suppress(OSError):
+            file, log = os.stat(self.path), os.stat(self._log)
+            if (file.st_dev, file.st_ino) == self._file and (log.st_dev, log.st_ino) == connection.log:
+                return
         check_there(self.path, self._file, connection.log)
 
     def _check_place(self) -> None:
@@ -157,7 +165,7 @@ class SqliteStore(Store):
     # rows, by single inserts whose statements are prepared once: the fastest way into SQLite
 
     def _insert_decisions(self, connection: sqlite3.Connection, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
-        number, new, execute = self.number, dict[bytes, int](), connection.execute
+        number, new, execute = self._number or self.number, dict[bytes, int](), connection.execute
         for row, checksum in zip(rows, of_decisions(rows), strict=True):
             cursor = execute(_DECISION, (number, *row[:11], checksum))
             if cursor.rowcount == 1 and cursor.lastrowid is not None:

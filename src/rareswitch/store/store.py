@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from rareswitch.errors import ExistsError, StoreError
-from rareswitch.store.connections import Connection, Pool, attempt
-from rareswitch.store.group_commit import GroupCommit, Job
+from rareswitch.store.connections import Connection, GroupCommit, Job, Pool, attempt
 from rareswitch.store.rows import (
     Counts,
     DecisionRow,
@@ -45,8 +44,6 @@ _REWARD = ", ".join(RewardRow._fields)
 
 class Call(Job, Generic[T]):
     """A transaction of its own."""
-
-    __slots__ = ("call", "result")
 
     alone = True
     result: T
@@ -221,7 +218,8 @@ class Store(ABC):
 
     def submit(self, job: Job) -> None:
         """Hand in a job, and wait until it is durable with all others that wait."""
-        self._ready()
+        if self._number is None or self._closed or os.getpid() != self._process:
+            self._ready()
         self._queue.submit(job)
 
     def _commit(self, jobs: Sequence[Job]) -> None:
@@ -420,8 +418,9 @@ class Store(ABC):
         """Keep decisions, and return what is kept of each id: the row itself, or one that was there before."""
         job = Job(decisions=rows)
         _ = self.number  # which raises where there is no such experiment
-        if rows:
-            self.submit(job)
+        if not rows:
+            return []
+        self.submit(job)
         return job.kept
 
     def add_rewards(self, rows: Sequence[RewardRow], *, overwrite: bool = False) -> Sequence[RewardRow | None]:
@@ -431,8 +430,9 @@ class Store(ABC):
         """
         job = Job(rewards=rows, overwrite=overwrite)
         _ = self.number
-        if rows:
-            self.submit(job)
+        if not rows:
+            return []
+        self.submit(job)
         return job.before
 
     def _keep(self, connection: Connection, jobs: Sequence[Job]) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from rareswitch.cli import main
 from rareswitch.evaluation import effects
-from rareswitch.exchange import read, write
-from rareswitch.log import DecisionLog
+from rareswitch.log import DecisionLog, read, write
 
 
 @pytest.fixture

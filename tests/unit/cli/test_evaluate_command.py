@@ -13,9 +13,8 @@ from rareswitch.cli import main
 from rareswitch.cli.evaluate import ESTIMATORS, RULES
 from rareswitch.evaluation import ESTIMATORS as KNOWN_ESTIMATORS
 from rareswitch.evaluation import RULES as KNOWN_RULES
-from rareswitch.exchange import write
 from rareswitch.experiment import create, open_experiment
-from rareswitch.log import DecisionLog
+from rareswitch.log import DecisionLog, write
 from rareswitch.policy import save_policy
 
 HERE = ("spring.db", "banner")

@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 
 from rareswitch.cli import main
-from rareswitch.exchange import write
 from rareswitch.experiment import open_experiment
 from rareswitch.features import Features
 from rareswitch.learner import LEARNERS, BatchLinUCBKW, Foresight, settings_of, takes
-from rareswitch.log import DecisionLog
+from rareswitch.log import DecisionLog, write
 
 HERE = ("spring.db", "banner")
 CREATE = (

@@ -11,7 +11,6 @@ import pytest
 
 from rareswitch.distributions import Gaussian
 from rareswitch.errors import BatchError, FileFormatError, ParameterError, ShapeError
-from rareswitch.exchange import write
 from rareswitch.experiment import WarmStart, copy_experiment, create, open_experiment
 from rareswitch.experiment.audit import verify_versions
 from rareswitch.experiment.description import Description
@@ -27,7 +26,7 @@ from rareswitch.learner import (
     state_from_bytes,
     state_to_bytes,
 )
-from rareswitch.log import DecisionLog, summarize_source
+from rareswitch.log import DecisionLog, summarize_source, write
 from rareswitch.policy import MinPropensity, new_key
 from rareswitch.stats import Stats
 

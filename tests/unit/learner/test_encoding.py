@@ -78,7 +78,7 @@ def test_a_planner_with_other_constants_goes_on_from_the_same_policy(monkeypatch
 def test_nothing_of_a_state_is_lost() -> None:
     state = after(SHORT, WORLD, 3)
     found = state_from_bytes(state_to_bytes(state))
-    for name in ("learner", "policies", "start", "forecast", "notes", "done", "stop", "horizon"):
+    for name in ("learner", "policies", "start", "batch_sizes", "notes", "done", "stop", "horizon"):
         assert getattr(found, name) == getattr(state, name)
     assert found.policy.id == state.policy.id
     sums = ([*(batch.stats for batch in kept.past), kept.sums] for kept in (state, found))

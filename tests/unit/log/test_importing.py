@@ -14,7 +14,7 @@ import pytest
 from rareswitch.errors import ConflictError, FileFormatError
 from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Learner, State, make_learner, summaries_to_bytes
-from rareswitch.log import export_parts, find_parts, import_parts, summarize_version
+from rareswitch.log import StoredBatch, export_parts, find_parts, import_parts, summarize
 from rareswitch.store import Marks, RewardRow, Store, VersionRow, open_store
 from reference.logs import Row, Run, as_rows, dealt, played, write_log, write_rows
 
@@ -47,8 +47,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[s
 
 
 def summed(learner: Learner, state: State, store: Store) -> bytes:
-    told: dict[str, Any] = {"version": 1, "policy_id": state.policy.id, "upto": MARKS}
-    return summaries_to_bytes([summarize_version(learner, state, store, **told)])
+    return summaries_to_bytes([summarize(learner, state, StoredBatch(store=store, version=1, upto=MARKS))])
 
 
 def content(store: Store) -> list[Any]:

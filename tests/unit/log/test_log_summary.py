@@ -14,9 +14,9 @@ from rareswitch.engine import make_engine
 from rareswitch.errors import BatchError, FileFormatError, MissingExtraError
 from rareswitch.ids import id_keys
 from rareswitch.learner import Summary, summaries_to_bytes
-from rareswitch.log import find_parts, log_schema, write_part
-from rareswitch.log.block import Block
-from rareswitch.log.reduction import Reduction
+from rareswitch.log import ParquetLog, find_parts, log_schema, write_part
+from rareswitch.log.blocks import Block
+from rareswitch.log.parquet import _unsure
 from reference.logs import Row, Run, as_rows, dealt, messy, played, recount, update, write_log, write_rows
 
 OTHERS = ["f" * 64, "e" * 64]
@@ -121,13 +121,12 @@ def test_many_rows_are_summed_where_they_are_read(name: str, tmp_path: Path, mon
     expected = recount(parts, here)
     whole = update(here, log, conflicts=True)
     monkeypatch.setattr("rareswitch.log.schema.ROWS", 64)
-    monkeypatch.setattr("rareswitch.log.reduction.ROWS", 7)
-    monkeypatch.setattr("rareswitch.log.reduction.SWEEP", 50)
-    monkeypatch.setattr("rareswitch.log.reduction.GATHERED", 1)
+    monkeypatch.setattr("rareswitch.log.batch_sums.GATHERED", 7)
+    monkeypatch.setattr("rareswitch.log.parquet.SWEEP", 50)
     steps: list[tuple[int, int]] = []
     done = update(here, log, conflicts=True, progress=lambda *step: steps.append(step))
     assert counts(done.report) == expected.counts == counts(whole.report)
-    assert len(steps) > 5 * len(parts)
+    assert len(steps) > 3 * len(parts)
     assert steps[-1][0] == steps[-1][1]
     for one, other in zip(done.run.learned[-1], [expected.summary, *expected.late], strict=True):
         close(one, other)
@@ -137,7 +136,7 @@ def test_rows_are_summed_in_blocks_in_their_order(tmp_path: Path, monkeypatch: p
     here = second("foresight")
     parts = in_thirds(played(here))
     monkeypatch.setattr("rareswitch.log.schema.ROWS", 64)
-    monkeypatch.setattr("rareswitch.log.reduction.ROWS", 7)
+    monkeypatch.setattr("rareswitch.log.batch_sums.GATHERED", 7)
     done = update(here, write_log(tmp_path, parts, 3))
     blocks = [part[first : first + 64] for part in parts for first in range(0, len(part), 64)]
     by_part: dict[int, Summary] = {}
@@ -179,21 +178,20 @@ APART = (list(range(30)), list(range(40, 70)), list(range(100, 130)))
 def test_ids_are_compared_where_they_may_occur_twice(
     ids: tuple[list[Any], ...], swept: list[int], copies: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rareswitch.log.reduction.ROWS", 7)
+    monkeypatch.setattr("rareswitch.log.batch_sums.GATHERED", 7)
     monkeypatch.setattr("rareswitch.log.schema.ROWS", 64)
     here = begun("foresight")
     row = played(here, count=1)[0]
     parts = [numbered([row] * 30, part) for part in ids]
-    read = Reduction(here.learner, here.state, find_parts(write_log(tmp_path, parts, 3)), late=True)
-    read.count()
-    assert sorted(read._unsure(here.policy.id)) == swept
+    log = ParquetLog(write_log(tmp_path, parts, 3), only=[here.policy.id], dim=3)
+    assert sorted(_unsure(log.parts, here.policy.id)) == swept
     done = update(here, [tmp_path / "*.parquet"])
     assert (done.report.copies, done.report.decided) == (copies, 90 - copies)
     assert counts(done.report) == recount(parts, here).counts
 
 
 def test_an_id_on_both_sides_of_a_block_is_one_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rareswitch.log.reduction.ROWS", 7)
+    monkeypatch.setattr("rareswitch.log.batch_sums.GATHERED", 7)
     monkeypatch.setattr("rareswitch.log.schema.ROWS", 64)
     here = begun("foresight")
     rows = numbered(played(here, count=100), [*range(64), *range(63, 99)])
@@ -204,16 +202,15 @@ def test_an_id_on_both_sides_of_a_block_is_one_decision(tmp_path: Path, monkeypa
 
 def test_ids_rise_from_block_to_block_and_policy_by_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of parts with rows of two policies, in several blocks; the same id under both is two decisions."""
-    monkeypatch.setattr("rareswitch.log.reduction.ROWS", 7)
+    monkeypatch.setattr("rareswitch.log.batch_sums.GATHERED", 7)
     monkeypatch.setattr("rareswitch.log.schema.ROWS", 64)
     first, here = begun("foresight"), second("foresight")
     old, new = played(first), numbered(played(here, count=200), list(range(200)))
     mixed = [row for k, row in enumerate(new) for row in (new[k], *old[k : k + 1])]
     for rows, swept, copies in ((mixed, [], 0), ([*mixed, new[7]], [0], 1), ([new[199], *mixed], [0], 1)):
         log = write_log(tmp_path, [rows], 3)
-        read = Reduction(here.learner, here.state, find_parts(log), late=True)
-        read.count()
-        assert (sorted(read._unsure(here.policy.id)), read._unsure(first.policy.id)) == (swept, set())
+        parts = ParquetLog(log, only=[first.policy.id, here.policy.id], dim=3).parts
+        assert (sorted(_unsure(parts, here.policy.id)), _unsure(parts, first.policy.id)) == (swept, set())
         done = update(here, log)
         assert (done.report.copies, done.report.late_used) == (copies, len(old))
         assert counts(done.report) == recount([rows], here).counts
@@ -237,14 +234,14 @@ def test_every_engine_learns_the_same_policy(
     engine: str, few: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not few:
-        monkeypatch.setattr("rareswitch.log.reduction.ROWS", 7)
+        monkeypatch.setattr("rareswitch.log.batch_sums.GATHERED", 7)
     here = second("foresight")
     parts = [*messy(played(here), OTHERS, seed=5, parts=9), played(begun("foresight"))]
     log = write_log(tmp_path, parts, 3)
     serial = update(here, log, conflicts=True)
     with make_engine(engine) as there:
         done = update(here, log, engine=there, conflicts=True)
-        with pytest.raises(BatchError, match="rows that contradict each other"):
+        with pytest.raises(FileFormatError, match="rows that contradict each other"):
             update(here, log, engine=there)
         write_rows(tmp_path / "part-000.parquet", [replace(parts[0][0], propensity=2.0, policy=here.policy.id)], 3)
         with pytest.raises(FileFormatError, match=r"part-000.parquet: row 0 .* has the propensity 2.0"):
@@ -368,7 +365,7 @@ def test_a_window_lets_all_decisions_wait_equally_long(
     kind: str, few: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not few:
-        monkeypatch.setattr("rareswitch.log.reduction.ROWS", 7)
+        monkeypatch.setattr("rareswitch.log.batch_sums.GATHERED", 7)
     here, day = second("foresight"), 86_400.0
     draw = random.Random(1)
     rows = []
@@ -566,8 +563,8 @@ def test_rows_that_contradict_each_other_are_not_passed_over(tmp_path: Path) -> 
     rows = played(here)
     foreign = replace(rows[0], policy=OTHERS[0])
     log = write_log(tmp_path, [rows, [foreign, replace(rows[7], reward=9.0)]], 3)
-    words = r"1 decision with rows that .* the first are .*part-000.parquet, row 7 and .*001.parquet, row 1\."
-    with pytest.raises(BatchError, match=words):
+    words = r"1 decision with rows that .* the first are .*part-000.parquet, row 7 and .*001.parquet, row 1:"
+    with pytest.raises(FileFormatError, match=words):
         update(here, log)
     done = update(here, log, conflicts=True)
     assert (done.report.conflicting, done.report.conflicting_rows) == (1, 2)
@@ -604,7 +601,7 @@ def test_a_bad_value_is_named_with_file_and_row(
     change: dict[str, Any], words: str, copies: int, few: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not few:
-        monkeypatch.setattr("rareswitch.log.reduction.ROWS", 0)
+        monkeypatch.setattr("rareswitch.log.batch_sums.GATHERED", 0)
     here = begun("foresight")
     good = replace(ROW, policy=here.policy.id)
     rows = [replace(good, policy="x", propensity=7.0), replace(good, **change), *[good] * copies]

@@ -14,9 +14,9 @@ import pytest
 from rareswitch import files
 from rareswitch.csv_tables import CsvTable
 from rareswitch.errors import FileFormatError
-from rareswitch.exchange.dsjson_lines import lines_of
 from rareswitch.footers import column_chunks
 from rareswitch.log import ParquetLog, schema
+from rareswitch.log.dsjson import decisions_of
 
 
 def columns_of(count: int) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def test_a_line_without_an_end_is_not_read_to_it(name: str, tmp_path: Path, monk
         f"{name}, line {line}: a line has at most 100 characters, and this one has more. Write one decision a line"
     )
     with pytest.raises(FileFormatError, match=message):
-        CsvTable.read(path) if ".csv" in name else [*lines_of(path)]
+        CsvTable.read(path) if ".csv" in name else [*decisions_of(path)]
 
 
 def test_a_compressed_file_that_holds_far_more_than_it_takes_is_refused(

@@ -13,7 +13,7 @@ from rareswitch.errors import EmptySetError, FileFormatError, StoreError
 from rareswitch.experiment import Experiment, Rewards, create
 from rareswitch.ids import id_keys
 from rareswitch.learner import sample_order
-from rareswitch.log import DecisionLog, ParquetLog, StoredLog, export_parts, stored, summarize_version
+from rareswitch.log import DecisionLog, ParquetLog, StoredBatch, StoredLog, export_parts, stored, summarize
 from reference.edits import edit_decision
 
 STORES = ("memory", "sqlite", "postgres")
@@ -164,15 +164,8 @@ def test_rewards_count_as_in_learning(begin: Begin, window: Any, default: Any, s
     log = trial.logged(now=now)
     chunk = one_of(log)
     state = trial.versions[0].state
-    counting = {
-        "window": window,
-        "now": now if window is not None else None,
-        "default": default,
-        "sums": several == "sum",
-    }
-    summary = summarize_version(
-        trial.description.learner, state, trial.store, version=1, policy_id=state.policy.id, upto=log.upto, **counting
-    )
+    batch = StoredBatch(store=trial.store, version=1, upto=log.upto, sums=several == "sum", window=window)
+    summary = summarize(trial.description.learner, state, batch, window=window, now=now, default=default)
     known = ~np.isnan(chunk.rewards)
     assert known.sum() == summary.rewarded
     assert 0 < known.sum() <= 24

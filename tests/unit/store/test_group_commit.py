@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from rareswitch.errors import StoreError, UnreachableError
-from rareswitch.store.group_commit import GroupCommit, Job
+from rareswitch.store.connections import GroupCommit, Job
 from reference.rows import decision
 
 
@@ -135,7 +135,7 @@ class InterruptedLock:
 
 
 def test_who_is_interrupted_when_its_turn_to_lead_has_come_hands_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rareswitch.store.group_commit.threading", SimpleNamespace(Lock=InterruptedLock))
+    monkeypatch.setattr("rareswitch.store.connections.threading", SimpleNamespace(Lock=InterruptedLock))
     go, found = threading.Event(), dict[str, BaseException | None]()
 
     def slowly(jobs: Sequence[Job]) -> None:

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError
-from rareswitch.exchange import read_csv, write_csv
 from rareswitch.features import Arms, Category, Features, Number
-from rareswitch.log import DecisionLog
+from rareswitch.log import DecisionLog, read_csv, write_csv
 from reference.logged import log_of
 
 GOOD = "id,arm,reward,propensity,offered\n1,a,1,0.5,a|b\n2,b,,0.25,b|c|d\n"
@@ -116,12 +115,12 @@ HOSTILE = {
     ),
     "the same id": (
         "id,arm,reward,propensity\n7,a,1,0.5\n8,a,1,0.5\n7,b,1,0.5\n",
-        "line 4: the id '7' was there in line 2",
+        "ids must differ within a batch; rows [0, 2]",
     ),
     "an empty id": ("id,arm,reward,propensity\n,a,1,0.5\n", "line 2: the column 'id' must not be empty"),
     "a bad time": ("time,arm,reward,propensity\nsoon,a,1,0.5\n", "line 2: time must be a time"),
-    "damaged facts": ("arm,reward,propensity,rareswitch\na,1,0.5,{}\n", "damaged"),
-    "facts that are no JSON": ("arm,reward,propensity,rareswitch\na,1,0.5,{\n", "must be JSON"),
+    "damaged vectors": ('arm,reward,propensity,rareswitch.contexts\na,1,0.5,"[1,[2]]"\n', "damaged"),
+    "vectors that are no JSON": ("arm,reward,propensity,rareswitch.contexts\na,1,0.5,{\n", "must be JSON"),
 }
 
 

@@ -6,14 +6,8 @@ from typing import Any, Literal
 import numpy as np
 
 from rareswitch.errors import ParameterError, ShapeError
-from rareswitch.exchange.estimated import estimate_propensities, estimating
-from rareswitch.exchange.probabilities import with_probabilities
-from rareswitch.exchange.texts import OPTIONAL, OURS
-from rareswitch.log import DecisionLog
+from rareswitch.log.decision_log import DecisionLog, estimate_propensities, estimating
 from rareswitch.validation import FloatArray, IntArray
-
-#: The columns of a log that obp has no names for.
-_MORE = ("arm_indices", "available", "codes", "ids", "batches", *OPTIONAL)
 
 
 def from_obp(
@@ -56,14 +50,14 @@ def from_obp(
         raise ParameterError(f"action must be from 0 to {arms - 1}; round {at} (the first is 0) has {action[at]}.")
     reward = _column(feedback, "reward", rounds).astype(np.float64)
     where = _column(feedback, "position", rounds, whole=True) if feedback.get("position") is not None else None
-    own = feedback.get(OURS)
-    columns = _own(own, action) if own is not None else {"arm_indices": action, "arms": tuple(map(str, range(arms)))}
-    if own is None and feedback.get("pi_b") is not None:
+    columns: dict[str, Any] = {"arm_indices": action, "arms": tuple(map(str, range(arms)))}
+    if feedback.get("pi_b") is not None:
         columns["behavior_probs"] = _probabilities(feedback["pi_b"], rounds, arms, where)
-    if own is None and vectors is not None:
+    if vectors is not None:
         if vectors != "cross":
             raise ParameterError(f"vectors must be 'cross', or None for no vectors; got {vectors!r:.60}.")
         columns["contexts"] = _crossed(feedback, rounds, arms)
+    columns["estimated"] = str(feedback.get("estimated") or "")
     score = _score(feedback, rounds, action, columns.get("behavior_probs"), estimate=estimate)
     made = DecisionLog(propensities=score, rewards=reward, **columns)
     if estimate:
@@ -76,64 +70,42 @@ def from_obp(
     return made.select(where == position)
 
 
-def to_obp(logged: DecisionLog) -> dict[str, Any]:
-    """A log for obp; :func:`from_obp` gives the same one back, from what is kept under ``rareswitch``.
+def to_obp(log: DecisionLog) -> dict[str, Any]:
+    """A log for obp, which knows neither batches nor changing offers: all arms are actions of every round.
 
-    Actions are arms, all that occur; ``pi_b`` is 0 for those that were not offered. The ``context`` of a round is the
-    vectors of its arms, one after the other.
+    ``pi_b`` is 0 for arms that were not offered. The ``context`` of a round is the vectors of its arms, one after the
+    other.
 
     >>> log = DecisionLog(arm_indices=[0, 1], propensities=[0.5, 0.9], rewards=[1.0, 0.0], arms=["red", "blue"])
     >>> feedback = to_obp(log)
     >>> feedback["action"].tolist(), feedback["pscore"].tolist(), feedback["n_actions"]
     ([0, 1], [0.5, 0.9], 2)
-    >>> from_obp(feedback).arms
-    ('red', 'blue')
     """
-    logged = with_probabilities(logged)
-    unknown = int(np.isnan(logged.rewards).sum())
+    log = log.with_behavior_probs()
+    unknown = int(np.isnan(log.rewards).sum())
     if unknown:
         raise ParameterError(
-            f"rewards must all be known, as obp's are; {unknown} of {len(logged)} are not. Leave these decisions out: "
-            "to_obp(logged.select(~np.isnan(logged.rewards)))."
+            f"rewards must all be known, as obp's are; {unknown} of {len(log)} are not. Leave these decisions out: "
+            "to_obp(log.select(~np.isnan(log.rewards)))."
         )
-    count, width = logged.available.shape
-    arms = width if logged.arms is None else len(logged.arms)
-    codes = np.where(logged.available, np.arange(width), -1) if logged.codes is None else logged.codes
-    made: dict[str, Any] = {
+    count, (names, codes) = len(log), log.arm_codes
+    feedback: dict[str, Any] = {
         "n_rounds": count,
-        "n_actions": arms,
-        "context": np.ones((count, 1)) if logged.contexts is None else logged.contexts.reshape(count, -1),
-        "action_context": np.eye(arms),
-        "action": codes[np.arange(count), logged.arm_indices],
+        "n_actions": len(names),
+        "context": np.ones((count, 1)) if log.contexts is None else log.contexts.reshape(count, -1),
+        "action_context": np.eye(len(names)),
+        "action": codes[np.arange(count), log.arm_indices],
         "position": None,
-        "reward": logged.rewards,
-        "pscore": logged.propensities,
+        "reward": log.rewards,
+        "pscore": log.propensities,
+        "estimated": log.estimated,
     }
-    if logged.behavior_probs is not None:
-        rows, arm_indices = np.nonzero(logged.available)
-        spread = np.zeros((count, arms))
-        np.add.at(spread, (rows, codes[rows, arm_indices]), logged.behavior_probs[rows, arm_indices])
-        made["pi_b"] = spread[:, :, None]
-    own = {name: getattr(logged, name) for name in _MORE}
-    own |= {"arms": logged.arms, "batch_names": logged.batch_names, "estimated": logged.estimated}
-    return made | {OURS: own, "estimated": logged.estimated}
-
-
-def _own(own: Any, action: IntArray) -> dict[str, Any]:
-    """What :func:`to_obp` kept beside, if it is still that of these rounds."""
-    names = {*_MORE, "arms", "batch_names", "estimated"}
-    right = isinstance(own, Mapping) and {*own} == names and len(own["arm_indices"]) == len(action)
-    if right:
-        chosen = (
-            own["arm_indices"] if own["codes"] is None else own["codes"][np.arange(len(action)), own["arm_indices"]]
-        )
-        right = bool((chosen == action).all())
-    if not right:
-        raise ShapeError(
-            f"feedback['{OURS}'] must be as to_obp made it, for these {len(action)} rounds and actions. Where rounds "
-            f"were left out or changed, remove it: feedback.pop('{OURS}')."
-        )
-    return dict(own)
+    if log.behavior_probs is not None:
+        rows, indices = np.nonzero(log.available)
+        spread = np.zeros((count, len(names)))
+        spread[rows, codes[rows, indices]] = log.behavior_probs[rows, indices]
+        feedback["pi_b"] = spread[:, :, None]
+    return feedback
 
 
 def _count(feedback: Mapping[str, Any], name: str) -> int:

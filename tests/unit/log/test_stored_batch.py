@@ -11,7 +11,7 @@ from rareswitch.engine import make_engine
 from rareswitch.errors import BatchError, FileFormatError, StoreError
 from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Learner, State, Summary, make_learner, sample_order, summaries_to_bytes
-from rareswitch.log import HeldOut, summarize_version
+from rareswitch.log import HeldOut, StoredBatch, summarize
 from rareswitch.store import DecisionRow, Marks, RewardRow, Store, open_store
 from reference.logs import Row, Run, as_rows, played
 from reference.rows import version as stored_version
@@ -75,8 +75,11 @@ def kept(rows: Sequence[Row], version: int = 1, store: Store | None = None) -> S
 
 
 def of_store(learner: Learner, state: State, store: Store, **given: Any) -> Summary:
-    named: dict[str, Any] = {"version": state.policies, "policy_id": state.policy.id, "upto": MARKS, **given}
-    return summarize_version(learner, state, store, **named)
+    which: dict[str, Any] = {"version": state.policies, "upto": MARKS} | {
+        k: given.pop(k) for k in ("version", "upto", "sums") if k in given
+    }
+    batch = StoredBatch(store=store, window=given.get("window"), **which)
+    return summarize(learner, state, batch, **given)
 
 
 def in_memory(learner: Learner, state: State, rows: Sequence[Row], **given: Any) -> Summary:

@@ -1,5 +1,6 @@
-"""Some rows as arrays, checked; what is wrong with them is raised with the name of their source and the row."""
+"""Some rows as Arrow columns, checked; what is wrong with them is raised with the name of their source and the row."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -10,7 +11,10 @@ from rareswitch.errors import FileFormatError, InputError
 from rareswitch.files import pyarrow
 from rareswitch.ids import LONGEST, KeyArray, id_keys, keys_of_bytes, text_keys
 from rareswitch.learner import Learner
-from rareswitch.validation import EXACT, LARGEST_SCALE, FloatArray, IntArray, Sets, read_only, sealed
+from rareswitch.validation import EXACT, LARGEST_SCALE, BoolArray, FloatArray, IntArray, Sets, read_only, sealed
+
+#: How many foreign policies are told apart.
+MOST_POLICIES = 100
 
 
 class Span(NamedTuple):
@@ -27,31 +31,33 @@ class Span(NamedTuple):
         return Span(min(self.low, other.low), max(self.high, other.high), rises)
 
 
-class Block:
-    """Rows of a part of a log, or of a slice of a store.
+class Block(NamedTuple):
+    """Rows of a part of a log, or of a slice of a store."""
 
-    Parameters
-    ----------
-    source
-        What they are from, as errors say it: the path of the part.
-    numbers
-        (n,) which of its rows they are.
-    batch
-        Their columns, an Arrow record batch.
-    """
-
-    def __init__(self, source: str, numbers: IntArray, batch: Any) -> None:
-        self.source, self.numbers, self.batch = source, numbers, batch
+    #: What they are from, as errors say it: the path of the part.
+    source: str
+    #: (n,) which of its rows they are.
+    numbers: IntArray
+    #: Their columns, an Arrow record batch.
+    batch: Any
 
     def wrong(self, at: int, what: str, rule: str) -> FileFormatError:
         """The error that one of these rows deserves."""
         return FileFormatError(f"{self.source}: row {int(self.numbers[at])} (the first is 0) {what}. {rule}")
 
-    def refuse(self, bad: Any, what: Callable[[int], str] | str, rule: str) -> None:
+    def refuse(self, bad: BoolArray | np.bool, what: Callable[[int], str] | str, rule: str) -> None:
         """Raise it for the first of the rows that are bad (n,), if any are."""
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
             raise self.wrong(at, what if isinstance(what, str) else what(at), rule)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a column."""
+        return name in self.batch.schema.names
+
+    def take(self, rows: IntArray) -> "Block":
+        """Some of the rows."""
+        return Block(self.source, self.numbers[rows], self.batch.take(rows))
 
     def check_present(self, *names: str) -> None:
         """Refuse nulls where a value is needed."""
@@ -60,26 +66,30 @@ class Block:
                 absent = ~np.asarray(self.batch.column(name).is_valid())
                 self.refuse(absent, f"has no {name}", "Only rewards and contexts may be missing.")
 
-    def policies(self) -> dict[str, int]:
-        """How many rows each policy has."""
+    def count_policies(self, counts: Counter[str], known: Mapping[str, int]) -> None:
+        """Add the rows of each policy; where some are known, those of all beyond the hundredth are under ''."""
         self.check_present("policy")
         column = self.batch.column("policy")
         names = column.dictionary.to_pylist()
-        counts = np.bincount(column.indices.to_numpy()).tolist() if len(names) > 1 else [len(column)]
-        return {name: count for name, count in zip(names, counts, strict=False) if count}
+        rows = np.bincount(column.indices.to_numpy(), minlength=len(names)).tolist()
+        for name, count in zip(names, rows, strict=True):
+            told = not known or name in known or name in counts or len(counts) < MOST_POLICIES
+            if count:
+                counts[name if told else ""] += count
 
     def by_policy(self, known: Mapping[str, int]) -> Iterator[tuple[str, "Block"]]:
-        """The rows of each of these policies, in their order."""
+        """The rows of each known policy, in the order of their numbers."""
+        codes, names = self.policy_numbers(known), {number: name for name, number in known.items()}
+        present = np.unique(codes).tolist()
+        for code in present:
+            if code >= 0:
+                yield names[code], self if len(present) == 1 else self.take(np.flatnonzero(codes == code))
+
+    def policy_numbers(self, known: Mapping[str, int]) -> IntArray:
+        """(n,) the number of the policy of each row; -1 where it is not known."""
         column = self.batch.column("policy")
-        names = column.dictionary.to_pylist()
-        codes = np.array([known.get(name, -1) for name in names] or [-1])
-        codes = codes[column.indices.to_numpy()] if len(names) > 1 else codes
-        for name, code in known.items():
-            at = np.flatnonzero(codes == code)
-            if len(at) == len(codes):  # as most are
-                yield name, self
-            elif len(at):
-                yield name, self.take(at)
+        numbers = np.array([known.get(name, -1) for name in column.dictionary.to_pylist()] or [-1], dtype=np.int64)
+        return np.asarray(numbers[column.indices.to_numpy()])
 
     def span(self) -> Span:
         """Where the ids, which must be numbers, lie."""
@@ -90,11 +100,10 @@ class Block:
     def keys(self) -> KeyArray:
         """(n, 2) the keys of the ids; stores keep these themselves."""
         pa, _ = pyarrow()
-        if "key" in self.batch.schema.names:
+        if self.has("key"):
             column = self.batch.column("key")
-            data = (column.buffers()[1] or b"")[16 * column.offset :]
             try:
-                return id_keys(keys_of_bytes(data, len(column)))
+                return id_keys(keys_of_bytes((column.buffers()[1] or b"")[16 * column.offset :], len(column)))
             except InputError as error:
                 raise FileFormatError(f"{self.source}: {error}") from error
         column = self.batch.column("id")
@@ -103,7 +112,10 @@ class Block:
             self.refuse(ids < 0, "has a negative id", "A number as id is at least 0: write others as strings.")
             return id_keys(ids)
         texts = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-        texts.validate(full=True)  # it may be anything but Unicode
+        try:
+            texts.validate(full=True)  # it may be anything but Unicode
+        except pa.ArrowInvalid as error:
+            raise FileFormatError(f"{self.source}: not a readable Parquet file ({error}). Write it anew.") from error
         names = texts.cast(pa.large_binary()).to_pylist()
         sizes, rule = np.fromiter(map(len, names), int), f"A string as id has 1 to {LONGEST} bytes: write a hash of it."
         self.refuse((sizes < 1) | (sizes > LONGEST), lambda at: f"has an id of {sizes[at]} bytes", rule)
@@ -113,13 +125,15 @@ class Block:
         """(n, d) the chosen vectors, without a copy; NaN where there is a null."""
         pa, _ = pyarrow()
         column = self.batch.column("features")
+        rule = f"The learner is for {dim}."
         if pa.types.is_fixed_size_binary(column.type):  # as stores keep them
-            width, every = column.type.byte_width, np.ones(len(column), dtype=np.bool_)
-            self.refuse(every & (width != 8 * dim), f"has features of {width} bytes", f"The learner is for {dim}.")
-            return np.asarray(_words(column, "<f8").astype(np.float64, copy=False))
+            width = column.type.byte_width
+            self.refuse(np.full(len(column), width != 8 * dim), f"has features of {width} bytes", rule)
+            words = np.frombuffer(column.buffers()[1] or b"", dtype="<f8")[column.offset * dim :]
+            return np.asarray(words[: len(column) * dim].reshape(-1, dim).astype(np.float64, copy=False))
         if hasattr(column, "offsets"):  # else they have a fixed size, which the schema says
             sizes = np.diff(bounds(column))
-            self.refuse(sizes != dim, lambda at: f"has {sizes[at]} features", f"The learner is for {dim}.")
+            self.refuse(sizes != dim, lambda at: f"has {sizes[at]} features", rule)
         return np.asarray(column.flatten().to_numpy(zero_copy_only=False).reshape(-1, dim))
 
     def rewards(self) -> FloatArray:
@@ -128,8 +142,7 @@ class Block:
         given = self.batch.column("reward")
         if pa.types.is_integer(given.type):
             whole, rule = given.fill_null(0).to_numpy(), "Beyond 2^53 whole numbers lose digits: use other units."
-            odd = (whole > EXACT) | (whole < -EXACT)
-            self.refuse(odd, lambda at: f"has the reward {whole[at]}", rule)
+            self.refuse((whole > EXACT) | (whole < -EXACT), lambda at: f"has the reward {whole[at]}", rule)
         column = given.cast(pa.float64(), safe=False)
         values = column.to_numpy(zero_copy_only=False)
         if not np.isfinite(values).all():
@@ -137,40 +150,35 @@ class Block:
             self.refuse(odd, lambda at: f"has the reward {values[at]}", "Write null where a reward is not known.")
         return read_only(values)
 
-    def times(self, name: str) -> FloatArray:
+    def times(self, name: str, *, needed: bool = False) -> FloatArray:
         """(n,) the column ``time`` or ``reward_time`` in seconds, NaN where it is null or missing."""
         pa, _ = pyarrow()
-        if name not in self.batch.schema.names:
-            return np.full(len(self.numbers), np.nan)
-        column = self.batch.column(name)
-        if pa.types.is_timestamp(column.type):
-            whole = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64()).cast(pa.float64())
-            return np.asarray(whole.to_numpy(zero_copy_only=False) / 1e6)
-        return np.asarray(column.to_numpy(zero_copy_only=False))
+        seconds = np.full(len(self.numbers), np.nan)
+        if self.has(name):
+            column = self.batch.column(name)
+            timestamps = pa.types.is_timestamp(column.type)
+            if timestamps:
+                column = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64()).cast(pa.float64())
+            seconds = np.asarray(column.to_numpy(zero_copy_only=False)) / (1e6 if timestamps else 1.0)
+        if needed:
+            rule = f"An attribution window needs the column '{name}' of every decision."
+            self.refuse(~np.isfinite(seconds), f"has no {name}", rule)
+        return read_only(seconds)
 
-    def more(self, name: str) -> list[Any]:
-        """(n,) a column that experiments add; None where it is null or missing."""
-        if name not in self.batch.schema.names:
-            return [None] * len(self.numbers)
-        return list(self.batch.column(name).to_pylist())
-
-    def check_propensities(self) -> None:
-        """Refuse propensities that are none."""
+    def propensities(self) -> FloatArray:
+        """(n,) above 0, and at most 1."""
         values = self.batch.column("propensity").to_numpy()
         bad = ~((values > 0.0) & (values <= 1.0))
         self.refuse(bad, lambda at: f"has the propensity {values[at]}", "It must be above 0 and at most 1.")
+        return read_only(values)
 
-    def take(self, rows: IntArray) -> "Block":
-        """Some of the rows."""
-        return Block(self.source, self.numbers[rows], self.batch.take(rows))
-
-    def check_numbers(self, features: FloatArray, rewards: FloatArray, name: str = "features") -> None:
+    def check_numbers(self, vectors: FloatArray, rewards: FloatArray, name: str = "features") -> None:
         """Refuse numbers that cannot be summed."""
         large = np.abs(rewards) > LARGEST_SCALE
-        if not sound(features):
-            odd = ~np.isfinite(features).all(axis=1)
+        if not sound(vectors):
+            odd = ~np.isfinite(vectors).all(axis=1)
             self.refuse(odd, f"has {name} that are not finite", "Clean or impute the data first.")
-            large |= (np.abs(features) > LARGEST_SCALE).any(axis=1)
+            large |= (np.abs(vectors) > LARGEST_SCALE).any(axis=1)
         self.refuse(large, f"has a number above {LARGEST_SCALE:g}", "Its square cannot be summed: use other units.")
 
     def check_lengths(self, vectors: FloatArray, learner: Learner) -> None:
@@ -182,31 +190,46 @@ class Block:
 
     def with_sets(self, dim: int) -> IntArray:
         """(m,) the rows that have a context set, of a size that can be."""
-        if "contexts" not in self.batch.schema.names:
+        if not self.has("contexts"):
             return np.zeros(0, dtype=np.int64)
         column = self.batch.column("contexts")
-        arm_indices, ends = np.flatnonzero(column.is_valid()), bounds(column)
-        sizes, here = ends[arm_indices + 1] - ends[arm_indices], Block(self.source, self.numbers[arm_indices], None)
-        odd = (sizes == 0) | (sizes % dim != 0)
-        rule = "Write the available arms one after the other, and null where they were not kept."
-        here.refuse(odd, lambda at: f"has contexts of {sizes[at]} numbers, for arms of {dim} features", rule)
-        return arm_indices
+        rows, ends = np.flatnonzero(column.is_valid()), bounds(column)
+        sizes = ends[rows + 1] - ends[rows]
+        Block(self.source, self.numbers[rows], None).refuse(
+            (sizes == 0) | (sizes % dim != 0),
+            lambda at: f"has contexts of {sizes[at]} numbers, for arms of {dim} features",
+            "Write the available arms one after the other, and null where they were not kept.",
+        )
+        return rows
 
-    def sets(self, arm_indices: IntArray, learner: Learner) -> ContextSets:
+    def lists(self, name: str, offered: BoolArray, width: int = 1) -> FloatArray:
+        """(n, K, width) the numbers of each offered arm, zero for others; without a copy where all rows have K."""
+        column = self.batch.column(name)
+        sizes, wanted = np.diff(bounds(column)), width * offered.sum(axis=1)
+        rule = "All columns of a row must be of the arms that were offered, in one order."
+        self.refuse(sizes != wanted, lambda at: f"has {sizes[at]} numbers of {name}, not {wanted[at]}", rule)
+        flat = np.ascontiguousarray(column.flatten().to_numpy(zero_copy_only=False), dtype=np.float64)
+        flat = flat.reshape(-1, width)
+        if not sound(flat):
+            arms = Block(self.source, np.repeat(self.numbers, sizes // width), None)
+            arms.check_numbers(flat, np.zeros(len(flat)), name)
+        if offered.all():
+            return sealed(flat.reshape(*offered.shape, width))
+        found = np.zeros((*offered.shape, width))
+        found[offered] = flat
+        return sealed(found)
+
+    def sets(self, rows: IntArray, learner: Learner) -> ContextSets:
         """The context sets of some rows, one at least, that have one."""
-        column = self.batch.column("contexts").take(arm_indices)
-        arms = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, learner.dim)
-        sizes = np.diff(bounds(column)) // learner.dim
-        here = Block(self.source, np.repeat(self.numbers[arm_indices], sizes), None)
-        odd = ~np.isfinite(arms).all(axis=1)
-        here.refuse(odd, "has contexts that are not finite", "Clean or impute the data first.")
+        taken = Block(self.source, self.numbers[rows], self.batch.select(["contexts"]).take(rows))
+        sizes = np.diff(bounds(taken.batch.column("contexts"))) // learner.dim
         many, rule = sizes > (learner.arms or np.inf), f"The learner is for at most {learner.arms}."
-        Block(self.source, self.numbers[arm_indices], None).refuse(many, lambda at: f"offers {sizes[at]} arms", rule)
-        here.check_lengths(arms, learner)
+        taken.refuse(many, lambda at: f"offers {sizes[at]} arms", rule)
         available = np.arange(sizes.max()) < sizes[:, None]
-        contexts = np.zeros((*available.shape, learner.dim))
-        contexts[available] = arms
-        return ContextSets.checked(Sets(sealed(contexts), sealed(available), False))
+        contexts = taken.lists("contexts", available, learner.dim)
+        arms = Block(self.source, np.repeat(taken.numbers, sizes), None)
+        arms.check_lengths(contexts[available], learner)
+        return ContextSets.checked(Sets(contexts, sealed(available), False))
 
 
 def sound(numbers: FloatArray) -> bool:
@@ -225,10 +248,3 @@ def bounds(column: Any) -> IntArray:
     if hasattr(column, "offsets"):
         return np.asarray(column.offsets.to_numpy(zero_copy_only=False))
     return np.asarray((column.offset + np.arange(len(column) + 1)) * column.type.list_size)
-
-
-def _words(column: Any, kind: str) -> Any:
-    """(n, …) the numbers of 8 bytes of which the values of a column of bytes consist, without a copy."""
-    width = column.type.byte_width // 8
-    words = np.frombuffer(column.buffers()[1] or b"", dtype=kind)
-    return words[column.offset * width : (column.offset + len(column)) * width].reshape(-1, width)

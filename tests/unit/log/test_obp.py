@@ -3,8 +3,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.errors import ParameterError, RareswitchError, ShapeError
-from rareswitch.exchange import from_obp, to_obp
+from rareswitch.errors import ParameterError, RareswitchError
+from rareswitch.log import from_obp, to_obp
 from reference.logged import log_of
 
 
@@ -115,8 +115,3 @@ def test_other_wrong_arguments() -> None:
         from_obp([1, 2])  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="12 of 60"):
         to_obp(log_of(1041, rewards=np.where(np.arange(60) < 12, np.nan, 1.0)))
-    made = to_obp(log_of(1042, rewards=np.ones(60)))
-    for name in ("action", "reward", "pscore", "pi_b"):
-        made[name] = made[name][:50]
-    with pytest.raises(ShapeError, match=r"feedback\.pop"):
-        from_obp(made | {"n_rounds": 50})

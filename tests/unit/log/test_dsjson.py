@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError
-from rareswitch.exchange import dsjson_records, read_dsjson, write_dsjson
 from rareswitch.features import Category, Features, Hashed
-from rareswitch.log import DecisionLog
+from rareswitch.log import DecisionLog, dsjson_records, read_dsjson, write_dsjson
 from reference.logged import log_of
 
 
@@ -104,12 +103,12 @@ def test_events_that_were_left_out_must_be_so_evenly(tmp_path: Path) -> None:
 
 
 HOSTILE: dict[str, tuple[Any, str]] = {
-    "no JSON": ("{", "line 2: not JSON"),
-    "cut short": (json.dumps(line())[:100], "line 2: not JSON"),
-    "a list": ("[]", "line 2: a decision must be an object"),
-    "NaN": (json.dumps(line(_label_cost=float("nan"))), "line 2: not JSON (NaN"),
-    "a cost that is a text": (line(_label_cost="1"), "line 2: _label_cost must be a finite number"),
-    "a cost beyond floats": (json.dumps(line()).replace("-0.5", "-1e999"), "line 2: _label_cost"),
+    "no JSON": ("{", "line 2: no decision in JSON"),
+    "cut short": (json.dumps(line())[:100], "line 2: no decision in JSON"),
+    "a list": ("[]", "line 2: no decision in JSON (Expected `object`"),
+    "NaN": (json.dumps(line(_label_cost=float("nan"))), "line 2: no decision in JSON"),
+    "a cost that is a text": (line(_label_cost="1"), "at `$._label_cost`"),
+    "a cost beyond floats": (json.dumps(line()).replace("-0.5", "-1e999"), "at `$._label_cost`"),
     "a negative probability": (line(_label_probability=-0.5, p=...), "line 2: the probability of the chosen action"),
     "a probability of 0": (line(_label_probability=0, p=...), "line 2: the probability of the chosen action"),
     "a probability above 1": (line(_label_probability=1.5, p=...), "line 2: the probability of the chosen action"),
@@ -118,23 +117,21 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "too few probabilities": (line(p=[0.8]), "line 2: 'p' must be probabilities"),
     "an unknown action": (line(_label_Action=4), "line 2: _label_Action must be that of one of the 3 actions"),
     "action 0": (line(_label_Action=0), "line 2: _label_Action"),
-    "an action that is a text": (line(_labelIndex="2"), "line 2: _labelIndex"),
+    "an action that is a text": (line(_labelIndex="2"), "at `$._labelIndex`"),
     "different actions": (line(_label_Action=2), "tell of different actions"),
     "no action": (line(_label_Action=..., _labelIndex=..., a=..., p=...), "does not say which action"),
     "an order of unknown actions": (line(a=[3, 1, 9]), "line 2: 'a' must be numbers of the 3 actions"),
-    "an order with one twice": (line(a=[3, 1, 1]), "line 2: 'a' must be numbers of actions, each once"),
+    "an order with one twice": (line(a=[3, 1, 1]), "line 2: 'a' must be numbers of the 3 actions, from 1, each once"),
     "no context": (line(c=...), "line 2: a decision needs its context"),
     "an outcome alone": ({"RewardValue": 1.0, "EventId": "e1"}, "outcome whose decision is missing"),
     "no actions": (line(c={"_multi": []}), "line 2: a context needs its actions"),
     "slots": (line(c={"_multi": [{}], "_slots": [{}]}), "CCB or slates"),
     "outcomes of slots": ({"_outcomes": []}, "CCB or slates"),
     "a bad time": (line(Timestamp="yesterday"), "line 2: Timestamp"),
-    "the same id": (line(EventId="e0"), "line 2: the id 'e0' was there in line 1"),
+    "the same id": (line(EventId="e0"), "ids must differ within a batch; rows [0, 1]"),
     "a share left out of 1": (line(pdrop=1), "pdrop"),
-    "ours, damaged": (line(rareswitch=7), "damaged"),
-    "our log, damaged": (line(rareswitch={"log": {}}), "damaged"),
-    "our places, damaged": (line(rareswitch={"arm_indices": [0, 1]}), "damaged"),
-    "our time, damaged": (line(rareswitch={"time": "soon"}), "damaged"),
+    "a damaged mark": (line(**{"rareswitch.estimated": 7}), "rareswitch.estimated"),
+    "a damaged baseline": (line(**{"rareswitch.baseline": 3}), "rareswitch.baseline must be"),
 }
 
 

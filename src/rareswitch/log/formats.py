@@ -4,12 +4,12 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-from rareswitch.errors import EmptySetError, FileFormatError, ParameterError
-from rareswitch.exchange.csv_files import read_csv, write_csv
-from rareswitch.exchange.dsjson import read_dsjson, write_dsjson
-from rareswitch.exchange.joining import joined_logs
-from rareswitch.exchange.probabilities import with_probabilities
-from rareswitch.log import DecisionLog, Source
+from rareswitch.errors import FileFormatError, ParameterError
+from rareswitch.log.csv import read_csv, write_csv
+from rareswitch.log.decision_log import DecisionLog, Source
+from rareswitch.log.dsjson import read_dsjson, write_dsjson
+from rareswitch.log.parquet import ParquetLog
+from rareswitch.log.write import write_log
 
 ENDINGS = ".parquet, .csv, .dsjson, .json or .jsonl (text also with .gz)"
 
@@ -56,8 +56,6 @@ def read(path: Any, **how: Any) -> Source:
             "each to Parquet: rareswitch convert."
         )
     if not isinstance(path, (str, Path)) or _is_folder(path) or format_of(path) == "parquet":
-        from rareswitch.log import ParquetLog
-
         parts = Path(path, "*.parquet") if isinstance(path, (str, Path)) and _is_folder(path) else path
         return ParquetLog(parts, **_taken("Parquet", how, {"policies", "window", "now", "default"}))
     if format_of(path) == "csv":
@@ -65,32 +63,15 @@ def read(path: Any, **how: Any) -> Source:
     return read_dsjson(path, **_taken("dsjson", how, {*inspect.signature(read_dsjson).parameters} - {"path"}))
 
 
-def write(path: str | Path, logged: DecisionLog) -> None:
+def write(path: str | Path, log: DecisionLog) -> None:
     """Write a log as its ending says; what is there under the name already is not overwritten."""
     kind = format_of(path)
     if Path(path).exists():
         raise FileFormatError(f"{path}: exists already, and a log is never overwritten. Name another file.")
     if kind == "parquet":
-        from rareswitch.log import write_logged
-
-        write_logged(path, with_probabilities(logged))
+        write_log(path, log.with_behavior_probs())
     else:
-        (write_csv if kind == "csv" else write_dsjson)(path, logged)
-
-
-def whole(source: Source) -> DecisionLog:
-    """All decisions of a source in memory, of which all offered arms are known.
-
-    >>> log = DecisionLog(arm_indices=[0], propensities=[1.0], rewards=[0.0])
-    >>> whole(log) is log
-    True
-    """
-    if isinstance(source, DecisionLog):
-        return source
-    chunks = [*source.chunks()]
-    if not chunks:
-        raise EmptySetError("of no decision of this log it is known which arms were offered.")
-    return chunks[0] if len(chunks) == 1 else joined_logs(chunks)
+        (write_csv if kind == "csv" else write_dsjson)(path, log)
 
 
 def _is_folder(path: str | Path) -> bool:

@@ -1,0 +1,325 @@
+"""CSV: one row a decision, under columns of any names."""
+
+import csv
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from rareswitch.csv_tables import CsvTable, is_number
+from rareswitch.errors import FileFormatError, ParameterError
+from rareswitch.features import Features
+from rareswitch.log.decision_log import DecisionLog, estimate_propensities, estimating
+from rareswitch.log.texts import checked_log, id_texts, ids_of_texts, seconds_of, writing
+from rareswitch.validation import BoolArray, FloatArray, IntArray
+
+#: The names of columns by default, and those that only our own files have.
+_ROLES = ("id", "time", "policy", "arm", "propensity", "reward", "offered", "baseline")
+_OWN = tuple(f"rareswitch.{name}" for name in ("behavior_probs", "contexts", "features", "estimated"))
+
+
+def read_csv(
+    path: str | Path,
+    *,
+    arm: str = "arm",
+    reward: str = "reward",
+    propensity: str = "propensity",
+    id: str | None = "id",  # noqa: A002
+    time: str | None = "time",
+    policy: str | None = "policy",
+    offered: str | None = "offered",
+    baseline: str | None = "baseline",
+    where: Mapping[str, Any] | None = None,
+    features: Features | None = None,
+    arms: Any = None,
+    propensities: Literal["logged", "estimate"] = "logged",
+    within: Sequence[str] = (),
+) -> DecisionLog:
+    r"""A log in CSV, a row a decision.
+
+    Parameters
+    ----------
+    path
+        Of the file, whose first line names its columns; compressed where it ends in ``.gz``.
+    arm, reward, propensity
+        The columns of the chosen arm's id, of what it earned (empty where that is not known), and of the probability
+        with which it was chosen.
+    id, time, policy, offered, baseline
+        Columns that may be missing under these names; None: not used. A time is in seconds since 1970 or in ISO 8601;
+        each policy is a batch, in the order in which they first come; ``offered`` are the ids of the arms that could be
+        chosen, separated by ``|``, all that occur by default; ``baseline`` is the arm the caller would have shown.
+    where
+        Take rows alone that have these values: ``{"position": 1}``, or one of several: ``{"position": [1, 2]}``.
+    features
+        By which the other columns become vectors. Columns of numbers alone are numbers, of true and false flags.
+    arms
+        Records of the arms, for features: by id, or a list in which each holds its id under ``features.key``.
+    propensities
+        ``"estimate"``: from how often arms were chosen, for logs without them.
+    within
+        Columns within whose values they are estimated.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "clicks.csv")
+    >>> _ = path.write_text("item,click,p,slot\n7,1,0.25,1\n12,0,0.5,2\n7,,0.25,2\n")
+    >>> read_csv(path, arm="item", reward="click", propensity="p")
+    <decision log: 3 decisions, 2 rewarded, 1 batch, at most 2 arms>
+    >>> read_csv(path, arm="item", reward="click", propensity="p", where={"slot": 2}).chosen_names
+    ['12', '7']
+    """
+    estimate = estimating(propensities)
+    if within and not estimate:
+        raise ParameterError(f"within is for propensities that are estimated; got {', '.join(map(str, within)):.60}.")
+    if arms is not None and features is None:
+        raise ParameterError("arms are records for features; give features=… as well.")
+    table = CsvTable.read(path)
+    given = dict(zip(_ROLES, (id, time, policy, arm, propensity, reward, offered, baseline), strict=True))
+    roles = _roles(table, given, needed=("arm", "reward") if estimate else ("arm", "reward", "propensity"))
+    names, codes = _offered(table, roles)
+    if where is not None:
+        rows = _where(table, where)
+        table = replace(table, rows=[table.rows[row] for row in rows], lines=[table.lines[row] for row in rows])
+        codes = codes[rows]
+    columns: dict[str, Any] = {
+        "arms": names,
+        "codes": codes,
+        "available": codes >= 0,
+        "arm_indices": _indices(table, roles["arm"], names, codes),
+        "rewards": np.array(_each(table, roles["reward"], _number, empty=np.nan)),
+    }
+    if "policy" in roles:
+        numbers: dict[str, int] = {}
+        policies = [numbers.setdefault(name, len(numbers)) for name in table.column(roles["policy"])]
+        columns |= {"batches": np.array(policies), "batch_names": tuple(numbers)}
+    if "id" in roles:
+        columns["ids"] = ids_of_texts(table.filled(roles["id"]))
+    if "time" in roles:
+        columns["times"] = np.array(_each(table, roles["time"], _time, empty=np.nan))
+    if "baseline" in roles:
+        columns["baselines"] = _indices(table, roles["baseline"], names, codes, empty=-1)
+    columns |= _own_columns(table, codes >= 0)
+    if features is not None:
+        others = [name for name in table.names if name not in {*roles.values(), *_OWN}]
+        columns["contexts"] = _encoded(table.records(others), features, arms, names, codes)
+    if not estimate:
+        chances = np.array(_each(table, roles["propensity"], _number))
+        return checked_log(path, propensities=chances, **columns)
+    log = checked_log(path, propensities=np.ones(len(table)), **columns | {"behavior_probs": None})
+    strata = [*zip(*(table.column(table.known(name)) for name in within), strict=True)]
+    levels = [json.dumps(stratum) for stratum in strata] if within else None
+    return estimate_propensities(log, within=levels, named=" and ".join(within))
+
+
+def write_csv(path: str | Path, log: DecisionLog) -> None:
+    """Write a log as CSV, compressed where the name ends in ``.gz``; :func:`read_csv` reads it, estimates are equal.
+
+    Vectors and probabilities of all offered arms are JSON in columns of their own, in the order of ``offered``, whose
+    names begin with ``rareswitch.``; and so is how propensities were estimated, in the first row.
+    """
+    log = log.with_behavior_probs().by_batch()
+    (names, codes), rows = log.arm_codes, np.arange(len(log))
+    columns: dict[str, Sequence[Any]] = {"id": id_texts(log.ids)}
+    if log.times is not None:
+        columns["time"] = ["" if np.isnan(time) else repr(time) for time in log.times.tolist()]
+    columns["policy"] = [log.batch_names[batch] for batch in log.batches.tolist()]
+    columns["arm"] = log.chosen_names
+    columns["propensity"] = [*map(repr, log.propensities.tolist())]
+    columns["reward"] = ["" if np.isnan(reward) else repr(reward) for reward in log.rewards.tolist()]
+    columns["offered"] = [_joined([names[code] for code in row if code >= 0]) for row in codes.tolist()]
+    if log.baselines is not None:
+        shown = codes[rows, np.maximum(log.baselines, 0)]
+        columns["baseline"] = [names[c] if b >= 0 else "" for c, b in zip(shown, log.baselines, strict=True)]
+    for name in ("behavior_probs", "contexts"):
+        if (column := getattr(log, name)) is not None:
+            columns[f"rareswitch.{name}"] = [
+                json.dumps(row[offered].tolist()) for row, offered in zip(column, log.available, strict=True)
+            ]
+    if log.contexts is None and log.features is not None:
+        columns["rareswitch.features"] = [json.dumps(row.tolist()) for row in log.features]
+    if log.estimated:
+        columns["rareswitch.estimated"] = [log.estimated, *[""] * (len(log) - 1)]
+    with writing(path) as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+
+
+def _roles(table: CsvTable, given: Mapping[str, str | None], needed: Sequence[str]) -> dict[str, str]:
+    """The columns by what they are for; those that may be missing, and are, are left out."""
+    roles = {}
+    for role, name in given.items():
+        if name is None and role in needed:
+            raise ParameterError(f"{role} must be the name of a column; got None.")
+        absent = name not in table.names and name == role
+        if name is None or (role not in needed and (absent or role == "propensity")):
+            continue
+        if name not in table.names:
+            remedy = "; where they are not known, pass propensities='estimate'; all that rests on them is marked then"
+            raise FileFormatError(
+                f"{table.path}: there is no column {name!r:.60}{' of propensities' if role == 'propensity' else ''}; "
+                f"it has {', '.join(table.names):.300}. Name the right one with {role}=…"
+                f"{remedy if role == 'propensity' else ''}."
+            )
+        roles[role] = name
+    return roles
+
+
+def _offered(table: CsvTable, roles: Mapping[str, str]) -> tuple[tuple[str, ...], IntArray]:
+    """The ids of all arms, and (n, K) which of them were offered in each row, -1 behind the last."""
+    if "offered" in roles:
+        rows = [split(text) for text in table.filled(roles["offered"])]
+    else:
+        rows = [sorted({*table.filled(roles["arm"])}, key=_order)] * len(table)
+    names = sorted({name for row in {*map(tuple, rows)} for name in row}, key=_order)
+    order = {name: code for code, name in enumerate(names)}
+    codes = np.full((len(rows), max(map(len, rows))), -1)
+    for at, row in enumerate(rows):
+        codes[at, : len(row)] = [order[name] for name in row]
+    return tuple(names), codes
+
+
+def _indices(table: CsvTable, column: str, names: Sequence[str], codes: IntArray, empty: int | None = None) -> IntArray:
+    """(n,) where the arms of a column stand among those that were offered."""
+    order = {name: code for code, name in enumerate(names)}
+    texts = table.filled(column) if empty is None else table.column(column)
+    same = codes == np.array([order.get(text, -2) for text in texts])[:, None]
+    for at in np.flatnonzero(~same.any(axis=1)).tolist():
+        if texts[at] or empty is None:
+            raise FileFormatError(
+                f"{table.path}, line {table.lines[at]}: the {column} {texts[at]!r:.60} is none of those offered."
+            )
+    return np.where(same.any(axis=1), same.argmax(axis=1), -1)
+
+
+def _where(table: CsvTable, values: Mapping[str, Any]) -> list[int]:
+    """The rows with these values in these columns."""
+    rows = [*range(len(table))]
+    for name, value in values.items():
+        texts = {*map(str, value)} if isinstance(value, (list, tuple, set, range)) else {str(value)}
+        column = table.column(table.known(name))
+        rows = [row for row in rows if column[row] in texts]
+        if not rows:
+            shown = ", ".join(sorted({*column}))
+            raise ParameterError(
+                f"where must leave some rows; none has {name} = {value!r:.60}. There are {shown:.100}."
+            )
+    return rows
+
+
+def _each(table: CsvTable, name: str, read: Callable[[str], Any], empty: Any = None) -> list[Any]:
+    """What a function reads in each cell of a column; an empty one is what is said, or refused."""
+    values = []
+    for text, line in zip(table.column(name), table.lines, strict=True):
+        if text == "" and empty is not None:
+            values.append(empty)
+            continue
+        try:
+            values.append(read(text))
+        except (ValueError, RecursionError) as error:
+            raise FileFormatError(f"{table.path}, line {line}: {name} must be {error}; got {text!r:.60}.") from None
+    return values
+
+
+def _own_columns(table: CsvTable, available: BoolArray) -> dict[str, Any]:
+    """Probabilities, vectors and the mark of estimates as :func:`write_csv` wrote them."""
+    found: dict[str, Any] = {}
+    for name in [name for name in _OWN if name in table.names]:
+        short = name.removeprefix("rareswitch.")
+        if short == "estimated":
+            found[short] = next((text for text in table.column(name) if text), "")
+            continue
+        rows = _each(table, name, _json)
+        try:
+            if short == "features":
+                found[short] = np.array(rows, dtype=np.float64)
+                continue
+            entries = np.array([entry for row in rows for entry in row], dtype=np.float64)
+            found[short] = np.zeros((*available.shape, *entries.shape[1:]))
+            found[short][available] = entries
+        except (TypeError, ValueError, IndexError) as error:
+            raise FileFormatError(f"{table.path}: the column {name!r} is damaged ({error!s:.60}).") from error
+    return found
+
+
+def _encoded(
+    records: list[dict[str, Any]], features: Features, arms: Any, names: Sequence[str], codes: IntArray
+) -> FloatArray:
+    """(n, K, d) by features of the columns that have no other role."""
+    by_id = _by_id(arms, features.key)
+    absent = (
+        [] if by_id is None else [names[code] for code in np.unique(codes) if code >= 0 and names[code] not in by_id]
+    )
+    if absent:
+        raise ParameterError(
+            f"arms must have a record of each arm that is offered; there is none of {absent[0]!r:.60}."
+        )
+    rows = [tuple(names[code] for code in row if code >= 0) for row in codes.tolist()]
+    offers: list[Any] = [[*row] if by_id is None else {name: by_id[name] for name in row} for row in rows]
+    encoded = features.encode_many(records, offers[0] if len(set(rows)) == 1 else offers).checked
+    found = np.zeros((*codes.shape, features.dim))
+    found[codes >= 0] = encoded.contexts[encoded.available]
+    return found
+
+
+def _by_id(arms: Any, key: str) -> dict[str, Any] | None:
+    if arms is None:
+        return None
+    if isinstance(arms, Mapping):
+        return {str(name): record for name, record in arms.items()}
+    try:
+        return {str(record[key]): {k: v for k, v in record.items() if k != key} for record in arms}
+    except (TypeError, KeyError, AttributeError):
+        raise ParameterError(
+            f"arms must be records by id, or a list of records that hold {key!r}; got {arms!r:.60}."
+        ) from None
+
+
+def split(text: str) -> list[str]:
+    r"""Arms that were offered, separated by ``|``.
+
+    >>> split("red|blue"), split("a\\|b|c"), split("\\0")
+    (['red', 'blue'], ['a|b', 'c'], [''])
+    """
+    parts = re.findall(r"((?:[^\\|]|\\.)+)(?:\||$)", text, flags=re.DOTALL) if "\\" in text else text.split("|")
+    return [
+        re.sub(r"\\(.)", lambda found: "" if found[1] == "0" else found[1], part, flags=re.DOTALL)
+        for part in parts
+        if part
+    ]
+
+
+def _joined(names: Sequence[str]) -> str:
+    """What :func:`split` reads."""
+    return "|".join(name.replace("\\", r"\\").replace("|", r"\|") or r"\0" for name in names)
+
+
+def _number(text: str) -> float:
+    if not is_number(text):
+        raise ValueError("a finite number")
+    return float(text)
+
+
+def _time(text: str) -> float:
+    """Seconds since 1970, from these or from ISO 8601."""
+    seconds = float(text) if is_number(text) else seconds_of(text)
+    if seconds is None or not np.isfinite(seconds):
+        raise ValueError("a time in seconds since 1970, or such as 2026-11-16T05:00:00Z")
+    return seconds
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"JSON ({error!s:.60})") from None
+
+
+def _order(name: str) -> tuple[bool, int, str]:
+    """Numbers by size, before texts."""
+    return (False, int(name), name) if name.isdecimal() and len(name) < 19 else (True, 0, name)

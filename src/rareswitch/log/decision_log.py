@@ -1,0 +1,499 @@
+"""The one table of decisions: what was offered, what was chosen with which probability, and what came of it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rareswitch.errors import EmptySetError, NonFiniteError, ParameterError, ShapeError, several
+from rareswitch.ids import KeyArray, id_keys
+from rareswitch.learner import known_rewards
+from rareswitch.policy import Policy
+from rareswitch.validation import BoolArray, FloatArray, IntArray, finite_array, number, read_only, sealed
+
+#: Times are at most this far from 1970, in seconds, where years have four digits.
+LATEST = 6e10
+#: Columns with an entry for each decision, and of these the ones with an entry for each of its arms.
+COLUMNS = ("arm_indices", "propensities", "rewards", "ids", "batches", "features", "baselines", "times")
+BY_ARM = {"available": False, "contexts": 0.0, "behavior_probs": 0.0, "codes": -1}
+
+
+class Source(Protocol):
+    """Where decisions are read from, as often as needed, some at a time; :class:`DecisionLog` is one itself."""
+
+    @property
+    def batch_names(self) -> tuple[str, ...]:
+        """The names of all batches, in the order in which they were made."""
+
+    @property
+    def policies(self) -> Mapping[str, Policy]:
+        """The frozen policies of batches, as far as they are at hand, by the names of these."""
+
+    @property
+    def estimated(self) -> str:
+        """How propensities were estimated; empty where they are exact."""
+
+    @property
+    def dim(self) -> int | None:
+        """Features of an arm; None where there are no vectors."""
+
+    def chunks(self, *, contexts: bool = True) -> Iterator["DecisionLog"]:
+        """The decisions, some at a time; all chunks have the ``batch_names`` of the source.
+
+        With ``contexts`` those of which all offered arms are known (all, or a sample that was taken by the hash of the
+        id alone, so that it is like the rest). Without, all decisions, with the vectors of the chosen arms only:
+        ``contexts`` and ``codes`` are None, ``available`` is (n, 1) and ``arm_indices`` 0.
+        """
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DecisionLog:
+    """Decisions of one or several frozen policies, a row each; read-only.
+
+    A batch is what one frozen policy decided. Batches are numbered in the order in which they were made: what is
+    learned from one may change the policy of the next.
+
+    Examples
+    --------
+    >>> shown = {"arm_indices": [0, 1, 1], "propensities": [0.5, 0.5, 0.9], "arms": ["red", "blue"]}
+    >>> log = DecisionLog(rewards=[1.0, 0.0, None], **shown)
+    >>> log
+    <decision log: 3 decisions, 2 rewarded, 1 batch, at most 2 arms>
+    >>> log.chosen_names
+    ['red', 'blue', 'blue']
+    """
+
+    #: (n,) where the chosen arm stands among those that were offered.
+    arm_indices: IntArray
+    #: (n,) the probability with which it was chosen, above 0.
+    propensities: FloatArray
+    #: (n,) what it earned; NaN, or None where it is given, where that is not known.
+    rewards: FloatArray
+    #: (n, K) which arms were offered; all K by default.
+    available: BoolArray = None  # type: ignore[assignment]
+    #: (n, K, d) the vectors of the arms; None where there are none.
+    contexts: FloatArray | None = None
+    #: (n, d) the vectors of the chosen arms; taken from the contexts where these are there.
+    features: FloatArray | None = None
+    #: The ids of all arms that occur; None where arms have no ids.
+    arms: tuple[str, ...] | None = None
+    #: (n, K) which of these each one is, -1 where none was offered; by default arm 0 is the first of them.
+    codes: IntArray | None = None
+    #: (n, K) the probabilities of all offered arms, where they are known beside that of the chosen one.
+    behavior_probs: FloatArray | None = None
+    #: (n,) the index of the arm that the caller would have shown, -1 where none was named.
+    baselines: IntArray | None = None
+    #: (n, 2) keys of the ids, or ids; 0, 1, 2 … by default.
+    ids: KeyArray = None  # type: ignore[assignment]
+    #: (n,) seconds since 1970; NaN where it is not known.
+    times: FloatArray | None = None
+    #: (n,) the batch of each row; all are of batch 0 by default.
+    batches: IntArray = None  # type: ignore[assignment]
+    #: What the batches are called: the ids of their policies, where these are known.
+    batch_names: tuple[str, ...] = ("log",)
+    #: The frozen policies of batches, as far as they are at hand, by the names of these.
+    policies: Mapping[str, Policy] = field(default_factory=dict)
+    #: How propensities were estimated; empty where they are those with which decisions were made.
+    estimated: str = ""
+
+    if TYPE_CHECKING:  # columns may be given as lists, or as whatever becomes an array
+
+        def __init__(
+            self,
+            *,
+            arm_indices: Any,
+            propensities: Any,
+            rewards: Any,
+            available: Any = None,
+            contexts: Any = None,
+            features: Any = None,
+            arms: Any = None,
+            codes: Any = None,
+            behavior_probs: Any = None,
+            baselines: Any = None,
+            ids: Any = None,
+            times: Any = None,
+            batches: Any = None,
+            batch_names: Sequence[str] = ("log",),
+            policies: Mapping[str, Policy] | None = None,
+            estimated: str = "",
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        arm_indices = _whole("arm_indices", self.arm_indices)
+        count = len(arm_indices)
+        rows = np.arange(count)
+        if count == 0:
+            raise EmptySetError("a log needs one decision at least; got none.")
+        propensities = _numbers("propensities", self.propensities, count)
+        _refuse(
+            ~((propensities > 0.0) & (propensities <= 1.0)),
+            "propensities must be above 0 and at most 1",
+            lambda at: (
+                f"has {propensities[at]:g}. What was never chosen cannot be in a log; where propensities are "
+                "not known, estimate them"
+            ),
+        )
+        contexts = None if self.contexts is None else _finite("contexts", self.contexts, (count, None, None))
+        available = self._offered(arm_indices, contexts)
+        arms = available.shape[1]
+        inside = (arm_indices >= 0) & (arm_indices < arms)
+        _refuse(
+            ~(inside & available[rows, np.where(inside, arm_indices, 0)]),
+            "arm_indices must be those of offered arms",
+            lambda at: f"has {arm_indices[at]} among {int(available[at].sum())} arms",
+        )
+        features = None if self.features is None else _finite("features", self.features, (count, None))
+        if features is None and contexts is not None:
+            features = sealed(contexts[rows, arm_indices])
+        batches = np.zeros(count, dtype=np.int64) if self.batches is None else _whole("batches", self.batches, count)
+        names = tuple(self.batch_names)
+        if len(set(names)) < len(names) or batches.min() < 0 or batches.max() >= len(names):
+            raise ParameterError(
+                f"batches must be numbers from 0 to {len(names) - 1}, one name each; got {batches.min()} to "
+                f"{batches.max()} and the names {', '.join(map(str, names)):.100}."
+            )
+        baselines = None if self.baselines is None else _whole("baselines", self.baselines, count)
+        if baselines is not None and ((baselines >= arms) | (baselines < -1)).any():
+            raise ParameterError(f"baselines must be indices of arms, up to {arms - 1}, or -1 where none was named.")
+        times = None if self.times is None else _numbers("times", self.times, count, finite=False)
+        if times is not None:
+            _refuse(
+                np.abs(times) > LATEST,
+                "times must be seconds since 1970",
+                lambda at: f"has {times[at]:g}. Divide milliseconds by 1000, and give NaN where a time is not known",
+            )
+        ids = id_keys(rows if self.ids is None else self.ids, count)
+        if self.ids is not None:
+            _refuse_repeated(ids, batches)
+        arm_names, codes = self._named(available)
+        vars(self).update(
+            arm_indices=arm_indices,
+            propensities=propensities,
+            rewards=known_rewards(self.rewards, count),
+            available=available,
+            contexts=contexts,
+            features=features,
+            arms=arm_names,
+            codes=codes,
+            behavior_probs=self._probabilities(available, arm_indices, propensities),
+            baselines=baselines,
+            ids=ids,
+            times=times,
+            batches=sealed(batches),
+            batch_names=names,
+            policies=dict(self.policies),
+        )
+
+    @classmethod
+    def checked(cls, **columns: Any) -> Self:
+        """Of columns that were checked already, in their final types; those that are not given are None."""
+        made = object.__new__(cls)
+        none = dict.fromkeys(("contexts", "features", "arms", "codes", "behavior_probs", "baselines", "times"))
+        vars(made).update(none | columns)
+        return made
+
+    def _offered(self, arm_indices: IntArray, contexts: FloatArray | None) -> BoolArray:
+        count = len(arm_indices)
+        if self.available is not None:
+            available = np.asarray(self.available)
+            wanted = (count, available.shape[-1] if contexts is None else contexts.shape[1])
+            if available.dtype != np.bool_ or available.shape != wanted:
+                raise ShapeError(
+                    f"available must be booleans of shape {wanted}; got {available.dtype} of shape {available.shape}."
+                )
+            return read_only(available)
+        widths = [np.shape(column)[1] for column in (contexts, self.behavior_probs, self.codes) if np.ndim(column) > 1]
+        width = max(1, len(self.arms) if self.arms is not None else int(arm_indices.max()) + 1)
+        return sealed(np.ones((count, widths[0] if widths else width), dtype=np.bool_))
+
+    def _named(self, available: BoolArray) -> tuple[tuple[str, ...] | None, IntArray | None]:
+        if self.arms is None:
+            if self.codes is not None:
+                raise ParameterError("codes say which of the arms stands where, and arms were not given.")
+            return None, None
+        arms = tuple(map(str, self.arms))
+        if len(set(arms)) < len(arms):
+            raise ParameterError("arms must have different ids.")
+        if self.codes is None and len(arms) != available.shape[1]:
+            raise ShapeError(
+                f"arms must be {available.shape[1]}, one for each index; got {len(arms)}. Give codes where different "
+                "arms are offered."
+            )
+        codes = np.broadcast_to(np.arange(len(arms)), available.shape) if self.codes is None else np.asarray(self.codes)
+        if codes.shape != available.shape or codes.dtype.kind not in "iu":
+            raise ShapeError(
+                f"codes must be whole numbers of shape {available.shape}; got {codes.dtype} {codes.shape}."
+            )
+        codes = np.where(available, codes, -1)
+        if (codes[available] < 0).any() or codes.max() >= len(arms):
+            raise ParameterError(f"codes must be from 0 to {len(arms) - 1} where an arm is offered.")
+        ordered = np.sort(codes, axis=1)
+        twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+        _refuse(
+            twice.any(axis=1),
+            "a decision must offer different arms",
+            lambda at: f"offers {arms[ordered[at, twice[at].argmax()]]!r:.60} twice",
+        )
+        return arms, sealed(codes)
+
+    def _probabilities(
+        self, available: BoolArray, arm_indices: IntArray, propensities: FloatArray
+    ) -> FloatArray | None:
+        if self.behavior_probs is None:
+            return None
+        given = _finite("behavior_probs", self.behavior_probs, available.shape)
+        own = given[np.arange(len(given)), arm_indices]
+        _refuse(
+            ~np.isclose(own, propensities, rtol=1e-6, atol=1e-12),
+            "behavior_probs must give the chosen arm its propensity",
+            lambda at: f"has {own[at]:g} beside {propensities[at]:g}",
+        )
+        inside = np.where(available, given, 0.0)
+        _refuse(
+            (inside < 0.0).any(axis=1) | (np.abs(inside.sum(axis=1) - 1.0) > 1e-6),
+            "behavior_probs must sum to 1 over the offered arms",
+            lambda at: f"has {inside[at].tolist()!s:.100}",
+        )
+        return given
+
+    def __len__(self) -> int:
+        return len(self.arm_indices)
+
+    def __repr__(self) -> str:
+        batches, known = len(self.batch_names), int((~np.isnan(self.rewards)).sum())
+        return (
+            f"<decision log: {several(len(self), 'decision')}, {known:,} rewarded, {several(batches, 'batch')}, at "
+            f"most {self.available.shape[1]} arms{', propensities estimated' if self.estimated else ''}>"
+        )
+
+    @property
+    def dim(self) -> int | None:
+        """Features of an arm; None where there are no vectors."""
+        return None if self.features is None else int(self.features.shape[1])
+
+    @property
+    def present(self) -> list[int]:
+        """The batches that have rows here."""
+        numbers: list[int] = np.flatnonzero(np.bincount(self.batches)).tolist()
+        return numbers
+
+    @property
+    def arm_codes(self) -> tuple[tuple[str, ...], IntArray]:
+        """Names of all arms, and (n, K) which of these each offered one is; their indices where arms have no ids."""
+        if self.arms is not None and self.codes is not None:
+            return self.arms, self.codes
+        width = self.available.shape[1]
+        return tuple(map(str, range(width))), np.where(self.available, np.arange(width), -1)
+
+    @cached_property
+    def chosen_names(self) -> list[str]:
+        """(n) the ids of the chosen arms; their indices as texts where arms have none."""
+        names, codes = self.arm_codes
+        return [names[code] for code in codes[np.arange(len(self)), self.arm_indices].tolist()]
+
+    def select(self, which: Any) -> Self:
+        """Some of the rows: a mask, a slice, or an array of indices."""
+        columns = {name: getattr(self, name) for name in (*COLUMNS, *BY_ARM)}
+        taken = {name: None if column is None else sealed(column[which]) for name, column in columns.items()}
+        return self.checked(**{name: vars(self)[name] for name in self.__dataclass_fields__} | taken)
+
+    def by_batch(self) -> Self:
+        """The rows of each batch together, in the order of the batches, so that this order can be read off."""
+        rises = bool((np.diff(self.batches) >= 0).all())
+        return self if rises else self.select(np.argsort(self.batches, kind="stable"))
+
+    def chunks(self, *, contexts: bool = True) -> Iterator[Self]:
+        """Itself, as a :class:`Source`."""
+        yield self
+
+    @classmethod
+    def concatenate(cls, chunks: "Sequence[DecisionLog]") -> "DecisionLog":
+        """Chunks of one source, one after the other; arms that were not offered fill up the shorter ones.
+
+        >>> one = DecisionLog(arm_indices=[0], propensities=[0.5], rewards=[1.0], arms=["red", "blue"])
+        >>> other = DecisionLog(arm_indices=[0], propensities=[1.0], rewards=[0.0], arms=["green"], ids=[1])
+        >>> DecisionLog.concatenate([one, other]).chosen_names
+        ['red', 'green']
+        """
+        if not chunks:
+            raise EmptySetError("of no decision of this log it is known which arms were offered.")
+        first, width = chunks[0], max(chunk.available.shape[1] for chunk in chunks)
+        if len(chunks) == 1:
+            return first
+        if len({chunk.batch_names for chunk in chunks}) > 1:
+            raise ShapeError("chunks of one source must have the same batch_names.")
+        order: dict[str, int] = {}
+        codes = []
+        for chunk in chunks:
+            names, mine = chunk.arm_codes
+            numbers = np.array([order.setdefault(arm, len(order)) for arm in names])
+            codes.append(np.where(mine >= 0, numbers[mine], -1))
+        named = all(chunk.codes is not None for chunk in chunks)
+        columns: dict[str, Any] = {"arms": tuple(order) if named else None}
+        for name in (*COLUMNS, *BY_ARM):
+            parts = codes if name == "codes" and named else [getattr(chunk, name) for chunk in chunks]
+            if all(part is not None for part in parts):
+                wide = [_wide(part, width, BY_ARM[name]) for part in parts] if name in BY_ARM else parts
+                columns[name] = np.concatenate(wide)
+        return DecisionLog(batch_names=first.batch_names, policies=first.policies, estimated=first.estimated, **columns)
+
+    def with_behavior_probs(self) -> "DecisionLog":
+        """The same log with the probabilities of all arms by its frozen policies, where it lacks them and has these."""
+        names = [self.batch_names[batch] for batch in self.present]
+        known = self.contexts is not None and all(name in self.policies for name in names)
+        if self.behavior_probs is not None or not known:
+            return self
+        assert self.contexts is not None
+        found = np.zeros(self.available.shape)
+        for batch, name in zip(self.present, names, strict=True):
+            rows, policy = np.flatnonzero(self.batches == batch), self.policies[name]
+            baseline = {}
+            if policy.needs_baseline:
+                if self.baselines is None or (self.baselines[rows] < 0).any():
+                    return self
+                baseline = {"baseline": self.baselines[rows]}
+            found[rows] = policy.probabilities(self.contexts[rows], self.available[rows], **baseline)
+        if not np.allclose(found[np.arange(len(self)), self.arm_indices], self.propensities, rtol=1e-6, atol=1e-12):
+            return self  # another policy decided, or propensities were changed: an evaluation says so
+        return replace(self, behavior_probs=found)
+
+
+def whole(source: Source) -> DecisionLog:
+    """All decisions of a source in memory, of which all offered arms are known.
+
+    >>> log = DecisionLog(arm_indices=[0], propensities=[1.0], rewards=[0.0])
+    >>> whole(log) is log
+    True
+    """
+    return DecisionLog.concatenate([*source.chunks()])
+
+
+def estimate_propensities(
+    log: DecisionLog, *, within: Any = None, named: str = "", smoothing: float = 1.0
+) -> DecisionLog:
+    """The same log with propensities from the frequencies of its arms; it is marked as such for good.
+
+    Within each batch, and each stratum of it, an arm that was chosen c times and offered m times has the rate
+    (c + s)/(m + sK), for K arms and the smoothing s; in a decision its probability is this over the sum of the rates of
+    all arms that were offered. Where all arms are always offered that is their share of the choices, smoothed by
+    Laplace's rule. It is right where the log's policy did not look at the context beyond the strata. Whatever else it
+    looked at makes an evaluation biased, and no interval says by how much.
+
+    Parameters
+    ----------
+    log
+        The propensities that it has are not used.
+    within
+        (n,) the stratum of each decision: anything that can be compared, such as a position or a country.
+    named
+        What the strata are called.
+    smoothing
+        s, above 0: no arm that was offered has the probability 0.
+
+    Examples
+    --------
+    >>> log = DecisionLog(arm_indices=[0, 0, 1], propensities=[1.0] * 3, rewards=[1.0, 0.0, 0.0])
+    >>> estimate_propensities(log).propensities.tolist()
+    [0.6, 0.6, 0.4]
+    >>> estimate_propensities(log).estimated
+    'arm frequencies within each policy, smoothing 1'
+    """
+    smoothing = number("smoothing", smoothing, low=0.0, open_low=True)
+    strata, rows = log.batches, np.arange(len(log))
+    if within is not None:
+        try:
+            _, levels = np.unique(np.asarray(within), return_inverse=True)
+        except TypeError:
+            levels = np.empty(0, dtype=np.int64)
+        if levels.shape != (len(log),):
+            raise ShapeError(f"within must be {len(log)} values that can be compared, one for each decision.")
+        strata = np.asarray(log.batches * (int(levels.max()) + 1) + levels, dtype=np.int64)
+    names, codes = log.arm_codes
+    kinds, size = len(names), (int(strata.max()) + 1) * len(names)
+    cells = np.where(codes >= 0, strata[:, None] * kinds + codes, -1)
+    offered = np.bincount(cells[cells >= 0], minlength=size)
+    chosen = np.bincount(cells[rows, log.arm_indices], minlength=size)
+    rates = (chosen + smoothing) / (offered + smoothing * kinds)
+    probabilities = np.where(cells >= 0, rates[cells], 0.0)
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    strata_text = "each policy" + (f" and {named or 'stratum'}" if within is not None else "")
+    return replace(
+        log,
+        propensities=probabilities[rows, log.arm_indices],
+        behavior_probs=probabilities,
+        policies={},
+        estimated=f"arm frequencies within {strata_text}, smoothing {smoothing:g}",
+    )
+
+
+def estimating(propensities: str) -> bool:
+    """Whether propensities shall be estimated, as a reader is told."""
+    if propensities not in ("logged", "estimate"):
+        raise ParameterError(f"propensities must be 'logged' or 'estimate'; got {propensities!r:.60}.")
+    return propensities == "estimate"
+
+
+def _refuse(bad: BoolArray, rule: str, what: Callable[[int], str]) -> None:
+    """Raise the rule for the first of the rows that are bad (n,), if any are."""
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise ParameterError(f"{rule}; row {at} (the first is 0) {what(at)}.")
+
+
+def _refuse_repeated(ids: KeyArray, batches: IntArray) -> None:
+    """Refuse rows of one decision: it would count several times."""
+    order = np.lexsort((batches, ids[:, 1], ids[:, 0]))
+    one, other = order[:-1], order[1:]
+    again = (ids[one] == ids[other]).all(axis=1) & (batches[one] == batches[other])
+    if again.any():
+        at = int(np.flatnonzero(again)[0])
+        raise ParameterError(
+            f"ids must differ within a batch; rows {sorted((int(one[at]), int(other[at])))} (the first is 0) have the "
+            f"same, and so do {int(again.sum())} pairs in all. Give each decision one row."
+        )
+
+
+def _whole(name: str, given: Any, count: int | None = None) -> IntArray:
+    """Whole numbers, one for each decision."""
+    try:
+        column = np.asarray(given)
+        right = column.ndim == 1 and count in (None, len(column)) and (column.dtype.kind in "iu" or not len(column))
+    except ValueError:
+        right = False
+    if not right:
+        many = "" if count is None else f"{count} "
+        raise ShapeError(f"{name} must be {many}whole numbers, one for each decision; got {given!r:.60}.")
+    return sealed(column.astype(np.int64))
+
+
+def _numbers(name: str, given: Any, count: int, *, finite: bool = True) -> FloatArray:
+    """Numbers, one for each decision."""
+    try:
+        column = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ShapeError(f"{name} must be numbers, one for each decision; got {given!r:.60}.") from None
+    if column.shape != (count,):
+        raise ShapeError(f"{name} must be {count} numbers, one for each decision; got shape {column.shape}.")
+    if finite and not np.isfinite(column).all():
+        at = int(np.flatnonzero(~np.isfinite(column))[0])
+        raise NonFiniteError(f"{name} must be finite; row {at} (the first is 0) has {column[at]}.")
+    return read_only(column)
+
+
+def _finite(name: str, given: Any, shape: tuple[int | None, ...]) -> FloatArray:
+    """Finite numbers of a shape, in which None is any length."""
+    array = finite_array(name, given)
+    if array.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, array.shape, strict=True)):
+        wanted = ", ".join("any" if want is None else str(want) for want in shape)
+        raise ShapeError(f"{name} must have the shape ({wanted}); got {array.shape}.")
+    return read_only(array)
+
+
+def _wide(column: NDArray[Any], width: int, gap: float) -> NDArray[Any]:
+    """A column (n, K, …) with so many arms."""
+    more = width - column.shape[1]
+    return np.concatenate([column, np.full((len(column), more, *column.shape[2:]), gap, dtype=column.dtype)], axis=1)

@@ -1,0 +1,450 @@
+"""A log in Parquet: its parts, and which of their rows count."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rareswitch.engine import Engine
+from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, several
+from rareswitch.files import pyarrow
+from rareswitch.ids import KeyArray
+from rareswitch.learner import Rows, deduplicate, row_hashes, sample_order
+from rareswitch.log.batch_sums import Learnable, Task
+from rareswitch.log.blocks import Block, Span, bounds, sound
+from rareswitch.log.chunks import CHOSEN, OFFERED, About
+from rareswitch.log.decision_log import DecisionLog
+from rareswitch.log.filesystems import find_parts, size_of
+from rareswitch.log.schema import COUNTING, ESTIMATED, EVALUATION, MORE, NEEDED, blocks, check_more, opened
+from rareswitch.policy import Policy
+from rareswitch.validation import FloatArray, IntArray, number
+
+R = TypeVar("R")
+P = TypeVar("P")
+#: Hashes of ids that are compared at a time.
+SWEEP = 1 << 24
+_NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
+_EVALUATED = tuple(name for name in NEEDED if name != "features")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Part:
+    """A file of a log, as a first look found it; and what is done with rows of ids that occur several times."""
+
+    path: str
+    rows: int
+    #: Bytes.
+    size: int
+    #: Features of an arm; None where there are no vectors.
+    dim: int | None
+    columns: tuple[str, ...]
+    meta: Mapping[bytes, bytes]
+    #: Rows by the id of their policy; those of all policies beyond the hundredth are under ''.
+    policies: Counter[str]
+    #: Where the ids of each policy lie, if they are numbers.
+    spans: Mapping[str, Span]
+    #: The latest time, if it was asked for.
+    latest: float
+    #: Rows that do not count.
+    dropped: IntArray = field(default_factory=lambda: _NO_ROWS)
+    #: Rows that take their reward from a copy, that reward, and when it came.
+    changed: tuple[IntArray, FloatArray, FloatArray] = (_NO_ROWS, np.zeros(0), np.zeros(0))
+
+    def blocks(self, columns: Sequence[str]) -> Generator[Block]:
+        """The rows that count."""
+        with opened(self.path, self.dim, needed=_EVALUATED) as file:
+            if file.metadata.num_rows != self.rows:
+                raise FileFormatError(f"{self.path}: it changed while it was read. Name whole parts.")
+            for first, batch in blocks(file, columns):
+                block = self._settled(Block(self.path, np.arange(first, first + batch.num_rows), batch))
+                if len(block.numbers):
+                    yield block
+
+    def _settled(self, block: Block) -> Block:
+        """Without the rows that do not count, and with the rewards that copies of others know."""
+        pa, _ = pyarrow()
+        numbers, (rows, *values) = block.numbers, self.changed
+        within = (rows >= numbers[0]) & (rows <= numbers[-1])
+        if within.any() and block.has("reward"):
+            for name, new, old in zip(("reward", "reward_time"), values, _earned(block), strict=True):
+                if block.has(name):
+                    column = np.array(old)
+                    column[rows[within] - numbers[0]] = new[within]
+                    at = block.batch.schema.get_field_index(name)
+                    block = block._replace(batch=block.batch.set_column(at, name, pa.array(column, from_pandas=True)))
+        left = ~np.isin(numbers, self.dropped)
+        return block if left.all() else block.take(np.flatnonzero(left))
+
+    def read(self, task: Task) -> Iterator[Rows]:
+        """The decisions of one policy, with the context sets of those that may be sampled: of the smallest ranks."""
+        learner, state = task.learner, task.state
+        size = learner.sample_size(state) if task.policy_id == state.policy.id else 0
+        ranks: FloatArray = np.zeros(0)
+        columns = [*NEEDED, "key"] + ["contexts"] * bool(size) + ["time", "reward_time"] * task.timed
+        for block in self.blocks(columns):
+            block.check_present(*NEEDED[:4])
+            for _, mine in block.by_policy({task.policy_id: 0}):
+                mine.propensities()
+                keys, features, rewards = mine.keys(), mine.features(learner.dim), mine.rewards()
+                mine.check_numbers(features, rewards)
+                mine.check_lengths(features, learner)
+                rows = mine.with_sets(learner.dim)
+                rows = rows[task.sampled(keys[rows])]
+                own = sample_order(keys[rows])
+                ranks = np.sort(np.concatenate([ranks, own]))[:size]
+                rows = rows[own <= (ranks[-1] if len(ranks) == size and size else np.inf)]
+                times = {name: mine.times(name[:-1], needed=name == "times") for name in TIMES} if task.timed else {}
+                yield Rows(
+                    ids=keys,
+                    policy_id=task.policy_id,
+                    features=features,
+                    rewards=rewards,
+                    sets=mine.sets(rows, learner) if len(rows) else None,
+                    places=rows if len(rows) else None,
+                    **times,
+                )
+
+
+TIMES = ("times", "reward_times")
+
+
+class ParquetLog:
+    """A decision log in Parquet, a :class:`~rareswitch.log.Source`; a batch is what one policy decided.
+
+    The columns are those of :func:`~rareswitch.log.log_schema`, those that experiments export (``arm_index``, ``arm``,
+    ``names``, ``baseline``), and ``behavior_probs``, list<double>, those of all offered arms. Without ``arm_index``
+    the chosen arm is the first whose vector is in ``features``. Several rows of one decision count once: the reward is
+    that of the row that knows it, of several the one that came first.
+
+    Parameters
+    ----------
+    paths
+        Files or patterns, also at URLs such as s3://…: see :func:`~rareswitch.log.find_parts`.
+    policies
+        The frozen policies, as far as they are at hand. If they are all that the log names, batches have their order;
+        else that in which rows of each first appear.
+    window, now, default
+        As :meth:`~rareswitch.learner.Learner.summarize` takes them; by default what the experiment that wrote the log
+        wrote beside it, and for ``now`` the latest time in it.
+    only
+        The ids of policies whose rows count; all by default.
+    dim
+        d, where it is known beforehand: other files are refused.
+    conflicts
+        Whether to leave out decisions whose rows contradict each other; by default they are an error.
+    engine
+        Where parts are read; here by default.
+    progress
+        Called with the number of parts that were read, and how many will be as far as is known.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rareswitch.log import write_part
+    >>> path = Path(tempfile.mkdtemp()) / "part-1.parquet"
+    >>> sets = {0: [[1.0], [2.0]], 1: [[3.0], [4.0]]}
+    >>> write_part(
+    ...     path, policy_id="first", ids=[0, 1], features=[[1.0], [4.0]], propensities=[0.5, 0.5], rewards=[1.0, None],
+    ...     contexts=sets,
+    ... )
+    >>> log = ParquetLog(path)
+    >>> log
+    <log in Parquet: 2 decisions, 1 batch, 1 part>
+    >>> [chunk.arm_indices.tolist() for chunk in log.chunks()]
+    [[0, 1]]
+    """
+
+    def __init__(
+        self,
+        paths: str | Path | Iterable[str | Path],
+        policies: Sequence[Policy] = (),
+        *,
+        window: float | None = None,
+        now: float | None = None,
+        default: float | None = None,
+        only: Sequence[str] | None = None,
+        dim: int | None = None,
+        conflicts: bool = False,
+        engine: Engine | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.paths = find_parts([paths] if isinstance(paths, (str, Path)) else paths)
+        self._engine, self._progress, self._done, self._total = engine, progress, 0, len(self.paths)
+        known = {name: at for at, name in enumerate(only or ())}
+        look = partial(_look, dim=dim, known=known, timed=window is not None and now is None)
+        self.parts = [*self._map(look, self.paths)]
+        #: Rows by the id of their policy, foreign ones too; those of all policies beyond the hundredth are under ''.
+        self.rows = sum((part.policies for part in self.parts), Counter[str]())
+        self.dim = dim or _common_dim(self.parts)
+        meta = _common_meta(self.parts)
+        self.estimated = meta.get(ESTIMATED, b"").decode(errors="replace")
+        names = [name for name in (self.rows if only is None else only) if self.rows[name] or only is not None]
+        if only is None and not names:
+            raise EmptySetError(f"a log needs one decision at least; the {len(self.paths)} files have none.")
+        given = [policy.id for policy in policies]
+        self.batch_names = (
+            tuple(dict.fromkeys(name for name in given if name in names)) if {*names} <= {*given} else tuple(names)
+        )
+        self.policies: Mapping[str, Policy] = {policy.id: policy for policy in policies if policy.id in names}
+        if policies and not self.policies:
+            raise ParameterError(
+                f"policies must be those that decided; the log has rows of {', '.join(names)[:100]}, and "
+                f"{', '.join(name[:12] for name in given[:3])} were given. Name the policies of this log."
+            )
+        #: Rows that are left out since their decision is counted already; decisions whose rows contradict each other,
+        #: and their rows: by policy.
+        self.copies_of, self.conflicting, self.conflicting_rows = Counter[str](), Counter[str](), Counter[str]()
+        #: Where the first contradiction is.
+        self.contradiction = ""
+        self._deduplicate()
+        if self.conflicting and not conflicts:
+            raise FileFormatError(
+                f"{several(self.conflicting.total(), 'decision')} with rows that contradict each other; the first are "
+                f"{self.contradiction}: other features, another propensity, reward or context set. Keep the right "
+                "ones, give each decision an id of its own, or leave these decisions out: conflicts=True."
+            )
+        #: Those that count.
+        self.decisions = sum(self.rows[name] for name in names) - self.copies - self.conflicting_rows.total()
+        counting = _counting(self.paths[0], meta)
+        window, default = counting[0] if window is None else window, counting[1] if default is None else default
+        self.now = max(part.latest for part in self.parts) if now is None else now
+        about: dict[str, Any] = {"default": default} if default is not None else {}
+        if window is not None:
+            about |= {"window": number("window", window, low=0.0), "now": self.now}
+        self._about = About(
+            batch_names=self.batch_names,
+            policies=self.policies,
+            dim=self.dim,
+            estimated=self.estimated,
+            counting=about,
+        )
+
+    def __repr__(self) -> str:
+        batches, parts = len(self.batch_names), len(self.paths)
+        return (
+            f"<log in Parquet: {several(self.decisions, 'decision')}, {several(batches, 'batch')}, "
+            f"{several(parts, 'part')}>"
+        )
+
+    @property
+    def copies(self) -> int:
+        """Rows that are left out since their decision is counted already."""
+        return self.copies_of.total()
+
+    def chunks(self, *, contexts: bool = True) -> Iterator[DecisionLog]:
+        """The decisions, some at a time; with ``contexts`` those of which all offered arms are known."""
+        columns = OFFERED if contexts else CHOSEN
+        return self._about.chunks((block for part in self.parts for block in part.blocks(columns)), contexts=contexts)
+
+    def learnable(self, policy_id: str) -> Learnable:
+        """The parts that have rows of a policy."""
+        parts = [part for part in self.parts if part.policies[policy_id]]
+        return Learnable(parts, rows=sum(part.policies[policy_id] for part in parts))
+
+    def _map(self, function: Callable[[P], R], items: Sequence[P]) -> Iterator[R]:
+        results = map(function, items) if self._engine is None else self._engine.map(function, items, label="part")
+        for result in results:
+            self._done += 1
+            if self._progress is not None:
+                self._progress(self._done, max(self._total, self._done))
+            yield result
+
+    def _deduplicate(self) -> None:
+        """Find ids that occur more than once: by hash, many at a time, where numbers do not tell that none does."""
+        numbers = {name: at for at, name in enumerate(self.batch_names)}
+        at = sorted(set[int]().union(*(_unsure(self.parts, name) for name in numbers)))
+        unsure = [self.parts[k] for k in at]
+        sweeps = -(-sum(part.policies[name] for part in unsure for name in numbers) // SWEEP)
+        self._total += sweeps * len(unsure)
+        twice = [np.zeros(0)]
+        for sweep in range(sweeps):
+            look = partial(_hashes, numbers=numbers, low=sweep / sweeps, high=(sweep + 1) / sweeps)
+            hashes = np.sort(np.concatenate([*self._map(look, unsure)]))
+            twice.append(np.unique(hashes[1:][hashes[1:] == hashes[:-1]]))
+        repeated = np.concatenate(twice)  # sorted, as the sweeps are
+        if len(repeated):
+            self._total += len(unsure)
+            columns = [*self._map(partial(_copied_rows, numbers=numbers, repeated=repeated), unsure)]
+            files = np.repeat(at, [len(part[0]) for part in columns])
+            self._settle(files, *(np.concatenate(column) for column in zip(*columns, strict=True)))
+
+    def _settle(self, files: IntArray, rows: IntArray, batches: IntArray, keys: KeyArray, *told: Any) -> None:
+        """Of several rows of a decision one counts, with the reward that one of them knows."""
+        everything = np.column_stack([keys, batches.astype(np.uint64)])
+        copies = deduplicate(everything, *told)
+        _, _, rewards, times = told
+        wrong, left = copies.wrong[copies.decisions], np.ones(len(rows), dtype=np.bool_)
+        left[copies.kept[~copies.wrong]] = False
+        for batch, name in enumerate(self.batch_names):
+            mine, count = batches == batch, int((batches[copies.kept[copies.wrong]] == batch).sum())
+            self.copies_of += Counter({name: int((mine & left & ~wrong).sum())})
+            self.conflicting += Counter({name: count})
+            self.conflicting_rows += Counter({name: int((mine & wrong).sum())})
+        if wrong.any():
+            pair = np.flatnonzero(copies.decisions == copies.decisions[np.flatnonzero(wrong)[0]])[:2]
+            self.contradiction = " and ".join(f"{self.parts[files[k]].path}, row {rows[k]}" for k in pair)
+        moved = np.flatnonzero(~copies.wrong & (copies.paid != copies.kept) & ~np.isnan(rewards[copies.paid]))
+        for file in np.unique(files).tolist():
+            mine = moved[files[copies.kept[moved]] == file]
+            mine = mine[np.argsort(rows[copies.kept[mine]])]
+            paid = copies.paid[mine]
+            changed = rows[copies.kept[mine]], rewards[paid], times[paid]
+            self.parts[file] = replace(self.parts[file], dropped=np.sort(rows[left & (files == file)]), changed=changed)
+
+
+def _look(path: str, *, dim: int | None, known: Mapping[str, int], timed: bool) -> Part:
+    """Count the rows of a part by policy, and see where ids lie; with the latest time where it is needed."""
+    counts, spans, latest = Counter[str](), dict[str, Span](), -np.inf
+    with opened(path, dim, needed=_EVALUATED if dim is None else NEEDED) as file:
+        schema, meta = file.schema_arrow, file.schema_arrow.metadata or {}
+        check_more(path, schema, MORE | EVALUATION)
+        timed |= _counting(path, meta)[0] is not None
+        numbers = str(schema.field("id").type) == "int64" and "key" not in schema.names
+        for first, batch in blocks(file, ["policy"] + ["id"] * numbers + ["time"] * timed):
+            block = Block(path, np.arange(first, first + batch.num_rows), batch)
+            block.count_policies(counts, known)
+            if timed:
+                latest = max(latest, float(np.fmax.reduce(block.times("time"), initial=-np.inf)))
+            wanted = known or {name: at for at, name in enumerate(counts)}
+            for name, mine in block.by_policy(wanted) if numbers else ():
+                spans[name] = spans[name].then(mine.span()) if name in spans else mine.span()
+        return Part(
+            path=path,
+            rows=file.metadata.num_rows,
+            size=size_of(path),
+            dim=_dim(file) if dim is None and file.metadata.num_rows else dim,
+            columns=tuple(schema.names),
+            meta={name: meta[name] for name in (ESTIMATED, COUNTING) if name in meta},
+            policies=counts,
+            spans=spans,
+            latest=latest,
+        )
+
+
+def _unsure(parts: Sequence[Part], name: str) -> set[int]:
+    """The parts in which a policy may have ids that occur twice: there, or there and in another part.
+
+    Numbers that rise throughout a part, and lie apart from those of all others, do not; and no string is a number.
+    """
+    unsure, before = {k for k, part in enumerate(parts) if part.policies[name]}, -np.inf
+    spans = sorted((part.spans[name], k) for k, part in enumerate(parts) if name in part.spans)
+    for (span, k), after in zip(spans, [*(span.low for span, _ in spans[1:]), np.inf], strict=False):
+        unsure -= {k} if span.rise and before < span.low and span.high < after else set()
+        before = max(before, span.high)
+    return unsure
+
+
+def _hashes(part: Part, *, numbers: Mapping[str, int], low: float, high: float) -> FloatArray:
+    """Those of the ids of a part that lie between two bounds."""
+    found = [np.zeros(0)]
+    for block in part.blocks(["id", "key", "policy"]):
+        for name, mine in block.by_policy(numbers):
+            mine.check_present("id")
+            hashes = _id_hashes(numbers[name], mine.keys())
+            found.append(hashes[(hashes >= low) & (hashes < high)])
+    return np.concatenate(found)
+
+
+def _copied_rows(part: Part, *, numbers: Mapping[str, int], repeated: FloatArray) -> list[Any]:
+    """Rows whose ids occur several times: their numbers, policies and keys, and what :func:`deduplicate` takes."""
+    kinds = (np.int64, np.int64, np.uint64, np.uint64, np.uint64, np.float64, np.float64)
+    found: list[list[Any]] = [[np.zeros((0, 2) if at == 2 else 0, dtype=kind) for at, kind in enumerate(kinds)]]
+    for block in part.blocks([*CHOSEN, "contexts"]):
+        for name, mine in block.by_policy(numbers):
+            keys = mine.keys()
+            hashes = _id_hashes(numbers[name], keys)
+            at = np.flatnonzero(repeated[np.minimum(np.searchsorted(repeated, hashes), len(repeated) - 1)] == hashes)
+            if len(at):
+                some = mine.take(at)
+                some.check_present(*(name for name in NEEDED[:4] if some.has(name)))
+                vectors = np.zeros((len(at), 0)) if part.dim is None else some.features(part.dim)
+                rewards, times = _earned(some)
+                some.check_numbers(vectors, rewards)
+                content = some.propensities().view(np.uint64) + row_hashes(vectors)
+                told = [content, _set_hashes(some, part.dim), rewards, times]
+                found.append([some.numbers, np.full(len(at), numbers[name]), keys[at], *told])
+    return [np.concatenate(column) for column in zip(*found, strict=True)]
+
+
+def _set_hashes(block: Block, dim: int | None) -> Any:
+    """(n,) hashes of context sets; 0 where there is none."""
+    found = np.zeros(len(block.numbers), dtype=np.uint64)
+    rows = block.with_sets(dim) if dim is not None else _NO_ROWS
+    if len(rows):
+        column = block.batch.column("contexts").take(rows)
+        ends = bounds(column)
+        flat = column.flatten().to_numpy(zero_copy_only=False)
+        if not sound(flat):
+            arms = Block(block.source, np.repeat(block.numbers[rows], np.diff(ends)), None)
+            arms.check_numbers(flat[:, None], np.zeros(len(flat)), "contexts")
+        position = np.arange(len(flat)) - np.repeat(ends[:-1] - ends[0], np.diff(ends))
+        hashes = row_hashes(flat[:, None], position)
+        found[rows] = np.add.reduceat(hashes, ends[:-1] - ends[0]) | np.uint64(1)
+    return found
+
+
+def _earned(block: Block) -> tuple[FloatArray, FloatArray]:
+    """(n,) rewards, and when they came."""
+    return block.rewards(), block.times("reward_time")
+
+
+def _id_hashes(policy: int, keys: KeyArray) -> FloatArray:
+    """(n,) a hash in [0, 1) of ids under a policy: the finalizer of SplitMix64, which keeps numbers apart."""
+    mixed = keys[:, 0] ^ (keys[:, 1] + np.uint64((2 * policy + 1) * 0x9E3779B97F4A7C15 % 2**64))
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray((mixed >> np.uint64(11)) * 2.0**-53)
+
+
+def _common_dim(parts: Sequence[Part]) -> int | None:
+    """How many features arms have, in all files that have rows."""
+    dims = {part.dim: part.path for part in reversed(parts) if part.rows}
+    if len(dims) > 1:
+        (there, other), (here, one) = ((path, dim) for dim, path in [*dims.items()][-2:])
+        raise FileFormatError(
+            f"{there}: has {other or 'no'} features, and {here} has {one or 'none'}. Name the parts of one log."
+        )
+    return next(iter(dims), None)
+
+
+def _common_meta(parts: Sequence[Part]) -> dict[bytes, bytes]:
+    """What is said of a file is said of the log."""
+    found: dict[bytes, bytes] = {}
+    for part in parts:
+        for name, text in part.meta.items() if part.rows else ():
+            if found.setdefault(name, text) != text and name == COUNTING:
+                raise FileFormatError(
+                    f"{part.path}: counts rewards otherwise ({text.decode(errors='replace'):.100}) than the files "
+                    f"before it ({found[name].decode(errors='replace'):.100}). Name the parts of one log."
+                )
+            if text not in found[name]:
+                found[name] += b"; " + text
+    return found
+
+
+def _counting(path: str, meta: Mapping[bytes, bytes]) -> tuple[float | None, float | None]:
+    """Window and default of rewards, as the experiment that wrote the log has them."""
+    try:
+        told = json.loads(meta.get(COUNTING, b"{}"))
+        window, default = (None if told.get(k) is None else float(told[k]) for k in ("window", "default"))
+    except (AttributeError, TypeError, ValueError):
+        raise FileFormatError(
+            f"{path}: '{COUNTING.decode()}' of its schema must be JSON with window and default."
+        ) from None
+    return window, default
+
+
+def _dim(file: Any) -> int | None:
+    """Features of an arm, as the schema or the first row says; None where there are no vectors."""
+    if "features" not in file.schema_arrow.names:
+        return None
+    size = getattr(file.schema_arrow.field("features").type, "list_size", None)
+    if size is not None:
+        return int(size)
+    first = next(file.iter_batches(1, columns=["features"])).column("features")
+    return max(1, len(first[0])) if first[0].is_valid else None
