@@ -329,9 +329,9 @@ def test_a_floor_under_arms(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     typed(monkeypatch, *requests(1))
     done(capsys, "experiment", "decide", *HERE)
     assert "same arm and propensity." in done(capsys, "experiment", "audit", *HERE, "r0")
-    assert json.loads(done(capsys, "experiment", "status", *HERE, "--json"))["min_propensity"].startswith(
-        "floor of 0.1 for a, b"
-    )
+    status = json.loads(done(capsys, "experiment", "status", *HERE, "--json"))
+    assert (status["min_propensity"]["least"], status["min_propensity"]["only"]) == (0.1, ["a", "b"])
+    assert status["schema_version"] == 1
 
 
 def test_a_start_from_a_log(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

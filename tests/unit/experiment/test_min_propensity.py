@@ -127,7 +127,7 @@ def test_descriptions_without_a_minimum_propensity_are_what_they_were() -> None:
     }
     assert Description.from_text(protected.to_text()).min_propensity == NAMED
     # the setting of foresight is another thing
-    assert create("memory:", "spring", dim=2, seed=1, min_propensity=0.25).description.min_propensity is None
+    assert create("memory:", "spring", dim=2, seed=1, design_share=0.25).description.min_propensity is None
 
 
 def test_the_price_is_the_share_of_blind_decisions() -> None:
