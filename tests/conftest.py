@@ -32,7 +32,7 @@ SLOW = (
     *(
         "golden/test_runs",
         "statistical/",
-        "unit/engine/",
+        "unit/test_executors",
         "unit/cli/",
         "unit/test_readme",
         "dask",
@@ -40,7 +40,7 @@ SLOW = (
         "_kills",
         "store/test_faults",
     ),
-    *("sim/test_collaborate", "sim/test_sweep_engines", "sim/test_contest", "property/test_lower_bound"),
+    *("lab/test_collaborate", "lab/test_sweep_engines", "lab/test_contest", "property/test_lower_bound"),
     *("test_memory_does_not_grow", "test_a_first_batch_that_pays_nothing", "test_prospects_match", "test_eight_weeks"),
 )
 

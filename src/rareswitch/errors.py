@@ -101,7 +101,7 @@ class EngineError(RareswitchError, RuntimeError):
 
 
 class MissingEngineError(EngineError, MissingExtraError):
-    """An engine needs an optional dependency that is not installed."""
+    """A cluster needs an optional dependency that is not installed."""
 
 
 def several(count: int, noun: str) -> str:

@@ -26,8 +26,6 @@ from rareswitch.lab.rivals import InverseGap
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (
     Learner,
-    Report,
-    Share,
     State,
     make_learner,
     state_from_bytes,
@@ -52,7 +50,7 @@ from reference.loop import after, rows_of
 DIM, ARMS = 3, 5
 WORLD = make_world("gaussian", dim=DIM, arms=ARMS, noise=0.5)
 KEY = HmacKey(secret=b"a secret of tests")
-KINDS = ("policy", "summary", "report", "state")
+KINDS = ("policy", "summary", "state")
 #: Logs by what their names end in. Those in .gz are compressed after they were mutated, or before.
 LOGS = (".parquet", ".csv", ".json", ".csv.gz", ".json.gz")
 LEARNERS: dict[str, dict[str, Any]] = {
@@ -82,7 +80,7 @@ class File(NamedTuple):
 def intact() -> dict[str, list[File]]:
     """Files of each kind."""
     files = {"policy": [File("policy", policy_to_bytes(policy, key=key)) for policy, key in policies()]}
-    states, summaries, reports = [], [], []
+    states, summaries = [], []
     for name, settings in LEARNERS.items():
         learner = make_learner(name, dim=DIM, **settings)
         state = after(learner, WORLD, 3)
@@ -90,11 +88,7 @@ def intact() -> dict[str, list[File]]:
         summary = learner.summarize(state, rows)
         states.append(File("state", state_to_bytes(state), learner, state))
         summaries.append(File("summary", summaries_to_bytes([summary]), learner, state))
-        if not learner.clock.uses_features and not learner.clock.every_step:
-            share = Share(learner, state, 0, 2)
-            share.add(rows_of(state, WORLD, 1, first=share.start, count=share.stop - share.start))
-            reports.append(File("report", share.report().to_bytes(), learner, state))
-    return files | {"summary": summaries, "report": reports, "state": states}
+    return files | {"summary": summaries, "state": states}
 
 
 def policies() -> Iterator[tuple[Policy, HmacKey | None]]:
@@ -342,7 +336,6 @@ def load(kind: str, data: bytes) -> Any:
     readers: dict[str, Callable[[bytes], Any]] = {
         "policy": policy_from_bytes,
         "summary": summaries_from_bytes,
-        "report": Report.from_bytes,
         "state": state_from_bytes,
     }
     return readers[kind](data)
@@ -369,8 +362,7 @@ def _fault(file: File, data: bytes, found: Any) -> str:
                 return _odd(found)
             return "its signature passes"
         return _odd(found)
-    writers: dict[str, Callable[[Any], bytes]] = {"summary": summaries_to_bytes, "report": Report.to_bytes}
-    again = writers.get(file.kind, state_to_bytes)(found)
+    again = summaries_to_bytes(found) if file.kind == "summary" else state_to_bytes(found)
     return "" if again == data and repr(found) else "it is not what the file holds"
 
 

@@ -52,7 +52,7 @@ COMMANDS = (
     Command(
         "contest",
         (
-            *("contest", "--learners", "linucb 1", "linucb 2", "--envs", "fixed", "gaussian", "--horizons", "200"),
+            *("contest", "--learners", "linucb 1", "linucb 2", "--worlds", "fixed", "gaussian", "--horizons", "200"),
             *("--seeds", "1", "--quiet", "--markdown", "HERE/contest.md", "--out"),
         ),
         "contest",

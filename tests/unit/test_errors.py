@@ -9,8 +9,8 @@ import pytest
 
 from rareswitch import Features, create, make_learner, make_world
 from rareswitch.cli.json_lines import read_line
-from rareswitch.engine import make_engine
 from rareswitch.errors import ParameterError, RareswitchError, several
+from rareswitch.executors import make_executor
 from rareswitch.plan import schedule_of
 from rareswitch.validation import finite_array
 
@@ -20,12 +20,12 @@ from rareswitch.validation import finite_array
     [
         (lambda: make_learner("forsight", dim=2), "foresight"),
         (lambda: make_learner("foresight", dim=2, horizont=100), "horizon"),
-        (lambda: create("memory:", "x", dim=2, polices=8), "policies"),
+        (lambda: create("memory:", "x", dim=2, policis=8), "policies"),
         (lambda: make_world("gausian", dim=2, arms=3, noise=0.5), "gaussian"),
-        (lambda: make_engine("proceses"), "processes"),
+        (lambda: make_executor("proceses"), "processes"),
         (lambda: schedule_of("mondai*8"), "monday"),
         (lambda: schedule_of("by hnd"), "by hand"),
-        (lambda: schedule_of("best:polices=8"), "policies"),
+        (lambda: schedule_of("best:polcies=8"), "policies"),
         (lambda: Features.from_plain({"fields": [{"name": "age", "kind": "nummber"}]}), "number"),
     ],
 )

@@ -21,8 +21,8 @@ SEEDS_HELP = (
 USUAL: dict[str, dict[str, Any]] = {
     "learner": {"metavar": "NAME"},
     "learners": {"metavar": "NAME", "nargs": "+"},
-    "env": {"metavar": "WORLD"},
-    "envs": {"metavar": "WORLD", "nargs": "+"},
+    "world": {"metavar": "WORLD"},
+    "worlds": {"metavar": "WORLD", "nargs": "+"},
     "horizon": {"metavar": "T", "type": count_option, "default": 100_000, "help": "default: 100000"},
     "horizons": {"metavar": "T", "type": count_option, "nargs": "+"},
     "dim": {"type": int, "help": "features of an arm (default %(default)s)"},
@@ -33,7 +33,7 @@ USUAL: dict[str, dict[str, Any]] = {
     "first_seed": {"type": int, "default": 0, "help": "the seeds are this one and those that follow"},
     "engine": {
         "default": "serial",
-        "help": "where the work runs: serial, processes[:n], dask[:n] on this machine or dask:address (default serial)",
+        "help": "where the work runs: serial, processes[:n] or dask:address (default serial)",
     },
     "out": {"metavar": "PARQUET", "help": "keep the runs there; what it holds is not run again"},
     "plot": {"metavar": "PNG", "help": "write a picture (needs rareswitch[plot])"},

@@ -28,7 +28,6 @@ __all__ = [
     "GateReport",
     "LearnerNote",
     "Lift",
-    "MinPropensityPrice",
     "Novelty",
     "Relearned",
     "Rewards",

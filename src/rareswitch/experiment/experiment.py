@@ -3,6 +3,7 @@
 import threading
 import time as clock
 from collections.abc import Callable, Sequence, Sized
+from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -11,7 +12,6 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.engine import Engine
 from rareswitch.errors import ConflictError, ParameterError, ShapeError, StoreError
 from rareswitch.experiment.audit import audit_decision, verify_versions
 from rareswitch.experiment.choice import Choice
@@ -297,7 +297,7 @@ class Experiment:
         forecast: Forecast | None = None,
         force: bool = False,
         gate: Gate | bool | None = None,
-        engine: Engine | None = None,
+        executor: Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Advance:
         """Learn the next policy, if it is due; the only place where the policy changes.
@@ -316,7 +316,7 @@ class Experiment:
         gate
             Deploys the policy only if decisions that it was not learned from say that it is no worse than the
             incumbent: True, or a :class:`Gate`. Otherwise the incumbent goes on, and the outcome says why.
-        engine
+        executor
             Where decisions are read; here by default.
         progress
             Called with what was read, and how much there is.
@@ -328,7 +328,7 @@ class Experiment:
             forecast=forecast,
             force=force,
             gate=gate,
-            engine=engine,
+            executor=executor,
             progress=progress,
         )
 
@@ -338,14 +338,16 @@ class Experiment:
         now: Any = None,
         forecast: Forecast | None = None,
         gate: Gate | bool | None = None,
-        engine: Engine | None = None,
+        executor: Executor | None = None,
     ) -> Advance:
         """What an update made now would do; nothing is changed.
 
         What it says of a gate is a look that is not counted: who advances when a preview looks good deploys worse
         policies more often than the gate's level says.
         """
-        return self._updates.preview(self.versions, now=seconds_of(now), forecast=forecast, gate=gate, engine=engine)
+        return self._updates.preview(
+            self.versions, now=seconds_of(now), forecast=forecast, gate=gate, executor=executor
+        )
 
     def status(self, *, now: Any = None) -> Status:
         """Where the experiment stands, and what its next update waits for."""

@@ -4,12 +4,12 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
 
-from rareswitch.engine import Engine
 from rareswitch.errors import BatchError, FileFormatError, RareswitchError, StoreError
 from rareswitch.evaluation import lift_of
 from rareswitch.experiment.description import Description
@@ -58,7 +58,7 @@ class Updates:
         forecast: Forecast | None,
         force: bool,
         gate: Gate | bool | None,
-        engine: Engine | None,
+        executor: Executor | None,
         progress: Bar | None,
     ) -> Advance:
         """Publish the next policy after those that are known, if it is due and the gate lets it pass."""
@@ -80,11 +80,17 @@ class Updates:
                 self.store.abandon_update(current.number)  # it was begun without the gate that is asked for
                 started = self._start(current.number, plan)
             if started is not None:
-                return self._update(known, *started, engine=engine, progress=progress)
+                return self._update(known, *started, executor=executor, progress=progress)
         return self._made(self.version(current.number + 1), elsewhere=True)
 
     def preview(
-        self, known: Versions, *, now: float, forecast: Forecast | None, gate: Gate | bool | None, engine: Engine | None
+        self,
+        known: Versions,
+        *,
+        now: float,
+        forecast: Forecast | None,
+        gate: Gate | bool | None,
+        executor: Executor | None,
     ) -> Advance:
         """What an update made now would do; nothing is changed."""
         current, gated = known[-1], gate_of(gate, self.description.learner)
@@ -93,7 +99,7 @@ class Updates:
             return self._not_made(current, unlearnable(standing), preview=True)
         foreseen = self.description.schedule.forecast(standing) if forecast is None else forecast
         plan, marks = self._plan(now, foreseen, gated), self.store.marks()
-        state, _, report = self._learn(known, plan, marks, engine=engine)
+        state, _, report = self._learn(known, plan, marks, executor=executor)
         if state.done:
             return self._not_made(current, (Wait(kind="done"),), preview=True)
         if plan.gate is not None:
@@ -153,12 +159,12 @@ class Updates:
             ) from error
 
     def _update(
-        self, known: Versions, plan: UpdatePlan, marks: Marks, *, engine: Engine | None, progress: Bar | None
+        self, known: Versions, plan: UpdatePlan, marks: Marks, *, executor: Executor | None, progress: Bar | None
     ) -> Advance:
         """Learn, judge and publish."""
         current, verdict, rejected = known[-1], None, 0
         try:
-            state, summaries, report = self._learn(known, plan, marks, engine=engine, progress=progress)
+            state, summaries, report = self._learn(known, plan, marks, executor=executor, progress=progress)
             if plan.gate is not None and not state.done:
                 verdict, rejected = self._judge(known, plan, marks, state)
         except StoreError:
@@ -198,11 +204,11 @@ class Updates:
         plan: UpdatePlan,
         marks: Marks,
         *,
-        engine: Engine | None = None,
+        executor: Executor | None = None,
         progress: Bar | None = None,
     ) -> tuple[State, tuple[Summary, ...], UpdateReport]:
         state, summaries, report = learn(
-            self.description, known, self.store, plan, marks, engine=engine, progress=progress
+            self.description, known, self.store, plan, marks, executor=executor, progress=progress
         )
         if self.description.baseline_share is not None:
             report = msgspec.structs.replace(report, lift=_lift(self.logged(known, marks, plan.now), plan.now))
@@ -375,7 +381,7 @@ def _summary(
     now: float,
     *,
     leave_out: HeldOut | None = None,
-    engine: Engine | None = None,
+    executor: Executor | None = None,
     progress: Bar | None = None,
 ) -> Summary:
     """Of the decisions of a version up to the marks, for the state of the current one."""
@@ -385,7 +391,7 @@ def _summary(
         state,
         StoredBatch(store=store, version=version.number, upto=marks, sums=rewards.sums, window=rewards.window),
         policy_id=version.policy.id,
-        engine=engine,
+        executor=executor,
         window=rewards.window,
         now=now,
         default=rewards.default,
@@ -402,7 +408,7 @@ def learn(
     plan: UpdatePlan,
     marks: Marks,
     *,
-    engine: Engine | None = None,
+    executor: Executor | None = None,
     progress: Bar | None = None,
 ) -> tuple[State, tuple[Summary, ...], UpdateReport]:
     """The state after the current batch, of the decisions and rewards up to the marks, less what a gate holds out."""
@@ -424,7 +430,7 @@ def learn(
             marks,
             plan.now,
             leave_out=leave_out,
-            engine=engine,
+            executor=executor,
             progress=progress,
         )
 

@@ -371,7 +371,7 @@ class Features:
         return load(path)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For engines, which pickle it: what is compiled is made again."""
+        """For processes, to which it is pickled: what is compiled is made again."""
         return {name: vars(self)[name] for name in self.__dataclass_fields__} | {"seen": dict(self.seen)}
 
     def __setstate__(self, told: dict[str, Any]) -> None:

@@ -2,17 +2,22 @@
 
 import hashlib
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial, reduce
+from itertools import pairwise
+from operator import add
 
 import numpy as np
 
-from rareswitch.engine import Engine, Serial
+from rareswitch.errors import ParameterError, UnsuitableError
+from rareswitch.executors import run_shards
 from rareswitch.lab.recorder import Recorder
 from rareswitch.lab.rounds import check_match, play_rounds, unlearnable_regret
 from rareswitch.lab.run import Run
 from rareswitch.lab.simulate import decisions_of
 from rareswitch.lab.worlds import World
-from rareswitch.learner import CommunicationRound, Learner, Share, State
+from rareswitch.learner import Learner, State, summaries_from_bytes, summaries_to_bytes
 from rareswitch.policy import policy_to_bytes
 from rareswitch.validation import FloatArray, whole
 
@@ -27,7 +32,7 @@ class Meeting:
     policy_id: str
     #: Decisions of the agent with the largest share: how long the round takes, in decisions.
     longest: int
-    #: Bytes that all agents sent: statistics and sampled context sets.
+    #: Bytes that all agents sent: sums and sampled context sets.
     received: int
     #: Bytes of the policy that each agent got.
     sent: int
@@ -52,22 +57,22 @@ class Collaboration:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Task:
-    """What an agent is told at the beginning of a batch."""
+class Share:
+    """An agent's part of a batch: the decisions from ``start`` to before ``stop``."""
 
     learner: Learner
     state: State
     world: World
-    agent: int
-    agents: int
     seed: int
+    start: int
+    stop: int
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Played:
-    """What comes back from an agent; only the report would in earnest, the rest is for judging the run."""
+class ShareResult:
+    """What comes back from an agent; only the summary would in earnest, the rest is for judging the run."""
 
-    report: bytes
+    summary: bytes
     #: (n,)
     regrets: FloatArray
     arms: bytes
@@ -80,20 +85,21 @@ def collaborate(
     *,
     agents: int,
     seed: int,
-    engine: Engine | None = None,
+    executor: Executor | None = None,
     name: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Collaboration:
-    """Run a learner to its horizon with so many agents: decisions and policies do not depend on how many.
+    """Run a learner to its horizon with many agents. Up to rounding, policies do not depend on their number.
 
-    Each agent plays its share of every batch with the same frozen policy; when all shares are in, the learner makes the
-    next one. So there are as many rounds of communication as policies.
+    Each agent plays its share of every batch with the same frozen policy and sends its sums; when all are in, they are
+    added and the learner makes the next policy. So there are as many rounds of communication as policies, and A agents
+    take at most T/A + M decisions one after the other.
 
     Parameters
     ----------
     learner
         One whose batches end at known decisions: foresight, the batched family, or any on a grid.
-    engine
+    executor
         Where the agents run, each a shard of the batch; here, one after the other, by default.
     seed, name, progress
         As in :func:`~rareswitch.simulate`.
@@ -111,29 +117,27 @@ def collaborate(
     horizon = decisions_of(learner, None)
     check_match(learner, world, horizon)
     whole("seed", seed, low=0)
-    engine = Serial() if engine is None else engine
+    if whole("agents", agents) > horizon:
+        raise ParameterError(f"agents must be at most {horizon}, as some of {agents} would have no decision to make.")
+    if learner.clock.uses_features:
+        raise UnsuitableError(
+            f"{learner.name} changes its policy when it has seen enough, not after a batch that could be shared "
+            "beforehand. Let agents act together at each step instead: simulate(..., agents=A)."
+        )
     recorder, digest = Recorder(horizon), hashlib.sha256()
     meetings: list[Meeting] = []
     state = learner.begin()
     while not state.done:
-        meeting = CommunicationRound(learner, state, agents)
-        shares = [Share(learner, state, agent, agents) for agent in range(agents)]
-        for share in shares:
-            if share.start == share.stop:
-                meeting.add(share.report())
-        tasks = (
-            Task(learner=learner, state=state, world=world, agent=share.agent, agents=agents, seed=seed)
-            for share in shares
-            if share.start < share.stop
-        )
-        made = state.start
-        for played in engine.map(play_share, tasks, label="share of agent"):
-            meeting.add(played.report)
-            recorder.add(played.regrets, played.survivors)
-            digest.update(played.arms)
-            made += len(played.regrets)
+        length, make = state.stop - state.start, partial(Share, learner=learner, state=state, world=world, seed=seed)
+        cuts = [state.start + agent * length // agents for agent in range(agents + 1)]
+        shares = [make(start=start, stop=stop) for start, stop in pairwise(cuts) if start < stop]
+        summaries = []
+        for share, result in zip(shares, run_shards(play_share, shares, executor, label="share"), strict=True):
+            summaries.append(result.summary)
+            recorder.add(result.regrets, result.survivors)
+            digest.update(result.arms)
             if progress is not None:
-                progress(made)
+                progress(share.stop)
         recorder.retire()
         meetings.append(
             Meeting(
@@ -141,26 +145,26 @@ def collaborate(
                 stop=state.stop,
                 policy_id=state.policy.id,
                 longest=max(share.stop - share.start for share in shares),
-                received=meeting.size,
+                received=sum(map(len, summaries)),
                 sent=len(policy_to_bytes(state.policy)),
             )
         )
-        state = meeting.finish()
-    called, lost = repr(world) if name is None else name, unlearnable_regret(world, horizon, seed=seed)
-    run = recorder.run(learner.name, called, seed=seed, policies=state.policies, unlearnable=lost)
+        state = learner.next(state, reduce(add, (summaries_from_bytes(data)[0] for data in summaries)))
+    lost = unlearnable_regret(world, horizon, seed=seed)
+    world_name = repr(world) if name is None else name
+    run = recorder.run(learner.name, world_name, seed=seed, policies=state.policies, unlearnable=lost)
     return Collaboration(run=run, agents=agents, meetings=meetings, decisions=digest.hexdigest())
 
 
-def play_share(task: Task) -> Played:
+def play_share(share: Share) -> ShareResult:
     """Play an agent's part of a batch. It changes nothing, so it may be done again if it was lost."""
-    share = Share(task.learner, task.state, task.agent, task.agents)
-    regrets, arms, survivors = [], [], 0
-    span = {"start": share.start, "stop": share.stop}
-    for played in play_rounds(task.learner, task.state.policy, task.world, seed=task.seed, **span):
-        share.add(played.rows)
+    learner, state = share.learner, share.state
+    span = {"seed": share.seed, "start": share.start, "stop": share.stop}
+    summaries, regrets, arms, survivors = [], [], [], 0
+    for played in play_rounds(learner, state.policy, share.world, **span):
+        summaries.append(learner.summarize(state, played.rows, part=True))
         regrets.append(played.regrets)
         arms.append(played.decisions.arms.astype("<i8").tobytes())
         survivors += int(played.decisions.survivors.sum())
-    return Played(
-        report=share.report().to_bytes(), regrets=np.concatenate(regrets), arms=b"".join(arms), survivors=survivors
-    )
+    summary = summaries_to_bytes([reduce(add, summaries)])
+    return ShareResult(summary=summary, regrets=np.concatenate(regrets), arms=b"".join(arms), survivors=survivors)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from rareswitch.design import GOptimal
-from rareswitch.engine import Engine
 from rareswitch.errors import FileFormatError, InputError, UnsuitableError
 from rareswitch.lab.learners import learner_for
 from rareswitch.lab.suites import DEVELOPMENT_SEED, NOISE, Half, find_suite, left_out, world_at
@@ -164,7 +164,7 @@ def contest(
     horizons: Iterable[int] | None = None,
     seeds: Iterable[int] | None = None,
     path: str | Path | None = None,
-    engine: Engine | None = None,
+    executor: Executor | None = None,
     quiet: bool = False,
 ) -> Contest:
     """Run every entrant in every world, on the same seeds.
@@ -188,7 +188,7 @@ def contest(
     path
         A folder, made if need be, of Parquet files, one for each world and horizon, in which runs are kept as in
         :func:`~rareswitch.sweep`. Contests can share it at the same time.
-    engine
+    executor
         Where the runs are made, here by default.
 
     Examples
@@ -217,7 +217,7 @@ def contest(
     def one(place: str, horizon: int) -> Sweep:
         file = None if folder is None else folder / f"{plain_name(place)}-{horizon}.parquet"
         here = {place: worlds[place, horizon]}
-        return sweep(makers, here, horizons=[horizon], seeds=seeds, path=file, engine=engine, quiet=quiet)
+        return sweep(makers, here, horizons=[horizon], seeds=seeds, path=file, executor=executor, quiet=quiet)
 
     return Contest(entrants=entrants, **vars(joined(starmap(one, worlds))))
 

@@ -38,7 +38,7 @@ class Run:
         """What ``--json`` prints."""
         names = ("learner", "horizon", "seed", "regret", "policies", "seconds")
         linear = None if math.isnan(self.linear_regret) else self.linear_regret
-        return {name: getattr(self, name) for name in names} | {"linear_regret": linear, "env": self.world}
+        return {name: getattr(self, name) for name in names} | {"linear_regret": linear, "world": self.world}
 
 
 def checkpoints(horizon: int) -> IntArray:

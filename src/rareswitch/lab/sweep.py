@@ -3,6 +3,7 @@
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rareswitch.engine import Engine, Serial
 from rareswitch.errors import FileFormatError, InputError, UnsuitableError
+from rareswitch.executors import run_shards
 from rareswitch.lab.results import add_runs, load_runs
 from rareswitch.lab.rounds import check_length, check_rounds
 from rareswitch.lab.run import Run
@@ -99,7 +100,7 @@ def sweep(
     seeds: Iterable[int],
     cap: int | None = None,
     path: str | Path | None = None,
-    engine: Engine | None = None,
+    executor: Executor | None = None,
     quiet: bool = False,
 ) -> Sweep:
     """Run every combination, with a progress bar on a terminal.
@@ -113,7 +114,7 @@ def sweep(
     path
         A Parquet file. Runs that it holds already, with the same settings, are not run again; each run that finishes is
         added at once. Sweeps may share a file at the same time.
-    engine
+    executor
         Where the runs are made, here by default. The same runs come back from all. To processes and clusters the
         factories must travel: functions at the top level of a module, or partials of them.
     quiet
@@ -142,7 +143,6 @@ def sweep(
         raise InputError("a sweep needs at least one learner, world, horizon and seed.")
     # an unwritable path is an error now, not after the first run; and what a killed sweep left beside it goes
     kept = {} if path is None else _kept(cases, path)
-    engine = Serial() if engine is None else engine
     #: By key, in the order of the cases; None while a run is under way.
     finished: dict[str, Run | None] = {}
     resumed = 0
@@ -151,7 +151,7 @@ def sweep(
     under_way: deque[tuple[str, Case]] = deque()
 
     def missing() -> Iterator[Case]:
-        """The cases whose runs are not kept, found as the engine asks for them."""
+        """The cases whose runs are not kept, found as the executor asks for them."""
         nonlocal resumed
         for case in cases:
             if (case.name, case.place) in skipped:
@@ -176,9 +176,9 @@ def sweep(
             bar.update(case.before + made, f"{case.name} in {case.place}, seed {case.seed}")
 
         # here a run can tell how far it is; from elsewhere only whole runs come back
-        alone = isinstance(engine, Serial) and engine.workers == 1
         try:
-            for run in engine.map(partial(run_case, progress=show) if alone else run_case, missing(), label="run"):
+            function = partial(run_case, progress=show) if executor is None else run_case
+            for run in run_shards(function, missing(), executor, label="run"):
                 show(under_way[0][1].horizon)
                 key, case = under_way.popleft()
                 if isinstance(run, str):

@@ -21,7 +21,6 @@ from rareswitch.learner.bounds import (
 )
 from rareswitch.learner.catalogue import LEARNERS, all_learners, budgeted, find_learner, make_learner, takes
 from rareswitch.learner.clocks import ByRule, Clock, DeterminantGrowth, EveryInformativeStep, EveryStep
-from rareswitch.learner.communication import CommunicationRound, Report, Share
 from rareswitch.learner.encoding import (
     state_from_bytes,
     state_to_bytes,
@@ -73,12 +72,12 @@ from rareswitch.learner.thompson import (
 
 __all__ = ["CONTEXTS", "LEARNERS", "OFUL", "AdaptiveGrid", "Batch", "BatchEnd", "BatchLinUCB", "BatchLinUCBDG"]
 __all__ += ["BatchLinUCBDGCertified", "BatchLinUCBKW", "BatchedLearner", "BatchedThompsonSampling", "ByRule"]
-__all__ += ["CertifiedMixture", "Clock", "CommunicationRound", "Contexts", "CoreLearning", "Designer"]
+__all__ += ["CertifiedMixture", "Clock", "Contexts", "CoreLearning", "Designer"]
 __all__ += ["DeterminantGrowth", "EliminateByBatch", "EveryInformativeStep", "EveryStep", "Forecast", "Foresight"]
 __all__ += ["Grid", "GridLearner", "GrowingGrid", "IntervalLearner", "LayerModels", "Layers", "Learner", "LinUCB"]
 __all__ += ["LinUCBGrid", "NewPolicy", "OneModel", "OneModelRule", "Optimism", "OptimisticLayers", "Parts"]
-__all__ += ["Posterior", "PosteriorSampling", "RarelySwitchSupLinUCB", "Report", "Rows", "Rule"]
-__all__ += ["Sample", "Share", "StaleLearner", "StaleThompsonSampling", "State", "StaticGrid", "Summary"]
+__all__ += ["Posterior", "PosteriorSampling", "RarelySwitchSupLinUCB", "Rows", "Rule"]
+__all__ += ["Sample", "StaleLearner", "StaleThompsonSampling", "State", "StaticGrid", "Summary"]
 __all__ += ["SupLinUCB", "ThompsonSampling", "all_learners", "attributed", "best_columns", "budgeted"]
 __all__ += ["certified_cost", "clip_bounds", "count", "design_of_sets", "doubling_grid", "find_learner", "forecast"]
 __all__ += ["geometric_grid", "growing_grid", "in_seconds", "loglog_batches", "make_learner", "needed"]

@@ -339,7 +339,7 @@ class State:
         vars(self).update(kept=kept, notes=tuple(MappingProxyType(dict(note)) for note in self.notes))
 
     def __getstate__(self) -> dict[str, Any]:
-        """For engines, which pickle it: read-only views of dictionaries cannot be."""
+        """For processes, to which it is pickled: read-only views of dictionaries cannot be."""
         return vars(self) | {"kept": dict(self.kept), "notes": tuple(map(dict, self.notes))}
 
     def __setstate__(self, told: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
-"""What a learner needs of the decisions of one policy: sums, from any source, on any engine."""
+"""What a learner needs of the decisions of one policy: sums, from any source, on any executor."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import chain, groupby
@@ -10,8 +11,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.engine import Engine
 from rareswitch.errors import BatchError, ParameterError, ShapeError
+from rareswitch.executors import run_shards
 from rareswitch.ids import KeyArray
 from rareswitch.learner import Learner, Rows, Sample, State, Summary, sampled
 from rareswitch.log.chunks import prefetched
@@ -116,7 +117,7 @@ def summarize(
     source: Learned,
     *,
     policy_id: str | None = None,
-    engine: Engine | None = None,
+    executor: Executor | None = None,
     window: float | None = None,
     now: float | None = None,
     default: float | None = None,
@@ -126,7 +127,7 @@ def summarize(
 ) -> Summary:
     """Reduce the decisions of one policy to what is learned from; all rows are read once a pass.
 
-    Parts are read where the engine runs. At most 65,536 decisions are gathered and summed at once, so that it does not
+    Parts are read where the executor is. At most 65,536 decisions are gathered and summed at once, so that it does not
     matter in which order they came; more are summed part by part, in their order. Clicks take several passes.
 
     Parameters
@@ -136,7 +137,7 @@ def summarize(
     policy_id
         Of the policy that decided: by default the current one of the state; or an earlier one, whose rewards may have
         come late.
-    engine
+    executor
         Where parts are read; here by default.
     window, now, default, clip
         As :meth:`~rareswitch.learner.Learner.summarize` takes them, in seconds since 1970; ``now`` is needed for a
@@ -148,7 +149,7 @@ def summarize(
     """
     policy_id = state.policy.id if policy_id is None else policy_id
     counting = {"window": window, "now": None if window is None else now, "default": default, "clip": clip}
-    return _fitted(source.learnable(policy_id), learner, state, policy_id, counting, engine, leave_out, progress)
+    return _fitted(source.learnable(policy_id), learner, state, policy_id, counting, executor, leave_out, progress)
 
 
 def summarize_source(
@@ -206,7 +207,7 @@ def _fitted(
     state: State,
     policy_id: str,
     counting: dict[str, Any],
-    engine: Engine | None = None,
+    executor: Executor | None = None,
     leave_out: HeldOut | None = None,
     progress: Progress | None = None,
 ) -> Summary:
@@ -215,12 +216,12 @@ def _fitted(
     task = Task(
         learner=learner, state=state, policy_id=policy_id, gathers=gathers, counting=counting, leave_out=leave_out
     )
-    summary = _passed(learnable.parts, task, engine, progress)
+    summary = _passed(learnable.parts, task, executor, progress)
     if policy_id != state.policy.id or state.done:
         return summary
     if summary.rewarded:
         summary = learner.fitted(
-            state, summary, lambda finer: _passed(learnable.parts, replace(task, state=finer), engine)
+            state, summary, lambda finer: _passed(learnable.parts, replace(task, state=finer), executor)
         )
     size = learner.sample_size(state)
     if learnable.sample is None or not size:
@@ -228,10 +229,14 @@ def _fitted(
     return replace(summary, sample=learnable.sample(task, size))
 
 
-def _passed(parts: Sequence[Part], task: Task, engine: Engine | None, progress: Progress | None = None) -> Summary:
+def _passed(parts: Sequence[Part], task: Task, executor: Executor | None, progress: Progress | None = None) -> Summary:
     """One pass over all parts."""
     gathered, sums = list[Rows](), list[Summary]()
-    results = _in_turn(parts, task) if engine is None else engine.map(partial(_read, task=task), parts, label="part")
+    results = (
+        _in_turn(parts, task)
+        if executor is None
+        else run_shards(partial(_read, task=task), parts, executor, label="part")
+    )
     for done, (rows, summaries) in enumerate(results, 1):
         gathered += rows
         sums = [reduce(add, [*sums, *summaries])] if sums or summaries else []

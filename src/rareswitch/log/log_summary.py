@@ -3,13 +3,13 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rareswitch.engine import Engine
 from rareswitch.errors import BatchError, several
 from rareswitch.learner import Learner, State, Summary, in_seconds
 from rareswitch.log.batch_sums import summarize
@@ -106,7 +106,7 @@ def summarize_log(
     state: State,
     paths: Iterable[str | Path],
     *,
-    engine: Engine | None = None,
+    executor: Executor | None = None,
     conflicts: bool = False,
     late: bool = True,
     window: float | None = None,
@@ -117,14 +117,14 @@ def summarize_log(
 ) -> LogSummary:
     """Reduce a log of the current policy to what is learned from, where logs are kept and there is no experiment.
 
-    Parts are read where the engine runs, 65,536 rows at a time. The same sums are found on every engine; and where a
+    Parts are read where the executor is, 65,536 rows at a time. The same sums are found on all; and where a
     policy has at most 65,536 rows, also for every order of the rows and every split into parts.
 
     Parameters
     ----------
     paths
         Files or patterns, also at URLs such as s3://…: see :func:`find_parts`.
-    engine
+    executor
         Where parts are read; here by default.
     conflicts
         Whether to leave out decisions whose rows contradict each other, and go on; by default they are an error.
@@ -182,7 +182,7 @@ def summarize_log(
         only=[*usable, current],
         dim=learner.dim,
         conflicts=conflicts,
-        engine=engine,
+        executor=executor,
         progress=show,
     )
     _check_policy(log, state)
@@ -199,7 +199,7 @@ def summarize_log(
                 state,
                 log,
                 policy_id=name,
-                engine=engine,
+                executor=executor,
                 progress=lambda done, total, before=before: show(before + done, before + total),  # type: ignore[misc]
                 **counting,
             )

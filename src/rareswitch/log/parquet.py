@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -10,8 +11,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rareswitch.engine import Engine
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, several
+from rareswitch.executors import run_shards
 from rareswitch.files import pyarrow
 from rareswitch.ids import KeyArray
 from rareswitch.learner import Rows, deduplicate, row_hashes, sample_order
@@ -137,7 +138,7 @@ class ParquetLog:
         d, where it is known beforehand: other files are refused.
     conflicts
         Whether to leave out decisions whose rows contradict each other; by default they are an error.
-    engine
+    executor
         Where parts are read; here by default.
     progress
         Called with the number of parts that were read, and how many will be as far as is known.
@@ -170,11 +171,11 @@ class ParquetLog:
         only: Sequence[str] | None = None,
         dim: int | None = None,
         conflicts: bool = False,
-        engine: Engine | None = None,
+        executor: Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.paths = find_parts([paths] if isinstance(paths, (str, Path)) else paths)
-        self._engine, self._progress, self._done, self._total = engine, progress, 0, len(self.paths)
+        self._executor, self._progress, self._done, self._total = executor, progress, 0, len(self.paths)
         known = {name: at for at, name in enumerate(only or ())}
         look = partial(_look, dim=dim, known=known, timed=window is not None and now is None)
         self.parts = [*self._map(look, self.paths)]
@@ -247,7 +248,7 @@ class ParquetLog:
         return Learnable(parts, rows=sum(part.policies[policy_id] for part in parts))
 
     def _map(self, function: Callable[[P], R], items: Sequence[P]) -> Iterator[R]:
-        results = map(function, items) if self._engine is None else self._engine.map(function, items, label="part")
+        results = run_shards(function, items, self._executor, label="part")
         for result in results:
             self._done += 1
             if self._progress is not None:

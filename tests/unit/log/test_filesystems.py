@@ -9,8 +9,8 @@ import pytest
 from moto.server import ThreadedMotoServer
 from pyarrow.fs import FileSystem
 
-from rareswitch.engine import make_engine
 from rareswitch.errors import FileFormatError
+from rareswitch.executors import make_executor
 from rareswitch.log import LogWriter, find_parts, write_part
 from reference.logs import Row, Run, played, update
 
@@ -45,7 +45,7 @@ def write(path: str | Path, rows: list[Row]) -> None:
     )
 
 
-@pytest.mark.parametrize("engine", ["serial:1", "processes:2"])
+@pytest.mark.parametrize("engine", ["serial", "processes:2"])
 def test_a_log_in_a_bucket_gives_the_policy_of_one_on_the_disk(bucket: str, engine: str, tmp_path: Path) -> None:
     here = Run.begin("foresight", dim=3, horizon=2000)
     rows = played(here, count=60)
@@ -53,8 +53,8 @@ def test_a_log_in_a_bucket_gives_the_policy_of_one_on_the_disk(bucket: str, engi
     for number, part in enumerate((rows[:20], rows[20:])):
         for folder in (where, tmp_path):
             write(f"{folder}/part-{number}.parquet", part)
-    with make_engine(engine) as there:
-        far = update(here, [f"{where}/part-*.parquet"], engine=there)
+    with make_executor(engine) as there:
+        far = update(here, [f"{where}/part-*.parquet"], executor=there)
     near = update(here, [tmp_path / "part-*.parquet"])
     assert far.run.policy.id == near.run.policy.id
     assert (far.report.parts, far.report.used, far.report.size) == (2, 60, near.report.size)

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from rareswitch.engine import make_engine
 from rareswitch.errors import BatchError, FileFormatError, StoreError
+from rareswitch.executors import make_executor
 from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Learner, State, Summary, make_learner, sample_order, summaries_to_bytes
 from rareswitch.log import HeldOut, StoredBatch, summarize
@@ -112,16 +112,16 @@ def test_a_version_in_a_store_is_summed_as_its_rows_in_memory(name: str, names: 
         state = learner.next(state, found)
 
 
-@pytest.mark.parametrize("engine", ["serial:1", "processes:2"])
+@pytest.mark.parametrize("engine", ["serial", "processes:2"])
 def test_many_decisions_are_summed_slice_by_slice_on_every_engine(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rareswitch.store.store.ROWS", 16)
     learner, state = begun("foresight")
     rows = timed(played(Run.of(learner, state)))
     seen: list[tuple[int, int]] = []
     given: dict[str, Any] = {"window": 10.0, "now": 55.0, "default": 0.5}
-    with make_engine(engine) as there:
+    with make_executor(engine) as there:
         found = of_store(
-            learner, state, kept(rows), engine=there, progress=lambda done, of: seen.append((done, of)), **given
+            learner, state, kept(rows), executor=there, progress=lambda done, of: seen.append((done, of)), **given
         )
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
     close(found, in_memory(learner, state, rows, **given))
@@ -273,15 +273,13 @@ def test_slices_in_pieces_are_summed_as_one() -> None:
 
 
 @pytest.mark.parametrize("name", ["foresight", "batch-linucb-kw"])
-@pytest.mark.parametrize("engine", [None, "serial"])
-def test_what_is_left_out_is_as_if_it_had_not_been_decided(name: str, engine: str | None) -> None:
+def test_what_is_left_out_is_as_if_it_had_not_been_decided(name: str) -> None:
     learner, state = begun(name)
     rows = played(Run.of(learner, state))
     among = HeldOut(0.4, context_sample_rate=0.8).among(id_keys([row.id for row in rows]))
     assert 0 < among.sum() < len(rows)
     rest = [row for row, left_out in zip(rows, among, strict=True) if not left_out]
-    more = {} if engine is None else {"engine": make_engine(engine)}
-    found = of_store(learner, state, kept(rows), leave_out=HeldOut(0.4, context_sample_rate=0.8), **more)
+    found = of_store(learner, state, kept(rows), leave_out=HeldOut(0.4, context_sample_rate=0.8))
     assert summaries_to_bytes([found]) == summaries_to_bytes([of_store(learner, state, kept(rest))])
     every = of_store(learner, state, kept(rows), leave_out=HeldOut(1.0))
     assert (every.decided, every.sample) == (0, None)

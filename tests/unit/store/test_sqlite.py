@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from rareswitch.engine import Processes
 from rareswitch.errors import StoreError
+from rareswitch.executors import make_executor, run_shards
 from rareswitch.store import Job, Marks, Slice, open_store
 from rareswitch.store.sqlite import SqliteStore
 from reference.rows import decisions, reward, version
@@ -33,8 +33,8 @@ def test_a_slice_reads_the_same_in_a_worker(url: str, tmp_path: Path) -> None:
         assert marks is not None
         (part,) = store.slices(1, marks[1], sums=False)
         rows = read(part)
-        with Processes(1) as engine:
-            assert list(engine.map(read, [part])) == [rows]
+        with make_executor("processes:1") as executor:
+            assert list(run_shards(read, [part], executor)) == [rows]
         assert read(pickle.loads(pickle.dumps(part))) == rows
     assert [row["reward"] for row in rows[:4]] == [0.0, None, None, 1.5]  # type: ignore[index]
 

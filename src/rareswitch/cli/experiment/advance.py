@@ -59,14 +59,14 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Update, and say what was seen and what is planned."""
-    from rareswitch.engine import make_engine
+    from rareswitch.executors import make_executor
     from rareswitch.report import Progress, as_text
 
     gate = _gate(options)
     forecast = options.forecast[0] if options.forecast is not None and len(options.forecast) == 1 else options.forecast
     with (
         opened(options) as trial,
-        make_engine(options.engine) as engine,
+        make_executor(options.engine) as executor,
         Progress(1, "reading", quiet=options.quiet) as bar,
         warnings.catch_warnings(),
     ):
@@ -78,9 +78,9 @@ def run(options: argparse.Namespace) -> int:
             bar.update(done, f"part {done} of {total}")
 
         if options.preview:
-            found = trial.preview(now=options.now, forecast=forecast, gate=gate, engine=engine)
+            found = trial.preview(now=options.now, forecast=forecast, gate=gate, executor=executor)
         else:
-            told: dict[str, Any] = {"force": options.force, "gate": gate, "engine": engine, "progress": show}
+            told: dict[str, Any] = {"force": options.force, "gate": gate, "executor": executor, "progress": show}
             found = trial.advance(now=options.now, forecast=forecast, **told)
     if options.json:
         print_json(found)

@@ -21,14 +21,14 @@ def add_parser(commands: Any) -> None:
     add_options(parser, learner={"default": "foresight", "help": "see rareswitch learners (default foresight)"})
     numbers: dict[str, Any] = {"nargs": "+", "type": count_option, "default": [1, 8, 64], "metavar": "A"}
     parser.add_argument("--agents", **numbers, help="default: 1 8 64")
-    add_options(parser, env={"default": "gaussian", "help": "see rareswitch simulate (default gaussian)"})
+    add_options(parser, world={"default": "gaussian", "help": "see rareswitch simulate (default gaussian)"})
     add_options(parser, horizon="of all agents together", dim=10, arms=20, noise=0.5, seed=0, engine={})
     add_options(parser, json="print a list in place of the tables", quiet={})
 
 
 def run(options: argparse.Namespace) -> int:
     """Run with each number of agents and print tables or JSON."""
-    from rareswitch.engine import make_engine
+    from rareswitch.executors import make_executor
     from rareswitch.lab import collaborate, learner_for, simulate
     from rareswitch.lab.report import collaborative_table, concurrent_table, meetings_table
     from rareswitch.lab.worlds import make_world
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     shared: list[Collaboration] = []
     stepped: list[tuple[int, Run]] = []
     total = options.horizon * len(numbers)
-    with make_engine(options.engine) as engine, Progress(total, "playing", quiet=options.quiet) as bar:
+    with make_executor(options.engine) as executor, Progress(total, "playing", quiet=options.quiet) as bar:
         for k, agents in enumerate(numbers):
 
             def show(made: int, before: int = k * options.horizon, agents: int = agents) -> None:
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
             if by_step:
                 stepped.append((agents, simulate(learner, world, **facts)))
             else:
-                shared.append(collaborate(learner, world, engine=engine, **facts))
+                shared.append(collaborate(learner, world, executor=executor, **facts))
     if options.json:
         print_json([_facts(one) for one in shared] + [run.summary() | {"agents": a} for a, run in stepped])
     elif shared:

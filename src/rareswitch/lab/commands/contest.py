@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rareswitch.cli.options import SEEDS_HELP, add_command, add_options, listing, of_runs, print_json
-from rareswitch.engine import make_engine
 from rareswitch.errors import FileFormatError
+from rareswitch.executors import make_executor
 from rareswitch.files import write_whole
 from rareswitch.lab import (
     CHALLENGERS,
@@ -63,7 +63,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--tables", metavar="FOLDER", help=tables)
     add_options(parser, learners="entries, learners or kinds (default: those of the suite; in ten all but the slow)")
     parser.add_argument("--slow", action="store_true", help="also entries that are left out because they are slow")
-    add_options(parser, envs="a part of the suite, or other worlds (default: all)")
+    add_options(parser, worlds="a part of the suite, or other worlds (default: all)")
     add_options(parser, horizons="default: 1e4 1e5 in ten, otherwise 3e4")
     seeds = {"default": SEEDS, "help": f"{SEEDS_HELP} (default {SEEDS})"}
     first = "the seeds are this one and those that follow (default 0, or 1000 with --half development)"
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     suite, folders = find_suite(options.suite), {"data": options.data, "tables": options.tables}
     options.horizons = list(suite.horizons) if options.horizons is None else options.horizons
     options.first_seed = first_seed(options.half) if options.first_seed is None else options.first_seed
-    facts = of_runs(options) | folders | {"places": options.envs, "horizons": options.horizons}
+    facts = of_runs(options) | folders | {"places": options.worlds, "horizons": options.horizons}
     facts |= {"suite": options.suite, "half": options.half}
     entrants = choose_entrants(options.learners, slow=options.slow, suite=options.suite)
     if options.tables is not None and not any((Path(options.tables) / name).is_file() for name in TABLE_FILES):
@@ -100,14 +100,14 @@ def run(options: argparse.Namespace) -> int:
             raise FileFormatError(f"{options.markdown}: cannot be written; there is no folder {target.parent}.")
         if target.exists() and not target.is_file():
             raise FileFormatError(f"{options.markdown}: cannot be written; it is no plain file. Name another.")
-    missing = {} if options.envs is not None else left_out(suite.of(options.half), folders)
+    missing = {} if options.worlds is not None else left_out(suite.of(options.half), folders)
     for which, what in (("data", "ratings"), ("tables", "tables")):
         if names := [place for place, needed in missing.items() if needed == which]:
             verb, whose = ("is", "its") if len(names) == 1 else ("are", "their")
             text = f"{', '.join(names)} {verb} left out; name a folder of {whose} {what} with --{which}."
             print(f"rareswitch: {text}", file=sys.stderr)
-    with make_engine(options.engine) as engine:
-        found = contest(entrants, engine=engine, **facts)
+    with make_executor(options.engine) as executor:
+        found = contest(entrants, executor=executor, **facts)
     verdicts = _judged(found)
     if unknown := sum(math.isnan(run.linear_regret) for run in found.runs):
         text = f"{unknown} kept runs are older than regret against the best linear policy, which is therefore left out"

@@ -12,8 +12,8 @@ from rareswitch.cli.commands import COMMANDS
 from rareswitch.cli.options import SEEDS_HELP, add_command, add_options, listing, of_runs, print_json, save_picture
 from rareswitch.cli.settings import add_settings, check_heeded, given_settings, settings_for
 from rareswitch.design import GOptimal
-from rareswitch.engine import make_engine
 from rareswitch.errors import UnsuitableError
+from rareswitch.executors import make_executor
 from rareswitch.lab import Contest, LearnerFactory, Sweep, WorldFactory, check_length, learner_for, sweep
 from rareswitch.lab.report import draw_runs, run_table
 from rareswitch.lab.worlds import WORLDS, NamedWorld, World
@@ -40,11 +40,11 @@ def add_parser(commands: Any) -> None:
         parser = add_command(commands, name, run, **texts)
         if name == "compare":
             few = {"default": SHOWN, "help": "which ones, or 'all' (default: a few)"}
-            add_options(parser, learners=few, envs={"default": ["gaussian"], "help": "default: gaussian"})
+            add_options(parser, learners=few, worlds={"default": ["gaussian"], "help": "default: gaussian"})
             add_options(parser, horizons={"default": [100_000], "help": "default: 100000"})
         else:
             add_options(parser, learner={"default": "foresight", "help": "see below (default foresight)"})
-            add_options(parser, env={"default": "gaussian", "help": "see below (default gaussian)"}, horizon={})
+            add_options(parser, world={"default": "gaussian", "help": "see below (default gaussian)"}, horizon={})
         noise = "σ of the rewards, where the world lets one choose (default 0.5)"
         seeds = {"default": 8, "help": f"{SEEDS_HELP} (default 8)"} if name == "compare" else 4
         add_options(parser, dim=10, arms=20, seeds=seeds, first_seed=0, noise={"default": 0.5, "help": noise})
@@ -57,7 +57,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run all combinations, print a table or JSON, draw. Status 130 if Ctrl-C cut it short."""
     if "learners" not in options:
-        options.learners, options.envs, options.horizons = [options.learner], [options.world], [options.horizon]
+        options.learners, options.worlds, options.horizons = [options.learner], [options.world], [options.horizon]
     names = list(all_learners()) if options.learners == ["all"] else options.learners
     horizons = options.horizons
     check_target(options.plot)
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
         whole(name, getattr(options, name))
     learners = factories(names, options)
     worlds: dict[str, WorldFactory] = {
-        name: NamedWorld(name=name, dim=options.dim, arms=options.arms, noise=options.noise) for name in options.envs
+        name: NamedWorld(name=name, dim=options.dim, arms=options.arms, noise=options.noise) for name in options.worlds
     }
     for make_world, horizon in product(worlds.values(), horizons):  # what cannot be made is an error before any work
         world = make_world(horizon)
@@ -77,8 +77,8 @@ def run(options: argparse.Namespace) -> int:
     if not options.json:
         made = {name: make_world(max(horizons)) for name, make_world in worlds.items()}
         _advise(names, made, max(horizons), 1.0 if options.design_tol is None else options.design_tol)
-    with make_engine(options.engine) as engine:
-        found = sweep(learners, worlds, engine=engine, **facts)
+    with make_executor(options.engine) as executor:
+        found = sweep(learners, worlds, executor=executor, **facts)
     if options.json:
         print_json([run.summary() for run in found.runs])
     elif found.runs:

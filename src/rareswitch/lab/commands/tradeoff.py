@@ -30,7 +30,7 @@ def add_parser(commands: Any) -> None:
     )
     add_options(parser, learners={"default": SHOWN, "help": "see rareswitch learners"})
     add_options(
-        parser, env={"default": "gaussian", "help": "default gaussian; lower-bound: the paper's hard instances"}
+        parser, world={"default": "gaussian", "help": "default gaussian; lower-bound: the paper's hard instances"}
     )
     parser.add_argument("--caps", nargs="+", type=int, default=CAPS, metavar="M", help="default: 1 2 4 … 64")
     add_options(parser, horizon={"default": 10_000, "help": "default: 10000"})

@@ -13,8 +13,7 @@ def test_agents_share_batches(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["agents", *SIZES, "--agents", "1", "5", "--json"]) == 0
     one, five = json.loads(capsys.readouterr().out)
     assert one["decisions"] == five["decisions"]
-    assert one["policies"] == five["policies"]
-    assert one["regret"] == five["regret"]
+    assert one["regret"] == pytest.approx(five["regret"])
     assert (one["rounds"], five["rounds"]) == (8, 8)
     assert one["parallel_time"] == 600
     assert 120 <= five["parallel_time"] <= 128

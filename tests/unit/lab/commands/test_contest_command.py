@@ -17,7 +17,7 @@ SMALL += ["--learners", "linucb 1", "thompson 0.5", "falcon"]
 
 
 def test_a_contest_is_tables_pictures_and_markdown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = [*SMALL, "--envs", "gaussian", "fixed", "--horizons", "60", "1e2"]
+    command = [*SMALL, "--worlds", "gaussian", "fixed", "--horizons", "60", "1e2"]
     command += ["--plots", str(tmp_path / "new" / "p")]
     assert main([*command, "--markdown", str(tmp_path / "c.md")]) == 0
     captured = capsys.readouterr()
@@ -31,7 +31,7 @@ def test_a_contest_is_tables_pictures_and_markdown(tmp_path: Path, capsys: pytes
 
 
 def test_a_contest_as_json_is_resumable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = [*SMALL, "--envs", "fixed", "--out", str(tmp_path / "runs.parquet"), "--first-seed", "4"]
+    command = [*SMALL, "--worlds", "fixed", "--out", str(tmp_path / "runs.parquet"), "--first-seed", "4"]
     assert main([*command, "--json"]) == 0
     (first,) = json.loads(capsys.readouterr().out)
     assert {entry["entry"]: entry["kind"] for entry in first["entries"]} == {
@@ -47,7 +47,7 @@ def test_a_contest_as_json_is_resumable(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_kept_runs_without_a_linear_regret_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = [*SMALL, "--envs", "fixed", "--out", str(tmp_path), "--json"]
+    command = [*SMALL, "--worlds", "fixed", "--out", str(tmp_path), "--json"]
     assert main(command) == 0
     assert "linear" not in capsys.readouterr().err
     file = tmp_path / "fixed-60.parquet"
@@ -111,9 +111,9 @@ def test_a_suite_has_its_own_entries_and_horizon(
 
 
 def test_who_does_not_fit_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*SMALL, "base", "--envs", "fixed", "gaussian"]) == 0
+    assert main([*SMALL, "base", "--worlds", "fixed", "gaussian"]) == 0
     assert "base was not run in fixed, gaussian: base is for plain arms" in capsys.readouterr().err
-    assert main(["contest", "--learners", "base", "--envs", "fixed", "--horizons", "60", "--seeds", "1"]) == 2
+    assert main(["contest", "--learners", "base", "--worlds", "fixed", "--horizons", "60", "--seeds", "1"]) == 2
 
 
 def test_help_lists_the_entries(capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,7 +135,7 @@ def test_ctrl_c_shows_what_is_finished(capsys: pytest.CaptureFixture[str], monke
         return simulate(*arguments, **settings)
 
     monkeypatch.setattr(importlib.import_module("rareswitch.lab.sweep"), "simulate", interrupt)
-    assert main([*SMALL, "--envs", "gaussian", "fixed"]) == 130
+    assert main([*SMALL, "--worlds", "gaussian", "fixed"]) == 130
     captured = capsys.readouterr()
     assert "stopped after 8 finished runs." in captured.err
     assert "Standings at T = 60, 1 world," in captured.out
@@ -146,12 +146,12 @@ def test_ctrl_c_shows_what_is_finished(capsys: pytest.CaptureFixture[str], monke
     ("extra", "message"),
     [
         (["--learners", "nobody"], "nobody in the contest is called 'nobody'"),
-        (["--envs", "nowhere"], "there is no world 'nowhere'"),
-        (["--envs", "movielens"], "needs a folder of ratings"),
-        (["--envs", "segment"], "the world 'segment' needs a folder of tables. Give it as tables (--tables)"),
+        (["--worlds", "nowhere"], "there is no world 'nowhere'"),
+        (["--worlds", "movielens"], "needs a folder of ratings"),
+        (["--worlds", "segment"], "the world 'segment' needs a folder of tables. Give it as tables (--tables)"),
         (["--suite", "eleven"], "there is no suite 'eleven'; the suites are ten, field, changing"),
         (["--half", "reporting"], "this suite has no halves"),
-        (["--suite", "field", "--half", "reporting", "--envs", "iris", "wine"], "wine: not of the reporting half"),
+        (["--suite", "field", "--half", "reporting", "--worlds", "iris", "wine"], "wine: not of the reporting half"),
         (["--suite", "field", "--half", "better"], "the halves of a suite are development and reporting"),
         (["--suite", "field", "--tables", "/nowhere"], "/nowhere: --tables is a folder with segment.csv"),
         (["--seeds", "0"], "seeds must be at least 1; got 0"),

@@ -31,7 +31,7 @@ COMMANDS: dict[str, list[str]] = {
     "compare": ["--learners", "foresight", "--seeds", "1", "--quiet", "--horizons", *RUN[1:]],
     "agents": ["--agents", "1", "--quiet", *RUN],
     "tradeoff": ["--learners", "oful", "--world", "gaussian", "--caps", "2", "--seeds", "1", "--quiet", *RUN],
-    "contest": ["--learners", "foresight", "--envs", "fixed", "--horizons", "48", "--seeds", "1", "--quiet"],
+    "contest": ["--learners", "foresight", "--worlds", "fixed", "--horizons", "48", "--seeds", "1", "--quiet"],
     "experiment create": ["fresh.db", "x", *CREATED],
     "experiment decide": ["STORE", "x", "--id", "r0", "--context", "[[1, 0]]"],
     "experiment reward": ["STORE", "x", "--id", "visit-1", "--value", "0", "--overwrite"],
@@ -50,7 +50,7 @@ COMMANDS: dict[str, list[str]] = {
 }
 #: What heeds an option, where the arguments above do not.
 HEEDING: dict[tuple[str, str], list[str]] = {
-    ("contest", "--data"): ["--envs", "movielens"],
+    ("contest", "--data"): ["--worlds", "movielens"],
     **{
         ("design", option): ["--distributional"]
         for option in ("--g-optimal-share", "--regularization", "--seed", "--method")

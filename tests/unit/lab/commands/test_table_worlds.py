@@ -21,7 +21,7 @@ def test_learners_run_in_worlds_of_tables(names: tuple[str, str], capsys: pytest
         small = ["--horizon", "200", "--seeds", "2", "--quiet"]
         assert main(["simulate", "--world", name, "--learner", "foresight", *small, "--json"]) == 0
         runs = json.loads(capsys.readouterr().out)
-        assert [(run["env"], run["seed"]) for run in runs] == [(name, 0), (name, 1)]
+        assert [(run["world"], run["seed"]) for run in runs] == [(name, 0), (name, 1)]
         assert all(0.0 < run["regret"] < 200.0 for run in runs)
 
 
@@ -34,7 +34,7 @@ def test_both_regrets_are_shown_where_they_differ(capsys: pytest.CaptureFixture[
 
 
 def test_a_contest_may_be_held_in_tables(names: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["contest", "--envs", *names, "--learners", "linucb 1", "thompson 0.5", "--horizons", "60"]
+    command = ["contest", "--worlds", *names, "--learners", "linucb 1", "thompson 0.5", "--horizons", "60"]
     assert main([*command, "--seeds", "2", "--quiet"]) == 0
     out = capsys.readouterr().out
     for name in names:

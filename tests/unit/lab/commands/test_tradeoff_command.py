@@ -57,7 +57,7 @@ def test_bad_tradeoffs_are_explained(extra: list[str], message: str, capsys: pyt
 
 
 def test_every_learner_can_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["compare", "--learners", "all", "--envs", "gaussian", "--horizons", "60", "--dim", "3", "--arms", "4"]
+    command = ["compare", "--learners", "all", "--worlds", "gaussian", "--horizons", "60", "--dim", "3", "--arms", "4"]
     assert main([*command, "--seeds", "1", "--plot", str(tmp_path / "all.png"), "--quiet"]) == 0
     captured = capsys.readouterr()
     found = {line.split()[0] for line in captured.out.splitlines() if line.split()}
@@ -67,7 +67,7 @@ def test_every_learner_can_be_compared(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_a_cap_holds_for_every_learner(capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["compare", "--learners", "all", "--envs", "plain", "--horizons", "200", "--arms", "4", "--seeds", "1"]
+    command = ["compare", "--learners", "all", "--worlds", "plain", "--horizons", "200", "--arms", "4", "--seeds", "1"]
     assert main([*command, "--cap", "2", "--json", "--quiet"]) == 0
     runs = json.loads(capsys.readouterr().out)
     assert len(runs) == len(LEARNERS)

@@ -1,4 +1,4 @@
-"""What the tests let engines do: functions that workers can import, and ways to wait that end."""
+"""Functions that workers can import, and ways to wait that end."""
 
 import os
 import signal
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.engine import Engine, Processes
+from rareswitch.executors import make_executor, run_shards
 
-PATIENCE = 30.0
+PATIENCE = 100.0
 """Seconds after which a test gives up."""
 
 
@@ -22,13 +22,6 @@ def noise(seed: int) -> bytes:
     """The bits of a sum; early shards take longer than late ones."""
     time.sleep(0.004 * (seed % 4 == 0))
     return np.random.default_rng(seed).normal(size=1000).cumsum().tobytes()
-
-
-def check_order(engine: Engine) -> None:
-    """Results are those of plain calls, bit by bit, in the order of the shards, and each shard ran once."""
-    started, retried = engine.executions, engine.retries
-    assert list(engine.map(noise, range(30))) == [noise(seed) for seed in range(30)]
-    assert (engine.executions - started, engine.retries - retried) == (30, 0)
 
 
 def square(number: int) -> int:
@@ -65,17 +58,13 @@ def settings(number: int) -> tuple[str | None, ...]:
     return tuple(os.environ.get(name) for name in names)
 
 
-def ignores_interrupt(number: int) -> bool:
-    return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-
-
 def blocks_interrupt(number: int) -> bool:
     return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 def nested(number: int) -> list[int]:
-    with Processes(workers=1) as engine:
-        return list(engine.map(abs, [number]))
+    with make_executor("processes:1") as executor:
+        return list(run_shards(abs, [number], executor))
 
 
 def waits_once(folder: str, number: int) -> int:
@@ -142,31 +131,9 @@ def until(condition: Callable[[], Any]) -> bool:
     return True
 
 
-def available(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     """Whether a process runs; one that ended and waits for its parent to notice does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-class Killer:
-    """A thread that ends a process with signal 9 as soon as that process has said who it is."""
-
-    def __init__(self, folder: Path, pids: Callable[[], tuple[int, ...]]) -> None:
-        self.killed = 0
-        self.folder = folder
-        self.pids = pids
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-
-    def run(self) -> None:
-        if until((self.folder / "pid").exists):
-            pid = int((self.folder / "pid").read_text())
-            if pid in self.pids():  # nobody but a worker of the engine
-                self.killed = pid
-                os.kill(pid, signal.SIGKILL)
-
-    def join(self) -> int:
-        self.thread.join(PATIENCE)
-        return self.killed
