@@ -48,7 +48,7 @@ def value(name: str, found: tuple[float, float] | None, *, batches: int = 4, cau
             error=margin,
             interval=interval(center + 0.01 * (k - 1), 2.0 * margin) if answered and k else None,
             spread=1.5 + k,
-            uncovered=0.0 if answered else 0.43,
+            unsupported=0.0 if answered else 0.43,
         )
         for k in range(batches)
     )
@@ -56,7 +56,7 @@ def value(name: str, found: tuple[float, float] | None, *, batches: int = 4, cau
         decisions=11802,
         mean_weight=1.003 if answered else 0.57,
         mean_weight_error=0.01,
-        uncovered=0.0 if answered else 0.43,
+        unsupported=0.0 if answered else 0.43,
         effective=5120.0 if answered else 12.0,
         largest=3.2 if answered else 412.2,
         largest_share=0.001,

@@ -6,6 +6,7 @@ from rareswitch.evaluation.effects import effects
 from rareswitch.evaluation.effects_text import effects_title, label_of
 from rareswitch.evaluation.estimators import ESTIMATORS, Estimator
 from rareswitch.evaluation.evaluate import evaluate, lift_of, source_of
+from rareswitch.evaluation.importance_weights import LEAST_POWER, weight_counts
 from rareswitch.evaluation.models import halves
 from rareswitch.evaluation.numerals import bounds_text, decimals, number_text, percent_text, shortened
 from rareswitch.evaluation.refusals import refusals
@@ -21,7 +22,6 @@ from rareswitch.evaluation.results import (
 )
 from rareswitch.evaluation.support import Support
 from rareswitch.evaluation.text import evaluation_text
-from rareswitch.evaluation.weights import LEAST_POWER, weight_counts
 
 __all__ = ["ESTIMATORS", "LEAST_POWER", "RULES", "Always", "ArmCount", "BatchValue", "Calibration", "Candidate"]
 __all__ += ["Difference", "Effect", "Effects", "Estimator", "Evaluation", "Interval", "Overlap"]

@@ -6,9 +6,9 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from rareswitch.evaluation.cautions import MOVED
 from rareswitch.evaluation.effect_results import BatchPart
 from rareswitch.evaluation.intervals import moved, pool, pooled
+from rareswitch.evaluation.refusals import DRIFTED
 from rareswitch.evaluation.results import Interval
 
 
@@ -57,9 +57,9 @@ def answer(parts: Sequence[BatchPart], *, level: float, what: str, changes: str)
         cautions.append(
             f"{these} left out. Where that hangs on what arms had earned before, the interval is a little too narrow."
         )
-    if (moving := moved(values, errors, counts=counts)) < MOVED:
+    if (moving := moved(values, errors, counts=counts)) < DRIFTED:
         cautions.append(
-            f"{what} moved between batches (p = {moving:.2g}): {changes}. The pooled one speaks of no single batch."
+            f"{what} drifted between batches (p = {moving:.2g}): {changes}. The pooled one speaks of no single batch."
         )
     return Answer(
         interval=pooled(values, errors, counts=counts, thirds=[part.third for part in used], level=level),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
-from rareswitch.evaluation.given import arm_numbers
+from rareswitch.evaluation.models import arm_numbers
 from rareswitch.log import DecisionLog
 from rareswitch.policy import Policy
 from rareswitch.validation import BoolArray, FloatArray, Sets

@@ -10,11 +10,11 @@ import numpy as np
 
 from rareswitch.evaluation.anytime import mixture_bound
 from rareswitch.evaluation.estimators import Estimate
-from rareswitch.evaluation.how import How
 from rareswitch.evaluation.intervals import Pool, around, skewed
 from rareswitch.evaluation.refusals import refusals
 from rareswitch.evaluation.results import Difference, Interval
 from rareswitch.evaluation.scoring import Scores
+from rareswitch.evaluation.settings import Settings
 from rareswitch.evaluation.support import Support
 from rareswitch.validation import BoolArray, FloatArray
 
@@ -27,16 +27,16 @@ _MONDAY = 4 * 86400.0
 _FEW = 0.01
 
 
-def earned(scores: Scores, how: How) -> Interval:
+def earned(scores: Scores, settings: Settings) -> Interval:
     """What was earned a decision, over all batches."""
     parts = [scores.rewards[scores.batches == batch] for batch in np.unique(scores.batches).tolist()]
-    return _combined([_mean(part, len(part) / len(scores.rewards)) for part in parts], how)
+    return _combined([_mean(part, len(part) / len(scores.rewards)) for part in parts], settings)
 
 
-def difference(scores: Scores, name: str, how: How) -> Difference:
+def difference(scores: Scores, name: str, settings: Settings) -> Difference:
     """What a candidate would have earned more than what was logged."""
     scored = scores.candidates[name]
-    return _Wanted(scores, name, name, "logged", how).difference(scored.applies, scored.supports)
+    return _Wanted(scores, name, name, "logged", settings).difference(scored.applies, scored.supports)
 
 
 def lift(scores: Scores, baseline: str, *, level: float = 0.95, anytime: bool = False) -> tuple[Difference, ...]:
@@ -48,7 +48,7 @@ def lift(scores: Scores, baseline: str, *, level: float = 0.95, anytime: bool = 
     scored = scores.candidates[baseline]
     if not scored.applies.any():
         return ()
-    wanted = _Wanted(scores, baseline, "so far", "baseline", How(level=level, anytime=anytime))
+    wanted = _Wanted(scores, baseline, "so far", "baseline", Settings(level=level, anytime=anytime))
     found = [wanted.difference(scored.applies, scored.supports)]
     known = scored.applies & (np.abs(scores.times) <= _LATEST)  # others have no date
     weeks = np.floor((scores.times - _MONDAY) / _WEEK)
@@ -79,7 +79,7 @@ class _Wanted:
     label: str
     #: What is taken off: ``logged``, or the candidate.
     over: str
-    how: How
+    settings: Settings
     #: Whether every batch must answer for itself.
     alone: bool = False
 
@@ -115,10 +115,10 @@ class _Wanted:
         for batch, support in enumerate(supports):
             if support is not None and batch in able:
                 scale = scales[batch] / sum(scales.values())
-                parts.append(self.how.paired(columns[batch], support, scale, shares[batch]))
+                parts.append(self.settings.paired(columns[batch], support, scale, shares[batch]))
             elif support is not None:
                 parts.append(_mean(columns[batch].rewards, -shares[batch]))
-        interval = _combined(parts, self.how)
+        interval = _combined(parts, self.settings)
         did = sum(shares[batch] * float(one.rewards.mean()) for batch, one in columns.items())
         pair = (did + interval.value, did)
         if self.over != "logged":
@@ -129,16 +129,16 @@ class _Wanted:
         return Difference(name=self.label, over=self.over, decisions=decisions, **{"interval": None} | more)
 
 
-def _combined(parts: Sequence[Estimate], how: How) -> Interval:
+def _combined(parts: Sequence[Estimate], settings: Settings) -> Interval:
     """The sum of estimates of batches."""
     value, variances = sum(part.value for part in parts), [part.error**2 for part in parts]
     variance = sum(variances)
-    if how.anytime and 0.0 < variance < math.inf:
-        half = mixture_bound(np.array(variances), how.level) * math.sqrt(variance)
-        return around(value, half, level=how.level, kind="anytime")
+    if settings.anytime and 0.0 < variance < math.inf:
+        half = mixture_bound(np.array(variances), settings.level) * math.sqrt(variance)
+        return around(value, half, level=settings.level, kind="anytime")
     skewness = sum(part.skew for part in parts) / variance**1.5 if variance > 0.0 else 0.0
     found = Pool(value, math.sqrt(variance) or math.inf, math.inf, skewness)  # rewards all alike tell no error
-    return skewed(found, level=how.level, kind="by batch")
+    return skewed(found, level=settings.level, kind="by batch")
 
 
 def _turned(interval: Interval) -> Interval:

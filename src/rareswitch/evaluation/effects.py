@@ -16,12 +16,11 @@ import numpy as np
 
 from rareswitch.errors import ParameterError
 from rareswitch.evaluation.batch_answers import Answer, answer
-from rareswitch.evaluation.cautions import log_cautions
 from rareswitch.evaluation.effect_results import BatchPart, Effect, Effects, Heterogeneity
 from rareswitch.evaluation.effect_scores import BASELINE, EVERYBODY, REST, Cell, Cells, EffectScores
 from rareswitch.evaluation.effects_groups import groups_of
 from rareswitch.evaluation.evaluate import source_of
-from rareswitch.evaluation.refusals import batch_reasons, refusals
+from rareswitch.evaluation.refusals import batch_reasons, log_cautions, refusals
 from rareswitch.features import Features
 from rareswitch.log import DecisionLog, Source
 from rareswitch.validation import number

@@ -10,9 +10,9 @@ from rareswitch.errors import ParameterError, did_you_mean
 from rareswitch.evaluation.candidates import Candidate, named_candidates
 from rareswitch.evaluation.differences import difference, earned, lift
 from rareswitch.evaluation.estimators import ESTIMATORS, Estimator
-from rareswitch.evaluation.how import How
 from rareswitch.evaluation.results import Difference, Evaluation
 from rareswitch.evaluation.scoring import Progress, score
+from rareswitch.evaluation.settings import Settings
 from rareswitch.evaluation.values import value_of
 from rareswitch.log import Source, read
 from rareswitch.validation import FloatArray, number
@@ -90,12 +90,12 @@ def evaluate(
     calibration = None if log.estimated else scores.tally.calibration()  # estimated ones fit by construction
     if calibration is not None and calibration.stops:
         scores.mismatch = scores.mismatch or calibration.words
-    how = How(estimator=estimator, level=level, anytime=bool(anytime), bounds=bounds)
+    settings = Settings(estimator=estimator, level=level, anytime=bool(anytime), bounds=bounds)
     return Evaluation(
-        values=tuple(value_of(scores, name, log, how) for name in named),
-        earned=earned(scores, how),
-        lift=lift(scores, _BASELINE, level=level, anytime=how.anytime),
-        gains=tuple(difference(scores, name, how) for name in named),
+        values=tuple(value_of(scores, name, log, settings) for name in named),
+        earned=earned(scores, settings),
+        lift=lift(scores, _BASELINE, level=level, anytime=settings.anytime),
+        gains=tuple(difference(scores, name, settings) for name in named),
         calibration=calibration,
         decisions=scores.decisions,
         known=scores.known,

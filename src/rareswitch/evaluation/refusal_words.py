@@ -4,11 +4,11 @@ from rareswitch.errors import several
 from rareswitch.evaluation.numerals import percent_text
 
 
-def uncovered_text(uncovered: float, mean_weight: float, most: float) -> str:
+def unsupported_text(unsupported: float, mean_weight: float, most: float) -> str:
     """Of play that had probability 0."""
     seen = f" (mean weight {mean_weight:.2f}, should be 1)" if mean_weight < 1.0 else ""
     return (
-        f"{percent_text(uncovered)} of what this policy would show had probability 0 in the log{seen}; at most "
+        f"{percent_text(unsupported)} of what this policy would show had probability 0 in the log{seen}; at most "
         f"{percent_text(most)} may be missing."
     )
 

@@ -4,7 +4,28 @@ import math
 from collections.abc import Sequence
 
 from rareswitch.evaluation import refusal_words as words
-from rareswitch.evaluation.support import UNCOVERED, Support, effective
+from rareswitch.evaluation.support import MAX_UNSUPPORTED, Support, effective
+from rareswitch.log import Source
+
+#: Below this p-value it is said that batches disagree.
+DRIFTED = 0.001
+#: A share of missing rewards above which it is mentioned.
+_MISSING = 0.01
+
+
+def log_cautions(log: Source, *, known: int, rewarded: int) -> list[str]:
+    """That propensities were estimated, and that rewards are missing of decisions whose arms are known."""
+    found = []
+    if log.estimated:
+        found.append(f"propensities were estimated ({log.estimated}): what is said is right only as far as these are.")
+    missing = known - rewarded
+    if missing > _MISSING * known:
+        found.append(
+            f"{missing:,} of {known:,} decisions have no reward and are left out: what is said is about those that "
+            "have one, and is wrong if rewards are missing because of what was shown."
+        )
+    return found
+
 
 #: Decisions that must carry a batch for it to be used, and all used ones together. With fewer, intervals that know
 #: their skewness cover too little all the same: benchmarks/inference.py, case few-decisions.
@@ -29,8 +50,8 @@ def _faults(support: Support) -> list[str]:
     if support.count == 0:
         return ["nothing"]
     found = []
-    if (support.uncovered or 0.0) > UNCOVERED:
-        found.append("uncovered")
+    if (support.unsupported or 0.0) > MAX_UNSUPPORTED:
+        found.append("unsupported")
     elif support.unlikely:
         found.append("mean weight")
     if not found and support.carried < BATCH_CARRIED:
@@ -41,8 +62,8 @@ def _faults(support: Support) -> list[str]:
 def _said(kind: str, support: Support) -> str:
     if kind == "nothing":
         return words.nothing_text(0)
-    if kind == "uncovered":
-        return words.uncovered_text(support.uncovered or 0.0, support.mean_weight, UNCOVERED)
+    if kind == "unsupported":
+        return words.unsupported_text(support.unsupported or 0.0, support.mean_weight, MAX_UNSUPPORTED)
     if kind == "mean weight":
         return words.mean_weight_text(support.mean_weight, support.mean_weight_error)
     return words.uneven_text(support.count, support.carried, BATCH_CARRIED)
@@ -83,7 +104,7 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
     if worth >= EFFECTIVE and carried >= CARRIED and not unlikely:
         return kept, ()
     reasons = []
-    for kind in ("uncovered", "mean weight", "uneven"):
+    for kind in ("unsupported", "mean weight", "uneven"):
         faulty = [support for support, found in zip(supports, faults, strict=True) if kind in found]
         if faulty:
             best = max(faulty, key=lambda one: one.carried)
@@ -120,7 +141,7 @@ def needed(support: Support) -> tuple[tuple[float, int], ...]:
 
 def _as_it_is(latest: Support) -> int | None:
     """As many decisions of the latest batch's policy would suffice; None where no number would."""
-    if not latest.count or (latest.uncovered or 0.0) > UNCOVERED or latest.unlikely:
+    if not latest.count or (latest.unsupported or 0.0) > MAX_UNSUPPORTED or latest.unlikely:
         return None
     if latest.carried <= 0.0 or (latest.known < latest.count and latest.carried < BATCH_CARRIED):
         return None

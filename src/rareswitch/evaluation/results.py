@@ -40,7 +40,7 @@ class BatchValue:
     #: E Σ π²/μ = E_π[w], at least 1: the variance of weights is this less 1.
     spread: float
     #: Share of the candidate's play that this batch's policy could not have shown; None where that is not known.
-    uncovered: float | None
+    unsupported: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Overlap:
     mean_weight: float
     mean_weight_error: float
     #: Share of the candidate's play that the log could not have shown; None where that is not known.
-    uncovered: float | None
+    unsupported: float | None
     #: As many decisions of the candidate itself would tell as much.
     effective: float
     #: The largest weight that occurred, and its share of all weights.
@@ -79,7 +79,7 @@ class Value:
     others: dict[str, Interval] = field(default_factory=dict)
     #: As if all rows were independent and alike, for comparison; None where there is no answer.
     naive: Interval | None = None
-    #: What to bear in mind: estimated propensities, values that moved between batches, rewards that are missing.
+    #: What to bear in mind: estimated propensities, values that drifted between batches, rewards that are missing.
     cautions: tuple[str, ...] = ()
 
     @property

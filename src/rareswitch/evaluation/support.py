@@ -20,12 +20,12 @@ from typing import Self
 import numpy as np
 
 from rareswitch.evaluation.estimators import Moments
-from rareswitch.evaluation.moments import OCTAVES, ratio_moments, weight_moments, without_rarest
+from rareswitch.evaluation.importance_weights import OCTAVES, ratio_moments, weight_moments, without_rarest
 from rareswitch.evaluation.results import Overlap
 from rareswitch.validation import BoolArray, FloatArray, sealed
 
 #: Most of a candidate's play that may have had probability 0.
-UNCOVERED = 0.001
+MAX_UNSUPPORTED = 0.001
 #: Most of a candidate's play that may be so rare in a small log that its weights are not looked at.
 THIN = 0.01
 #: Chance of a mean weight this far from 1, of one batch or of all together, below which it is no chance; and where all
@@ -44,7 +44,7 @@ class Support:
 
     >>> candidate, logging = np.full((50, 2), 0.5), np.tile([1.0, 0.0], (50, 1))
     >>> support = Support.of(np.full(50, 0.5), candidate=candidate, logging=logging)
-    >>> support.mean_weight, support.uncovered
+    >>> support.mean_weight, support.unsupported
     (0.5, 0.5)
     >>> (support + support).count
     100
@@ -154,7 +154,7 @@ class Support:
 
         Were it missed, the value would be off by it; so it is less where values are precise: 0.2/√n, from 0.1 to 1 %.
         """
-        return min(max(0.2 / math.sqrt(max(self.count, 1)), UNCOVERED), THIN)
+        return min(max(0.2 / math.sqrt(max(self.count, 1)), MAX_UNSUPPORTED), THIN)
 
     @property
     def spread(self) -> float:
@@ -168,7 +168,7 @@ class Support:
         return Moments(float(square) / self.count, float(cube) / self.count)
 
     @property
-    def uncovered(self) -> float | None:
+    def unsupported(self) -> float | None:
         """Share of the candidate's play that had probability 0; None where that is not known."""
         return self.missed / self.known if self.known else None
 
@@ -215,7 +215,7 @@ def overlap(supports: Sequence[Support]) -> Overlap:
         decisions=whole.count,
         mean_weight=whole.mean_weight,
         mean_weight_error=whole.mean_weight_error,
-        uncovered=whole.uncovered,
+        unsupported=whole.unsupported,
         effective=whole.effective,
         largest=whole.largest,
         largest_share=whole.largest_share,

@@ -33,7 +33,7 @@ def evaluation_text(evaluation: Evaluation, *, batches: bool = False) -> str:
     Examples
     --------
     >>> from rareswitch.evaluation.results import Overlap
-    >>> rests = Overlap(decisions=4000, mean_weight=0.0, mean_weight_error=0.0, uncovered=1.0, effective=0.0,
+    >>> rests = Overlap(decisions=4000, mean_weight=0.0, mean_weight_error=0.0, unsupported=1.0, effective=0.0,
     ...                 largest=0.0, largest_share=0.0)
     >>> refused = Value(candidate="red", interval=None, refusals=("The log never shows red.",), estimator="ips",
     ...                 overlap=rests)
@@ -141,12 +141,12 @@ def _grounds(values: Sequence[Value]) -> str:
     for one in values:
         has = one.overlap
         cells = [f"{has.decisions:,}", _large(has.effective, 0), _large(has.mean_weight, 3), _large(has.largest, 1)]
-        uncovered = "unknown" if has.uncovered is None else percent_text(has.uncovered)
-        rows.append([one.candidate, one.estimator, *cells, uncovered])
-    head = ["rests on", "estimator", "decisions", "worth", "mean weight", "largest", "never shown"]
+        unsupported = "unknown" if has.unsupported is None else percent_text(has.unsupported)
+        rows.append([one.candidate, one.estimator, *cells, unsupported])
+    head = ["rests on", "estimator", "decisions", "ESS", "mean weight", "largest", "unsupported"]
     notes = (
-        "worth: so many decisions of the candidate itself would tell as much; mean weight: 1, up to chance, where "
-        "propensities are right; never shown: share of its play that the log could not have shown"
+        "ESS: effective sample size; mean weight: 1, up to chance, where propensities are right; unsupported: share of "
+        "its play that the log could not have shown"
     )
     return f"{_table(head, rows, left=2)}\n{_filled(notes)}"
 
@@ -191,8 +191,8 @@ def _by_batch(one: Value, mark: str) -> str:
                 bounds_text(batch.interval, digits),
                 number_text(batch.error, digits),
             ]
-        uncovered = "unknown" if batch.uncovered is None else percent_text(batch.uncovered)
-        cells += [f"{batch.decisions:,}", _large(batch.spread, 2), uncovered]
+        unsupported = "unknown" if batch.unsupported is None else percent_text(batch.unsupported)
+        cells += [f"{batch.decisions:,}", _large(batch.spread, 2), unsupported]
         rows.append([str(batch.batch + 1), batch.name[:12], *cells])
     if rows:
         head = ["batch", "policy", "value", "interval", "error", "decisions", "spread", "never shown"]

@@ -154,10 +154,10 @@ def _draw_overlap(panel: Any, values: Sequence[Value], thick: float) -> None:
         if has.effective >= 1.0:
             count = f"{has.effective:,.0f}"
             beside(panel, count, (share, row), (3, 0), va="center", **SMALL | {"color": color})
-        if has.uncovered:
+        if has.unsupported:
             style = {"facecolor": "none", "edgecolor": DARK_GREY, "hatch": "/////", "linewidth": 0.6}
-            panel.barh([row], [-has.uncovered], left=1.0, height=thick, **style)
-            told = f"{percent_text(has.uncovered)} never shown"
+            panel.barh([row], [-has.unsupported], left=1.0, height=thick, **style)
+            told = f"{percent_text(has.unsupported)} never shown"
             beside(panel, told, (1.0, row - thick / 2.0), (0, 3), ha="right", **SMALL)
     panel.set_xlim(0.0, 1.2)
     panel.set_xticks([0.0, 0.5, 1.0], ["0", "50 %", "100 %"])
@@ -188,7 +188,7 @@ def _in_lanes(batches: Sequence[BatchValue]) -> list[tuple[float, BatchValue]]:
 
 def _counting(batch: BatchValue) -> float:
     """The share of a batch's decisions that counts."""
-    shown = min(1.0, batch.spread) if batch.uncovered is None else 1.0 - batch.uncovered
+    shown = min(1.0, batch.spread) if batch.unsupported is None else 1.0 - batch.unsupported
     return shown / max(batch.spread, 1.0)
 
 

@@ -357,7 +357,7 @@ def test_effects_that_move_are_said() -> None:
     means = np.where((np.arange(4000) < 2000)[:, None], [0.0, 1.0], [1.0, 0.0])
     log = uniform(4000, means, batches=np.repeat([0, 1], 2000), batch_names=("one", "two"))
     (one,) = effects(log, "blue", "red")
-    assert any("moved between batches" in caution for caution in one.cautions)
+    assert any("drifted between batches" in caution for caution in one.cautions)
 
 
 def test_places_stand_for_arms_without_ids() -> None:

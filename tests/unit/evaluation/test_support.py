@@ -44,8 +44,8 @@ def test_sums_are_those_of_the_definition() -> None:
     ratios = np.divide(candidate, logging, out=np.zeros_like(candidate), where=seen)
     support = Support.of(np.ones(400), candidate=candidate, logging=logging)
     assert math.isclose(support.moments[1].sum() / 400, (candidate * ratios).sum() / 400, rel_tol=1e-12)
-    assert support.uncovered is not None
-    assert math.isclose(support.uncovered, candidate[~seen].sum() / 400, rel_tol=1e-12)
+    assert support.unsupported is not None
+    assert math.isclose(support.unsupported, candidate[~seen].sum() / 400, rel_tol=1e-12)
     assert math.isclose(support.moments[2].sum(), (candidate * ratios**2).sum(), rel_tol=1e-12)
     assert math.isclose(support.moments[0].sum() + support.missed, candidate.sum(), rel_tol=1e-12)
 
@@ -115,7 +115,7 @@ def test_the_same_without_the_probabilities_of_all_arms() -> None:
     logging = np.zeros((count, arms))
     logging[:, :8] = 1 / 8
     support = support_of(np.full((count, arms), 1 / arms), logging, known=False)
-    assert support.uncovered is None
+    assert support.unsupported is None
     kept, reasons = refusals([support])
     assert kept == ()
     assert reasons[0].startswith("The mean weight is 0.73 and should be 1")
@@ -214,7 +214,7 @@ def test_overlap_is_that_of_all_batches() -> None:
     parts = [support_of(mixed(0.5, 400), mixed(0.4, 400), seed=seed) for seed in range(2)]
     found = overlap(parts)
     assert found.decisions == 800
-    assert found.uncovered == 0.0
+    assert found.unsupported == 0.0
     assert math.isclose(found.mean_weight, sum(part.weights for part in parts) / 800)
     assert abs(found.mean_weight - 1.0) <= 5 * found.mean_weight_error
 

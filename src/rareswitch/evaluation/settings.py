@@ -7,7 +7,7 @@ from rareswitch.evaluation.support import Support
 
 
 @dataclass(frozen=True, kw_only=True)
-class How:
+class Settings:
     """The settings of an evaluation, checked."""
 
     estimator: Estimator = "dr"
