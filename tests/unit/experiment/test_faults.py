@@ -222,9 +222,17 @@ def test_a_policy_that_was_put_in_the_place_of_another_is_refused(path: Path) ->
     ("was", "is_now", "message"),
     [
         ('"seed":7', '"seed":8', "or the description of the experiment, do not have the hash"),
-        ('"keep":1.0', '"keep":0.5', "or the description of the experiment, do not have the hash"),
-        ('"keep":1.0', '"keep":7.0', "the description of the experiment is damaged"),
-        ('"keep":1.0', '"keep":1.0,"more":1', "the description of the experiment was changed"),
+        (
+            '"context_sample_rate":1.0',
+            '"context_sample_rate":0.5',
+            "or the description of the experiment, do not have the hash",
+        ),
+        ('"context_sample_rate":1.0', '"context_sample_rate":7.0', "the description of the experiment is damaged"),
+        (
+            '"context_sample_rate":1.0',
+            '"context_sample_rate":1.0,"more":1',
+            "the description of the experiment was changed",
+        ),
         ('"learner":"foresight"', '"learner":"nobody"', "the description of the experiment is damaged"),
         ('"seed":7', '"seed":', "its description is damaged"),
         ('"schema":1', '"schema":2', "experiments have schema 1; this one has 2"),

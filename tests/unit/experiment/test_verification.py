@@ -100,7 +100,7 @@ def test_a_changed_planner_changes_what_comes_and_not_what_is_there(monkeypatch:
     assert [entry.verdict for entry in found.policies] == ["same", "otherwise", "otherwise"]
     assert (found.holds, found.sums) == (False, True)
     assert f"Policy 2 ({before[1][:12]}…): NOT reproduced" in str(found)
-    assert "The policies that are there stay as they are, and the experiment can go on." in str(found)
+    assert "The policies stay as they are, and the experiment can go on." in str(found)
     assert [policy.id for policy in trial.policies] == before
     assert advance_batch(trial).version == 4
 
