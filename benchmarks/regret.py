@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from rareswitch.experiment.regret_model import adaptive_cost, best_ends, cost
 from scipy.stats import spearmanr
 
 from harness import NOTHING, Case, FloatArray, Row, Setup, at_most, geometric_mean, main, standard_error
@@ -24,7 +23,7 @@ from rareswitch.lab.report import Ratio, regret_ratio
 from rareswitch.lab.report.resampling import OFFSET
 from rareswitch.lab.worlds import ActionsWorld, AdaptiveTrialWorld, World, every_instance, make_world
 from rareswitch.learner import Foresight, StaticGrid, budgeted, loglog_batches, make_learner, takes
-from rareswitch.plan import baseline_share
+from rareswitch.plan import adaptive_cost, baseline_share, best_ends, cost
 from rareswitch.policy import MinPropensity
 from rareswitch.report import DARK_GREY, GREY, ORANGE, figure, headline, save
 from rareswitch.rng import uniforms
