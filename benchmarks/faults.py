@@ -21,7 +21,7 @@ from harness import HERE, TESTS, Case, Row, Setup, main, missing
 from rareswitch.contexts import ContextSets
 from rareswitch.design import g_optimal
 from rareswitch.errors import CertificateError, RareswitchError
-from rareswitch.experiment import create, open_experiment, verification
+from rareswitch.experiment import audit, create, open_experiment
 from rareswitch.files import read_whole
 from rareswitch.lab.worlds import make_world
 from rareswitch.policy import load_policy
@@ -350,7 +350,7 @@ def play_experiment(folder: Path, number: int, decisions: int) -> list[int]:
 def on_processor(folder: str, original: str, decisions: int, experiments: int) -> None:
     """In a process of its own: play all experiments, verify those that were learned elsewhere, print both."""
     arms = [play_experiment(Path(folder), number, decisions) for number in range(experiments)]
-    verification.REQUESTS = decisions  # all that are stored
+    audit.REQUESTS = decisions  # all that are stored
     url = f"sqlite:///{original}/trials.db"
     verified = [open_experiment(url, f"trial-{number}").verify().as_dict() for number in range(experiments)]
     print(json.dumps({"arms": arms, "verified": verified}))

@@ -14,7 +14,7 @@ from rareswitch.errors import (
     UnsuitableError,
 )
 from rareswitch.evaluation import Always, Effects, Evaluation, effects, evaluate
-from rareswitch.experiment import After, Best, ByHand, Every, Experiment, Gate, Rewards, create
+from rareswitch.experiment import Experiment, Gate, Rewards, create
 from rareswitch.experiment import open_experiment as open  # noqa: A004
 from rareswitch.features import Features
 from rareswitch.lab import collaborate, make_world, simulate, sweep, tradeoff
@@ -31,16 +31,26 @@ from rareswitch.learner import (
     Summary,
     forecast,
     make_learner,
-    recommend,
     state_from_bytes,
     state_to_bytes,
 )
 from rareswitch.log import DecisionLog
+from rareswitch.plan import AfterCounts, BestSchedule, Manual, Periodic, recommend
 from rareswitch.policy import Decisions, Ed25519Key, HmacKey, MinPropensity, Policy, load_policy, save_policy
 from rareswitch.stats import Stats
 from rareswitch.version import __version__
 
-__all__ = ["OFUL", "After", "Always", "BatchError", "BatchLinUCB", "BatchLinUCBDG", "BatchLinUCBKW", "Best", "ByHand"]
+__all__ = [
+    "OFUL",
+    "AfterCounts",
+    "Always",
+    "BatchError",
+    "BatchLinUCB",
+    "BatchLinUCBDG",
+    "BatchLinUCBKW",
+    "BestSchedule",
+    "Manual",
+]
 __all__ += ["CertificateError", "ConflictError"]
 __all__ += [
     "ContextSets",
@@ -48,7 +58,6 @@ __all__ += [
     "Ed25519Key",
     "Effects",
     "Evaluation",
-    "Every",
     "Experiment",
     "Features",
     "FileFormatError",
@@ -56,6 +65,7 @@ __all__ += [
     "Gate",
     "HmacKey",
     "MinPropensity",
+    "Periodic",
 ]
 __all__ += [
     "DecisionLog",

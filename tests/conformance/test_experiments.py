@@ -167,7 +167,7 @@ def test_of_two_that_learn_the_same_one_says_that_it_made_the_policy(begin: Begi
         return publish(version)
 
     monkeypatch.setattr(trial.store, "publish", outrun)
-    monkeypatch.setattr("rareswitch.experiment.learning.time.perf_counter", lambda: 0.0)  # equally fast, too
+    monkeypatch.setattr("rareswitch.experiment.update.time.perf_counter", lambda: 0.0)  # equally fast, too
     outcome = trial.advance(now=0.0)
     assert [(one.made, one.elsewhere) for one in (*told, outcome)] == [(True, False), (False, True)]
     assert told[0].policy_id == outcome.policy_id

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from rareswitch.experiment import Experiment, open_experiment, updating
+from rareswitch.experiment import Experiment, open_experiment, update
 from reference.experiment_kills import forked
 from reference.experiment_play import TOGETHER, Findings, Journal, Plan, look, serve
 from reference.kills import waited
@@ -86,7 +86,7 @@ def without_store(
     """Callers whose store is gone for some time, from a decision or an update on; and what is there afterwards."""
     plan, name, found = Plan(batches=3), f"gone-{uuid4().hex}", Findings()
     journal, failed, timers = Journal(folder / name), list[BaseException](), list[threading.Timer]()
-    module: Any = updating
+    module: Any = update
     learn, once = module.learn, threading.Lock()
 
     def leave() -> None:

@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, Self
 from uuid import uuid4
 
 from rareswitch.errors import StoreError
-from rareswitch.experiment import Experiment, learning, open_experiment, updating
+from rareswitch.experiment import Experiment, open_experiment, update
 from rareswitch.store import Job, Store
 from rareswitch.store.postgres import PostgresStore
 from rareswitch.store.sqlite import SqliteStore
@@ -281,8 +281,8 @@ def die_at(moment: Moment, occurrence: int) -> None:
     for name, verb in _VERBS.items():
         around(Store, name, verb)
     around(Experiment, "decide", "decide")
-    around(updating, "learn", "learn")
-    around(learning, "summarize", "learn", after="summarized", before="summarizes")
+    around(update, "learn", "learn")
+    around(update, "summarize", "learn", after="summarized", before="summarizes")
     run, keep, commit = Call.run, Store._keep, Store._commit
 
     def runs(self: Any, connection: Any) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from rareswitch.confidence import independent_intervals, self_normalized_intervals
 from rareswitch.errors import ParameterError
-from rareswitch.learner import recommend
+from rareswitch.plan import recommend
 
 
 def test_tight_is_the_lemma_with_a_union_bound_over_arms() -> None:

@@ -11,7 +11,7 @@ from rareswitch import Features, create, make_learner, make_world
 from rareswitch.cli.json_lines import read_line
 from rareswitch.errors import ParameterError, RareswitchError, several
 from rareswitch.executors import make_executor
-from rareswitch.experiment import schedule_of
+from rareswitch.plan import schedule_of
 from rareswitch.validation import finite_array
 
 
@@ -59,9 +59,9 @@ def test_a_status_and_an_update_of_one_decision_speak_of_one() -> None:
     trial = create("memory:", "x", dim=2, horizon=100, policies=3, now=0.0)
     trial.decide(np.eye(2), id=1, now=0.0)
     trial.decide(np.eye(2), id=1, now=0.0)
-    assert "\n1 decision asked for again" in str(trial.status(now=0.0))
+    assert "\n1 decision requested again" in str(trial.status(now=0.0))
     trial.reward(1, 1.0, now=0.0)
-    assert "saw       1 decision of policy 1" in str(trial.preview(now=1.0))
+    assert "Batch 1: 1 decision, 1 rewarded." in str(trial.preview(now=1.0))
 
 
 def test_decimals_are_numbers() -> None:

@@ -74,9 +74,16 @@ def of_runs(options: argparse.Namespace) -> dict[str, Any]:
     return {"seeds": range(first, last), "path": options.out, "quiet": options.quiet}
 
 
-def print_json(data: Any) -> None:
-    """One line; a number that is not finite is an error."""
-    print(json.dumps(data, allow_nan=False))
+def print_json(data: Any, **more: Any) -> None:
+    """One line; a number that is not finite is an error. Objects tell the version of their schema."""
+    from rareswitch.structs import SCHEMA_VERSION, Result
+
+    data = data.as_dict() if isinstance(data, Result) else data
+    print(
+        json.dumps(
+            {"schema_version": SCHEMA_VERSION, **data, **more} if isinstance(data, dict) else data, allow_nan=False
+        )
+    )
 
 
 def save_picture(made: Any, options: argparse.Namespace, gap: str = "\n") -> None:

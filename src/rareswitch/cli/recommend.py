@@ -5,7 +5,8 @@ from typing import Any
 
 from rareswitch.cli.options import add_command, add_options, print_json
 from rareswitch.cli.settings import count_option
-from rareswitch.learner import CONTEXTS, recommend
+from rareswitch.learner import CONTEXTS
+from rareswitch.plan import recommend
 
 
 def add_parser(commands: Any) -> None:
@@ -34,13 +35,13 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the recommendation."""
-    from rareswitch.report import recommendation_text
+    from rareswitch.report import as_text, recommendation_text
 
     asked = {name: getattr(options, name) for name in ("dim", "arms", "horizon", "policies", "contexts")}
     found = recommend(**asked)
     price = None
     if options.min_propensity is not None:
-        from rareswitch.experiment import best_ends, min_propensity_price
+        from rareswitch.plan import best_ends, min_propensity_price
         from rareswitch.policy import MinPropensity, least_probability
 
         ends = best_ends(options.horizon, found.policies, dim=options.dim)
@@ -49,5 +50,5 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(found.summary() | ({} if price is None else {"min_propensity": price.as_dict()}))
     else:
-        print(recommendation_text(found, min_propensity="" if price is None else str(price)))
+        print(recommendation_text(found, min_propensity="" if price is None else as_text(price)))
     return 0

@@ -9,7 +9,7 @@ def moment_option(text: str) -> float:
     >>> moment_option("2026-03-09")
     1773014400.0
     """
-    from rareswitch.experiment import moment_of
+    from rareswitch.plan import moment_of
 
     try:
         return moment_of("it", text)
@@ -23,7 +23,7 @@ def duration_option(text: str) -> float:
     >>> duration_option("2d"), duration_option("1 day 6 hours"), duration_option("0")
     (172800.0, 108000.0, 0.0)
     """
-    from rareswitch.experiment import duration_of
+    from rareswitch.plan import duration_of
 
     try:
         return duration_of("it", text)

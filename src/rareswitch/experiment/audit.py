@@ -1,68 +1,32 @@
-"""Whether a decision is what its frozen policy decides."""
+"""Whether a decision is what its frozen policy decides, and whether what was learned once is learned again."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain, islice, pairwise
 from typing import Any, Literal
 
 import numpy as np
 
-from rareswitch.experiment.moments import minute_text
+from rareswitch.codec import encode
+from rareswitch.contexts import ContextSets
+from rareswitch.errors import RareswitchError
+from rareswitch.experiment.description import Description
 from rareswitch.experiment.requests import Requests
+from rareswitch.experiment.results import Audit, Relearned, Verification
 from rareswitch.experiment.versions import Version
 from rareswitch.ids import keys_of_bytes
-from rareswitch.store import DecisionRow, RewardRow
+from rareswitch.policy import Policy
+from rareswitch.store import DecisionRow, RewardRow, Store
 
-Verdict = Literal["matches", "differs", "contexts needed", "other contexts"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Audit:
-    """A decision, and what its policy says of it now. Prints as text."""
-
-    id: int | str
-    verdict: Verdict
-    arm: str
-    propensity: float
-    policy_id: str
-    version: int
-    #: Seconds since 1970.
-    time: float
-    #: Event and value of each that is in force.
-    rewards: dict[str, float]
-    #: What the policy says now: the place of the arm among those available, and its propensity.
-    recomputed: tuple[int, float] | None = None
-
-    @property
-    def matches(self) -> bool:
-        """Whether arm and propensity come out again, exactly."""
-        return self.verdict == "matches"
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain data."""
-        return asdict(self) | {"matches": self.matches}
-
-    def __str__(self) -> str:
-        earned = ", ".join(f"{value:g}{f' ({event})' if event else ''}" for event, value in self.rewards.items())
-        lines = [
-            f"decision {self.id!r} of {minute_text(self.time)} UTC: arm {self.arm}, propensity {self.propensity:.6g}",
-            f"policy {self.version}, {self.policy_id[:12]}…; reward {earned or 'not known'}",
-        ]
-        texts = {
-            "matches": "The frozen policy decides the same, with the same propensity.",
-            "contexts needed": "Its context set was not kept, or lacks the ids of arms. Give the request again, and "
-            "it is checked by its hash.",
-            "other contexts": "This is not the request that was decided: its hash is another.",
-            "differs": f"THE POLICY DECIDES OTHERWISE: {self._said()}. The store was changed, "
-            "or another machine made the decision with another seed.",
-        }
-        return "\n".join([*lines, texts[self.verdict]])
-
-    def _said(self) -> str:
-        return (
-            "its set differs"
-            if self.recomputed is None
-            else "arm number {}, propensity {:.6g}".format(*self.recomputed)
-        )
+#: How far numbers may be apart by the rounding of another processor, relative to the largest.
+CLOSE = 1e-6
+#: The most stored requests on which both policies decide.
+REQUESTS = 1000
+#: How many of them are decided at a time.
+AT_ONCE = 50
+Verdict = Literal["same", "rounding", "otherwise"]
 
 
 def audit_decision(
@@ -76,7 +40,7 @@ def audit_decision(
 ) -> Audit:
     """Decide again, with the kept context set or with the request that is given again."""
     row, rewards = kept
-    verdict: Verdict = "contexts needed"
+    verdict: Literal["matches", "differs", "contexts needed", "other contexts"] = "contexts needed"
     recomputed = None
     vectors, names = None, None
     if request is not None:
@@ -111,6 +75,73 @@ def audit_decision(
         policy_id=version.policy.id,
         version=row.version,
         time=row.time,
-        rewards={one.event: one.value for one in rewards},
+        rewards={reward.event: reward.value for reward in rewards},
         recomputed=recomputed,
     )
+
+
+def verify_versions(description: Description, versions: Sequence[Version], store: Store) -> Verification:
+    """Learn everything again from the summaries that each policy was learned from.
+
+    A policy that is the same up to rounding decides again on requests whose context sets the store has kept: of the
+    batch that it was learned from and of its own.
+    """
+    learner = description.learner
+    state = description.begin(next(iter(versions[0].summaries), None))
+    found = [compared(versions[0].policy, state.policy, description, store, versions[0].number)]
+    for before, version in pairwise(versions):
+        try:
+            batch, *late = version.summaries
+            forecast = None if version.report.plan is None else version.report.plan.forecast
+            state = learner.next(replace(state, policy=before.policy), batch, late=late, forecast=forecast)
+            found.append(compared(version.policy, state.policy, description, store, version.number))
+        except (RareswitchError, ArithmeticError, ValueError, LookupError) as error:
+            found.append(Relearned(policy_id=version.policy.id, verdict="otherwise", reason=str(error)))
+            break
+    kept = versions[-1].state.sums
+    sums = alike(*([(s.gram, s.moment, s.count, s.square_sum) for s in of] for of in (kept, state.sums)))
+    return Verification(policies=tuple(found), sums=sums, version=description.version, faults=tuple(store.faults()))
+
+
+def compared(kept: Policy, learned: Policy, description: Description, store: Store, number: int) -> Relearned:
+    """The policy with this number, as it was kept, against the one that is learned now."""
+    if kept.id == learned.id:
+        return Relearned(policy_id=kept.id, verdict="same")
+    if not alike(encode(kept), encode(learned)):
+        return Relearned(policy_id=kept.id, verdict="otherwise")
+    marks = store.marks()
+    stored = chain.from_iterable(store.sample(version, marks) for version in (number - 1, number) if version)
+    requests = list(islice(stored, REQUESTS))
+    differing = _differing(kept, learned, requests, seed=description.seed)
+    verdict: Verdict = "otherwise" if differing else "rounding"
+    return Relearned(policy_id=kept.id, verdict=verdict, decisions=len(requests), differing=differing)
+
+
+def _differing(kept: Policy, learned: Policy, requests: Sequence[tuple[bytes, bytes]], *, seed: int) -> int:
+    """On how many requests, keys and context sets as a store keeps them, two policies choose different arms."""
+    # of baselines and of the names of arms a sample tells nothing: both policies get the same in their place
+    kept, learned = (replace(policy, min_propensity=None) for policy in (kept, learned))
+    differing = 0
+    for first in range(0, len(requests), AT_ONCE):
+        keys, vectors = zip(*requests[first : first + AT_ONCE], strict=True)
+        sets = ContextSets.from_ragged([np.frombuffer(data, dtype="<f8").reshape(-1, kept.dim) for data in vectors])
+        ids, baseline = keys_of_bytes(b"".join(keys), len(keys)), np.zeros(len(keys), dtype=np.int64)
+        stored, anew = (
+            policy.decide(sets.contexts, sets.available, ids=ids, seed=seed, baseline=baseline)
+            for policy in (kept, learned)
+        )
+        differing += int(np.count_nonzero(stored.arms != anew.arms))
+    return differing
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two things, taken apart into plain data and arrays, differ by rounding alone."""
+    if isinstance(one, np.ndarray):
+        return one.shape == other.shape and bool((np.abs(one - other) <= CLOSE * np.abs(other).max(initial=0.0)).all())
+    if isinstance(one, dict):
+        return isinstance(other, dict) and one.keys() == other.keys() and all(alike(one[k], other[k]) for k in one)
+    if isinstance(one, (list, tuple)):
+        return type(one) is type(other) and len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=CLOSE)
+    return type(one) is type(other) and bool(one == other)

@@ -26,20 +26,3 @@ class Choice:
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
         return asdict(self)
-
-
-def caution_text(field: str, what: str) -> str:
-    """What was not as described of a field, in words; of a decision, or of some.
-
-    >>> caution_text("devce", "extra")
-    "with the field 'devce', which the features do not know and do not use"
-    """
-    texts = {
-        "missing": f"without {field!r}",
-        "extra": f"with the field {field!r}, which the features do not know and do not use",
-        "unknown": f"with an unknown value of {field!r}",
-        "clipped": f"with {field!r} beyond its range, clipped",
-        "spare": "with arms in spare blocks, which the features do not name",
-        "shared": "with arms that share a spare block",
-    }
-    return texts.get(what, f"with {field!r} {what}")

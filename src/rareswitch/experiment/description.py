@@ -6,20 +6,23 @@ from typing import Any, Self
 
 from rareswitch import codec
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
-from rareswitch.experiment.best import Best
-from rareswitch.experiment.counted import Planned
-from rareswitch.experiment.durations import duration_text
-from rareswitch.experiment.every import Every
-from rareswitch.experiment.moments import date_text
-from rareswitch.experiment.progress import Progress
 from rareswitch.experiment.rewards import Rewards
-from rareswitch.experiment.schedule import Schedule
-from rareswitch.experiment.short_forms import schedule_from_plain, schedule_of
-from rareswitch.experiment.start import baseline_share
 from rareswitch.experiment.warm_start import WarmStart
 from rareswitch.features import Features
 from rareswitch.files import bounded, canonical_json, plain_json
 from rareswitch.learner import Learner, State, Summary, find_learner, make_learner, needed, to_plain
+from rareswitch.plan import (
+    BestSchedule,
+    LearnerSchedule,
+    Periodic,
+    Progress,
+    Schedule,
+    baseline_share,
+    date_text,
+    duration_text,
+    schedule_from_plain,
+    schedule_of,
+)
 from rareswitch.policy import MinPropensity, least_probability
 from rareswitch.validation import number, whole
 from rareswitch.version import __version__
@@ -181,13 +184,9 @@ def describe(
         )
     if isinstance(baseline, str) and features is None:
         raise ParameterError(f"baseline names a field of context records, and there are no features; got {baseline!r}.")
-    min_propensity = None
     if min_propensity is not None:
-        min_propensity = (
-            min_propensity
-            if isinstance(min_propensity, MinPropensity)
-            else MinPropensity(least=least_probability("min_propensity", min_propensity))
-        )
+        if not isinstance(min_propensity, MinPropensity):
+            min_propensity = MinPropensity(least=least_probability("min_propensity", min_propensity))
         made.begin(min_propensity=min_propensity)  # refuses learners that can have none
     context_sample_rate = number("context_sample_rate", context_sample_rate, low=0.0, high=1.0)
     if context_sample_rate == 0.0 and made.sample_size(made.begin()):
@@ -223,7 +222,7 @@ def _max_arms(learner: Learner, features: Features | None) -> int:
 
 def refuse_past(schedule: Schedule, created: float, rewards: Rewards) -> None:
     """Refuse dates by which no update can be made."""
-    if isinstance(schedule, Best) and schedule.end is not None:
+    if isinstance(schedule, BestSchedule) and schedule.end is not None:
         delay = rewards.window or 0.0 if schedule.delay is None else schedule.delay
         waits = schedule.gap if schedule.first is None else schedule.first
         if created < schedule.end <= created + waits:
@@ -239,12 +238,16 @@ def refuse_past(schedule: Schedule, created: float, rewards: Rewards) -> None:
                 f"{date_text(created, schedule.zone)}{known}: no update could be made before the end. Give a later end"
                 f"{', or a shorter window' if delay else ''}."
             )
-    if isinstance(schedule, Best) and schedule.decisions is not None and len(schedule.lengths(created) or ()) < 2:
+    if (
+        isinstance(schedule, BestSchedule)
+        and schedule.decisions is not None
+        and len(schedule.lengths(created) or ()) < 2
+    ):
         raise ParameterError(
             f"schedule: {schedule}: with {schedule.dim} features an update would save nothing in so few decisions, and "
             "none would be made. Give more decisions, or say where batches end, as in schedule=[20, 50]."
         )
-    if isinstance(schedule, Every) and not schedule.ends(Progress.beginning(created)):
+    if isinstance(schedule, Periodic) and not schedule.ends(Progress.beginning(created)):
         raise ParameterError(
             f"schedule: {schedule} has no date after {date_text(created, schedule.zone)}, when the experiment begins: "
             "no update would be made. Give a later start, or more times."
@@ -304,4 +307,4 @@ def _learner(given: Any, features: Features | None, dim: int | None, settings: d
 
 def _lengths(learner: Learner, schedule: Schedule, created: float) -> tuple[int, ...] | None:
     """How long the batches will be, as far as is known at the start; None where nothing is."""
-    return learner.begin().batch_sizes if isinstance(schedule, Planned) else schedule.lengths(created)
+    return learner.begin().batch_sizes if isinstance(schedule, LearnerSchedule) else schedule.lengths(created)

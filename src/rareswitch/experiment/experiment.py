@@ -13,8 +13,7 @@ import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import ConflictError, ParameterError, ShapeError, StoreError
-from rareswitch.experiment.advance import Advance
-from rareswitch.experiment.audit import Audit, audit_decision
+from rareswitch.experiment.audit import audit_decision, verify_versions
 from rareswitch.experiment.choice import Choice
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
@@ -25,16 +24,16 @@ from rareswitch.experiment.kept import (
     refuse_other_values,
     reward_rows,
 )
-from rareswitch.experiment.moments import seconds_of
 from rareswitch.experiment.requests import Request, Requests, read_requests
-from rareswitch.experiment.status import Status, status_of
-from rareswitch.experiment.updating import Updating
-from rareswitch.experiment.verification import Verification, verify_versions
+from rareswitch.experiment.results import Advance, Audit, Status, Verification
+from rareswitch.experiment.status import status_of
+from rareswitch.experiment.update import Updates
 from rareswitch.experiment.versions import Version, digest
 from rareswitch.features import field_values
 from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Forecast
 from rareswitch.log import StoredLog
+from rareswitch.plan import seconds_of
 from rareswitch.policy import Key, Policy, check_signs
 from rareswitch.store import DecisionRow, Job, Store
 from rareswitch.validation import Sets, finite_array, summable
@@ -60,7 +59,7 @@ class Experiment:
         self._looked = -np.inf
         self._lock = threading.RLock()
         self._refresh(force=True)
-        self._updating = Updating(store, description, version=self._version, experiment=self._experiment, key=key)
+        self._updates = Updates(store, description, self._version, self._published, self._experiment, key)
 
     def __repr__(self) -> str:
         return (
@@ -323,14 +322,15 @@ class Experiment:
             Called with what was read, and how much there is.
         """
         self._check_key()
-        told: dict[str, Any] = {
-            "forecast": forecast,
-            "force": force,
-            "gate": gate,
-            "executor": executor,
-            "progress": progress,
-        }
-        return self._updating.advance(self._versions, now=seconds_of(now), **told)
+        return self._updates.advance(
+            self._versions,
+            now=seconds_of(now),
+            forecast=forecast,
+            force=force,
+            gate=gate,
+            executor=executor,
+            progress=progress,
+        )
 
     def preview(
         self,
@@ -345,7 +345,7 @@ class Experiment:
         What it says of a gate is a look that is not counted: who advances when a preview looks good deploys worse
         policies more often than the gate's level says.
         """
-        return self._updating.preview(
+        return self._updates.preview(
             self.versions, now=seconds_of(now), forecast=forecast, gate=gate, executor=executor
         )
 
@@ -373,15 +373,14 @@ class Experiment:
     def logged(self, *, now: Any = None) -> StoredLog:
         """The decisions so far with their rewards, as they count now: what :func:`rareswitch.evaluate` reads."""
         upto = self.store.marks()  # before the policies are read, so that there is one for each decision
-        return self._updating.logged(self.versions, upto, seconds_of(now))
+        return self._updates.logged(self.versions, upto, seconds_of(now))
 
     def verify(self) -> Verification:
         """Learn everything again from the summaries, and say which policies come out and whether they decide alike.
 
         The store's files are checked too.
         """
-        verification = verify_versions(self.description, self.versions, self.store)
-        return replace(verification, faults=tuple(self.store.faults()))
+        return verify_versions(self.description, self.versions, self.store)
 
     def backup(self, path: str | Path) -> None:
         """Write a copy of the whole SQLite store, as of one moment, to a new file, while others go on using it.
@@ -400,6 +399,12 @@ class Experiment:
                 "older state. Restore the newest copy, and open the experiment again."
             )
         return self._versions[number - 1]
+
+    def _published(self, version: Version) -> None:
+        """Take up a version that this process has published, unless it was read meanwhile."""
+        with self._lock:
+            if version.number == len(self._versions) + 1:
+                self._versions += (version,)
 
     def _refresh(self, *, force: bool = False) -> Version:
         """The current version; whether there is a newer one is looked up now and then."""

@@ -1,9 +1,9 @@
 """Gates: a policy is deployed only if decisions it was not learned from say that it is no worse than the incumbent."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from rareswitch.evaluation import Support, halves, policy_probabilities, refusal
 from rareswitch.learner import Learner, State, posterior
 from rareswitch.log import DecisionLog, HeldOut
 from rareswitch.policy import Policy
+from rareswitch.structs import Result
 from rareswitch.validation import BoolArray, FloatArray, number
 
 #: By how much a batch must have grown since a policy was refused, before the gate looks again.
@@ -79,8 +80,7 @@ def gate_of(given: Any, learner: Learner) -> Gate | None:
     return Gate() if given is True else given
 
 
-@dataclass(frozen=True, kw_only=True)
-class GateReport:
+class GateReport(Result, frozen=True, kw_only=True):
     """What a gate says about a policy. Prints as text."""
 
     promoted: bool
@@ -107,26 +107,6 @@ class GateReport:
     def answered(self) -> bool:
         """Whether rewards were looked at: whether they should be is told by the probabilities of arms alone."""
         return self.gain is not None
-
-    def to_plain(self) -> dict[str, Any]:
-        """As JSON keeps it."""
-        return asdict(self) | {"reasons": list(self.reasons)}
-
-    @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> Self:
-        """What :meth:`to_plain` was called on."""
-        return cls(**{**data, "reasons": tuple(data["reasons"])})
-
-    def __str__(self) -> str:
-        verdict = "promoted" if self.promoted else "not promoted"
-        if self.gain is None or self.bound is None:
-            return f"{verdict}: the decisions held out cannot tell. {' '.join(self.reasons)}"
-        least = "above 0" if self.loss == 0.0 else f"above -{self.loss:.3g}"
-        needed = "" if self.promoted else f"; the bound must be {least}"
-        return (
-            f"{verdict}: gain {self.gain:.3g} (at least {self.bound:.3g}) a decision on {self.tested:,} held-out "
-            f"decisions, look {self.look} at level {self.level:.3g}{needed}"
-        )
 
 
 def judge(

@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rareswitch.learner import State
 from rareswitch.linalg import inverse_root
 from rareswitch.stats import Stats
+from rareswitch.structs import Result
 from rareswitch.validation import Sets, context_sets
 
 #: A value beyond this is unlike: in worlds where nothing changes it stays below, and groups of users that were never
@@ -18,16 +19,12 @@ THRESHOLD = 2.0
 ERRORS = 3.0
 
 
-class Novelty(NamedTuple):
-    """How far contexts are from what was learned from."""
+class Novelty(Result, frozen=True, kw_only=True):
+    """How far contexts are from those that were learned from. Prints as text."""
 
     #: 1 where they are as they were; many times that where features come that were hardly seen.
     value: float
     unlike: bool
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
 
 
 def novelty(state: State, contexts: Any, available: Any = None) -> Novelty:
@@ -58,20 +55,12 @@ def novelty(state: State, contexts: Any, available: Any = None) -> Novelty:
     sets = context_sets(contexts, available)
     count = sum(sums.count for sums in state.sums)
     if not count:
-        return Novelty(1.0, False, "nothing has been learned yet that contexts could be unlike")
+        return Novelty(value=1.0, unlike=False)
     policy = replace(state.policy, min_propensity=None)  # what it plays by its own choice
     shares = np.atleast_2d(policy.probabilities(Sets(sets.contexts, sets.available, False)))
     values = (shares * _leverages(sets, state.sums)).sum(axis=1) * count / state.policy.dim
     value, error = float(values.mean()), float(values.std()) / math.sqrt(len(values))
-    unlike = value - ERRORS * error > THRESHOLD
-    if unlike:
-        text = (
-            f"contexts are unlike those that the policy was learned from: its choices are {value:.1f} times as "
-            f"uncertain (more than {THRESHOLD:g} is unusual). An update would learn from them"
-        )
-    else:
-        text = f"contexts are like those that the policy was learned from ({value:.1f}; 1 is as before)"
-    return Novelty(value, unlike, text)
+    return Novelty(value=value, unlike=value - ERRORS * error > THRESHOLD)
 
 
 def _leverages(sets: Sets, sums: tuple[Stats, ...]) -> Any:

@@ -1,21 +1,22 @@
-"""Experiments are created once, and opened by their URL and name."""
+"""Experiments are created once, opened by their URL and name, and copied to another store or key."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from rareswitch.errors import ExistsError, FileFormatError
+from rareswitch.errors import ExistsError, FileFormatError, ParameterError
 from rareswitch.experiment.description import Description, describe
 from rareswitch.experiment.experiment import Experiment
-from rareswitch.experiment.moments import seconds_of
 from rareswitch.experiment.rewards import Rewards
-from rareswitch.experiment.versions import digest, version_row
+from rareswitch.experiment.versions import Version, digest, version_row
 from rareswitch.experiment.warm_start import warm_summary
 from rareswitch.features import Features
 from rareswitch.files import canonical_json, plain_json
 from rareswitch.learner import summaries_to_bytes
+from rareswitch.plan import seconds_of
 from rareswitch.policy import Key, MinPropensity, check_signature, check_signs, sign, verify_signature
-from rareswitch.store import open_store
+from rareswitch.store import VersionRow, open_store
 
 
 def create(
@@ -84,9 +85,9 @@ def create(
     'blue'
     >>> trial.reward("request-1", True)
     >>> print(trial.audit("request-1"))
-    decision 'request-1' of ...: arm blue, propensity 0.5
-    policy 1, ...; reward 1
-    The frozen policy decides the same, with the same propensity.
+    Decision 'request-1' of ...: arm blue, propensity 0.5.
+    Policy 1 (...). Reward: 1.
+    Matches: the frozen policy gives the same arm and propensity.
     """
     created = seconds_of(now)
     if key is not None:
@@ -118,7 +119,7 @@ def create(
         state,
         experiment=digest(text),
         summaries=b"" if warm is None else summaries_to_bytes([warm]),
-        report={"batches": [], "learned": []},
+        report="{}",
         time=created,
         key=key,
     )
@@ -171,3 +172,81 @@ def _described(text: str, key: Key | None) -> tuple[Description, bool]:
     if key is not None:
         verify_signature(key, f"experiment/{content}", signature)
     return Description.from_text(content), signature is not None
+
+
+def copy_experiment(
+    trial: Experiment,
+    url: str,
+    *,
+    key: Key | None = None,
+    unchecked: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Experiment:
+    """Copy an experiment to another store: to move it, to begin to sign it, to change its key, or to give up signing.
+
+    Policies, decisions and rewards stay what they are. Rewards whose decision has not come are not copied, nor are
+    values that others took the place of. Let nobody add to the experiment meanwhile; a copy that did not end well is
+    not complete, and should be removed.
+
+    Parameters
+    ----------
+    url
+        Of the other store, which must not have an experiment of this name.
+    key
+        Signs the copy; none gives up signing.
+    unchecked
+        Whether an experiment that is signed, and was opened without its key, is trusted.
+    progress
+        Called with the number of decisions that were copied, and how many there are.
+
+    Examples
+    --------
+    >>> from rareswitch.experiment import create
+    >>> from rareswitch.policy import new_key
+    >>> trial = create("memory:", "spring", dim=2, seed=1)
+    >>> signed = copy_experiment(trial, "memory:", key=new_key("hmac"))
+    >>> (trial.signature, signed.signature, signed.policy.id == trial.policy.id)
+    ('none', 'checked', True)
+    """
+    if trial.signature == "unchecked" and not unchecked:
+        raise ParameterError(
+            "key must be given where a signed experiment is opened: what was not checked is not copied. Open it with "
+            "its key; or give unchecked=True, if you trust its store."
+        )
+    if key is not None:
+        check_signs(key)
+    store = open_store(url, trial.name)
+    rows = [_signed(version, key) for version in trial.versions]
+    try:
+        store.create(signed_description(trial.description.to_text(), key), rows[0])
+        for row in rows:
+            if row.number > 1:
+                store.publish(row)
+            for number, report in enumerate(trial.store.refusals(row.number), 1):
+                store.refuse_update(row.number, number, report)
+        marks, done = trial.store.marks(), 0
+        total = sum(one.decisions for one in trial.store.counts(marks))
+        for _, some in trial.store.rows(0, marks):
+            store.add_decisions([row for row, _ in some])
+            store.add_rewards([reward for _, rewards in some for reward in rewards])
+            done += len(some)
+            if progress is not None:
+                progress(done, total)
+        if url == "memory:":  # which no other can open
+            return Experiment(store, trial.description, key)
+    finally:
+        store.close()
+    return open_experiment(url, trial.name, key=key)
+
+
+def _signed(version: Version, key: Key | None) -> VersionRow:
+    """A version as it is kept under another key; its state is not read before its signature was checked."""
+    return version_row(
+        version.number,
+        version.state,
+        experiment=version.experiment,
+        summaries=version.row.summaries,
+        report=version.row.report,
+        time=version.row.time,
+        key=key,
+    )

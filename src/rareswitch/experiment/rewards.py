@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from rareswitch.errors import ParameterError
-from rareswitch.experiment.durations import Seconds, duration_of, duration_text
 from rareswitch.learner import clip_bounds
+from rareswitch.plan import Seconds, duration_of
+from rareswitch.structs import as_text
 from rareswitch.validation import LARGEST_SCALE, number
 
 
@@ -24,7 +25,7 @@ class Rewards:
     Amounts of which a few may be very large: what is learned from lies between 0 and 200.
 
     >>> print(Rewards(clip=(0, 200)))
-    one a decision, clipped at 0 and 200; decisions without one are not learned from
+    Rewards: one per decision, clipped at 0 and 200, missing = not learned from.
     """
 
     #: An attribution window, such as "2d" or a timedelta; kept in seconds. A decision younger than that waits, even if
@@ -80,9 +81,4 @@ class Rewards:
         return cls(**data | {"window": None if data["window"] is None else Seconds(data["window"])})
 
     def __str__(self) -> str:
-        kinds = {None: "", "binary": ", 0 or 1", "linear": ""}
-        kind = ("the sum of all that come" if self.sums else "one a decision") + kinds[self.kind]
-        window = "" if self.window is None else f", within {duration_text(self.window)} of it"
-        clip = "" if self.clip is None else f", clipped at {self.clip[0]:g} and {self.clip[1]:g}"
-        default = "not learned from" if self.default is None else f"counted as {self.default:g}"
-        return f"{kind}{window}{clip}; decisions without one are {default}"
+        return as_text(self)

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from rareswitch.errors import FileFormatError
+from rareswitch.experiment.results import UpdatePlan, UpdateReport
 from rareswitch.files import canonical_json
 from rareswitch.learner import State, Summary, state_from_bytes, state_to_bytes, summaries_from_bytes
 from rareswitch.policy import Key, Policy, policy_from_bytes, policy_to_bytes, sign, verify_signature
@@ -72,10 +75,12 @@ class Version:
         return tuple(summaries_from_bytes(self.row.summaries)) if self.row.summaries else ()
 
     @cached_property
-    def report(self) -> dict[str, Any]:
+    def report(self) -> UpdateReport:
         """What was frozen when its update started, and what came of it."""
-        found: dict[str, Any] = json.loads(self.row.report)
-        return found
+        try:
+            return msgspec.json.decode(self.row.report, type=UpdateReport)
+        except msgspec.MsgspecError as error:
+            raise FileFormatError(f"the report of policy {self.number} cannot be read: {error}.") from error
 
 
 def version_row(
@@ -84,7 +89,7 @@ def version_row(
     *,
     experiment: str,
     summaries: bytes,
-    report: dict[str, Any],
+    report: str,
     time: float,
     key: Key | None,
 ) -> VersionRow:
@@ -94,7 +99,7 @@ def version_row(
         policy=policy_to_bytes(state.policy, key=key),
         state=state_to_bytes(state),
         summaries=summaries,
-        report=canonical_json(report).decode(),
+        report=report,
         signature="",
         time=time,
     )
@@ -109,25 +114,30 @@ def signed_text(experiment: str, row: VersionRow) -> str:
     return f"version/{canonical_json(content).decode()}"
 
 
-def plan_to_text(plan: dict[str, Any], parent: int, *, experiment: str, key: Key | None) -> str:
+class _FrozenPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    plan: UpdatePlan
+    signature: dict[str, str]
+
+
+def plan_to_text(plan: UpdatePlan, parent: int, *, experiment: str, key: Key | None) -> str:
     """The plan of the update after policy ``parent``, as it is frozen: signed, or with its hash if there is no key."""
-    return canonical_json({"plan": plan, "signature": _signature(_plan_text(plan, parent, experiment), key)}).decode()
+    signature = _signature(_plan_text(plan, parent, experiment), key)
+    return msgspec.json.encode(_FrozenPlan(plan=plan, signature=signature)).decode()
 
 
-def plan_from_text(text: str, parent: int, *, experiment: str, key: Key | None) -> dict[str, Any]:
+def plan_from_text(text: str, parent: int, *, experiment: str, key: Key | None) -> UpdatePlan:
     """The plan in what :func:`plan_to_text` gave for the same update; an error where it is anything else."""
     try:
-        frozen = json.loads(text)
-        plan: dict[str, Any] = frozen["plan"]
-        signed, signature = _plan_text(plan, parent, experiment), frozen["signature"]
-    except (ValueError, TypeError, KeyError, RecursionError):
+        frozen = msgspec.json.decode(text, type=_FrozenPlan)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         raise FileFormatError(f"it is no plan of an update: {text!r:.60}.") from None
-    _check_signed(signed, signature, key, "its content does not have the hash that was kept with it.")
-    return plan
+    changed = "its content does not have the hash that was kept with it."
+    _check_signed(_plan_text(frozen.plan, parent, experiment), frozen.signature, key, changed)
+    return frozen.plan
 
 
-def _plan_text(plan: dict[str, Any], parent: int, experiment: str) -> str:
-    return f"plan/{canonical_json({'experiment': experiment, 'parent': parent, 'plan': plan}).decode()}"
+def _plan_text(plan: UpdatePlan, parent: int, experiment: str) -> str:
+    return f"plan/{experiment}/{parent}/{msgspec.json.encode(plan).decode()}"
 
 
 def _signature(text: str, key: Key | None) -> dict[str, str]:

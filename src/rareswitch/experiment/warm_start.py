@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from rareswitch.errors import ParameterError, several
+from rareswitch.errors import ParameterError
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.features import Features
 from rareswitch.learner import Learner, Summary
@@ -20,10 +20,6 @@ class WarmStart:
     rewarded: int
     #: How its propensities were estimated; empty where they are those with which decisions were made.
     estimated: str = ""
-
-    def __str__(self) -> str:
-        marked = f"; its propensities were estimated: {self.estimated}" if self.estimated else ""
-        return f"a log of {several(self.decisions, 'decision')}, {self.rewarded:,} of them rewarded{marked}"
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON keeps it."""

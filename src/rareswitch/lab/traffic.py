@@ -9,8 +9,9 @@ import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import InputError, ParameterError
-from rareswitch.experiment import DAY, Advance, ByHand, Experiment, duration_of, seconds_of
+from rareswitch.experiment import Advance, Experiment
 from rareswitch.lab.worlds import RecordWorld, Rounds, World
+from rareswitch.plan import DAY, Manual, duration_of, seconds_of
 from rareswitch.rng import uniforms
 from rareswitch.validation import FloatArray, number, whole
 
@@ -118,7 +119,7 @@ def play(
     updates: list[tuple[int, Advance]] = []
     counts = {"rewards": 0, "repeated": 0, "missing": 0}
     earned, done = 0.0, 0
-    by_hand = isinstance(experiment.description.schedule, ByHand)
+    by_hand = isinstance(experiment.description.schedule, Manual)
     for k in range(int(np.ceil(days * DAY / step))):
         now = start + (k + 1) * step
         count = min(total, int((k + 1) * step / DAY * traffic.rate)) - done

@@ -8,7 +8,17 @@ from rareswitch.learner.batch_linucb_dg import (
     Designer,
 )
 from rareswitch.learner.batched import BatchedLearner, BatchLinUCB, BatchLinUCBKW, EliminateByBatch
-from rareswitch.learner.bounds import CONTEXTS, Contexts
+from rareswitch.learner.bounds import (
+    CONTEXTS,
+    TABLE,
+    Adaptivity,
+    Contexts,
+    Guarantee,
+    Switching,
+    arm_logarithm,
+    minimax,
+    proved_for,
+)
 from rareswitch.learner.catalogue import LEARNERS, all_learners, budgeted, find_learner, make_learner, takes
 from rareswitch.learner.clocks import ByRule, Clock, DeterminantGrowth, EveryInformativeStep, EveryStep
 from rareswitch.learner.encoding import (
@@ -40,7 +50,6 @@ from rareswitch.learner.linucb import OFUL, LinUCB, LinUCBGrid, Optimism, StaleL
 from rareswitch.learner.planned_exploration import certified_cost
 from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
-from rareswitch.learner.recommendation import Recommendation, recommend
 from rareswitch.learner.rows import (
     Rows,
     attributed,
@@ -67,12 +76,13 @@ __all__ += ["CertifiedMixture", "Clock", "Contexts", "CoreLearning", "Designer"]
 __all__ += ["DeterminantGrowth", "EliminateByBatch", "EveryInformativeStep", "EveryStep", "Forecast", "Foresight"]
 __all__ += ["Grid", "GridLearner", "GrowingGrid", "IntervalLearner", "LayerModels", "Layers", "Learner", "LinUCB"]
 __all__ += ["LinUCBGrid", "NewPolicy", "OneModel", "OneModelRule", "Optimism", "OptimisticLayers", "Parts"]
-__all__ += ["Posterior", "PosteriorSampling", "RarelySwitchSupLinUCB", "Recommendation", "Rows", "Rule"]
+__all__ += ["Posterior", "PosteriorSampling", "RarelySwitchSupLinUCB", "Rows", "Rule"]
 __all__ += ["Sample", "StaleLearner", "StaleThompsonSampling", "State", "StaticGrid", "Summary"]
 __all__ += ["SupLinUCB", "ThompsonSampling", "all_learners", "attributed", "best_columns", "budgeted"]
 __all__ += ["certified_cost", "clip_bounds", "count", "design_of_sets", "doubling_grid", "find_learner", "forecast"]
 __all__ += ["geometric_grid", "growing_grid", "in_seconds", "loglog_batches", "make_learner", "needed"]
-__all__ += ["paper_design_grid", "paper_grid", "posterior", "real", "recommend", "sample_order", "sampled"]
+__all__ += ["paper_design_grid", "paper_grid", "posterior", "real", "sample_order", "sampled"]
 __all__ += ["setting", "settings_of", "state_from_bytes", "state_to_bytes", "summaries_from_bytes"]
 __all__ += ["summaries_to_bytes", "takes", "to_plain", "warm_start"]
+__all__ += ["TABLE", "Adaptivity", "Guarantee", "Switching", "arm_logarithm", "minimax", "proved_for"]
 __all__ += ["deduplicate", "known_rewards", "row_hashes"]

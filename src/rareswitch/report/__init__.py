@@ -1,8 +1,9 @@
-"""What is shown to people: tables and pictures."""
+"""What is shown to people: sentences, tables and pictures."""
 
 from rareswitch.report.effects_plot import draw_effects
 from rareswitch.report.evaluation_plot import draw_evaluation
 from rareswitch.report.experiment_plot import draw_experiment
+from rareswitch.report.experiment_text import caution_text
 from rareswitch.report.figures import (
     BLUE,
     DARK_GREY,
@@ -20,6 +21,7 @@ from rareswitch.report.figures import (
 )
 from rareswitch.report.progress import Progress
 from rareswitch.report.recommendation_text import recommendation_text
+from rareswitch.report.text import as_text
 
 __all__ = [
     "BLUE",
@@ -28,7 +30,9 @@ __all__ = [
     "ORANGE",
     "WIDTH",
     "Progress",
+    "as_text",
     "beside",
+    "caution_text",
     "check_target",
     "draw_effects",
     "draw_evaluation",

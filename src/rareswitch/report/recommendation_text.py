@@ -2,7 +2,8 @@
 
 import textwrap
 
-from rareswitch.learner import LEARNERS, Recommendation
+from rareswitch.learner import LEARNERS
+from rareswitch.plan import Recommendation
 from rareswitch.tables import table
 
 WIDTH = 80
@@ -14,7 +15,7 @@ def recommendation_text(found: Recommendation, *, min_propensity: str = "") -> s
     limit = "" if asked.policies is None else f", at most {asked.policies:,} policies"
     size = f"{asked.dim:,} features, {asked.arms:,} arms, {asked.horizon:,} decisions"
     parts = [_wrapped(f"{size}, {asked.contexts} contexts{limit}."), _advice(found)]
-    parts += [_wrapped(f"{min_propensity[0].upper()}{min_propensity[1:]}.")] if min_propensity else []
+    parts += [_wrapped(min_propensity)] if min_propensity else []
     parts.append(_options(found))
     if asked.policies is None:
         parts.append(_needs(found))

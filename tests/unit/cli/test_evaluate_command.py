@@ -109,7 +109,7 @@ def test_a_parquet_log_says_what_its_experiment_says(capsys: pytest.CaptureFixtu
             policies.append(str(tmp_path / f"{number}.policy"))
             save_policy(policy, policies[-1])
     exact = json.loads(done(capsys, f"{tmp_path}/parts/*.parquet", "--json", "--behavior-policy", *policies))
-    assert exact["values"][0]["overlap"]["uncovered"] == own["values"][0]["overlap"]["uncovered"] is not None
+    assert exact["values"][0]["overlap"]["unsupported"] == own["values"][0]["overlap"]["unsupported"] is not None
 
 
 def test_what_a_log_cannot_answer_has_a_status_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:

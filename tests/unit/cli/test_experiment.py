@@ -66,10 +66,8 @@ def requests(count: int, **more: Any) -> list[dict[str, Any]]:
 def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     out = done(capsys, *CREATE)
     assert "banner begins in sqlite:///spring.db." in out
-    assert "The next update waits for 12 more decisions" in out
-    assert "waits for a decision: none has come yet" in done(
-        capsys, "experiment", "advance", *HERE, "--preview", status=3
-    )
+    assert "Next update: after 12 more decisions" in out
+    assert "Next update: no decisions yet." in done(capsys, "experiment", "advance", *HERE, "--preview", status=3)
     typed(monkeypatch, *requests(12))
     answers = [json.loads(line) for line in done(capsys, "experiment", "decide", *HERE).splitlines()]
     assert [answer["id"] for answer in answers] == [f"r{k}" for k in range(12)]
@@ -85,16 +83,15 @@ def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monk
     assert kept[:2] == [{"id": "r1", "value": 0.0}, {"id": "r2", "value": 1.0}]
     assert "'r0': 0.5 is kept" in done(capsys, "experiment", "reward", *HERE, "--id", "r0", "--value", "0.5")
     preview = done(capsys, "experiment", "advance", *HERE, "--preview")
-    assert preview.startswith("Nothing was changed. An update would say:\n")
-    assert "explores at" in preview
+    assert preview.startswith("Preview, nothing was changed.\n")
+    assert "Exploration scale: " in preview
     assert "Updated" not in preview
-    assert "a decision of it costs at most" in preview
     found = json.loads(done(capsys, "experiment", "advance", *HERE, "--json"))
     assert (found["made"], found["version"], found["decided"], found["rewarded"]) == (True, 2, 12, 12)
     assert found["policy_id"][:12] in preview
     status = json.loads(done(capsys, "experiment", "status", *HERE, "--json"))
     assert (status["decisions"], status["repeated_decisions"], status["signature"]) == (12, 2, "none")
-    assert "The frozen policy decides the same" in done(capsys, "experiment", "audit", *HERE, "r3")
+    assert "Matches: the frozen policy gives the same arm" in done(capsys, "experiment", "audit", *HERE, "r3")
     (audit,) = json.loads(done(capsys, "experiment", "audit", *HERE, '"r3"', "--json"))
     assert (audit["matches"], audit["arm"]) == (True, answers[3]["arm"])
 
@@ -242,7 +239,7 @@ def test_a_level_that_the_features_do_not_explain_is_said(
     values = [1000.0 + contexts[k, answer["arm"], 0] for k, answer in enumerate(answers)]
     typed(monkeypatch, *({"id": k, "value": value} for k, value in enumerate(values)))
     done(capsys, "experiment", "reward", *HERE)
-    assert "rewards lie around 1e+03, which the features do not explain" in done(capsys, "experiment", "advance", *HERE)
+    assert "Rewards lie around 1e+03, which the features do not explain" in done(capsys, "experiment", "advance", *HERE)
 
 
 class Full(io.StringIO):
@@ -282,7 +279,7 @@ def test_simulated_users_come_late_twice_and_never(capsys: pytest.CaptureFixture
     assert found["missing"] > 0
     assert found["repeated"] > 0
     assert found["rewards"] - found["repeated"] <= 200 - found["missing"]
-    assert len(found["policies"]) >= 2
+    assert len(found["updates"]) >= 2
     out = done(capsys, *play, "--no-advance")
     assert "200 decisions; 200 rewards came" in out
     assert "Updates: none was due." in out
@@ -299,7 +296,7 @@ def test_a_run_comes_to_its_end(capsys: pytest.CaptureFixture[str]) -> None:
     assert isinstance(made, BatchLinUCBKW)
     assert (made.arms, made.grid.ends, made.noise, made.confidence) == (3, (30, 60), 0.5, 1.0)
     found = json.loads(done(capsys, "play", *HERE, "--days", "3", "--rate", "20", "--quiet", "--json"))
-    assert found["policies"] == [30]
+    assert found["updates"] == [30]
     assert "No update: policy 2" in done(capsys, "experiment", "advance", *HERE, status=3)
 
 
@@ -328,13 +325,13 @@ def test_a_floor_under_arms(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     assert "--min-propensity-arms says which arms" in refused(capsys, *create, "--min-propensity-arms", "a")
     told = ("--schedule", "100*10", "--min-propensity", "0.1", "--min-propensity-arms", "b", "a")
     out = done(capsys, *create, *told)
-    assert "Floor of 0.1 for a, b: with 2 arms a set 20 % of decisions explore for evaluation; over the 1,000" in out
+    assert "Minimum propensity: 0.1 for a, b, 20 % of decisions (2 arms per set). Expected cost: 200 exploring" in out
     typed(monkeypatch, *requests(1))
     done(capsys, "experiment", "decide", *HERE)
-    assert "same propensity" in done(capsys, "experiment", "audit", *HERE, "r0")
-    assert json.loads(done(capsys, "experiment", "status", *HERE, "--json"))["min_propensity"].startswith(
-        "floor of 0.1 for a, b"
-    )
+    assert "same arm and propensity." in done(capsys, "experiment", "audit", *HERE, "r0")
+    status = json.loads(done(capsys, "experiment", "status", *HERE, "--json"))
+    assert (status["min_propensity"]["least"], status["min_propensity"]["only"]) == (0.1, ["a", "b"])
+    assert status["schema_version"] == 1
 
 
 def test_a_start_from_a_log(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,7 +346,7 @@ def test_a_start_from_a_log(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     assert "--warm-start: batch-linucb-kw concludes from batches" in refused(capsys, *create, "--dim", "3", *own)
     assert "no.csv" in refused(capsys, *create[:-1], "no.csv", "--dim", "3")
     out = done(capsys, *create, "--dim", "3")
-    assert "learned from a log of 200 decisions, 200 of them rewarded; its propensities were estimated" in out
+    assert "Warm start: 200 decisions, 200 rewarded; estimated propensities" in out
     typed(monkeypatch, *requests(20))
     done(capsys, "experiment", "decide", *HERE)
     typed(monkeypatch, *({"id": f"r{k}", "value": 1.0 + k % 2} for k in range(20)))
@@ -358,7 +355,7 @@ def test_a_start_from_a_log(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     with open_experiment("spring.db", "banner") as trial:
         assert trial.verify().holds
     again = ("experiment", "create", "spring.db", "again", "--dim", "3", "--warm-start", *HERE)
-    assert "learned from a log of 20 decisions, 20 of them rewarded." in done(capsys, *again)
+    assert "Warm start: 20 decisions, 20 rewarded." in done(capsys, *again)
     assert "nobody" in refused(capsys, *again[:-1], "nobody")
 
 
@@ -397,7 +394,7 @@ def test_bad_input_gives_one_line_and_status_2(capsys: pytest.CaptureFixture[str
         ((*other, "--dim", "3", "--noise", "1"), "--noise means nothing to foresight; it is for batch-linucb,"),
         ((*other, "--dim", "3", "--arms", "a", "b"), "--arms must be a number where requests are vectors"),
         (other, "--dim must be given"),
-        ((*other, "--dim", "3", "--context-sample-rate", "2"), "--context_sample_rate must be"),
+        ((*other, "--dim", "3", "--context-sample-rate", "2"), "--context-sample-rate must be"),
         ((*other, "--dim", "3", "--spare-arms", "2"), "--spare-arms is for features that are proposed from a sample"),
         ((*other, "--features", "nowhere.toml"), "nowhere.toml"),
         ((*other, "--fit", "sample.xls"), "sample.xls: records are read from files that end in .csv"),
@@ -453,12 +450,12 @@ def test_a_gate_refuses_with_a_status_of_its_own(
     done(capsys, "experiment", "reward", *HERE)
     advance = ("experiment", "advance", *HERE, "--now", "2026-03-09")
     out = done(capsys, *advance, "--gate", "--gate-holdout", "0.5", "--preview", status=4)
-    assert "Nothing was changed." in out
-    assert "not promoted: the decisions held out cannot tell." in out
+    assert "Preview, nothing was changed." in out
+    assert "Gate: not promoted, not identifiable: " in out
     found = json.loads(done(capsys, *advance, "--gate", "0.1", "--gate-loss", "0.2", "--json", status=4))
     assert (found["made"], found["gate"]["promoted"], found["gate"]["loss"]) == (False, False, 0.2)
-    assert "The gate refused an update. It was not promoted" in done(capsys, "experiment", "status", *HERE)
-    assert "more decisions: the gate refused a policy after 40" in done(capsys, *advance, "--gate", status=3)
+    assert "Gate: not promoted" in done(capsys, "experiment", "status", *HERE)
+    assert "more decisions (the gate rejected a policy after 40" in done(capsys, *advance, "--gate", status=3)
     assert "Updated in" in done(capsys, *advance)
     assert "--gate-loss says how a gate is, and there is none" in refused(capsys, *advance, "--gate-loss", "1")
     assert "level of a gate" in refused(capsys, *advance, "--gate", "2")
@@ -467,4 +464,4 @@ def test_a_gate_refuses_with_a_status_of_its_own(
 def test_rewards_are_said_to_be_binary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here = [str(tmp_path / "e.db"), "clicks"]
     assert main(["experiment", "create", *here, "--dim", "2", "--horizon", "50", "--rewards", "binary"]) == 0
-    assert "rewards: one a decision, 0 or 1" in capsys.readouterr().out
+    assert "Rewards: one per decision, 0 or 1" in capsys.readouterr().out

@@ -56,7 +56,7 @@ def test_a_signed_experiment_from_creation_to_audit(here: Path, capsys: pytest.C
     assert "it is signed with 'ed25519'" in refused(capsys, *ADVANCE, "--key", "TEAM_KEY")
     done(capsys, *ADVANCE, "--key-file", "k")
     out, err = done(capsys, "experiment", "audit", *HERE, "--key-file", "k.pub")
-    assert out.endswith("Everything is learned again from the summaries.\nAll signatures are of this key.\n")
+    assert out.endswith("All policies are reproduced from their summaries.\nAll signatures are of this key.\n")
     out, err = done(capsys, "experiment", "audit", *HERE, "--json")
     assert json.loads(out)["signature"] == "unchecked"
     assert "one is signed, and its signatures were not checked" in err

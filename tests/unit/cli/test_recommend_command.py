@@ -60,11 +60,13 @@ def test_the_price_of_a_floor(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*told, "0.02"]) == 0
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
-    assert "this costs about as much as 1,000 blind decisions, beside about 208 for learning." in " ".join(out.split())
+    assert "Expected cost: 1,000 exploring decisions of the next 10,000, beside 208 for learning." in " ".join(
+        out.split()
+    )
     assert main([*told, "0.02", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["min_propensity"]["cost"] == 1000.0
     assert main([*told, "0.3"]) == 2
-    assert "a floor of 0.3 is for at most 3 arms of a set" in capsys.readouterr().err
+    assert "a minimum propensity of 0.3 is for at most 3 arms of a set" in capsys.readouterr().err
     assert main([*told, "2"]) == 2
     assert "--min-propensity must be a finite number above 0 and at most 1; got 2" in capsys.readouterr().err
 

@@ -51,7 +51,7 @@ def test_an_update_is_due_early_where_a_group_appears(tmp_path: Any) -> None:
         status = trial.status()
         assert status.due
         assert "features came that were rare before" in status.early
-        assert "The learner asks for an update before its time: features came that were rare before" in str(status)
+        assert "Early update requested: features came that were rare before" in str(status)
         assert status.as_dict()["early"] == status.early
         outcome = trial.advance()
         assert outcome.made
@@ -77,7 +77,7 @@ def test_other_schedules_keep_their_times_and_say_what_the_learner_asks_for() ->
     live(trial, 1000, 200, 1)
     status = trial.status()
     assert not status.due
-    assert "The learner asks for an update before its time (advance with force=True)" in str(status)
+    assert "Early update requested (advance with force=True): " in str(status)
 
 
 def test_settings_are_those_of_the_learner() -> None:

@@ -15,14 +15,14 @@ import pytest
 
 from rareswitch import Ed25519Key, Foresight, HmacKey
 from rareswitch.errors import BatchError, ConflictError, FileFormatError, ParameterError, ShapeError, StoreError
-from rareswitch.experiment import Every, Experiment, Rewards, create, open_experiment
+from rareswitch.experiment import BatchStatus, Experiment, Rewards, create, open_experiment
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.requests import Request
-from rareswitch.experiment.status import Batch
 from rareswitch.features import Features
 from rareswitch.ids import id_keys, key_bytes
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import geometric_grid
+from rareswitch.plan import Periodic, Wait
 from rareswitch.store import VersionRow
 from reference.edits import edit_decision, edit_version
 
@@ -65,7 +65,7 @@ def test_an_update_before_its_time_is_not_made_and_says_what_it_waits_for() -> N
     play(trial, 0, 5)
     outcome = trial.advance(now=5.0)
     assert (outcome.made, outcome.version) == (False, 1)
-    assert outcome.waits == ("7 more decisions (5 of 12 came)",)
+    assert outcome.waits == (Wait(kind="decisions", decisions=5, needed=12, more=7),)
     assert "No update: policy 1" in str(outcome)
     assert trial.advance(now=5.0, force=True).made
 
@@ -160,7 +160,7 @@ def test_an_audit_finds_what_was_changed(change: dict[str, Any]) -> None:
     edit_decision(trial.store, 0, **(change if change != {"arm_index": row.arm_index} else {"arm_index": 0}))
     found = trial.audit("r")
     assert found.verdict == "differs"
-    assert "THE POLICY DECIDES OTHERWISE" in str(found)
+    assert "DIFFERS: the policy now gives " in str(found)
 
 
 def test_a_reward_is_kept_once_and_another_value_is_refused_unless_it_may_overwrite() -> None:
@@ -191,8 +191,8 @@ def test_columns_are_taken_by_place_and_not_by_their_index(column: Callable[[lis
     x = np.tile(np.eye(3), (2, 1, 1))
     assert [choice.id for choice in trial.decide_many(x, ids=column(["a", "b"]))] == ["a", "b"]
     trial.reward_many(column(["a", "b"]), column([1.0, 2.0]), events=column(["first", "second"]))
-    assert "reward 1 (first)" in str(trial.audit("a"))
-    assert "reward 2 (second)" in str(trial.audit("b"))
+    assert "Reward: 1 (first)." in str(trial.audit("a"))
+    assert "Reward: 2 (second)." in str(trial.audit("b"))
 
 
 @pytest.mark.parametrize("wrong", ["ab", 7, {0: 1, 1: 2}])
@@ -264,7 +264,7 @@ def test_rewards_are_clipped_when_they_are_learned_from_and_kept_as_they_came() 
     outcome = trial.advance(now=1.0)
     assert earned(trial) == pytest.approx(sum(min(max(value, -1.0), 2.0) for value in values))
     assert (outcome.rewarded, outcome.clipped) == (12, 2)
-    assert "2 of these rewards were clipped" in str(outcome)
+    assert "2 clipped." in str(outcome)
     assert trial.audit(1).rewards == {"": 90.0}
     assert (trial.status(now=1.0).clipped, "2 rewards clipped by updates" in str(trial.status(now=1.0))) == (2, True)
     rewards = Rewards(clip=(-1, 2))
@@ -338,7 +338,7 @@ def test_nothing_is_learned_twice_when_nothing_is_new() -> None:
 def test_an_update_that_is_refused_looks_again_the_next_time() -> None:
     trial = begun()
     play(trial, 0, 12, pay=lambda _: False)
-    assert trial.advance(now=1.0).waits == ("a reward: 12 decisions without any",)
+    assert trial.advance(now=1.0).waits == (Wait(kind="no rewards", decisions=12),)
     with pytest.raises(BatchError, match="none of the 12 decisions"):
         trial.advance(now=1.0, force=True)
     assert not trial.status().started
@@ -428,8 +428,8 @@ def test_a_preview_changes_nothing() -> None:
     play(trial, 0, 12)
     before = trial.preview(now=1.0)
     assert before.preview
-    assert str(before).startswith("Nothing was changed. An update would say:\n")
-    assert "\nLearned in " in str(before)
+    assert str(before).startswith("Preview, nothing was changed.\n")
+    assert "\nNext: policy 2 (" in str(before)
     assert "Updated" not in str(before)
     assert trial.store.head() == 1
     assert not trial.status().started
@@ -439,7 +439,7 @@ def test_a_preview_changes_nothing() -> None:
 @pytest.mark.parametrize("schedule", [None, "by hand"])
 def test_a_preview_where_nothing_was_decided_says_what_is_waited_for(schedule: Any) -> None:
     outcome = begun(schedule=schedule).preview(now=1.0)
-    assert (outcome.made, outcome.waits) == (False, ("a decision: none has come yet",))
+    assert (outcome.made, outcome.waits) == (False, (Wait(kind="no decisions"),))
     assert "No update: policy 1" in str(outcome)
 
 
@@ -494,7 +494,7 @@ def test_a_version_that_was_edited_is_refused(part: str) -> None:
             {"schedule": "best:policies=3,rate=9,end=1970-01-08", "rewards": Rewards(window="8d")},
             "its rewards are known 8 days later: no update could be made .* or a shorter window",
         ),
-        ({"schedule": Every(period="week", times=3, start="1960-01-01")}, "has no date after"),
+        ({"schedule": Periodic(period="week", times=3, start="1960-01-01")}, "has no date after"),
         ({"schedule": ["1970-01-08"]}, "a list holds the decisions in all .* 'by hand' and advance on these days"),
         ({"schedule": "best:rat=3"}, "takes each of policies, decisions"),
         ({"seed": -1}, "seed"),
@@ -522,8 +522,8 @@ def test_status_tells_all_of_it() -> None:
     assert status.decisions == 5
     assert not status.due
     text = str(status)
-    assert "5 decisions whose attribution window is open" in text
-    assert "counted as 0" in text
+    assert "5 decisions with an open attribution window" in text
+    assert "Rewards: one per decision, 1-day window, missing = 0." in text
     json.dumps(status.as_dict())
 
 
@@ -549,12 +549,12 @@ def test_status_is_of_one_moment_although_a_policy_is_published_meanwhile(monkey
     trial = begun()
     play(trial, 0, 12)
 
-    def published(**told: Any) -> Batch:
+    def published(**told: Any) -> BatchStatus:
         if len(trial._versions) == 1:
             trial.advance(now=12.0)  # as another thread may
-        return Batch(**told)
+        return BatchStatus(**told)
 
-    monkeypatch.setattr("rareswitch.experiment.status.Batch", published)
+    monkeypatch.setattr("rareswitch.experiment.status.BatchStatus", published)
     assert [batch.version for batch in trial.status(now=12.0).batches] == [1]
     assert [batch.version for batch in trial.status(now=12.0).batches] == [1, 2]
 
@@ -583,7 +583,7 @@ def test_fields_that_are_not_as_described_are_told_and_kept(tmp_path: Path) -> N
     with open_experiment(*where) as trial:
         status = trial.status()
         assert status.fields == {"devce": {"extra": 2}, "device": {"missing": 2, "unknown": 1}}
-        assert "2 decisions with the field 'devce', which the features do not know and do not use" in str(status)
+        assert "2 decisions with the unknown field 'devce', which is not used" in str(status)
         assert "1 decision with an unknown value of 'device'" in str(status)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from rareswitch.errors import FileFormatError, StoreError, UnreachableError
 from rareswitch.evaluation import evaluate
-from rareswitch.experiment import Choice, Experiment, create, open_experiment, updating
+from rareswitch.experiment import Choice, Experiment, create, open_experiment, update
 from rareswitch.lab.worlds import make_world
 
 BATCH = 12
@@ -93,7 +93,7 @@ def test_an_update_for_which_there_is_no_room_is_made_when_there_is(
 ) -> None:
     with opened(path) as trial:
         serve(trial, 2 * BATCH - 1, 2 * BATCH)  # so that there is a log
-        module: Any = updating
+        module: Any = update
         learn, disk = module.learn, small_disk(path)
         if when == "frozen":
             with disk, pytest.raises(StoreError, match="full"):
@@ -105,7 +105,7 @@ def test_an_update_for_which_there_is_no_room_is_made_when_there_is(
                 disk.__enter__()
                 return learned
 
-            monkeypatch.setattr(updating, "learn", fills)
+            monkeypatch.setattr(update, "learn", fills)
             try:
                 with pytest.raises(StoreError, match="full"):
                     trial.advance(now=0.0)
@@ -222,9 +222,17 @@ def test_a_policy_that_was_put_in_the_place_of_another_is_refused(path: Path) ->
     ("was", "is_now", "message"),
     [
         ('"seed":7', '"seed":8', "or the description of the experiment, do not have the hash"),
-        ('"keep":1.0', '"keep":0.5', "or the description of the experiment, do not have the hash"),
-        ('"keep":1.0', '"keep":7.0', "the description of the experiment is damaged"),
-        ('"keep":1.0', '"keep":1.0,"more":1', "the description of the experiment was changed"),
+        (
+            '"context_sample_rate":1.0',
+            '"context_sample_rate":0.5',
+            "or the description of the experiment, do not have the hash",
+        ),
+        ('"context_sample_rate":1.0', '"context_sample_rate":7.0', "the description of the experiment is damaged"),
+        (
+            '"context_sample_rate":1.0',
+            '"context_sample_rate":1.0,"more":1',
+            "the description of the experiment was changed",
+        ),
         ('"learner":"foresight"', '"learner":"nobody"', "the description of the experiment is damaged"),
         ('"seed":7', '"seed":', "its description is damaged"),
         ('"schema":1', '"schema":2', "experiments have schema 1; this one has 2"),

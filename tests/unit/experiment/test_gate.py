@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from scipy.special import stdtrit
@@ -13,10 +14,13 @@ from rareswitch.design import Uniform
 from rareswitch.errors import FileFormatError, ParameterError, StoreError, UnsuitableError
 from rareswitch.experiment import Advance, Experiment, Gate, GateReport, Rewards, copy_experiment, create
 from rareswitch.experiment.gate import judge, lower_bound
+from rareswitch.experiment.results import UpdatePlan, UpdateReport
+from rareswitch.experiment.update import rejections
 from rareswitch.experiment.versions import plan_to_text
 from rareswitch.ids import id_keys
 from rareswitch.lab.worlds import make_world
 from rareswitch.log import DecisionLog, HeldOut
+from rareswitch.plan import Wait
 from rareswitch.policy import Policy, PosteriorDraws, new_key
 
 WORLD = make_world("gaussian", dim=3, arms=4, noise=0.5)
@@ -61,11 +65,11 @@ def test_a_better_policy_is_promoted_and_what_was_held_out_is_learned_by_the_nex
     assert gate.gain is not None
     assert gate.bound is not None
     assert 0.0 < gate.bound < gate.gain
-    assert f"gate      promoted: gain {gate.gain:.3g} (at least {gate.bound:.3g}) a decision on" in str(outcome)
+    assert f"Gate: promoted: gain {gate.gain:.3g} per decision (at least {gate.bound:.3g}) on" in str(outcome)
     assert f"{held_out} held out for the gate" in str(outcome)
     assert "without a reward" not in str(outcome)
-    assert trial.versions[1].report["gate"] == gate.to_plain()
-    assert trial.versions[1].report["plan"]["gate"] == {"level": 0.05, "loss": 0.0, "holdout": 0.3}
+    kept = msgspec.json.decode(trial.versions[1].row.report, type=UpdateReport)
+    assert (kept.gate, kept.plan and kept.plan.gate) == (gate, Gate())
     assert outcome.as_dict()["gate"]["gain"] == gate.gain
     play(trial, 50)
     after = trial.advance(now=0.0)
@@ -87,15 +91,15 @@ def test_a_worse_policy_is_refused_and_the_old_one_goes_on() -> None:
     assert gate.gain is not None
     assert gate.gain < 0.0
     assert not gate.promoted
-    assert str(outcome).splitlines()[1:] == [f"No update: policy 1 ({before[:12]}…) goes on.", f"  {gate}"]
+    assert str(outcome).splitlines() == [f"No update: policy 1 ({before[:12]}…) goes on.", f"Gate: {gate}"]
     assert str(gate).startswith("not promoted: gain -")
-    assert str(gate).endswith("look 1 at level 0.025; the bound must be above 0")
+    assert str(gate).endswith("look 1 at level 0.025; the bound must be above 0.")
     assert not trial.store.started(1)
-    assert [json.loads(one)["gate"] for one in trial.store.refusals(1)] == [gate.to_plain()]
+    assert [report.gate for report in rejections(trial.store, 1)] == [gate]
     assert trial.decide(WORLD.draw(1, seed=1).contexts[0], id="after", now=0.0).version == 1
     trial.advance(now=0.0)  # without a gate, whatever was refused
     assert trial.store.head() == 2
-    assert trial.versions[1].report["learned"][0]["rewarded"] == BATCH
+    assert trial.versions[1].report.learned[0].rewarded == BATCH
 
 
 def test_a_loss_that_is_allowed_lets_a_policy_pass() -> None:
@@ -114,7 +118,10 @@ def test_looks_at_one_batch_are_counted_and_wait_for_it_to_grow() -> None:
     assert told(trial.advance(now=0.0, gate=True)).look == 1
     waits = trial.advance(now=0.0, gate=True)
     assert waits.gate is None
-    assert waits.waits == ("800 more decisions: the gate refused a policy after 1,600, and looks again after 2,400",)
+    assert waits.waits == (Wait(kind="gate", decisions=1600, needed=2400, more=800),)
+    assert str(waits).endswith(
+        "after 800 more decisions (the gate rejected a policy after 1,600 and looks again after 2,400)."
+    )
     assert len(trial.store.refusals(1)) == 1
     again = told(trial.advance(now=0.0, gate=True, force=True))
     assert (again.look, again.level) == (2, Gate().level_of(2))
@@ -138,8 +145,8 @@ def test_what_cannot_be_told_is_refused_without_spending_a_look() -> None:
     outcome = trial.advance(now=0.0, gate=True)
     gate = told(outcome)
     assert (gate.promoted, gate.gain, gate.bound) == (False, None, None)
-    assert "the decisions held out cannot tell" in str(outcome)
-    assert "floor=" in gate.reasons[-1]
+    assert "not promoted, not identifiable: " in str(outcome)
+    assert "min_propensity=" in gate.reasons[-1]
     play(trial)
     assert told(trial.advance(now=0.0, gate=True)).look == 1
     assert len(trial.store.refusals(1)) == 1
@@ -152,7 +159,9 @@ def test_rewards_that_are_all_the_same_promote_nothing_and_spend_a_look() -> Non
     outcome = trial.advance(now=0.0, gate=Gate(loss=0.01))
     gate = told(outcome)
     assert (outcome.made, gate.promoted, gate.answered, gate.bound) == (False, False, True, None)
-    assert f"cannot tell. All {gate.tested:,} have the same reward, 0: nothing tells one arm from another." in str(gate)
+    assert f"not identifiable: All {gate.tested:,} have the same reward, 0: nothing tells one arm from another." in str(
+        gate
+    )
     trial.reward_many(range(BATCH), WORLD.rewards(np.ones(BATCH), seed=7).tolist(), now=0.0)
     again = told(trial.advance(now=0.0, gate=Gate(loss=0.01), force=True))
     assert (again.look, again.bound is None) == (2, False)  # rewards were looked at when the first was refused
@@ -297,9 +306,8 @@ def test_experiments_without_a_gate_are_as_they_were() -> None:
     play(trial)
     trial.advance(now=0.0)
     report = trial.versions[1].report
-    assert set(report) == {"batches", "seen", "learned", "sets", "note", "marks", "plan", "seconds", "by"}
-    assert set(report["plan"]) == {"now", "forecast", "seen"}
-    assert set(report["learned"][0]) == {"policy", "decided", "rewarded", "waiting", "expired", "clipped"}
+    assert report.plan is not None
+    assert (report.gate, report.plan.gate, report.learned[0].held_out) == (None, None, 0)
 
 
 def test_signed_experiments_are_gated_too_and_copies_know_what_was_refused() -> None:
@@ -459,9 +467,8 @@ def test_what_the_incumbent_never_shows_is_never_promoted() -> None:
 
 def without_gate(text: str) -> str:
     """What someone without the key writes: the same plan without its gate, and a hash that holds."""
-    frozen = json.loads(text)
-    plan = {name: part for name, part in frozen["plan"].items() if name != "gate"}
-    return plan_to_text(plan, 1, experiment=EXPERIMENT_DIGEST["now"], key=None)
+    plan = msgspec.json.decode(json.dumps(json.loads(text)["plan"]), type=UpdatePlan)
+    return plan_to_text(msgspec.structs.replace(plan, gate=None), 1, experiment=EXPERIMENT_DIGEST["now"], key=None)
 
 
 def looser(text: str) -> str:
@@ -500,7 +507,7 @@ def test_a_plan_that_was_not_frozen_so_is_refused_and_planned_anew(
         patch.setattr(store, "refuse_update", dies)
         with pytest.raises(StoreError, match="gone"):
             trial.advance(now=0.0, gate=True)
-    EXPERIMENT_DIGEST["now"] = trial._updating.experiment
+    EXPERIMENT_DIGEST["now"] = trial._updates.experiment
     text, marks = store.start_update(1, "")
     store.abandon_update(1)
     assert store.start_update(1, forge(text)) == (forge(text), marks)

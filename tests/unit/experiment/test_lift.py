@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from rareswitch.errors import StoreError
 from rareswitch.experiment import Advance, Experiment, Lift, Status, create
+from rareswitch.experiment.results import UpdateReport
 
 WEEK = 7 * 86_400.0
 RATES = np.array([0.2, 0.4, 0.6])
@@ -34,7 +36,7 @@ def lift_of(outcome: Advance | Status) -> Lift:
 
 def test_the_lift_is_the_first_line_and_is_kept() -> None:
     trial = begun()
-    before = "Lift over the baseline: not known: no update has measured it yet."
+    before = "Lift over the baseline: not identifiable: no update has measured it yet."
     assert str(trial.status(now=0.0)).splitlines()[0] == before
     play(trial, 1500, baseline=[0] * 1500, now=0.0)
     trial.advance(now=10.0)
@@ -47,9 +49,8 @@ def test_the_lift_is_the_first_line_and_is_kept() -> None:
     assert len(weeks) == 2
     line = str(outcome).splitlines()[0]
     assert line.startswith("Lift over the baseline, as of 1970-01-08 00:00: +")
-    assert "on 2,500 decisions with a named one" in line
-    assert trial.versions[-1].report["lift"] == lift_of(outcome).to_plain()
-    assert Lift.from_plain(trial.versions[-1].report["lift"]) == lift_of(outcome)
+    assert "on 2,500 decisions with a baseline" in line
+    assert msgspec.json.decode(trial.versions[-1].row.report, type=UpdateReport).lift == lift_of(outcome)
     status = trial.status(now=2 * WEEK)
     assert str(status).splitlines()[:2] == [line, ""]
     assert lift_of(status) == lift_of(outcome)
@@ -71,12 +72,11 @@ def test_where_the_log_cannot_tell_it_says_why() -> None:
     without = begun(baseline=None)
     play(without, 50, baseline=None, now=0.0)
     outcome = without.advance(now=1.0)
-    line = "Lift over the baseline: not known: the experiment was created without baseline=…."
-    assert str(outcome).splitlines()[0] == str(without.status(now=1.0)).splitlines()[0] == line
-    assert "lift" not in without.versions[1].report
+    assert outcome.lift is without.status(now=1.0).lift is without.versions[1].report.lift is None
+    assert "baseline" not in f"{outcome}{without.status(now=1.0)}"
     few = begun()
     play(few, 20, baseline=[0] * 20, now=0.0)
-    assert "not known: " in str(few.advance(now=1.0)).splitlines()[0]
+    assert "not identifiable: " in str(few.advance(now=1.0)).splitlines()[0]
     assert few.store.head() == 2
 
 

@@ -9,12 +9,13 @@ import pytest
 
 from rareswitch.distributions import Gaussian
 from rareswitch.errors import ParameterError
-from rareswitch.experiment import best_ends, cost, create, min_propensity_price, open_experiment
+from rareswitch.experiment import create, open_experiment
 from rareswitch.experiment.description import Description
 from rareswitch.features import Arms, Features, Number
 from rareswitch.lab import simulate
 from rareswitch.lab.worlds import LinearWorld
 from rareswitch.learner import OFUL, Foresight, LinUCB
+from rareswitch.plan import MinPropensityPrice, best_ends, cost, min_propensity_price
 from rareswitch.policy import MinPropensity, load_policy, save_policy
 
 NAMES = ["red", "green", "blue"]
@@ -64,8 +65,8 @@ def test_an_experiment_with_a_minimum_propensity(kind: str, min_propensity: Any,
         trial = open_experiment(url, "spring")
         assert trial.audit("r150").matches
     status = trial.status()
-    assert "explore for evaluation" in str(status)
-    assert status.as_dict()["min_propensity"].startswith("minimum propensity of 0.1 for ")
+    assert "Minimum propensity: 0.1 for " in str(status)
+    assert status.as_dict()["min_propensity"]["least"] == 0.1
     trial.close()
 
 
@@ -102,7 +103,7 @@ def test_vectors_need_names_where_the_minimum_propensity_has_some() -> None:
 
 def test_too_many_arms_for_the_minimum_propensity_are_refused() -> None:
     trial = create("memory:", "spring", dim=2, min_propensity=0.3, seed=1)
-    assert trial.status().min_propensity == "minimum propensity of 0.3 for every offered arm"
+    assert trial.status().min_propensity == MinPropensityPrice(least=0.3)
     with pytest.raises(ParameterError, match="at most 3 arms of a set"):
         trial.decide(np.ones((4, 2)), id=1)
 
@@ -119,10 +120,14 @@ def test_descriptions_without_a_minimum_propensity_are_what_they_were() -> None:
     assert "min_propensity" not in plain
     assert Description.from_plain(plain).min_propensity is None
     protected = create("memory:", "spring", dim=2, seed=1, min_propensity=NAMED).description
-    assert json.loads(protected.to_text())["min_propensity"] == {"least": 0.1, "arms": ["blue", "red"]}
+    assert json.loads(protected.to_text())["min_propensity"] == {
+        "kind": "min_propensity",
+        "least": 0.1,
+        "arms": ["blue", "red"],
+    }
     assert Description.from_text(protected.to_text()).min_propensity == NAMED
     # the setting of foresight is another thing
-    assert create("memory:", "spring", dim=2, seed=1, min_propensity=0.25).description.min_propensity is None
+    assert create("memory:", "spring", dim=2, seed=1, design_share=0.25).description.min_propensity is None
 
 
 def test_the_price_is_the_share_of_blind_decisions() -> None:
@@ -135,20 +140,19 @@ def test_the_price_is_the_share_of_blind_decisions() -> None:
     assert later.learning == pytest.approx(100 * 20 / 200 + 600 * 20 / 400)
     unknown = min_propensity_price(MinPropensity(least=0.02), arms=1, ends=None, dim=10)
     assert (unknown.cost, unknown.learning) == (None, None)
-    assert str(unknown).endswith(
-        "with 1 arm a set 2 % of decisions explore for evaluation, each of which costs about as much as a blind one"
-    )
+    assert str(unknown) == "Minimum propensity: 0.02 for every offered arm, 2 % of decisions (1 arm per set)."
     with pytest.raises(ParameterError, match="at most 50 arms"):
         min_propensity_price(MinPropensity(least=0.02), arms=51, ends=None, dim=10)
 
 
 def test_status_says_the_price_of_what_is_to_come() -> None:
     trial = create("memory:", "spring", dim=2, min_propensity=0.05, schedule=[100, 1000], policies=2, seed=1)
-    assert trial.status().min_propensity == "minimum propensity of 0.05 for every offered arm"
+    assert str(trial.status().min_propensity) == "Minimum propensity: 0.05 for every offered arm."
     trial.decide_many(np.random.default_rng(1).standard_normal((60, 4, 2)), ids=range(60))
-    text = trial.status().min_propensity
-    assert text.startswith("minimum propensity of 0.05 for every offered arm: with 4 arms a set 20 % of decisions")
-    assert "over the 940 decisions to come this costs about as much as 188 blind decisions, beside about 76" in text
+    assert str(trial.status().min_propensity) == (
+        "Minimum propensity: 0.05 for every offered arm, 20 % of decisions (4 arms per set). Expected cost: 188 "
+        "exploring decisions of the next 940, beside 76 for learning."
+    )
 
 
 def test_simulated_runs_pay_for_their_floor_what_blind_play_costs() -> None:
@@ -173,5 +177,5 @@ def test_compiled_steps_do_not_hide_a_minimum_propensity() -> None:
     told: dict[str, Any] = {"dim": 2, "arms": 3, "horizon": 300, "noise": 0.5}
     least = simulate(OFUL(**told), world, seed=1, min_propensity=MinPropensity(least=1.0 / 3)).regret
     assert least > 2.0 * simulate(OFUL(**told), world, seed=1).regret
-    with pytest.raises(ParameterError, match="floor: linucb"):
+    with pytest.raises(ParameterError, match="min_propensity: linucb"):
         simulate(LinUCB(**told), world, seed=1, min_propensity=MinPropensity(least=0.1))

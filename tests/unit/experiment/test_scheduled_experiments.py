@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 
 from rareswitch.errors import ParameterError
-from rareswitch.experiment import Best, Every, Experiment, Progress, create
+from rareswitch.experiment import Experiment, create
 from rareswitch.experiment.choice import Choice
 from rareswitch.features import Features
+from rareswitch.plan import BestSchedule, Periodic, Progress
 from rareswitch.rng import normals
 
 DIM, ARMS = 3, 4
@@ -33,15 +34,15 @@ def live(trial: Experiment, decisions: int, every: timedelta, **told: Any) -> li
 
 def test_the_best_counts_are_kept_to() -> None:
     trial = create("memory:", "counts", dim=DIM, horizon=300, policies=4, schedule="best", seed=1, now=START)
-    planned = Best(decisions=300, policies=4, dim=DIM).ends(Progress.beginning(trial.description.created))
+    planned = BestSchedule(decisions=300, policies=4, dim=DIM).ends(Progress.beginning(trial.description.created))
     assert live(trial, 300, timedelta(minutes=1)) == [end.decisions for end in planned[:-1]]
-    assert "policy 4 is the last of the schedule" in trial.status(now=START + timedelta(days=1)).waits[0]
+    assert "policy 4 is the last of the schedule" in str(trial.status(now=START + timedelta(days=1)))
 
 
 def test_the_best_dates_follow_the_traffic() -> None:
     """Half of the expected traffic comes, and the first update waits for about as many decisions all the same."""
     ends = START + timedelta(days=10)
-    schedule = Best(rate=48.0, end=ends, policies=4, gap="2 hours")
+    schedule = BestSchedule(rate=48.0, end=ends, policies=4, gap="2 hours")
     trial = create("memory:", "dates", dim=DIM, schedule=schedule, seed=1, now=START)
     planned = [
         end.decisions or 0 for end in trial.description.schedule.ends(Progress.beginning(trial.description.created))
@@ -52,7 +53,7 @@ def test_the_best_dates_follow_the_traffic() -> None:
 
 
 def test_weeks_with_a_baseline_begin_with_what_is_named_and_go_on_without_it() -> None:
-    schedule = Every(period="week", times=3, rate=24.0)
+    schedule = Periodic(period="week", times=3, rate=24.0)
     trial = create("memory:", "weeks", dim=DIM, schedule=schedule, baseline=True, seed=1, now=START)
     x = np.eye(ARMS, DIM)
     with pytest.raises(ParameterError, match="baseline must be named"):

@@ -84,7 +84,7 @@ def test_a_signed_experiment_opens_with_its_key_and_goes_on(file: Path, keys: tu
 @pytest.mark.parametrize(
     "change",
     [
-        lambda d: d["description"]["settings"].update(min_propensity=0.5),
+        lambda d: d["description"]["settings"].update(design_share=0.5),
         lambda d: d["description"]["settings"].update(horizon=301),
         lambda d: d["description"].update(seed=1),
         lambda d: d["description"].update(context_sample_rate=0.5),
@@ -104,7 +104,7 @@ def test_edits_of_the_description_are_refused(file: Path, keys: tuple[Key, Key],
 def test_a_version_that_was_changed_with_its_digests_is_refused(name: str, file: Path, keys: tuple[Key, Key]) -> None:
     row = read_version(file, 3)
     if name == "report":
-        edit_version(file, 3, report=row.report.replace('"ahead":', '"ahead" :'))
+        edit_version(file, 3, report=row.report.replace('"forecast":', '"forecast" :'))
     else:
         meta, tensors = unpack(getattr(row, name))
         edit_version(file, 3, **{name: pack(meta, {key: array * 2 for key, array in tensors.items()})})

@@ -75,7 +75,7 @@ def test_an_experiment_in_a_file_goes_on_as_one_in_memory_and_is_learned_again(
     found = open_experiment(f"sqlite:///{tmp_path}/spring.db", "spring").verify()
     assert [entry.verdict for entry in found.policies] == ["same"] * 3
     assert found.holds
-    assert found.as_dict()["holds"]
+    assert found.as_dict()["sums"]
 
 
 def test_opening_learns_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,8 +99,8 @@ def test_a_changed_planner_changes_what_comes_and_not_what_is_there(monkeypatch:
     found = trial.verify()
     assert [entry.verdict for entry in found.policies] == ["same", "otherwise", "otherwise"]
     assert (found.holds, found.sums) == (False, True)
-    assert f"policy 2, {before[1][:12]}…: would now be learned otherwise" in str(found)
-    assert "The policies that are there stay as they are, and the experiment can go on." in str(found)
+    assert f"Policy 2 ({before[1][:12]}…): NOT reproduced" in str(found)
+    assert "The policies stay as they are, and the experiment can go on." in str(found)
     assert [policy.id for policy in trial.policies] == before
     assert advance_batch(trial).version == 4
 
@@ -168,8 +168,8 @@ def test_policies_that_differ_by_rounding_must_decide_the_same(monkeypatch: pyte
     first, second = (counts.decisions for counts in trial.store.counts())
     assert [entry.decisions for entry in found.policies] == [0, first + second, second]
     assert f"up to rounding (the same arm for {second} requests)" in str(found)
-    monkeypatch.setattr("rareswitch.experiment.verification.CLOSE", 10.0)
+    monkeypatch.setattr("rareswitch.experiment.audit.CLOSE", 10.0)
     factor = -1.0  # its best arms are the worst ones
     found = trial.verify()
     assert [entry.verdict for entry in found.policies] == ["same", "otherwise", "otherwise"]
-    assert re.search(r"it decides otherwise on \d+ of \d+ stored requests", str(found))
+    assert re.search(r"other arms for \d+ of \d+ stored requests", str(found))

@@ -11,9 +11,9 @@ import pytest
 
 from rareswitch.distributions import Gaussian
 from rareswitch.errors import BatchError, FileFormatError, ParameterError, ShapeError
-from rareswitch.experiment import copy_experiment, create, open_experiment
+from rareswitch.experiment import WarmStart, copy_experiment, create, open_experiment
+from rareswitch.experiment.audit import verify_versions
 from rareswitch.experiment.description import Description
-from rareswitch.experiment.verification import verify_versions
 from rareswitch.features import Arms, Features, Number
 from rareswitch.lab.worlds import LinearWorld
 from rareswitch.learner import (
@@ -188,9 +188,10 @@ def test_an_experiment_begins_with_a_log(kind: str, tmp_path: Path) -> None:
     if kind != "memory:":
         trial.close()
         trial = open_experiment(url, "spring")
-    told = f"a log of {ROWS} decisions, {ROWS} of them rewarded; its propensities were estimated: arm frequencies"
-    assert trial.status().start == told
-    assert f"The first policy was learned from {told}." in str(trial.status())
+    held = WarmStart(decisions=ROWS, rewarded=ROWS, estimated="arm frequencies")
+    assert trial.status().warm_start == held
+    told = f"Warm start: {ROWS} decisions, {ROWS} rewarded; estimated propensities: arm frequencies."
+    assert told in str(trial.status())
     assert trial.status().decisions == 120
     state = trial.versions[-1].state
     assert (state.start, state.policies, state.sums[0].count) == (120, 3, ROWS + 120)
@@ -216,7 +217,7 @@ def test_files_and_other_experiments_of_the_same_features(tmp_path: Path) -> Non
     write(tmp_path / "log.parquet", log_of(7))
     trial = create("memory:", "spring", dim=DIM, warm_start=tmp_path / "log.parquet", seed=1)
     assert trial.policy.id == create("memory:", "spring", dim=DIM, warm_start=log_of(7), seed=2).policy.id
-    assert trial.status().start == f"a log of {ROWS} decisions, {ROWS} of them rewarded"
+    assert trial.status().warm_start == WarmStart(decisions=ROWS, rewarded=ROWS)
     features = Features(fields=[Number("age", mean=40, scale=10, alone=False)], arms=Arms(ids=["a", "b"], own=["age"]))
     other = Foresight(dim=features.dim).begin(features=features).policy
     vectors = np.random.default_rng(1).random((50, 2, features.dim)) / 4.0
@@ -233,7 +234,7 @@ def test_another_experiment_is_a_log(tmp_path: Path) -> None:
     first.advance(force=True)
     played_on(first, 100, 100)
     trial = create("memory:", "spring", dim=DIM, seed=1, warm_start=first)
-    assert trial.status().start == "a log of 200 decisions, 200 of them rewarded"
+    assert trial.status().warm_start == WarmStart(decisions=200, rewarded=200)
     (sums,) = trial.versions[0].state.sums
     first.advance(force=True)
     assert close(sums, first.versions[-1].state.sums[0])

@@ -279,8 +279,8 @@ def test_an_update_tells_people_what_came() -> None:
         assert outcome.made
         texts.append(str(outcome))
         notes.append(outcome.note)
-    assert f"the batch lost about {notes[0]['lost']:.3g} to the best arms\nbelieved" in texts[0]
-    assert "what came is" not in texts[0]
-    assert f"lost about {notes[1]['lost']:.3g} to the best arms where {notes[1]['expected']:.3g} was" in texts[1]
-    assert notes[1]["expected"] == notes[0]["next_cost"]
-    assert "; what came is what was believed\nbelieved" in texts[1]
+    assert f"Regret of this batch: about {notes[0].lost:.3g}.\nModel: " in texts[0]
+    assert "What came is" not in texts[0]
+    assert f"Regret of this batch: about {notes[1].lost:.3g} (expected: {notes[1].expected:.3g}). " in texts[1]
+    assert notes[1].expected == notes[0].next_cost
+    assert " What came is what was believed.\nModel: " in texts[1]

@@ -4,7 +4,6 @@ import argparse
 import warnings
 from typing import Any
 
-from rareswitch.cli.arguments import in_options
 from rareswitch.cli.experiment import add_now, add_verb, opened
 from rareswitch.cli.options import add_options, print_json, report_done
 from rareswitch.cli.settings import count_option
@@ -61,7 +60,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Update, and say what was seen and what is planned."""
     from rareswitch.executors import make_executor
-    from rareswitch.report import Progress
+    from rareswitch.report import Progress, as_text
 
     gate = _gate(options)
     forecast = options.forecast[0] if options.forecast is not None and len(options.forecast) == 1 else options.forecast
@@ -84,9 +83,9 @@ def run(options: argparse.Namespace) -> int:
             told: dict[str, Any] = {"force": options.force, "gate": gate, "executor": executor, "progress": show}
             found = trial.advance(now=options.now, forecast=forecast, **told)
     if options.json:
-        print_json(found.as_dict())
+        print_json(found)
     else:
-        report_done(in_options(found), f"policy {found.version} decides now")
+        report_done(as_text(found, cli=True), f"policy {found.version} decides now")
     if found.made or found.elsewhere:
         return 0
     return NOT_DUE if found.gate is None else REFUSED

@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
             return _verify(trial, options)
         found = [trial.audit(one, options.context, options.arms) for one in options.ids]
     if options.json:
-        print_json([one.as_dict() for one in found])
+        print_json([one.as_dict() | {"matches": one.matches} for one in found])
     else:
         print("\n\n".join(map(str, found)))
     return 0 if all(one.matches for one in found) else 1
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 def _verify(trial: Any, options: argparse.Namespace) -> int:
     found = trial.verify()
     if options.json:
-        print_json(found.as_dict() | {"signature": trial.signature})
+        print_json(found, holds=found.holds, signature=trial.signature)
     else:
         print(f"{found}\nAll signatures are of this key." if trial.signature == "checked" else found)
     return 0 if found.holds else 1

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rareswitch.cli.arguments import in_options
 from rareswitch.cli.experiment import add_now, add_verb
 from rareswitch.cli.log_source import is_experiment
 from rareswitch.cli.options import add_options, print_json, report_done
@@ -100,6 +99,7 @@ def run(options: argparse.Namespace) -> int:
     """Create it and say what it is."""
     from rareswitch.experiment import Rewards, create
     from rareswitch.learner import find_learner
+    from rareswitch.report import as_text
 
     find_learner(options.learner)
     settings = given_settings(options, [options.learner])
@@ -131,7 +131,7 @@ def run(options: argparse.Namespace) -> int:
             print_json(facts | {"dim": trial.policy.dim, "features": None if features is None else features.id})
             return 0
         shown = "" if features is None else f"{features}\n\n"
-        text = f"{shown}{trial.name} begins in {trial.store.url}.\n{in_options(trial.status(now=options.now))}"
+        text = f"{shown}{trial.name} begins in {trial.store.url}.\n{as_text(trial.status(now=options.now), cli=True)}"
     report_done(text, f"{options.name} was created in {facts['url']}")
     return 0
 

@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     if not one_or_lines(options, ("context", "arms", "baseline")):
         with opened(options) as trial:
             return answer_lines(lambda lines: _answers(trial, lines, options.now), FIELDS, NEEDED, options)
-    from rareswitch.experiment import caution_text
+    from rareswitch.report import caution_text
 
     if options.context is None:
         raise ParameterError("context must be given with --id: a record such as '{\"age\": 31}', or vectors.")

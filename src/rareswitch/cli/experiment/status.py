@@ -3,7 +3,6 @@
 import argparse
 from typing import Any
 
-from rareswitch.cli.arguments import in_options
 from rareswitch.cli.experiment import add_now, add_verb, opened
 from rareswitch.cli.options import print_json
 
@@ -26,7 +25,9 @@ def run(options: argparse.Namespace) -> int:
     with opened(options) as trial:
         found = trial.status(now=options.now)
     if options.json:
-        print_json(found.as_dict() | {"signature": trial.signature})
+        print_json(found, signature=trial.signature)
     else:
-        print(in_options(found))
+        from rareswitch.report import as_text
+
+        print(as_text(found, cli=True))
     return 0

@@ -3,7 +3,6 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from rareswitch.cli.arguments import in_options
 from rareswitch.cli.experiment import add_verb, opened
 from rareswitch.cli.options import print_json, report_done
 from rareswitch.cli.record_files import ENDINGS, arm_count, given_arms, read_records
@@ -55,7 +54,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Play, and say what came."""
     from rareswitch.lab import Traffic, play
-    from rareswitch.report import Progress
+    from rareswitch.report import Progress, as_text
     from rareswitch.validation import number
 
     traffic = Traffic(**{name: getattr(options, name) for name in ("rate", "delay", "missing", "repeated")})
@@ -98,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
         lost = (
             f"Earned {found.earned:,.1f} in expectation, {facts['regret']:,.1f} less than the best arm of each request."
         )
-        text = f"{counts}\nUpdates: {updates}.\n{lost}\n\n{in_options(trial.status(now=found.stop))}"
+        text = f"{counts}\nUpdates: {updates}.\n{lost}\n\n{as_text(trial.status(now=found.stop), cli=True)}"
     report_done(text, f"{several(found.decisions, 'decision')} made")
     return 0
 

@@ -17,7 +17,8 @@ from rareswitch.executors import make_executor
 from rareswitch.lab import Contest, LearnerFactory, Sweep, WorldFactory, check_length, learner_for, sweep
 from rareswitch.lab.report import draw_runs, run_table
 from rareswitch.lab.worlds import WORLDS, NamedWorld, World
-from rareswitch.learner import Learner, all_learners, find_learner, recommend
+from rareswitch.learner import Learner, all_learners, find_learner
+from rareswitch.plan import recommend
 from rareswitch.report import check_target
 from rareswitch.validation import whole
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import ParameterError
-from rareswitch.experiment import Best, Progress, adaptive_cost, baseline_share, best_ends, cost, schedule_of
-from rareswitch.experiment.regret_model import STEP
 from rareswitch.learner import Foresight
+from rareswitch.plan import BestSchedule, Progress, adaptive_cost, baseline_share, best_ends, cost, schedule_of
+from rareswitch.plan.regret_model import STEP
 from rareswitch.store import Counts
 
 DAY = 86_400.0
@@ -57,7 +57,7 @@ def counted(*batches: int) -> Progress:
 
 
 def test_counts_are_planned_early_and_often_at_first_and_kept_to() -> None:
-    schedule = Best(decisions=10_000, policies=8, dim=10)
+    schedule = BestSchedule(decisions=10_000, policies=8, dim=10)
     ends = [end.decisions for end in schedule.ends(Progress.beginning(0.0))]
     assert ends == [44, 95, 206, 454, 984, 2129, 4610, 10_000]
     assert not schedule.due(counted(43)).now
@@ -67,7 +67,7 @@ def test_counts_are_planned_early_and_often_at_first_and_kept_to() -> None:
 
 
 def test_a_batch_that_came_out_longer_moves_those_after_it() -> None:
-    schedule = Best(decisions=10_000, policies=4, dim=10)
+    schedule = BestSchedule(decisions=10_000, policies=4, dim=10)
     first = schedule.ends(Progress.beginning(0.0))[0].decisions
     assert first is not None
     moved = schedule.ends(counted(5 * first, 1))
@@ -82,26 +82,26 @@ def seen(days: float, decided: int, **told: Any) -> Progress:
 
 
 def test_dates_keep_the_gap_the_delay_and_the_earliest_first_update() -> None:
-    schedule = Best(**DATED, gap="1 day", delay="2 days", first="3 days")
+    schedule = BestSchedule(**DATED, gap="1 day", delay="2 days", first="3 days")
     ends = schedule.ends(Progress.beginning(CREATED))
     dates = [end.at for end in ends if end.at is not None]
     assert len(dates) == len(ends) == 6
     assert dates[0] >= CREATED + 3 * DAY
     assert all(b - a > 2 * DAY for a, b in pairwise([CREATED, *dates[:-1]])), "each batch has rewards to learn from"
     assert dates[-1] == pytest.approx(CREATED + 50 * DAY)
-    close = [end.at for end in Best(**DATED).ends(Progress.beginning(CREATED))]
+    close = [end.at for end in BestSchedule(**DATED).ends(Progress.beginning(CREATED))]
     assert close[0] is not None
     assert close[0] < CREATED + 0.1 * DAY, "hours, where nothing stands against it"
 
 
 def test_an_attribution_window_is_a_delay() -> None:
-    ends = Best(**DATED).ends(Progress.beginning(CREATED, window=2 * DAY))
+    ends = BestSchedule(**DATED).ends(Progress.beginning(CREATED, window=2 * DAY))
     assert ends[0].at is not None
     assert ends[0].at > CREATED + 2 * DAY
 
 
 def test_dates_move_with_the_rate_that_is_seen() -> None:
-    schedule = Best(**DATED)
+    schedule = BestSchedule(**DATED)
     expected, slow = schedule.ends(Progress.beginning(CREATED))[0], schedule.ends(seen(1.0, 10))[0]
     assert expected.at is not None
     assert slow.at is not None
@@ -111,7 +111,7 @@ def test_dates_move_with_the_rate_that_is_seen() -> None:
 
 
 def test_the_forecast_adds_up_to_the_end_at_the_rate_seen() -> None:
-    forecast = Best(**DATED).forecast(seen(10.0, 10_000))
+    forecast = BestSchedule(**DATED).forecast(seen(10.0, 10_000))
     assert isinstance(forecast, tuple)
     assert len(forecast) == 5
     assert 10_000 + sum(forecast) == pytest.approx(50_000, rel=0.01)
@@ -119,9 +119,11 @@ def test_the_forecast_adds_up_to_the_end_at_the_rate_seen() -> None:
 
 def test_what_the_learner_says_need_not_be_said_again() -> None:
     made = schedule_of("best", learner=Foresight(dim=7, horizon=5000, policies=5))
-    assert made == Best(dim=7, decisions=5000, policies=5)
-    assert schedule_of("best", learner=Foresight(dim=7, horizon=5000)) == Best(dim=7, decisions=5000, policies=8)
-    with pytest.raises(ParameterError, match=r"how long the experiment runs.*horizon.*Best\(policies=8, rate=2000"):
+    assert made == BestSchedule(dim=7, decisions=5000, policies=5)
+    assert schedule_of("best", learner=Foresight(dim=7, horizon=5000)) == BestSchedule(
+        dim=7, decisions=5000, policies=8
+    )
+    with pytest.raises(ParameterError, match=r"how long the experiment runs.*horizon.*BestSchedule\(policies=8, rate"):
         schedule_of("best", learner=Foresight(dim=7))
 
 
@@ -132,7 +134,7 @@ def test_what_the_learner_says_need_not_be_said_again() -> None:
         ({"rate": 5}, "rate and end belong together"),
         ({"end": "2026-06-01"}, "rate and end belong together"),
         ({"decisions": 100, "gap": "1 day"}, "gap, delay and first are durations"),
-        ({"decisions": 100, "policies": 1}, "updates must be between 2"),
+        ({"decisions": 100, "policies": 1}, "policies must be between 2"),
         ({"rate": 5, "end": "2026-06-01", "gap": "soon"}, "gap must be a duration such as"),
         ({"rate": -5, "end": "2026-06-01"}, "rate, the decisions a day"),
         ({"rate": 5, "end": "next year"}, "end must be a date"),
@@ -140,7 +142,7 @@ def test_what_the_learner_says_need_not_be_said_again() -> None:
 )
 def test_settings_are_checked(told: dict[str, Any], rule: str) -> None:
     with pytest.raises(ParameterError, match=rule):
-        Best(**told)
+        BestSchedule(**told)
 
 
 def test_exploration_beside_a_baseline_grows_with_features_and_what_follows() -> None:

@@ -9,20 +9,22 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import FileFormatError, ParameterError
-from rareswitch.experiment import (
-    After,
-    Best,
-    ByHand,
-    Every,
-    Planned,
+from rareswitch.experiment import Rewards
+from rareswitch.lab import Traffic
+from rareswitch.learner import Foresight
+from rareswitch.plan import (
+    AfterCounts,
+    BestSchedule,
+    LearnerSchedule,
+    Manual,
+    Periodic,
     Progress,
-    Rewards,
     Schedule,
+    Wait,
     schedule_from_plain,
     schedule_of,
 )
-from rareswitch.lab import Traffic
-from rareswitch.learner import Foresight
+from rareswitch.report import as_text
 from rareswitch.store import Counts
 
 DAY = 86_400.0
@@ -41,81 +43,83 @@ def after(*batches: int, days: float = 1.0, rewarded: bool = True, **told: Any) 
 
 
 def test_an_update_is_due_after_so_many_decisions_of_each_policy() -> None:
-    every = After(decisions=100)
+    every = AfterCounts(decisions=100)
     assert every.due(after(100)).now
     assert every.due(after(130, 100)).now
     waiting = every.due(after(130, 99))
-    assert (waiting.now, waiting.waits) == (False, ("1 more decision (99 of 100 came)",))
-    assert str(waiting) == "waits for 1 more decision (99 of 100 came)"
+    assert (waiting.now, waiting.waits) == (False, (Wait(kind="decisions", decisions=99, needed=100, more=1),))
+    assert str(waiting) == "Next update: after 1 more decision (99 of 100)."
 
 
 def test_listed_ends_are_counted_from_the_beginning_and_the_last_is_no_update() -> None:
-    ends = After(decisions=[100, 400, 1000])
+    ends = AfterCounts(decisions=[100, 400, 1000])
     assert ends.due(after(100)).now
     assert not ends.due(after(100, 299)).now
     assert ends.due(after(100, 300)).now
     over = ends.due(after(100, 300, 5000))
     assert not over.now
-    assert "policy 3 is the last of the schedule, until 1,000 decisions in all" in over.waits[0]
-    assert "force=True" in over.waits[0]
+    assert over.waits == (Wait(kind="last", policy=3, more=1000),)
+    assert str(over) == (
+        "Next update: none, policy 3 is the last of the schedule, until 1,000 decisions in all (to make another, "
+        "advance with force=True)."
+    )
+    assert "advance with --force)." in as_text(over, cli=True)
 
 
 def test_an_end_that_an_update_came_too_late_for_is_left_out() -> None:
-    assert [end.decisions for end in After(decisions=[100, 400, 1000]).ends(after(450, 10))] == [1000]
+    assert [end.decisions for end in AfterCounts(decisions=[100, 400, 1000]).ends(after(450, 10))] == [1000]
 
 
 def test_a_number_of_times_is_a_number_of_policies() -> None:
-    thrice = After(decisions=100, times=3)
+    thrice = AfterCounts(decisions=100, times=3)
     assert thrice.due(after(100, 100)).now
     assert not thrice.due(after(100, 100, 100)).now
 
 
 def test_the_forecast_is_that_of_the_batches_after_an_update_now() -> None:
-    assert After(decisions=[100, 400, 1000]).forecast(after(120)) == (280, 600)
-    assert After(decisions=[100, 400, 1000]).forecast(after(60)) == (340, 600)
-    assert After(decisions=100).forecast(after(130)) == (100, 100, 100)
-    assert After(decisions=100, times=2).forecast(after(100)) == (100,)
-    assert After(decisions=100, times=2).forecast(after(100, 70)) == (70,), "past the end: as long again"
+    assert AfterCounts(decisions=[100, 400, 1000]).forecast(after(120)) == (280, 600)
+    assert AfterCounts(decisions=[100, 400, 1000]).forecast(after(60)) == (340, 600)
+    assert AfterCounts(decisions=100).forecast(after(130)) == (100, 100, 100)
+    assert AfterCounts(decisions=100, times=2).forecast(after(100)) == (100,)
+    assert AfterCounts(decisions=100, times=2).forecast(after(100, 70)) == (70,), "past the end: as long again"
 
 
 def test_nothing_is_due_where_there_is_nothing_to_learn_from() -> None:
-    assert After(decisions=1).due(after(0)).waits == (
-        "1 more decision (0 of 1 came)",
-        "a decision: none has come yet",
-    )
-    assert After(decisions=10).due(after(10, rewarded=False)).waits == ("a reward: 10 decisions without any",)
-    young = After(decisions=10).due(after(10, window=3 * DAY))
-    assert young.waits == (
-        "the first rewards: decisions count 3 days after they were made, the first of these on "
-        "Sat 7 March 2026, 12:00 UTC",
-    )
-    assert After(decisions=10).due(after(10, days=3.0, window=3 * DAY)).now
+    none, unrewarded = AfterCounts(decisions=1).due(after(0)), AfterCounts(decisions=10).due(after(10, rewarded=False))
+    assert [wait.kind for wait in none.waits] == ["decisions", "no decisions"]
+    assert str(none).endswith("Next update: no decisions yet.")
+    assert str(unrewarded) == "Next update: no rewards yet (10 decisions)."
+    young = AfterCounts(decisions=10).due(after(10, window=3 * DAY))
+    assert str(young) == "Next update: Sat 7 March 2026, 12:00 UTC (first rewards, 3-day window)."
+    assert AfterCounts(decisions=10).due(after(10, days=3.0, window=3 * DAY)).now
 
 
 def test_without_a_schedule_the_learner_s_plan_rules() -> None:
     learner = Foresight(dim=3, horizon=1000, policies=4)
     planned = learner.begin().batch_sizes
-    assert schedule_of(None) == Planned()
+    assert schedule_of(None) == LearnerSchedule()
     progress = after(planned[0] - 1, planned=planned)
-    assert Planned().due(progress).waits == (f"1 more decision ({planned[0] - 1} of {planned[0]} came)",)
-    assert Planned().due(after(planned[0], planned=planned)).now
-    assert Planned().forecast(progress) is None
+    assert str(LearnerSchedule().due(progress)) == (
+        f"Next update: after 1 more decision ({planned[0] - 1} of {planned[0]})."
+    )
+    assert LearnerSchedule().due(after(planned[0], planned=planned)).now
+    assert LearnerSchedule().forecast(progress) is None
 
 
 def test_by_hand_nothing_is_ever_due() -> None:
-    assert not ByHand().due(after(10**6)).now
-    assert ByHand().forecast(after(10)) is None
+    assert not Manual().due(after(10**6)).now
+    assert Manual().forecast(after(10)) is None
 
 
 EVERY_KIND = [
-    Planned(),
-    ByHand(),
-    After(decisions=100, times=3),
-    After(decisions=[10, 20]),
-    Every(period="monday", times=8, at="09:30", zone="Europe/Berlin", start="2026-03-01"),
-    Every(period="6 hours", rate=100),
-    Best(policies=5, decisions=1000, dim=3),
-    Best(policies=5, rate=100, end="2026-06-01", delay="1 day", gap="6h", first="12h", dim=4),
+    LearnerSchedule(),
+    Manual(),
+    AfterCounts(decisions=100, times=3),
+    AfterCounts(decisions=[10, 20]),
+    Periodic(period="monday", times=8, at="09:30", zone="Europe/Berlin", start="2026-03-01"),
+    Periodic(period="6 hours", rate=100),
+    BestSchedule(policies=5, decisions=1000, dim=3),
+    BestSchedule(policies=5, rate=100, end="2026-06-01", delay="1 day", gap="6h", first="12h", dim=4),
 ]
 
 
@@ -138,21 +142,24 @@ def test_plain_data_of_no_schedule_is_refused(data: Any) -> None:
 @pytest.mark.parametrize(
     ("short", "schedule"),
     [
-        ("monday*8", Every(period="monday", times=8)),
-        ("Monday 09:00 * 8", Every(period="monday", times=8, at="09:00")),
-        ("every week", Every(period="week")),
-        ("every day*14", Every(period="day", times=14)),
-        ("weeks*3", Every(period="week", times=3)),
-        ("6 hours", Every(period="6h")),
-        ("every 6 hours*4", Every(period="6h", times=4)),
-        (10_000, After(decisions=10_000)),
-        (1e4, After(decisions=10_000)),
-        ("10_000", After(decisions=10_000)),
-        ("10,000*8", After(decisions=10_000, times=8)),
-        ([500, 2000], After(decisions=[500, 2000])),
-        ("by hand", ByHand()),
-        ("best:policies=5,rate=100,end=2026-06-01,gap=1d", Best(policies=5, rate=100, end="2026-06-01", gap="1 day")),
-        (None, Planned()),
+        ("monday*8", Periodic(period="monday", times=8)),
+        ("Monday 09:00 * 8", Periodic(period="monday", times=8, at="09:00")),
+        ("every week", Periodic(period="week")),
+        ("every day*14", Periodic(period="day", times=14)),
+        ("weeks*3", Periodic(period="week", times=3)),
+        ("6 hours", Periodic(period="6h")),
+        ("every 6 hours*4", Periodic(period="6h", times=4)),
+        (10_000, AfterCounts(decisions=10_000)),
+        (1e4, AfterCounts(decisions=10_000)),
+        ("10_000", AfterCounts(decisions=10_000)),
+        ("10,000*8", AfterCounts(decisions=10_000, times=8)),
+        ([500, 2000], AfterCounts(decisions=[500, 2000])),
+        ("by hand", Manual()),
+        (
+            "best:policies=5,rate=100,end=2026-06-01,gap=1d",
+            BestSchedule(policies=5, rate=100, end="2026-06-01", gap="1 day"),
+        ),
+        (None, LearnerSchedule()),
     ],
 )
 def test_short_forms_are_understood(short: Any, schedule: Schedule) -> None:
@@ -176,10 +183,10 @@ DATED: dict[str, Any] = {"policies": 5, "rate": 100, "end": "2026-06-01"}
     [
         lambda given: Rewards(window=given),
         lambda given: Traffic(delay=given),
-        lambda given: Best(**DATED, gap=given),
-        lambda given: Best(**DATED, delay=given),
-        lambda given: Best(**DATED, first=given),
-        lambda given: Every(period="week", times=8, rate=20).price(dim=2, delay=given),
+        lambda given: BestSchedule(**DATED, gap=given),
+        lambda given: BestSchedule(**DATED, delay=given),
+        lambda given: BestSchedule(**DATED, first=given),
+        lambda given: Periodic(period="week", times=8, rate=20).price(dim=2, delay=given),
     ],
 )
 def test_a_bare_number_is_no_duration(read: Callable[[Any], Any], given: Any) -> None:
@@ -199,14 +206,14 @@ def test_a_text_with_a_bare_number_for_a_duration_is_no_schedule(given: str) -> 
 
 def test_a_period_has_a_unit() -> None:
     with pytest.raises(ParameterError, match=r"period must be .* a duration of at least a minute with its unit"):
-        Every(period=3600)
-    assert Every(period=timedelta(hours=1)) == Every(period="1h")
+        Periodic(period=3600)
+    assert Periodic(period=timedelta(hours=1)) == Periodic(period="1h")
 
 
 def test_what_was_read_once_is_read_again() -> None:
     told = Rewards(window=timedelta(days=2), default=0)
     assert replace(told, kind="binary").window == Rewards.from_plain(told.to_plain()).window == 2 * DAY
-    assert replace(Best(**DATED, gap="6h"), dim=3).gap == 6 * 3600.0
+    assert replace(BestSchedule(**DATED, gap="6h"), dim=3).gap == 6 * 3600.0
 
 
 @pytest.mark.parametrize("text", ["best:speed=3", "best:rate", "best:rate=fast", "best:rate=1,rate=2"])
@@ -217,27 +224,25 @@ def test_settings_of_the_best_schedule_are_checked(text: str) -> None:
 
 def test_what_a_schedule_costs_is_said_beside_the_best() -> None:
     with pytest.raises(ParameterError, match="dim must be at least 1; got 0"):
-        Every(period="week", times=8, rate=2000).price(dim=0)
-    weekly = Every(period="week", times=8, rate=10_000 / 56).price(dim=10)
-    counted = After(decisions=1250, times=8).price(dim=10)
+        Periodic(period="week", times=8, rate=2000).price(dim=0)
+    weekly = Periodic(period="week", times=8, rate=10_000 / 56).price(dim=10)
+    counted = AfterCounts(decisions=1250, times=8).price(dim=10)
     assert weekly is not None
     assert counted is not None
-    assert weekly.times == pytest.approx(counted.times)
-    assert str(counted) == (
-        "about 9.0 times the regret of full adaptivity; the best schedule with the same 8 policies 1.4"
-    )
-    best = Best(decisions=10_000, policies=8, dim=10).price(dim=10)
+    assert weekly.ratio == pytest.approx(counted.ratio)
+    assert str(counted) == "Expected regret: 9.0 × full adaptivity (1.4 is optimal for 8 policies)."
+    best = BestSchedule(decisions=10_000, policies=8, dim=10).price(dim=10)
     assert best is not None
-    assert "which is the best that 8 policies can do" in str(best)
-    assert After(decisions=1250).price(dim=10) is None, "it does not end"
-    assert After(decisions=1250).price(dim=10, total=10_000) == counted
-    assert Every(period="week", times=8).price(dim=10) is None, "the rate is not known"
-    assert ByHand().price(dim=10) is None
-    late = After(decisions=1250, times=8).price(dim=10, rate=1250.0, delay="1d")
+    assert str(best) == "Expected regret: 1.4 × full adaptivity (optimal for 8 policies)."
+    assert AfterCounts(decisions=1250).price(dim=10) is None, "it does not end"
+    assert AfterCounts(decisions=1250).price(dim=10, total=10_000) == counted
+    assert Periodic(period="week", times=8).price(dim=10) is None, "the rate is not known"
+    assert Manual().price(dim=10) is None
+    late = AfterCounts(decisions=1250, times=8).price(dim=10, rate=1250.0, delay="1d")
     assert late is not None
-    assert late.times > counted.times
-    dated = Best(policies=5, rate=100, end=NOW + 50 * DAY, delay="1 day", dim=4)
+    assert late.ratio > counted.ratio
+    dated = BestSchedule(policies=5, rate=100, end=NOW + 50 * DAY, delay="1 day", dim=4)
     assert dated.price(dim=4) is None, "it is not known when it begins"
     found = dated.price(dim=4, created=NOW)
     assert found is not None
-    assert found.times == pytest.approx(found.best, rel=0.05), "the delay is its own"
+    assert found.ratio == pytest.approx(found.best, rel=0.05), "the delay is its own"

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rareswitch.errors import ParameterError
-from rareswitch.learner.bounds import (
+from rareswitch.learner import (
     CONTEXTS,
     TABLE,
     Adaptivity,

@@ -5,8 +5,9 @@ from itertools import product
 import pytest
 
 from rareswitch.errors import ParameterError
-from rareswitch.learner import CONTEXTS, LEARNERS, OFUL, RarelySwitchSupLinUCB, make_learner, recommend
+from rareswitch.learner import CONTEXTS, LEARNERS, OFUL, RarelySwitchSupLinUCB, make_learner
 from rareswitch.learner.batched import BatchedLearner
+from rareswitch.plan import recommend
 
 
 @pytest.mark.parametrize("contexts", ["fixed", "stochastic", "adversarial"])
@@ -114,7 +115,7 @@ def test_the_bound_of_the_learned_design_is_not_claimed_where_it_is_not_proved(d
         ({"contexts": "odd"}, "contexts must be fixed, stochastic or adversarial; got 'odd'"),
         ({"dim": 0}, "dim must be at least 1"),
         ({"horizon": 1}, "horizon must be at least 2"),
-        ({"policies": 0}, "updates must be at least 1"),
+        ({"policies": 0}, "policies must be at least 1"),
         ({"arms": 2.5}, "arms must be a whole number"),
         ({"horizon": 10**400}, "horizon must be between 2 and"),
     ],

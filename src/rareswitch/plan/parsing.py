@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from rareswitch.errors import FileFormatError, ParameterError, did_you_mean
-from rareswitch.experiment.best import Best
-from rareswitch.experiment.counted import After, ByHand, Planned
-from rareswitch.experiment.durations import Seconds
-from rareswitch.experiment.every import WEEKDAYS, Every
-from rareswitch.experiment.schedule import Schedule
 from rareswitch.learner import Learner
+from rareswitch.plan.schedule import Schedule
+from rareswitch.plan.schedules import WEEKDAYS, AfterCounts, BestSchedule, LearnerSchedule, Manual, Periodic
+from rareswitch.plan.times import Seconds
 
-KINDS: dict[str, type[Schedule]] = {kind.kind: kind for kind in (Planned, ByHand, After, Every, Best)}
+KINDS: dict[str, type[Schedule]] = {
+    kind.kind: kind for kind in (LearnerSchedule, Manual, AfterCounts, Periodic, BestSchedule)
+}
 EXAMPLES = (
     "'best', 'best:policies=8,rate=2000,end=2026-06-01,delay=1d,gap=1d', 'monday*8', 'monday 09:00*8', 'week*8', "
     "'6 hours', 10000, '10000*8', [500, 2000, 10000], or 'by hand'"
@@ -37,7 +37,7 @@ def schedule_of(given: Any, *, learner: Learner | None = None) -> Schedule:
     Examples
     --------
     >>> schedule_of("monday 09:00*8")
-    Every(period='monday', times=8, start=None, at='09:00', zone='UTC', rate=None)
+    Periodic(period='monday', times=8, start=None, at='09:00', zone='UTC', rate=None)
     >>> print(schedule_of(10_000), schedule_of([500, 2000]), schedule_of("by hand"), sep="; ")
     every 10,000 decisions; after 500, 2,000 decisions; by hand
     >>> from rareswitch.learner import Foresight
@@ -45,7 +45,7 @@ def schedule_of(given: Any, *, learner: Learner | None = None) -> Schedule:
     best times for 8 policies over 10,000 decisions
     """
     made = _parsed(given)
-    if isinstance(made, Best) and learner is not None:
+    if isinstance(made, BestSchedule) and learner is not None:
         return made.made_for(learner)
     return made
 
@@ -53,8 +53,8 @@ def schedule_of(given: Any, *, learner: Learner | None = None) -> Schedule:
 def schedule_from_plain(data: Any) -> Schedule:
     """What :meth:`Schedule.to_plain` was called on.
 
-    >>> schedule_from_plain(After(decisions=[10, 20]).to_plain())
-    After(decisions=(10, 20), times=None)
+    >>> schedule_from_plain(AfterCounts(decisions=[10, 20]).to_plain())
+    AfterCounts(decisions=(10, 20), times=None)
     """
     if not isinstance(data, Mapping) or data.get("kind") not in KINDS:
         raise FileFormatError(f"a schedule is one of the kinds {', '.join(KINDS)}; got {data!r:.60}.")
@@ -69,11 +69,11 @@ def schedule_from_plain(data: Any) -> Schedule:
 
 def _parsed(given: Any) -> Schedule:
     if given is None:
-        return Planned()
+        return LearnerSchedule()
     if isinstance(given, Schedule):
         return given
     if isinstance(given, (int, float, np.number)) and not isinstance(given, bool):
-        return After(decisions=given)  # type: ignore[arg-type]
+        return AfterCounts(decisions=given)  # type: ignore[arg-type]
     if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
         if any(isinstance(one, (str, date)) for one in given):
             raise ParameterError(
@@ -86,27 +86,27 @@ def _parsed(given: Any) -> Schedule:
                 f"schedule: a list holds the decisions in all at which batches end, and at the last one the schedule "
                 f"ends, without an update: give at least two; got {[*given]!r:.100}."
             )
-        return After(decisions=[*given])
+        return AfterCounts(decisions=[*given])
     if not isinstance(given, str):
         raise _unknown(given)
     text = " ".join(given.lower().split())
     if text in ("by hand", "hand", "by-hand"):
-        return ByHand()
+        return Manual()
     if text in ("planned", "plan"):
-        return Planned()
+        return LearnerSchedule()
     if text == "best" or text.startswith("best:"):
-        return Best(**_settings(given.partition(":")[2]))
+        return BestSchedule(**_settings(given.partition(":")[2]))
     text, star, many = (part.strip() for part in text.partition("*"))
     if star and not many.isdecimal():
         raise _unknown(given)
     times = int(many) if star else None
     if re.fullmatch(r"\d[\d_,]*", text):
-        return After(decisions=int(re.sub("[_,]", "", text)), times=times)
+        return AfterCounts(decisions=int(re.sub("[_,]", "", text)), times=times)
     text = text.removeprefix("every ")
     word, _, at = text.partition(" ")
     period, of_day = (word.removesuffix("s"), at) if word[:1].isalpha() else (text, "")
     try:
-        return Every(period=period, times=times, at=of_day or "00:00")
+        return Periodic(period=period, times=times, at=of_day or "00:00")
     except ParameterError as error:
         raise _unknown(given, error) from error
 
@@ -116,7 +116,7 @@ def _settings(text: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        settings = [field.name for field in fields(Best)]
+        settings = [field.name for field in fields(BestSchedule)]
         if not equals or name not in settings or name in found:
             known = ", ".join(settings)
             raise ParameterError(

@@ -1,0 +1,279 @@
+"""What an experiment tells: structs that are kept, printed as text or JSON, and sent. They hold no sentences."""
+
+from typing import Literal
+
+import msgspec
+
+from rareswitch.evaluation import Difference
+from rareswitch.experiment.gate import Gate, GateReport
+from rareswitch.experiment.novelty import Novelty
+from rareswitch.experiment.rewards import Rewards
+from rareswitch.experiment.warm_start import WarmStart
+from rareswitch.plan import MinPropensityPrice, Price, Wait
+from rareswitch.store import Marks
+from rareswitch.structs import Result
+
+
+class Lift(Result, frozen=True, kw_only=True):
+    """Over the baseline, so far and by week, of the decisions that name one. Prints as a line.
+
+    >>> print(Lift(reason="no decision names a baseline"))
+    Lift over the baseline: not identifiable: no decision names a baseline.
+    """
+
+    #: So far, then by week; empty where nothing is known.
+    parts: tuple[Difference, ...] = ()
+    #: Why nothing is.
+    reason: str = ""
+    #: As of when, in seconds since 1970.
+    at: float | None = None
+
+
+class LearnerNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a learner believed, planned and concluded at an update, as far as it says so."""
+
+    update: int | None = None
+    #: σ of the rewards.
+    noise: float | None = None
+    #: The model that is believed, logistic or linear, and its log-likelihood of held-out batches above the other's.
+    link: str | None = None
+    held_out: float | None = None
+    #: By how much more the batch differs from what was believed than it should; what was concluded from that.
+    surprise: float | None = None
+    concluded: str | None = None
+    #: Whether the policy lies between what was believed and what is.
+    between: bool = False
+    #: Regret of the batch, as it is known now, and as it was expected.
+    lost: float | None = None
+    expected: float | None = None
+    #: Exploration in units of the uncertainty; expected regret of the decisions to come, and of the next batch.
+    scale: float | None = None
+    cost: float | None = None
+    next_cost: float | None = None
+    #: The most that a decision costs on average, if the intervals hold.
+    certificate: float | None = None
+    #: Rewards lie around it, and the features do not explain it.
+    level: float | None = None
+    #: Standard deviations between the farthest reward and the mean.
+    outlier: float | None = None
+    #: The least probability of arms, where costs are without it.
+    min_propensity: float | None = None
+    #: Share of decisions that play the best known arm.
+    greedy: float | None = None
+
+
+class BatchCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the store held of a policy when an update froze its marks."""
+
+    version: int
+    decisions: int
+    rewarded: int
+
+
+class LearnedBatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was learned from the decisions of a policy."""
+
+    policy: str
+    decided: int
+    rewarded: int
+    waiting: int = 0
+    expired: int = 0
+    clipped: int = 0
+    held_out: int = 0
+
+
+class RewardsSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """What tells that rewards of decisions that had some have changed."""
+
+    rewards: int
+    overwritten: int
+
+
+class UpdatePlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is frozen of an update when it starts, beside the marks."""
+
+    now: float
+    forecast: int | tuple[int, ...] | None
+    seen: RewardsSeen
+    gate: Gate | None = None
+
+
+class UpdateReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is kept of an update with the policy that it made."""
+
+    batches: tuple[BatchCounts, ...] = ()
+    #: Of the batch that ended, then of earlier ones with rewards that came late.
+    learned: tuple[LearnedBatch, ...] = ()
+    #: Context sets that the plan was made with.
+    sets: int = 0
+    note: LearnerNote = LearnerNote()
+    marks: Marks | None = None
+    plan: UpdatePlan | None = None
+    seconds: float = 0.0
+    lift: Lift | None = None
+    gate: GateReport | None = None
+    #: Of two that learned the same, it tells who published.
+    by: str = ""
+
+
+class Advance(Result, frozen=True, kw_only=True):
+    """The outcome of :meth:`Experiment.advance`: what was seen, believed and concluded. Prints as text."""
+
+    #: Whether the policy changed.
+    made: bool
+    #: Number of the policy that decides now.
+    version: int
+    policy_id: str
+    #: What the update waits for, where none was made.
+    waits: tuple[Wait, ...] = ()
+    #: Whether it was only tried, by :meth:`Experiment.preview`: all else is then what an update would do.
+    preview: bool = False
+    #: Whether another process made the update meanwhile.
+    elsewhere: bool = False
+    #: Decisions of the batch that ended.
+    decided: int = 0
+    #: Those whose rewards were learned from.
+    rewarded: int = 0
+    #: Those whose attribution window was still open.
+    waiting: int = 0
+    #: Those whose reward came after the window.
+    expired: int = 0
+    #: Those whose reward was clipped; they are learned from.
+    clipped: int = 0
+    #: Those that were held out for a gate; the next update learns from them.
+    held_out: int = 0
+    #: Earlier batches of which more was known than before, by the number of their policy: rewards learned from.
+    late: dict[int, int] = msgspec.field(default_factory=dict)
+    #: Context sets that the plan was made with.
+    sets: int = 0
+    #: What the learner believed and planned.
+    note: LearnerNote = LearnerNote()
+    #: Decisions that are planned for the new policy, and for those after it.
+    batch_sizes: tuple[int, ...] = ()
+    #: What is proved of the regret, where the batches were not those planned.
+    holds: str = ""
+    seconds: float = 0.0
+    #: What the gate says, where there was one.
+    gate: GateReport | None = None
+    #: What was earned more than the baseline would have, as of the last update; None without a baseline.
+    lift: Lift | None = None
+
+
+class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The decisions of one policy."""
+
+    version: int
+    policy_id: str
+    #: Seconds since 1970.
+    published: float
+    decisions: int
+    #: Those with a reward.
+    rewarded: int
+
+
+class Status(Result, frozen=True, kw_only=True):
+    """What was decided and earned, what is missing, and what the next update waits for. Prints as text."""
+
+    name: str
+    url: str
+    learner: str
+    #: As people write it.
+    schedule: str
+    rewards: Rewards
+    #: By policy, the current one last.
+    batches: tuple[BatchStatus, ...]
+    #: Of all policies.
+    decisions: int
+    #: What the schedule costs by the model of the regret; None where the model cannot tell.
+    price: Price | None = None
+    #: What the least probability of arms costs; None where there is none.
+    min_propensity: MinPropensityPrice | None = None
+    #: The log that the first policy was learned from; None where there is none.
+    warm_start: WarmStart | None = None
+    #: Whether the next update can be made, and what it waits for.
+    due: bool
+    waits: tuple[Wait, ...] = ()
+    #: Whether an update was begun and not finished; it goes on where it was.
+    started: bool
+    #: Decisions of the current policy whose attribution window is open.
+    waiting: int
+    #: Rewards whose decision has not come.
+    unmatched: int
+    #: Rewards that came again with the same value.
+    repeated_rewards: int
+    #: Rewards that took the place of others.
+    overwritten: int
+    #: Rewards that were clipped by updates.
+    clipped: int
+    #: Decisions that were asked for again.
+    repeated_decisions: int
+    #: How unlike the contexts are to those that the policy was learned from; None while nothing is known.
+    novelty: Novelty | None = None
+    #: Why the learner asks for an update before the batch was to end; '' where it does not.
+    early: str = ""
+    #: Decisions whose records were not as described, by field and by what was not: missing, extra, unknown, clipped,
+    #: or of the arms spare or shared.
+    fields: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
+    #: What was earned more than the baseline would have, as of the last update; None without a baseline.
+    lift: Lift | None = None
+    #: What the gate said of the policies that it rejected in this batch.
+    rejected: tuple[GateReport, ...] = ()
+
+
+class Audit(Result, frozen=True, kw_only=True):
+    """A decision, and what its policy says of it now. Prints as text."""
+
+    id: int | str
+    #: contexts needed: its set was not kept; other contexts: the request that was given is another.
+    verdict: Literal["matches", "differs", "contexts needed", "other contexts"]
+    arm: str
+    propensity: float
+    policy_id: str
+    version: int
+    #: Seconds since 1970.
+    time: float
+    #: Event and value of each that is in force.
+    rewards: dict[str, float]
+    #: What the policy says now: the place of the arm among those available, and its propensity.
+    recomputed: tuple[int, float] | None = None
+
+    @property
+    def matches(self) -> bool:
+        """Whether arm and propensity come out again, exactly."""
+        return self.verdict == "matches"
+
+
+class Relearned(msgspec.Struct, frozen=True, kw_only=True):
+    """What learning again says about one policy of an experiment, given those before it as they are."""
+
+    policy_id: str
+    verdict: Literal["same", "rounding", "otherwise"]
+    #: The error, where nothing can be learned again.
+    reason: str = ""
+    #: Stored requests on which policies that are the same up to rounding were compared, and on how many arms differ.
+    decisions: int = 0
+    differing: int = 0
+
+
+class Verification(Result, frozen=True, kw_only=True):
+    """What learning again from the summaries of an experiment gives, policy by policy. Prints as text.
+
+    >>> from rareswitch.experiment import create
+    >>> print(create("memory:", "spring", dim=2).verify())
+    Policy 1 (...): reproduced.
+    All policies are reproduced from their summaries.
+    """
+
+    #: The first one included, which nothing was learned for.
+    policies: tuple[Relearned, ...]
+    #: Whether the sums that the experiment goes on with are those of its summaries.
+    sums: bool
+    #: Of rareswitch, with which it was created.
+    version: str
+    #: What is damaged in the files of the store.
+    faults: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything is learned again."""
+        return self.sums and not self.faults and all(entry.verdict != "otherwise" for entry in self.policies)

@@ -1,0 +1,58 @@
+"""How many policies, when, and at what cost: schedules, the model of the regret, and what is proved."""
+
+from rareswitch.plan.parsing import schedule_from_plain, schedule_of
+from rareswitch.plan.recommendation import Recommendation, recommend
+from rareswitch.plan.regret_model import (
+    MinPropensityPrice,
+    adaptive_cost,
+    baseline_share,
+    best_ends,
+    cost,
+    min_propensity_price,
+)
+from rareswitch.plan.schedule import Due, End, Price, Progress, Schedule, ScheduleTable, Wait, unlearnable
+from rareswitch.plan.schedules import AfterCounts, BestSchedule, LearnerSchedule, Manual, Periodic
+from rareswitch.plan.times import (
+    DAY,
+    Seconds,
+    date_text,
+    duration_of,
+    duration_text,
+    minute_text,
+    moment_of,
+    seconds_of,
+)
+
+__all__ = [
+    "DAY",
+    "AfterCounts",
+    "BestSchedule",
+    "Due",
+    "End",
+    "LearnerSchedule",
+    "Manual",
+    "MinPropensityPrice",
+    "Periodic",
+    "Price",
+    "Progress",
+    "Recommendation",
+    "Schedule",
+    "ScheduleTable",
+    "Seconds",
+    "Wait",
+    "adaptive_cost",
+    "baseline_share",
+    "best_ends",
+    "cost",
+    "date_text",
+    "duration_of",
+    "duration_text",
+    "min_propensity_price",
+    "minute_text",
+    "moment_of",
+    "recommend",
+    "schedule_from_plain",
+    "schedule_of",
+    "seconds_of",
+    "unlearnable",
+]

@@ -1,0 +1,421 @@
+"""The schedules: the learner's own, by hand, after counts of decisions, by the calendar, and the cheapest one."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, time, timedelta
+from itertools import count, islice, pairwise
+from typing import Any, ClassVar, Self
+
+from rareswitch.errors import ParameterError, several
+from rareswitch.learner import Forecast, Learner
+from rareswitch.plan.regret_model import PER_FEATURE, best_ends
+from rareswitch.plan.schedule import OUTLOOK, Due, End, Price, Progress, Schedule, Wait
+from rareswitch.plan.times import DAY, date_text, duration_of, duration_text, moment_of, zone_of
+from rareswitch.validation import count_of, number, whole
+
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+#: Periods that follow the clock on the wall, in days.
+_DAYS = {"day": 1, "week": 7}
+#: The shortest period in seconds.
+_SHORTEST_PERIOD = 60.0
+#: Policies, where neither the schedule nor the learner says how many.
+POLICIES = 8
+#: The least decisions in the rest of a run for which something is planned.
+_SHORTEST_RUN = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnerSchedule(Schedule):
+    """As the learner plans by itself, which is what simulations do.
+
+    >>> progress = Progress.beginning(0.0, planned=(40, 60, 150))
+    >>> print(LearnerSchedule().due(progress))
+    Next update: after 40 more decisions (0 of 40).
+    Next update: no decisions yet.
+    """
+
+    kind: ClassVar[str] = "planned"
+    last_is_end: ClassVar[bool] = False  # whether anything follows, the learner knows
+
+    def ends(self, progress: Progress) -> tuple[End, ...]:
+        return _counted(progress.before, progress.planned)
+
+    def due(self, progress: Progress) -> Due:
+        if progress.over:
+            return Due(now=False, waits=(Wait(kind="done"),))
+        due = super().due(progress)
+        # what was learned from is all that an early update needs, and what it was asked for by is in it
+        return Due(now=True, at=due.at, decisions=due.decisions) if progress.early else due
+
+    def forecast(self, progress: Progress) -> Forecast | None:
+        return None
+
+    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
+        return ()
+
+    def __str__(self) -> str:
+        return "as the learner plans"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manual(Schedule):
+    """Whenever someone calls ``advance``."""
+
+    kind: ClassVar[str] = "by-hand"
+
+    def ends(self, progress: Progress) -> tuple[End, ...]:
+        return ()
+
+    def due(self, progress: Progress) -> Due:
+        return Due(now=False, waits=(Wait(kind="manual"),))
+
+    def forecast(self, progress: Progress) -> Forecast | None:
+        return None
+
+    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
+        return ()
+
+    def __str__(self) -> str:
+        return "by hand"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AfterCounts(Schedule):
+    """After so many decisions, again and again; or where batches end, counted from the beginning.
+
+    >>> AfterCounts(decisions=1000).ends(Progress.beginning(0.0))
+    (End(decisions=1000, at=None), End(decisions=2000, at=None), End(decisions=3000, at=None))
+    >>> print(AfterCounts(decisions=[100, 500, 2000]).table(Progress.beginning(0.0)))
+    policy  until  decisions in all
+         1                      100
+         2                      500
+         3                    2,000
+    """
+
+    kind: ClassVar[str] = "after"
+    decisions: int | Sequence[int]
+    #: Batches, where each has the same number of decisions; no end by default.
+    times: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.decisions, (str, bytes)):
+            raise ParameterError(f"decisions must be a number or a list of them; got {self.decisions!r:.60}.")
+        times = self.times
+        found: int | tuple[int, ...]
+        if isinstance(self.decisions, Sequence):
+            found = tuple(count_of("decisions, where batches end,", end) for end in self.decisions)
+            if not found or any(a >= b for a, b in pairwise(found)):
+                raise ParameterError(
+                    "decisions, where batches end, must be at least one and increasing, counted from the beginning; "
+                    f"got {list(found)}."
+                )
+            if times is not None:
+                raise ParameterError("times is for batches of equal length; a list of ends says how many there are.")
+        else:
+            found = count_of("decisions, after which an update is due,", self.decisions)
+            times = None if times is None else count_of("times, the number of batches,", times, low=2)
+        vars(self).update(decisions=found, times=times)
+
+    def ends(self, progress: Progress) -> tuple[End, ...]:
+        if not isinstance(self.decisions, int):
+            return tuple(End(end) for end in self.decisions[progress.policies - 1 :] if end > progress.before)
+        left = OUTLOOK if self.times is None else max(0, self.times - progress.policies + 1)
+        return _counted(progress.before, (self.decisions,) * left)
+
+    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
+        if not isinstance(self.decisions, int):
+            return tuple(map(float, self.decisions))
+        return equal_ends(float(self.decisions), self.times, total)
+
+    def __str__(self) -> str:
+        if not isinstance(self.decisions, int):
+            return f"after {', '.join(f'{end:,}' for end in self.decisions)} decisions"
+        return f"every {several(self.decisions, 'decision')}" + (f", {self.times} policies" if self.times else "")
+
+
+def equal_ends(batch: float, times: int | None, total: float | None) -> tuple[float, ...]:
+    """The ends of batches of equal length, up to a total where it is given; none where nothing says how many."""
+    if times is None and total is None:
+        return ()
+    count = math.inf if times is None else times
+    if total is not None:
+        count = min(count, max(1, math.ceil(total / batch)))
+    ends = [batch * k for k in range(1, int(count))]
+    return (*ends, batch * count if total is None else number("total", total, low=1.0))
+
+
+def _counted(before: int, lengths: Sequence[int]) -> tuple[End, ...]:
+    """The ends of batches of these lengths."""
+    return tuple(End(before + sum(lengths[: k + 1])) for k in range(len(lengths)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Periodic(Schedule):
+    """Every week or day, every so many hours, or every Monday, for so many times.
+
+    Days and weeks are those of the time zone: 09:00 stays 09:00 when clocks change.
+
+    Parameters
+    ----------
+    period
+        ``"week"``, ``"day"``, a weekday such as ``"monday"``, or a duration such as ``"6 hours"``.
+    times
+        Batches, and so policies; the last date is the end. No end by default.
+    start
+        From when on; the moment at which the experiment was created by default.
+    at
+        The time of day of a weekday's updates.
+    zone
+        The time zone, such as Europe/Berlin.
+    rate
+        Decisions a day, as expected: a forecast until some have come.
+
+    Examples
+    --------
+    >>> mondays = Periodic(period="monday", times=3, start="2026-03-05", at="09:00")
+    >>> print(mondays.table(Progress.beginning(mondays.start)))
+    policy  until                         decisions in all
+         1  Mon 9 March 2026, 09:00 UTC                  ?
+         2  Mon 16 March 2026, 09:00 UTC                 ?
+         3  Mon 23 March 2026, 09:00 UTC                 ?
+    """
+
+    kind: ClassVar[str] = "every"
+    durations: ClassVar[tuple[str, ...]] = ("period",)
+    period: Any
+    times: int | None = None
+    start: Any = None
+    at: str = "00:00"
+    zone: str = "UTC"
+    rate: float | None = None
+
+    def __post_init__(self) -> None:
+        zone_of(self.zone)
+        period = self.period.strip().lower() if isinstance(self.period, str) else self.period
+        if period not in (*WEEKDAYS, *_DAYS):
+            try:
+                period = number("period", duration_of("period", period), low=_SHORTEST_PERIOD, high=3660 * DAY)
+            except ParameterError as error:
+                raise ParameterError(
+                    f"period must be 'week', 'day', a weekday such as 'monday', or a duration of at least a minute "
+                    f"with its unit, as '6 hours'; got {self.period!r:.60}."
+                ) from error
+        try:
+            of_day = time.fromisoformat(self.at)
+        except (TypeError, ValueError):
+            raise ParameterError(f"at must be a time of day such as '09:00'; got {self.at!r:.60}.") from None
+        if period not in WEEKDAYS and of_day != time():
+            raise ParameterError(f"at is for weekdays, as in 'monday 09:00'; the period is {self.period!r:.60}.")
+        start = None if self.start is None else moment_of("start", self.start, self.zone)
+        times = None if self.times is None else count_of("times, the number of batches,", self.times, low=2)
+        rate = None if self.rate is None else number("rate, the decisions a day,", self.rate, low=0.0, open_low=True)
+        vars(self).update(period=period, start=start, times=times, rate=rate)
+
+    def dates(self, created: float) -> Iterator[float]:
+        """When batches end, in seconds since 1970."""
+        start = created if self.start is None else self.start
+        if not isinstance(self.period, str):
+            yield from islice((start + self.period * k for k in count(1)), self.times)
+            return
+        wall = datetime.fromtimestamp(start, zone_of(self.zone))
+        step, first = timedelta(days=_DAYS.get(self.period, 7)), wall
+        if self.period in WEEKDAYS:
+            first = datetime.combine(wall.date(), time.fromisoformat(self.at), wall.tzinfo)
+            first += timedelta(days=(WEEKDAYS.index(self.period) - first.weekday()) % 7)
+            first -= step if first > wall else timedelta()
+        yield from islice(((first + step * k).timestamp() for k in count(1)), self.times)
+
+    def ends(self, progress: Progress) -> tuple[End, ...]:
+        rate, left = progress.rate or (self.rate / DAY if self.rate else None), list[End]()
+        for date in self.dates(progress.created):
+            if self.times is None and len(left) == OUTLOOK:
+                break
+            if date > progress.published[-1]:
+                by_then = None if rate is None else max(1, round(progress.total + rate * (date - progress.now)))
+                left.append(End(by_then, date))
+        return tuple(left)
+
+    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
+        rate = self.rate if rate is None else rate
+        if rate is None:
+            return ()
+        seconds = self.period if not isinstance(self.period, str) else _DAYS.get(self.period, 7) * DAY
+        return equal_ends(number("rate", rate, low=0.0, open_low=True) * seconds / DAY, self.times, total)
+
+    def __str__(self) -> str:
+        period = self.period if isinstance(self.period, str) else duration_text(self.period)
+        if self.period in WEEKDAYS:
+            period = f"{self.period.capitalize()} at {self.at} {self.zone}"
+        many = "" if self.times is None else f", {self.times} policies"
+        return f"every {period}{many}" + ("" if self.start is None else f", from {date_text(self.start, self.zone)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestSchedule(Schedule):
+    """At most so many updates, at the times that cost least by the model of the regret.
+
+    Either ``decisions`` says how many there will be in all, and updates are due after counts of them; or ``rate`` and
+    ``end`` say how many come a day and until when, and updates have dates. Dates move with the rate that is seen.
+
+    Parameters
+    ----------
+    policies
+        The most policies, the first included; those of the learner, or 8, by default.
+    decisions
+        In all, T.
+    rate, end
+        Decisions a day, as expected, and when the experiment ends.
+    delay
+        How long after a decision its reward is known; the attribution window by default.
+    gap
+        The least time between two updates, and before the first one.
+    first
+        The earliest first update after the creation; the gap by default.
+    dim
+        Features of an arm; the learner's.
+
+    Examples
+    --------
+    >>> print(BestSchedule(decisions=10_000, policies=5, dim=10).table(Progress.beginning(0.0)))
+    policy  until  decisions in all
+         1                       69
+         2                      241
+         3                      840
+         4                    2,923
+         5                   10,000
+    """
+
+    kind: ClassVar[str] = "best"
+    durations: ClassVar[tuple[str, ...]] = ("delay", "gap", "first")
+    policies: int | None = None
+    decisions: int | None = None
+    rate: float | None = None
+    end: Any = None
+    delay: Any = None
+    gap: Any = 0.0
+    first: Any = None
+    zone: str = "UTC"
+    dim: int | None = None
+
+    def __post_init__(self) -> None:
+        zone_of(self.zone)
+        told: dict[str, Any] = {}
+        for name in self.durations:
+            given = getattr(self, name)
+            told[name] = None if given is None else duration_of(name, given)
+        if self.policies is not None:
+            told["policies"] = whole("policies", self.policies, low=2, high=1000)
+        if self.dim is not None:
+            told["dim"] = whole("dim", self.dim)
+        if self.decisions is not None:
+            told["decisions"] = count_of("decisions, in all,", self.decisions, low=2)
+        if self.rate is not None:
+            told["rate"] = number("rate, the decisions a day,", self.rate, low=0.0, high=1e12, open_low=True)
+        if self.end is not None:
+            told["end"] = moment_of("end", self.end, self.zone)
+        vars(self).update(told)
+        dated = self.rate is not None and self.end is not None
+        if self.decisions is not None and (self.rate is not None or self.end is not None):
+            raise ParameterError(
+                "decisions, in all, are for schedules that count; rate and end for those with dates: give one or the "
+                "other."
+            )
+        if not dated and (self.rate is not None or self.end is not None):
+            raise ParameterError(
+                "rate and end belong together: dates are planned from the decisions a day and the last day, as in "
+                "BestSchedule(policies=8, rate=2000, end='2026-06-01')."
+            )
+        if not dated and (self.gap or self.delay or self.first):
+            raise ParameterError(
+                "gap, delay and first are durations, which a schedule that counts decisions cannot keep: give rate "
+                "and end in place of decisions."
+            )
+
+    def made_for(self, learner: Learner) -> Self:
+        """With what the learner says of features, policies and decisions, where this schedule does not."""
+        made = self
+        if self.dim is None:
+            made = replace(made, dim=learner.dim)
+        told = getattr(learner, "policies", None)
+        if self.policies is not None and told not in (None, self.policies):
+            raise ParameterError(
+                f"schedule: best times for {self.policies} policies, and the learner has policies={told}: give one of "
+                "the two."
+            )
+        if self.policies is None:
+            made = replace(made, policies=told or POLICIES)
+        if self.decisions is None and self.rate is None:
+            if learner.horizon is None:
+                raise ParameterError(
+                    "schedule: the best times depend on how long the experiment runs. Give the learner a horizon, the "
+                    "decisions in all; or BestSchedule(policies=8, rate=2000, end='2026-06-01'), decisions a day and "
+                    "the last day ('best:rate=2000,end=2026-06-01' on the command line)."
+                )
+            made = replace(made, decisions=learner.horizon)
+        return made
+
+    def ends(self, progress: Progress) -> tuple[End, ...]:
+        if self.dim is None:
+            raise ParameterError("dim, the features of an arm, is not known to this schedule: give dim=….")
+        left = (self.policies or POLICIES) - progress.policies + 1
+        if left < 1:
+            return ()
+        if self.decisions is not None:
+            found = self._planned(left, float(self.decisions), progress.before)
+            return tuple(End(round(end)) for end in found)
+        rate = self.expected_rate(progress)
+        published, first = progress.published[-1], self.gap if self.first is None else self.first
+
+        def by(moment: float) -> float:
+            """Decisions in all at that moment."""
+            return progress.total + rate * (moment - progress.now)
+
+        delay = self.delay if self.delay is not None else progress.window or 0.0
+        earliest = by(published + (first if progress.policies == 1 else self.gap))
+        earliest = max(earliest, by(published + delay) + 1.0)  # an update learns from a reward of its batch at least
+        gap = max(rate * self.gap, rate * delay + 1.0)
+        found = self._planned(left, by(self.end), progress.before, earliest, gap, rate * delay)
+        dates = [progress.now + (end - progress.total) / rate for end in found]
+        return tuple(End(round(end), at) for end, at in zip(found, dates, strict=True))
+
+    def _planned(
+        self, left: int, total: float, before: float, earliest: float = 0.0, *delays: float
+    ) -> tuple[Any, ...]:
+        if total - before < _SHORTEST_RUN:
+            return ()
+        gap, delay = delays or (0.0, 0.0)
+        assert self.dim is not None
+        told = {"start": before, "earliest": earliest, "gap": gap, "delay": delay}
+        return best_ends(total, left, dim=self.dim, **told)
+
+    def expected_rate(self, progress: Progress) -> float:
+        """Decisions a second: what was told, which counts as the decisions that a first policy needs, and what came."""
+        assert self.rate is not None
+        worth = PER_FEATURE * (self.dim or 1)
+        return (progress.total + worth) / (progress.now - progress.created + worth * DAY / self.rate)
+
+    def price(self, *, delay: Any = 0.0, rate: float | None = None, **told: Any) -> Price | None:
+        return super().price(
+            delay=delay if self.delay is None else self.delay, rate=rate if self.rate is None else self.rate, **told
+        )
+
+    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
+        if self.end is not None and created is None:
+            return ()
+        return tuple(float(end.decisions or 0) for end in self.ends(Progress.beginning(created or 0.0)))
+
+    def __str__(self) -> str:
+        long = (
+            f"{self.decisions:,} decisions"
+            if self.decisions is not None
+            else f"{self.rate:g} decisions a day until {date_text(self.end, self.zone)}"
+            if self.rate is not None
+            else "the learner's horizon"
+        )
+        more = [
+            f"{name} {duration_text(value)}"
+            for name, value in (("gap", self.gap), ("delay", self.delay), ("first after", self.first))
+            if value
+        ]
+        return ", ".join([f"best times for {self.policies or POLICIES} policies over {long}", *more])

@@ -1,0 +1,286 @@
+"""Reports of experiments as text: status, updates, gates, lift, audits and verification."""
+
+from rareswitch.errors import several
+from rareswitch.evaluation import Interval, bounds_text, decimals, number_text, percent_text
+from rareswitch.experiment import (
+    Advance,
+    Audit,
+    GateReport,
+    LearnerNote,
+    Lift,
+    Novelty,
+    Rewards,
+    Status,
+    Verification,
+    WarmStart,
+)
+from rareswitch.plan import minute_text
+from rareswitch.report.text import as_text, parameter, sentences, waits_text, window_text
+from rareswitch.version import __version__
+
+#: Fields that were not as described, of which the text of a status tells.
+MOST_FIELDS = 20
+#: Differences of log-likelihoods that are worth a word.
+HELD_OUT = 0.05
+
+
+def caution_text(field: str, what: str) -> str:
+    """What was not as described of a field of a request, in words.
+
+    >>> caution_text("devce", "extra")
+    "with the unknown field 'devce', which is not used"
+    """
+    texts = {
+        "missing": f"without {field!r}",
+        "extra": f"with the unknown field {field!r}, which is not used",
+        "unknown": f"with an unknown value of {field!r}",
+        "clipped": f"with {field!r} beyond its range, clipped",
+        "spare": "with arms in spare blocks, which the features do not name",
+        "shared": "with arms that share a spare block",
+    }
+    return texts.get(what, f"with {field!r} {what}")
+
+
+@as_text.register
+def rewards_text(rewards: Rewards, *, cli: bool = False) -> str:
+    """What counts as a reward."""
+    texts = ["sum of all per decision" if rewards.sums else "one per decision"]
+    texts += ["0 or 1"] if rewards.kind == "binary" else []
+    if rewards.window is not None:
+        texts.append(window_text(rewards.window))
+    texts += [] if rewards.clip is None else [f"clipped at {rewards.clip[0]:g} and {rewards.clip[1]:g}"]
+    texts.append("missing = not learned from" if rewards.default is None else f"missing = {rewards.default:g}")
+    return f"Rewards: {', '.join(texts)}."
+
+
+@as_text.register
+def warm_start_text(start: WarmStart, *, cli: bool = False) -> str:
+    """The log that the first policy was learned from."""
+    estimated = f"; estimated propensities: {start.estimated}" if start.estimated else ""
+    return f"Warm start: {several(start.decisions, 'decision')}, {start.rewarded:,} rewarded{estimated}."
+
+
+@as_text.register
+def novelty_text(novelty: Novelty, *, cli: bool = False) -> str:
+    """Whether contexts are unlike those that were learned from."""
+    if novelty.unlike:
+        return (
+            f"New contexts: {novelty.value:.1f} × as uncertain as those learned from. An update would learn from them."
+        )
+    return f"Contexts as before: {novelty.value:.1f} × as uncertain as those learned from."
+
+
+@as_text.register
+def gate_text(gate: GateReport, *, cli: bool = False) -> str:
+    """What a gate says about a policy."""
+    verdict = "promoted" if gate.promoted else "not promoted"
+    if gate.gain is None or gate.bound is None:
+        return f"{verdict}, not identifiable: {' '.join(gate.reasons)}"
+    least = f"; the bound must be above {'0' if gate.loss == 0.0 else f'-{gate.loss:.3g}'}"
+    return (
+        f"{verdict}: gain {gate.gain:.3g} per decision (at least {gate.bound:.3g}) on {gate.tested:,} held-out "
+        f"decisions, look {gate.look} at level {gate.level:.3g}{'' if gate.promoted else least}."
+    )
+
+
+@as_text.register
+def lift_text(lift: Lift, *, cli: bool = False) -> str:
+    """What was earned more than the baseline would have."""
+    title = f"Lift over the baseline{'' if lift.at is None else f', as of {minute_text(lift.at)}'}"
+    if not lift.parts:
+        return f"{title}: not identifiable: {lift.reason.rstrip('.')}."
+    whole, *weeks = lift.parts
+    if whole.interval is None:
+        return f"{title}: not identifiable: {' '.join(whole.refusals)}"
+    text = _gain(whole.interval)
+    if whole.other is not None and whole.other > 0.0:
+        text = f"{number_text(100.0 * whole.interval.value / whole.other, 1, sign=True)} %, {text}"
+    text += f", on {several(whole.decisions, 'decision')} with a baseline{whole.assumes and f', {whole.assumes}'}"
+    if weeks and weeks[-1].interval is not None and len(weeks) > 1:
+        text += f"; {weeks[-1].name} {_gain(weeks[-1].interval)}"
+    return f"{title}: {text}."
+
+
+def _gain(gain: Interval) -> str:
+    digits = decimals([gain])
+    bounds = bounds_text(gain, digits, sign=True)
+    return f"{number_text(gain.value, digits, sign=True)} per decision ({percent_text(gain.level)}: {bounds})"
+
+
+@as_text.register
+def status_text(status: Status, *, cli: bool = False) -> str:
+    """Where an experiment stands."""
+    about = (status.price, status.min_propensity, status.warm_start, status.rewards)
+    lines = [
+        *([] if status.lift is None else [as_text(status.lift, cli=cli), ""]),
+        f"{status.name}: {status.learner}, updated {status.schedule}",
+        *(as_text(part, cli=cli) for part in about if part is not None),
+        "",
+        "policy  published (UTC)   decisions  rewarded",
+    ]
+    lines += [
+        f"{batch.version:6}  {minute_text(batch.published):16}  {batch.decisions:9,}  {batch.rewarded:8,}"
+        + ("  decides now" if batch is status.batches[-1] else "")
+        for batch in status.batches
+    ]
+    lines.append("")
+    for count, noun, what in (
+        (status.waiting, "decision", "with an open attribution window"),
+        (status.unmatched, "reward", "without a decision"),
+        (status.repeated_rewards, "reward", "sent again, counted once"),
+        (status.overwritten, "reward", "overwritten"),
+        (status.clipped, "reward", "clipped by updates"),
+        (status.repeated_decisions, "decision", "requested again, answered as before"),
+    ):
+        if count:
+            lines.append(f"{several(count, noun)} {what}")
+    lines += _fields(status.fields)
+    if status.novelty is not None:
+        lines.append(as_text(status.novelty, cli=cli))
+    if status.early:
+        hand = "" if status.due else f" (advance with {parameter('force', cli=cli)})"
+        lines.append(f"Early update requested{hand}: {status.early}.")
+    lines += [f"Gate: {as_text(gate, cli=cli)}" for gate in status.rejected]
+    if status.started:
+        lines.append("An update is unfinished; the next one continues it.")
+    return "\n".join([*lines, waits_text(() if status.due else status.waits, cli=cli)])
+
+
+def _fields(fields: dict[str, dict[str, int]]) -> list[str]:
+    """Fields that were not as described, those of most decisions first."""
+    counts = [(count, name, what) for name, kinds in fields.items() for what, count in kinds.items()]
+    lines = [
+        f"{several(count, 'decision')} {caution_text(name, what)}"
+        for count, name, what in sorted(counts, key=lambda entry: (-entry[0], entry[1:]))[:MOST_FIELDS]
+    ]
+    more = len(counts) - len(lines)
+    return [*lines, *([f"{several(more, 'more field')} not as described"] if more else [])]
+
+
+@as_text.register
+def advance_text(report: Advance, *, cli: bool = False) -> str:
+    """What an update did, or why there was none."""
+    head = ["Preview, nothing was changed."] if report.preview else []
+    head += [] if report.lift is None else [as_text(report.lift, cli=cli)]
+    name = f"policy {report.version} ({report.policy_id[:12]}…)"
+    if not report.made and not report.elsewhere:
+        gate = [f"Gate: {as_text(report.gate, cli=cli)}"] if report.gate is not None else []
+        waits = [waits_text(report.waits, cli=cli)] if report.waits else []
+        return "\n".join([*head, f"No update: {name} goes on.", *gate, *waits])
+    missing = report.decided - report.held_out - report.rewarded - report.waiting - report.expired
+    counts = [
+        f"{count:,} {what}"
+        for count, what in (
+            (report.rewarded, "rewarded"),
+            (report.held_out, "held out for the gate"),
+            (report.waiting, "with an open attribution window"),
+            (report.expired, "rewarded after the window"),
+            (missing, "without a reward"),
+            (report.clipped, "clipped"),
+        )
+        if count
+    ]
+    lines = [f"Batch {report.version - 1}: {several(report.decided, 'decision')}, {', '.join(counts)}."]
+    lines += [f"Batch {number}, late rewards: now {known:,} rewarded." for number, known in report.late.items()]
+    lines += [text for text in (_batch_text(report.note), _model_text(report.note)) if text]
+    if report.gate is not None:
+        lines.append(f"Gate: {as_text(report.gate, cli=cli)}")
+    planned = f", planned for {several(report.batch_sizes[0], 'decision')}" if report.batch_sizes else ""
+    more = (
+        f", then {len(report.batch_sizes) - 1} more for {sum(report.batch_sizes[1:]):,}"
+        if len(report.batch_sizes) > 1
+        else ""
+    )
+    lines.append(f"{'Next' if report.preview else 'Now'}: {name}{planned}{more}.")
+    if report.holds:
+        lines.append(report.holds)
+    done = "Another process made the update." if report.elsewhere else f"Updated in {report.seconds:.1f} s."
+    return "\n".join([*head, *([] if report.preview else [done]), *lines])
+
+
+def _batch_text(note: LearnerNote) -> str:
+    """Of a learner's note, what the batch cost, and what was concluded."""
+    texts = []
+    if note.lost is not None:
+        expected = "" if note.expected is None else f" (expected: {note.expected:.3g})"
+        without = "" if note.min_propensity is None else " without the minimum propensity"
+        texts.append(f"Regret of this batch{without}: about {note.lost:.3g}{expected}")
+    if note.concluded:
+        texts.append(note.concluded[0].upper() + note.concluded[1:])
+    if note.outlier is not None:
+        texts.append(f"Outlier: a reward {note.outlier:.0f} standard deviations from the mean (see clip of Rewards)")
+    return sentences(texts)
+
+
+def _model_text(note: LearnerNote) -> str:
+    """Of a learner's note, what the new policy rests on and is expected to cost."""
+    texts = []
+    if note.link is not None:
+        other, better = ("linear" if note.link == "logistic" else "logistic"), abs(note.held_out or 0.0)
+        held_out = f" (held-out log-likelihood {better:.1f} above {other})" if better >= HELD_OUT else ""
+        texts.append(f"Model: {note.link}{held_out}")
+    elif note.noise is not None:
+        texts.append(f"Model: linear, σ = {note.noise:.3g}")
+    if note.scale:
+        texts.append(f"Exploration scale: {note.scale:g}")
+    elif note.scale is not None and not note.between:  # the conclusion says it then
+        texts.append("Exploration scale: 0 (plays the best known arm)")
+    if note.cost is not None:
+        texts.append(f"Expected remaining regret: {_rounded(note.cost)}")
+    if note.level is not None:
+        texts.append(f"Rewards lie around {note.level:.3g}, which the features do not explain")
+    return sentences(texts)
+
+
+def _rounded(cost: float) -> str:
+    return f"{cost:,.0f}" if cost >= 10.0 else f"{cost:.2g}"
+
+
+@as_text.register
+def audit_text(audit: Audit, *, cli: bool = False) -> str:
+    """A decision, and what its policy says of it now."""
+    rewards = ", ".join(f"{value:g}{f' ({event})' if event else ''}" for event, value in audit.rewards.items())
+    again = (
+        "its set differs" if audit.recomputed is None else "arm number {}, propensity {:.6g}".format(*audit.recomputed)
+    )
+    verdicts = {
+        "matches": "Matches: the frozen policy gives the same arm and propensity.",
+        "contexts needed": "Its context set was not kept, or lacks the ids of arms. Give the request again; it is "
+        "checked by its hash.",
+        "other contexts": "This is not the request that was decided: its hash differs.",
+        "differs": f"DIFFERS: the policy now gives {again}. The store was changed, or another machine decided with "
+        "another seed.",
+    }
+    return "\n".join(
+        [
+            f"Decision {audit.id!r} of {minute_text(audit.time)} UTC: arm {audit.arm}, propensity "
+            f"{audit.propensity:.6g}.",
+            f"Policy {audit.version} ({audit.policy_id[:12]}…). Reward: {rewards or 'unknown'}.",
+            verdicts[audit.verdict],
+        ]
+    )
+
+
+@as_text.register
+def verification_text(found: Verification, *, cli: bool = False) -> str:
+    """What learning again gives, policy by policy."""
+    texts = {"same": "reproduced", "rounding": "reproduced up to rounding", "otherwise": "NOT reproduced"}
+    lines = []
+    for number, entry in enumerate(found.policies, 1):
+        reason = entry.reason or (f"the same arm for {entry.decisions:,} requests" if entry.decisions else "")
+        if entry.differing:
+            reason = f"other arms for {entry.differing:,} of {entry.decisions:,} stored requests"
+        lines.append(f"Policy {number} ({entry.policy_id[:12]}…): {texts[entry.verdict]}{reason and f' ({reason})'}.")
+    if found.holds:
+        return "\n".join([*lines, "All policies are reproduced from their summaries."])
+    if found.faults:
+        lines += ["The store is damaged. Restore a backup.", *(f"  {fault}" for fault in found.faults)]
+    learned = found.sums and all(entry.verdict != "otherwise" for entry in found.policies)
+    if not found.sums:
+        lines.append("The sums in the state are not those of the summaries.")
+    if not learned:
+        lines.append(
+            f"The learner of rareswitch {found.version}, with which the experiment was created, may differ from that "
+            f"of {__version__}, or the store was changed. The policies stay as they are, and the experiment can go on."
+        )
+    return "\n".join(lines)

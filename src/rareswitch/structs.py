@@ -1,0 +1,35 @@
+"""The base of what is reported: structs with real types, which print as text and as JSON."""
+
+from importlib import import_module
+from typing import Any
+
+import msgspec
+import numpy as np
+
+#: Of what ``--json`` prints.
+SCHEMA_VERSION = 1
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts for people and programs: numbers and short codes; :mod:`rareswitch.report` has the sentences."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain data, as JSON has it."""
+        return dict(msgspec.to_builtins(self, str_keys=True, enc_hook=plain_number))
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+
+def as_text(result: object) -> str:
+    """The text of a result."""
+    return str(import_module("rareswitch.report").as_text(result))  # which is above, as it knows all of them
+
+
+def plain_number(value: Any) -> float | int | bool:
+    """A number of NumPy, or of a type of its own, as Python's."""
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, (np.integer, np.bool_)):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is no plain data")
