@@ -1,4 +1,4 @@
-"""Durable experiments: records and ids in, decisions out, late rewards, and updates when they are due."""
+"""Durable experiments: decide, reward, update, audit."""
 
 from rareswitch.experiment.choice import Choice
 from rareswitch.experiment.experiment import Experiment
