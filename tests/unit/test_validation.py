@@ -89,7 +89,7 @@ def test_flags_in_rows_of_different_lengths_are_refused() -> None:
 def test_an_error_about_a_parameter_tells_which() -> None:
     for call, name in (
         (lambda: number("noise", -1.0, low=0.0), "noise"),
-        (lambda: whole("ahead, the decisions to come,", -1), "forecast"),
+        (lambda: whole("forecast, the decisions to come,", -1), "forecast"),
         (lambda: set_size(10**9, 10**9), "dim"),
     ):
         with pytest.raises(ParameterError) as refusal:
