@@ -16,7 +16,7 @@ def unsupported_text(unsupported: float, mean_weight: float, most: float) -> str
 def mean_weight_text(mean_weight: float, error: float) -> str:
     """Of a mean weight that is not 1."""
     missing = 1.0 - mean_weight
-    shown = f"{percent_text(missing)} of what this policy would show was never shown, or " if missing > 0.0 else ""
+    shown = f"{percent_text(missing)} of what this policy would show was unsupported, or " if missing > 0.0 else ""
     return (
         f"the mean weight is {mean_weight:.2f} and should be 1, give or take {error:.2f}: {shown}propensities are "
         "wrong."

@@ -72,11 +72,11 @@ def budgeted(name: str, *, policies: int, dim: int, horizon: int) -> tuple[str, 
     """The learner, and the settings with which it spreads ``policies`` policies over its run; none if it cannot.
 
     Learners that would change at every step are replaced by those that learn by batch. Those that wait for growing
-    determinants get the C by which a determinant can grow so many times, (1 + T/d)^(d/updates), or their usual 2 if
+    determinants get the C by which a determinant can grow so many times, (1 + T/d)^(d/policies), or their usual 2 if
     that is less. That is a plan and no promise: a cap holds because the loop enforces it.
 
     >>> budgeted("linucb", policies=4, dim=2, horizon=1000)
-    ('linucb-grid', {'updates': 4})
+    ('linucb-grid', {'policies': 4})
     >>> round(budgeted("oful", policies=4, dim=2, horizon=1000)[1]["growth"], 1)
     22.4
     """

@@ -186,6 +186,6 @@ def default_grid(dim: int, horizon: int, policies: int) -> StaticGrid:
     """
     whole("horizon", horizon, low=2)
     if whole("policies", policies) > horizon:
-        raise ParameterError(f"updates must be at most the horizon, {horizon} decisions; got {policies}.")
+        raise ParameterError(f"policies must be at most the horizon, {horizon} decisions; got {policies}.")
     first = math.floor((BLIND_WORTH * dim) ** (1.0 - 1.0 / policies) * horizon ** (1.0 / policies))
     return geometric_grid(horizon, policies, first=max(1, min(first, horizon // 2, horizon - policies + 1)))

@@ -17,6 +17,8 @@ MOST_ROWS, MOST_WAITING = 20_000, 10_000
 READERS = 8
 #: Seconds for which a database may be gone, or locked by others.
 PATIENCE = 10.0
+#: And for which a call waits for a place in the queue.
+QUEUE_PATIENCE = PATIENCE
 
 
 class Cursor(Protocol):
@@ -186,7 +188,7 @@ class GroupCommit:
             raise job.error
 
     def _wait_for_room(self) -> None:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + QUEUE_PATIENCE
         while len(self._waiting) >= MOST_WAITING:
             if time.monotonic() > end:
                 raise StoreError(f"the store is busy: {MOST_WAITING:,} calls wait for it. Nothing was kept; try again.")

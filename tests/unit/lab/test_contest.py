@@ -30,7 +30,7 @@ def test_the_suite_is_the_one_that_was_agreed() -> None:
     assert len(SUITES["ten"].worlds) == 10
     assert {entrant.learner for entrant in ENTRANTS.values()} == set(LEARNERS)
     for name, setting in [("linucb", "confidence"), ("thompson", "scale")]:
-        for learner, kind in [(name, "adaptive"), (f"stale-{name}", "rare")]:
+        for learner, kind in [(name, "adaptive"), (f"{name}-grid", "rare")]:
             found = [e for e in ENTRANTS.values() if e.learner == learner]
             assert [e.settings[setting] for e in found] == [0.25, 0.5, 1.0, 2.0]
             assert {e.kind for e in found} == {kind}

@@ -18,7 +18,7 @@ RECORDS = RecordWorld(features=FEATURES, sample=USERS, offers=dict.fromkeys("abc
 
 
 def made(**settings: object) -> Experiment:
-    return create("memory:", "spring", seed=1, now=0, **{"dim": 3, "updates": 4, "horizon": 400, **settings})  # type: ignore[arg-type]
+    return create("memory:", "spring", seed=1, now=0, **{"dim": 3, "policies": 4, "horizon": 400, **settings})  # type: ignore[arg-type]
 
 
 def test_prompt_rewards_give_the_policies_of_a_simulation_with_these_batches() -> None:
@@ -55,7 +55,7 @@ def test_a_second_stretch_goes_on_where_the_first_ended() -> None:
 
 
 def test_users_with_records_and_an_arm_that_comes_later() -> None:
-    trial = create("memory:", "spring", features=FEATURES, updates=3, horizon=100, seed=1, now=0)
+    trial = create("memory:", "spring", features=FEATURES, policies=3, horizon=100, seed=1, now=0)
     played = play(trial, RECORDS, Traffic(rate=100), days=1, seed=1)
     assert played.decisions == len(played.regrets) == 100
     assert played.regrets.min() >= 0.0
@@ -81,7 +81,7 @@ def test_worlds_that_do_not_fit_are_refused() -> None:
         play(made(), RECORDS, Traffic(), days=1)
     with pytest.raises(InputError, match="for vectors of 3 features; the world has 2"):
         play(made(), make_world("gaussian", dim=2, arms=4, noise=0.5), Traffic(), days=1)
-    trial = create("memory:", "spring", features=FEATURES, updates=3, seed=1)
+    trial = create("memory:", "spring", features=FEATURES, policies=3, seed=1)
     with pytest.raises(InputError, match="its users come from a sample of records"):
         play(trial, make_world("gaussian", dim=FEATURES.dim, arms=4, noise=0.5), Traffic(), days=1)
     with pytest.raises(InputError, match="needs a sample of users, and arms"):

@@ -250,7 +250,7 @@ def test_updates_are_the_algorithms_own_grid() -> None:
         ({"ridge": 0.0}, "ridge must be"),
         ({"confidence": "loose"}, "'paper', 'tight' or a number"),
         ({"confidence": -1.0}, "confidence must be"),
-        ({"policies": 1001}, "updates must be between 1 and 1000"),
+        ({"policies": 1001}, "policies must be between 1 and 1000"),
         ({"grid": [10, 20]}, "grid ends at 20 where the horizon is 1000"),
     ],
 )

@@ -23,7 +23,9 @@ def test_unknown_learners_are_named() -> None:
 
 
 def test_foreign_and_missing_settings_are_named() -> None:
-    with pytest.raises(ParameterError, match=r"oful does not take floor, updates; it takes arms, confidence, delta"):
+    with pytest.raises(
+        ParameterError, match=r"oful does not take design_share, policies; it takes arms, confidence, delta"
+    ):
         make_learner("oful", dim=2, arms=3, horizon=100, policies=3, design_share=0.1)
     with pytest.raises(ParameterError, match="oful needs arms, horizon; got dim"):
         make_learner("oful", dim=2)
@@ -52,5 +54,5 @@ def test_large_budgets_are_no_budgets() -> None:
     assert budgeted("oful", policies=1000, dim=3, horizon=3000) == ("oful", {"growth": 2.0})
     assert math.isfinite(budgeted("oful", policies=1, dim=1000, horizon=10**6)[1]["growth"])
     assert budgeted("foresight", policies=100, dim=3, horizon=50) == ("foresight", {"policies": 50})
-    with pytest.raises(ParameterError, match="updates must be at least 1"):
+    with pytest.raises(ParameterError, match="policies must be at least 1"):
         budgeted("oful", policies=0, dim=3, horizon=3000)

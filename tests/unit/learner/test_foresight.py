@@ -222,9 +222,9 @@ def test_any_horizon_and_any_number_of_updates(horizon: int, policies: int | Non
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"policies": 0}, "updates must be at least 1"),
-        ({"policies": 101}, "updates must be at most the horizon, 100 decisions; got 101"),
-        ({"min_propensity": 1.5}, "floor must be"),
+        ({"policies": 0}, "policies must be at least 1"),
+        ({"policies": 101}, "policies must be at most the horizon, 100 decisions; got 101"),
+        ({"design_share": 1.5}, "design_share must be"),
         ({"delta": 0.0}, "delta must be"),
         ({"dim": 0}, "dim must be"),
         ({"horizon": 1}, "horizon must be"),

@@ -103,9 +103,9 @@ def test_grids_of_ones_own() -> None:
         (lambda: StaticGrid(ends=(0, 5)), "at least 1"),
         (lambda: StaticGrid(ends=(1.5,)), "whole number"),  # type: ignore[arg-type]
         (lambda: paper_grid(1), "horizon must be at least 2"),
-        (lambda: paper_grid(10, 11), "updates must be between 1 and 10"),
+        (lambda: paper_grid(10, 11), "policies must be between 1 and 10"),
         (lambda: geometric_grid(10, 3, first=9), "first must be between 1 and 8"),
-        (lambda: AdaptiveGrid(horizon=10, policies=0), "updates must be"),
+        (lambda: AdaptiveGrid(horizon=10, policies=0), "policies must be"),
         (lambda: warm_start(StaticGrid(ends=(2, 100)), 1), "must end before the first batch"),
     ],
 )
@@ -137,7 +137,7 @@ def test_a_growing_grid_follows_what_came() -> None:
 def test_grids_of_a_number_are_made_at_once() -> None:
     """A file that asks for 10⁹ updates is refused before they are planned; powers do not overflow on the way."""
     for grid in (geometric_grid, paper_grid, paper_design_grid, growing_grid, doubling_grid):
-        with pytest.raises(ParameterError, match="updates must be between 1 and 10000; got 1000000000"):
+        with pytest.raises(ParameterError, match="policies must be between 1 and 10000; got 1000000000"):
             grid(10**18, 10**9)
     for policies in (100, 2000):
         assert growing_grid(10_000, policies).policies == policies

@@ -240,7 +240,7 @@ def test_a_lock_that_stays_is_reported(path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_queue_that_is_full_answers_busy(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rareswitch.store.connections.PATIENCE", 0.1)
+    monkeypatch.setattr("rareswitch.store.connections.QUEUE_PATIENCE", 0.1)
     monkeypatch.setattr("rareswitch.store.connections.MOST_WAITING", 3)
     with closing(sqlite3.connect(path, isolation_level=None)) as other, opened(path) as store:
         store.add_decisions([decision(9)])

@@ -141,7 +141,9 @@ def check_distributional(options: argparse.Namespace) -> Key | None:
     chosen = options.method or "certified"
     for name, method in OWN.items():
         if getattr(options, name) is not None and chosen != method:
-            raise InputError(f"--{name} is for --method {method}; got --method {chosen}. Leave one of them out.")
+            raise InputError(
+                f"--{name.replace('_', '-')} is for --method {method}; got --method {chosen}. Leave one of them out."
+            )
     if key is not None:
         check_signs(key)
     return key

@@ -14,8 +14,8 @@ from rareswitch.lab.worlds import (
     ChoiceWorld,
     ClassificationWorld,
     World,
+    classification,
     greedy_value,
-    hindsight,
     make_world,
     table_world,
 )
@@ -295,7 +295,7 @@ def test_the_best_linear_policy_is_no_worse_than_single_arms_and_least_squares(s
 
 
 def test_single_arms_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hindsight, "_climb", lambda objective, table, theta: theta)
+    monkeypatch.setattr(classification, "_climb", lambda objective, table, theta: theta)
     x = np.random.default_rng(6).normal(size=(200, 2))
     world = ClassificationWorld.of_columns("ring", x, (np.linalg.norm(x, axis=1) > 1.2).astype(int))
     assert greedy_value(world, world.least_squares()) < single_arms(world)
