@@ -9,7 +9,14 @@ from typing import Any
 
 
 class RareswitchError(Exception):
-    """Base of all errors of this library."""
+    """Base of all errors of this library. Those about one parameter tell which, and what was given for it."""
+
+    def __init__(self, *texts: str, parameter: str | None = None, given: Any = None) -> None:
+        super().__init__(*texts)
+        #: The name by which the caller knows what is wrong.
+        self.parameter = parameter
+        #: A number or a text as it was given, of all else the beginning of how Python shows it; None if it is not said.
+        self.given = given if given is None or isinstance(given, (bool, int, float, str)) else f"{given!r:.60}"
 
 
 class InputError(RareswitchError, ValueError):
@@ -35,10 +42,9 @@ class ContextNormError(InputError):
 class ParameterError(InputError):
     """A scalar parameter is out of range. Where it is about one, its message begins with the parameter's name."""
 
-    @property
-    def parameter(self) -> str:
-        """The first word of the message: what the caller knows the value by, as commands do by an option."""
-        return str(self).partition(" ")[0].rstrip(",:")
+    def __init__(self, *texts: str, parameter: str | None = None, given: Any = None) -> None:
+        name = parameter or "".join(texts[:1])
+        super().__init__(*texts, parameter=name.partition(" ")[0].rstrip(",:"), given=given)
 
 
 class RecordError(InputError):

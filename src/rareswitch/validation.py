@@ -136,12 +136,17 @@ def finite_array(name: str, value: Any) -> FloatArray:
         except ValueError as error:
             raise ShapeError(
                 f"{name} must be a rectangular array of numbers; got {type(value).__name__} with rows of different "
-                "lengths. For sets of different sizes use rareswitch.ContextSets.from_ragged."
+                "lengths. For sets of different sizes use rareswitch.ContextSets.from_ragged.",
+                parameter=name,
             ) from error
         if array.dtype == object and all(isinstance(entry, (Decimal, float, int)) for entry in array.flat):
             array = array.astype(np.float64)  # of Decimals, as databases give them
         if array.dtype.kind not in "fiu":
-            raise ShapeError(f"{name} must hold real numbers; got dtype {array.dtype}. Convert it with .astype(float).")
+            raise ShapeError(
+                f"{name} must hold real numbers; got dtype {array.dtype}. Convert it with .astype(float).",
+                parameter=name,
+                given=str(array.dtype),
+            )
         array = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
     flat = array.reshape(-1)
     flat.setflags(write=False)  # whatever the shape, one type of arrays and one compilation
@@ -150,7 +155,9 @@ def finite_array(name: str, value: Any) -> FloatArray:
         count = int((~np.isfinite(array)).sum())
         raise NonFiniteError(
             f"{name} must be finite; {count} of its entries are not, the first is {array[first]} at index {first}. "
-            "Clean or impute the data first."
+            "Clean or impute the data first.",
+            parameter=name,
+            given=float(array[first]),
         )
     return array
 
@@ -159,7 +166,7 @@ def unmasked(name: str, value: Any, remedy: str) -> None:
     """Refuse masked arrays, and lists of them, of which an entry is masked: as plain arrays they lose their mask."""
     parts = value if isinstance(value, (list, tuple)) else ()
     if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
-        raise ShapeError(f"{name} must not be masked: the mask would be lost. {remedy}")
+        raise ShapeError(f"{name} must not be masked: the mask would be lost. {remedy}", parameter=name)
     for part in parts:
         if isinstance(part, (list, tuple, np.ma.MaskedArray)):
             unmasked(name, part, remedy)
@@ -175,7 +182,9 @@ def summable(name: str, array: FloatArray) -> FloatArray:
         where = at[0] if len(at) == 1 else at
         raise NonFiniteError(
             f"{name} must be at most {LARGEST_SCALE:g} in size, so that their squares can be summed; the one at index "
-            f"{where} is {array[at]:g}. Divide all {name} by a constant."
+            f"{where} is {array[at]:g}. Divide all {name} by a constant.",
+            parameter=name,
+            given=float(array[at]),
         )
     return array
 
@@ -185,7 +194,7 @@ def vector(name: str, value: Any, length: int | None = None) -> FloatArray:
     array = finite_array(name, value)
     if array.ndim != 1 or (length is not None and len(array) != length):
         wanted = "(n,)" if length is None else f"({length},)"
-        raise ShapeError(f"{name} must have shape {wanted}; got {array.shape}.")
+        raise ShapeError(f"{name} must have shape {wanted}; got {array.shape}.", parameter=name, given=array.shape)
     return frozen(array)
 
 
@@ -196,7 +205,9 @@ def parameters(name: str, value: Any) -> FloatArray:
     if largest > LARGEST_PARAMETER:
         raise ParameterError(
             f"{name} must lie between -{LARGEST_PARAMETER:g} and {LARGEST_PARAMETER:g}, so that a policy can compute "
-            f"with them; got {largest:g}. Rescale the rewards, or the features."
+            f"with them; got {largest:g}. Rescale the rewards, or the features.",
+            parameter=name,
+            given=largest,
         )
     return frozen(array)
 
@@ -205,10 +216,14 @@ def symmetric_matrices(name: str, value: Any) -> FloatArray:
     """Finite symmetric matrices (m, d, d), read-only. A single (d, d) is not accepted: pass ``value[None]``."""
     array = parameters(name, value)
     if array.ndim != 3 or array.shape[1] != array.shape[2]:
-        raise ShapeError(f"{name} must have shape (m, dim, dim); got {array.shape}. For one matrix pass matrix[None].")
+        raise ShapeError(
+            f"{name} must have shape (m, dim, dim); got {array.shape}. For one matrix pass matrix[None].",
+            parameter=name,
+            given=array.shape,
+        )
     scale = np.abs(array).max(initial=0.0)
     if np.abs(array - array.transpose(0, 2, 1)).max(initial=0.0) > 1e-9 * scale:
-        raise ShapeError(f"{name} must be symmetric. Pass (matrix + matrix.T) / 2.")
+        raise ShapeError(f"{name} must be symmetric. Pass (matrix + matrix.T) / 2.", parameter=name)
     return frozen((array + array.transpose(0, 2, 1)) / 2)
 
 
@@ -216,7 +231,9 @@ def probability_vector(name: str, value: Any) -> FloatArray:
     """Non-negative weights that sum to one within 1e-9, renormalised where they do not within 1e-12, read-only."""
     array = vector(name, value)
     if (array < 0).any() or abs(array.sum() - 1.0) > 1e-9:
-        raise ParameterError(f"{name} must be non-negative and sum to 1; got minimum {array.min()}, sum {array.sum()}.")
+        raise ParameterError(
+            f"{name} must be non-negative and sum to 1; got minimum {array.min()}, sum {array.sum()}.", parameter=name
+        )
     # what sums to one already is left alone, so that reading a mixture back gives the very same numbers
     return frozen(array if abs(array.sum() - 1.0) <= 1e-12 else array / array.sum())
 
@@ -232,10 +249,10 @@ def number(name: str, value: Any, *, low: float, high: float = math.inf, open_lo
     except (TypeError, ValueError, OverflowError):
         result = None
     if result is None:
-        raise ParameterError(f"{name} must be a number; got {value!r:.60}.")
+        raise ParameterError(f"{name} must be a number; got {value!r:.60}.", parameter=name, given=value)
     if not low <= result <= high or not math.isfinite(result) or (open_low and result == low):
         rule = f"{'above' if open_low else 'at least'} {low:g}" + ("" if high == math.inf else f" and at most {high:g}")
-        raise ParameterError(f"{name} must be a finite number {rule}; got {value!r}.")
+        raise ParameterError(f"{name} must be a finite number {rule}; got {value!r}.", parameter=name, given=value)
     return result
 
 
@@ -248,13 +265,13 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = None) -> in
     if isinstance(value, (float, np.floating)) and abs(float(value)) <= EXACT and value == math.floor(value):
         value = int(value)  # 1e4 is how people write ten thousand
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise ParameterError(f"{name} must be a whole number; got {value!r:.60}.")
-    found = int(value)
-    if found < low or (high is not None and found > high):
+        raise ParameterError(f"{name} must be a whole number; got {value!r:.60}.", parameter=name, given=value)
+    integer = int(value)
+    if integer < low or (high is not None and integer > high):
         rule = f"at least {low}" if high is None else f"between {low} and {high}"
-        given = str(found) if abs(found) < 1 << 99 else "far less" if found < 0 else "far more"
-        raise ParameterError(f"{name} must be {rule}; got {given}.")
-    return found
+        given = integer if abs(integer) < 1 << 99 else "far less" if integer < 0 else "far more"
+        raise ParameterError(f"{name} must be {rule}; got {given}.", parameter=name, given=given)
+    return integer
 
 
 def count_of(name: str, value: Any, *, low: int = 1, high: int = _LARGEST) -> int:

@@ -1,12 +1,14 @@
 import pickle
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from rareswitch import ContextSets
-from rareswitch.errors import ContextNormError, EmptySetError, ParameterError, ShapeError
+from rareswitch.errors import ContextNormError, EmptySetError, InputError, ParameterError, ShapeError
 from rareswitch.validation import (
     context_sets,
+    count_of,
     finite_array,
     number,
     probability_vector,
@@ -86,13 +88,21 @@ def test_flags_in_rows_of_different_lengths_are_refused() -> None:
         context_sets(np.ones((2, 2, 2)), [[True], [True, False]])
 
 
-def test_an_error_about_a_parameter_tells_which() -> None:
-    for call, name in (
-        (lambda: number("noise", -1.0, low=0.0), "noise"),
-        (lambda: whole("forecast, the decisions to come,", -1), "forecast"),
-        (lambda: set_size(10**9, 10**9), "dim"),
-    ):
-        with pytest.raises(ParameterError) as refusal:
-            call()
-        assert refusal.value.parameter == name
-    assert pickle.loads(pickle.dumps(refusal.value)).parameter == "dim"  # engines send errors between processes
+@pytest.mark.parametrize(
+    ("call", "name", "given"),
+    [
+        (lambda: number("noise", -1.0, low=0.0), "noise", -1.0),
+        (lambda: number("noise", [1], low=0.0), "noise", "[1]"),
+        (lambda: whole("forecast, the decisions to come,", -1), "forecast", -1),
+        (lambda: count_of("seeds", "many"), "seeds", "many"),
+        (lambda: finite_array("rewards", [1.0, np.inf]), "rewards", np.inf),
+        (lambda: vector("rewards", [[1.0]]), "rewards", "(1, 1)"),
+        (lambda: set_size(10**9, 10**9), "dim", None),
+    ],
+)
+def test_an_error_about_a_parameter_tells_which(call: Callable[[], object], name: str, given: object) -> None:
+    with pytest.raises(InputError) as refusal:
+        call()
+    assert (refusal.value.parameter, refusal.value.given) == (name, given)
+    sent = pickle.loads(pickle.dumps(refusal.value))  # engines send errors between processes
+    assert (str(sent), sent.parameter, sent.given) == (str(refusal.value), name, given)

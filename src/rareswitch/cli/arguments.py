@@ -32,21 +32,24 @@ def check_texts(options: argparse.Namespace) -> None:
     for name, given in vars(options).items():
         for text in given if isinstance(given, list) else [given]:
             if text == "":
-                raise ParameterError(f"{name} must not be empty; got ''. Leave it out, or give it a value.")
+                raise ParameterError(f"{name} must not be empty; got ''. Leave it out, or give it a value.", given=text)
             if isinstance(text, str) and not text.isascii() and text != text.encode(errors="replace").decode():
                 raise ParameterError(f"{name} must be valid Unicode; got {text!a:.60}. Rename what it stands for.")
 
 
+def option_of(error: RareswitchError, options: argparse.Namespace) -> str | None:
+    """The option of the command, as options have it, that an error is about; None where it is about none."""
+    name = error.parameter or ""
+    names = (name, f"{name}s", f"design_{name}")  # --horizons are several, --design-tol is that of a design
+    return next((option for option in names if option in options), None)
+
+
 def told(error: RareswitchError, options: argparse.Namespace) -> str:
     """The message of an error, with the names of options in place of the parameters' that it is about."""
-    text = in_options(error, options)
-    if not isinstance(error, ParameterError):
+    text, option = in_options(error, options), option_of(error, options)
+    if option is None or error.parameter is None:
         return text
-    given = error.parameter
-    for name in (given, f"{given}s", f"design_{given}"):  # --horizons are several, --design-tol is that of a design
-        if name in options:
-            return option_name(name) + text[len(given) :]
-    return text
+    return option_name(option) + text.removeprefix(error.parameter) if text.startswith(error.parameter) else text
 
 
 def in_options(report: object, options: argparse.Namespace | None = None) -> str:

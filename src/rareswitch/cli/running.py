@@ -1,6 +1,8 @@
 """How a command is found, its options are read and it is run."""
 
 import argparse
+import io
+import math
 import os
 import shlex
 import signal
@@ -12,9 +14,8 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TextIO
 
-from rareswitch.cli.arguments import check_texts, told
+from rareswitch.cli.arguments import check_texts, option_of, told
 from rareswitch.cli.commands import COMMANDS, EXPERIMENT, Entry
-from rareswitch.cli.plain_text import print_plainly
 from rareswitch.errors import CertificateError, CertificateWarning, RareswitchError
 from rareswitch.version import __version__
 
@@ -24,7 +25,9 @@ def run_command(arguments: Sequence[str]) -> int:
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed, and the next file to be opened would take its place
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
-    print_plainly()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that has no λ shows a question mark
     options = argparse.Namespace()
     try:
         try:
@@ -41,10 +44,10 @@ def run_command(arguments: Sequence[str]) -> int:
             status: int = options.run(options)
         sys.stdout.flush()
     except CertificateError as error:
-        _say(f"error: {error}")
+        _refuse(error, options)
         return 1
     except RareswitchError as error:
-        _say(f"error: {told(error, options)}")
+        _refuse(error, options)
         return 2
     except MemoryError as error:
         _say(f"error: there is not enough memory ({error}). Use fewer features, arms, seeds or workers.")
@@ -76,6 +79,28 @@ def noting_stops(stops: list[int]) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _refuse(error: RareswitchError, options: argparse.Namespace) -> None:
+    """Say what is wrong, in the output itself where a program reads that."""
+    message = told(error, options)
+    if not getattr(options, "json", False):
+        _say(f"error: {message}")
+        return
+    finite = not isinstance(error.given, float) or math.isfinite(error.given)
+    facts = {
+        "type": type(error).__name__,
+        "message": message,
+        "parameter": option_of(error, options),
+        "given": error.given if finite else str(error.given),
+    }
+    from rareswitch.cli.options import print_json
+
+    try:
+        print_json({"error": facts})
+        sys.stdout.flush()
+    except OSError:
+        _give_up(sys.stdout)
 
 
 def _say(text: str) -> None:

@@ -321,18 +321,19 @@ def lengths(forecast: Any, *, start: int, left: int) -> tuple[int, ...]:
     ((300, 700), (160, 800), ())
     """
     if isinstance(forecast, (str, bytes, Mapping)):
-        raise ParameterError(f"ahead must be the decisions to come in all, or a list; got {forecast!r:.60}.")
+        raise ParameterError(f"forecast must be the decisions to come in all, or a list; got {forecast!r:.60}.")
     if not isinstance(forecast, (int, float, np.number)):
         try:
-            given = tuple(count_of("ahead, the decisions of each batch to come,", count) for count in forecast)
+            given = tuple(count_of("forecast, the decisions of each batch to come,", count) for count in forecast)
         except TypeError:
             raise ParameterError(
-                f"ahead must be the decisions to come in all, or a list of those of each batch; got {forecast!r:.60}."
+                "forecast must be the decisions to come in all, or a list of those of each batch; got "
+                f"{forecast!r:.60}."
             ) from None
         if not given:
-            raise ParameterError("ahead must name at least one batch to come; got an empty list. 0 ends the run.")
+            raise ParameterError("forecast must name at least one batch to come; got an empty list. 0 ends the run.")
         return given
-    total = count_of("ahead, the decisions to come,", forecast, low=0)
+    total = count_of("forecast, the decisions to come,", forecast, low=0)
     left = max(1, min(left, total))
     if total == 0:
         return ()

@@ -1,8 +1,10 @@
 """Errors speak of what was typed; output that cannot be written ends a command in order."""
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +40,37 @@ def test_errors_name_the_option_as_it_was_typed(
 ) -> None:
     assert main(arguments) == 2
     assert f"rareswitch: error: {words}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "parameter", "given", "words"),
+    [
+        (["simulate", "--learner", "oful", "--noise", "-1"], "ParameterError", "noise", -1.0, "--noise must be"),
+        (["simulate", "--learner", "oful", "--noise", "nan"], "ParameterError", "noise", "nan", "--noise must be"),
+        (["compare", "--horizons", "60", "1"], "ParameterError", "horizons", 1, "--horizons must be at least 2"),
+        ([*CREATE, "--dim", "2", "--schedule", ""], "ParameterError", "schedule", "", "--schedule must not be empty"),
+        (["experiment", "status", "nowhere.db", "x"], "StoreError", None, None, "nowhere.db"),
+        (["simulate", "--learner", "nobody"], "InputError", None, None, "there is no learner 'nobody'"),
+    ],
+)
+def test_a_program_that_asked_for_json_gets_errors_as_json(
+    arguments: list[str],
+    kind: str,
+    parameter: str | None,
+    given: object,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*arguments, "--json"]) == 2
+    printed = capsys.readouterr()
+    answer = json.loads(printed.out)
+    message = answer["error"].pop("message")
+    assert answer == {"schema_version": 1, "error": {"type": kind, "parameter": parameter, "given": given}}
+    assert words in message
+    assert printed.err == ""
 
 
 def test_memory_that_is_not_there_is_no_traceback(

@@ -373,7 +373,7 @@ def test_engines_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None
     done(capsys, *CREATE)
     done(capsys, "play", *HERE, "--days", "0.1", "--no-advance", "--quiet")
     advance = ("experiment", "advance", *HERE, "--json", "--engine")
-    assert "no engine is called 'spark'" in refused(capsys, *advance, "spark")
+    assert "no engine is called 'spark'" in done(capsys, *advance, "spark", status=2)
     previews = [json.loads(done(capsys, *advance, engine, "--preview")) for engine in ("serial", "processes:1")]
     assert previews[0]["policy_id"] == previews[1]["policy_id"]
 

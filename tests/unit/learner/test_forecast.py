@@ -93,14 +93,14 @@ def test_a_number_of_any_kind_is_spread(forecast: Any) -> None:
 @pytest.mark.parametrize(
     ("forecast", "words"),
     [
-        (-1, "ahead, the decisions to come, must be at least 0; got -1"),
+        (-1, "forecast, the decisions to come, must be at least 0; got -1"),
         (2.5, "must be a whole number; got 2.5"),
         (float("nan"), "must be a whole number; got nan"),
         (float("inf"), "must be a whole number; got inf"),
         (True, "must be a whole number; got True"),
-        ("many", "ahead must be the decisions to come in all, or a list; got 'many'"),
-        (b"ab", "ahead must be the decisions to come in all, or a list"),
-        ({5: 1}, "ahead must be the decisions to come in all, or a list"),
+        ("many", "forecast must be the decisions to come in all, or a list; got 'many'"),
+        (b"ab", "forecast must be the decisions to come in all, or a list"),
+        ({5: 1}, "forecast must be the decisions to come in all, or a list"),
         ([], "got an empty list. 0 ends the run"),
         (10**400, "must be between 0 and 9223372036854775807; got far more"),
         ([10**400], "must be between 1 and"),
@@ -108,7 +108,7 @@ def test_a_number_of_any_kind_is_spread(forecast: Any) -> None:
         ([5, -3], "must be at least 1; got -3"),
         ([5, "x"], "must be a whole number; got 'x'"),
         ([float("nan")], "must be a whole number; got nan"),
-        (object(), "ahead must be the decisions to come in all, or a list of those of each batch"),
+        (object(), "forecast must be the decisions to come in all, or a list of those of each batch"),
     ],
 )
 def test_bad_forecasts_change_nothing(forecast: Any, words: str) -> None:
