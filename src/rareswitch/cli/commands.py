@@ -25,10 +25,10 @@ EXPERIMENT = {
     "export": Entry("cli.experiment.export", "write decisions and rewards as Parquet, and the policy as a file"),
     "backup": Entry("cli.experiment.backup", "copy an SQLite store to a new file, while it is used"),
     "import": Entry("cli.experiment.import_log", "take over decisions and rewards from Parquet"),
+    "simulate": Entry("lab.commands.simulate_experiment", "let simulated users ask it and reward it, late or never"),
 }
 COMMANDS = {
     "experiment": Entry("cli.experiment", "create an experiment, decide, reward, update; see experiment --help"),
-    "play": Entry("lab.commands.play", "let simulated users ask an experiment and reward it, late or never"),
     "demo": Entry("lab.commands.demo", "eight weeks of an experiment in a minute, with a table and a picture"),
     "evaluate": Entry("cli.evaluate", "what another policy would have earned, or why a log cannot tell"),
     "effects": Entry("cli.effects", "is one arm better than another, for whom, and by how much"),

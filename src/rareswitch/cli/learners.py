@@ -6,7 +6,6 @@ from textwrap import wrap
 from typing import Any
 
 from rareswitch.cli.options import add_command, add_options, print_json
-from rareswitch.cli.plain_text import shown
 
 #: Widths of the columns, which make 80 together with the spaces between them.
 NAME, POLICIES, REGRET = 25, 19, 32
@@ -30,11 +29,11 @@ def run(options: argparse.Namespace) -> int:
     print(_line("learner", "policies", "regret, up to logs; contexts"))
     print(_line(*("─" * width for width in (NAME, POLICIES, REGRET))))
     for name, entry in all_learners().items():
-        cells = wrap(shown(entry.adaptivity), POLICIES), wrap(shown(entry.regret), REGRET)
+        cells = wrap(entry.adaptivity, POLICIES), wrap(entry.regret, REGRET)
         for policies, regret in zip_longest(*cells, fillvalue=""):
             print(_line(name, policies, regret))
             name = ""
-        print(*wrap(shown(entry.text), 76, initial_indent="    ", subsequent_indent="    "), sep="\n")
+        print(*wrap(entry.text, 76, initial_indent="    ", subsequent_indent="    "), sep="\n")
     return 0
 
 

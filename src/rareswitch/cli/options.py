@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rareswitch.cli.commands import COMMANDS, EXPERIMENT
+from rareswitch.cli.commands import COMMANDS, Entry
 from rareswitch.cli.settings import count_option
 from rareswitch.errors import RareswitchError
 
@@ -42,11 +42,12 @@ USUAL: dict[str, dict[str, Any]] = {
 }
 
 
-def add_command(commands: Any, name: str, run: Command, **texts: str) -> argparse.ArgumentParser:
+def add_command(
+    commands: Any, name: str, run: Command, table: Mapping[str, Entry] = COMMANDS, /, **texts: str
+) -> argparse.ArgumentParser:
     """A parser for a command; where it lists something at its end, lines are shown as they are."""
     kind = argparse.RawDescriptionHelpFormatter if "epilog" in texts else argparse.HelpFormatter
-    told = (EXPERIMENT | COMMANDS)[name].help
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=told, formatter_class=kind, **texts)
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=table[name].help, formatter_class=kind, **texts)
     parser.set_defaults(run=run)
     return parser
 

@@ -1,6 +1,7 @@
 """How a command is found, its options are read and it is run."""
 
 import argparse
+import io
 import math
 import os
 import shlex
@@ -15,7 +16,6 @@ from typing import TextIO
 
 from rareswitch.cli.arguments import check_texts, option_of, told
 from rareswitch.cli.commands import COMMANDS, EXPERIMENT, Entry
-from rareswitch.cli.plain_text import print_plainly
 from rareswitch.errors import CertificateError, CertificateWarning, RareswitchError
 from rareswitch.version import __version__
 
@@ -25,7 +25,9 @@ def run_command(arguments: Sequence[str]) -> int:
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed, and the next file to be opened would take its place
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
-    print_plainly()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that has no λ shows a question mark
     options = argparse.Namespace()
     try:
         try:

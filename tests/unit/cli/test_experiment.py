@@ -258,7 +258,7 @@ def test_a_report_that_cannot_be_shown_says_what_was_done(
         (CREATE, "banner was created in sqlite:///spring.db."),
         (("experiment", "decide", *HERE, *one), "the decision 'r0' is kept."),
         (("experiment", "reward", *HERE, "--id", "r0", "--value", "1"), "the reward is kept."),
-        (("play", *HERE, "--days", "0.1", "--no-advance", "--quiet"), "20 decisions made."),
+        (("experiment", "simulate", *HERE, "--days", "0.1", "--no-advance", "--quiet"), "20 decisions made."),
         (("experiment", "advance", *HERE, "--quiet"), "policy 2 decides now."),
     ):
         with monkeypatch.context() as patch:
@@ -272,7 +272,7 @@ def test_a_report_that_cannot_be_shown_says_what_was_done(
 
 def test_simulated_users_come_late_twice_and_never(capsys: pytest.CaptureFixture[str]) -> None:
     done(capsys, *CREATE)
-    play = ("play", *HERE, "--days", "2", "--rate", "100", "--arms", "5", "--quiet")
+    play = ("experiment", "simulate", *HERE, "--days", "2", "--rate", "100", "--arms", "5", "--quiet")
     late = ("--delay", "3h", "--missing", "0.2", "--repeated", "0.3")
     found = json.loads(done(capsys, *play, *late, "--json"))
     assert found["decisions"] == 200
@@ -295,7 +295,9 @@ def test_a_run_comes_to_its_end(capsys: pytest.CaptureFixture[str]) -> None:
         made = trial.description.learner
     assert isinstance(made, BatchLinUCBKW)
     assert (made.arms, made.grid.ends, made.noise, made.confidence) == (3, (30, 60), 0.5, 1.0)
-    found = json.loads(done(capsys, "play", *HERE, "--days", "3", "--rate", "20", "--quiet", "--json"))
+    found = json.loads(
+        done(capsys, "experiment", "simulate", *HERE, "--days", "3", "--rate", "20", "--quiet", "--json")
+    )
     assert found["updates"] == [30]
     assert "No update: policy 2" in done(capsys, "experiment", "advance", *HERE, status=3)
 
@@ -371,7 +373,7 @@ def test_every_setting_that_is_a_number_or_a_text_is_an_option(capsys: pytest.Ca
 
 def test_engines_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     done(capsys, *CREATE)
-    done(capsys, "play", *HERE, "--days", "0.1", "--no-advance", "--quiet")
+    done(capsys, "experiment", "simulate", *HERE, "--days", "0.1", "--no-advance", "--quiet")
     advance = ("experiment", "advance", *HERE, "--json", "--engine")
     assert "no engine is called 'spark'" in done(capsys, *advance, "spark", status=2)
     previews = [json.loads(done(capsys, *advance, engine, "--preview")) for engine in ("serial", "processes:1")]
@@ -403,10 +405,10 @@ def test_bad_input_gives_one_line_and_status_2(capsys: pytest.CaptureFixture[str
         (("experiment", "decide", *HERE, "--input", "nowhere"), "nowhere: cannot be read"),
         (("experiment", "reward", *HERE, "--id", "r"), "--value must be given with --id"),
         (("experiment", "audit", *HERE, "nobody"), "there is none of 'nobody'"),
-        (("play", *HERE, "--world", "mars"), "there is no world 'mars'"),
-        (("play", *HERE, "--missing", "2"), "--missing must be"),
-        (("play", *HERE, "--arms", "a", "b"), "--arms must be a number where requests are vectors"),
-        (("play", *HERE, "--sample", "s.csv"), "--sample is for experiments with features"),
+        (("experiment", "simulate", *HERE, "--world", "mars"), "there is no world 'mars'"),
+        (("experiment", "simulate", *HERE, "--missing", "2"), "--missing must be"),
+        (("experiment", "simulate", *HERE, "--arms", "a", "b"), "--arms must be a number where requests are vectors"),
+        (("experiment", "simulate", *HERE, "--sample", "s.csv"), "--sample is for experiments with features"),
     ):
         assert words in refused(capsys, *arguments), arguments
     assert not Path("other.db").exists()
@@ -415,7 +417,7 @@ def test_bad_input_gives_one_line_and_status_2(capsys: pytest.CaptureFixture[str
 
 def test_ctrl_c_leaves_the_policy_as_it_was_and_a_rerun_makes_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     done(capsys, *CREATE)
-    done(capsys, "play", *HERE, "--days", "0.2", "--no-advance", "--quiet")
+    done(capsys, "experiment", "simulate", *HERE, "--days", "0.2", "--no-advance", "--quiet")
     wanted = json.loads(done(capsys, "experiment", "advance", *HERE, "--preview", "--json"))["policy_id"]
     script = f"""
 import os, signal, sys

@@ -15,7 +15,7 @@ from rareswitch.policy import load_key, load_policy
 TEXT = "hmac-sha256:000102030405060708090a0b0c0d0e0f"
 HERE = ("spring.db", "one")
 CREATE = ("experiment", "create", *HERE, "--dim", "3", "--horizon", "1e3", "--policies", "4", "--now", "2026-03-02")
-PLAY = ("play", *HERE, "--days", "0.1", "--no-advance", "--quiet")
+PLAY = ("experiment", "simulate", *HERE, "--days", "0.1", "--no-advance", "--quiet")
 ADVANCE = ("experiment", "advance", *HERE)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from rareswitch.cli.commands import EXPERIMENT
 from rareswitch.cli.options import add_command
 from rareswitch.cli.signing import add_key, given_key
 from rareswitch.cli.times import moment_option
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 def add_verb(commands: Any, name: str, run: Any, *, key: str, **texts: str) -> argparse.ArgumentParser:
     """A parser for a command about one experiment."""
-    parser = add_command(commands, name, run, **texts)
+    parser = add_command(commands, name, run, EXPERIMENT, **texts)
     parser.add_argument("url", metavar="STORE", help="spring.db, postgresql://… or another URL of a store")
     parser.add_argument("name", metavar="NAME", help="of the experiment")
     add_key(parser, key)

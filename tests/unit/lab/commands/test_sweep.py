@@ -41,7 +41,7 @@ COMMANDS: dict[str, list[str]] = {
     "experiment export": ["STORE", "x", "--out", "fresh", "--quiet"],
     "experiment backup": ["STORE", "x", "fresh.db"],
     "experiment import": ["STORE", "x", "--log", "LOG", "--quiet"],
-    "play": ["STORE", "x", "--days", "0.02", "--no-advance", "--quiet"],
+    "experiment simulate": ["STORE", "x", "--days", "0.02", "--no-advance", "--quiet"],
     "evaluate": ["TABLE", "--rule", "logged", "--quiet"],
     "effects": ["TABLE", "--arm", "a"],
     "design": ["SETS"],
@@ -140,7 +140,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("given")
     store, log, sets = folder / "store.db", folder / "log", folder / "sets.csv"
     assert main(["experiment", "create", str(store), "x", *CREATED]) == 0
-    assert main(["play", str(store), "x", "--days", "0.1", "--no-advance", "--quiet"]) == 0
+    assert main(["experiment", "simulate", str(store), "x", "--days", "0.1", "--no-advance", "--quiet"]) == 0
     assert main(["experiment", "export", str(store), "x", "--out", str(log), "--quiet"]) == 0
     rows = [f"{k // 3},{x},{y}" for k, (x, y) in enumerate(np.random.default_rng(1).uniform(-0.7, 0.7, (12, 2)))]
     sets.write_text("set,x,y\n" + "\n".join(rows))

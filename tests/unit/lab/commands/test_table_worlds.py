@@ -48,7 +48,10 @@ def test_visitors_of_an_experiment_come_from_a_table(
     create = ["--dim", "18", "--arms", "3", "--horizon", "500", "--now", "2026-01-01"]
     assert main(["experiment", "create", *here, *create]) == 0
     capsys.readouterr()
-    assert main(["play", *here, "--world", names[0], "--days", "2", "--rate", "60", "--quiet", "--json"]) == 0
+    assert (
+        main(["experiment", "simulate", *here, "--world", names[0], "--days", "2", "--rate", "60", "--quiet", "--json"])
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["decisions"] == 120
 
 

@@ -1,4 +1,4 @@
-"""``rareswitch play``: simulated users ask an experiment, and reward it."""
+"""``rareswitch experiment simulate``: simulated users ask an experiment, and reward it."""
 
 import argparse
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ def add_parser(commands: Any) -> None:
     """Add the command and its options."""
     parser = add_verb(
         commands,
-        "play",
+        "simulate",
         run,
         key="check the experiment, and sign its policies, with the key in this file",
         description=(
@@ -52,14 +52,14 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Play, and say what came."""
+    """Simulate, and say what came."""
     from rareswitch.lab import Traffic, play
     from rareswitch.report import Progress, as_text
     from rareswitch.validation import number
 
     traffic = Traffic(**{name: getattr(options, name) for name in ("rate", "delay", "missing", "repeated")})
     number("days", options.days, low=0.0, high=MOST_DAYS)
-    with opened(options) as trial, Progress(1, "playing", quiet=options.quiet) as bar:
+    with opened(options) as trial, Progress(1, "simulating", quiet=options.quiet) as bar:
 
         def show(done: int, total: int) -> None:
             bar.total = total
