@@ -155,7 +155,7 @@ class Foresight(Learner):
     def schedule(self) -> Clock:
         """The grid that was given, a geometric one, or one that grows where the horizon is not known."""
         if self.policies is not None and self.grid is not None:
-            raise ParameterError("give updates, for a geometric grid of that many batches, or a grid; not both.")
+            raise ParameterError("give policies, for a geometric grid of that many batches, or a grid; not both.")
         if self.reserve and (self.grid is not None or self.horizon is None):
             raise ParameterError(
                 f"reserve={self.reserve} policies are kept back of a geometric schedule up to a horizon: give the "

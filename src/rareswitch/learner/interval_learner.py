@@ -87,7 +87,7 @@ class GridLearner(IntervalLearner):
             return AdaptiveGrid(horizon=self.horizon, policies=own.policies)
         if self.policies is not None and self.grid is not None:
             raise ParameterError(
-                "give updates, for the algorithm's own grid of that many batches, or a grid; not both."
+                "give policies, for the algorithm's own grid of that many batches, or a grid; not both."
             )
         grid: Grid = self.default_grid() if self.grid is None else self.grid
         return grid
