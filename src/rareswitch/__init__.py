@@ -15,7 +15,7 @@ def __getattr__(name: str) -> "Any":
         api = import_module("rareswitch.api")
         if name == "__all__" or name in api.__all__:
             globals()[name] = getattr(api, name)
-        if name in globals():  # also a room, which came with the library
+        if name in globals():  # also a package, which came with the library
             return globals()[name]
     raise AttributeError(f"module 'rareswitch' has no attribute '{name}'")
 

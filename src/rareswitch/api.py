@@ -1,4 +1,4 @@
-"""What ``import rareswitch`` offers."""
+"""The public API: all names of ``import rareswitch``."""
 
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import (

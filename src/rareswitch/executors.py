@@ -1,4 +1,4 @@
-"""Shards of work on any executor of :mod:`concurrent.futures`: processes, a Dask cluster, or none at all."""
+"""Shards of work on any executor of ``concurrent.futures``: processes, a Dask cluster, or none at all."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""The base of what is reported: structs with real types, which print as text and as JSON."""
+"""The base of all reports: typed structs that print as text and as JSON."""
 
 from importlib import import_module
 from typing import Any

@@ -1,4 +1,4 @@
-"""The one place where what users hand in is checked.
+"""Validation of all input.
 
 Each function returns the value in its canonical form or raises an :class:`~rareswitch.errors.InputError` that says
 what, the rule, what was given and the remedy.

@@ -16,7 +16,7 @@ import numpy as np
 from rareswitch.errors import UnsuitableError
 from rareswitch.lab import learner_for, simulate
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import LEARNERS, Learner, Rows, Summary
+from rareswitch.learner import Learner, Rows, Summary, all_learners
 from rareswitch.validation import FloatArray
 
 FILE = Path(__file__).parent / "runs.json"
@@ -102,7 +102,7 @@ def record(name: str, place: str, seed: int, kind: str) -> Any:
 
 def cases() -> Iterator[tuple[str, str, int, str]]:
     """Learner, world, seed and kind of all runs."""
-    for name in LEARNERS:
+    for name in all_learners():
         for kind in HOW:
             if kind == "stepped" or name not in SLOW:
                 yield from ((name, place, seed, kind) for place in WORLDS for seed in SEEDS)

@@ -1,9 +1,10 @@
-"""The plan of the house: who may import whom, and what the front doors offer."""
+"""Who may import whom, what packages offer, and the map of them; run this file to write it into CONTRIBUTING.md."""
 
 import ast
 import importlib
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,25 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HOUSE = ROOT / "src" / "rareswitch"
 ROOMS = {folder.name for folder in HOUSE.iterdir() if (folder / "__init__.py").exists()}
+GUIDE = ROOT / "CONTRIBUTING.md"
+BEGIN, END = "<!-- map: python tests/unit/test_house.py writes it -->\n", "<!-- end of the map -->\n"
+
+
+def package_map() -> str:
+    """The layers of the import contract from the top, each package with the first line of its docstring."""
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    lines = ["| layer | package | |", "|---|---|---|"]
+    for layer, names in enumerate(contract["contracts"][0]["layers"], 1):
+        for name in names.split(" | "):
+            path = HOUSE / name / "__init__.py" if name in ROOMS else HOUSE / f"{name}.py"
+            text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+            lines.append(f"| {layer} | `{name}` | {text.partition(chr(10))[0].replace('``', '`')} |")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_map_is_that_of_the_import_contract() -> None:
+    written = GUIDE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
+    assert written == package_map(), f"run python tests/unit/test_house.py, or paste:\n{package_map()}"
 
 
 def test_imports_point_downwards() -> None:
@@ -87,3 +107,8 @@ def test_the_version_is_that_of_the_changelog() -> None:
     import rareswitch
 
     assert f"## {rareswitch.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    head, _, rest = GUIDE.read_text(encoding="utf-8").partition(BEGIN)
+    GUIDE.write_text(f"{head}{BEGIN}{package_map()}{END}{rest.partition(END)[2]}", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Optimal designs: G-optimal for one set of arms, distributional for a whole source of them."""
+"""Optimal designs: G-optimal for one set of arms, distributional for a distribution of sets."""
 
 from rareswitch.design.distributional import (
     Core,

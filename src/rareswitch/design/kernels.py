@@ -1,4 +1,4 @@
-"""Compiled kernels of the design room.
+"""Compiled kernels of the package design.
 
 One context set at a time, its arms laid out along the vector lanes: ``arms[j, i]`` is coordinate j of arm i, padded
 with zero arms. A set is solved in its own coordinates where these are well conditioned, and otherwise in coordinates

@@ -1,4 +1,4 @@
-"""What another policy would have earned, from the decisions of those that were deployed; or why that cannot be said."""
+"""Off-policy evaluation and treatment effects: estimates with intervals, or why a log cannot answer."""
 
 from rareswitch.evaluation.candidates import RULES, Always, Candidate, policy_probabilities
 from rareswitch.evaluation.effect_results import Effect, Effects

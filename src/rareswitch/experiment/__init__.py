@@ -1,6 +1,5 @@
-"""Durable experiments: records and ids in, decisions out, late rewards, and updates when they are due."""
+"""Durable experiments: decide, reward, update, audit."""
 
-from rareswitch.experiment.choice import Choice
 from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.gate import Gate, GateReport
 from rareswitch.experiment.novelty import Novelty, novelty
@@ -9,6 +8,7 @@ from rareswitch.experiment.results import (
     Advance,
     Audit,
     BatchStatus,
+    Choice,
     LearnerNote,
     Lift,
     Relearned,

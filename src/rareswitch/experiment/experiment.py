@@ -14,7 +14,6 @@ import numpy as np
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import ConflictError, ParameterError, ShapeError, StoreError
 from rareswitch.experiment.audit import audit_decision, verify_versions
-from rareswitch.experiment.choice import Choice
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
 from rareswitch.experiment.kept import (
@@ -25,7 +24,7 @@ from rareswitch.experiment.kept import (
     reward_rows,
 )
 from rareswitch.experiment.requests import Request, Requests, read_requests
-from rareswitch.experiment.results import Advance, Audit, Status, Verification
+from rareswitch.experiment.results import Advance, Audit, Choice, Status, Verification
 from rareswitch.experiment.status import status_of
 from rareswitch.experiment.update import Updates
 from rareswitch.experiment.versions import Version, digest

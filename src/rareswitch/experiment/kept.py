@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from rareswitch.errors import ConflictError, ParameterError, ShapeError
-from rareswitch.experiment.choice import Choice
 from rareswitch.experiment.requests import check_text, id_text
+from rareswitch.experiment.results import Choice
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.ids import id_keys, key_bytes
 from rareswitch.store import RewardRow

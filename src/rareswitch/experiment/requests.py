@@ -104,9 +104,9 @@ class Requests:
                     moments[at],
                     rank,
                     baseline if baseline is not None and baseline >= 0 else None,
-                    contexts if kept else None,
-                    names if kept else None,
-                    json.dumps(self.cautions[at]) if self.cautions[at] else None,
+                    contexts=contexts if kept else None,
+                    names=names if kept else None,
+                    cautions=json.dumps(self.cautions[at]) if self.cautions[at] else None,
                 )
             )
         return rows

@@ -1,6 +1,7 @@
 """What an experiment tells: structs that are kept, printed as text or JSON, and sent. They hold no sentences."""
 
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import msgspec
 
@@ -12,6 +13,30 @@ from rareswitch.experiment.warm_start import WarmStart
 from rareswitch.plan import MinPropensityPrice, Price, Wait
 from rareswitch.store import Marks
 from rareswitch.structs import Result
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The arm to show, and all that is worth writing down with it."""
+
+    #: Of the decision, as it was given.
+    id: int | str
+    #: The id of the chosen arm; its place among the vectors that were given where arms have no ids.
+    arm: Any
+    #: The exact probability with which the policy chooses this arm.
+    propensity: float
+    policy_id: str
+    #: Number of the policy, from 1.
+    version: int
+    #: Whether this id was asked for before: then it is the answer of then.
+    repeated: bool = False
+    #: What was not as the features describe it: (field, what), where what is missing, extra (a field that is not
+    #: described, and not used), unknown, clipped, or of the arms spare or shared.
+    cautions: tuple[tuple[str, str], ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return asdict(self)
 
 
 class Lift(Result, frozen=True, kw_only=True):

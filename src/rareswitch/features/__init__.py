@@ -1,4 +1,4 @@
-"""Records to vectors: a frozen description that travels with a policy."""
+"""Feature encoding: records to vectors, by a frozen description that travels with a policy."""
 
 from rareswitch.features.encoder import Cautions, Encoded
 from rareswitch.features.features import Features

@@ -1,4 +1,4 @@
-"""The laboratory: worlds, simulation, sweeps, contests and rivals."""
+"""The laboratory: simulated worlds, runs, sweeps, contests, and learners to compare with."""
 
 from rareswitch.lab.collaborate import Collaboration, Meeting, collaborate
 from rareswitch.lab.contest import (

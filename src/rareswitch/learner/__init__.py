@@ -1,4 +1,4 @@
-"""Learners: the only things that make policies."""
+"""Learners: their settings, states, clocks and statistics; the only code that makes policies."""
 
 from rareswitch.learner.batch_linucb_dg import (
     BatchLinUCBDG,

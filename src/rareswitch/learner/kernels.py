@@ -1,4 +1,4 @@
-"""Compiled kernels of the learner room: growing determinants, best arms by the hundred, predictions row by row."""
+"""Compiled kernels of the package learner: growing determinants, best arms by the hundred, predictions row by row."""
 
 import numpy as np
 

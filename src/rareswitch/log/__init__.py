@@ -1,4 +1,4 @@
-"""The one table of decisions, its sources and its sums: stores, Parquet, CSV, dsjson of Vowpal Wabbit, obp."""
+"""Logs of decisions as tables, in stores, Parquet, CSV, dsjson of Vowpal Wabbit and obp; their sums."""
 
 from rareswitch.log.batch_sums import HeldOut, summarize, summarize_source
 from rareswitch.log.csv import read_csv, write_csv

@@ -1,4 +1,4 @@
-"""How many policies, when, and at what cost: schedules, the model of the regret, and what is proved."""
+"""Schedules of updates: how many policies, when, at what expected regret; which learner to take."""
 
 from rareswitch.plan.parsing import schedule_from_plain, schedule_of
 from rareswitch.plan.recommendation import Recommendation, recommend

@@ -1,4 +1,4 @@
-"""Frozen policies and their files."""
+"""Frozen policies: how they sample arms, their files, keys and signatures."""
 
 from rareswitch.policy.keys import (
     Ed25519Key,

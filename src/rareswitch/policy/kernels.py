@@ -1,4 +1,4 @@
-"""Compiled kernels of the policy room: who survives, and who is drawn."""
+"""Compiled kernels of the package policy: who survives, and who is drawn."""
 
 import math
 

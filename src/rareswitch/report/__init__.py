@@ -1,4 +1,4 @@
-"""What is shown to people: sentences, tables and pictures."""
+"""Text, tables and pictures of results."""
 
 from rareswitch.report.effects_plot import draw_effects
 from rareswitch.report.evaluation_plot import draw_evaluation

@@ -1,4 +1,4 @@
-"""Where experiments are kept."""
+"""Stores of experiments: SQLite (in memory or a file) and PostgreSQL."""
 
 from rareswitch.store.connections import Job
 from rareswitch.store.opening import experiment_names, open_store

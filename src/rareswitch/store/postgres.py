@@ -152,7 +152,7 @@ class PostgresStore(Store):
         )
 
     def _insert_decisions(self, connection: Connection, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
-        columns = [*zip(*(row[:11] for row in rows), strict=True), of_decisions(rows)]
+        columns = [*zip(*(row[: len(OWN)] for row in rows), strict=True), of_decisions(rows)]
         kinds = (*(_KINDS[name] for name in OWN), "bigint")
         new: dict[bytes, int] = dict(
             connection.execute(

@@ -38,7 +38,7 @@ LOG_PAGES, CACHE_KIB = 4000, 65536
 #: Some releases of SQLite would look through all rewards in place of the few in this index.
 UNMATCHED = "INDEXED BY rareswitch_rewards_unmatched"
 _DECISION = (
-    f"INSERT INTO rareswitch_decisions (experiment, {', '.join(OWN)}, checksum) VALUES (?{', ?' * 12}) "
+    f"INSERT INTO rareswitch_decisions (experiment, {', '.join(OWN)}, checksum) VALUES (?{', ?' * len(OWN)}, ?) "
     "ON CONFLICT (experiment, key) DO NOTHING"
 )
 _CONTEXTS = (
@@ -167,7 +167,7 @@ class SqliteStore(Store):
     def _insert_decisions(self, connection: sqlite3.Connection, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
         number, new, execute = self._number or self.number, dict[bytes, int](), connection.execute
         for row, checksum in zip(rows, of_decisions(rows), strict=True):
-            cursor = execute(_DECISION, (number, *row[:11], checksum))
+            cursor = execute(_DECISION, (number, *row[: len(OWN)], checksum))
             if cursor.rowcount == 1 and cursor.lastrowid is not None:
                 new[row.key] = seq = cursor.lastrowid
                 if row.contexts is not None:

@@ -37,7 +37,7 @@ STEP = 5000
 #: Decisions and context sets that are read at a time where all are wanted, and keys that one query names at the most.
 PAGE, SETS, KEYS = 2000, 200, 500
 #: The columns of a decision that lie in its own table, and those of its context set.
-OWN = DecisionRow._fields[:11]
+OWN = DecisionRow._fields[: DecisionRow._fields.index("contexts")]
 _OWN = ", ".join(f"d.{name}" for name in OWN)
 _REWARD = ", ".join(RewardRow._fields)
 
@@ -663,8 +663,8 @@ class Store(ABC):
         found = connection.execute(query, (self.number, after, upto.decisions)).fetchall()
         if not found:
             return []
-        decisions = [DecisionRow(*row[:13]) for row in found]
-        numbers = [int(row[13]) for row in found]
+        decisions = [DecisionRow(*row[:-3]) for row in found]
+        numbers = [int(row[-3]) for row in found]
         versions = ", ".join(str(int(version)) for version in sorted({row.version for row in decisions}))
         query = (
             f"SELECT {_REWARD}, decision, superseded, checksum FROM rareswitch_rewards WHERE experiment = ? "
@@ -681,7 +681,7 @@ class Store(ABC):
         except (ArithmeticError, TypeError, ValueError, struct.error) as error:
             raise damaged(self.name, f"numbers and vectors, not these ({error})") from error
         for seq, row, checksum, set_checksum in zip(numbers, found, expected, sets, strict=True):
-            if row[14] != checksum or row[15] != set_checksum:
+            if row[-2] != checksum or row[-1] != set_checksum:
                 raise damaged_row(self.name, "decision", seq)
         for row, checksum in zip(held, paid, strict=True):
             if row[7] != checksum:

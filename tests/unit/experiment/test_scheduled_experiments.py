@@ -9,7 +9,7 @@ import pytest
 
 from rareswitch.errors import ParameterError
 from rareswitch.experiment import Experiment, create
-from rareswitch.experiment.choice import Choice
+from rareswitch.experiment.results import Choice
 from rareswitch.features import Features
 from rareswitch.plan import BestSchedule, Periodic, Progress
 from rareswitch.rng import normals

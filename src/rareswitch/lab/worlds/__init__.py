@@ -6,6 +6,7 @@ from rareswitch.lab.worlds.classification import ClassificationWorld, greedy_val
 from rareswitch.lab.worlds.clicks import LogisticBallWorld, RareClicksWorld
 from rareswitch.lab.worlds.linear import (
     ActionsWorld,
+    AdaptiveTrialWorld,
     ClickWorld,
     DisjointWorld,
     EndOfOptimismWorld,
@@ -27,7 +28,6 @@ from rareswitch.lab.worlds.movielens import MovieLensWorld
 from rareswitch.lab.worlds.records import RecordWorld
 from rareswitch.lab.worlds.sequence import SequenceWorld
 from rareswitch.lab.worlds.tables import ChoiceWorld, table_world
-from rareswitch.lab.worlds.trial import AdaptiveTrialWorld
 from rareswitch.lab.worlds.world import CoinNoise, GaussianNoise, Noise, Rounds, UniformNoise, World
 
 __all__ = ["WORLDS", "ActionsWorld", "AdaptiveTrialWorld", "ChoiceWorld", "ClassificationWorld", "ClickWorld"]

@@ -16,6 +16,7 @@ from rareswitch.lab.worlds.classification import LOADERS, ClassificationWorld
 from rareswitch.lab.worlds.clicks import LogisticBallWorld, RareClicksWorld
 from rareswitch.lab.worlds.linear import (
     ActionsWorld,
+    AdaptiveTrialWorld,
     ClickWorld,
     DisjointWorld,
     EndOfOptimismWorld,
@@ -28,7 +29,6 @@ from rareswitch.lab.worlds.lower_bound import LowerBoundWorld, most_stages
 from rareswitch.lab.worlds.movielens import MovieLensWorld
 from rareswitch.lab.worlds.sequence import SequenceWorld
 from rareswitch.lab.worlds.tables import TABLES, world_of_file
-from rareswitch.lab.worlds.trial import AdaptiveTrialWorld
 from rareswitch.lab.worlds.world import GaussianNoise, World
 from rareswitch.validation import LARGEST_SCALE, count_of, number, whole
 
