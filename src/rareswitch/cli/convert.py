@@ -87,7 +87,7 @@ def _how(options: argparse.Namespace) -> dict[str, Any]:
 
         how["features"] = Features.load(options.features)
     if options.arms is not None:
-        from rareswitch.cli.record_files import read_records
+        from rareswitch.cli.sources import read_records
 
         how["arms"] = read_records(options.arms)
     return how

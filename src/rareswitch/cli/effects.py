@@ -3,9 +3,8 @@
 import argparse
 from typing import Any
 
-from rareswitch.cli.arguments import in_options
-from rareswitch.cli.log_source import add_source, opened_source
-from rareswitch.cli.options import add_command, add_options, print_json, save_picture
+from rareswitch.cli.options import add_command, add_options, in_options, print_json, save_picture
+from rareswitch.cli.sources import add_source, opened_source
 
 #: Status where the log can answer nothing that was asked.
 NO_ANSWER = 3

@@ -4,9 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rareswitch.cli.arguments import in_options
-from rareswitch.cli.log_source import Opened, add_source, opened_source
-from rareswitch.cli.options import add_command, add_options, print_json, save_picture
+from rareswitch.cli.options import add_command, add_options, in_options, print_json, save_picture
+from rareswitch.cli.sources import Opened, add_source, opened_source
 from rareswitch.errors import ParameterError
 
 if TYPE_CHECKING:

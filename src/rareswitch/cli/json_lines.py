@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
-from rareswitch.cli.arguments import in_options
+from rareswitch.cli.options import in_options
 from rareswitch.errors import ConflictError, FileFormatError, InputError, ParameterError, did_you_mean, several
 
 #: Bytes that are read at once, and the longest line.

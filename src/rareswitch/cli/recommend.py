@@ -3,8 +3,7 @@
 import argparse
 from typing import Any
 
-from rareswitch.cli.options import add_command, add_options, print_json
-from rareswitch.cli.settings import count_option
+from rareswitch.cli.options import add_command, add_options, count_option, print_json
 from rareswitch.learner import CONTEXTS
 from rareswitch.plan import recommend
 

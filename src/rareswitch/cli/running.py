@@ -14,8 +14,8 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TextIO
 
-from rareswitch.cli.arguments import check_texts, option_of, told
 from rareswitch.cli.commands import COMMANDS, EXPERIMENT, Entry
+from rareswitch.cli.options import check_texts, option_of, print_json, told
 from rareswitch.errors import CertificateError, CertificateWarning, RareswitchError
 from rareswitch.version import __version__
 
@@ -94,8 +94,6 @@ def _refuse(error: RareswitchError, options: argparse.Namespace) -> None:
         "parameter": option_of(error, options),
         "given": error.given if finite else str(error.given),
     }
-    from rareswitch.cli.options import print_json
-
     try:
         print_json({"error": facts})
         sys.stdout.flush()

@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rareswitch.cli.commands import EXPERIMENT
-from rareswitch.cli.options import add_command
-from rareswitch.cli.signing import add_key, given_key
-from rareswitch.cli.times import moment_option
+from rareswitch.cli.options import add_command, add_key, given_key, moment_option
 
 if TYPE_CHECKING:
     from rareswitch.experiment import Experiment

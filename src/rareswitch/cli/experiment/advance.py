@@ -5,8 +5,7 @@ import warnings
 from typing import Any
 
 from rareswitch.cli.experiment import add_now, add_verb, opened
-from rareswitch.cli.options import add_options, print_json, report_done
-from rareswitch.cli.settings import count_option
+from rareswitch.cli.options import add_options, count_option, print_json, report_done
 from rareswitch.errors import LevelWarning, OutlierWarning, ParameterError
 
 #: Status where no update was made; and where a gate refused it.

@@ -6,12 +6,17 @@ from contextlib import contextmanager
 from typing import Any
 
 from rareswitch.cli.experiment import add_now, add_verb
-from rareswitch.cli.log_source import is_experiment
-from rareswitch.cli.options import add_options, print_json, report_done
-from rareswitch.cli.record_files import ENDINGS, arm_count, given_arms, read_records
-from rareswitch.cli.settings import add_settings, check_heeded, given_settings
-from rareswitch.cli.signing import given_key
-from rareswitch.cli.times import duration_option
+from rareswitch.cli.options import (
+    add_options,
+    add_settings,
+    check_heeded,
+    duration_option,
+    given_key,
+    given_settings,
+    print_json,
+    report_done,
+)
+from rareswitch.cli.sources import ENDINGS, arm_count, given_arms, is_experiment, read_records
 from rareswitch.errors import FileFormatError, InputError, ParameterError
 
 #: Settings of learners for which there are options of another meaning.

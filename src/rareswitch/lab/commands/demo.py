@@ -8,8 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from rareswitch.cli.arguments import in_options
-from rareswitch.cli.options import add_command, add_options, save_picture
+from rareswitch.cli.options import add_command, add_options, in_options, save_picture
 
 if TYPE_CHECKING:
     from rareswitch.lab import Played

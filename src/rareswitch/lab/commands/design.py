@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rareswitch.cli.options import add_command, add_options, print_json, save_picture
-from rareswitch.cli.settings import count_option
-from rareswitch.cli.signing import add_key, given_key
+from rareswitch.cli.options import add_command, add_key, add_options, count_option, given_key, print_json, save_picture
 from rareswitch.context_files import ContextFile, read_context_file
 from rareswitch.contexts import ContextSets
 from rareswitch.design import (

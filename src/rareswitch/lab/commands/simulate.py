@@ -9,8 +9,19 @@ from typing import Any
 
 from rareswitch.cli import INTERRUPTED
 from rareswitch.cli.commands import COMMANDS
-from rareswitch.cli.options import SEEDS_HELP, add_command, add_options, listing, of_runs, print_json, save_picture
-from rareswitch.cli.settings import add_settings, check_heeded, given_settings, settings_for
+from rareswitch.cli.options import (
+    SEEDS_HELP,
+    add_command,
+    add_options,
+    add_settings,
+    check_heeded,
+    given_settings,
+    listing,
+    of_runs,
+    print_json,
+    save_picture,
+    settings_for,
+)
 from rareswitch.design import GOptimal
 from rareswitch.errors import UnsuitableError
 from rareswitch.executors import make_executor

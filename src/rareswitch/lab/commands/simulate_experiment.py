@@ -4,9 +4,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from rareswitch.cli.experiment import add_verb, opened
-from rareswitch.cli.options import print_json, report_done
-from rareswitch.cli.record_files import ENDINGS, arm_count, given_arms, read_records
-from rareswitch.cli.times import duration_option, moment_option
+from rareswitch.cli.options import duration_option, moment_option, print_json, report_done
+from rareswitch.cli.sources import ENDINGS, arm_count, given_arms, read_records
 from rareswitch.errors import ParameterError, several
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rareswitch.cli import INTERRUPTED
-from rareswitch.cli.options import add_command, add_options, of_runs, print_json, save_picture
-from rareswitch.cli.settings import confidence_option
+from rareswitch.cli.options import add_command, add_options, confidence_option, of_runs, print_json, save_picture
 
 if TYPE_CHECKING:
     from rareswitch.lab.worlds import World
