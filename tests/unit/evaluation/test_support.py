@@ -119,7 +119,7 @@ def test_the_same_without_the_probabilities_of_all_arms() -> None:
     kept, reasons = refusals([support])
     assert kept == ()
     assert reasons[0].startswith("The mean weight is 0.73 and should be 1")
-    assert "27.3 % of what this policy would show was never shown, or propensities are wrong" in reasons[0]
+    assert "27.3 % of what this policy would show was unsupported, or propensities are wrong" in reasons[0]
 
 
 def test_the_last_batch_of_foresight_cannot_speak_of_uniform_play() -> None:
@@ -225,7 +225,7 @@ def test_a_small_batch_that_missed_a_rare_arm_by_chance_is_used() -> None:
     assert support.mean_weight < 1.0
     assert not batch_reasons(support)
     missing = Support.of(np.full(60, 0.7), candidate=mixed(0.7, 60))
-    assert "30 % of what this policy would show was never shown" in batch_reasons(missing)[0]
+    assert "30 % of what this policy would show was unsupported" in batch_reasons(missing)[0]
 
 
 def test_a_mean_weight_that_is_low_in_all_batches_is_noticed_though_each_may_be_by_chance() -> None:
