@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         [name, f"{policies[name]:,}", f"{lost[name].sum():,.0f}", f"{lost[name].sum() / unit:.1f} ×"]
         for name in (ADAPTIVE, BEST, WEEKLY, NEVER)
     ]
-    print(table(["policies", "policies", "clicks lost", "against every click"], rows))
+    print(table(["updates", "policies", "clicks lost", "against every click"], rows))
     print(
         "\nclicks lost: those expected of the best campaign for each visitor, less those expected of what was shown.\n"
         "every click at once: Thompson sampling with a new policy for each visitor, told of all clicks at once.\n"
