@@ -12,7 +12,7 @@ from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context
 
 @dataclass(frozen=True, eq=False)
 class ContextSets:
-    """Sets of arms, contexts (n, K, d) with a mask of the arms that exist, alive (n, K).
+    """Sets of arms, contexts (n, K, d) with a mask of the arms that exist, available (n, K).
 
     It cannot be written through, and holds views of the arrays it was given: do not write to these afterwards, or take
     :meth:`owned` sets.
@@ -45,7 +45,7 @@ class ContextSets:
 
     @classmethod
     def from_ragged(cls, sets: Sequence[Any]) -> Self:
-        """Pad a sequence of sets (K_s, d), whose numbers of arms may differ, with zero arms that are not alive."""
+        """Pad a sequence of sets (K_s, d), whose numbers of arms may differ, with zero arms that are not available."""
         arrays = [finite_array(f"set {s}", one) for s, one in enumerate(sets)]
         if not arrays:
             raise EmptySetError("at least one context set is needed; got none.")

@@ -117,7 +117,7 @@ def context_sets(contexts: Any, available: Any = None) -> Sets:
 
 @lru_cache(maxsize=64)
 def _available(arms: int) -> BoolArray:
-    """The mask of one set in which every arm is alive."""
+    """The mask of one set in which every arm is available."""
     return read_only(np.ones((1, arms), dtype=np.bool_))
 
 

@@ -28,7 +28,7 @@ class Design:
     ``max_leverage``, where a component of at most ``residual``·‖x‖ outside the span of the set counts as rounding.
     """
 
-    #: (n, K), non-negative, each row sums to one, zero where an arm is not alive.
+    #: (n, K), non-negative, each row sums to one, zero where an arm is not available.
     weights: FloatArray
     #: (n, K) leverage xᵀM⁻¹x of each arm at these weights.
     leverages: FloatArray

@@ -46,7 +46,7 @@ def evaluate(
         log, as :func:`rareswitch.log.read` takes them.
     candidates
         One, a list, or a dict by name. A policy; ``"uniform"``; ``"baseline"``, what the caller would have shown;
-        ``"logged"``, what was done; :class:`Always` of an arm; a function of contexts (n, K, d) and alive (n, K) to
+        ``"logged"``, what was done; :class:`Always` of an arm; a function of contexts (n, K, d) and available (n, K) to
         probabilities (n, K); for a log in memory also these themselves.
     estimator
         ``dr``, doubly robust: a model's predictions, corrected by weighted rewards. ``ips`` and ``snips`` do without a
@@ -59,7 +59,7 @@ def evaluate(
         Where all rewards are known to lie. Anytime intervals of values then need no approximation, however small
         batches are.
     model
-        Predictions of rewards (n, K) for a log in memory, or a function of contexts and alive to them. By default a
+        Predictions of rewards (n, K) for a log in memory, or a function of contexts and available to them. By default a
         ridge regression of the log itself, of other decisions than those it is used for.
 
     Examples

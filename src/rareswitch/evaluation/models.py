@@ -190,7 +190,7 @@ def _arm_codes(log: DecisionLog) -> tuple[tuple[str, ...], IntArray]:
 
 
 class Given:
-    """Predictions that the caller brings: an array (n, K), or a function of contexts (n, K, d) and alive (n, K)."""
+    """Predictions that the caller brings: an array (n, K), or a function of contexts (n, K, d) and available (n, K)."""
 
     def __init__(self, given: FloatArray | Callable[[Any, Any], Any]) -> None:
         self.given = given

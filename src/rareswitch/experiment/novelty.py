@@ -37,7 +37,7 @@ def novelty(state: State, contexts: Any, available: Any = None) -> Novelty:
     ----------
     state
         With the policy that decides now, and the sums that it was learned from.
-    contexts, alive
+    contexts, available
         Context sets (n, K, d) that it meets now, and their mask.
 
     Examples

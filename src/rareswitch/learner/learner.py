@@ -210,7 +210,7 @@ class Learner(ABC):
 
         Parameters
         ----------
-        contexts, decisions, alive
+        contexts, decisions, available
             What the current policy decided next: contexts (n, K, d) with their mask (n, K).
         summary
             What it decided before, if anything.
