@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 LABORATORY = {"lab"}
 SMALL = 25
 #: Every command has these.
-COMMAND_VERBS = {"add_parser", "run"}
+COMMAND_VERBS = {"add_arguments", "run"}
 
 #: Prints the files and the calls of four walks, as lines of JSON.
 WALKS = """

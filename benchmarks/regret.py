@@ -18,11 +18,11 @@ from scipy.stats import spearmanr
 from harness import NOTHING, Case, FloatArray, Row, Setup, at_most, geometric_mean, main, standard_error
 from rareswitch.design import GOptimal
 from rareswitch.errors import RareswitchError
-from rareswitch.lab import SUITES, checkpoints, learner_for, left_out, simulate, world_at
+from rareswitch.lab import SUITES, budgeted, checkpoints, learner_for, left_out, simulate, world_at
 from rareswitch.lab.report import Ratio, regret_ratio
 from rareswitch.lab.report.resampling import OFFSET
 from rareswitch.lab.worlds import ActionsWorld, AdaptiveTrialWorld, World, every_instance, make_world
-from rareswitch.learner import Foresight, StaticGrid, budgeted, loglog_batches, make_learner, takes
+from rareswitch.learner import Foresight, StaticGrid, loglog_batches, make_learner, takes
 from rareswitch.plan import adaptive_cost, baseline_share, best_ends, cost
 from rareswitch.policy import MinPropensity
 from rareswitch.report import DARK_GREY, GREY, ORANGE, figure, headline, save

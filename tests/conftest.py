@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def seeded_experiments(monkeypatch: pytest.MonkeyPatch) -> None:
     """An experiment that is given no seed draws one; here it is always the same, so that what passed passes again."""
-    monkeypatch.setattr("rareswitch.experiment.description.secrets", SimpleNamespace(randbits=lambda bits: 1))
+    monkeypatch.setattr("rareswitch.experiment.opening.secrets", SimpleNamespace(randbits=lambda bits: 1))
 
 
 @pytest.fixture(scope="session")

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> "Any":
     """Load the library when the first of its names is asked for: the command line often needs little of it."""
     if name in {"__all__", "__version__"} or not name.startswith("__"):
-        api = import_module("rareswitch.api")
-        if name == "__all__" or name in api.__all__:
-            globals()[name] = getattr(api, name)
+        names = vars(import_module("rareswitch.api"))
+        public = [entry for entry in names if not entry.startswith("__") or entry == "__version__"]
+        globals().update({entry: names[entry] for entry in public}, __all__=public)
         if name in globals():  # also a package, which came with the library
             return globals()[name]
     raise AttributeError(f"module 'rareswitch' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *import_module("rareswitch.api").__all__})
+    return sorted({*globals(), *__getattr__("__all__")})

@@ -1,93 +1,57 @@
-"""The public API: all names of ``import rareswitch``."""
+"""The public API: the names imported here are those of ``import rareswitch``, each under its own name."""
 
-from rareswitch.contexts import ContextSets
-from rareswitch.errors import (
-    BatchError,
-    CertificateError,
-    ConflictError,
-    FileFormatError,
-    InputError,
-    ParameterError,
-    RareswitchError,
-    ShapeError,
-    StoreError,
-    UnsuitableError,
-)
-from rareswitch.evaluation import Always, Effects, Evaluation, effects, evaluate
-from rareswitch.experiment import Experiment, Gate, Rewards, create
-from rareswitch.experiment import open_experiment as open  # noqa: A004
-from rareswitch.features import Features
-from rareswitch.lab import collaborate, make_world, simulate, sweep, tradeoff
-from rareswitch.learner import (
-    OFUL,
-    BatchLinUCB,
-    BatchLinUCBDG,
-    BatchLinUCBKW,
-    Foresight,
-    Learner,
-    RarelySwitchSupLinUCB,
-    Rows,
-    State,
-    Summary,
-    forecast,
-    make_learner,
-    state_from_bytes,
-    state_to_bytes,
-)
-from rareswitch.log import DecisionLog
-from rareswitch.plan import AfterCounts, BestSchedule, Manual, Periodic, recommend
-from rareswitch.policy import Decisions, Ed25519Key, HmacKey, MinPropensity, Policy, load_policy, save_policy
-from rareswitch.stats import Stats
-from rareswitch.version import __version__
-
-__all__ = [
-    "OFUL",
-    "AfterCounts",
-    "Always",
-    "BatchError",
-    "BatchLinUCB",
-    "BatchLinUCBDG",
-    "BatchLinUCBKW",
-    "BestSchedule",
-    "Manual",
-]
-__all__ += ["CertificateError", "ConflictError"]
-__all__ += [
-    "ContextSets",
-    "Decisions",
-    "Ed25519Key",
-    "Effects",
-    "Evaluation",
-    "Experiment",
-    "Features",
-    "FileFormatError",
-    "Foresight",
-    "Gate",
-    "HmacKey",
-    "MinPropensity",
-    "Periodic",
-]
-__all__ += [
-    "DecisionLog",
-    "InputError",
-    "Learner",
-    "ParameterError",
-    "Policy",
-    "RarelySwitchSupLinUCB",
-    "RareswitchError",
-    "Rewards",
-]
-__all__ += ["Rows", "ShapeError", "State", "Stats", "StoreError", "Summary", "UnsuitableError", "__version__"]
-__all__ += [
-    "collaborate",
-    "create",
-    "effects",
-    "evaluate",
-    "forecast",
-    "load_policy",
-    "make_learner",
-    "make_world",
-    "open",
-    "recommend",
-]
-__all__ += ["save_policy", "simulate", "state_from_bytes", "state_to_bytes", "sweep", "tradeoff"]
+from rareswitch.contexts import ContextSets as ContextSets
+from rareswitch.errors import BatchError as BatchError
+from rareswitch.errors import CertificateError as CertificateError
+from rareswitch.errors import ConflictError as ConflictError
+from rareswitch.errors import FileFormatError as FileFormatError
+from rareswitch.errors import InputError as InputError
+from rareswitch.errors import ParameterError as ParameterError
+from rareswitch.errors import RareswitchError as RareswitchError
+from rareswitch.errors import ShapeError as ShapeError
+from rareswitch.errors import StoreError as StoreError
+from rareswitch.errors import UnsuitableError as UnsuitableError
+from rareswitch.evaluation import Always as Always
+from rareswitch.evaluation import Effects as Effects
+from rareswitch.evaluation import Evaluation as Evaluation
+from rareswitch.evaluation import effects as effects
+from rareswitch.evaluation import evaluate as evaluate
+from rareswitch.experiment import Experiment as Experiment
+from rareswitch.experiment import Gate as Gate
+from rareswitch.experiment import Rewards as Rewards
+from rareswitch.experiment import create as create
+from rareswitch.experiment import open_experiment as open  # noqa: A004, F401
+from rareswitch.features import Features as Features
+from rareswitch.lab import collaborate as collaborate
+from rareswitch.lab import make_world as make_world
+from rareswitch.lab import simulate as simulate
+from rareswitch.lab import sweep as sweep
+from rareswitch.lab import tradeoff as tradeoff
+from rareswitch.learner import OFUL as OFUL
+from rareswitch.learner import BatchLinUCB as BatchLinUCB
+from rareswitch.learner import BatchLinUCBDG as BatchLinUCBDG
+from rareswitch.learner import BatchLinUCBKW as BatchLinUCBKW
+from rareswitch.learner import Foresight as Foresight
+from rareswitch.learner import Learner as Learner
+from rareswitch.learner import RarelySwitchSupLinUCB as RarelySwitchSupLinUCB
+from rareswitch.learner import Rows as Rows
+from rareswitch.learner import State as State
+from rareswitch.learner import Summary as Summary
+from rareswitch.learner import make_learner as make_learner
+from rareswitch.learner import state_from_bytes as state_from_bytes
+from rareswitch.learner import state_to_bytes as state_to_bytes
+from rareswitch.log import DecisionLog as DecisionLog
+from rareswitch.plan import AfterCounts as AfterCounts
+from rareswitch.plan import BestSchedule as BestSchedule
+from rareswitch.plan import Manual as Manual
+from rareswitch.plan import Periodic as Periodic
+from rareswitch.plan import recommend as recommend
+from rareswitch.policy import Decisions as Decisions
+from rareswitch.policy import Ed25519Key as Ed25519Key
+from rareswitch.policy import HmacKey as HmacKey
+from rareswitch.policy import MinPropensity as MinPropensity
+from rareswitch.policy import Policy as Policy
+from rareswitch.policy import load_policy as load_policy
+from rareswitch.policy import save_policy as save_policy
+from rareswitch.stats import Stats as Stats
+from rareswitch.version import __version__ as __version__

@@ -6,10 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from rareswitch.codec import kind
 from rareswitch.errors import EmptySetError, ShapeError
 from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets, finite_array, owned, sealed
 
 
+@kind("context-sets")
 @dataclass(frozen=True, eq=False)
 class ContextSets:
     """Sets of arms, contexts (n, K, d) with a mask of the arms that exist, available (n, K).

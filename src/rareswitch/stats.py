@@ -1,20 +1,24 @@
 """Sufficient statistics of a linear model, additive over any split of the data."""
 
-from dataclasses import dataclass, replace
-from typing import Self
+from copy import copy
+from dataclasses import dataclass
+from typing import Self, TypeVar
 
 import numpy as np
 
+from rareswitch.codec import kind
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lanes import WIDTH, add_products, compiled, lane_zeros
-from rareswitch.validation import FloatArray, finite_array, frozen, number, read_only, summable, vector, whole
+from rareswitch.validation import FloatArray, finite_array, frozen, number, read_only, sealed, summable, vector, whole
 
 #: Rows that are summed up before they are added to the whole, which keeps rounding errors small.
 _PANEL = 128
 #: Of Σ r², what rounding may leave of the spread of rewards that are all the same.
 _ALIKE = 1e-12
+T = TypeVar("T")
 
 
+@kind("expansion")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Expansion:
     """The log-likelihood ℓ of rows around a point θ₀, to second order: those of other rows at the same point add up.
@@ -51,7 +55,7 @@ class Expansion:
         return np.array_equal(self.point, other.point) and len(self.held_out) == len(other.held_out)
 
     def __add__(self, other: Self) -> Self:
-        return replace(
+        return _derived(
             self,
             value=self.value + other.value,
             gradient=self.gradient + other.gradient,
@@ -61,7 +65,7 @@ class Expansion:
 
     def scaled(self, weight: float) -> Self:
         """That of rows which count ``weight`` times."""
-        return replace(
+        return _derived(
             self,
             value=weight * self.value,
             gradient=weight * self.gradient,
@@ -70,6 +74,7 @@ class Expansion:
         )
 
 
+@kind("stats")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Stats:
     """Gram matrix Σ xxᵀ, moment vector Σ r·x, count, Σ r² and Σ r of (features, reward) pairs.
@@ -138,7 +143,8 @@ class Stats:
     def zero(cls, dim: int) -> Self:
         """The statistics of no data."""
         dim = whole("dim", dim)
-        return cls(gram=np.zeros((dim, dim)), moment=np.zeros(dim), count=0, square_sum=0.0, reward_sum=0.0)
+        empty = object.__new__(cls)
+        return _derived(empty, gram=np.zeros((dim, dim)), moment=np.zeros(dim), count=0, square_sum=0.0, reward_sum=0.0)
 
     @classmethod
     def of(cls, features: object, rewards: object, *, shift: float = 0.0) -> Self:
@@ -153,9 +159,10 @@ class Stats:
             r = r - shift
         # not BLAS, whose sums change with the number of its threads and with the processor
         products = _products(read_only(x), r)
-        return cls(
-            gram=products[:-1, :-1],
-            moment=products[-1, :-1],
+        return _derived(
+            object.__new__(cls),
+            gram=products[:-1, :-1].copy(),
+            moment=products[-1, :-1].copy(),
             count=len(x),
             square_sum=float(products[-1, -1]),
             reward_sum=float(_total(r)),
@@ -175,7 +182,8 @@ class Stats:
         expansion = None
         if self.expansion is not None and other.expansion is not None and self.expansion.joins(other.expansion):
             expansion = self.expansion + other.expansion
-        return type(self)(
+        return _derived(
+            self,
             gram=self.gram + other.gram,
             moment=left.moment + right.moment,
             count=self.count + other.count,
@@ -196,8 +204,29 @@ class Stats:
             return self
         moment = self.moment + more * self.gram[:, -1]
         squares = self.square_sum + more * (self.moment[-1] + moment[-1])
-        return replace(
-            self, moment=moment, square_sum=max(0.0, squares), reward_sum=float(moment[-1]), shift=float(shift)
+        return _derived(
+            self,
+            moment=moment,
+            square_sum=max(0.0, float(squares)),
+            reward_sum=float(moment[-1]),
+            shift=float(shift),
+        )
+
+    def scaled(self, weight: float) -> Self:
+        """The statistics of rows which count ``weight`` times; the count is rounded, and none are left of too few."""
+        if weight == 1.0:
+            return self
+        count = round(weight * self.count)
+        if not count:
+            return self.zero(self.dim)
+        return _derived(
+            self,
+            gram=weight * self.gram,
+            moment=weight * self.moment,
+            count=count,
+            square_sum=weight * self.square_sum,
+            reward_sum=None if self.reward_sum is None else weight * self.reward_sum,
+            expansion=None if self.expansion is None else self.expansion.scaled(weight),
         )
 
     @property
@@ -213,6 +242,16 @@ class Stats:
 
         factor = cho_factor(self.gram + ridge * np.eye(self.dim))
         return np.asarray(cho_solve(factor, self.moment))
+
+
+def _derived(value: T, /, **fields: FloatArray | float | Expansion | None) -> T:
+    """A copy with other fields: numbers that follow from checked ones, and are not checked again."""
+    copied = copy(value)
+    for part in fields.values():
+        if isinstance(part, np.ndarray):
+            sealed(part)
+    vars(copied).update(fields)
+    return copied
 
 
 @compiled

@@ -129,7 +129,7 @@ def test_what_changes_while_an_update_learns_is_learned_by_the_next_one(
         trial.reward_many(ids, [0.1 * (number % 7) for number in ids], events=event, now=0.0)
         late.append(trial.advance(now=0.0).late)
     assert 1 in late[2]
-    stats: Any = trial._versions[-1].state.past[0].stats[0]
+    stats: Any = trial.versions[-1].state.past[0].stats[0]
     assert stats.reward_sum + stats.shift * BATCH == pytest.approx(
         sum(0.1 * (number % 7) for number in range(BATCH)) + 5.0 - (0.0 if rewards.sums else 0.3)
     )

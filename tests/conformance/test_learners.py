@@ -18,13 +18,13 @@ from rareswitch.learner import (
     LEARNERS,
     Learner,
     make_learner,
-    needed,
+    plain_settings,
+    required_settings,
     state_from_bytes,
     state_to_bytes,
     summaries_from_bytes,
     summaries_to_bytes,
     takes,
-    to_plain,
 )
 from reference.loop import after, rows_of, step, steps
 
@@ -171,7 +171,7 @@ def test_a_state_that_was_kept_goes_on_as_if_it_had_not_been(name: str) -> None:
     found = state_from_bytes(data)
     assert state_to_bytes(found) == data
     assert repr(found) == repr(state)
-    other = make_learner(name, **json.loads(json.dumps(to_plain(learner))))
+    other = make_learner(name, **json.loads(json.dumps(plain_settings(learner))))
     assert other == learner
     one, two = step(learner, state, world), step(other, found, world)
     assert two.state.policy.id == one.state.policy.id
@@ -262,7 +262,9 @@ def test_bad_settings_are_refused(name: str) -> None:
                 made(name, **{"dim": ARMS, "arms": ARMS, "horizon": 100, "noise": 0.5} | bad)
     with pytest.raises(ParameterError, match="does not take wings"):
         make_learner(name, dim=ARMS, arms=ARMS, horizon=100, wings=2)
-    with pytest.raises(ParameterError, match=f"{name} needs {', '.join(needed(LEARNERS[name]))}; got no settings"):
+    with pytest.raises(
+        ParameterError, match=f"{name} needs {', '.join(required_settings(LEARNERS[name]))}; got no settings"
+    ):
         make_learner(name)
     if "confidence" not in takes(name):
         return
@@ -287,4 +289,4 @@ def test_every_learner_is_described(name: str) -> None:
     assert tuple(parameters) == takes(name)
     assert {parameter.kind for parameter in parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
     bare = tuple(key for key, parameter in parameters.items() if parameter.default is inspect.Parameter.empty)
-    assert bare == needed(kind)
+    assert bare == required_settings(kind)

@@ -63,16 +63,18 @@ def marks_of(store: Store) -> Marks:
 def table_of(
     store: Store, upto: Marks, of: int = 1, *, sums: bool = False, window: float | None = None
 ) -> dict[str, list[Any]]:
-    """All slices of a version, one after the other."""
+    """The columns of all slices of a version, one after the other; None where a reward is not there."""
     columns: dict[str, list[Any]] = {}
     for part in store.slices(of, upto, sums=sums, window=window):
-        for name, values in part.read().to_pydict().items():
-            columns.setdefault(name, []).extend(values)
+        for name, values in part.read()._asdict().items():
+            if values is not None:
+                known = [None if value != value else value for value in values.tolist()]
+                columns.setdefault(name, []).extend(known)
     return columns
 
 
 def numbers_of(columns: dict[str, list[Any]]) -> list[int]:
-    return [int(np.frombuffer(features)[0]) for features in columns.get("features", [])]
+    return [int(features[0]) for features in columns.get("features", [])]
 
 
 def test_cautions_are_counted_once_for_each_decision_that_is_new(store: Store, request: pytest.FixtureRequest) -> None:
@@ -146,7 +148,7 @@ def test_a_reward_may_come_before_its_decision(store: Store) -> None:
     assert store.totals() == Totals(2, 1, 0, 0, 0)
     assert store.find([decision(1).key]) == [(decision(1), [reward(1, 0.5)])]
     assert [one.rewarded for one in store.counts()] == [1]
-    assert table_of(store, marks_of(store))["reward"] == [None, 0.5]
+    assert table_of(store, marks_of(store))["rewards"] == [None, 0.5]
 
 
 def test_a_reward_that_came_first_is_matched_by_the_commit_of_its_decision(
@@ -179,7 +181,7 @@ def test_rewards_of_one_call_come_one_after_the_other(store: Store) -> None:
     given = [reward(1, 1.0), reward(1, 2.0), reward(2, 5.0), reward(1, 3.0)]
     assert store.add_rewards(given, overwrite=True) == [None, reward(1, 1.0), None, reward(1, 2.0)]
     store.add_decisions(decisions([1, 2]))
-    assert table_of(store, marks_of(store))["reward"] == [3.0, 5.0]
+    assert table_of(store, marks_of(store))["rewards"] == [3.0, 5.0]
 
 
 def test_rewards_with_events_are_summed_in_any_order(store: Store) -> None:
@@ -188,9 +190,9 @@ def test_rewards_with_events_are_summed_in_any_order(store: Store) -> None:
     store.add_rewards([reward(1, value, event=str(k), time=k) for k, value in enumerate(values)])
     store.add_rewards([reward(2, value, event=str(-k), time=-k) for k, value in enumerate(values[::-1])])
     columns = table_of(store, marks_of(store), sums=True, window=1e10)
-    assert columns["reward"][0] == columns["reward"][1] == reward_value(values, sums=True)
-    assert columns["reward"][2] is None
-    assert columns["reward_time"] == [9, 0, None]
+    assert columns["rewards"][0] == columns["rewards"][1] == reward_value(values, sums=True)
+    assert columns["rewards"][2] is None
+    assert columns["reward_times"] == [9, 0, None]
 
 
 def test_of_summed_rewards_those_that_came_in_time_count(store: Store) -> None:
@@ -200,8 +202,8 @@ def test_of_summed_rewards_those_that_came_in_time_count(store: Store) -> None:
         at = made[number - 1].time
         store.add_rewards([reward(number, 2.0**k, event=str(k), time=at + late) for k, late in enumerate(after)])
     columns = table_of(store, marks_of(store), sums=True, window=10.0)
-    assert columns["reward"] == [1.0, 3.0]  # all of the second were late, and that is for the learner to count
-    assert columns["reward_time"] == [made[0].time + 5.0, made[1].time + 40.0]
+    assert columns["rewards"] == [1.0, 3.0]  # all of the second were late, and that is for the learner to count
+    assert columns["reward_times"] == [made[0].time + 5.0, made[1].time + 40.0]
 
 
 def test_what_was_frozen_can_be_read_later(store: Store) -> None:
@@ -213,7 +215,7 @@ def test_what_was_frozen_can_be_read_later(store: Store) -> None:
     store.add_rewards([reward(0, 2.0), reward(1, 3.0), reward(2, 4.0), reward(6, 1.0)], overwrite=True)
     store.add_rewards([reward(0, 5.0)], overwrite=True)
     assert (table_of(store, marks), store.counts(marks), list(store.rows(0, marks))) == before
-    assert before[0]["reward"] == [1.0, 1.0, None, None, None]
+    assert before[0]["rewards"] == [1.0, 1.0, None, None, None]
     assert [(one.decisions, one.rewarded) for one in store.counts()] == [(9, 4)]
 
 
@@ -231,7 +233,7 @@ def test_the_first_to_start_an_update_decides(store: Store) -> None:
     again = store.start_update(1, '{"now": 3}')
     assert again is not None
     assert again[0] == '{"now": 3}'
-    assert len(table_of(store, again[1])["key"]) == 4
+    assert len(table_of(store, again[1])["keys"]) == 4
     store.publish(version(2))
     assert store.start_update(1, "{}") is None
     store.abandon_update(1)
@@ -306,18 +308,21 @@ def test_slices_have_a_largest_size_and_leave_nothing_out(store: Store, monkeypa
     monkeypatch.setattr("rareswitch.store.store.ROWS", 10)
     store.add_decisions([decision(number, of=1 + number % 2) for number in range(47)])
     slices = store.slices(2, marks_of(store), sums=False)
-    assert [part.read().num_rows for part in slices] == [10, 10, 3]
+    assert [len(part.read().keys) for part in slices] == [10, 10, 3]
     assert numbers_of(table_of(store, marks_of(store), of=2)) == list(range(1, 47, 2))
     assert store.slices(3, marks_of(store), sums=False) == []
 
 
-def test_slices_are_arrow_tables_of_stated_types(store: Store) -> None:
-    store.add_decisions(decisions(range(3)))
-    kinds = {"key": "fixed_size_binary[16]", "features": "fixed_size_binary[24]"}
-    kinds |= dict.fromkeys(("reward", "time", "reward_time"), "double")
-    (part,) = store.slices(1, marks_of(store), sums=False, window=60.0)
-    assert {field.name: str(field.type) for field in part.read().schema} == kinds
-    assert part.read()["reward"].null_count == part.read()["reward_time"].null_count == 3
+def test_slices_hold_what_was_offered_where_it_was_kept(store: Store) -> None:
+    rows = [decision(number, kept=number % 2 == 0)._replace(baseline=number or None) for number in range(5)]
+    store.add_decisions(rows)
+    (part,) = store.slices(1, marks_of(store), sums=False, contexts=True)
+    offers, kept = part.read().offers, rows[::2]
+    assert offers is not None
+    assert (offers.rows.tolist(), offers.baselines.tolist()) == ([0, 2, 4], [-1, 2, 4])
+    assert offers.arm_indices.tolist() == [row.arm_index for row in kept]
+    wanted = [row.id for row in kept], [row.contexts for row in kept], [row.names for row in kept]
+    assert (offers.ids, offers.contexts, offers.names) == wanted
 
 
 def test_exports_go_on_where_they_stopped(store: Store) -> None:
@@ -400,7 +405,7 @@ def test_experiments_of_one_database_do_not_meet(shared: tuple[str, str]) -> Non
     assert numbers_of(table_of(one, marks_of(one))) == [0, 1, 2]
     assert numbers_of(table_of(two, marks_of(two))) == [1, 2, 3, 4]
     assert one.totals().unmatched == two.totals().unmatched == 1
-    assert table_of(two, marks_of(two))["reward"] == [None] * 4
+    assert table_of(two, marks_of(two))["rewards"] == [None] * 4
     one.publish(version(2))
     assert (one.head(), two.head()) == (2, 1)
     one.close()

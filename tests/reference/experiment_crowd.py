@@ -67,7 +67,7 @@ class Crowd:
 
     def _faults(self, trial: Experiment, plan: Plan, journal: Journal) -> Iterator[str]:
         made = Counter(version for version, new, _ in journal.read("made") if new)
-        learned = sum(batch.rewarded for batch in trial._versions[-1].state.past)
+        learned = sum(batch.rewarded for batch in trial.versions[-1].state.past)
         wanted = plan.ends[-1] + (0 if self.together else TOGETHER)
         if learned != wanted:
             yield f"{learned} rewards were learned from, of {wanted}"

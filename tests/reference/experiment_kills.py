@@ -281,7 +281,7 @@ def die_at(moment: Moment, occurrence: int) -> None:
     for name, verb in _VERBS.items():
         around(Store, name, verb)
     around(Experiment, "decide", "decide")
-    around(update, "learn", "learn")
+    around(update.Update, "learn", "learn")
     around(update, "summarize", "learn", after="summarized", before="summarizes")
     run, keep, commit = Call.run, Store._keep, Store._commit
 

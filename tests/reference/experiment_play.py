@@ -179,7 +179,7 @@ def _versions(trial: Experiment, journal: Journal) -> Iterator[str]:
         yield "versions are missing"
     try:
         policies = [policy.id for policy in trial.policies]
-        for version in trial._versions:
+        for version in trial.versions:
             _ = version.state, version.summaries, version.report
     except ValueError as error:
         yield f"a version is not whole: {error}"

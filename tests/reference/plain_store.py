@@ -4,9 +4,12 @@ from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rareswitch.store import Counts, DecisionRow, Marks, RewardRow, Totals, VersionRow, rows_table
+import numpy as np
+
+from rareswitch.ids import keys_of_bytes
+from rareswitch.store import Counts, DecisionColumns, DecisionRow, Marks, RewardRow, Totals, VersionRow, reward_value
 
 #: Decisions of a slice at the most, and of what is exported at a time.
 ROWS = 1 << 16
@@ -33,11 +36,23 @@ class PlainSlice(NamedTuple):
     rewards: list[list[RewardRow]]
     sums: bool
     window: float | None
-    propensities: bool
 
-    def read(self) -> Any:
-        how: dict[str, Any] = {"sums": self.sums, "window": self.window, "propensities": self.propensities}
-        return rows_table(self.decisions, self.rewards, **how)
+    def read(self) -> DecisionColumns:
+        in_force = []
+        for row, held in zip(self.decisions, self.rewards, strict=True):
+            prompt = [one for one in held if self.window is None or one.time - row.time <= self.window]
+            in_force.append(prompt or held if self.sums else held)
+        values = [reward_value([one.value for one in held], sums=self.sums) for held in in_force]
+        times = [max((one.time for one in held), default=None) for held in in_force]
+        return DecisionColumns(
+            keys=keys_of_bytes(b"".join(row.key for row in self.decisions), len(self.decisions)),
+            features=np.array([np.frombuffer(row.features) for row in self.decisions]),
+            propensities=np.array([row.propensity for row in self.decisions]),
+            times=np.array([row.time for row in self.decisions]),
+            rewards=np.array(values, dtype=float),
+            reward_times=np.array(times, dtype=float),
+            offers=None,
+        )
 
 
 class PlainStore:
@@ -142,9 +157,7 @@ class PlainStore:
                 self._versions.append(version)
             return self._versions[version.number - 1]
 
-    def slices(
-        self, version: int, upto: Marks, *, sums: bool, window: float | None = None, propensities: bool = False
-    ) -> list[PlainSlice]:
+    def slices(self, version: int, upto: Marks, *, sums: bool, window: float | None = None) -> list[PlainSlice]:
         with self._lock:
             places = [k for k, row in enumerate(self._decisions[: upto.decisions]) if row.version == version]
             return [
@@ -153,7 +166,6 @@ class PlainStore:
                     [self._in_force(k, upto.rewards) for k in part],
                     sums,
                     window,
-                    propensities,
                 )
                 for part in (places[at : at + ROWS] for at in range(0, len(places), ROWS))
             ]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 class Entry(NamedTuple):
     """A command in the list of them."""
 
-    #: Below ``rareswitch``.
+    #: Below ``rareswitch``; it has ``add_arguments`` and ``run``, whose docstring ``--help`` shows. Empty for a family.
     module: str
     help: str
 
@@ -28,7 +28,7 @@ EXPERIMENT = {
     "simulate": Entry("lab.commands.simulate_experiment", "let simulated users ask it and reward it, late or never"),
 }
 COMMANDS = {
-    "experiment": Entry("cli.experiment", "create an experiment, decide, reward, update; see experiment --help"),
+    "experiment": Entry("", "create an experiment, decide, reward, update; see experiment --help"),
     "demo": Entry("lab.commands.demo", "eight weeks of an experiment in a minute, with a table and a picture"),
     "evaluate": Entry("cli.evaluate", "what another policy would have earned, or why a log cannot tell"),
     "effects": Entry("cli.effects", "is one arm better than another, for whom, and by how much"),

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from rareswitch.cli.options import add_command, print_json, report_done
+from rareswitch.cli.output import Output
 from rareswitch.errors import ParameterError, several
 
 #: Columns of CSV, and what stands in them.
@@ -19,18 +19,8 @@ _COLUMNS = {
 }
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command and its options."""
-    parser = add_command(
-        commands,
-        "convert",
-        run,
-        description=(
-            "Read a log of decisions and write it in another format, as the endings say: .parquet, .csv, or .dsjson, "
-            ".json and .jsonl for the JSON lines of Vowpal Wabbit; text also compressed, as .csv.gz. What was written "
-            "is read back with equal estimates."
-        ),
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     parser.add_argument("file", metavar="FILE", help="the log")
     parser.add_argument("target", metavar="TARGET", help="a fresh file")
     columns = parser.add_argument_group("columns of CSV", "by default those of these names")
@@ -45,14 +35,17 @@ def add_parser(commands: Any) -> None:
         help="estimate: from how often arms were chosen, where they are not known; the log is marked for good",
     )
     parser.add_argument("--within", metavar="COLUMN", nargs="+", help="estimate within the values of these columns")
-    parser.add_argument("--json", action="store_true", help="print an object in place of text")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Read, write, and say what."""
+def run(options: argparse.Namespace) -> Output:
+    """Read a log of decisions and write it in another format.
+
+    The endings name the formats: .parquet, .csv, or .dsjson, .json and .jsonl for the JSON lines of Vowpal Wabbit; text
+    also compressed, as .csv.gz. The new log gives the same estimates.
+    """
     from rareswitch.log import read, whole, write
 
-    logged = whole(read(options.file, **_how(options)))
+    logged = whole(read(options.file, **_settings(options)))
     write(options.target, logged)
     rewarded = int((logged.rewards == logged.rewards).sum())
     facts = {
@@ -64,33 +57,29 @@ def run(options: argparse.Namespace) -> int:
         "estimated": logged.estimated,
         "file": options.target,
     }
-    if options.json:
-        print_json(facts)
-        return 0
     vectors = "without vectors" if logged.dim is None else f"vectors of {several(logged.dim, 'feature')}"
     text = (
         f"{several(len(logged), 'decision')}, {rewarded:,} of them rewarded, {several(facts['arms'], 'arm')}, {vectors}"
     )
     marked = f"\npropensities are estimated: {logged.estimated}" if logged.estimated else ""
-    report_done(f"{text}: written to {options.target}{marked}", f"{options.target} was written")
-    return 0
+    return Output(facts, f"{text}: written to {options.target}{marked}")
 
 
-def _how(options: argparse.Namespace) -> dict[str, Any]:
-    """What was said about the file that is read."""
-    given = (*_COLUMNS, "propensities", "within")
-    how = {name: getattr(options, name) for name in given if getattr(options, name) is not None}
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Settings of the reader."""
+    names = (*_COLUMNS, "propensities", "within")
+    settings = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if options.where is not None:
-        how["where"] = dict(_pair(text) for text in options.where)
+        settings["where"] = dict(_pair(text) for text in options.where)
     if options.features is not None:
         from rareswitch.features import Features
 
-        how["features"] = Features.load(options.features)
+        settings["features"] = Features.load(options.features)
     if options.arms is not None:
         from rareswitch.cli.sources import read_records
 
-        how["arms"] = read_records(options.arms)
-    return how
+        settings["arms"] = read_records(options.arms)
+    return settings
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -4,8 +4,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rareswitch.cli.options import add_command, add_options, in_options, print_json, save_picture
-from rareswitch.cli.sources import Opened, add_source, opened_source
+from rareswitch.cli.options import add_options
+from rareswitch.cli.output import print_json, save_picture
+from rareswitch.cli.sources import NamedLog, add_source, opened_source
 from rareswitch.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -18,20 +19,8 @@ ESTIMATORS = ("ips", "snips", "dr")
 RULES = ("uniform", "baseline", "logged")
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command and its options."""
-    parser = add_command(
-        commands,
-        "evaluate",
-        run,
-        description=(
-            "What candidates would have earned per decision, from decisions that others made: values with intervals "
-            "that hold although policies were learned on the way, or the reason why the log cannot tell, and what "
-            "would help. The lift over the baseline comes first. By default the candidates are the uniform choice and, "
-            "of an experiment, its baseline and the policy before the current one. Status "
-            f"{NO_ANSWER} where the log can answer for none of them."
-        ),
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     add_source(parser)
     asked = parser.add_argument_group("candidates")
     asked.add_argument("--policy", nargs="+", metavar="FILE", default=[], help="policies in files, named by these")
@@ -70,22 +59,22 @@ def add_parser(commands: Any) -> None:
         "--bounds", nargs=2, type=float, metavar=("LOW", "HIGH"), help="all rewards lie between these, for --anytime"
     )
     parser.add_argument("--batches", action="store_true", help="show the values in every batch too")
-    parser.add_argument("--json", action="store_true", help="print an object in place of text")
     add_options(parser, plot={}, quiet={})
 
 
 def run(options: argparse.Namespace) -> int:
-    """Evaluate, and say what is known."""
+    """Estimate what candidate policies would have earned per decision, from a log of other policies.
+
+    The confidence intervals stay valid under adaptive updates. Where the log cannot answer, the reason and the data
+    that would are shown; status 3 where it can answer for no candidate. The lift over the baseline comes first. By
+    default the candidates are the uniform choice and, of an experiment, its baseline and the policy before the current
+    one.
+    """
     from rareswitch.evaluation import evaluate, evaluation_text
-    from rareswitch.report import Progress, check_target, draw_evaluation
+    from rareswitch.report import ProgressBar, check_target, draw_evaluation
 
     check_target(options.plot)
-    with opened_source(options) as log, Progress(1, "reading", quiet=options.quiet) as bar:
-
-        def show(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done, f"{done or total:,} decisions")
-
+    with opened_source(options) as log, ProgressBar("reading", quiet=options.quiet) as bar:
         found = evaluate(
             _source(options, log),
             _candidates(options, log.experiment),
@@ -93,18 +82,18 @@ def run(options: argparse.Namespace) -> int:
             level=options.level,
             anytime=options.anytime,
             bounds=None if options.bounds is None else tuple(options.bounds),
-            progress=show,
+            progress=bar,
         )
     if options.json:
         print_json(found.as_dict())
     else:
-        print(in_options(evaluation_text(found, batches=options.batches)))
+        print(evaluation_text(found, batches=options.batches))
     if options.plot is not None:
         save_picture(draw_evaluation(found), options)
     return 0 if any(value.answered for value in found.values) else NO_ANSWER
 
 
-def _source(options: argparse.Namespace, log: Opened) -> Any:
+def _source(options: argparse.Namespace, log: NamedLog) -> Any:
     """What is read; files together with the policies that decided, where these are given."""
     if options.behavior_policy is None:
         return log.source

@@ -1,4 +1,4 @@
-"""What several commands share: options and how they are read, keys, settings of learners, pictures and JSON.
+"""What several commands share: options and how they are read, keys, and settings of learners.
 
 Keys come from a file or from the environment, never from the command line, where others can see them.
 """
@@ -6,25 +6,15 @@ Keys come from a file or from the environment, never from the command line, wher
 import argparse
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from dataclasses import Field
 from typing import TYPE_CHECKING, Any, get_args
 
-from rareswitch.cli.commands import COMMANDS, Entry
 from rareswitch.errors import ParameterError, RareswitchError
 
 if TYPE_CHECKING:
     from rareswitch.policy import Key
 
-#: Parameters that texts of one command name, and that are options of another.
-_ELSEWHERE = {
-    "forecast": "--forecast N",
-    "force": "--force",
-    "min_propensity": "--min-propensity",
-    "baseline": "--baseline",
-    "conflicts": "--skip-conflicts",
-}
 #: What has no dashes.
 _POSITIONAL = {"file": "FILE", "url": "STORE", "name": "NAME", "ids": "ID", "source": "SOURCE", "target": "TARGET"}
 
@@ -55,31 +45,12 @@ def option_of(error: RareswitchError, options: argparse.Namespace) -> str | None
     return next((option for option in names if option in options), None)
 
 
-def told(error: RareswitchError, options: argparse.Namespace) -> str:
-    """The message of an error, with the names of options in place of the parameters' that it is about."""
-    text, option = in_options(error, options), option_of(error, options)
-    if option is None or error.parameter is None:
+def with_option(error: RareswitchError, options: argparse.Namespace) -> str:
+    """The message of an error; where it begins with a parameter, that is written as the option."""
+    text, option, parameter = str(error), option_of(error, options), error.parameter
+    if option is None or parameter is None or not text.startswith(parameter):
         return text
-    return option_name(option) + text.removeprefix(error.parameter) if text.startswith(error.parameter) else text
-
-
-def in_options(report: object, options: argparse.Namespace | None = None) -> str:
-    """The text of a report or an error, with options of the command, or of others, in place of Python's parameters.
-
-    >>> in_options("advance with force=True, or create it with min_propensity=0.02")
-    'advance with --force, or create it with --min-propensity 0.02'
-    >>> in_options("Give overwrite=True", argparse.Namespace(overwrite=False))
-    'Give --overwrite'
-    """
-    return re.sub(r"\b(\w+)=(True\b|…|0\.\d+)", partial(_as_option, options or argparse.Namespace()), str(report))
-
-
-def _as_option(options: argparse.Namespace, parameter: re.Match[str]) -> str:
-    """``overwrite=True``, where there is such an option, as ``--overwrite``."""
-    name, value = parameter[1], parameter[2]
-    if name in _ELSEWHERE:
-        return _ELSEWHERE[name] + (f" {value}" if value[0] == "0" else "")
-    return option_name(name) + ("" if value == "True" else f" {value}") if name in options else parameter[0]
+    return option_name(option) + text.removeprefix(parameter)
 
 
 def moment_option(text: str) -> float:
@@ -90,10 +61,7 @@ def moment_option(text: str) -> float:
     """
     from rareswitch.plan import moment_of
 
-    try:
-        return moment_of("it", text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    return _read_time(moment_of, text)
 
 
 def duration_option(text: str) -> float:
@@ -104,14 +72,46 @@ def duration_option(text: str) -> float:
     """
     from rareswitch.plan import duration_of
 
+    return _read_time(duration_of, text)
+
+
+def _read_time(read: Callable[[str, str], float], text: str) -> float:
     try:
-        return duration_of("it", text)
+        return read("it", text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def id_option(text: str) -> int | str:
+    """An id as JSON writes it, or as a bare text.
+
+    >>> id_option("17"), id_option('"17"'), id_option("request-1")
+    (17, '17', 'request-1')
+    """
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, (int, str)) and not isinstance(value, bool) else text
+
+
+def json_option(text: str) -> Any:
+    """Any value, as JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise argparse.ArgumentTypeError(f"{text!r:.60} is not JSON ({error})") from None
+
+
 #: A longer text that no variable is called by is taken for a key.
 _LONGEST_NAME = 31
+
+
+def add_experiment(parser: argparse.ArgumentParser) -> None:
+    """Add the names of a store and an experiment, and its key."""
+    parser.add_argument("url", metavar="STORE", help="spring.db, postgresql://… or another URL of a store")
+    parser.add_argument("name", metavar="NAME", help="of the experiment")
+    add_key(parser, "check the experiment, and sign what it learns, with the key in this file")
 
 
 def add_key(parser: argparse.ArgumentParser, purpose: str) -> None:
@@ -132,7 +132,7 @@ def given_key(options: argparse.Namespace) -> "Key | None":
     text = os.environ.get(options.key)
     if text is not None:
         return key_from_text(text.encode(errors="replace"), f"the environment variable {options.key}")
-    if not re.fullmatch(rf"[A-Za-z_]\w{{0,{_LONGEST_NAME - 1}}}", options.key, re.ASCII):
+    if not (options.key.isidentifier() and options.key.isascii() and len(options.key) <= _LONGEST_NAME):
         raise ParameterError(
             "--key takes the name of an environment variable, never the key itself, and what was given cannot be one. "
             "If it was a key, others may have seen it on the command line: make a new one, and pass it with "
@@ -157,9 +157,9 @@ def add_settings(parser: argparse.ArgumentParser, *, without: Iterable[str] = ()
     group = parser.add_argument_group("settings of learners, which have their own defaults")
     learners, own = all_learners(), SPECIAL | set(without)
     takers: dict[str, list[str]] = {}
-    entries: dict[str, Any] = {}
-    for name, kind in learners.items():
-        for entry in settings_of(kind):
+    entries: dict[str, Field[Any]] = {}
+    for name, learner in learners.items():
+        for entry in settings_of(learner):
             if entry.name not in own:
                 takers.setdefault(entry.name, []).append(name)
                 entries.setdefault(entry.name, entry)
@@ -172,17 +172,20 @@ def add_settings(parser: argparse.ArgumentParser, *, without: Iterable[str] = ()
         if name == "grid":
             few = f"; {ADAPTIVE}: at most --policies batches, by the widths of intervals, for learners that eliminate"
         help_text = f"{text}{usual}{few}".replace("%", "%%")
-        group.add_argument(option_name(name), help=help_text, default=None, **_kind(entry.type))
+        group.add_argument(
+            option_name(name), help=help_text, default=None, **(GRID if name == "grid" else _kind(entry.type))
+        )
     parser.set_defaults(learner_settings=[*entries])
 
 
 def given_settings(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
     """The settings that were given; an option that none of the learners would heed is refused."""
     names = list(names)
-    given = {name: getattr(options, name) for name in options.learner_settings if getattr(options, name) is not None}
-    for setting in given:
+    values = {name: getattr(options, name) for name in options.learner_settings}
+    settings = {name: ADAPTIVE if value == [ADAPTIVE] else value for name, value in values.items() if value is not None}
+    for setting in settings:
         check_heeded(option_name(setting), setting, names)
-    return given
+    return settings
 
 
 def check_heeded(option: str, setting: str, names: list[str]) -> None:
@@ -194,11 +197,11 @@ def check_heeded(option: str, setting: str, names: list[str]) -> None:
         raise ParameterError(f"{option} means nothing to {', '.join(names)}; it is for {takers}.")
 
 
-def settings_for(name: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Those of the given settings that the learner of that name takes."""
+def settings_for(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the settings that the learner of that name takes."""
     from rareswitch.learner import takes
 
-    return {key: value for key, value in given.items() if key in takes(name)}
+    return {key: value for key, value in settings.items() if key in takes(name)}
 
 
 def count_option(text: str) -> int:
@@ -212,21 +215,12 @@ def count_option(text: str) -> int:
     return int(value)
 
 
-def end_option(text: str) -> Any:
+def end_option(text: str) -> int | str:
     """Where a batch ends, or the word for a grid that is adaptive."""
     return text if text == ADAPTIVE else count_option(text)
 
 
-class GridAction(argparse.Action):
-    """Reads where batches end, or that they are adaptive."""
-
-    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
-        if ADAPTIVE in values and len(values) > 1:
-            parser.error(f"argument {option_string}: {ADAPTIVE} stands alone, without batch ends")
-        setattr(namespace, self.dest, ADAPTIVE if ADAPTIVE in values else values)
-
-
-def confidence_option(text: str) -> Any:
+def confidence_option(text: str) -> float | str:
     """A confidence mode, or a number."""
     try:
         return float(text)
@@ -249,12 +243,13 @@ def _kind(annotation: Any) -> dict[str, Any]:
         return {"metavar": "KIND"}
     if float in kinds:
         return {"type": float, "metavar": "X"}
-    return {"type": end_option, "nargs": "+", "metavar": "N", "action": GridAction}
+    return {"type": count_option, "nargs": "+", "metavar": "N"}
 
 
+#: How the ends of batches are read.
+GRID: dict[str, Any] = {"type": end_option, "nargs": "+", "metavar": "N"}
 #: The most runs of each kind that a command lines up.
 MOST_SEEDS = 1_000_000
-Command = Callable[[argparse.Namespace], int]
 #: For commands that compare.
 SEEDS_HELP = (
     "how many runs of each: ratios have intervals from 5 on; 20 often resolve them to a factor 1.5, a world in which "
@@ -280,19 +275,11 @@ USUAL: dict[str, dict[str, Any]] = {
     },
     "out": {"metavar": "PARQUET", "help": "keep the runs there; what it holds is not run again"},
     "plot": {"metavar": "PNG", "help": "write a picture (needs rareswitch[plot])"},
-    "json": {"action": "store_true"},
     "quiet": {"action": "store_true", "help": "no progress bar"},
+    "id": {"type": id_option, "help": "of one decision"},
+    "input": {"metavar": "FILE", "help": "read lines from a file (default: the standard input)"},
+    "now": {"type": moment_option, "metavar": "ISO", "help": "when it happens (default: now)"},
 }
-
-
-def add_command(
-    commands: Any, name: str, run: Command, table: Mapping[str, Entry] = COMMANDS, /, **texts: str
-) -> argparse.ArgumentParser:
-    """A parser for a command; where it lists something at its end, lines are shown as they are."""
-    kind = argparse.RawDescriptionHelpFormatter if "epilog" in texts else argparse.HelpFormatter
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=table[name].help, formatter_class=kind, **texts)
-    parser.set_defaults(run=run)
-    return parser
 
 
 def add_options(parser: argparse.ArgumentParser, **options: Any) -> None:
@@ -302,9 +289,14 @@ def add_options(parser: argparse.ArgumentParser, **options: Any) -> None:
         parser.add_argument(f"--{name.replace('_', '-')}", **USUAL[name] | own)
 
 
-def listing(title: str, texts: Mapping[str, str], width: int = 26) -> str:
-    """Names and what they stand for, a line for each."""
-    return "\n".join([f"{title}:", *(f"  {name:{width}} {text}" for name, text in texts.items())])
+def add_lists(parser: argparse.ArgumentParser, lists: Mapping[str, Mapping[str, str]]) -> None:
+    """Show lists at the end of ``--help``: each has a title, names, and a text for each name."""
+    parts = (
+        "\n".join([f"{title}:", *(f"  {name:28} {text}" for name, text in texts.items())])
+        for title, texts in lists.items()
+    )
+    parser.epilog = "\n\n".join(parts)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
 
 
 def of_runs(options: argparse.Namespace) -> dict[str, Any]:
@@ -316,34 +308,3 @@ def of_runs(options: argparse.Namespace) -> dict[str, Any]:
     first = whole("first_seed", options.first_seed, low=0)
     last = first + count_of("seeds", options.seeds, high=MOST_SEEDS)
     return {"seeds": range(first, last), "path": options.out, "quiet": options.quiet}
-
-
-def print_json(data: Any, **more: Any) -> None:
-    """One line; a number that is not finite is an error. Objects tell the version of their schema."""
-    from rareswitch.structs import SCHEMA_VERSION, Result
-
-    data = data.as_dict() if isinstance(data, Result) else data
-    print(
-        json.dumps(
-            {"schema_version": SCHEMA_VERSION, **data, **more} if isinstance(data, dict) else data, allow_nan=False
-        )
-    )
-
-
-def save_picture(made: Any, options: argparse.Namespace, gap: str = "\n") -> None:
-    """Write the picture and, where text is printed, say so."""
-    from rareswitch.report import save
-
-    save(made, options.plot, options.command)
-    if not getattr(options, "json", False):
-        print(f"{gap}picture written to {options.plot}")
-
-
-def report_done(text: str, done: str) -> None:
-    """Print what was done; where that cannot be shown, say at least that it was done."""
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise RareswitchError(f"the report could not be shown ({error.strerror or error}), but {done}.") from error

@@ -12,12 +12,22 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import TextIO
+from inspect import getdoc
+from typing import Any, NoReturn, TextIO
 
 from rareswitch.cli.commands import COMMANDS, EXPERIMENT, Entry
-from rareswitch.cli.options import check_texts, option_of, print_json, told
+from rareswitch.cli.options import add_experiment, check_texts, option_of, with_option
+from rareswitch.cli.output import Output, print_json, show
 from rareswitch.errors import CertificateError, CertificateWarning, RareswitchError
 from rareswitch.version import __version__
+
+
+class JsonParser(argparse.ArgumentParser):
+    """A parser whose usage errors are JSON."""
+
+    def error(self, message: str) -> NoReturn:
+        _print_error({"type": "UsageError", "message": message, "parameter": None, "given": None})
+        self.exit(2)
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -28,7 +38,7 @@ def run_command(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that has no λ shows a question mark
-    options = argparse.Namespace()
+    options, finished = argparse.Namespace(), False
     try:
         try:
             _parser(arguments).parse_args(arguments, options)
@@ -41,14 +51,13 @@ def run_command(arguments: Sequence[str]) -> int:
         with warnings.catch_warnings(), announced(_say_compiling):
             warnings.simplefilter("always", CertificateWarning)
             warnings.showwarning = _show_warning
-            status: int = options.run(options)
+            output: Output | int = options.run(options)
+        finished = True
+        status = show(output, as_json=options.json) if isinstance(output, Output) else output
         sys.stdout.flush()
-    except CertificateError as error:
-        _refuse(error, options)
-        return 1
     except RareswitchError as error:
         _refuse(error, options)
-        return 2
+        return 1 if isinstance(error, CertificateError) else 2
     except MemoryError as error:
         _say(f"error: there is not enough memory ({error}). Use fewer features, arms, seeds or workers.")
         return 2
@@ -56,7 +65,8 @@ def run_command(arguments: Sequence[str]) -> int:
         _give_up(sys.stdout)
         return 0
     except OSError as error:
-        _say(f"error: the output could not be written ({error.strerror or error}).")
+        done = ", but the command has done its work" if finished else ""
+        _say(f"error: the output could not be written ({error.strerror or error}){done}.")
         _give_up(sys.stdout)
         return 2
     return status
@@ -83,7 +93,7 @@ def noting_stops(stops: list[int]) -> Iterator[None]:
 
 def _refuse(error: RareswitchError, options: argparse.Namespace) -> None:
     """Say what is wrong, in the output itself where a program reads that."""
-    message = told(error, options)
+    message = with_option(error, options)
     if not getattr(options, "json", False):
         _say(f"error: {message}")
         return
@@ -94,6 +104,10 @@ def _refuse(error: RareswitchError, options: argparse.Namespace) -> None:
         "parameter": option_of(error, options),
         "given": error.given if finite else str(error.given),
     }
+    _print_error(facts)
+
+
+def _print_error(facts: Mapping[str, Any]) -> None:
     try:
         print_json({"error": facts})
         sys.stdout.flush()
@@ -117,39 +131,33 @@ def _give_up(stream: TextIO) -> None:
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """A parser of all commands, with the options of the one that is asked for: others would take time to load."""
-    parser = argparse.ArgumentParser(
-        prog="rareswitch", description="Contextual bandits that need only a handful of policy updates."
-    )
+    kind = JsonParser if "--json" in arguments else argparse.ArgumentParser
+    parser = kind(prog="rareswitch", description="Contextual bandits that need only a handful of policies.")
     parser.add_argument("--version", action="version", version=f"rareswitch {__version__}")
-    asked, rest = _asked(arguments)
-    commands = _add_commands(parser, COMMANDS, asked, without="experiment")
-    family = commands.choices["experiment"]
+    words = [argument for argument in arguments if not argument.startswith("-")]
+    asked, verb = [*words, "", ""][:2]
+    family = _add_commands(parser, COMMANDS, asked)["experiment"]
     family.description = f"{COMMANDS['experiment'].help.partition(';')[0].capitalize()}."
-    _add_commands(family, EXPERIMENT, _asked(rest)[0] if asked == "experiment" else "")
+    _add_commands(family, EXPERIMENT, verb if asked == "experiment" else "")
     return parser
 
 
-def _asked(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """The command, and what follows it."""
-    for at, argument in enumerate(arguments):
-        if not argument.startswith("-"):
-            return argument, arguments[at + 1 :]
-    return "", ()
-
-
 def _add_commands(
-    parser: argparse.ArgumentParser, table: Mapping[str, Entry], asked: str, without: str = ""
-) -> "argparse._SubParsersAction[argparse.ArgumentParser]":
-    """Add commands, of which only the one that is asked for has its options; one without any has others below it."""
+    parser: argparse.ArgumentParser, table: Mapping[str, Entry], asked: str
+) -> dict[str, argparse.ArgumentParser]:
+    """Add commands, of which only the one that is asked for has its options."""
     parser.set_defaults(run=lambda _: parser.error(f"a COMMAND is needed; see {parser.prog} --help"))
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    module = table[asked].module if asked in table and asked != without else None
-    for name, entry in table.items():
-        if entry.module != module:
-            commands.add_parser(name, help=entry.help)
-        elif name not in commands.choices:  # a module may have several commands
-            import_module(f"rareswitch.{module}").add_parser(commands)
-    return commands
+    parsers = {name: commands.add_parser(name, help=entry.help) for name, entry in table.items()}
+    if asked in table and table[asked].module:
+        command, module = parsers[asked], import_module(f"rareswitch.{table[asked].module}")
+        command.description = getdoc(module.run)
+        if table is EXPERIMENT:
+            add_experiment(command)
+        module.add_arguments(command)
+        command.add_argument("--json", action="store_true", help="print JSON in place of text")
+        command.set_defaults(run=module.run)
+    return parsers
 
 
 def _say_compiling() -> None:

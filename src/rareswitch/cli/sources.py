@@ -1,20 +1,40 @@
-"""What commands read: records from files, for samples of users and for arms; logs, of an experiment or from files."""
+"""What commands read: experiments, logs, and records from files, for samples of users and for arms."""
 
 import argparse
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rareswitch.cli.experiment import add_now, opened
-from rareswitch.cli.options import add_key
+from rareswitch.cli.options import add_key, add_options, given_key
 from rareswitch.errors import FileFormatError, ParameterError
 
 if TYPE_CHECKING:
     from rareswitch.experiment import Experiment
+    from rareswitch.log import Source
 
+#: How names of files of records end.
+RECORDS = (".csv", ".parquet", ".json", ".jsonl")
 ENDINGS = ".csv, .parquet, .json or .jsonl"
+#: How names of files of logs end, where two words may also be a store and the name of an experiment.
+LOGS = (*RECORDS, ".dsjson")
+
+
+@contextmanager
+def opened(options: argparse.Namespace) -> Iterator["Experiment"]:
+    """The experiment that is named, for a command; where its signatures were not checked, that is said."""
+    from rareswitch.experiment import open_experiment
+
+    with open_experiment(options.url, options.name, key=given_key(options)) as trial:
+        if trial.signature == "unchecked":
+            print(
+                f"rareswitch: warning: {options.name} is signed, and its signatures were not checked. Give its key: "
+                "--key-file.",
+                file=sys.stderr,
+            )
+        yield trial
 
 
 def read_records(path: str) -> list[dict[str, Any]]:
@@ -22,13 +42,13 @@ def read_records(path: str) -> list[dict[str, Any]]:
     from rareswitch.files import read_whole
 
     kind = Path(path).suffix.lower()
-    if kind not in (".csv", ".parquet", ".json", ".jsonl"):
+    if kind not in RECORDS:
         raise FileFormatError(f"{path}: records are read from files that end in {ENDINGS}.")
     data = read_whole(path)
-    found = _from_table(path, data, kind) if kind in (".csv", ".parquet") else _from_json(path, data, kind)
-    if not found:
+    records = _from_table(path, data, kind) if kind in (".csv", ".parquet") else _from_json(path, data, kind)
+    if not records:
         raise FileFormatError(f"{path}: it holds no records.")
-    return found
+    return records
 
 
 def _from_table(path: str, data: bytes, kind: str) -> list[dict[str, Any]]:
@@ -47,39 +67,35 @@ def _from_table(path: str, data: bytes, kind: str) -> list[dict[str, Any]]:
 
 def _from_json(path: str, data: bytes, kind: str) -> list[dict[str, Any]]:
     try:
-        found = (
-            [json.loads(line) for line in data.splitlines() if line.strip()] if kind == ".jsonl" else json.loads(data)
+        records = (
+            json.loads(data) if kind == ".json" else [json.loads(line) for line in data.splitlines() if line.strip()]
         )
     except (ValueError, RecursionError) as error:
         raise FileFormatError(f"{path}: not JSON ({error!s:.200}).") from error
-    if not isinstance(found, list) or not all(isinstance(record, dict) for record in found):
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
         raise FileFormatError(f"{path}: it must hold records, a list of objects.")
-    return found
+    return records
 
 
-def given_arms(given: list[str] | None) -> Any:
+def given_arms(words: list[str] | None) -> list[str] | list[dict[str, Any]] | None:
     """Arms as options name them: ids, or one file with their records, each with its ``id``."""
-    if given is None or len(given) > 1 or Path(given[0]).suffix.lower() not in (".csv", ".parquet", ".json", ".jsonl"):
-        return given
-    return read_records(given[0])
+    if words is None or len(words) > 1 or Path(words[0]).suffix.lower() not in RECORDS:
+        return words
+    return read_records(words[0])
 
 
-def arm_count(given: list[str]) -> int:
+def arm_count(words: list[str]) -> int:
     """The number of arms, where they are vectors and have no records."""
-    if len(given) == 1 and given[0].isdecimal():
-        return int(given[0])
-    raise ParameterError(f"arms must be a number where requests are vectors; got {' '.join(given)!r:.60}.")
+    if len(words) == 1 and words[0].isdecimal():
+        return int(words[0])
+    raise ParameterError(f"arms must be a number where requests are vectors; got {' '.join(words)!r:.60}.")
 
 
-#: How names of files of logs end, where two words may also be a store and the name of an experiment.
-_ENDINGS = (".parquet", ".csv", ".dsjson", ".json", ".jsonl")
-
-
-class Opened(NamedTuple):
-    """What a command was asked to read."""
+class NamedLog(NamedTuple):
+    """The log that a command was asked to read."""
 
     #: As :func:`rareswitch.evaluate` takes it.
-    source: Any
+    source: "Source | str | Sequence[str]"
     #: None where it is files.
     experiment: "Experiment | None"
 
@@ -94,29 +110,27 @@ def add_source(parser: argparse.ArgumentParser) -> None:
         "a file in Vowpal Wabbit's dsjson",
     )
     add_key(parser, "check the experiment with the key in this file")
-    add_now(parser, "the time at which an experiment's rewards are looked at, for windows (default: now)")
+    add_options(parser, now="the time as of which an experiment's rewards count, for windows (default: now)")
 
 
 @contextmanager
-def opened_source(options: argparse.Namespace) -> Iterator[Opened]:
+def opened_source(options: argparse.Namespace) -> Iterator[NamedLog]:
     """The experiment or the log that is named, for a command."""
     if is_experiment(options.source):
         options.url, options.name = options.source
         with opened(options) as trial:
-            yield Opened(trial.logged(now=options.now), trial)
+            yield NamedLog(trial.logged(now=options.now), trial)
         return
     for name in ("key", "key_file", "now"):
         if getattr(options, name) is not None:
-            raise ParameterError(
-                f"{name} is that of an experiment, and what was named are files of a log: leave it out."
-            )
-    yield Opened(options.source[0] if len(options.source) == 1 else options.source, None)
+            raise ParameterError(f"{name} is for an experiment, and SOURCE names files of a log: leave it out.")
+    yield NamedLog(options.source[0] if len(options.source) == 1 else options.source, None)
 
 
-def is_experiment(source: list[str]) -> bool:
+def is_experiment(source: Sequence[str]) -> bool:
     """Whether two words are a store and a name, rather than two files.
 
     >>> is_experiment(["spring.db", "campaign"]), is_experiment(["a.parquet", "b.parquet"]), is_experiment(["logs/"])
     (True, False, False)
     """
-    return len(source) == 2 and not any(Path(one.removesuffix(".gz")).suffix.lower() in _ENDINGS for one in source)
+    return len(source) == 2 and not any(Path(word.removesuffix(".gz")).suffix.lower() in LOGS for word in source)

@@ -1,8 +1,10 @@
 """What an experiment was created with: learner, features, schedule, rewards. It never changes."""
 
-import secrets
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Self
+
+import msgspec
 
 from rareswitch import codec
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
@@ -10,20 +12,16 @@ from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.warm_start import WarmStart
 from rareswitch.features import Features
 from rareswitch.files import bounded, canonical_json, plain_json
-from rareswitch.learner import Learner, State, Summary, find_learner, make_learner, needed, to_plain
+from rareswitch.learner import Learner, State, Summary, find_learner, make_learner, plain_settings, required_settings
 from rareswitch.plan import (
-    BestSchedule,
-    LearnerSchedule,
-    Periodic,
     Progress,
     Schedule,
-    baseline_share,
     date_text,
-    duration_text,
+    from_settings,
+    plain_fields,
     schedule_from_plain,
-    schedule_of,
 )
-from rareswitch.policy import MinPropensity, least_probability
+from rareswitch.policy import MinPropensity
 from rareswitch.validation import number, whole
 from rareswitch.version import __version__
 
@@ -32,8 +30,7 @@ SCHEMA = 1
 MOST_VALUES = 1 << 20
 #: Characters of a name.
 LONGEST_NAME = 64
-
-
+NAME = re.compile(rf"(?!\.)[\w.-]{{1,{LONGEST_NAME}}}")
 #: The most arms of a request by default: an update takes time in proportion.
 MAX_ARMS = 1000
 
@@ -54,7 +51,7 @@ class Description:
     #: The least probability of arms, of every policy; None: there is none.
     min_propensity: MinPropensity | None = None
     #: The log that the first policy was learned from; None: it knows nothing.
-    warm: WarmStart | None = None
+    warm_start: WarmStart | None = None
     #: The most arms of a request.
     max_arms: int = MAX_ARMS
     #: Share of the decisions whose whole context sets are kept.
@@ -66,10 +63,19 @@ class Description:
     #: Of rareswitch.
     version: str = __version__
 
+    def __post_init__(self) -> None:
+        rule = f"name must be a text of 1 to {LONGEST_NAME} letters, digits, '-', '_' and '.', and not begin with '.'"
+        if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
+            raise ParameterError(f"{rule}; got {self.name!r:.80}.")
+        whole("max_arms", self.max_arms, low=1)
+        number("context_sample_rate", self.context_sample_rate, low=0.0, high=1.0)
+        whole("seed", self.seed, low=0)
+        number("created", self.created, low=-1e12)
+
     @property
     def needs_baseline(self) -> bool:
         """Whether the first policy plays the arm that requests name; one that was learned from a log does not."""
-        return self.baseline_share is not None and self.warm is None
+        return self.baseline_share is not None and self.warm_start is None
 
     def begin(self, warm: Summary | None) -> State:
         """The state before the first decision, of what the log held where there is one."""
@@ -79,21 +85,19 @@ class Description:
         )
 
     def to_plain(self) -> dict[str, Any]:
-        """As JSON keeps it; what there is none of, and earlier versions did not know, is left out."""
-        later: dict[str, Any] = (
-            {} if self.min_propensity is None else {"min_propensity": codec.plain(self.min_propensity)}
-        )
-        later |= {} if self.warm is None else {"warm": self.warm.to_plain()}
-        return later | {
+        """As JSON keeps it."""
+        return {
             "schema": SCHEMA,
             "name": self.name,
             "learner": self.learner.name,
-            "settings": to_plain(self.learner),
+            "settings": plain_settings(self.learner),
             "features": None if self.features is None else self.features.to_plain(),
             "schedule": self.schedule.to_plain(),
-            "rewards": self.rewards.to_plain(),
+            "rewards": plain_fields(self.rewards),
             "baseline_share": self.baseline_share,
             "baseline_field": self.baseline_field,
+            "min_propensity": None if self.min_propensity is None else codec.plain(self.min_propensity),
+            "warm_start": None if self.warm_start is None else self.warm_start.as_dict(),
             "max_arms": self.max_arms,
             "context_sample_rate": self.context_sample_rate,
             "seed": self.seed,
@@ -102,38 +106,30 @@ class Description:
         }
 
     @classmethod
-    def from_plain(cls, data: Any) -> Self:
+    def from_plain(cls, data: dict[str, Any]) -> Self:
         """What :meth:`to_plain` was given; an error if it is anything else."""
         try:
-            if data["schema"] != SCHEMA:
+            if (schema := data.pop("schema")) != SCHEMA:
                 raise FileFormatError(
-                    f"experiments have schema {SCHEMA}; this one has {data['schema']!r:.60}. Use a matching version."
+                    f"experiments have schema {SCHEMA}; this one has {schema!r:.60}. Use a matching version."
                 )
-            made = cls(
-                name=check_name(data["name"]),
-                learner=deployable(data["learner"], data["settings"]),
-                features=None if data["features"] is None else Features.from_plain(data["features"]),
-                schedule=schedule_from_plain(data["schedule"]),
-                rewards=Rewards.from_plain(data["rewards"]),
-                baseline_share=data["baseline_share"],
-                baseline_field=data["baseline_field"],
-                min_propensity=codec.decode(MinPropensity, data["min_propensity"])
-                if "min_propensity" in data
-                else None,
-                warm=WarmStart.from_plain(data["warm"]) if "warm" in data else None,
-                max_arms=whole("max_arms", data["max_arms"], low=1),
-                context_sample_rate=number("context_sample_rate", data["context_sample_rate"], low=0.0, high=1.0),
-                seed=whole("seed", data["seed"], low=0),
-                created=number("created", data["created"], low=-1e12),
-                version=str(data["version"]),
+            settings, features = data.pop("settings"), data["features"]
+            min_propensity, warm_start = data["min_propensity"], data["warm_start"]
+            return cls(
+                **data
+                | {
+                    "learner": deployable(data["learner"], settings),
+                    "features": None if features is None else Features.from_plain(features),
+                    "schedule": schedule_from_plain(data["schedule"]),
+                    "rewards": from_settings(Rewards, data["rewards"]),
+                    "min_propensity": None if min_propensity is None else codec.decode(MinPropensity, min_propensity),
+                    "warm_start": None if warm_start is None else msgspec.convert(warm_start, WarmStart),
+                }
             )
         except FileFormatError:
             raise
-        except (KeyError, TypeError, AttributeError, RareswitchError) as error:
+        except (LookupError, TypeError, AttributeError, msgspec.ValidationError, RareswitchError) as error:
             raise FileFormatError(f"the description of the experiment is damaged ({error!s:.200}).") from error
-        if made.to_plain() != data:
-            raise FileFormatError("the description of the experiment was changed, or written by something else.")
-        return made
 
     def to_text(self) -> str:
         """Canonical JSON."""
@@ -151,122 +147,21 @@ class Description:
         return cls.from_plain(data)
 
 
-def describe(
-    name: str,
-    *,
-    learner: Any,
-    features: Features | None,
-    dim: int | None,
-    schedule: Any,
-    rewards: Rewards | None,
-    baseline: bool | str | None,
-    min_propensity: MinPropensity | float | None,
-    max_arms: int | None,
-    context_sample_rate: float,
-    seed: int | None,
-    created: float,
-    settings: dict[str, Any],
-) -> Description:
-    """The description of a new experiment, of what its creator says."""
-    rewards = Rewards() if rewards is None else rewards
-    if not isinstance(rewards, Rewards):
+def check_schedule(schedule: Schedule, created: float, rewards: Rewards) -> None:
+    """Refuse a schedule by which no update would ever be made."""
+    beginning = replace(Progress.beginning(created), window=rewards.window)
+    if not schedule.learner_plans and len(schedule.ends(beginning)) < 2 and not schedule.endless:
         raise ParameterError(
-            f"rewards must be Rewards(window=…, default=…, several=…, kind=…, clip=…); got {rewards!r:.60}."
+            f"schedule: {schedule}, for an experiment that begins on {date_text(created, schedule.in_zone)}: no update "
+            "would be made before the end. Give a later end, more decisions or more times; or a shorter gap, first, "
+            "delay or attribution window."
         )
-    told = settings if rewards.kind is None else settings | {"rewards": rewards.kind}
-    made = _learner(learner, features, dim, told)
-    rewards = replace(rewards, kind=getattr(made, "rewards", None))  # also of a learner that was told itself
-    when = schedule_of(schedule, learner=made)
-    if baseline is not None and not isinstance(baseline, (bool, str)):
-        raise ParameterError(
-            f"baseline must be True, where each request names the arm that would be shown, or the field of the context "
-            f"record that does; got {baseline!r:.60}."
-        )
-    if isinstance(baseline, str) and features is None:
-        raise ParameterError(f"baseline names a field of context records, and there are no features; got {baseline!r}.")
-    if min_propensity is not None:
-        if not isinstance(min_propensity, MinPropensity):
-            min_propensity = MinPropensity(least=least_probability("min_propensity", min_propensity))
-        made.begin(min_propensity=min_propensity)  # refuses learners that can have none
-    context_sample_rate = number("context_sample_rate", context_sample_rate, low=0.0, high=1.0)
-    if context_sample_rate == 0.0 and made.sample_size(made.begin()):
-        raise ParameterError(
-            f"context_sample_rate must be above 0: {made.name} plans its updates with context sets that were kept; got "
-            "0. A few hundred a batch are enough, as with context_sample_rate=0.01 of 50,000 decisions."
-        )
-    refuse_past(when, created, rewards)
-    share = None
-    if baseline:
-        share = baseline_share(made.dim, _lengths(made, when, created))
-    return Description(
-        name=check_name(name),
-        learner=made,
-        features=features,
-        schedule=when,
-        rewards=rewards,
-        baseline_share=share,
-        baseline_field=baseline if isinstance(baseline, str) else None,
-        min_propensity=min_propensity,
-        max_arms=_max_arms(made, features) if max_arms is None else whole("max_arms", max_arms, low=1),
-        context_sample_rate=context_sample_rate,
-        seed=secrets.randbits(62) if seed is None else whole("seed", seed, low=0),
-        created=created,
-    )
-
-
-def _max_arms(learner: Learner, features: Features | None) -> int:
-    """The most arms of a request where nothing was said of it: all that are known, if those are more than usual."""
-    fixed = 0 if features is None or features.arms is None else len(features.arms.ids)
-    return max(MAX_ARMS, learner.arms or 0, fixed)
-
-
-def refuse_past(schedule: Schedule, created: float, rewards: Rewards) -> None:
-    """Refuse dates by which no update can be made."""
-    if isinstance(schedule, BestSchedule) and schedule.end is not None:
-        delay = rewards.window or 0.0 if schedule.delay is None else schedule.delay
-        waits = schedule.gap if schedule.first is None else schedule.first
-        if created < schedule.end <= created + waits:
-            raise ParameterError(
-                f"schedule: {schedule}: the first update may come {duration_text(waits)} after the beginning, on "
-                f"{date_text(created, schedule.zone)}, and so not before the end. Give a later end, or a shorter "
-                f"{'gap' if schedule.first is None else 'first'}."
-            )
-        if schedule.end <= created + delay:
-            known = f" and its rewards are known {duration_text(delay)} later" if delay else ""
-            raise ParameterError(
-                f"schedule: end is {date_text(schedule.end, schedule.zone)}; the experiment begins on "
-                f"{date_text(created, schedule.zone)}{known}: no update could be made before the end. Give a later end"
-                f"{', or a shorter window' if delay else ''}."
-            )
-    if (
-        isinstance(schedule, BestSchedule)
-        and schedule.decisions is not None
-        and len(schedule.lengths(created) or ()) < 2
-    ):
-        raise ParameterError(
-            f"schedule: {schedule}: with {schedule.dim} features an update would save nothing in so few decisions, and "
-            "none would be made. Give more decisions, or say where batches end, as in schedule=[20, 50]."
-        )
-    if isinstance(schedule, Periodic) and not schedule.ends(Progress.beginning(created)):
-        raise ParameterError(
-            f"schedule: {schedule} has no date after {date_text(created, schedule.zone)}, when the experiment begins: "
-            "no update would be made. Give a later start, or more times."
-        )
-
-
-def check_name(name: Any) -> str:
-    """Refuse a name that is none."""
-    rule = f"name must be a text of 1 to {LONGEST_NAME} letters, digits, '-', '_' and '.'"
-    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
-        raise ParameterError(f"{rule}; got {name!r:.80}.")
-    if not all(letter.isalnum() or letter in "-_." for letter in name) or name.startswith("."):
-        raise ParameterError(f"{rule}, and not begin with '.'; got {name!r:.80}.")
-    return name
 
 
 def deployable(name: str, settings: dict[str, Any]) -> Learner:
     """The learner, if its batches may end at any decision and its statistics can be had from rows."""
-    sizes = dict.fromkeys(needed(find_learner(name)), 16)  # of an example: what it is does not depend on them
+    # of an example: what it is does not depend on them
+    sizes = dict.fromkeys(required_settings(find_learner(name)), 16)
     clock, statistics = (example := make_learner(name, **sizes)).clock, example.parts.statistics
     if clock.uses_features or clock.every_step or statistics.needs_offered:
         raise UnsuitableError(
@@ -276,17 +171,18 @@ def deployable(name: str, settings: dict[str, Any]) -> Learner:
     return make_learner(name, **settings)
 
 
-def _learner(given: Any, features: Features | None, dim: int | None, settings: dict[str, Any]) -> Learner:
-    if isinstance(given, Learner):
-        if settings or dim not in (None, given.dim):
+def learner_of(learner: Learner | str, features: Features | None, dim: int | None, settings: dict[str, Any]) -> Learner:
+    """The learner of an experiment: by its name and settings, or as it is."""
+    if isinstance(learner, Learner):
+        if settings or dim not in (None, learner.dim):
             more = [*settings, *(["dim"] if dim is not None else [])]
             raise ParameterError(
-                f"learner is {given.name} with its settings, and more were given: {', '.join(more)}. Give its name and "
-                "all settings, or it alone."
+                f"learner is {learner.name} with its settings, and more were given: {', '.join(more)}. Give its name "
+                "and all settings, or it alone."
             )
-        name, settings = given.name, to_plain(given)
+        name, settings = learner.name, plain_settings(learner)
     else:
-        name, settings = given, dict(settings)
+        name, settings = learner, dict(settings)
         if dim is not None:
             settings["dim"] = dim
         if features is not None:
@@ -300,11 +196,6 @@ def _learner(given: Any, features: Features | None, dim: int | None, settings: d
         raise ParameterError(
             f"dim is {settings['dim']}, and the features make vectors of {features.dim}. Leave dim out."
         )
-    made = deployable(name, settings)
-    to_plain(made)  # refuses what no file can keep
-    return made
-
-
-def _lengths(learner: Learner, schedule: Schedule, created: float) -> tuple[int, ...] | None:
-    """How long the batches will be, as far as is known at the start; None where nothing is."""
-    return learner.begin().batch_sizes if isinstance(schedule, LearnerSchedule) else schedule.lengths(created)
+    chosen = deployable(name, settings)
+    plain_settings(chosen)  # refuses what no file can keep
+    return chosen

@@ -1,6 +1,5 @@
 """The experiment: records and ids in, decisions out, late rewards, updates when they are due; durable."""
 
-import threading
 import time as clock
 from collections.abc import Callable, Sequence, Sized
 from concurrent.futures import Executor
@@ -12,7 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from rareswitch.contexts import ContextSets
-from rareswitch.errors import ConflictError, ParameterError, ShapeError, StoreError
+from rareswitch.errors import ConflictError, ParameterError, ShapeError
 from rareswitch.experiment.audit import audit_decision, verify_versions
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
@@ -26,8 +25,8 @@ from rareswitch.experiment.kept import (
 from rareswitch.experiment.requests import Request, Requests, read_requests
 from rareswitch.experiment.results import Advance, Audit, Choice, Status, Verification
 from rareswitch.experiment.status import status_of
-from rareswitch.experiment.update import Updates
-from rareswitch.experiment.versions import Version, digest
+from rareswitch.experiment.update import Updates, log_of
+from rareswitch.experiment.versions import Version, Versions, sha256
 from rareswitch.features import field_values
 from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Forecast
@@ -36,9 +35,6 @@ from rareswitch.plan import seconds_of
 from rareswitch.policy import Key, Policy, check_signs
 from rareswitch.store import DecisionRow, Job, Store
 from rareswitch.validation import Sets, finite_array, summable
-
-#: Seconds for which a process goes on without looking whether another one published a policy.
-REFRESH = 1.0
 
 
 class Experiment:
@@ -51,19 +47,13 @@ class Experiment:
     def __init__(self, store: Store, description: Description, key: Key | None, *, signed: bool = False) -> None:
         self.store, self.description = store, description
         self._key, self._signed = key, signed or key is not None
-        self._experiment = digest(description.to_text())
         self._needs_baseline = description.needs_baseline
-        #: Replaced as a whole: whoever has it sees the same versions throughout.
-        self._versions: tuple[Version, ...] = ()
-        self._looked = -np.inf
-        self._lock = threading.RLock()
-        self._refresh(force=True)
-        self._updates = Updates(store, description, self._version, self._published, self._experiment, key)
+        self._versions = Versions(store, sha256(description.to_text()), key)
+        self._updates = Updates(description, self._versions)
 
     def __repr__(self) -> str:
-        return (
-            f"<experiment {self.name}: {self.description.learner.name}, policy {len(self._versions)}, {self.store.url}>"
-        )
+        policy = len(self._versions.known)
+        return f"<experiment {self.name}: {self.description.learner.name}, policy {policy}, {self.store.url}>"
 
     def __enter__(self) -> Self:
         return self
@@ -90,7 +80,7 @@ class Experiment:
     @property
     def policy(self) -> Policy:
         """The frozen policy that decides now."""
-        return self._refresh().policy
+        return self._versions.current.policy
 
     @property
     def policies(self) -> tuple[Policy, ...]:
@@ -100,8 +90,7 @@ class Experiment:
     @property
     def versions(self) -> tuple[Version, ...]:
         """All that were published, with what each was learned from."""
-        self._refresh(force=True)
-        return self._versions
+        return self._versions.refresh()
 
     def decide(self, context: Any, arms: Any = None, *, id: int | str, baseline: Any = None, now: Any = None) -> Choice:  # noqa: A002
         """Choose an arm; the same id again gives the same answer, and with another request it is an error.
@@ -187,7 +176,8 @@ class Experiment:
             baseline = field_values([contexts] if single else contexts, told.baseline_field)
         if baseline is not None and told.baseline_share is None:
             raise ParameterError(
-                "baseline was given, and this experiment was created without one. Create it with baseline=True."
+                "baseline was given, and this experiment was created without one. Create it with baseline=True "
+                "(--baseline)."
             )
         dim = told.learner.dim
         batch = read_requests(told.features, dim, contexts, arms, ids=ids, baseline=baseline, single=single)
@@ -195,7 +185,7 @@ class Experiment:
         if told.baseline_field is not None:  # which is used, if not by the features
             own = (told.baseline_field, "extra")
             batch = replace(batch, cautions=[tuple(c for c in one if c != own) for one in batch.cautions])
-        version = self._versions[-1] if clock.monotonic() - self._looked <= REFRESH else self._refresh()
+        version = self._versions.current
         policy = version.policy
         first = version.row.number == 1 and self._needs_baseline
         if first and batch.baselines is not None and (batch.baselines < 0).any():
@@ -221,8 +211,7 @@ class Experiment:
         """What is answered to one of some requests; an id that was used before is its caller's alone."""
         if kept.digest != made.digest:
             return other_request(batch.ids[at])
-        known = self._versions
-        version = known[kept.version - 1] if kept.version <= len(known) else self._version(kept.version)
+        version = self._versions.numbered(kept.version)
         return Choice(
             id=batch.ids[at],
             arm=batch.arm(at, kept.arm_index),
@@ -322,7 +311,6 @@ class Experiment:
         """
         self._check_key()
         return self._updates.advance(
-            self._versions,
             now=seconds_of(now),
             forecast=forecast,
             force=force,
@@ -344,9 +332,7 @@ class Experiment:
         What it says of a gate is a look that is not counted: who advances when a preview looks good deploys worse
         policies more often than the gate's level says.
         """
-        return self._updates.preview(
-            self.versions, now=seconds_of(now), forecast=forecast, gate=gate, executor=executor
-        )
+        return self._updates.preview(now=seconds_of(now), forecast=forecast, gate=gate, executor=executor)
 
     def status(self, *, now: Any = None) -> Status:
         """Where the experiment stands, and what its next update waits for."""
@@ -367,12 +353,12 @@ class Experiment:
             given = self._contexts([context])
             request = read_requests(self.description.features, self.description.learner.dim, given, named, ids=[id])
         told = {"seed": self.description.seed, "dim": self.description.learner.dim}
-        return audit_decision(id, kept, self._version(kept[0].version), request=request, **told)
+        return audit_decision(id, kept, self._versions.numbered(kept[0].version), request=request, **told)
 
     def logged(self, *, now: Any = None) -> StoredLog:
         """The decisions so far with their rewards, as they count now: what :func:`rareswitch.evaluate` reads."""
         upto = self.store.marks()  # before the policies are read, so that there is one for each decision
-        return self._updates.logged(self.versions, upto, seconds_of(now))
+        return log_of(self.description, self.store, self.versions, upto, seconds_of(now))
 
     def verify(self) -> Verification:
         """Learn everything again from the summaries, and say which policies come out and whether they decide alike.
@@ -389,40 +375,12 @@ class Experiment:
         """
         self.store.backup(path)
 
-    def _version(self, number: int) -> Version:
-        if number > len(self._versions):
-            self._refresh(force=True)
-        if number > len(self._versions):
-            raise StoreError(
-                f"policy {number} is not in {self.store.url}, which has {len(self._versions)}: it was taken back to an "
-                "older state. Restore the newest copy, and open the experiment again."
-            )
-        return self._versions[number - 1]
-
-    def _published(self, version: Version) -> None:
-        """Take up a version that this process has published, unless it was read meanwhile."""
-        with self._lock:
-            if version.number == len(self._versions) + 1:
-                self._versions += (version,)
-
-    def _refresh(self, *, force: bool = False) -> Version:
-        """The current version; whether there is a newer one is looked up now and then."""
-        moment = clock.monotonic()
-        if force or moment - self._looked > REFRESH:
-            head = self.store.head()  # before the lock, which a thread may hold that did not come along in a fork
-            with self._lock:
-                if head > len(self._versions):
-                    rows = self.store.versions(len(self._versions))
-                    self._versions += tuple(Version(row, self._experiment, self._key) for row in rows)
-                self._looked = moment
-        return self._versions[-1]
-
     def _check_key(self) -> None:
         """Refuse an update that could not be signed as those before it."""
-        how = "--key-file FILE or --key NAME, key=… in Python"
         if self._signed and self._key is None:
             raise ParameterError(
-                f"this experiment is signed, and its next policy must be. Open it with its key: {how}."
+                "this experiment is signed, and its next policy must be. Open it with its key: --key-file FILE or "
+                "--key NAME, key=… in Python."
             )
         if self._key is not None:
             check_signs(self._key)

@@ -99,7 +99,7 @@ def _other_value(row: RewardRow, old: RewardRow, rest: str = "") -> ConflictErro
     event = f" for {row.event}" if row.event else ""
     return ConflictError(
         f"decision {row.id} has the reward {old.value:g}{event} already, and {row.value:g} was given{rest}. Give "
-        "overwrite=True to replace them."
+        "overwrite=True (--overwrite) to replace them."
     )
 
 

@@ -1,21 +1,22 @@
 """Experiments are created once, opened by their URL and name, and copied to another store or key."""
 
 import json
+import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from rareswitch.errors import ExistsError, FileFormatError, ParameterError
-from rareswitch.experiment.description import Description, describe
+from rareswitch.experiment.description import MAX_ARMS, Description, check_schedule, learner_of
 from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.rewards import Rewards
-from rareswitch.experiment.versions import Version, digest, version_row
+from rareswitch.experiment.versions import UNSIGNED, Version, sha256, signature_of, verify_text, version_row
 from rareswitch.experiment.warm_start import warm_summary
 from rareswitch.features import Features
 from rareswitch.files import canonical_json, plain_json
-from rareswitch.learner import summaries_to_bytes
-from rareswitch.plan import seconds_of
-from rareswitch.policy import Key, MinPropensity, check_signature, check_signs, sign, verify_signature
+from rareswitch.learner import Learner, summaries_to_bytes
+from rareswitch.plan import LearnerSchedule, baseline_share, schedule_of, seconds_of
+from rareswitch.policy import Key, MinPropensity, check_signs, least_probability
 from rareswitch.store import VersionRow, open_store
 
 
@@ -23,7 +24,7 @@ def create(
     url: str,
     name: str,
     *,
-    learner: Any = "foresight",
+    learner: Learner | str = "foresight",
     features: Features | None = None,
     dim: int | None = None,
     schedule: Any = None,
@@ -92,32 +93,57 @@ def create(
     created = seconds_of(now)
     if key is not None:
         check_signs(key)
-    description = describe(
-        name,
-        learner=learner,
+    rewards = Rewards() if rewards is None else rewards
+    if not isinstance(rewards, Rewards):
+        raise ParameterError(
+            f"rewards must be Rewards(window=…, default=…, several=…, kind=…, clip=…); got {rewards!r:.60}."
+        )
+    kind = {} if rewards.kind is None else {"rewards": rewards.kind}
+    chosen = learner_of(learner, features, dim, settings | kind)
+    rewards = replace(rewards, kind=getattr(chosen, "rewards", None))  # also of a learner that has it in its settings
+    updates = schedule_of(schedule, learner=chosen)
+    check_schedule(updates, created, rewards)
+    if baseline is not None and not isinstance(baseline, (bool, str)):
+        raise ParameterError(
+            f"baseline must be True, where each request names the arm that would be shown, or the field of the context "
+            f"record that does; got {baseline!r:.60}."
+        )
+    if isinstance(baseline, str) and features is None:
+        raise ParameterError(f"baseline names a field of context records, and there are no features; got {baseline!r}.")
+    if min_propensity is not None and not isinstance(min_propensity, MinPropensity):
+        min_propensity = MinPropensity(least=least_probability("min_propensity", min_propensity))
+    blind = chosen.begin(min_propensity=min_propensity)  # refuses learners that can have none
+    if context_sample_rate == 0.0 and chosen.sample_size(blind):
+        raise ParameterError(
+            f"context_sample_rate must be above 0: {chosen.name} plans its updates with context sets that were kept; "
+            "got 0. A few hundred a batch are enough, as with context_sample_rate=0.01 of 50,000 decisions."
+        )
+    lengths = blind.batch_sizes if isinstance(updates, LearnerSchedule) else updates.lengths(created)
+    known_arms = 0 if features is None or features.arms is None else len(features.arms.ids)
+    description = Description(
+        name=name,
+        learner=chosen,
         features=features,
-        dim=dim,
-        schedule=schedule,
+        schedule=updates,
         rewards=rewards,
-        baseline=baseline,
+        baseline_share=baseline_share(chosen.dim, lengths) if baseline else None,
+        baseline_field=baseline if isinstance(baseline, str) else None,
         min_propensity=min_propensity,
-        max_arms=max_arms,
+        max_arms=max(MAX_ARMS, chosen.arms or 0, known_arms) if max_arms is None else max_arms,
         context_sample_rate=context_sample_rate,
-        seed=seed,
+        seed=secrets.randbits(62) if seed is None else seed,
         created=created,
-        settings=settings,
     )
     warm = None
     if warm_start is not None:
-        learns = description.learner
-        held, warm = warm_summary(warm_start, learner=learns, features=features, rewards=description.rewards)
-        description = replace(description, warm=held)
+        held, warm = warm_summary(warm_start, learner=chosen, features=features, rewards=rewards)
+        description = replace(description, warm_start=held)
     state = description.begin(warm)
     store, text = open_store(url, name), description.to_text()
     first = version_row(
         1,
         state,
-        experiment=digest(text),
+        experiment=sha256(text),
         summaries=b"" if warm is None else summaries_to_bytes([warm]),
         report="{}",
         time=created,
@@ -147,8 +173,8 @@ def open_experiment(url: str, name: str, *, key: Key | None = None) -> Experimen
 
 
 def signed_description(text: str, key: Key | None) -> str:
-    """The text of a description as stores keep it, with its signature where there is a key."""
-    signature = None if key is None else sign(key, f"experiment/{text}")
+    """The text of a description as stores keep it, with its signature; with its hash where there is no key."""
+    signature = signature_of(f"experiment/{text}", key)
     return canonical_json({"description": json.loads(text), "signature": signature}).decode()
 
 
@@ -156,22 +182,12 @@ def _described(text: str, key: Key | None) -> tuple[Description, bool]:
     """The description in what :func:`signed_description` gave, and whether it is signed."""
     try:
         whole = plain_json(text.encode(), most=1 << 21)
-        if {*whole} != {"description", "signature"}:
-            raise FileFormatError("it is not the description of an experiment.")
-        content = canonical_json(whole["description"]).decode()
-    except (ValueError, TypeError, RecursionError) as error:
+        content, signature = canonical_json(whole["description"]).decode(), whole["signature"]
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise FileFormatError(f"its description is damaged ({error!s:.200})") from error
-    signature = whole["signature"]
-    if signature is not None:
-        check_signature(signature)
-    if key is not None and signature is None:
-        raise FileFormatError(
-            "it is not signed, and a key was given to check it with. If you trust the store, leave the key out; "
-            "otherwise its signature may have been taken away."
-        )
-    if key is not None:
-        verify_signature(key, f"experiment/{content}", signature)
-    return Description.from_text(content), signature is not None
+    changed = "its description does not have the hash that was kept with it: it was damaged or edited."
+    verify_text(f"experiment/{content}", signature, key, changed)
+    return Description.from_text(content), signature["scheme"] != UNSIGNED
 
 
 def copy_experiment(

@@ -11,7 +11,7 @@ from rareswitch.experiment.novelty import Novelty
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.warm_start import WarmStart
 from rareswitch.plan import MinPropensityPrice, Price, Wait
-from rareswitch.store import Marks
+from rareswitch.store import Counts, Marks
 from rareswitch.structs import Result
 
 
@@ -87,18 +87,10 @@ class LearnerNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     greedy: float | None = None
 
 
-class BatchCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the store held of a policy when an update froze its marks."""
-
-    version: int
-    decisions: int
-    rewarded: int
-
-
 class LearnedBatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was learned from the decisions of a policy."""
 
-    policy: str
+    policy_id: str
     decided: int
     rewarded: int
     waiting: int = 0
@@ -126,7 +118,8 @@ class UpdatePlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class UpdateReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is kept of an update with the policy that it made."""
 
-    batches: tuple[BatchCounts, ...] = ()
+    #: What the store held of each policy when its marks were frozen.
+    batches: tuple[Counts, ...] = ()
     #: Of the batch that ended, then of earlier ones with rewards that came late.
     learned: tuple[LearnedBatch, ...] = ()
     #: Context sets that the plan was made with.

@@ -1,11 +1,11 @@
 """What counts as the reward of a decision."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from rareswitch.errors import ParameterError
 from rareswitch.learner import clip_bounds
-from rareswitch.plan import Seconds, duration_of
+from rareswitch.plan import duration_of
 from rareswitch.structs import as_text
 from rareswitch.validation import LARGEST_SCALE, number
 
@@ -28,6 +28,7 @@ class Rewards:
     Rewards: one per decision, clipped at 0 and 200, missing = not learned from.
     """
 
+    durations: ClassVar[tuple[str, ...]] = ("window",)
     #: An attribution window, such as "2d" or a timedelta; kept in seconds. A decision younger than that waits, even if
     #: its reward is known, and a reward that comes later does not count, so that fast rewards are not over-represented.
     #: None: all count.
@@ -68,17 +69,6 @@ class Rewards:
     def sums(self) -> bool:
         """Whether several rewards of a decision are added up."""
         return self.several == "sum"
-
-    def to_plain(self) -> dict[str, Any]:
-        """As JSON keeps it."""
-        kind = {} if self.kind is None else {"kind": self.kind}
-        clip = {} if self.clip is None else {"clip": list(self.clip)}
-        return {"window": self.window, "default": self.default, "several": self.several} | kind | clip
-
-    @classmethod
-    def from_plain(cls, data: Any) -> Self:
-        """What :meth:`to_plain` was given."""
-        return cls(**data | {"window": None if data["window"] is None else Seconds(data["window"])})
 
     def __str__(self) -> str:
         return as_text(self)

@@ -9,7 +9,7 @@ from rareswitch.contexts import ContextSets
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.novelty import novelty
 from rareswitch.experiment.results import BatchStatus, Status
-from rareswitch.experiment.update import counts_of, kept_lift, progress_of, rejections
+from rareswitch.experiment.update import kept_lift, progress_of, rejections
 from rareswitch.experiment.versions import Version
 from rareswitch.plan import DAY, MinPropensityPrice, Progress, min_propensity_price
 from rareswitch.store import Store
@@ -19,14 +19,11 @@ from rareswitch.validation import FloatArray
 LOOKED_AT = 200
 
 
-def status_of(description: Description, store: Store, versions: Sequence[Version], *, now: float) -> Status:
+def status_of(description: Description, store: Store, versions: tuple[Version, ...], *, now: float) -> Status:
     """Where an experiment stands."""
-    counts, totals, rewards, current = counts_of(store, versions), store.totals(), description.rewards, versions[-1]
-    progress = progress_of(description, store, versions, now, counts)
-    schedule = description.schedule
+    totals, rewards, schedule, current = store.totals(), description.rewards, description.schedule, versions[-1]
+    progress = progress_of(description, store, versions, now)
     due, daily = schedule.due(progress), None if progress.rate is None else DAY * progress.rate
-    daily = getattr(schedule, "rate", None) if daily is None else daily
-    delay = (rewards.window or 0.0) if daily is not None else 0.0
     sample = _sample(description, store, current.number)
     fields: dict[str, dict[str, int]] = {}
     for (name, what), count in sorted(store.cautions().items()):
@@ -45,12 +42,14 @@ def status_of(description: Description, store: Store, versions: Sequence[Version
                 decisions=count.decisions,
                 rewarded=count.rewarded,
             )
-            for version, count in zip(versions, counts, strict=True)
+            for version, count in zip(versions, progress.versions, strict=True)
         ),
         decisions=progress.total,
-        price=schedule.price(dim=description.learner.dim, rate=daily, delay=delay, created=description.created),
+        price=schedule.price(
+            dim=description.learner.dim, rate=daily, delay=rewards.window or 0.0, created=description.created
+        ),
         min_propensity=_floor(description, sample, progress),
-        warm_start=description.warm,
+        warm_start=description.warm_start,
         due=due.now,
         waits=() if due.now else due.waits,
         started=store.started(current.number),
@@ -63,7 +62,7 @@ def status_of(description: Description, store: Store, versions: Sequence[Version
         novelty=novelty(current.state, ContextSets.from_ragged(sample)) if sample and current.number > 1 else None,
         early=progress.early,
         fields=fields,
-        lift=kept_lift(current.report, baseline=description.baseline_share is not None),
+        lift=kept_lift(description, current.report),
         rejected=tuple(report.gate for report in rejections(store, current.number) if report.gate is not None),
     )
 
@@ -71,7 +70,7 @@ def status_of(description: Description, store: Store, versions: Sequence[Version
 def _clipped(versions: Sequence[Version]) -> int:
     """Rewards that were clipped, by what each batch came to when it was learned from last."""
     entries = (entry for version in versions[1:] for entry in version.report.learned)
-    return sum({entry.policy: entry.clipped for entry in entries}.values())
+    return sum({entry.policy_id: entry.clipped for entry in entries}.values())
 
 
 def _floor(description: Description, sample: list[FloatArray], progress: Progress) -> MinPropensityPrice | None:

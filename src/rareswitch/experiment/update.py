@@ -16,7 +16,6 @@ from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import GROWTH, Gate, GateReport, gate_of, judge, linear_model
 from rareswitch.experiment.results import (
     Advance,
-    BatchCounts,
     LearnedBatch,
     LearnerNote,
     Lift,
@@ -24,35 +23,140 @@ from rareswitch.experiment.results import (
     UpdatePlan,
     UpdateReport,
 )
-from rareswitch.experiment.versions import Version, plan_from_text, plan_to_text, version_row
-from rareswitch.learner import Forecast, State, Summary, summaries_to_bytes
+from rareswitch.experiment.versions import Version, Versions, plan_from_text, plan_to_text
+from rareswitch.learner import Forecast, State, Summary
 from rareswitch.log import DecisionLog, HeldOut, StoredBatch, StoredLog, check_newest, summarize
 from rareswitch.plan import LearnerSchedule, Manual, Progress, Wait, unlearnable
-from rareswitch.policy import Key
 from rareswitch.store import Counts, Marks, Store
 
-Versions = tuple[Version, ...]
 Bar = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """One update: the policies before it, what was frozen when it started, and how rows are read."""
+
+    description: Description
+    store: Store
+    #: The current policy is the last.
+    versions: tuple[Version, ...]
+    plan: UpdatePlan
+    marks: Marks
+    executor: Executor | None = None
+    progress: Bar | None = None
+
+    @property
+    def current(self) -> Version:
+        """The version whose batch ends."""
+        return self.versions[-1]
+
+    @property
+    def held_out(self) -> HeldOut | None:
+        """The decisions that a gate holds out."""
+        return None if self.plan.gate is None else self.plan.gate.held_out(self.description.context_sample_rate)
+
+    def summary(self, version: Version, leave_out: HeldOut | None = None) -> Summary:
+        """What a batch teaches the current learner, of the decisions and rewards up to the marks."""
+        rewards = self.description.rewards
+        return summarize(
+            self.description.learner,
+            self.current.state,
+            StoredBatch(
+                store=self.store, version=version.number, upto=self.marks, sums=rewards.sums, window=rewards.window
+            ),
+            policy_id=version.policy.id,
+            executor=self.executor,
+            window=rewards.window,
+            now=self.plan.now,
+            default=rewards.default,
+            clip=rewards.clip,
+            leave_out=leave_out,
+            progress=self.progress,
+        )
+
+    def learn(self) -> tuple[State, list[Summary], UpdateReport]:
+        """The state after the current batch, less what a gate holds out; what it was learned from; and the report."""
+        began = time.perf_counter()
+        learner, current, plan = self.description.learner, self.current, self.plan
+        counts = {count.version: count for count in self.store.counts(self.marks)}
+        check_newest(self.store, max(counts, default=0), current.number)
+        if current.number not in counts:
+            raise BatchError(
+                f"policy {current.number} has not decided anything yet: there is nothing to learn from. It can go on."
+            )
+        batch = self.summary(current, self.held_out)
+        decided = counts[current.number].decisions
+        held_out, batch = decided - batch.decided, replace(batch, decided=decided)  # what is held out is not known yet
+        wanted = learner.sample_size(current.state)
+        if wanted and batch.sample is None and plan.forecast != 0:
+            raise BatchError(
+                f"{learner.name} plans with the context sets of {min(wanted, batch.decided)} of these decisions, and "
+                f"none were kept: context_sample_rate={self.description.context_sample_rate:g}. Let the policy go on "
+                "until some are, or create the experiment with a larger share."
+            )
+        late = [self.summary(version) for version in _changed(self.versions, counts, plan.seen)]
+        state = learner.next(current.state, batch, late=late, forecast=plan.forecast)
+        learned, *rest = (msgspec.convert(entry, LearnedBatch, from_attributes=True) for entry in (batch, *late))
+        note = state.notes[-1] if len(state.notes) > len(current.state.notes) else {}
+        report = UpdateReport(
+            batches=tuple(counts.values()),
+            learned=(msgspec.structs.replace(learned, held_out=held_out), *rest),
+            sets=0 if batch.sample is None else len(batch.sample),
+            note=msgspec.convert(
+                {name: float(value) if isinstance(value, float) else value for name, value in note.items()}, LearnerNote
+            ),
+            marks=self.marks,
+            plan=plan,
+            seconds=round(time.perf_counter() - began, 3),
+            lift=None if self.description.baseline_share is None else self._lift(),
+        )
+        return state, [batch, *late], report
+
+    def _lift(self) -> Lift:
+        """What the decisions so far earned beside the baseline; where it cannot be told, why not."""
+        try:
+            parts = lift_of(log_of(self.description, self.store, self.versions, self.marks, self.plan.now))
+        except StoreError:
+            raise
+        except RareswitchError as error:
+            return Lift(reason=str(error), at=self.plan.now)
+        return Lift(parts=parts, reason="" if parts else "no decision names a baseline", at=self.plan.now)
+
+    def judge(self, gate: Gate, state: State, rejected: Sequence[UpdateReport]) -> GateReport:
+        """What the decisions that were held out say of the policy that was learned, after those that were rejected."""
+        return judge(
+            gate,
+            self._held_out_rows(),
+            candidate=state.policy,
+            incumbent=self.current.policy,
+            predict=linear_model(self.description.learner, state),
+            look=1 + sum(report.gate is not None and report.gate.answered for report in rejected),
+        )
+
+    def _held_out_rows(self) -> Iterator[DecisionLog]:
+        which = self.held_out
+        assert which is not None
+        log = log_of(self.description, self.store, self.versions, self.marks, self.plan.now, only=self.current.number)
+        for chunk in log.chunks(contexts=True):
+            among = which.among(chunk.ids)
+            if among.any():
+                yield chunk.select(among)
 
 
 @dataclass(frozen=True, eq=False)
 class Updates:
     """Makes the updates of one experiment; several processes may."""
 
-    store: Store
     description: Description
-    #: A policy that was published, by its number.
-    version: Callable[[int], Version]
-    #: Takes the version that this process has published: it is not read again.
-    published: Callable[[Version], None]
-    #: Digest of the description.
-    experiment: str
-    #: Signs what is published.
-    key: Key | None
+    versions: Versions
+
+    @property
+    def store(self) -> Store:
+        """Where the experiment is kept."""
+        return self.versions.store
 
     def advance(
         self,
-        known: Versions,
         *,
         now: float,
         forecast: Forecast | None,
@@ -62,76 +166,71 @@ class Updates:
         progress: Bar | None,
     ) -> Advance:
         """Publish the next policy after those that are known, if it is due and the gate lets it pass."""
-        current, gated = known[-1], gate_of(gate, self.description.learner)
-        if self.store.head() == current.number:
-            schedule = self.description.schedule
-            standing = progress_of(self.description, self.store, known, now)
-            due = schedule.due(standing)
-            over = isinstance(schedule, LearnerSchedule) and standing.over
-            asked = due.now or force or isinstance(schedule, Manual) or (over and forecast is not None)
-            waits = () if asked else due.waits
-            if gated is not None and not force and not waits:
-                waits = self._looks_again(current, standing.versions[-1].decisions)
-            if waits and not self.store.started(current.number):  # one that was begun is brought to its end
-                return self._not_made(current, waits)
-            plan = self._plan(now, schedule.forecast(standing) if forecast is None else forecast, gated)
+        gate, known = gate_of(gate, self.description.learner), self.versions.known
+        current = known[-1]
+        if self.store.head() != current.number:
+            return self._made_elsewhere(current.number + 1)
+        standing = progress_of(self.description, self.store, known, now)
+        waits = () if force else self._waits(standing, forecast, gate)
+        if waits and not self.store.started(current.number):  # one that was begun is brought to its end
+            return self._not_made(waits)
+        started = self._start(current.number, plan := self._plan(standing, forecast, gate))
+        if started is not None and gate is not None and started[0].gate is None:
+            self.store.abandon_update(current.number)  # it was begun without the gate that is asked for
             started = self._start(current.number, plan)
-            if started is not None and gated is not None and started[0].gate is None:
-                self.store.abandon_update(current.number)  # it was begun without the gate that is asked for
-                started = self._start(current.number, plan)
-            if started is not None:
-                return self._update(known, *started, executor=executor, progress=progress)
-        return self._made(self.version(current.number + 1), elsewhere=True)
+        if started is None:
+            return self._made_elsewhere(current.number + 1)
+        plan, marks = started
+        return self._carry_out(Update(self.description, self.store, known, plan, marks, executor, progress))
 
     def preview(
-        self,
-        known: Versions,
-        *,
-        now: float,
-        forecast: Forecast | None,
-        gate: Gate | bool | None,
-        executor: Executor | None,
+        self, *, now: float, forecast: Forecast | None, gate: Gate | bool | None, executor: Executor | None
     ) -> Advance:
         """What an update made now would do; nothing is changed."""
-        current, gated = known[-1], gate_of(gate, self.description.learner)
+        gate, known = gate_of(gate, self.description.learner), self.versions.refresh()
         standing = progress_of(self.description, self.store, known, now)
         if not standing.versions[-1].decisions:
-            return self._not_made(current, unlearnable(standing), preview=True)
-        foreseen = self.description.schedule.forecast(standing) if forecast is None else forecast
-        plan, marks = self._plan(now, foreseen, gated), self.store.marks()
-        state, _, report = self._learn(known, plan, marks, executor=executor)
+            return self._not_made(unlearnable(standing), preview=True)
+        plan = self._plan(standing, forecast, gate)
+        update = Update(self.description, self.store, known, plan, self.store.marks(), executor)
+        state, _, report = update.learn()
         if state.done:
-            return self._not_made(current, (Wait(kind="done"),), preview=True)
-        if plan.gate is not None:
-            verdict, _ = self._judge(known, plan, marks, state)
+            return self._not_made((Wait(kind="done"),), preview=True)
+        if gate is not None:
+            verdict = update.judge(gate, state, rejections(self.store, known[-1].number))
             report = msgspec.structs.replace(report, gate=verdict)
             if not verdict.promoted:
-                return self._not_made(current, (), report, preview=True)
-        return self._outcome(current.number + 1, state, report, preview=True)
-
-    def logged(self, known: Versions, marks: Marks, now: float, *, only: int | None = None) -> StoredLog:
-        """The decisions up to the marks, of all policies or of one, with their rewards as they count then."""
-        rewards, policies = self.description.rewards, [version.policy for version in known]
-        return StoredLog(
-            self.store,
-            policies,
-            dim=self.description.learner.dim,
-            upto=marks,
-            only=only,
-            window=rewards.window,
-            now=None if rewards.window is None else now,
-            default=rewards.default,
-            sums=rewards.sums,
-        )
+                return self._not_made((), report, preview=True)
+        return self._outcome(known[-1].number + 1, state.policy.id, report, state=state, preview=True)
 
     # the steps of an update
 
-    def _plan(self, now: float, forecast: Forecast | None, gate: Gate | None) -> UpdatePlan:
+    def _waits(self, standing: Progress, forecast: Forecast | None, gate: Gate | None) -> tuple[Wait, ...]:
+        """What the next update waits for; nothing where it is due, or asked for by hand."""
+        schedule = self.description.schedule
+        over = isinstance(schedule, LearnerSchedule) and standing.over
+        if not isinstance(schedule, Manual) and not (over and forecast is not None):
+            due = schedule.due(standing)
+            if not due.now:
+                return due.waits
+        if gate is None:
+            return ()
+        # each look costs the gate some of its level: after a rejection it waits for a larger batch
+        rejected = rejections(self.store, standing.policies)
+        before = rejected[-1].learned[0].decided if rejected else 0
+        needed, decisions = math.ceil(GROWTH * before), standing.versions[-1].decisions
+        if decisions >= needed:
+            return ()
+        return (Wait(kind="gate", decisions=before, needed=needed, more=needed - decisions),)
+
+    def _plan(self, standing: Progress, forecast: Forecast | None, gate: Gate | None) -> UpdatePlan:
+        if forecast is None:
+            forecast = self.description.schedule.forecast(standing)
         sizes = None if forecast is None else np.asarray(forecast).astype(np.int64).tolist()
         totals = self.store.totals()  # taken before the marks: what comes between is looked at again by the next update
         summed = totals.rewards if self.description.rewards.sums else 0
         return UpdatePlan(
-            now=now,
+            now=standing.now,
             forecast=tuple(sizes) if isinstance(sizes, list) else sizes,
             seen=RewardsSeen(rewards=summed, overwritten=totals.overwritten),
             gate=gate,
@@ -142,7 +241,8 @@ class Updates:
 
         A plan that was not frozen so, by who has the key, is discarded: nothing was published by it.
         """
-        frozen = plan_to_text(plan, parent, experiment=self.experiment, key=self.key)
+        experiment, key = self.versions.experiment, self.versions.key
+        frozen = plan_to_text(plan, parent, experiment=experiment, key=key)
         started = self.store.start_update(parent, frozen)
         if started is None:
             return None
@@ -150,7 +250,7 @@ class Updates:
         if text == frozen:
             return plan, marks
         try:
-            return plan_from_text(text, parent, experiment=self.experiment, key=self.key), marks
+            return plan_from_text(text, parent, experiment=experiment, key=key), marks
         except FileFormatError as error:
             self.store.abandon_update(parent)
             raise FileFormatError(
@@ -158,169 +258,109 @@ class Updates:
                 "edited in the store, and is discarded now. Advance again to plan the update anew."
             ) from error
 
-    def _update(
-        self, known: Versions, plan: UpdatePlan, marks: Marks, *, executor: Executor | None, progress: Bar | None
-    ) -> Advance:
+    def _carry_out(self, update: Update) -> Advance:
         """Learn, judge and publish."""
-        current, verdict, rejected = known[-1], None, 0
+        parent, gate = update.current.number, update.plan.gate
+        # while an update is under way nobody adds to these: after a crash it is the same look again
+        rejected = [] if gate is None else rejections(self.store, parent)
         try:
-            state, summaries, report = self._learn(known, plan, marks, executor=executor, progress=progress)
-            if plan.gate is not None and not state.done:
-                verdict, rejected = self._judge(known, plan, marks, state)
+            state, summaries, report = update.learn()
+            if gate is not None and not state.done:
+                report = msgspec.structs.replace(report, gate=update.judge(gate, state, rejected))
         except StoreError:
             raise  # it goes on with what was frozen when the store is back
         except RareswitchError:
-            self.store.abandon_update(current.number)  # so that the next call looks at what has come since
+            self.store.abandon_update(parent)  # so that the next call looks at what has come since
             raise
         if state.done:
-            self.store.abandon_update(current.number)
-            return self._not_made(current, (Wait(kind="done"),))
-        report = msgspec.structs.replace(report, marks=marks, plan=plan, gate=verdict)
-        if verdict is not None and not verdict.promoted:
-            self.store.refuse_update(current.number, rejected + 1, msgspec.json.encode(report).decode())
-            if self.store.head() == current.number:
-                return self._not_made(current, (), report)
-            return self._made(self.version(current.number + 1), elsewhere=True)  # who looked again let one pass
+            self.store.abandon_update(parent)
+            return self._not_made((Wait(kind="done"),))
+        if report.gate is not None and not report.gate.promoted:
+            self.store.refuse_update(parent, len(rejected) + 1, msgspec.json.encode(report).decode())
+            if self.store.head() == parent:
+                return self._not_made((), report)
+            return self._made_elsewhere(parent + 1)  # who looked again let one pass
         report = msgspec.structs.replace(report, by=secrets.token_hex(8))
-        row = version_row(
-            current.number + 1,
-            state,
-            experiment=self.experiment,
-            summaries=summaries_to_bytes(list(summaries)),
-            report=msgspec.json.encode(report).decode(),
-            time=plan.now,
-            key=self.key,
-        )
-        if self.store.publish(row) != row:
-            return self._made(self.version(row.number), elsewhere=True)
-        made = Version(row, self.experiment, self.key)
-        vars(made).update(policy=state.policy, state=state, report=report)
-        self.published(made)
-        return self._made(made)
-
-    def _learn(
-        self,
-        known: Versions,
-        plan: UpdatePlan,
-        marks: Marks,
-        *,
-        executor: Executor | None = None,
-        progress: Bar | None = None,
-    ) -> tuple[State, tuple[Summary, ...], UpdateReport]:
-        state, summaries, report = learn(
-            self.description, known, self.store, plan, marks, executor=executor, progress=progress
-        )
-        if self.description.baseline_share is not None:
-            report = msgspec.structs.replace(report, lift=_lift(self.logged(known, marks, plan.now), plan.now))
-        return state, summaries, report
-
-    def _looks_again(self, current: Version, decisions: int) -> tuple[Wait, ...]:
-        """What the gate waits for after it rejected a policy of this batch: each look costs some of its level."""
-        rejected = rejections(self.store, current.number)
-        before = rejected[-1].learned[0].decided if rejected else 0
-        needed = math.ceil(GROWTH * before)
-        if decisions >= needed:
-            return ()
-        return (Wait(kind="gate", decisions=before, needed=needed, more=needed - decisions),)
-
-    def _judge(self, known: Versions, plan: UpdatePlan, marks: Marks, state: State) -> tuple[GateReport, int]:
-        """What the decisions that were held out say of the policy that was learned, and how many were rejected before.
-
-        While an update is under way nobody adds to these, so that after a crash it is the same look again.
-        """
-        gate, current = plan.gate, known[-1]
-        assert gate is not None
-        rejected = [report.gate for report in rejections(self.store, current.number)]
-        verdict = judge(
-            gate,
-            self._held_out(gate.held_out(self.description.context_sample_rate), known, marks, plan.now),
-            candidate=state.policy,
-            incumbent=current.policy,
-            predict=linear_model(self.description.learner, state),
-            look=1 + sum(report is not None and report.answered for report in rejected),
-        )
-        return verdict, len(rejected)
-
-    def _held_out(self, which: HeldOut, known: Versions, marks: Marks, now: float) -> Iterator[DecisionLog]:
-        """The decisions of the current policy that were held out."""
-        for log in self.logged(known, marks, now, only=known[-1].number).chunks(contexts=True):
-            among = which.among(log.ids)
-            if among.any():
-                yield log.select(among)
+        version = self.versions.publish(parent + 1, state, summaries, report, update.plan.now)
+        if version is None:
+            return self._made_elsewhere(parent + 1)
+        return self._outcome(version.number, version.policy.id, report, state=state)
 
     # outcomes
 
-    def _made(self, version: Version, *, elsewhere: bool = False) -> Advance:
-        return self._outcome(version.number, version.state, version.report, elsewhere=elsewhere)
+    def _made_elsewhere(self, number: int) -> Advance:
+        version = self.versions.numbered(number)
+        return self._outcome(number, version.policy.id, version.report, state=version.state, elsewhere=True)
+
+    def _not_made(
+        self, waits: tuple[Wait, ...], rejected: UpdateReport | None = None, *, preview: bool = False
+    ) -> Advance:
+        """Of an update that was not due, or that a gate rejected."""
+        current = self.versions.known[-1]
+        report = UpdateReport(lift=current.report.lift) if rejected is None else rejected
+        return self._outcome(current.number, current.policy.id, report, waits=waits, preview=preview)
 
     def _outcome(
-        self, number: int, state: State, report: UpdateReport, *, elsewhere: bool = False, preview: bool = False
+        self,
+        number: int,
+        policy_id: str,
+        report: UpdateReport,
+        *,
+        state: State | None = None,
+        waits: tuple[Wait, ...] = (),
+        elsewhere: bool = False,
+        preview: bool = False,
     ) -> Advance:
-        numbers = {batch.policy_id: position for position, batch in enumerate(state.past, 1)}
-        batch, *late = report.learned
-        holds = self.description.learner.holds(state)
+        """What became of an update; there is no state where none was made."""
+        batch, *late = report.learned or (LearnedBatch(policy_id="", decided=0, rewarded=0),)
+        past = () if state is None else state.past
+        numbers = {entry.policy_id: position for position, entry in enumerate(past, 1)}
+        holds = "" if state is None else self.description.learner.holds(state)
         return Advance(
-            made=not elsewhere,
+            **msgspec.structs.asdict(batch) | {"policy_id": policy_id},
+            made=state is not None and not elsewhere,
             elsewhere=elsewhere,
             preview=preview,
             version=number,
-            policy_id=state.policy.id,
-            decided=batch.decided,
-            rewarded=batch.rewarded,
-            waiting=batch.waiting,
-            expired=batch.expired,
-            clipped=batch.clipped,
-            held_out=batch.held_out,
-            late={numbers[entry.policy]: entry.rewarded for entry in late},
+            waits=waits,
+            late={numbers[entry.policy_id]: entry.rewarded for entry in late if entry.policy_id in numbers},
             sets=report.sets,
             note=report.note,
-            batch_sizes=state.batch_sizes,
+            batch_sizes=() if state is None else state.batch_sizes,
             holds=holds if holds.startswith("The batches were not") else "",
             seconds=report.seconds,
             gate=report.gate,
-            lift=self._kept_lift(report),
+            lift=kept_lift(self.description, report),
         )
 
-    def _not_made(
-        self, current: Version, waits: tuple[Wait, ...], rejected: UpdateReport | None = None, *, preview: bool = False
-    ) -> Advance:
-        """Of an update that was not due, or that a gate rejected."""
-        batch = LearnedBatch(policy="", decided=0, rewarded=0) if rejected is None else rejected.learned[0]
-        return Advance(
-            made=False,
-            preview=preview,
-            version=current.number,
-            policy_id=current.policy.id,
-            waits=waits,
-            decided=batch.decided,
-            rewarded=batch.rewarded,
-            waiting=batch.waiting,
-            expired=batch.expired,
-            clipped=batch.clipped,
-            held_out=batch.held_out,
-            seconds=0.0 if rejected is None else rejected.seconds,
-            gate=None if rejected is None else rejected.gate,
-            lift=self._kept_lift(current.report if rejected is None else rejected),
-        )
 
-    def _kept_lift(self, report: UpdateReport) -> Lift | None:
-        return kept_lift(report, baseline=self.description.baseline_share is not None)
-
-
-def kept_lift(report: UpdateReport, *, baseline: bool) -> Lift | None:
+def kept_lift(description: Description, report: UpdateReport) -> Lift | None:
     """The lift as an update has measured it; None where there is no baseline."""
-    return (report.lift or Lift(reason="no update has measured it yet")) if baseline else None
+    return None if description.baseline_share is None else report.lift or Lift(reason="no update has measured it yet")
 
 
-def _lift(log: StoredLog, at: float) -> Lift:
-    """The lift in a log; where it cannot be told, why not."""
-    try:
-        parts = lift_of(log)
-    except StoreError:
-        raise
-    except RareswitchError as error:
-        return Lift(reason=str(error), at=at)
-    return Lift(parts=parts, reason="" if parts else "no decision names a baseline", at=at)
+def log_of(
+    description: Description,
+    store: Store,
+    versions: Sequence[Version],
+    marks: Marks,
+    now: float,
+    *,
+    only: int | None = None,
+) -> StoredLog:
+    """The decisions up to the marks, of all policies or of one, with their rewards as they count then."""
+    rewards = description.rewards
+    return StoredLog(
+        store,
+        [version.policy for version in versions],
+        dim=description.learner.dim,
+        upto=marks,
+        only=only,
+        window=rewards.window,
+        now=None if rewards.window is None else now,
+        default=rewards.default,
+        sums=rewards.sums,
+    )
 
 
 def rejections(store: Store, parent: int) -> list[UpdateReport]:
@@ -328,150 +368,28 @@ def rejections(store: Store, parent: int) -> list[UpdateReport]:
     return [msgspec.json.decode(text, type=UpdateReport) for text in store.refusals(parent)]
 
 
-def counts_of(store: Store, versions: Sequence[Version]) -> list[Counts]:
-    """Of each version, also of those that have not decided anything."""
-    counts = {count.version: count for count in store.counts()}
-    return [
-        counts.get(version.number, Counts(version.number, 0, 0, version.row.time, version.row.time))
-        for version in versions
-    ]
-
-
-def progress_of(
-    description: Description, store: Store, versions: Sequence[Version], now: float, counts: Sequence[Counts] = ()
-) -> Progress:
-    """What schedules look at."""
-    counts = counts or counts_of(store, versions)
-    if description.rewards.default is not None:
-        counts = [count._replace(rewarded=count.decisions) for count in counts]
-    state = versions[-1].state
-    start = state.start + max(1, counts[-1].decisions)
+def progress_of(description: Description, store: Store, versions: tuple[Version, ...], now: float) -> Progress:
+    """What schedules look at; batches of policies that have not decided anything are empty."""
+    stored, current, state = {count.version: count for count in store.counts()}, versions[-1], versions[-1].state
+    none = (Counts(version.number, 0, 0, version.row.time, version.row.time) for version in versions)
+    counts = tuple(stored.get(count.version, count) for count in none)
+    clock, start = description.learner.clock, state.start + max(1, counts[-1].decisions)
+    early = ""
+    if clock.uses_features and not state.done:  # the decisions that an update would learn from are read
+        plan = UpdatePlan(now=now, forecast=None, seen=RewardsSeen(rewards=0, overwritten=0))
+        summary = Update(description, store, versions, plan, store.marks()).summary(current)
+        early = description.learner.early(state, summary) or ""
     return Progress(
         created=description.created,
         now=now,
-        versions=tuple(counts),
+        versions=counts,
         published=tuple(version.row.time for version in versions),
         window=description.rewards.window,
+        has_default=description.rewards.default is not None,
         planned=state.batch_sizes,
-        last=not description.learner.clock.batch_sizes(
-            state.batch_sizes[1:], batch=state.policies + 1, start=start, width=1.0
-        ),
-        early=_early(description, store, versions[-1], now),
+        last=not clock.batch_sizes(state.batch_sizes[1:], batch=state.policies + 1, start=start),
+        early=early,
     )
-
-
-def _early(description: Description, store: Store, current: Version, now: float) -> str:
-    """Why an update should be made before the batch was to end; '' where it need not.
-
-    It reads the decisions of the current policy that an update would learn from, and only where the learner holds
-    policies in reserve. Which rewards they have plays no part.
-    """
-    learner, state = description.learner, current.state
-    if not learner.clock.uses_features or state.done:
-        return ""
-    return learner.early(state, _summary(description, store, current, state, store.marks(), now)) or ""
-
-
-def _summary(
-    description: Description,
-    store: Store,
-    version: Version,
-    state: State,
-    marks: Marks,
-    now: float,
-    *,
-    leave_out: HeldOut | None = None,
-    executor: Executor | None = None,
-    progress: Bar | None = None,
-) -> Summary:
-    """Of the decisions of a version up to the marks, for the state of the current one."""
-    rewards = description.rewards
-    return summarize(
-        description.learner,
-        state,
-        StoredBatch(store=store, version=version.number, upto=marks, sums=rewards.sums, window=rewards.window),
-        policy_id=version.policy.id,
-        executor=executor,
-        window=rewards.window,
-        now=now,
-        default=rewards.default,
-        clip=rewards.clip,
-        leave_out=leave_out,
-        progress=progress,
-    )
-
-
-def learn(
-    description: Description,
-    versions: Sequence[Version],
-    store: Store,
-    plan: UpdatePlan,
-    marks: Marks,
-    *,
-    executor: Executor | None = None,
-    progress: Bar | None = None,
-) -> tuple[State, tuple[Summary, ...], UpdateReport]:
-    """The state after the current batch, of the decisions and rewards up to the marks, less what a gate holds out."""
-    began = time.perf_counter()
-    learner, current = description.learner, versions[-1]
-    counts = {count.version: count for count in store.counts(marks)}
-    check_newest(store, max(counts, default=0), current.number)
-    if current.number not in counts:
-        raise BatchError(
-            f"policy {current.number} has not decided anything yet: there is nothing to learn from. It can go on."
-        )
-
-    def summary(version: Version, leave_out: HeldOut | None = None) -> Summary:
-        return _summary(
-            description,
-            store,
-            version,
-            current.state,
-            marks,
-            plan.now,
-            leave_out=leave_out,
-            executor=executor,
-            progress=progress,
-        )
-
-    batch = summary(current, None if plan.gate is None else plan.gate.held_out(description.context_sample_rate))
-    decided = counts[current.number].decisions
-    held_out, batch = decided - batch.decided, replace(batch, decided=decided)  # what is held out is not known yet
-    wanted = learner.sample_size(current.state)
-    if wanted and batch.sample is None and plan.forecast != 0:
-        raise BatchError(
-            f"{learner.name} plans with the context sets of {min(wanted, batch.decided)} of these decisions, and none "
-            f"were kept: context_sample_rate={description.context_sample_rate:g}. Let the policy go on until "
-            "some are, or create the experiment with a larger share."
-        )
-    late = [summary(version) for version in _changed(versions, counts, plan.seen)]
-    state = learner.next(current.state, batch, late=late, forecast=plan.forecast)
-    summaries = (batch, *late)
-    note = state.notes[-1] if len(state.notes) > len(current.state.notes) else {}
-    report = UpdateReport(
-        batches=tuple(
-            BatchCounts(version=number, decisions=count.decisions, rewarded=count.rewarded)
-            for number, count in counts.items()
-        ),
-        learned=tuple(
-            LearnedBatch(
-                policy=part.policy_id,
-                decided=part.decided,
-                rewarded=part.rewarded,
-                waiting=part.waiting,
-                expired=part.expired,
-                clipped=part.clipped,
-                held_out=held_out if part is batch else 0,
-            )
-            for part in summaries
-        ),
-        sets=0 if batch.sample is None else len(batch.sample),
-        note=msgspec.convert(
-            {name: float(value) if isinstance(value, float) else value for name, value in note.items()}, LearnerNote
-        ),
-        seconds=round(time.perf_counter() - began, 3),
-    )
-    return state, summaries, report
 
 
 def _changed(versions: Sequence[Version], counts: dict[int, Counts], seen: RewardsSeen) -> list[Version]:
@@ -481,7 +399,7 @@ def _changed(versions: Sequence[Version], counts: dict[int, Counts], seen: Rewar
     last = versions[-1].report
     before = {entry.version: entry for entry in last.batches}
     waiting = {
-        entry.policy: entry.waiting or entry.held_out for version in versions[1:] for entry in version.report.learned
+        entry.policy_id: entry.waiting or entry.held_out for version in versions[1:] for entry in version.report.learned
     }  # as of the last time that each was learned from
     same_rewards = last.plan is not None and seen == last.plan.seen
     changed = []

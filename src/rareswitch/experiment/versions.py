@@ -1,22 +1,33 @@
-"""The policies of an experiment: how each is kept, signed and checked."""
+"""The policies of an experiment: how each is published, signed and checked."""
 
 import hashlib
 import json
+import threading
+import time
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import msgspec
 
-from rareswitch.errors import FileFormatError
+from rareswitch.errors import FileFormatError, StoreError
 from rareswitch.experiment.results import UpdatePlan, UpdateReport
 from rareswitch.files import canonical_json
-from rareswitch.learner import State, Summary, state_from_bytes, state_to_bytes, summaries_from_bytes
-from rareswitch.policy import Key, Policy, policy_from_bytes, policy_to_bytes, sign, verify_signature
-from rareswitch.store import VersionRow
+from rareswitch.learner import (
+    State,
+    Summary,
+    state_from_bytes,
+    state_to_bytes,
+    summaries_from_bytes,
+    summaries_to_bytes,
+)
+from rareswitch.policy import Key, Policy, check_signature, policy_from_bytes, policy_to_bytes, sign, verify_signature
+from rareswitch.store import Store, VersionRow
 
-#: The scheme of a version that is not signed.
+#: The scheme of what is not signed: a hash stands in place of a signature.
 UNSIGNED = "sha256"
+#: Seconds for which a process goes on without looking whether another one published a policy.
+REFRESH = 1.0
+Signature = dict[str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,23 +48,19 @@ class Version:
     @cached_property
     def policy(self) -> Policy:
         """The frozen policy; an error where it is not what was published."""
+        changed = (
+            "its policy, state, summaries or report, or the description of the experiment, do not have the hash that "
+            "they were published with."
+        )
         try:
             policy = policy_from_bytes(self.row.policy, key=self.key)
-            self._check_signature()
+            verify_text(signed_text(self.experiment, self.row), json.loads(self.row.signature), self.key, changed)
         except (FileFormatError, ValueError) as error:
             raise FileFormatError(
                 f"policy {self.number} of this experiment is not what was published: {error} It was damaged or edited; "
                 "restore the store from a copy."
             ) from error
         return policy
-
-    def _check_signature(self) -> None:
-        """Refuse what was not published so; without a key, changes by hand or accident alone are noticed."""
-        changed = (
-            "its policy, state, summaries or report, or the description of the experiment, do not have the hash that "
-            "they were published with."
-        )
-        _check_signed(signed_text(self.experiment, self.row), json.loads(self.row.signature), self.key, changed)
 
     @cached_property
     def state(self) -> State:
@@ -76,11 +83,70 @@ class Version:
 
     @cached_property
     def report(self) -> UpdateReport:
-        """What was frozen when its update started, and what came of it."""
+        """What was frozen when its update started, and what was learned."""
         try:
             return msgspec.json.decode(self.row.report, type=UpdateReport)
         except msgspec.MsgspecError as error:
             raise FileFormatError(f"the report of policy {self.number} cannot be read: {error}.") from error
+
+
+class Versions:
+    """The published policies of an experiment; several threads and processes may publish."""
+
+    def __init__(self, store: Store, experiment: str, key: Key | None) -> None:
+        self.store, self.experiment, self.key = store, experiment, key
+        #: Replaced as a whole: whoever has it sees the same versions throughout.
+        self.known: tuple[Version, ...] = ()
+        self._checked = 0.0
+        self._lock = threading.RLock()
+        self.refresh()
+
+    @property
+    def current(self) -> Version:
+        """The version that decides; whether there is a newer one is looked up now and then."""
+        return (self.known if time.monotonic() - self._checked <= REFRESH else self.refresh())[-1]
+
+    def refresh(self) -> tuple[Version, ...]:
+        """All versions that the store has now."""
+        moment = time.monotonic()
+        head = self.store.head()  # before the lock, which a thread may hold that did not come along in a fork
+        with self._lock:
+            if head > len(self.known):
+                rows = self.store.versions(len(self.known))
+                self.known += tuple(Version(row, self.experiment, self.key) for row in rows)
+            self._checked = moment
+        return self.known
+
+    def numbered(self, number: int) -> Version:
+        """The version with this number, from 1."""
+        if number > len(self.known) and number > len(self.refresh()):
+            raise StoreError(
+                f"policy {number} is not in {self.store.url}, which has {len(self.known)}: it was taken back to an "
+                "older state. Restore the newest copy, and open the experiment again."
+            )
+        return self.known[number - 1]
+
+    def publish(
+        self, number: int, state: State, summaries: list[Summary], report: UpdateReport, time: float
+    ) -> Version | None:
+        """Publish the policy of a state under the next number; None if another process was faster."""
+        row = version_row(
+            number,
+            state,
+            experiment=self.experiment,
+            summaries=summaries_to_bytes(summaries),
+            report=msgspec.json.encode(report).decode(),
+            time=time,
+            key=self.key,
+        )
+        if self.store.publish(row) != row:
+            return None
+        version = Version(row, self.experiment, self.key)
+        vars(version).update(policy=state.policy, state=state, report=report)  # which need not be read again
+        with self._lock:
+            if number == len(self.known) + 1:
+                self.known += (version,)
+        return version
 
 
 def version_row(
@@ -103,25 +169,24 @@ def version_row(
         signature="",
         time=time,
     )
-    text = signed_text(experiment, row)
-    return row._replace(signature=canonical_json(_signature(text, key)).decode())
+    return row._replace(signature=canonical_json(signature_of(signed_text(experiment, row), key)).decode())
 
 
 def signed_text(experiment: str, row: VersionRow) -> str:
     """What is signed of a version; no policy's signature is over such a text."""
-    parts = {name: digest(getattr(row, name)) for name in ("policy", "state", "summaries")}
+    parts = {name: sha256(getattr(row, name)) for name in ("policy", "state", "summaries")}
     content = {"experiment": experiment, "number": row.number, "report": row.report, **parts}
     return f"version/{canonical_json(content).decode()}"
 
 
 class _FrozenPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     plan: UpdatePlan
-    signature: dict[str, str]
+    signature: Signature
 
 
 def plan_to_text(plan: UpdatePlan, parent: int, *, experiment: str, key: Key | None) -> str:
     """The plan of the update after policy ``parent``, as it is frozen: signed, or with its hash if there is no key."""
-    signature = _signature(_plan_text(plan, parent, experiment), key)
+    signature = signature_of(_plan_text(plan, parent, experiment), key)
     return msgspec.json.encode(_FrozenPlan(plan=plan, signature=signature)).decode()
 
 
@@ -132,7 +197,7 @@ def plan_from_text(text: str, parent: int, *, experiment: str, key: Key | None) 
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise FileFormatError(f"it is no plan of an update: {text!r:.60}.") from None
     changed = "its content does not have the hash that was kept with it."
-    _check_signed(_plan_text(frozen.plan, parent, experiment), frozen.signature, key, changed)
+    verify_text(_plan_text(frozen.plan, parent, experiment), frozen.signature, key, changed)
     return frozen.plan
 
 
@@ -140,26 +205,27 @@ def _plan_text(plan: UpdatePlan, parent: int, experiment: str) -> str:
     return f"plan/{experiment}/{parent}/{msgspec.json.encode(plan).decode()}"
 
 
-def _signature(text: str, key: Key | None) -> dict[str, str]:
-    return checksum(text) if key is None else sign(key, text)
+def signature_of(text: str, key: Key | None) -> Signature:
+    """The signature of a text; where there is no key, its hash."""
+    return {"scheme": UNSIGNED, "value": sha256(text)} if key is None else sign(key, text)
 
 
-def _check_signed(text: str, signature: Any, key: Key | None, changed: str) -> None:
+def verify_text(text: str, signature: Signature, key: Key | None, changed: str) -> None:
     """Refuse a text that was not signed so; without a key, changes by hand or accident alone are noticed."""
     unsigned = not isinstance(signature, dict) or signature.get("scheme") == UNSIGNED
+    if key is not None and unsigned:
+        raise FileFormatError(
+            "it is not signed, and a key was given to check it with. If you trust the store, leave the key out; "
+            "otherwise its signature may have been taken away."
+        )
     if key is not None:
-        if unsigned:
-            raise FileFormatError("it is not signed, and a key was given to check it with.")
         verify_signature(key, text, signature)
-    elif unsigned and signature != checksum(text):
+    elif not unsigned:
+        check_signature(signature)  # which cannot be verified, and has a form
+    elif signature != signature_of(text, None):
         raise FileFormatError(changed)
 
 
-def checksum(text: str) -> dict[str, str]:
-    """What stands where a signature would, if there is no key."""
-    return {"scheme": UNSIGNED, "value": digest(text)}
-
-
-def digest(data: bytes | str) -> str:
+def sha256(data: bytes | str) -> str:
     """SHA-256 in hexadecimal digits."""
     return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()

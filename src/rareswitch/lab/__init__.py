@@ -15,7 +15,7 @@ from rareswitch.lab.contest import (
     first_seed,
     plain_name,
 )
-from rareswitch.lab.learners import learner_for
+from rareswitch.lab.learners import budgeted, learner_for
 from rareswitch.lab.results import add_runs, load_runs
 from rareswitch.lab.rounds import check_length, check_rounds, chunk_size, unlearnable_regret
 from rareswitch.lab.run import Recorder, Run, checkpoints
@@ -65,6 +65,6 @@ __all__ += [
     "contest",
 ]
 __all__ += ["find_suite", "first_seed", "left_out", "unlearnable_regret", "world_at"]
-__all__ += ["learner_for", "load_runs", "plain_name", "simulate", "sweep", "tradeoff"]
+__all__ += ["budgeted", "learner_for", "load_runs", "plain_name", "simulate", "sweep", "tradeoff"]
 __all__ += ["Played", "Traffic", "play"]
 __all__ += ["make_world"]

@@ -16,7 +16,7 @@ from rareswitch.lab.learners import learner_for
 from rareswitch.lab.suites import DEVELOPMENT_SEED, NOISE, Half, find_suite, left_out, world_at
 from rareswitch.lab.sweep import Sweep, joined, sweep
 from rareswitch.lab.worlds import World
-from rareswitch.learner import Grid, Learner, geometric_grid
+from rareswitch.learner import Learner, StaticGrid, geometric_grid
 
 #: ``adaptive``: a new policy at every step. ``rare``: at most 8 policies in a run. ``other``: between the two.
 Kind = Literal["adaptive", "rare", "other"]
@@ -49,7 +49,7 @@ class Entrant:
     kind: Kind
     settings: Mapping[str, Any] = field(default_factory=dict)
     #: Batch ends for a horizon, where the learner's own are not wanted.
-    grid: Callable[[int], Grid] | None = None
+    grid: Callable[[int], StaticGrid] | None = None
     #: Whether it stays out unless it is asked for.
     slow: bool = False
 
@@ -70,7 +70,7 @@ def _each(
 
 
 def _rare(
-    learner: str, label: str = "", *, grid: Callable[[int], Grid] | None = None, **settings: Any
+    learner: str, label: str = "", *, grid: Callable[[int], StaticGrid] | None = None, **settings: Any
 ) -> dict[str, Entrant]:
     return {label or learner: Entrant(learner=learner, kind="rare", settings=settings, grid=grid)}
 

@@ -1,5 +1,6 @@
 """Runs in one Parquet file, written whole or not at all; several writers of one file all keep their runs."""
 
+import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -11,7 +12,6 @@ import numpy as np
 from rareswitch.errors import FileFormatError
 from rareswitch.files import lock, pyarrow, read_whole, replacing
 from rareswitch.lab.run import Run
-from rareswitch.seals import ROOM, seal, seal_holds
 
 #: The fields of a run and their types, for Arrow; and those that are arrays.
 SCALARS = {
@@ -27,6 +27,9 @@ SECOND, UNSEALED = b"rareswitch-runs-2", b"rareswitch-runs-1"
 _SLACK = 1 << 25
 _REMEDY = "Put back a copy, or remove it and run again."
 _DAMAGED = f"a damaged results file: its content is not that of its checksum. {_REMEDY}"
+_MARK, _BLANK = b"rareswitch-sha256:", 64 * b"0"
+#: What is written where the digest of the file shall be.
+ROOM = _MARK + _BLANK
 
 
 def add_runs(runs: Mapping[str, Run], path: str | Path) -> dict[str, Run]:
@@ -129,6 +132,24 @@ def _from_table(table: Any) -> dict[str, Run]:
         ):
             raise FileFormatError(f"a run of a results file has a finite regret at each of its times; got {run}.")
     return dict(zip(keys, runs, strict=True))
+
+
+def seal(data: bytes) -> bytes:
+    """The bytes with their digest in the last room that was left for it.
+
+    >>> seal_holds(seal(b"content, " + ROOM)), seal_holds(b"contend" + seal(b"content, " + ROOM)[7:])
+    (True, False)
+    """
+    start = data.rindex(ROOM) + len(_MARK)
+    return data[:start] + hashlib.sha256(data).hexdigest().encode() + data[start + len(_BLANK) :]
+
+
+def seal_holds(data: bytes) -> bool | None:
+    """Whether bytes are as they were sealed; None if they never were."""
+    start = data.rfind(_MARK) + len(_MARK)
+    if start < len(_MARK):
+        return None
+    return data == seal(data[:start] + _BLANK + data[start + len(_BLANK) :])
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from rareswitch.lab.run import Run
 from rareswitch.lab.simulate import simulate
 from rareswitch.lab.worlds import World
 from rareswitch.learner import Learner
-from rareswitch.report import Progress
+from rareswitch.report import ProgressBar
 from rareswitch.version import __version__
 
 #: Makes a learner for a world, a horizon and a seed; the seed is for learners that draw something themselves.
@@ -169,11 +169,12 @@ def sweep(
                 under_way.append((key, case))
                 yield case
 
-    with Progress(sum(case.horizon for case in cases), "simulating", quiet=quiet) as bar:
+    total = sum(case.horizon for case in cases)
+    with ProgressBar("simulating", quiet=quiet) as bar:
 
         def show(made: int) -> None:
             _, case = under_way[0]
-            bar.update(case.before + made, f"{case.name} in {case.place}, seed {case.seed}")
+            bar(case.before + made, total, f"{case.name} in {case.place}, seed {case.seed}")
 
         # here a run can tell how far it is; from elsewhere only whole runs come back
         try:

@@ -2,12 +2,15 @@
 
 import functools
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.base import BaseContext
 from numba.core.registry import cpu_target
+from numba.core.typing import Signature
+from numba.core.typing.context import BaseContext as TypingContext
 from numba.extending import intrinsic
 
 from rareswitch.lanes.operations import WIDTH
@@ -16,67 +19,74 @@ _INT = ir.IntType(64)
 _DOUBLE = ir.DoubleType()
 _LANES = ir.VectorType(_DOUBLE, WIDTH)
 _ZEROS = ir.Constant(_LANES, [0.0] * WIDTH)
+#: A number, a pointer or lanes that the code computes.
+Value: TypeAlias = ir.Value
+#: From a row's number to where the row begins.
+Rows: TypeAlias = Callable[[Value | int], Value]
+#: Writes the code of one call: what it returns.
+Generator: TypeAlias = Callable[[BaseContext, ir.IRBuilder, Signature, Sequence[Value]], Value]
 
 
-def operation_type(name: str) -> Any:
+def operation_type(name: str) -> types.Type:
     """The type of the operation of that name, by which Numba finds its instructions."""
     cpu_target.typing_context.refresh()  # operations that were loaded in the middle of a compilation are new to it
-    return cpu_target.typing_context.resolve_value_type(globals()[name])
+    numba_type: types.Type = cpu_target.typing_context.resolve_value_type(globals()[name])
+    return numba_type
 
 
 class _Code:
     """Writes the instructions of one row operation."""
 
-    def __init__(self, context: Any, builder: Any) -> None:
+    def __init__(self, context: BaseContext, builder: ir.IRBuilder) -> None:
         self.context, self.builder = context, builder
 
-    def rows(self, kind: Any, array: Any) -> Callable[[Any], Any]:
+    def rows(self, kind: types.Type, array: Value) -> Rows:
         """An array (rows, columns) of this type, as a function from a row's number to where it begins."""
         builder = self.builder
         fields = self.context.make_array(kind)(self.context, builder, array)
         stride = cgutils.unpack_tuple(builder, fields.strides)[0]
 
-        def row(index: Any) -> Any:
+        def row(index: Value | int) -> Value:
             address = builder.add(builder.ptrtoint(fields.data, _INT), builder.mul(self.whole(index), stride))
             return builder.inttoptr(address, _DOUBLE.as_pointer())
 
         return row
 
-    def whole(self, value: Any) -> Any:
+    def whole(self, value: Value | int) -> Value:
         """A whole number that is known beforehand, or one that is computed."""
         return ir.Constant(_INT, value) if isinstance(value, int) else value
 
-    def plus(self, value: Any, more: int) -> Any:
+    def plus(self, value: Value, more: int) -> Value:
         return self.builder.add(value, ir.Constant(_INT, more))
 
-    def load(self, row: Any, column: Any) -> Any:
+    def load(self, row: Value, column: Value) -> Value:
         return self.builder.load(self._lanes_at(row, column), align=8)
 
-    def store(self, lanes: Any, row: Any, column: Any) -> None:
+    def store(self, lanes: Value, row: Value, column: Value) -> None:
         self.builder.store(lanes, self._lanes_at(row, column), align=8)
 
-    def _lanes_at(self, row: Any, column: Any) -> Any:
+    def _lanes_at(self, row: Value, column: Value) -> Value:
         return self.builder.bitcast(self.builder.gep(row, [column]), _LANES.as_pointer())
 
-    def spread(self, value: Any) -> Any:
+    def spread(self, value: Value) -> Value:
         """The same number in every lane."""
         undefined = ir.Constant(_LANES, ir.Undefined)
         lanes = self.builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
         places = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
         return self.builder.shuffle_vector(lanes, undefined, places)
 
-    def spread_at(self, row: Any, column: Any) -> Any:
+    def spread_at(self, row: Value, column: Value) -> Value:
         """The number at this place of a row in every lane."""
         return self.spread(self.builder.load(self.builder.gep(row, [column])))
 
-    def fused(self, factor: Any, other: Any, addend: Any) -> Any:
+    def fused(self, factor: Value, other: Value, addend: Value) -> Value:
         """Factor · other + addend, rounded once."""
         suffix = "f64" if factor.type == _DOUBLE else "v8f64"
         signature = ir.FunctionType(factor.type, [factor.type] * 3)
         function = cgutils.get_or_insert_function(self.builder.module, signature, f"llvm.fma.{suffix}")
         return self.builder.call(function, [factor, other, addend])
 
-    def halved(self, lanes: Any, join: Callable[[Any, Any], Any]) -> Any:
+    def halved(self, lanes: Value, join: Callable[[Value, Value], Value]) -> Value:
         """One number of the lanes: halves joined with each other until one is left."""
         count = WIDTH
         while count > 1:
@@ -86,24 +96,24 @@ class _Code:
             lanes = join(*(self.builder.shuffle_vector(lanes, undefined, ir.Constant(kind, [*at])) for at in halves))
         return self.builder.extract_element(lanes, ir.Constant(ir.IntType(32), 0))
 
-    def totals(self, count: int, start: Any = _ZEROS) -> list[Any]:
+    def totals(self, count: int, start: Value = _ZEROS) -> list[Value]:
         """Variables of lanes."""
         found = [cgutils.alloca_once(self.builder, _LANES) for _ in range(count)]
         for total in found:
             self.builder.store(start, total)
         return found
 
-    def add_product(self, total: Any, factor: Any, other: Any) -> None:
+    def add_product(self, total: Value, factor: Value, other: Value) -> None:
         """Add factor · other to a variable."""
         self.builder.store(self.fused(factor, other, self.builder.load(total)), total)
 
-    def blocks(self, start: Any, stop: Any, blocks: int = 1) -> Iterator[Any]:
+    def blocks(self, start: Value | int, stop: Value, blocks: int = 1) -> Iterator[Value]:
         """A loop over the columns from start to stop, ``blocks`` times the width at a time."""
         wide = ir.Constant(_INT, blocks * WIDTH)
         with cgutils.for_range_slice(self.builder, self.whole(start), stop, wide, intp=_INT) as (column, _):
             yield column
 
-    def side_by_side(self, stop: Any) -> Iterator[list[Any]]:
+    def side_by_side(self, stop: Value) -> Iterator[list[Value]]:
         """Loops over several blocks at once, so that one multiply-add need not wait for the last; then what is left."""
         start = ir.Constant(_INT, 0)
         for blocks in (4, 3, 2, 1):
@@ -113,46 +123,51 @@ class _Code:
                 yield [self.plus(column, b * WIDTH) for b in range(blocks)]
             start = end
 
-    def counting(self, stop: Any) -> Iterator[Any]:
+    def counting(self, stop: Value) -> Iterator[Value]:
         """A loop over 0 … stop - 1."""
         with cgutils.for_range(self.builder, stop, intp=_INT) as loop:
             yield loop.index
 
 
-def _row_operation(kinds: str) -> Callable[[Callable[..., None]], Any]:
+def _row_operation(kinds: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """An intrinsic of arrays (a), whole numbers (i) and real ones (f), for which the function writes the code."""
 
-    def make(write: Callable[..., None]) -> Any:
+    def make(write: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(write)
-        def typed(typing_context: Any, *given: Any) -> Any:
+        def typed(typing_context: TypingContext, *arguments: types.Type) -> tuple[Signature, Generator]:
             fixed = {"i": types.int64, "f": types.float64}
-            signature = types.void(*(fixed.get(kind, one) for kind, one in zip(kinds, given, strict=True)))
+            signature = types.void(*(fixed.get(kind, type_) for kind, type_ in zip(kinds, arguments, strict=True)))
 
-            def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-                code, parts = _Code(context, builder), zip(kinds, given, args, strict=True)
-                write(code, *(code.rows(one, arg) if kind == "a" else arg for kind, one, arg in parts))
+            def generate(
+                context: BaseContext, builder: ir.IRBuilder, signature: Signature, values: Sequence[Value]
+            ) -> Value:
+                code, parts = _Code(context, builder), zip(kinds, arguments, values, strict=True)
+                write(code, *(code.rows(type_, value) if kind == "a" else value for kind, type_, value in parts))
                 return context.get_dummy_value()
 
             return signature, generate
 
-        return intrinsic(typed)
+        operation: Callable[..., None] = intrinsic(typed)
+        return operation
 
     return make
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def fma(typing_context: Any, factor: Any, other: Any, addend: Any) -> Any:
+def fma(
+    typing_context: TypingContext, factor: types.Type, other: types.Type, addend: types.Type
+) -> tuple[Signature, Generator]:
     """``factor * other + addend`` with a single rounding."""
     signature = types.float64(types.float64, types.float64, types.float64)
     return signature, lambda context, builder, _, args: _Code(context, builder).fused(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def high_product(typing_context: Any, left: Any, right: Any) -> Any:
+def high_product(typing_context: TypingContext, left: types.Type, right: types.Type) -> tuple[Signature, Generator]:
     """The upper 64 bits of the product of two unsigned 64-bit numbers."""
     signature = types.uint64(types.uint64, types.uint64)
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[Value]) -> Value:
         wide = ir.IntType(128)
         product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
         return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
@@ -161,7 +176,7 @@ def high_product(typing_context: Any, left: Any, right: Any) -> Any:
 
 
 @_row_operation("aaiaii")
-def dot_four(code: _Code, target: Any, left: Any, i: Any, right: Any, j: Any, stop: Any) -> None:
+def dot_four(code: _Code, target: Rows, left: Rows, i: Value, right: Rows, j: Value, stop: Value) -> None:
     """target[k, i] = Σ_c left[i, c] · right[k, c] over c < stop, for the four rows k = j … j + 3."""
     rows = [code.plus(j, k) for k in range(4)]
     first, others, totals = left(i), [right(row) for row in rows], code.totals(4)
@@ -175,7 +190,9 @@ def dot_four(code: _Code, target: Any, left: Any, i: Any, right: Any, j: Any, st
 
 
 @_row_operation("aiaifii")
-def add_row(code: _Code, target: Any, i: Any, source: Any, j: Any, factor: Any, start: Any, stop: Any) -> None:
+def add_row(
+    code: _Code, target: Rows, i: Value, source: Rows, j: Value, factor: Value, start: Value, stop: Value
+) -> None:
     """target[i, c] += factor · source[j, c] for start ≤ c < stop; ``start`` a multiple of the width."""
     into, row, factors = target(i), source(j), code.spread(factor)
     for column in code.blocks(start, stop):
@@ -184,7 +201,7 @@ def add_row(code: _Code, target: Any, i: Any, source: Any, j: Any, factor: Any, 
 
 @_row_operation("aaiaiaii")
 def add_rows(
-    code: _Code, target: Any, base: Any, i: Any, factors: Any, j: Any, source: Any, rows: Any, stop: Any
+    code: _Code, target: Rows, base: Rows, i: Value, factors: Rows, j: Value, source: Rows, rows: Value, stop: Value
 ) -> None:
     """target[i, c] = base[i, c] + Σ_{k < rows} factors[j, k] · source[k, c] for c < stop, added in the order of k."""
     into, base_row, factor_row = target(i), base(i), factors(j)
@@ -199,7 +216,7 @@ def add_rows(
 
 
 @_row_operation("aaiaii")
-def multiply_tile(code: _Code, target: Any, factors: Any, j: Any, source: Any, rows: Any, stop: Any) -> None:
+def multiply_tile(code: _Code, target: Rows, factors: Rows, j: Value, source: Rows, rows: Value, stop: Value) -> None:
     """target[r, c] = Σ_{k < rows} factors[j + r, k] · source[k, c] for r < 4 and c < stop, added in the order of k."""
     into, factor_rows = [target(r) for r in range(4)], [factors(code.plus(j, r)) for r in range(4)]
     for column in code.blocks(0, stop):
@@ -213,7 +230,9 @@ def multiply_tile(code: _Code, target: Any, factors: Any, j: Any, source: Any, r
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
-def first_largest(typing_context: Any, values: Any, rows: Any, stop: Any, slack: Any) -> Any:
+def first_largest(
+    typing_context: TypingContext, values: types.Type, rows: types.IntegerLiteral, stop: types.Type, slack: types.Type
+) -> tuple[Signature, Generator]:
     """For each r < rows the first c < stop with values[r, c] ≥ top - slack · |top|, top the largest of these.
 
     ``rows`` is a literal number: the rows are gone through side by side. Where top is not finite, c is 0.
@@ -221,8 +240,8 @@ def first_largest(typing_context: Any, values: Any, rows: Any, stop: Any, slack:
     found = types.containers.UniTuple(types.int64, rows.literal_value)
     signature = found(values, rows, types.int64, types.float64)
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        def greater(a: Any, b: Any) -> Any:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[Value]) -> Value:
+        def greater(a: Value, b: Value) -> Value:
             return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
         code, zero, stop = _Code(context, builder), ir.Constant(_INT, 0), args[2]
@@ -251,7 +270,7 @@ def first_largest(typing_context: Any, values: Any, rows: Any, stop: Any, slack:
 
 
 @_row_operation("aaiii")
-def add_products(code: _Code, target: Any, source: Any, i: Any, column: Any, rows: Any) -> None:
+def add_products(code: _Code, target: Rows, source: Rows, i: Value, column: Value, rows: Value) -> None:
     """target[j, c] += Σ_{k < rows} source[k, j] · source[k, c], added in the order of k, for a tile of four rows
     j = i … i + 3 and eight columns c = column … column + 7.
     """
@@ -267,7 +286,7 @@ def add_products(code: _Code, target: Any, source: Any, i: Any, column: Any, row
 
 
 @_row_operation("aiaiaii")
-def multiply_row(code: _Code, target: Any, i: Any, left: Any, j: Any, right: Any, k: Any, stop: Any) -> None:
+def multiply_row(code: _Code, target: Rows, i: Value, left: Rows, j: Value, right: Rows, k: Value, stop: Value) -> None:
     """target[i, c] = left[j, c] · right[k, c] for c < stop."""
     into, first, second = target(i), left(j), right(k)
     for column in code.blocks(0, stop):
@@ -275,7 +294,7 @@ def multiply_row(code: _Code, target: Any, i: Any, left: Any, j: Any, right: Any
 
 
 @_row_operation("aiaifi")
-def add_squares(code: _Code, target: Any, i: Any, source: Any, j: Any, factor: Any, stop: Any) -> None:
+def add_squares(code: _Code, target: Rows, i: Value, source: Rows, j: Value, factor: Value, stop: Value) -> None:
     """target[i, c] += factor · source[j, c]² for c < stop."""
     into, row, factors = target(i), source(j), code.spread(factor)
     for column in code.blocks(0, stop):
@@ -284,7 +303,7 @@ def add_squares(code: _Code, target: Any, i: Any, source: Any, j: Any, factor: A
 
 
 @_row_operation("aaaii")
-def triangular_squares(code: _Code, target: Any, matrix: Any, source: Any, rows: Any, stop: Any) -> None:
+def triangular_squares(code: _Code, target: Rows, matrix: Rows, source: Rows, rows: Value, stop: Value) -> None:
     """target[0, c] = Σ_{j < rows} (Σ_{k ≤ j} matrix[j, k] · source[k, c])² for c < stop, added in these orders."""
     into, load = target(0), code.builder.load
     for columns in code.side_by_side(stop):

@@ -4,7 +4,10 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numba.core.types import Type
 
 #: What is called, each once, before something is compiled in this process.
 notices: list[Callable[[], None]] = []
@@ -40,9 +43,10 @@ class Kernel:
             return self.made
 
     @property
-    def _numba_type_(self) -> Any:
+    def _numba_type_(self) -> "Type":
         """What Numba asks for where a kernel calls this one."""
-        return self.dispatcher._numba_type_
+        numba_type: Type = self.dispatcher._numba_type_
+        return numba_type
 
     def __reduce__(self) -> str:
         return self.function.__qualname__

@@ -11,6 +11,7 @@ import hashlib
 import importlib.util
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.abc import InspectLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -19,7 +20,11 @@ import llvmlite
 import numba
 import numpy as np
 from numba.core import event
+from numba.core.base import BaseContext
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.compiler import CompileResult
+from numba.core.event import Event
+from numba.core.typing import Signature
 
 from rareswitch.lanes.kernel import Kernel, notices
 from rareswitch.lanes.operations import WIDTH, Operation
@@ -30,10 +35,10 @@ _VERSIONS = (numba.__version__, llvmlite.__version__, np.__version__)
 
 def make_dispatcher(kernel: Kernel) -> Any:
     """Numba's object for a kernel; not cached where no folder can be written to."""
-    made = numba.njit(**_OPTIONS)(kernel.function)
+    dispatcher: Any = numba.njit(**_OPTIONS)(kernel.function)
     with suppress(RuntimeError):
-        made._cache = _Cache(kernel)
-    return made
+        dispatcher._cache = _Cache(kernel)
+    return dispatcher
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
@@ -47,7 +52,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         self.base = f"{self.name}-{found[:24]}.{self.python}"
         self._cache_file = IndexDataCacheFile(self.cache_path, self.base, found)
 
-    def load_overload(self, signature: Any, context: Any) -> Any:
+    def load_overload(self, signature: Signature, context: BaseContext) -> CompileResult | None:
         """What is there, unless it is damaged: that is compiled again."""
         try:
             return super().load_overload(signature, context)
@@ -56,7 +61,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
                 self.flush()
             return None
 
-    def save_overload(self, signature: Any, data: Any) -> None:
+    def save_overload(self, signature: Signature, data: CompileResult) -> None:
         """Keep it, if that is possible, in place of what was compiled from other code."""
         with suppress(OSError):
             super().save_overload(signature, data)
@@ -70,8 +75,12 @@ def digest(part: Kernel | Operation) -> str:
     """Of all that is compiled into a kernel: its code, the numbers it names and, likewise, the kernels it calls."""
     hashed = hashlib.sha256(repr((_VERSIONS, _OPTIONS, WIDTH)).encode())
     if isinstance(part, Operation):
-        spec: Any = importlib.util.find_spec("rareswitch.lanes.instructions")
-        hashed.update(_described(spec.loader.get_code(spec.name)))
+        spec = importlib.util.find_spec("rareswitch.lanes.instructions")
+        loader = None if spec is None else spec.loader
+        assert isinstance(loader, InspectLoader)
+        code = loader.get_code("rareswitch.lanes.instructions")
+        assert code is not None
+        hashed.update(_described(code))
         return hashed.hexdigest()
     code, known = part.function.__code__, part.function.__globals__
     hashed.update(_described(code))
@@ -104,11 +113,11 @@ def _globals(code: CodeType) -> Iterator[str]:
 class _Compiling(event.Listener):  # type: ignore[misc]
     """Tells those who asked that something is being compiled."""
 
-    def on_start(self, event: Any) -> None:
+    def on_start(self, event: Event) -> None:
         while notices:
             notices.pop()()
 
-    def on_end(self, event: Any) -> None:
+    def on_end(self, event: Event) -> None:
         pass
 
 

@@ -6,11 +6,14 @@ the same bits on every processor, whatever the width of its vector unit. Rows mu
 its instructions are written, in ``instructions.py``.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rareswitch.lanes.kernel import compiled
+
+if TYPE_CHECKING:
+    from numba.core.types import Type
 
 WIDTH = 8
 
@@ -22,27 +25,30 @@ class Operation:
         self.name = name
 
     @property
-    def _numba_type_(self) -> Any:
+    def _numba_type_(self) -> "Type":
         """What Numba asks for where a kernel uses it."""
         from rareswitch.lanes.instructions import operation_type
 
         return operation_type(self.name)
 
+    def __call__(self, *operands: Any) -> Any:
+        raise TypeError(f"{self.name} can be called by kernels alone")
+
     def __reduce__(self) -> str:
         return self.name
 
 
-fma: Any = Operation("fma")
-high_product: Any = Operation("high_product")
-first_largest: Any = Operation("first_largest")
-dot_four: Any = Operation("dot_four")
-add_row: Any = Operation("add_row")
-add_rows: Any = Operation("add_rows")
-add_products: Any = Operation("add_products")
-add_squares: Any = Operation("add_squares")
-multiply_row: Any = Operation("multiply_row")
-multiply_tile: Any = Operation("multiply_tile")
-triangular_squares: Any = Operation("triangular_squares")
+fma = Operation("fma")
+high_product = Operation("high_product")
+first_largest = Operation("first_largest")
+dot_four = Operation("dot_four")
+add_row = Operation("add_row")
+add_rows = Operation("add_rows")
+add_products = Operation("add_products")
+add_squares = Operation("add_squares")
+multiply_row = Operation("multiply_row")
+multiply_tile = Operation("multiply_tile")
+triangular_squares = Operation("triangular_squares")
 
 
 def padded(length: int) -> int:

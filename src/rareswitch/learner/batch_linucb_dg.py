@@ -1,14 +1,16 @@
 """BatchLinUCB-DG (Algorithm 5), and how its sampling policies are learned."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from functools import partial
+from typing import ClassVar, Protocol
 
 from rareswitch.codec import kind
+from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal, Sampler, core_learning, frank_wolfe_design
 from rareswitch.errors import ParameterError
 from rareswitch.learner.batched import BatchedLearner, EliminateByBatch, surviving
 from rareswitch.learner.bounds import Batched, Contexts, designed
-from rareswitch.learner.grids import Grid, paper_design_grid
+from rareswitch.learner.grids import StaticGrid, paper_design_grid
 from rareswitch.learner.learner import Parts
 from rareswitch.learner.rule import HalfModel
 from rareswitch.learner.settings import count, design_of_sets, setting
@@ -22,12 +24,12 @@ class Designer(Protocol):
     One that names its ``g_optimal_share``, the least share of G-optimal play in all that it learns, has a bound.
     """
 
-    def learn(self, contexts: Any, available: Any, *, regularization: float, arms: int) -> Sampler:
-        """A policy for sets like these (γ, K, d) with available arms (γ, K), of at most ``arms`` before elimination."""
+    def learn(self, sets: ContextSets, *, regularization: float, arms: int) -> Sampler:
+        """A policy for sets like these, of at most ``arms`` arms before elimination."""
         ...
 
 
-def as_designer(name: str, value: Any) -> Any:
+def as_designer(name: str, value: Designer) -> Designer:
     """Something that can learn a sampling policy."""
     if not callable(getattr(value, "learn", None)):
         raise ParameterError(
@@ -45,9 +47,10 @@ class CoreLearning:
     g_optimal: GOptimal = field(default_factory=GOptimal)
     g_optimal_share: ClassVar[float] = 0.5
 
-    def learn(self, contexts: Any, available: Any, *, regularization: float, arms: int) -> Sampler:
-        told: dict[str, Any] = {"power": self.power, "arms": arms, "g_optimal": self.g_optimal}
-        return core_learning(contexts, available, regularization=regularization, **told).policy
+    def learn(self, sets: ContextSets, *, regularization: float, arms: int) -> Sampler:
+        return core_learning(
+            sets, regularization=regularization, power=self.power, arms=arms, g_optimal=self.g_optimal
+        ).policy
 
 
 @kind("certified-mixture")
@@ -62,10 +65,9 @@ class CertifiedMixture:
     tol: float = 0.05
     g_optimal: GOptimal = field(default_factory=GOptimal)
 
-    def learn(self, contexts: Any, available: Any, *, regularization: float, arms: int) -> Sampler:
+    def learn(self, sets: ContextSets, *, regularization: float, arms: int) -> Sampler:
         return frank_wolfe_design(
-            contexts,
-            available,
+            sets,
             regularization=regularization,
             g_optimal_share=self.g_optimal_share,
             tol=self.tol,
@@ -80,14 +82,15 @@ class EliminateAndDesign(EliminateByBatch):
     settings: "BatchLinUCBDG"
 
     def sample_size(self, number: int, batch_sizes: tuple[int, ...]) -> int:
-        return 0 if len(batch_sizes) == 1 or number <= self.settings.warm_batches else self.settings.design_sample
+        last = len(batch_sizes) == 1 and self.grid is None
+        designs = not last and number > self.settings.warm_batches
+        return self.settings.design_sample if designs else super().sample_size(number, batch_sizes)
 
     def learned(self, number: int, policy: Policy, sample: Sample | None) -> Sampler:
         if sample is None or number <= self.settings.warm_batches:
             return self.sampler
-        kept = surviving(policy, sample.sets)
-        told = self.settings
-        return told.designer.learn(kept.contexts, kept.available, regularization=1.0 / told.horizon, arms=told.arms)
+        settings, sets = self.settings, surviving(policy, sample.sets)
+        return settings.designer.learn(sets, regularization=1.0 / settings.horizon, arms=settings.arms)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,10 +126,10 @@ class BatchLinUCBDG(BatchedLearner):
     ridge_constant: ClassVar[float] = 32.0
 
     def compose(self) -> Parts:
-        parts = self.eliminating(self.g_optimal, EliminateAndDesign, settings=self)
+        parts = self.eliminating(self.g_optimal, partial(EliminateAndDesign, settings=self))
         return parts._replace(statistics=HalfModel(dim=self.dim, warm_batches=self.warm_batches))
 
-    def default_grid(self) -> Grid:
+    def default_grid(self) -> StaticGrid:
         return paper_design_grid(self.horizon, self.policies)
 
     def guarantee(self, contexts: Contexts | None) -> Batched | None:

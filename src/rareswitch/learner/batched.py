@@ -1,9 +1,10 @@
 """Batched elimination (Section 4): what the paper's algorithms share, BatchLinUCB (Algorithm 1), -KW (Appendix B)."""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from rareswitch.confidence import Intervals
 from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal, Sampler, Uniform
 from rareswitch.learner.bounds import Batched, Contexts, guarantee_of
-from rareswitch.learner.grids import StaticGrid
+from rareswitch.learner.grids import ADAPTIVE, AdaptiveGrid, StaticGrid, as_grid_or_adaptive
 from rareswitch.learner.interval_learner import GridLearner
 from rareswitch.learner.learner import Parts
 from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule
@@ -19,6 +20,9 @@ from rareswitch.learner.settings import design_of_sets, setting
 from rareswitch.learner.state import Sample, State
 from rareswitch.policy import Elimination, Policy, widest_intervals
 from rareswitch.stats import Stats
+
+#: Context sets over which the widths of intervals are averaged.
+WIDTH_SAMPLE = 1000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -28,6 +32,8 @@ class EliminateByBatch(Rule):
     dim: int
     intervals: Intervals
     sampler: Sampler
+    #: Given where the lengths of batches follow the widths of intervals.
+    grid: AdaptiveGrid | None = None
 
     def first(self) -> NewPolicy:
         return NewPolicy(Policy(dim=self.dim, sampler=self.sampler))
@@ -35,7 +41,17 @@ class EliminateByBatch(Rule):
     def next(self, ended: BatchEnd) -> NewPolicy:
         policy = replace(ended.state.policy, eliminations=(*ended.state.policy.eliminations, self.elimination(ended)))
         policy = replace(policy, sampler=self.learned(ended.state.policies, policy, ended.batch.sample))
-        return NewPolicy(policy, width=mean_width(policy, ended.batch.sample))
+        return NewPolicy(policy, batch_sizes=self.next_length(ended, policy))
+
+    def next_length(self, ended: BatchEnd, policy: Policy) -> tuple[int, ...]:
+        """The length of the next batch by the widths of its policy's intervals; empty where the clock plans it."""
+        if self.grid is None:
+            return ()
+        width = mean_width(policy, ended.batch.sample)
+        return (self.grid.length(batch=ended.state.policies + 1, start=ended.start, width=width),)
+
+    def sample_size(self, number: int, batch_sizes: tuple[int, ...]) -> int:
+        return 0 if self.grid is None else WIDTH_SAMPLE
 
     def elimination(self, ended: BatchEnd) -> Elimination:
         """The verdict of the batch."""
@@ -72,13 +88,29 @@ class BatchedLearner(GridLearner):
     ``confidence`` is explained at :func:`rareswitch.confidence.independent_intervals`.
     """
 
+    grid: StaticGrid | AdaptiveGrid | Sequence[int] | str | None = setting(  # type: ignore[assignment]
+        None,
+        "where batches end, as a list or a grid; 'adaptive': at most policies of them, each as long as the widths of "
+        "the intervals allow when it begins; the algorithm's own by default",
+        as_grid_or_adaptive,
+    )
+
     ridge_constant: ClassVar[float] = 16.0
 
-    def eliminating(self, sampler: Sampler, rule: type[EliminateByBatch] = EliminateByBatch, **told: Any) -> Parts:
+    def eliminating(self, sampler: Sampler, rule: Callable[..., EliminateByBatch] = EliminateByBatch) -> Parts:
         """A rule that begins with this sampler, and each batch judged by itself."""
         grid = self.schedule()
-        made = rule(dim=self.dim, intervals=self.intervals(grid.policies), sampler=sampler, **told)
-        return Parts(made, grid, OneModel(dim=self.dim, pooled=False))
+        adaptive = grid if isinstance(grid, AdaptiveGrid) else None
+        eliminate = rule(dim=self.dim, intervals=self.intervals(grid.policies), sampler=sampler, grid=adaptive)
+        return Parts(eliminate, grid, OneModel(dim=self.dim, pooled=False))
+
+    def schedule(self) -> StaticGrid | AdaptiveGrid:
+        """The grid that was given, the adaptive one included, or the algorithm's own."""
+        if isinstance(self.grid, AdaptiveGrid):
+            return self.grid
+        if self.grid == ADAPTIVE:
+            return AdaptiveGrid(horizon=self.horizon, policies=self.default_grid().policies)
+        return self.pace()
 
     def intervals(self, policies: int) -> Intervals:
         """Those of a run with so many batches."""
@@ -92,11 +124,14 @@ class BatchedLearner(GridLearner):
         proved = self.guarantee(contexts)
         if proved is None:
             return self.regret if contexts is None and guarantee_of(self.name) is None else "none"
-        if not isinstance(self.clock, StaticGrid):
+        grid = self.schedule()
+        if isinstance(grid, AdaptiveGrid):
             return self.regret
-        dim, arms, horizon, batches = self.dim, self.arms, self.horizon, self.clock.policies
-        text, order = proved.regret(dim, arms, horizon, batches)
-        more = max(self.costs(self.clock.ends)) * proved.scale_with(dim, arms, batches)[1] / order
+        dim, arms, horizon, ends = self.dim, self.arms, self.horizon, grid.ends
+        text, order = proved.regret(dim, arms, horizon, len(ends))
+        # what each batch costs at most: its length, or T_i/√T_(i-1) where the one before was learned from
+        costs = [ends[0], *(end / math.sqrt(before) for before, end in pairwise(ends))]
+        more = max(costs) * proved.scale_with(dim, arms, len(ends))[1] / order
         # the paper's own grids come out at 1 or 2, rounded to whole decisions
         times = "" if more < 3.0 else f", times {more:.2g} with these batches"
         return f"{proved.stated(text, dim, horizon)}{times}"
@@ -106,10 +141,6 @@ class BatchedLearner(GridLearner):
         proved = guarantee_of(self.name, contexts)
         assert proved is None or isinstance(proved, Batched)
         return proved
-
-    def costs(self, ends: tuple[int, ...]) -> list[float]:
-        """What each batch costs at most: its length, or T_i/√T_(i-1) where the one before was learned from."""
-        return [ends[0], *(end / math.sqrt(before) for before, end in pairwise(ends))]
 
     def _off_plan(self, state: State) -> str:
         planned = len(self.clock.begin())

@@ -7,7 +7,7 @@ and ln K. They compare bounds, and do not predict a regret. As in the paper, log
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from rareswitch.learner.clocks import DeterminantGrowth
 from rareswitch.learner.grids import loglog_batches
@@ -16,91 +16,62 @@ from rareswitch.learner.grids import loglog_batches
 #: for one holds for those before it.
 Contexts = Literal["fixed", "stochastic", "adversarial"]
 CONTEXTS: tuple[Contexts, ...] = get_args(Contexts)
-Model = Literal["batches", "switches"]
-MODELS: tuple[Model, ...] = get_args(Model)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Adaptivity:
+class Adaptivity(NamedTuple):
     """A bound of Table 1 on the policies needed for the minimax-optimal regret, up to logarithms."""
 
     contexts: Contexts
     #: Batches end at times fixed beforehand; switches may come at any time.
-    model: Model
+    model: Literal["batches", "switches"]
+    #: O(…): that many suffice; Ω(…): fewer do not.
     text: str
     #: Of d and T.
     order: Callable[[int, int], float]
     source: str
-    #: Which learner attains an upper bound, if it is here.
+    #: Which learner attains an upper bound, if the library has it.
     learner: str | None = None
     condition: str = ""
 
     @property
     def upper(self) -> bool:
-        """Whether so many suffice, O(…); otherwise fewer cannot do, Ω(…)."""
+        """Whether it is an upper bound."""
         return self.text.startswith("O")
 
 
+def _log(number: float) -> float:
+    """log₂, at least 1."""
+    return max(1.0, math.log2(number))
+
+
 def _loglog(dim: int, horizon: int) -> float:
-    return max(1.0, math.log2(max(2.0, math.log2(horizon))))
+    return _log(_log(horizon))
 
 
 def _few_switches(dim: int, horizon: int) -> float:
     growth = dim * math.log2(horizon)
-    return growth / max(1.0, math.log2(growth))
+    return growth / _log(growth)
 
 
 #: Table 1.
-TABLE: tuple[Adaptivity, ...] = (
+TABLE = (
+    Adaptivity("adversarial", "batches", "O(√(dT))", lambda d, t: math.sqrt(d * t), "Han 2020"),
+    Adaptivity("adversarial", "batches", "Ω(√T)", lambda d, t: math.sqrt(t), "Han 2020"),
     Adaptivity(
-        contexts="adversarial", model="batches", text="O(√(dT))", order=lambda d, t: math.sqrt(d * t), source="Han 2020"
-    ),
-    Adaptivity(
-        contexts="adversarial", model="batches", text="Ω(√T)", order=lambda d, t: math.sqrt(t), source="Han 2020"
-    ),
-    Adaptivity(
-        contexts="adversarial",
-        model="switches",
-        text="O(d log T)",
-        order=lambda d, t: d * math.log2(t),
-        source="Abbasi-Yadkori 2011",
+        *("adversarial", "switches", "O(d log T)", lambda d, t: d * math.log2(t), "Abbasi-Yadkori 2011"),
         learner="oful",
         condition="ln K ≥ Ω(d)",
     ),
     Adaptivity(
-        contexts="adversarial",
-        model="switches",
-        text="O(d log d log T)",
-        order=lambda d, t: d * max(1.0, math.log2(d)) * math.log2(t),
-        source="the paper, C1",
+        *("adversarial", "switches", "O(d log d log T)", lambda d, t: d * _log(d) * math.log2(t), "the paper, C1"),
         learner="rarely-switch-suplinucb",
         condition="ln K ≤ o(d)",
     ),
-    Adaptivity(
-        contexts="adversarial",
-        model="switches",
-        text="Ω(d log T/log(d log T))",
-        order=_few_switches,
-        source="the paper, C1",
-    ),
-    Adaptivity(
-        contexts="stochastic",
-        model="batches",
-        text="O(log log T)",
-        order=_loglog,
-        source="the paper, C2",
-        learner="batch-linucb-dg",
-    ),
-    Adaptivity(contexts="stochastic", model="batches", text="Ω(log log T)", order=_loglog, source="Gao 2019"),
-    Adaptivity(
-        contexts="stochastic",
-        model="switches",
-        text="O(log log T)",
-        order=_loglog,
-        source="the paper, C2",
-        learner="batch-linucb-dg",
-    ),
-    Adaptivity(contexts="stochastic", model="switches", text="Ω(log log T)", order=_loglog, source="Simchi-Levi 2019"),
+    Adaptivity("adversarial", "switches", "Ω(d log T/log(d log T))", _few_switches, "the paper, C1"),
+    Adaptivity("stochastic", "batches", "O(log log T)", _loglog, "the paper, C2", "batch-linucb-dg"),
+    Adaptivity("stochastic", "batches", "Ω(log log T)", _loglog, "Gao 2019"),
+    Adaptivity("stochastic", "switches", "O(log log T)", _loglog, "the paper, C2", "batch-linucb-dg"),
+    Adaptivity("stochastic", "switches", "Ω(log log T)", _loglog, "Simchi-Levi 2019"),
 )
 
 
@@ -156,6 +127,21 @@ def design_exponent(policies: int) -> float:
     return batch_exponent(policies if policies <= 2 else policies - 1)
 
 
+class Scale(NamedTuple):
+    """How a bound depends on d and K."""
+
+    #: {k} stands for the logarithm of K.
+    text: str
+    #: Of d, K and the logarithm of K.
+    factor: Callable[[float, float, float], float]
+
+
+#: Of uniform play, of G-optimal designs of many sets, and of that of a single set, whose V is 2d in place of O(d²).
+UNIFORM = Scale("√(dK·{k})", lambda d, k, log_k: math.sqrt(d * k * log_k))
+DESIGNS = Scale("d·√({k})", lambda d, k, log_k: d * math.sqrt(log_k))
+ONE_DESIGN = Scale("√(d·{k})", lambda d, k, log_k: math.sqrt(d * log_k))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Proved:
     """What a theorem says of a learner."""
@@ -163,10 +149,7 @@ class Proved:
     learner: str
     #: The hardest for which it is proved.
     contexts: Contexts
-    #: In words; {k} stands for the logarithm of K.
-    scale: str
-    #: Of d, K and the logarithm of K, what the scale says.
-    factor: Callable[[float, float, float], float]
+    scale: Scale
     source: str
     #: For which d and T it is proved, in words and as far as it can be checked.
     condition: str = ""
@@ -175,8 +158,8 @@ class Proved:
     def scaled(self, dim: int, arms: int, share: float = 1.0) -> tuple[str, float]:
         """The scale in words, and its value, where a share of the plays is of the kind that it is proved for."""
         name = ("ln K" if math.log(arms) < dim else "d") + ("" if share == 1.0 else f"/{share:g}")
-        text = self.scale.replace("{k}", name).replace("√(d·d)", "d").replace("√(dK·d)", "d·√K")
-        return text, self.factor(dim, arms, arm_logarithm(dim, arms) / share)
+        text = self.scale.text.replace("{k}", name).replace("√(d·d)", "d").replace("√(dK·d)", "d·√K")
+        return text, self.scale.factor(dim, arms, arm_logarithm(dim, arms) / share)
 
     def stated(self, text: str, dim: int, horizon: int) -> str:
         """The regret of that text with the contexts it is proved for, as ``rate()`` of a learner has it."""
@@ -244,14 +227,6 @@ class Switching(Proved):
 Guarantee = Batched | Switching
 
 
-def _log(dim: float) -> float:
-    return max(1.0, math.log2(dim))
-
-
-def _root_of_both(dim: float, arms: float, logarithm: float) -> float:
-    return math.sqrt(dim * logarithm)
-
-
 def designed(learner: str, share: float) -> Batched:
     """What is proved of Algorithm 5 at horizons that can be run, for designs with a share of G-optimal play.
 
@@ -263,8 +238,7 @@ def designed(learner: str, share: float) -> Batched:
     return Batched(
         learner=learner,
         contexts="stochastic",
-        scale="d·√({k})",
-        factor=lambda d, k, log_k: d * math.sqrt(log_k),
+        scale=DESIGNS,
         exponent=design_exponent,
         enough=lambda horizon: loglog_batches(horizon) + 1,
         share=share,
@@ -274,34 +248,15 @@ def designed(learner: str, share: float) -> Batched:
 
 #: What is proved for the learners of the library that need few policies, with their usual settings.
 GUARANTEES: tuple[Guarantee, ...] = (
-    Batched(
-        learner="batch-linucb",
-        contexts="stochastic",
-        scale="√(dK·{k})",
-        factor=lambda d, k, log_k: math.sqrt(d * k * log_k),
-        source="Theorem 1",
-    ),
-    Batched(
-        learner="batch-linucb-kw",
-        contexts="stochastic",
-        scale="d·√({k})",
-        factor=lambda d, k, log_k: d * math.sqrt(log_k),
-        source="Theorem 2",
-    ),
-    Batched(  # of a single set the G-optimal design is that of the distribution, with V ≤ 2d in place of O(d²)
-        learner="batch-linucb-kw",
-        contexts="fixed",
-        scale="√(d·{k})",
-        factor=_root_of_both,
-        source="Theorem 2",
-    ),
+    Batched(learner="batch-linucb", contexts="stochastic", scale=UNIFORM, source="Theorem 1"),
+    Batched(learner="batch-linucb-kw", contexts="stochastic", scale=DESIGNS, source="Theorem 2"),
+    Batched(learner="batch-linucb-kw", contexts="fixed", scale=ONE_DESIGN, source="Theorem 2"),
     designed("batch-linucb-dg", 0.5),
     designed("batch-linucb-dg-certified", 0.2),
     Batched(
         learner="fixed-set-elimination",
         contexts="fixed",
-        scale="√(d·{k})",
-        factor=_root_of_both,
+        scale=ONE_DESIGN,
         exponent=lambda policies: 0.5 + 0.5 / policies,
         enough=lambda horizon: math.ceil(math.log(horizon)),
         source="Esfandiari 2019",
@@ -309,17 +264,15 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Switching(
         learner="oful",
         contexts="adversarial",
-        scale="d",
-        factor=lambda d, k, log_k: d,
+        scale=Scale("d", lambda d, k, log_k: d),
         layers=lambda dim: 1,
         loss=0.5,
         source="Abbasi-Yadkori 2011",
     ),
-    Switching(  # the theorem has log(dKT/δ), not its root
+    Switching(
         learner="rarely-switch-suplinucb",
         contexts="adversarial",
-        scale="√d·log d·{k}",
-        factor=lambda d, k, log_k: math.sqrt(d) * _log(d) * log_k,
+        scale=Scale("√d·log d·{k}", lambda d, k, log_k: math.sqrt(d) * _log(d) * log_k),  # of log(dKT/δ), not its root
         layers=lambda dim: math.ceil(math.log2(dim)) + 1,
         loss=1.0,
         source="Theorem 7",
@@ -331,22 +284,10 @@ GUARANTEES: tuple[Guarantee, ...] = (
 
 def guarantee_of(learner: str, contexts: Contexts | None = None) -> Guarantee | None:
     """What is proved of the learner of that name for such contexts, by default for the hardest; None if nothing is."""
-    known = [one for one in GUARANTEES if one.learner == learner]
+    proved = [guarantee for guarantee in GUARANTEES if guarantee.learner == learner]
     if contexts is None:
-        return max(known, key=_hardness, default=None)
-    return min((one for one in known if _hardness(one) >= CONTEXTS.index(contexts)), key=_hardness, default=None)
-
-
-def switching_rate(learner: str, dim: int, arms: int, horizon: int, growth: float) -> str | None:
-    """The rate of a learner that waits for a determinant to grow by that factor; None if nothing is proved of it.
-
-    >>> switching_rate("oful", 10, 20, 10_000, 4.0)
-    '√C·d·√T, C = 4, adversarial'
-    """
-    proved = guarantee_of(learner)
-    if not isinstance(proved, Switching):
-        return None
-    return proved.stated(proved.regret_at(dim, arms, horizon, growth)[0], dim, horizon)
+        return max(proved, key=_hardness, default=None)
+    return min((g for g in proved if _hardness(g) >= CONTEXTS.index(contexts)), key=_hardness, default=None)
 
 
 def proved_for(contexts: Contexts) -> list[Guarantee]:
@@ -355,9 +296,9 @@ def proved_for(contexts: Contexts) -> list[Guarantee]:
     Batches where they are safe; for adversarial contexts, switches.
     """
     kind = Switching if contexts == "adversarial" else Batched
-    best = {one.learner: guarantee_of(one.learner, contexts) for one in GUARANTEES if isinstance(one, kind)}
-    return [one for one in best.values() if one is not None]
+    best = {g.learner: guarantee_of(g.learner, contexts) for g in GUARANTEES if isinstance(g, kind)}
+    return [guarantee for guarantee in best.values() if guarantee is not None]
 
 
-def _hardness(one: Guarantee) -> int:
-    return CONTEXTS.index(one.contexts)
+def _hardness(guarantee: Guarantee) -> int:
+    return CONTEXTS.index(guarantee.contexts)

@@ -1,6 +1,5 @@
 """Learners by name."""
 
-import math
 from functools import cache
 from typing import Any
 
@@ -12,10 +11,9 @@ from rareswitch.learner.foresight import Foresight
 from rareswitch.learner.learner import Learner
 from rareswitch.learner.linucb import OFUL, LinUCB, LinUCBGrid
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
-from rareswitch.learner.settings import needed, settings_of
+from rareswitch.learner.settings import required_settings, settings_of
 from rareswitch.learner.suplinucb import SupLinUCB
 from rareswitch.learner.thompson import BatchedThompsonSampling, StaleThompsonSampling, ThompsonSampling
-from rareswitch.validation import whole
 
 _PAPER = (BatchLinUCB, BatchLinUCBKW, BatchLinUCBDG, BatchLinUCBDGCertified, RarelySwitchSupLinUCB)
 _ADAPTIVE = (OFUL, LinUCB, ThompsonSampling, BatchedThompsonSampling, SupLinUCB)
@@ -55,37 +53,8 @@ def make_learner(name: str, **settings: Any) -> Learner:
     if foreign:
         known = f"it takes {', '.join(sorted(takes(name)))}.{did_you_mean(foreign[0], takes(name))}"
         raise ParameterError(f"{name} does not take {', '.join(foreign)}; {known}")
-    missing = [key for key in needed(kind) if key not in settings]
+    missing = [key for key in required_settings(kind) if key not in settings]
     if missing:
-        given = ", ".join(settings) or "no settings"
-        raise ParameterError(f"{missing[0]} must be given: {name} needs {', '.join(missing)}; got {given}.")
+        names = ", ".join(settings) or "no settings"
+        raise ParameterError(f"{missing[0]} must be given: {name} needs {', '.join(missing)}; got {names}.")
     return kind(**{key: codec.revived(value) for key, value in settings.items()})
-
-
-#: The growth of the determinant at which OFUL and RarelySwitch-SupLinUCB wait for no budget.
-USUAL = 2.0
-#: What stands in for a learner that would change at every step.
-STALE = {"linucb": "linucb-grid", "thompson": "thompson-grid", "linmed": "linmed-grid"}
-
-
-def budgeted(name: str, *, policies: int, dim: int, horizon: int) -> tuple[str, dict[str, Any]]:
-    """The learner, and the settings with which it spreads ``policies`` policies over its run; none if it cannot.
-
-    Learners that would change at every step are replaced by those that learn by batch. Those that wait for growing
-    determinants get the C by which a determinant can grow so many times, (1 + T/d)^(d/policies), or their usual 2 if
-    that is less. That is a plan and no promise: a cap holds because the loop enforces it.
-
-    >>> budgeted("linucb", policies=4, dim=2, horizon=1000)
-    ('linucb-grid', {'policies': 4})
-    >>> round(budgeted("oful", policies=4, dim=2, horizon=1000)[1]["growth"], 1)
-    22.4
-    """
-    whole("policies", policies)
-    name = STALE.get(name, name)
-    if "policies" in takes(name):
-        return name, {"policies": min(policies, horizon)}
-    if "growth" not in takes(name):
-        return name, {}
-    logarithm = dim * math.log1p(horizon / dim) / policies
-    largest = 700.0  # exp(700) is near the largest that a float can hold
-    return name, {"growth": max(USUAL, math.exp(min(logarithm, largest)))}

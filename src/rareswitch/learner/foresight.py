@@ -1,18 +1,20 @@
 """Foresight: planned exploration with a handful of policies."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rareswitch.confidence import LEAST_DELTA, Intervals, independent_intervals
 from rareswitch.errors import ParameterError
-from rareswitch.learner.clocks import Clock, Reserve
+from rareswitch.learner.clocks import Clock
 from rareswitch.learner.grids import GrowingGrid, StaticGrid, as_grid, geometric_grid
 from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.logistic import ClicksModel
 from rareswitch.learner.planned_exploration import PlannedExploration
+from rareswitch.learner.reserve import Reserve
 from rareswitch.learner.rule import OneModel
-from rareswitch.learner.settings import count, flag, one_of, real, setting
+from rareswitch.learner.settings import choice, count, flag, real, setting
 from rareswitch.validation import LARGEST_SCALE, whole
 
 #: Policies where the horizon is known.
@@ -55,7 +57,7 @@ class Foresight(Learner):
         flag,
     )
     rewards: str | None = setting(
-        None, '"binary" or "linear" rewards; by default binary while all were 0 or 1', one_of("binary", "linear")
+        None, '"binary" or "linear" rewards; by default binary while all were 0 or 1', choice("binary", "linear")
     )
     design_share: float = setting(
         0.0003,
@@ -64,7 +66,7 @@ class Foresight(Learner):
     )
     delta: float = setting(0.05, "failure probability of the intervals behind the design share", real(LEAST_DELTA, 1.0))
     seed: int = setting(0, "keys the draws", count(low=0))
-    grid: Any = setting(None, "where batches end; by default geometric to T", as_grid)
+    grid: StaticGrid | Sequence[int] | None = setting(None, "where batches end; by default geometric to T", as_grid)
     noise_bound: float | None = setting(
         None,
         "σ, if the noise is known to be at most that: arms then fall by proved intervals",
@@ -114,8 +116,8 @@ class Foresight(Learner):
             return None
         if self.discount < 1.0:
             raise ParameterError(
-                "noise_bound asks for intervals that are proved for a θ that stays, and forget is for one that drifts: "
-                "give one or the other."
+                "noise_bound asks for intervals that are proved for a θ that stays, and discount is for one that "
+                "drifts: give one or the other."
             )
         if self.arms is None or self.horizon is None or self.intercept:
             raise ParameterError(
@@ -162,9 +164,7 @@ class Foresight(Learner):
                 "horizon, and no grid."
             )
         if self.grid is not None:
-            if self.grid.needs_width:
-                raise ParameterError("an adaptive grid follows the widths of eliminations; give this learner another.")
-            return self.grid  # type: ignore[no-any-return]
+            return as_grid("grid", self.grid)
         if self.horizon is None:
             return GrowingGrid(first=max(FIRST, 4 * self.dim), policies=self.policies)
         policies = min(POLICIES, self.horizon) if self.policies is None else self.policies

@@ -4,17 +4,15 @@ All are rounded to whole decisions and strictly increasing, however small T is.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from itertools import accumulate, pairwise
-from typing import Any, ClassVar
+from itertools import pairwise
 
 import numpy as np
 
 from rareswitch.codec import kind
 from rareswitch.errors import ParameterError
-from rareswitch.learner.clocks import TOLERANCE, Clock, ToTheHorizon
+from rareswitch.learner.clocks import Clock, ToTheHorizon
 from rareswitch.validation import count_of, number, whole
 
 #: Of a grid that is made of a number: more would take long to plan, and are no longer rare.
@@ -51,36 +49,43 @@ class StaticGrid(Clock):
         return len(self.ends)
 
     def begin(self) -> tuple[int, ...]:
-        return tuple(b - a for a, b in pairwise((0, *self.ends)))
+        return lengths(self.ends, start=0)
 
-    def batch_sizes(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
+    def batch_sizes(self, planned: tuple[int, ...], *, batch: int, start: int) -> tuple[int, ...]:
         return planned
 
 
 @kind("adaptive-grid")
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveGrid(ToTheHorizon):
-    """Batches whose length is chosen when they begin, at most ``policies`` of them.
+    """At most ``policies`` batches, each of a length that is chosen when it begins, by :meth:`length`.
 
-    A batch of n decisions costs at most n·min(1, 4w), where w is the mean over context sets of the widest surviving
-    interval. Each batch is as long as that cost stays within √T, which is what the first, of √T decisions, may cost;
-    the last takes the rest. With widths ~ √(d/n) this is the recursion T_k = √(T·T_{k-1}) behind the paper's grid,
-    driven by the widths that were measured.
+    >>> AdaptiveGrid(horizon=10_000, policies=8).begin()
+    (100,)
     """
 
     policies: int
-    needs_width: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         vars(self).update(policies=whole("policies", self.policies, high=self.horizon))
 
-    def batch_sizes(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
-        if start >= self.horizon or batch >= self.policies:
-            return super().batch_sizes(planned, batch=batch, start=start, width=width)
-        length = math.isqrt(self.horizon) / min(1.0, max(4.0 * width, 1e-12))
+    def begin(self) -> tuple[int, ...]:
+        return (self.length(batch=1, start=0, width=1.0),)
+
+    def length(self, *, batch: int, start: int, width: float) -> int:
+        """Decisions of batch number ``batch``, which begins after ``start`` decisions.
+
+        A batch of n decisions costs at most n·min(1, 4·``width``), where the width is the mean over context sets of the
+        widest surviving interval. Each batch is as long as that cost stays within √T, which is what the first, of √T
+        decisions, may cost; the last takes the rest. With widths ~ √(d/n) this is the recursion T_k = √(T·T_{k-1})
+        behind the paper's grid, driven by the widths that were measured.
+        """
+        if batch >= self.policies:
+            return self.horizon - start
+        decisions = math.isqrt(self.horizon) / min(1.0, max(4.0 * width, 1e-12))
         latest = self.horizon - (self.policies - batch)
-        return (int(min(latest, start + max(1.0, length))) - start,)
+        return max(1, int(min(latest, start + max(1.0, decisions))) - start)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,32 +105,26 @@ class GrowingGrid(Clock):
     outlook: int = 2
     horizon: None = None
 
-    def batch_sizes(self, planned: tuple[int, ...], *, batch: int, start: int, width: float) -> tuple[int, ...]:
+    def batch_sizes(self, planned: tuple[int, ...], *, batch: int, start: int) -> tuple[int, ...]:
         left = math.inf if self.policies is None else self.policies - batch + 1
-        total = start
-        lengths: list[int] = []
-        while len(lengths) < min(left, self.outlook + 1):
-            lengths.append(self.first if not total else max(1, round(total * (self.factor - 1.0))))
-            total += lengths[-1]
-        return tuple(lengths)
+        sizes = list[int]()
+        while len(sizes) < min(left, self.outlook + 1):
+            total = start + sum(sizes)
+            sizes.append(max(1, round(total * (self.factor - 1.0))) if total else self.first)
+        return tuple(sizes)
 
-    def left(self, planned: tuple[int, ...], start: int, forecast: Any) -> int:
-        if not isinstance(forecast, (int, float, np.number)) or not 0 < forecast < 1 << 63:
-            return 1
-        wanted = math.ceil(math.log((start + forecast) / start) / math.log(self.factor))
+    def policies_for(self, decisions: int, *, planned: tuple[int, ...], start: int) -> int:
+        wanted = math.ceil(math.log((start + decisions) / start) / math.log(self.factor))
         return max(1, wanted if self.policies is None else min(wanted, len(planned)))
 
 
-Grid = StaticGrid | AdaptiveGrid
-
-
-def as_grid(name: str, value: Any) -> Any:
+def as_grid(name: str, value: StaticGrid | Iterable[int]) -> StaticGrid:
     """A grid; a sequence of batch ends is one too.
 
     >>> as_grid("grid", [20, 50]).ends
     (20, 50)
     """
-    if isinstance(value, (StaticGrid, AdaptiveGrid)):
+    if isinstance(value, StaticGrid):
         return value
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise ParameterError(
@@ -138,13 +137,17 @@ def as_grid(name: str, value: Any) -> Any:
         raise ParameterError(f"{name}: {error}") from None
 
 
-def as_grid_or_adaptive(name: str, value: Any) -> Any:
+def as_grid_or_adaptive(
+    name: str, value: StaticGrid | AdaptiveGrid | Iterable[int] | str
+) -> StaticGrid | AdaptiveGrid | str:
     """A grid, or the word for one that follows the widths of the learner's intervals.
 
     >>> as_grid_or_adaptive("grid", "adaptive")
     'adaptive'
     """
-    return value if isinstance(value, str) and value == ADAPTIVE else as_grid(name, value)
+    if isinstance(value, AdaptiveGrid) or (isinstance(value, str) and value == ADAPTIVE):
+        return value
+    return as_grid(name, value)  # type: ignore[arg-type]
 
 
 def loglog_batches(horizon: int) -> int:
@@ -172,9 +175,9 @@ def paper_grid(horizon: int, policies: int | None = None) -> StaticGrid:
     """
     if policies is None:
         policies = loglog_batches(horizon)
-        return _rounded([horizon ** (1 - 2.0**-i) for i in range(1, policies)], horizon)
+        return _static([horizon ** (1 - 2.0**-i) for i in range(1, policies)], horizon)
     _check(horizon, policies)
-    return _rounded([horizon ** ((1 - 2.0**-i) / (1 - 2.0**-policies)) for i in range(1, policies)], horizon)
+    return _static([horizon ** ((1 - 2.0**-i) / (1 - 2.0**-policies)) for i in range(1, policies)], horizon)
 
 
 def paper_design_grid(horizon: int, policies: int | None = None) -> StaticGrid:
@@ -203,7 +206,7 @@ def paper_design_grid(horizon: int, policies: int | None = None) -> StaticGrid:
             return paper_grid(horizon, policies)
         scale = 1.0 / (1 - 2.0 ** -(policies - 1))
     ends = [horizon ** (scale * (1 - 2.0 ** -max(1, i - 1))) * (2 if i == 2 else 1) for i in range(1, policies)]
-    return _rounded(ends, horizon)
+    return _static(ends, horizon)
 
 
 def geometric_grid(horizon: int, policies: int, *, first: int | None = None) -> StaticGrid:
@@ -217,33 +220,7 @@ def geometric_grid(horizon: int, policies: int, *, first: int | None = None) -> 
         return StaticGrid(ends=(horizon,))
     begin = math.sqrt(horizon) if first is None else float(whole("first", first, high=horizon - policies + 1))
     ratio = (horizon / begin) ** (1.0 / (policies - 1))
-    return _rounded([begin * ratio**i for i in range(policies - 1)], horizon)
-
-
-def doubling_grid(horizon: int, policies: int | None = None) -> StaticGrid:
-    """Batch ends 2, 4, 8, … up to T; for a given number of batches the grid of :func:`paper_grid`.
-
-    >>> doubling_grid(100).ends
-    (2, 4, 8, 16, 32, 64, 100)
-    """
-    whole("horizon", horizon, low=2)
-    if policies is not None:
-        return paper_grid(horizon, policies)
-    return StaticGrid(ends=(*(2**i for i in range(1, horizon.bit_length()) if 2**i < horizon), horizon))
-
-
-def growing_grid(horizon: int, policies: int) -> StaticGrid:
-    """Batches of lengths q, q², …, q^M, with q such that they add up to T.
-
-    >>> growing_grid(1000, 3).ends
-    (9, 102, 1000)
-    """
-    _check(horizon, policies)
-    powers = range(1, policies + 1)
-    low, high = 1.0, horizon ** (1.0 / policies) * (1.0 + TOLERANCE)  # the last batch alone is no longer than T
-    while low < (ratio := (low + high) / 2.0) < high:  # bisection, to the last bit
-        low, high = (ratio, high) if sum(ratio**i for i in powers) < horizon else (low, ratio)
-    return _rounded([*accumulate(low**i for i in powers)][:-1], horizon)
+    return _static([begin * ratio**i for i in range(policies - 1)], horizon)
 
 
 def warm_start(grid: StaticGrid, dim: int) -> StaticGrid:
@@ -262,15 +239,8 @@ def warm_start(grid: StaticGrid, dim: int) -> StaticGrid:
     return StaticGrid(ends=(first, *grid.ends))
 
 
-def _rounded(ends: list[float], horizon: int) -> StaticGrid:
-    """Whole, strictly increasing, with room for the ends that follow."""
-    rounded: list[int] = []
-    for i, end in enumerate(ends):
-        low = rounded[-1] + 1 if rounded else 1
-        high = horizon - (len(ends) - i)
-        # powers such as 10000^0.5 come out a hair below the whole number they are
-        rounded.append(min(high, max(low, math.floor(end + 1e-6))))
-    return StaticGrid(ends=(*rounded, horizon))
+def _static(ends: Iterable[float], horizon: int) -> StaticGrid:
+    return StaticGrid(ends=whole_ends(ends, start=0, stop=horizon))
 
 
 def _check(horizon: int, policies: int) -> None:
@@ -280,76 +250,54 @@ def _check(horizon: int, policies: int) -> None:
 
 #: Decisions to come in all, or those of each batch to come, the next one first.
 Forecast = int | Sequence[int]
-#: The most decisions a day: those of all years that dates have can still be counted.
-FASTEST = 1e12
 
 
-def forecast(*, rate: float, dates: Sequence[date | datetime], now: date | datetime) -> tuple[int, ...]:
-    """Decisions of each batch to come, from a rate and the dates at which batches end.
+def batch_sizes_of(forecast: Forecast, *, start: int, policies: Callable[[int], int]) -> tuple[int, ...]:
+    """Decisions of each batch to come; none where the run ends.
 
-    Parameters
-    ----------
-    rate
-        Decisions a day.
-    dates
-        When the batches to come end, increasing.
-    now
-        When the next one begins.
+    A number of decisions in all is spread over as many policies as ``policies`` says of it, so that all decisions so
+    far grow by the same factor from one update to the next.
 
-    Examples
-    --------
-    >>> forecast(rate=100.0, dates=[date(2026, 3, 9), date(2026, 3, 16)], now=date(2026, 3, 6))
+    >>> batch_sizes_of([300, 700], start=40, policies=lambda decisions: 5)
     (300, 700)
+    >>> batch_sizes_of(960, start=40, policies=lambda decisions: 2)
+    (160, 800)
     """
-    number("rate", rate, low=0.0, high=FASTEST, open_low=True)
-    if not isinstance(dates, Iterable):
-        raise ParameterError(f"dates must be a list of dates or datetimes; got {dates!r:.60}. Pass [date].")
-    dates = list(dates)
-    ends = np.array([_seconds("now", now), *(_seconds("dates", end) for end in dates)])
-    if len(ends) < 2 or (np.diff(ends) <= 0.0).any():
-        raise ParameterError(f"dates must be at least one, after now and increasing; got {dates} from {now} on.")
-    return tuple(max(1, round(rate * days)) for days in np.diff(ends) / 86_400.0)
-
-
-def lengths(forecast: Any, *, start: int, left: int) -> tuple[int, ...]:
-    """Decisions of each batch to come.
-
-    A number of decisions in all is spread over the ``left`` policies that may still be deployed, so that all decisions
-    so far grow by the same factor from one update to the next.
-
-    >>> lengths([300, 700], start=40, left=5), lengths(960, start=40, left=2), lengths(0, start=40, left=2)
-    ((300, 700), (160, 800), ())
-    """
-    if isinstance(forecast, (str, bytes, Mapping)):
-        raise ParameterError(f"forecast must be the decisions to come in all, or a list; got {forecast!r:.60}.")
-    if not isinstance(forecast, (int, float, np.number)):
-        try:
-            given = tuple(count_of("forecast, the decisions of each batch to come,", count) for count in forecast)
-        except TypeError:
-            raise ParameterError(
-                "forecast must be the decisions to come in all, or a list of those of each batch; got "
-                f"{forecast!r:.60}."
-            ) from None
-        if not given:
+    if isinstance(forecast, Iterable) and not isinstance(forecast, (str, bytes, Mapping)):
+        sizes = tuple(count_of("forecast, the decisions of each batch to come,", count) for count in forecast)
+        if not sizes:
             raise ParameterError("forecast must name at least one batch to come; got an empty list. 0 ends the run.")
-        return given
+        return sizes
+    if not isinstance(forecast, (int, float, np.number)):
+        raise ParameterError(
+            f"forecast must be the decisions to come in all, or a list of those of each batch; got {forecast!r:.60}."
+        )
     total = count_of("forecast, the decisions to come,", forecast, low=0)
-    left = max(1, min(left, total))
     if total == 0:
         return ()
-    begin = max(1, start)
-    ratio = ((begin + total) / begin) ** (1.0 / left)
-    ends = [math.floor(begin * ratio**k + 1e-6) - begin for k in range(1, left)]
-    found, last = [], 0
-    for k, end in enumerate((*ends, total)):
-        last, before = min(max(last + 1, end), total - (left - 1 - k)), last
-        found.append(last - before)
-    return tuple(found)
+    count, begin = max(1, min(policies(total), total)), max(1, start)
+    ratio = ((begin + total) / begin) ** (1.0 / count)
+    return lengths(whole_ends([begin * ratio**k - begin for k in range(1, count)], start=0, stop=total), start=0)
 
 
-def _seconds(name: str, given: Any) -> float:
-    if isinstance(given, datetime):
-        return given.timestamp() if given.tzinfo is not None else (given - datetime(1970, 1, 1)).total_seconds()
-    if isinstance(given, date):
-        return (given - date(1970, 1, 1)).total_seconds()
-    raise ParameterError(f"{name} must be dates or datetimes; got {given!r:.60}.")
+def whole_ends(ends: Iterable[float], *, start: int, stop: int) -> tuple[int, ...]:
+    """Batch ends after ``start`` as whole numbers, strictly increasing, with room for those that follow; ``stop`` last.
+
+    >>> whole_ends([0.3, 0.4, 99.0], start=0, stop=10)
+    (1, 2, 9, 10)
+    """
+    ends, last, whole_numbers = [*ends], start, list[int]()
+    for left, end in zip(range(len(ends), 0, -1), ends, strict=True):
+        # powers such as 10000^0.5 come out a hair below the whole number they are
+        last = min(stop - left, max(last + 1, math.floor(end + 1e-6)))
+        whole_numbers.append(last)
+    return (*whole_numbers, stop)
+
+
+def lengths(ends: Sequence[int], *, start: int) -> tuple[int, ...]:
+    """Decisions of each batch, of where batches end.
+
+    >>> lengths((4, 16), start=1)
+    (3, 12)
+    """
+    return tuple(b - a for a, b in pairwise((start, *ends)))

@@ -1,5 +1,6 @@
-"""Settings of learners that are told the noise, for confidence intervals."""
+"""Settings of learners with confidence intervals, which need to know the noise."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -12,19 +13,19 @@ from rareswitch.confidence import (
     self_normalized_intervals,
 )
 from rareswitch.errors import ParameterError
-from rareswitch.learner.bounds import switching_rate
+from rareswitch.learner.bounds import Switching, guarantee_of
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryStep, growth_factor
-from rareswitch.learner.grids import ADAPTIVE, AdaptiveGrid, Grid, as_grid_or_adaptive, paper_grid
+from rareswitch.learner.grids import StaticGrid, as_grid, paper_grid
 from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.rule import OneModel, OneModelRule
 from rareswitch.learner.settings import about, count, real, setting
 from rareswitch.validation import LARGEST_SCALE, number
 
 #: Settings on which all intervals depend.
-TOLD = ("dim", "horizon", "delta", "noise", "norm", "ridge")
+OF_INTERVALS = ("dim", "horizon", "delta", "noise", "norm", "ridge")
 
 
-def confidence_level(name: str, value: Any) -> Any:
+def confidence_level(name: str, value: ConfidenceMode | float) -> ConfidenceMode | float:
     """A mode, or a multiplier."""
     if isinstance(value, str):
         if value not in get_args(ConfidenceMode):
@@ -51,20 +52,23 @@ class IntervalLearner(Learner):
         """When learners without eliminations change their policy: after every step, unless they say otherwise."""
         return EveryStep(horizon=self.horizon)
 
-    def by_sums(self, rule: type[OneModelRule], **told: Any) -> Parts:
-        """One model of all decisions so far, by whose sums a rule decides."""
+    def by_sums(self, rule: Callable[..., OneModelRule]) -> Parts:
+        """One model of all decisions so far, by whose sums the rule decides."""
         level = self.self_normalized()
         statistics = OneModel(dim=self.dim, ridge=level.ridge)
-        return Parts(rule(statistics=statistics, level=level, **told), self.pace(), statistics)
+        return Parts(rule(statistics=statistics, level=level), self.pace(), statistics)
 
-    def self_normalized(self, **told: Any) -> SelfNormalized:
-        """Intervals that hold although the estimate chooses its own data; what is told replaces a setting."""
-        return self_normalized_intervals(self.confidence, **{name: getattr(self, name) for name in TOLD} | told)
+    def self_normalized(self, **replaced: float) -> SelfNormalized:
+        """Intervals that hold although the estimate chooses its own data."""
+        return self_normalized_intervals(self.confidence, **self._of_intervals() | replaced)
 
-    def independent(self, *, batches: int, **told: Any) -> Intervals:
+    def independent(self, *, batches: int, **replaced: float) -> Intervals:
         """Intervals of estimates that do not choose their own data, of which ``batches - 1`` judge an arm."""
-        settings = {name: getattr(self, name) for name in TOLD} | told
-        return independent_intervals(self.confidence, arms=self.arms, batches=batches, **settings)
+        settings = self._of_intervals() | {"arms": self.arms, "batches": batches} | replaced
+        return independent_intervals(self.confidence, **settings)
+
+    def _of_intervals(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in OF_INTERVALS}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,33 +76,21 @@ class GridLearner(IntervalLearner):
     """One that learns at the ends of batches."""
 
     policies: int | None = setting(None, "policies, one a batch; the algorithm's own number by default", count())
-    grid: Any = setting(
-        None,
-        "where batches end, as a list or a grid; 'adaptive': at most updates of them, each as long as the widths of "
-        "the intervals allow when it begins; the algorithm's own by default",
-        as_grid_or_adaptive,
+    grid: StaticGrid | Sequence[int] | None = setting(
+        None, "where batches end, as a list or a grid; the algorithm's own by default", as_grid
     )
 
-    def schedule(self) -> Grid:
+    def pace(self) -> StaticGrid:
         """The grid that was given, or the learner's own."""
-        if self.grid == ADAPTIVE:
-            own = self.default_grid()
-            assert not isinstance(own, AdaptiveGrid)
-            return AdaptiveGrid(horizon=self.horizon, policies=own.policies)
-        if self.policies is not None and self.grid is not None:
+        if self.grid is None:
+            return self.default_grid()
+        if self.policies is not None:
             raise ParameterError(
                 "give policies, for the algorithm's own grid of that many batches, or a grid; not both."
             )
-        grid: Grid = self.default_grid() if self.grid is None else self.grid
-        return grid
+        return as_grid("grid", self.grid)
 
-    def pace(self) -> Clock:
-        grid = self.schedule()
-        if grid.needs_width:
-            raise ParameterError("an adaptive grid follows the widths of eliminations; give this learner another.")
-        return grid
-
-    def default_grid(self) -> Grid:
+    def default_grid(self) -> StaticGrid:
         """The learner's own, with ``policies`` batches if they are given: the paper's, unless it says otherwise."""
         return paper_grid(self.horizon, self.policies)
 
@@ -114,8 +106,11 @@ class GrowingLearner(IntervalLearner):
 
     def rate(self) -> str:
         """The bound with this C, where there is one."""
-        sizes = self.dim, self.arms, self.horizon
-        return switching_rate(self.name, *sizes, self.growth) or self.regret
+        proved = guarantee_of(self.name)
+        if not isinstance(proved, Switching):
+            return self.regret
+        text, _ = proved.regret_at(self.dim, self.arms, self.horizon, self.growth)
+        return proved.stated(text, self.dim, self.horizon)
 
     @property
     def switch_bound(self) -> int:

@@ -4,21 +4,24 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from rareswitch.contexts import ContextSets
 from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError, LevelWarning, OutlierWarning, ParameterError
 from rareswitch.features import Features
 from rareswitch.learner.clocks import Clock, Progress
-from rareswitch.learner.grids import Forecast, lengths
+from rareswitch.learner.grids import Forecast, StaticGrid, batch_sizes_of
 from rareswitch.learner.rows import Rows, attributed, chosen_arms, clipped
 from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule, SumsRule
 from rareswitch.learner.settings import about, check_settings, count, features, setting
 from rareswitch.learner.state import (
+    Note,
     RewardRange,
     Sample,
     State,
@@ -121,8 +124,8 @@ class Learner(ABC):
         >>> first.probabilities([[1.0, 0.0], [0.0, 1.0]], baseline=1).round(6).tolist()
         [0.1, 0.9]
         """
-        made, sums = self.parts.rule.first(), self.parts.statistics.zero()
-        policy = made.policy
+        first = self.parts.rule.first()
+        policy = first.policy
         if baseline is not None:
             share = number(
                 "baseline, the share of the first policy's decisions that explore,", baseline, low=0.0, high=1.0
@@ -142,7 +145,13 @@ class Learner(ABC):
                     "decision, and cannot play other arms. Use foresight or a batched learner, or begin without one."
                 )
             policy = replace(policy, min_propensity=min_propensity)
-        state = State(learner=self.name, policy=policy, batch_sizes=self.clock.begin(), sums=sums, kept=made.kept)
+        state = State(
+            learner=self.name,
+            policy=policy,
+            batch_sizes=self.clock.begin(),
+            sums=self.parts.statistics.zero(),
+            kept=first.kept,
+        )
         if warm is None:
             return state
         if baseline is not None:
@@ -150,7 +159,7 @@ class Learner(ABC):
                 "baseline: the first policy is learned from a log, and plays what that says is best. Leave out one or "
                 "the other."
             )
-        return self._warmed(state, warm, made.policy.id)
+        return self._warmed(state, warm, first.policy.id)
 
     @property
     def begins_with_logs(self) -> bool:
@@ -172,12 +181,18 @@ class Learner(ABC):
                 "or of Rows(policy_id=learner.begin().policy.id, …)."
             )
         before = replace(state, policies=0)
-        told = BatchEnd(state=before, start=warm.decided, batch=warm, sums=warm.stats, batch_sizes=state.batch_sizes)
-        made = self.parts.rule.next(told)
-        policy, note = _carrying(made.policy, state), self._note(made, before, warm.stats, warm)
-        batch = remembered(warm, pooled=self.parts.statistics.pooled)
-        begun = replace(state, policy=policy, sums=warm.stats, warm=batch, kept=made.kept)
-        return replace(begun, notes=(note,) if note else ())
+        new = self.parts.rule.next(
+            BatchEnd(state=before, start=warm.decided, batch=warm, sums=warm.stats, batch_sizes=state.batch_sizes)
+        )
+        note = self._note(new, before, warm.stats, warm)
+        return replace(
+            state,
+            policy=_carrying(new.policy, state),
+            sums=warm.stats,
+            warm=remembered(warm, pooled=self.parts.statistics.pooled),
+            kept=new.kept,
+            notes=(note,) if note else (),
+        )
 
     def check(self, sets: Sets) -> None:
         """Refuse sets that this learner is not made for."""
@@ -194,17 +209,16 @@ class Learner(ABC):
 
     def sample_size(self, state: State) -> int:
         """How many context sets of the current batch the next policy needs; the rest need not be kept."""
-        size = self.parts.rule.sample_size(state.policies, state.batch_sizes)
-        return max(size, 1000) if self.clock.needs_width and size == 0 else size
+        return self.parts.rule.sample_size(state.policies, state.batch_sizes)
 
     def due(
         self,
         state: State,
-        contexts: Any,
+        contexts: npt.ArrayLike | ContextSets | Sets,
         decisions: Decisions,
         summary: Summary | None = None,
         *,
-        available: Any = None,
+        available: npt.ArrayLike | None = None,
     ) -> int | None:
         """After how many of these decisions the next policy is due; None if it is not, or not before ``state.stop``.
 
@@ -224,22 +238,15 @@ class Learner(ABC):
         taught = self.parts.statistics.taught(state.policy, sets)
         return self.clock.due(self._progress(state, summary), features, taught)
 
-    def overdue(self, state: State, summary: Summary) -> str | None:
-        """Why the policy after these decisions should have come before; None if it need not have."""
-        planned, came = state.batch_sizes[0], summary.decided
-        if came > planned:
-            return f"{came} decisions came where {planned} were planned"
-        return self.early(state, summary)
-
     def early(self, state: State, summary: Summary) -> str | None:
         """Why the features of these decisions call for the next policy before the batch was to end; None if not."""
-        return self.clock.overdue(self._progress(state, summary)) if self.clock.uses_features else None
+        return self.clock.early(self._progress(state, summary)) if self.clock.uses_features else None
 
     def _progress(self, state: State, summary: Summary | None) -> Progress:
         """How far the models have come by the decisions of the current policy."""
         since = None if summary is None else summary.stats
-        found = self.parts.statistics.progress(state.sums, state.kept, since)
-        return replace(found, start=state.start, batch_sizes=state.batch_sizes)
+        progress = self.parts.statistics.progress(state.sums, state.kept, since)
+        return replace(progress, start=state.start, batch_sizes=state.batch_sizes)
 
     def summarize(
         self,
@@ -289,10 +296,10 @@ class Learner(ABC):
         rewards, outside = clipped(rewards, clip)
         statistics = self.parts.statistics
         counted, shown = statistics.halves(rows.ids, place + 1)
-        stats, extent = statistics.zero(), None
+        stats, extent = None, None
         if current or statistics.pooled:
             used = known if counted is None else known & counted
-            at: Any = slice(None) if used.all() else used
+            at = slice(None) if used.all() else used
             x, r = rows.features[at], rewards[at]
             extent = RewardRange.of(x, r) if len(r) else None
             every = rows.sets if rows.sets is not None and len(rows.sets) == len(rows) else None
@@ -304,7 +311,12 @@ class Learner(ABC):
         counts = {name: int(np.count_nonzero(mask)) for name, mask in masks.items()}
         counts["decided"] = len(rows)
         summary = Summary(
-            learner=self.name, policy_id=rows.policy_id, stats=stats, extent=extent, sample=sample, **counts
+            learner=self.name,
+            policy_id=rows.policy_id,
+            stats=statistics.zero() if stats is None else stats,
+            extent=extent,
+            sample=sample,
+            **counts,
         )
         if part or not current or not counts["rewarded"]:
             return summary
@@ -345,14 +357,14 @@ class Learner(ABC):
         late
             Summaries of earlier batches, each of all its rows: they replace what was counted of these batches where
             policies rest on all decisions so far, and are only counted where a proof needs fresh batches.
-        batch_sizes
-            The forecast: decisions to come in all, or of each batch to come; 0 ends the run. By default as planned.
+        forecast
+            Decisions to come in all, or of each batch to come; 0 ends the run. By default as planned.
         """
         self._check_state(state)
         if not isinstance(late, Sequence):
             raise BatchError(f"late must be a list of summaries; got a {type(late).__name__}. Give it as late=[…].")
-        for one in (summary, *late):
-            _check_summary(one)
+        for part in (summary, *late):
+            self._check_own(part)
         if state.done:
             raise BatchError("this run is over: its last batch has been learned from. Begin a new one.")
         if summary.policy_id != state.policy.id:
@@ -360,8 +372,6 @@ class Learner(ABC):
                 f"this summary is of policy {summary.policy_id[:12]}… and the current one is {state.policy.id[:12]}…: "
                 "it belongs to another run, or to a batch that was learned from already (give that as late=[…])."
             )
-        for one in late:
-            self._check_own(one)
         self._check_sums(state.sums)
         self._check_learnable(summary)
         pooled = self.parts.statistics.pooled
@@ -372,30 +382,28 @@ class Learner(ABC):
             past = (*past, remembered(summary, pooled=pooled))
         sums = added(sums, summary.stats)
         planned = state.batch_sizes[1:]
-        if forecast is not None:
-            coming = lengths(forecast, start=start, left=self.clock.left(planned, start, forecast))
+        if forecast is None:
+            coming = self.clock.batch_sizes(planned, batch=policies + 1, start=start)
         else:
-            coming = self.clock.batch_sizes(planned, batch=policies + 1, start=start, width=1.0)
+            spread = partial(self.clock.policies_for, planned=planned, start=start)
+            coming = batch_sizes_of(forecast, start=start, policies=spread)
         over = replace(state, start=start, batch_sizes=(), past=past, sums=sums)
         if not coming:
             return over
-        made = self.parts.rule.next(
+        new = self.parts.rule.next(
             BatchEnd(state=state, start=start, batch=summary, sums=sums, batch_sizes=coming, past=past)
         )
-        if self.clock.needs_width and forecast is None:
-            coming = self.clock.batch_sizes(planned, batch=policies + 1, start=start, width=made.width)
-        if self.clock.sets_length and forecast is None:
-            coming = made.batch_sizes
-        policy = _carrying(made.policy, state)
+        if new.batch_sizes and forecast is None:
+            coming = new.batch_sizes
+        policy = _carrying(new.policy, state)
         if policy.id in {state.policy.id, *(batch.policy_id for batch in past)}:
             policy = replace(policy, edition=policies)  # so that the rows of the two batches can be told apart
-        note = self._note(made, state, sums, summary)
+        note = self._note(new, state, sums, summary)
         notes = (*state.notes, note) if note else state.notes
-        return replace(over, policy=policy, policies=policies + 1, batch_sizes=coming, kept=made.kept, notes=notes)
+        return replace(over, policy=policy, policies=policies + 1, batch_sizes=coming, kept=new.kept, notes=notes)
 
     def _check_learnable(self, summary: Summary) -> None:
         """Refuse what nothing can be learned from, or not by this learner."""
-        _check_summary(summary)
         self._check_own(summary)
         self._check_sums(summary.stats)
         if not summary.rewarded:
@@ -409,6 +417,8 @@ class Learner(ABC):
             check_scales(summary.extent, summary.rewarded, **kinds, remedy=self._level_remedy())
 
     def _check_own(self, summary: Summary) -> None:
+        if not isinstance(summary, Summary):
+            raise BatchError(f"next takes summaries, as summarize makes them of rows; got {type(summary).__name__}.")
         if summary.learner not in ("", self.name):
             raise BatchError(
                 f"this summary was made by {summary.learner}, which counts other things than {self.name} although the "
@@ -416,48 +426,31 @@ class Learner(ABC):
             )
 
     def _check_sums(self, sums: tuple[Stats, ...]) -> None:
-        if [one.dim for one in sums] != [one.dim for one in self.parts.statistics.zero()]:
+        if tuple(stats.dim for stats in sums) != self.parts.statistics.dims:
             raise BatchError(f"these sums were made by a learner with other features than {self!r:.200}.")
 
-    def _note(self, made: NewPolicy, state: State, sums: tuple[Stats, ...], batch: Summary) -> dict[str, Any]:
-        """What was believed, planned and concluded at an update."""
-        note = dict(made.note) | self._level_note(state, sums) | self._outlier_note(state, batch)
-        min_propensity = state.policy.min_propensity
-        return note | (
-            {"min_propensity": min_propensity.least}
-            if min_propensity is not None and {"certificate", "lost"} & note.keys()
-            else {}
-        )
-
-    def _level_note(self, state: State, sums: tuple[Stats, ...]) -> dict[str, Any]:
-        """What is to be said of a level that the features do not explain; once a run also as a warning."""
-        if self.clock.every_step or (level := self.parts.statistics.unexplained_level(sums)) is None:
-            return {}
-        if not any("level" in note for note in state.notes):
-            warnings.warn(
-                f"rewards lie around {level:.6g}, which the features do not explain: {self.name} takes it for noise, "
-                f"or for differences between arms. {self._level_remedy()}",
-                LevelWarning,
-                stacklevel=3,
-            )
-        return {"update": state.policies, "level": level}
-
-    def _outlier_note(self, state: State, batch: Summary) -> dict[str, Any]:
-        """How far the farthest reward of a batch lies from the others, if far; once a run also as a warning."""
-        if self.clock.every_step or batch.extent is None:
-            return {}
-        distance = outlying(batch.extent, reduce(add, batch.stats))
-        if distance is None:
-            return {}
-        if not any("outlier" in note for note in state.notes):
-            warnings.warn(
-                f"a reward of this batch lies {distance:.0f} standard deviations from the mean: a few rewards decide "
-                "what is learned, and all learners here lose by it. Clip them at a value that most stay below: "
-                "Rewards(clip=…) of an experiment, or clip=… where rows are summarized.",
-                OutlierWarning,
-                stacklevel=4,
-            )
-        return {"update": state.policies, "outlier": distance}
+    def _note(self, new: NewPolicy, state: State, sums: tuple[Stats, ...], batch: Summary) -> Note:
+        """What was believed, planned and concluded at an update; what the user should know of the rewards."""
+        note = dict(new.note)
+        if not self.clock.every_step:
+            level = self.parts.statistics.unexplained_level(sums)
+            if level is not None:
+                text = (
+                    f"rewards lie around {level:.6g}, which the features do not explain: {self.name} takes it for "
+                    f"noise, or for differences between arms. {self._level_remedy()}"
+                )
+                note |= _noticed(state, "level", level, LevelWarning(text))
+            distance = None if batch.extent is None else outlying(batch.extent, reduce(add, batch.stats))
+            if distance is not None:
+                text = (
+                    f"a reward of this batch lies {distance:.0f} standard deviations from the mean: a few rewards "
+                    "decide what is learned, and all learners here lose by it. Clip them at a value that most stay "
+                    "below: Rewards(clip=…) of an experiment, or clip=… where rows are summarized."
+                )
+                note |= _noticed(state, "outlier", distance, OutlierWarning(text))
+        if state.policy.min_propensity is not None and {"certificate", "lost"} & note.keys():
+            note["min_propensity"] = state.policy.min_propensity.least
+        return note
 
     def _level_remedy(self) -> str:
         either = "Set intercept=True, or subtract" if hasattr(self, "intercept") else "Subtract"
@@ -469,14 +462,14 @@ class Learner(ABC):
         For learners that change at every step, whose policies are a function of their sums.
         """
         start, policies = state.start + decided, state.policies + changes
-        batch_sizes = self.clock.batch_sizes((), batch=policies, start=start, width=1.0)
+        batch_sizes = self.clock.batch_sizes((), batch=policies, start=start)
         if not batch_sizes:
             return replace(state, policies=policies - 1, start=start, batch_sizes=batch_sizes, sums=sums)
         assert isinstance(self.parts.rule, SumsRule)
-        policy, _, kept, *_ = self.parts.rule.from_sums(sums, start)
-        policy = _carrying(policy, state)
+        new = self.parts.rule.from_sums(sums, start)
+        policy = _carrying(new.policy, state)
         return replace(
-            state, policy=policy, policies=policies, start=start, batch_sizes=batch_sizes, sums=sums, kept=kept
+            state, policy=policy, policies=policies, start=start, batch_sizes=batch_sizes, sums=sums, kept=new.kept
         )
 
     def rate(self) -> str:
@@ -485,46 +478,32 @@ class Learner(ABC):
 
     def holds(self, state: State) -> str:
         """What is known of the regret of this run, given the batches it had."""
-        min_propensity = state.policy.min_propensity
-        left = (
-            ""
-            if min_propensity is None
-            else f" This is of the decisions that the minimum propensity of {min_propensity} leaves to the learner."
-        )
+        text, least = self._known(state), state.policy.min_propensity
+        if least is not None:
+            text += f" This is of the decisions that the minimum propensity of {least} leaves to the learner."
         if state.warm is not None:
-            left += (
+            text += (
                 f" It began with {state.warm.decided:,} decisions of a log, and is known if their rewards are alike."
             )
-        return f"{self._known(state)}{left}"
+        return text
 
     def _known(self, state: State) -> str:
         """What is known of the regret, without a minimum propensity."""
-        came = tuple(batch.decided for batch in state.past)
-        planned = came if self._ends_freely else self._planned(len(came))
+        sizes = tuple(batch.decided for batch in state.past)
+        planned = sizes if self._ends_freely else self.clock.begin()[: len(sizes)]
         known = self.rate()
-        if came == planned:
+        if sizes == planned:
             return f"regret {known}" if known != "none" else "no bound is known"
         proved = f"the regret is {known}" if known != "none" else "no bound is known"
         return (
-            f"The batches were not those planned ({', '.join(map(str, came))} decisions for "
+            f"The batches were not those planned ({', '.join(map(str, sizes))} decisions for "
             f"{', '.join(map(str, planned))}), for which {proved}. {self._off_plan(state)}"
         )
 
     @property
     def _ends_freely(self) -> bool:
         """Whether what is proved is of batches that end wherever the clock lets them."""
-        return (
-            self.clock.uses_features or self.clock.needs_width or self.clock.sets_length or self.clock.horizon is None
-        )
-
-    def _planned(self, count: int) -> tuple[int, ...]:
-        """How long the first ``count`` batches were to be at the beginning, fewer if there were to be fewer."""
-        found: list[int] = []
-        batch_sizes = self.clock.begin()
-        while batch_sizes and len(found) < count:
-            found.append(batch_sizes[0])
-            batch_sizes = self.clock.batch_sizes(batch_sizes[1:], batch=len(found) + 1, start=sum(found), width=1.0)
-        return tuple(found)
+        return not isinstance(self.clock, StaticGrid)
 
     def _off_plan(self, state: State) -> str:
         return "No rate is proved for other batches."
@@ -538,19 +517,19 @@ class Learner(ABC):
             raise BatchError(f"this state is of {state.policy.dim} features, and the learner is for {self.dim}.")
 
 
-def _check_summary(given: Any) -> None:
-    if not isinstance(given, Summary):
-        raise BatchError(f"next takes summaries, as summarize makes them of rows; got {type(given).__name__}.")
+def _noticed(state: State, name: str, value: float, warning: UserWarning) -> Note:
+    """A part of a note, said as a warning too the first time in a run."""
+    if not any(name in note for note in state.notes):
+        warnings.warn(warning, stacklevel=4)
+    return {"update": state.policies, name: value}
 
 
 def _carrying(policy: Policy, state: State) -> Policy:
     """A new policy with the features and the minimum propensity of the run."""
     features, min_propensity = state.policy.features, state.policy.min_propensity
-    return (
-        policy
-        if features is None and min_propensity is None
-        else replace(policy, features=features, min_propensity=min_propensity)
-    )
+    if features is None and min_propensity is None:
+        return policy
+    return replace(policy, features=features, min_propensity=min_propensity)
 
 
 def _sample(rows: Rows, size: int, shown: BoolArray | None) -> Sample | None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rareswitch.learner.grids import Grid, geometric_grid
+from rareswitch.learner.grids import StaticGrid, geometric_grid
 from rareswitch.learner.interval_learner import GridLearner, GrowingLearner, IntervalLearner
 from rareswitch.learner.learner import Parts
 from rareswitch.learner.rule import NewPolicy, OneModelRule
@@ -50,7 +50,7 @@ class StaleLearner(GridLearner):
     adaptivity: ClassVar[str] = "updates (8)"
     regret: ClassVar[str] = "none"
 
-    def default_grid(self) -> Grid:
+    def default_grid(self) -> StaticGrid:
         return geometric_grid(
             self.horizon, min(self.horizon, USUAL_UPDATES) if self.policies is None else self.policies
         )

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from rareswitch.learner.posterior import (
     vague_where_unknown,
 )
 from rareswitch.learner.rule import BatchEnd, NewPolicy, Rule
-from rareswitch.learner.state import Batch, State, Summary, centred, faded
+from rareswitch.learner.state import Note, State, Summary, centred, faded
 from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
 from rareswitch.rng import normals
@@ -114,25 +114,24 @@ class PlannedExploration(Rule):
     def refine(self, state: State, summary: Summary) -> State | None:
         if not self.settings.may_be_logistic:
             return None
-        ended = Batch(policy_id="", decided=summary.decided, rewarded=summary.rewarded, stats=summary.stats)
-        *earlier, batch = faded((*state.before, *state.past, ended), self.settings.discount)
+        sums = [batch.stats[0] for batch in (*state.before, *state.past)]
+        *earlier, batch = faded([*sums, summary.stats[0]], self.settings.discount)
         step = next_point(earlier, batch, search_of(state.kept), intercept=self.settings.has_level)
         return None if step is None else searching(state, *step)
 
     def next(self, ended: BatchEnd) -> NewPolicy:
-        told = self.settings
-        batches = faded((*ended.state.before, *ended.past), told.discount) or [ended.batch.stats[0]]
+        settings = self.settings
+        batches = faded(ended.by_batch, settings.discount) or [ended.batch.stats[0]]
         models = self.models(ended, batches)
         belief = models.chosen
         if belief.noise == 0.0 or ended.sums[0].all_alike:  # there is nothing to tell arms apart by
             return NewPolicy(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
         before = self.believed(ended, belief)
         evidence = NOTHING if before is None else self.evidence(ended, before, belief)
-        note: dict[str, Any] = {"update": ended.state.policies, "noise": belief.noise, "scale": 0.0}
-        note |= models.note
-        note |= self.came(ended, belief, evidence)
+        note = {"update": ended.state.policies, "noise": belief.noise, "scale": 0.0, **models.note}
+        note |= self.outcome(ended, belief, evidence)
         belief = replace(belief, noise=belief.noise * math.sqrt(evidence.widening))
-        scale, share = 0.0, LAST_SHARE * told.design_share
+        scale, share = 0.0, LAST_SHARE * settings.design_share
         known = sum(stats.count for stats in batches)
         if len(ended.batch_sizes) > 1:
             if ended.batch.sample is None:
@@ -140,40 +139,40 @@ class PlannedExploration(Rule):
                     "foresight plans with a sample of the context sets of the batch, and there are none. Give the rows "
                     "the sets of the decisions that learner.sample_size(state) asks for."
                 )
-            sets = thinned(ended.batch.sample.sets)
+            sets = within_memory(ended.batch.sample.sets)
             chosen = plan(
                 belief,
                 sets,
                 known=known,
                 lengths=ended.batch_sizes,
-                seed=told.seed,
+                seed=settings.seed,
                 update=ended.state.policies,
                 least_scale=evidence.least_scale,
             )
-            scale, share = chosen.scale, told.design_share
+            scale, share = chosen.scale, settings.design_share
             if evidence.wrong:
                 note["concluded"] += " and exploration kept"
             note |= {"scale": chosen.scale, "cost": chosen.cost, "next_cost": chosen.next_cost}
         draws = belief.estimate[None]
         if scale > 0.0:
-            z = normals(told.seed, "posterior", ended.start, 1, DRAWS * told.dim).reshape(DRAWS, told.dim)
+            z = normals(settings.seed, "posterior", ended.start, 1, DRAWS * settings.dim).reshape(DRAWS, settings.dim)
             unseen = unseen_directions(belief, sets, known=known)
             draws = draws + belief.noise * z @ inverse_root(belief.precision) @ spread(scale, unseen)
-        if before is not None and evidence.wrong and told.discount == 1.0:  # a θ that drifts does not come back
-            draws = interpolated_draws(draws, before.estimate[: told.dim] - belief.estimate, DRAWS)
+        if before is not None and evidence.wrong and settings.discount == 1.0:  # a θ that drifts does not come back
+            draws = interpolated_draws(draws, before.estimate[: settings.dim] - belief.estimate, DRAWS)
             note["concluded"] += "; the policy lies between what was believed and what is"
             note["between"] = True
         sampler: Sampler = PosteriorDraws(draws=draws)
-        eliminations = ended.state.policy.eliminations if told.discount == 1.0 else ()  # of a θ that was
+        eliminations = ended.state.policy.eliminations if settings.discount == 1.0 else ()  # of a θ that was
         if share > 0.0:
             sampler = Blend(main=sampler, explorer=GOptimal(tol=1.0), share=share)
             if self.proved is not None:
                 eliminations = (*eliminations, batch_elimination(ended.batch.stats[0], self.proved))
-            elif known > told.dim + 1:  # with fewer decisions the noise is anyone's guess
+            elif known > settings.dim + 1:  # with fewer decisions the noise is anyone's guess
                 eliminations = (*eliminations, self.elimination(belief))
-        policy = Policy(dim=told.dim, sampler=sampler, eliminations=eliminations)
+        policy = Policy(dim=settings.dim, sampler=sampler, eliminations=eliminations)
         if eliminations and ended.batch.sample is not None:
-            most = certified_cost(policy, thinned(ended.batch.sample.sets))
+            most = certified_cost(policy, within_memory(ended.batch.sample.sets))
             note |= {} if most is None else {"certificate": most * (1.0 if belief.link is None else STEEPEST)}
         return NewPolicy(policy, kept=models.kept, note=note)
 
@@ -226,18 +225,18 @@ class PlannedExploration(Rule):
 
     def earlier(self, ended: BatchEnd) -> list[Stats]:
         """The sums of the batches before this one, as they would have been with rewards that came late."""
-        return faded((*ended.state.before, *ended.past[:-1]), self.settings.discount)
+        return faded(ended.by_batch[:-1], self.settings.discount)
 
     def line(self, stats: Stats) -> Posterior:
         """What a linear model believes of sums."""
         return posterior(centred(stats) if self.settings.has_level else stats)
 
-    def came(self, ended: BatchEnd, belief: Posterior, evidence: ModelCheck) -> dict[str, Any]:
+    def outcome(self, ended: BatchEnd, belief: Posterior, evidence: ModelCheck) -> Note:
         """What the batch was expected to cost, what it did by what is known now, and what was concluded."""
-        note: dict[str, Any] = {}
+        note: dict[str, float] = {}
         if ended.batch.sample is not None and len(ended.batch.sample) and not ended.state.policy.needs_baseline:
             played = replace(ended.state.policy, min_propensity=None)
-            note["lost"] = ended.batch.decided * believed_cost(played, thinned(ended.batch.sample.sets), belief)
+            note["lost"] = ended.batch.decided * believed_cost(played, within_memory(ended.batch.sample.sets), belief)
         if ended.state.notes and "next_cost" in ended.state.notes[-1]:
             # planned for a batch of another length, where it ended early or late
             share = ended.batch.decided / ended.state.batch_sizes[0]
@@ -286,15 +285,15 @@ class Models:
         return {LOGISTIC: self.logistic.link.point, LINEAR: line, HELD_OUT: self.held_out}
 
     @property
-    def note(self) -> dict[str, Any]:
-        """What is told of it."""
+    def note(self) -> Note:
+        """Which model is believed, and by how much it explained held-out batches better."""
         if self.logistic is None:
             return {}
         logistic = self.chosen is self.logistic
         return {"link": "logistic" if logistic else "linear", "held_out": float(self.held_out[0] - self.held_out[1])}
 
 
-def thinned(sets: ContextSets) -> ContextSets:
+def within_memory(sets: ContextSets) -> ContextSets:
     """Fewer of the sets where they have so many arms that planning on all would take too much memory."""
     arms, dim = sets.contexts.shape[1:]
     step = -(-len(sets) // max(16, SAMPLE_NUMBERS // (arms * max(dim, TRUTHS))))

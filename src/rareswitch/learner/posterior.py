@@ -193,14 +193,9 @@ class ModelCheck:
         return self.surprise > max(BORNE, (1.0 - part + CHANCE * math.sqrt(part)) ** 3)
 
     @property
-    def excess(self) -> float:
-        """How many times the belief's variance was too small."""
-        return self.surprise if self.wrong else 1.0
-
-    @property
     def widening(self) -> float:
         """By what the belief's variance is multiplied."""
-        return min(self.excess, WIDEST)
+        return min(self.surprise, WIDEST) if self.wrong else 1.0
 
     @property
     def least_scale(self) -> float:
@@ -212,11 +207,12 @@ class ModelCheck:
         """What was concluded."""
         if self.rank == 0:
             return "nothing was believed before"
-        times = math.sqrt(self.surprise)
-        far = f"what came is {times:.1f} times as far from what was believed as chance alone would put it"
         if not self.wrong:
             return "what came is what was believed"
-        return f"{far}: the belief is widened {math.sqrt(self.widening):.1f}-fold"
+        return (
+            f"what came is {math.sqrt(self.surprise):.1f} times as far from what was believed as chance alone would "
+            f"put it: the belief is widened {math.sqrt(self.widening):.1f}-fold"
+        )
 
 
 NOTHING = ModelCheck(surprise=1.0, rank=0)

@@ -7,9 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from rareswitch.confidence import Intervals, SelfNormalized
-from rareswitch.learner.bounds import switching_rate
-from rareswitch.learner.clocks import DeterminantGrowth, growth_factor
-from rareswitch.learner.interval_learner import IntervalLearner
+from rareswitch.learner.clocks import growth_factor
+from rareswitch.learner.interval_learner import GrowingLearner
 from rareswitch.learner.learner import Parts
 from rareswitch.learner.rule import LayerModels
 from rareswitch.learner.settings import real, setting
@@ -45,7 +44,7 @@ class ExactLayers(Layers):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RarelySwitchSupLinUCB(IntervalLearner):
+class RarelySwitchSupLinUCB(GrowingLearner):
     """O(d log d log T/log C) policies for contexts of any kind; regret C√(dT)·log d·log T·log(dKT/δ).
 
     κ_0 = ⌈log d⌉ layers stand above layer 0, whose intervals hold although its estimate chose its own data. Layer κ is
@@ -80,15 +79,7 @@ class RarelySwitchSupLinUCB(IntervalLearner):
     @property
     def switch_bound(self) -> int:
         """(κ_0 + 1)·(1 + d·log_C(1 + T/(dλ))), layer by layer rounded down: no run can deploy more policies."""
-        return self.layers * self.pace().most(self.dim, self.ridge)
-
-    def rate(self) -> str:
-        """The bound with this C."""
-        sizes = self.dim, self.arms, self.horizon
-        return switching_rate(self.name, *sizes, self.growth) or self.regret
-
-    def pace(self) -> DeterminantGrowth:
-        return DeterminantGrowth(horizon=self.horizon, factor=self.growth)
+        return self.layers * super().switch_bound
 
     def compose(self) -> Parts:
         kappa = self.layers - 1

@@ -32,9 +32,14 @@ class OneModel:
     #: Whether the arms that were offered, and not chosen, are needed of every decision.
     needs_offered: ClassVar[bool] = False
 
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """Features of each model."""
+        return (self.dim + self.intercept,)
+
     def zero(self) -> tuple[Stats, ...]:
         """The sums of nothing."""
-        return (Stats.zero(self.dim + self.intercept),)
+        return tuple(map(Stats.zero, self.dims))
 
     def halves(self, keys: KeyArray, batch: int) -> tuple[BoolArray | None, BoolArray | None]:
         """Which decisions enter the sums, and of which the context sets are sampled; None for all."""
@@ -122,8 +127,9 @@ class LayerModels(OneModel):
     pooled: bool = False
     needs_offered: ClassVar[bool] = True
 
-    def zero(self) -> tuple[Stats, ...]:
-        return (Stats.zero(self.dim),) * self.layers
+    @property
+    def dims(self) -> tuple[int, ...]:
+        return (self.dim,) * self.layers
 
     def of(self, state: State, features: FloatArray, rewards: FloatArray, sets: Sets | None) -> tuple[Stats, ...]:
         if sets is None or len(sets.available) != len(features):
@@ -162,18 +168,21 @@ class BatchEnd:
     #: The batches so far as they are known now, this one the last; none where they are not told apart.
     past: tuple[Batch, ...] = ()
 
+    @property
+    def by_batch(self) -> list[Stats]:
+        """The sums of each batch, those before the run first."""
+        return [batch.stats[0] for batch in (*self.state.before, *self.past)]
+
 
 class NewPolicy(NamedTuple):
     """A new policy, and what goes with it."""
 
     policy: Policy
-    #: Mean widest interval of surviving arms, for clocks that follow it.
-    width: float = 1.0
     #: What the rule must remember.
     kept: Mapping[str, FloatArray] = {}
     #: What it believed, planned and concluded: numbers, texts and True.
     note: Mapping[str, Any] = {}
-    #: Decisions of each batch to come, where the rule plans them (:attr:`Clock.sets_length`).
+    #: Decisions of each batch to come, where the rule plans them.
     batch_sizes: tuple[int, ...] = ()
 
 

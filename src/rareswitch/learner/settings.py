@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, field, fields
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from rareswitch.design import GOptimal
 from rareswitch.errors import ParameterError
 from rareswitch.validation import count_of, number
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 #: Takes a setting's name and value; the value in canonical form, or an error that names both.
 Check = Callable[[str, Any], Any]
 T = TypeVar("T")
@@ -18,15 +21,15 @@ T = TypeVar("T")
 MOST_FEATURES = 10_000
 
 
-def about(text: str, check: Check | None = None) -> Mapping[str, Any]:
+def about(text: str, check: Check | None = None) -> Mapping[str, str | Check | None]:
     """Metadata of a setting: what it is, on one line, and how it is checked. None is never checked."""
     return {"text": text, "check": check}
 
 
 def setting(default: T, text: str, check: Check | None = None) -> T:
     """A field of a learner, with its default, that is a setting."""
-    found: T = field(default=default, metadata=about(text, check))
-    return found
+    entry: T = field(default=default, metadata=about(text, check))
+    return entry
 
 
 def count(low: int = 1, **most: int) -> Check:
@@ -38,15 +41,15 @@ def count(low: int = 1, **most: int) -> Check:
     return lambda name, value: count_of(name, value, low=low, **most)
 
 
-def features(name: str, value: Any) -> int:
+def features(name: str, value: float) -> int:
     """A number of features whose sums fit into memory and files."""
-    found = count_of(name, value)
-    if found > MOST_FEATURES:
+    dim = count_of(name, value)
+    if dim > MOST_FEATURES:
         raise ParameterError(
-            f"{name} must be at most {MOST_FEATURES}, as a learner sums up d × d numbers; got {found}. Use fewer "
+            f"{name} must be at most {MOST_FEATURES}, as a learner sums up d × d numbers; got {dim}. Use fewer "
             "features: hash them, or project them on fewer dimensions."
         )
-    return found
+    return dim
 
 
 def real(low: float = 0.0, high: float = float("inf"), *, open_low: bool = False) -> Check:
@@ -54,17 +57,17 @@ def real(low: float = 0.0, high: float = float("inf"), *, open_low: bool = False
     return lambda name, value: number(name, value, low=low, high=high, open_low=open_low)
 
 
-def flag(name: str, value: Any) -> bool:
+def flag(name: str, value: bool) -> bool:
     """True or False, and nothing that Python would take for one."""
     if not isinstance(value, (bool, np.bool_)):
         raise ParameterError(f"{name} must be True or False; got {value!r:.60}.")
     return bool(value)
 
 
-def one_of(*names: str) -> Check:
+def choice(*names: str) -> Check:
     """One of these names."""
 
-    def check(name: str, value: Any) -> str:
+    def check(name: str, value: str) -> str:
         if value not in names:
             raise ParameterError(f"{name} must be {' or '.join(map(repr, names))}; got {value!r:.60}.")
         return str(value)
@@ -72,14 +75,14 @@ def one_of(*names: str) -> Check:
     return check
 
 
-def design_of_sets(name: str, value: Any) -> GOptimal:
+def design_of_sets(name: str, value: GOptimal) -> GOptimal:
     """A G-optimal design."""
     if not isinstance(value, GOptimal):
         raise ParameterError(f"{name} must be a GOptimal, as in GOptimal(tol=0.05); got {value!r:.60}.")
     return value
 
 
-def check_settings(learner: Any) -> None:
+def check_settings(learner: "DataclassInstance") -> None:
     """Put every setting of a frozen dataclass into its canonical form."""
     for entry in settings_of(type(learner)):
         check, value = entry.metadata["check"], getattr(learner, entry.name)
@@ -89,16 +92,16 @@ def check_settings(learner: Any) -> None:
             raise ParameterError(f"{entry.name} must be given: it is {entry.metadata['text']}; got None.")
 
 
-def settings_of(kind: type) -> tuple["Field[Any]", ...]:
+def settings_of(kind: "type[DataclassInstance]") -> tuple["Field[Any]", ...]:
     """The settings of a class of learners, in order."""
     return tuple(entry for entry in fields(kind) if "text" in entry.metadata)
 
 
-def needed(kind: type) -> tuple[str, ...]:
+def required_settings(kind: "type[DataclassInstance]") -> tuple[str, ...]:
     """The settings without a default."""
     return tuple(entry.name for entry in settings_of(kind) if entry.default is MISSING)
 
 
-def to_plain(learner: Any) -> dict[str, Any]:
+def plain_settings(learner: "DataclassInstance") -> dict[str, Any]:
     """A learner's settings as JSON can keep them."""
     return {entry.name: codec.plain(getattr(learner, entry.name)) for entry in settings_of(type(learner))}

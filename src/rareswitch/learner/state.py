@@ -1,6 +1,6 @@
 """What a learner keeps of decisions (sums, sampled context sets), and where a run stands: a value."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from rareswitch import codec
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import BatchError, UnsuitableError, several
 from rareswitch.ids import KeyArray
@@ -17,6 +18,8 @@ from rareswitch.rng import uniforms_at
 from rareswitch.stats import Stats
 from rareswitch.validation import BoolArray, FloatArray, IntArray, owned, sealed
 
+#: What was believed, planned and concluded at an update, by name: numbers, texts and True.
+Note = Mapping[str, Any]
 #: How many times their spread the level of rewards must be for it to be taken off before they are summed.
 HIGH = 1e3
 #: The same, for it to leave too few digits to models that cannot take it off.
@@ -179,6 +182,7 @@ def sampled(keys: KeyArray, share: float) -> BoolArray:
     return np.asarray(sample_order(keys) < share)
 
 
+@codec.kind("sample")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Sample:
     """The context sets of those decisions whose ids have the smallest hashes, at most ``size`` of them.
@@ -208,13 +212,10 @@ class Sample:
                 "these summaries have decisions in common, which would count twice. Add each once, or join their rows "
                 "with Rows.concatenate and summarize them together."
             )
-        return self.of(
-            min(self.size, other.size),
-            keys,
-            ContextSets.concatenate([self.sets, other.sets]),
-        )
+        return self.of(min(self.size, other.size), keys, ContextSets.concatenate([self.sets, other.sets]))
 
 
+@codec.kind("summary")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Summary:
     """All that a learner needs of some decisions of one policy.
@@ -274,14 +275,14 @@ class Summary:
                     "these summaries of clicks were expanded around different points, and do not add up. Summarize "
                     "parts of a batch with part=True, or join their rows with Rows.concatenate."
                 )
-        extents = [one for one in (self.extent, other.extent) if one is not None]
-        samples = [one for one in (self.sample, other.sample) if one is not None]
+        extents = [part.extent for part in (self, other) if part.extent is not None]
+        samples = [part.sample for part in (self, other) if part.sample is not None]
         return replace(
             self,
             learner=self.learner or other.learner,
             extent=reduce(RewardRange.joined, extents) if extents else None,
             stats=added(self.stats, other.stats),
-            sample=samples[0] + samples[1] if len(samples) == 2 else samples[0] if samples else None,
+            sample=reduce(add, samples) if samples else None,
             **{name: getattr(self, name) + getattr(other, name) for name in COUNTS},
         )
 
@@ -291,6 +292,7 @@ def added(left: tuple[Stats, ...], right: tuple[Stats, ...]) -> tuple[Stats, ...
     return tuple(a + b if b.count else a for a, b in zip(left, right, strict=True))
 
 
+@codec.kind("batch")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Batch:
     """A policy's decisions that were learned from."""
@@ -304,6 +306,7 @@ class Batch:
     late: int = 0
 
 
+@codec.kind("state")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class State:
     """A learner's memory. It is never changed; :meth:`~rareswitch.learner.Learner.next` makes the next one.
@@ -331,20 +334,16 @@ class State:
     warm: Batch | None = None
     #: What else the rule remembers.
     kept: Mapping[str, FloatArray] = field(default_factory=dict)
-    #: What was believed, planned and concluded at each update, by name: numbers, texts and True.
-    notes: tuple[Mapping[str, Any], ...] = ()
+    #: Of each update.
+    notes: tuple[Note, ...] = ()
 
     def __post_init__(self) -> None:
         kept = MappingProxyType({name: owned(part) for name, part in self.kept.items()})
         vars(self).update(kept=kept, notes=tuple(MappingProxyType(dict(note)) for note in self.notes))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """For processes, to which it is pickled: read-only views of dictionaries cannot be."""
-        return vars(self) | {"kept": dict(self.kept), "notes": tuple(map(dict, self.notes))}
-
-    def __setstate__(self, told: dict[str, Any]) -> None:
-        vars(self).update(told)
-        self.__post_init__()
+    def __reduce__(self) -> tuple[Callable[[bytes], "State"], tuple[bytes]]:
+        """For other processes: its content, as in files."""
+        return state_from_bytes, (state_to_bytes(self),)
 
     @property
     def before(self) -> tuple[Batch, ...]:
@@ -437,33 +436,54 @@ def with_late(
     return tuple(past), reduce(added, (batch.stats for batch in (*state.before, *past)))
 
 
-def faded(batches: Sequence[Batch], discount: float) -> list[Stats]:
-    """The sums of each batch, the last one in full and each before it at ``discount`` times the weight of the next.
+def faded(batches: Sequence[Stats], discount: float) -> list[Stats]:
+    """Sums of batches, the last in full and each before it at ``discount`` times the weight of the next.
 
-    A batch of n decisions counts as forget^k·n of them when k more have ended, rounded; one that is less than half a
+    A batch of n decisions counts as discount^k·n of them when k more have ended, rounded; one that is less than half a
     decision by then is forgotten.
 
-    >>> batch = Batch(policy_id="a", decided=4, rewarded=4, stats=(Stats.of([[2.0]] * 4, [1.0] * 4),))
+    >>> batch = Stats.of([[2.0]] * 4, [1.0] * 4)
     >>> [(stats.count, stats.gram.item()) for stats in faded([batch, batch, batch], 0.5)]
     [(1, 4.0), (2, 8.0), (4, 16.0)]
     """
-    return [
-        _weighed(batch.stats[0], discount**age) for age, batch in zip(range(len(batches))[::-1], batches, strict=True)
-    ]
+    ages = range(len(batches) - 1, -1, -1)
+    return [stats.scaled(discount**age) for age, stats in zip(ages, batches, strict=True)]
 
 
-def _weighed(stats: Stats, weight: float) -> Stats:
-    if weight == 1.0:
-        return stats
-    count = round(weight * stats.count)
-    if not count:
-        return Stats.zero(stats.dim)
-    return replace(
-        stats,
-        gram=weight * stats.gram,
-        moment=weight * stats.moment,
-        count=count,
-        square_sum=weight * stats.square_sum,
-        reward_sum=None if stats.reward_sum is None else weight * stats.reward_sum,
-        expansion=None if stats.expansion is None else stats.expansion.scaled(weight),
-    )
+@codec.kind("summaries")
+@dataclass(frozen=True, eq=False)
+class Summaries:
+    """Several summaries of one learner: that of a batch, and those of earlier ones that were given with it."""
+
+    parts: tuple[Summary, ...]
+
+
+def summaries_to_bytes(summaries: Sequence[Summary]) -> bytes:
+    """The content of a file of summaries; equal ones give equal bytes.
+
+    >>> whole = Summary(policy_id="a", decided=2, rewarded=1, stats=(Stats.of([[1.0]], [2.0]),))
+    >>> summaries_from_bytes(summaries_to_bytes([whole]))[0].stats[0].moment.tolist()
+    [2.0]
+    """
+    return codec.to_bytes(Summaries(tuple(summaries)))
+
+
+def summaries_from_bytes(data: bytes) -> list[Summary]:
+    """The summaries in such a content."""
+    return list(codec.from_bytes(Summaries, data)[0].parts)
+
+
+def state_to_bytes(state: State) -> bytes:
+    """The content of a state file; equal states give equal bytes."""
+    return codec.to_bytes(state)
+
+
+def state_from_bytes(data: bytes) -> State:
+    """The state in such a content. Nothing is learned again.
+
+    >>> from rareswitch.learner import OFUL
+    >>> state = OFUL(dim=2, arms=3, horizon=100).begin()
+    >>> state_from_bytes(state_to_bytes(state)).policy.id == state.policy.id
+    True
+    """
+    return codec.from_bytes(State, data)[0]

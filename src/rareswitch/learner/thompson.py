@@ -1,6 +1,7 @@
 """Linear Thompson sampling (Agrawal and Goyal 2013), at every step, on any grid, or when the determinant doubles."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from rareswitch.learner.interval_learner import GrowingLearner, IntervalLearner
@@ -59,7 +60,7 @@ class ThompsonSampling(IntervalLearner):
     regret: ClassVar[str] = "d√T on average over the prior"
 
     def compose(self) -> Parts:
-        return self.by_sums(PosteriorSampling, scale=self.scale, draws=self.draws, seed=self.seed)
+        return self.by_sums(partial(PosteriorSampling, scale=self.scale, draws=self.draws, seed=self.seed))
 
 
 @dataclass(frozen=True, kw_only=True)

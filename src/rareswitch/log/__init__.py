@@ -1,10 +1,10 @@
 """Logs of decisions as tables, in stores, Parquet, CSV, dsjson of Vowpal Wabbit and obp; their sums."""
 
+from rareswitch.filesystems import find_parts
 from rareswitch.log.batch_sums import HeldOut, summarize, summarize_source
 from rareswitch.log.csv import read_csv, write_csv
 from rareswitch.log.decision_log import DecisionLog, Source, estimate_propensities, whole
 from rareswitch.log.dsjson import dsjson_records, read_dsjson, write_dsjson
-from rareswitch.log.filesystems import find_parts
 from rareswitch.log.formats import ENDINGS, format_of, read, write
 from rareswitch.log.importing import ImportReport, import_parts
 from rareswitch.log.log_summary import Earlier, LogReport, LogSummary, summarize_log

@@ -52,7 +52,7 @@ class About:
 
     def chunks(self, blocks: Generator[Block], *, contexts: bool) -> Iterator[DecisionLog]:
         """One pass over a source: all rows with the chosen arms alone, or those of which all arms are known."""
-        arms, sample = _Arms(), _KeyedSample(len(self.batch_names))
+        arms, sample = ArmCodes(), KeyedSample(len(self.batch_names))
         for block in prefetched(blocks):
             columns = self._columns(block)
             if not contexts:
@@ -61,7 +61,7 @@ class About:
                 yield self._log(available=one, arm_indices=zeros, **columns)
                 continue
             rows = _rows_with_sets(block, self.dim)
-            sample.check(block, columns["batches"], columns["ids"], rows)
+            sample.check(block.source, columns["batches"], columns["ids"], rows)
             if not len(rows):
                 continue
             if len(rows) < len(block.numbers):
@@ -96,14 +96,14 @@ class About:
         return DecisionLog.checked(**columns, **about)
 
 
-class _KeyedSample:
+class KeyedSample:
     """Checks that the rows with context sets are those of each batch whose ids have the smallest hashes."""
 
     def __init__(self, batches: int) -> None:
         #: By batch, the largest hash of a row with a set, and the smallest of one without.
         self.last, self.missing = np.full(batches, -np.inf), np.full(batches, np.inf)
 
-    def check(self, block: Block, batches: IntArray, keys: KeyArray, rows: IntArray) -> None:
+    def check(self, source: str, batches: IntArray, keys: KeyArray, rows: IntArray) -> None:
         """Take the next rows, of which ``rows`` (m,) have sets."""
         ranks, has = sample_order(keys), np.zeros(len(keys), dtype=np.bool_)
         has[rows] = True
@@ -111,14 +111,14 @@ class _KeyedSample:
         np.minimum.at(self.missing, batches[~has], ranks[~has])
         if (self.last > self.missing).any():
             raise FileFormatError(
-                f"{block.source}: some decisions have no contexts, and not those that a share of all would leave out: "
+                f"{source}: some decisions have no contexts, and not those that a share of all would leave out: "
                 "sets were kept by something else than the hash of the id, so that values estimated from them could be "
                 "of other decisions than the rest. Keep the contexts of all decisions, or of those that "
                 "rareswitch.learner.sampled(ids, share) names."
             )
 
 
-class _Arms:
+class ArmCodes:
     """Numbers the ids of arms as they come; each list of them, a JSON text, is read once."""
 
     def __init__(self) -> None:
@@ -168,7 +168,7 @@ def _rows_with_sets(block: Block, dim: int | None) -> IntArray:
     return np.zeros(0, dtype=np.int64) if told is None else np.flatnonzero(block.batch.column(told).is_valid())
 
 
-def _offered(block: Block, features: FloatArray | None, propensities: FloatArray, arms: _Arms) -> dict[str, Any]:
+def _offered(block: Block, features: FloatArray | None, propensities: FloatArray, arms: ArmCodes) -> dict[str, Any]:
     """What was offered in rows of which all arms are known, one at least; features (n, d), propensities (n,)."""
     count = len(block.numbers)
     has = {name for name in block.batch.schema.names if block.batch.column(name).null_count < count}
@@ -202,7 +202,7 @@ def _offered(block: Block, features: FloatArray | None, propensities: FloatArray
 class _Named:
     """The ids of the offered arms, of which each list is read once however many rows have it."""
 
-    def __init__(self, block: Block, arms: _Arms) -> None:
+    def __init__(self, block: Block, arms: ArmCodes) -> None:
         self.block, self.arms = block, arms
         column = block.batch.column("names").dictionary_encode()
         #: (n,) which list each row has; -1 where arms have no ids.

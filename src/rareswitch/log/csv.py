@@ -4,17 +4,16 @@ import csv
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from rareswitch.csv_tables import CsvTable, is_number
 from rareswitch.errors import FileFormatError, ParameterError
 from rareswitch.features import Features
 from rareswitch.log.decision_log import DecisionLog, estimate_propensities, estimating
 from rareswitch.log.texts import checked_log, id_texts, ids_of_texts, seconds_of, writing
+from rareswitch.table_files import Table, is_number, read_table
 from rareswitch.validation import BoolArray, FloatArray, IntArray
 
 #: The names of columns by default, and those that only our own files have.
@@ -78,40 +77,40 @@ def read_csv(
         raise ParameterError(f"within is for propensities that are estimated; got {', '.join(map(str, within)):.60}.")
     if arms is not None and features is None:
         raise ParameterError("arms are records for features; give features=… as well.")
-    table = CsvTable.read(path)
+    table = read_table(path)
     given = dict(zip(_ROLES, (id, time, policy, arm, propensity, reward, offered, baseline), strict=True))
     roles = _roles(table, given, needed=("arm", "reward") if estimate else ("arm", "reward", "propensity"))
     names, codes = _offered(table, roles)
     if where is not None:
         rows = _where(table, where)
-        table = replace(table, rows=[table.rows[row] for row in rows], lines=[table.lines[row] for row in rows])
+        table = table.take(rows)
         codes = codes[rows]
     columns: dict[str, Any] = {
         "arms": names,
         "codes": codes,
         "available": codes >= 0,
         "arm_indices": _indices(table, roles["arm"], names, codes),
-        "rewards": np.array(_each(table, roles["reward"], _number, empty=np.nan)),
+        "rewards": table.numbers(roles["reward"], gaps=True),
     }
     if "policy" in roles:
         numbers: dict[str, int] = {}
-        policies = [numbers.setdefault(name, len(numbers)) for name in table.column(roles["policy"])]
+        policies = [numbers.setdefault(name, len(numbers)) for name in table.texts(roles["policy"], gaps=True)]
         columns |= {"batches": np.array(policies), "batch_names": tuple(numbers)}
     if "id" in roles:
-        columns["ids"] = ids_of_texts(table.filled(roles["id"]))
+        columns["ids"] = ids_of_texts(table.texts(roles["id"]))
     if "time" in roles:
         columns["times"] = np.array(_each(table, roles["time"], _time, empty=np.nan))
     if "baseline" in roles:
         columns["baselines"] = _indices(table, roles["baseline"], names, codes, empty=-1)
     columns |= _own_columns(table, codes >= 0)
     if features is not None:
-        others = [name for name in table.names if name not in {*roles.values(), *_OWN}]
+        others = [name for name in table.columns if name not in {*roles.values(), *_OWN}]
         columns["contexts"] = _encoded(table.records(others), features, arms, names, codes)
     if not estimate:
-        chances = np.array(_each(table, roles["propensity"], _number))
+        chances = table.numbers(roles["propensity"])
         return checked_log(path, propensities=chances, **columns)
     log = checked_log(path, propensities=np.ones(len(table)), **columns | {"behavior_probs": None})
-    strata = [*zip(*(table.column(table.known(name)) for name in within), strict=True)]
+    strata = [*zip(*(table.texts(name, gaps=True) for name in within), strict=True)]
     levels = [json.dumps(stratum) for stratum in strata] if within else None
     return estimate_propensities(log, within=levels, named=" and ".join(within))
 
@@ -150,32 +149,32 @@ def write_csv(path: str | Path, log: DecisionLog) -> None:
         writer.writerows(zip(*columns.values(), strict=True))
 
 
-def _roles(table: CsvTable, given: Mapping[str, str | None], needed: Sequence[str]) -> dict[str, str]:
+def _roles(table: Table, given: Mapping[str, str | None], needed: Sequence[str]) -> dict[str, str]:
     """The columns by what they are for; those that may be missing, and are, are left out."""
     roles = {}
     for role, name in given.items():
         if name is None and role in needed:
             raise ParameterError(f"{role} must be the name of a column; got None.")
-        absent = name not in table.names and name == role
+        absent = name not in table.columns and name == role
         if name is None or (role not in needed and (absent or role == "propensity")):
             continue
-        if name not in table.names:
+        if name not in table.columns:
             remedy = "; where they are not known, pass propensities='estimate'; all that rests on them is marked then"
             raise FileFormatError(
                 f"{table.path}: there is no column {name!r:.60}{' of propensities' if role == 'propensity' else ''}; "
-                f"it has {', '.join(table.names):.300}. Name the right one with {role}=…"
+                f"it has {', '.join(table.columns):.300}. Name the right one with {role}=…"
                 f"{remedy if role == 'propensity' else ''}."
             )
         roles[role] = name
     return roles
 
 
-def _offered(table: CsvTable, roles: Mapping[str, str]) -> tuple[tuple[str, ...], IntArray]:
+def _offered(table: Table, roles: Mapping[str, str]) -> tuple[tuple[str, ...], IntArray]:
     """The ids of all arms, and (n, K) which of them were offered in each row, -1 behind the last."""
     if "offered" in roles:
-        rows = [split(text) for text in table.filled(roles["offered"])]
+        rows = [split(text) for text in table.texts(roles["offered"])]
     else:
-        rows = [sorted({*table.filled(roles["arm"])}, key=_order)] * len(table)
+        rows = [sorted({*table.texts(roles["arm"])}, key=_order)] * len(table)
     names = sorted({name for row in {*map(tuple, rows)} for name in row}, key=_order)
     order = {name: code for code, name in enumerate(names)}
     codes = np.full((len(rows), max(map(len, rows))), -1)
@@ -184,25 +183,23 @@ def _offered(table: CsvTable, roles: Mapping[str, str]) -> tuple[tuple[str, ...]
     return tuple(names), codes
 
 
-def _indices(table: CsvTable, column: str, names: Sequence[str], codes: IntArray, empty: int | None = None) -> IntArray:
+def _indices(table: Table, column: str, names: Sequence[str], codes: IntArray, empty: int | None = None) -> IntArray:
     """(n,) where the arms of a column stand among those that were offered."""
     order = {name: code for code, name in enumerate(names)}
-    texts = table.filled(column) if empty is None else table.column(column)
+    texts = table.texts(column, gaps=empty is not None)
     same = codes == np.array([order.get(text, -2) for text in texts])[:, None]
     for at in np.flatnonzero(~same.any(axis=1)).tolist():
         if texts[at] or empty is None:
-            raise FileFormatError(
-                f"{table.path}, line {table.lines[at]}: the {column} {texts[at]!r:.60} is none of those offered."
-            )
+            raise table.wrong(at, f"the {column} {texts[at]!r:.60} is none of those offered.")
     return np.where(same.any(axis=1), same.argmax(axis=1), -1)
 
 
-def _where(table: CsvTable, values: Mapping[str, Any]) -> list[int]:
+def _where(table: Table, values: Mapping[str, Any]) -> list[int]:
     """The rows with these values in these columns."""
     rows = [*range(len(table))]
     for name, value in values.items():
         texts = {*map(str, value)} if isinstance(value, (list, tuple, set, range)) else {str(value)}
-        column = table.column(table.known(name))
+        column = table.texts(name, gaps=True)
         rows = [row for row in rows if column[row] in texts]
         if not rows:
             shown = ", ".join(sorted({*column}))
@@ -212,27 +209,27 @@ def _where(table: CsvTable, values: Mapping[str, Any]) -> list[int]:
     return rows
 
 
-def _each(table: CsvTable, name: str, read: Callable[[str], Any], empty: Any = None) -> list[Any]:
+def _each(table: Table, name: str, read: Callable[[str], Any], empty: Any = None) -> list[Any]:
     """What a function reads in each cell of a column; an empty one is what is said, or refused."""
     values = []
-    for text, line in zip(table.column(name), table.lines, strict=True):
+    for row, text in enumerate(table.texts(name, gaps=True)):
         if text == "" and empty is not None:
             values.append(empty)
             continue
         try:
             values.append(read(text))
         except (ValueError, RecursionError) as error:
-            raise FileFormatError(f"{table.path}, line {line}: {name} must be {error}; got {text!r:.60}.") from None
+            raise table.wrong(row, f"{name} must be {error}; got {text!r:.60}.") from None
     return values
 
 
-def _own_columns(table: CsvTable, available: BoolArray) -> dict[str, Any]:
+def _own_columns(table: Table, available: BoolArray) -> dict[str, Any]:
     """Probabilities, vectors and the mark of estimates as :func:`write_csv` wrote them."""
     found: dict[str, Any] = {}
-    for name in [name for name in _OWN if name in table.names]:
+    for name in [name for name in _OWN if name in table.columns]:
         short = name.removeprefix("rareswitch.")
         if short == "estimated":
-            found[short] = next((text for text in table.column(name) if text), "")
+            found[short] = next((text for text in table.texts(name, gaps=True) if text), "")
             continue
         rows = _each(table, name, _json)
         try:
@@ -297,12 +294,6 @@ def split(text: str) -> list[str]:
 def _joined(names: Sequence[str]) -> str:
     """What :func:`split` reads."""
     return "|".join(name.replace("\\", r"\\").replace("|", r"\|") or r"\0" for name in names)
-
-
-def _number(text: str) -> float:
-    if not is_number(text):
-        raise ValueError("a finite number")
-    return float(text)
 
 
 def _time(text: str) -> float:

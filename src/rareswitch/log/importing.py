@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from rareswitch.errors import ConflictError, several
+from rareswitch.filesystems import find_parts
 from rareswitch.ids import key_bytes
 from rareswitch.learner import Learner, sample_order
 from rareswitch.log.blocks import Block
-from rareswitch.log.filesystems import find_parts
 from rareswitch.log.schema import MORE, NEEDED, blocks, check_more, opened
 from rareswitch.store import DecisionRow, RewardRow, Store
 
@@ -174,7 +174,8 @@ class _Taking:
             row, many = int(block.numbers[wrong[0]]), f"{len(wrong)} of {len(block.numbers)} rows"
             raise ConflictError(
                 f"{block.source}: row {row} (the first is 0) contradicts what is there: decision {name!r:.100} {what}. "
-                f"So do {many} that were read with it. Keep the right ones, or leave these out: conflicts=True."
+                f"So do {many} that were read with it. Keep the right ones, or leave these out: conflicts=True "
+                "(--skip-conflicts)."
             )
 
     def _rows(self, block: Block, version: int) -> tuple[list[DecisionRow], list[RewardRow | None]]:

@@ -14,13 +14,13 @@ import numpy as np
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, several
 from rareswitch.executors import run_shards
 from rareswitch.files import pyarrow
+from rareswitch.filesystems import find_parts, size_of
 from rareswitch.ids import KeyArray
 from rareswitch.learner import Rows, deduplicate, row_hashes, sample_order
 from rareswitch.log.batch_sums import Learnable, Task
 from rareswitch.log.blocks import Block, Span, bounds, sound
 from rareswitch.log.chunks import CHOSEN, OFFERED, About
 from rareswitch.log.decision_log import DecisionLog
-from rareswitch.log.filesystems import find_parts, size_of
 from rareswitch.log.schema import COUNTING, ESTIMATED, EVALUATION, MORE, NEEDED, blocks, check_more, opened
 from rareswitch.policy import Policy
 from rareswitch.validation import FloatArray, IntArray, number

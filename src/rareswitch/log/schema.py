@@ -6,9 +6,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from rareswitch.errors import FileFormatError
-from rareswitch.files import EXPANDED, EXPANSION, pyarrow
-from rareswitch.footers import DELTA, DICTIONARIES, PREFIXED, TEXT, WIDTHS, check_footer, column_chunks
-from rareswitch.log.filesystems import opened_file
+from rareswitch.files import pyarrow
+from rareswitch.parquet_files import opened_parquet
 from rareswitch.validation import whole
 
 #: Rows of a row group that is written, and rows that are read at a time.
@@ -24,8 +23,6 @@ EVALUATION = {"behavior_probs": r"list<\w+: double.*>", "key": r"fixed_size_bina
 COUNTING = b"rareswitch.rewards"
 #: Where it says how propensities were estimated.
 ESTIMATED = b"rareswitch.estimated"
-#: Bytes of a column that are read at a time.
-_BUFFER = 1 << 20
 #: About how many bytes of all columns are held at a time.
 _BYTES = 1 << 25
 #: Bytes of texts that are unpacked at a time.
@@ -111,29 +108,10 @@ def check_more(path: str, schema: Any, more: Mapping[str, str] = MORE) -> None:
 
 @contextmanager
 def opened(path: str, dim: int | None, *, needed: Sequence[str] = NEEDED) -> Iterator[Any]:
-    """A part of ``dim`` features, any number where it is None, and checked to be one with the columns that are needed.
-
-    What is wrong with the file is raised with its name.
-    """
-    pa, parquet = pyarrow()
-    try:
-        with opened_file(path) as source:
-            if source.size() == 0:
-                raise FileFormatError(
-                    f"{path}: the file is empty (0 bytes), not even a Parquet file. Write the part anew."
-                )
-            codes = _check_sizes(path, check_footer(source, path), source.size())
-            # read a megabyte at a time however long its row groups are, and with its checksums
-            options = {"buffer_size": _BUFFER, "pre_buffer": False, "page_checksum_verification": True}
-            with parquet.ParquetFile(source, read_dictionary=codes, **options) as file:
-                check_schema(path, file.schema_arrow, dim, needed)
-                _check_lists(path, file, source.size())
-                yield file
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        text = (str(error).splitlines() or [type(error).__name__])[0]
-        raise FileFormatError(
-            f"{path}: not a readable Parquet file ({text}). It may be cut short or damaged; write the part anew."
-        ) from error
+    """A part of ``dim`` features, any number where it is None, and checked to be one with the columns it needs."""
+    with opened_parquet(path, _KINDS | MORE | EVALUATION) as file:
+        check_schema(path, file.schema_arrow, dim, needed)
+        yield file
 
 
 def blocks(file: Any, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
@@ -153,48 +131,6 @@ def blocks(file: Any, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
                 first += block.num_rows
         if first != stop:  # pages whose headers are damaged may be passed over
             raise OSError(f"it tells of {stop} rows up to here, and {first} are found")
-
-
-def _check_sizes(path: str, footer: bytes, held: int) -> list[str]:
-    """Refuse columns of a file of ``held`` bytes that would unpack to far more; the names of those to be read as codes.
-
-    A text that occurs again and again is stored once: a file of kilobytes can hold gigabytes of it.
-    """
-    codes: dict[str, bool] = {}
-    try:
-        for chunk in column_chunks(footer):
-            if chunk.column not in _KINDS | MORE | EVALUATION:
-                continue  # it is not read
-            delta, repeats = bool(chunk.encodings & DELTA), bool(chunk.encodings & DICTIONARIES)
-            text = chunk.kind == TEXT and not chunk.nested
-            unsure = chunk.kind == TEXT and (PREFIXED in chunk.encodings or (repeats and (delta or chunk.nested)))
-            size = max(chunk.unpacked * (chunk.values if unsure else 1), chunk.values * WIDTHS.get(chunk.kind, 0))
-            remedy = "Write it with plain encodings" if unsure else "Write it in row groups of fewer rows"
-            _check_size(path, chunk.column, size, min(chunk.packed, held), remedy)
-            if text:
-                codes[chunk.column] = codes.get(chunk.column, True) and not delta
-    except ValueError as error:
-        if isinstance(error, FileFormatError):
-            raise
-        raise OSError(str(error)) from error
-    return [name for name, safe in codes.items() if safe]
-
-
-def _check_lists(path: str, file: Any, held: int) -> None:
-    """Refuse lists of one length whose missing rows would take far more than a file of ``held`` bytes."""
-    for field in file.schema_arrow:
-        length = getattr(field.type, "list_size", 0)
-        for group in range(file.metadata.num_row_groups if length else 0):
-            size = 8 * length * file.metadata.row_group(group).num_rows
-            _check_size(path, field.name, size, held, "Write its vectors as lists")
-
-
-def _check_size(path: str, column: str, size: int, packed: int, remedy: str) -> None:
-    if size > max(EXPANDED, EXPANSION * packed):
-        raise FileFormatError(
-            f"{path}: column '{column}' would take up to {size:,} bytes in memory for {packed:,} in the file; at most "
-            f"{EXPANDED:,} are unpacked in one row group, or {EXPANSION} times what is in the file. {remedy}."
-        )
 
 
 def _unpacked(batch: Any) -> Iterator[Any]:

@@ -9,21 +9,14 @@ import numpy as np
 
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import EmptySetError, StoreError, several
-from rareswitch.files import pyarrow
 from rareswitch.ids import KeyArray, keys_of_bytes
-from rareswitch.learner import Rows, Sample
+from rareswitch.learner import Rows, Sample, attributed
 from rareswitch.log.batch_sums import Learnable, Task
-from rareswitch.log.blocks import Block
-from rareswitch.log.chunks import About
+from rareswitch.log.chunks import ArmCodes, KeyedSample, prefetched
 from rareswitch.log.decision_log import DecisionLog
 from rareswitch.policy import Policy
-from rareswitch.store import DecisionRow, Marks, RewardRow, Slice, Store, rows_table
-from rareswitch.validation import FloatArray, Sets
-
-#: Decisions of a chunk at the most, and about how many bytes of context sets.
-ROWS, BYTES = 1 << 15, 1 << 25
-
-_Kept = tuple[DecisionRow, list[RewardRow]]
+from rareswitch.store import DecisionColumns, Marks, Offers, Slice, Store
+from rareswitch.validation import BoolArray, FloatArray, Sets, read_only, sealed
 
 
 def check_newest(store: Store, decided: int, published: int) -> None:
@@ -40,25 +33,19 @@ class _Part:
     """A slice of a store."""
 
     slice: Slice
-    #: What it is called in errors.
-    source: str
-
-    def blocks(self) -> Iterator[Block]:
-        """Its rows: one block, or none where there are no rows."""
-        for batch in self.slice.read().combine_chunks().to_batches():
-            block = Block(self.source, np.arange(batch.num_rows), batch)
-            block.check_present("key", "features")
-            yield block
 
     def read(self, task: Task) -> Iterator[Rows]:
-        """The decisions; stores know that their propensities are some."""
-        for block in self.blocks():
-            features, rewards, times = block.features(task.learner.dim), block.rewards(), dict[str, Any]()
-            block.check_numbers(features, rewards)
-            block.check_lengths(features, task.learner)
-            if task.timed:
-                times = {"times": block.times("time", needed=True), "reward_times": block.times("reward_time")}
-            yield Rows(ids=block.keys(), policy_id=task.policy_id, features=features, rewards=rewards, **times)
+        """Its decisions."""
+        columns = self.slice.read()
+        check_dim(columns.features, task.learner.dim)
+        yield Rows(
+            ids=columns.keys,
+            policy_id=task.policy_id,
+            features=columns.features,
+            rewards=columns.rewards,
+            times=columns.times if task.timed else None,
+            reward_times=columns.reward_times if task.timed else None,
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -70,7 +57,7 @@ class StoredBatch:
     >>> from rareswitch.ids import id_keys, key_bytes
     >>> from rareswitch.learner import make_learner
     >>> from rareswitch.log import summarize
-    >>> from rareswitch.store import VersionRow, open_store
+    >>> from rareswitch.store import DecisionRow, RewardRow, VersionRow, open_store
     >>> learner, store = make_learner("foresight", dim=1), open_store("memory:", "spring")
     >>> store.create("{}", VersionRow(1, b"", b"", b"", "{}", "", 0.0))
     >>> (key,), one, state = key_bytes(id_keys([7])), np.ones(1).tobytes(), learner.begin()
@@ -89,16 +76,10 @@ class StoredBatch:
     #: Of rewards, in seconds: those that came later are not summed, where others came in time.
     window: float | None = None
 
-    def parts(self, *, propensities: bool = False) -> list[_Part]:
-        """Its slices."""
-        how: dict[str, Any] = {"sums": self.sums, "window": self.window, "propensities": propensities}
-        slices = self.store.slices(self.version, self.upto, **how)
-        name = f"{self.store.name}, version {self.version}, slice"
-        return [_Part(part, f"{name} {number} of {len(slices)}") for number, part in enumerate(slices, 1)]
-
     def learnable(self, policy_id: str) -> Learnable:
         """Its slices, which are only summed, as ids occur once; and the sample that the store has an index for."""
-        return Learnable(self.parts(), self._sample)
+        slices = self.store.slices(self.version, self.upto, sums=self.sums, window=self.window)
+        return Learnable([_Part(part) for part in slices], self._sample)
 
     def _sample(self, task: Task, size: int) -> Sample | None:
         """The sample of those decisions whose context sets were kept, which come in the order of their ranks."""
@@ -181,9 +162,8 @@ class StoredLog:
         self.batch_names = tuple(policies[version - 1].id for version in counts)
         #: Of all versions in order, those too that have not decided yet.
         self.policies: Mapping[str, Policy] = {policy.id: policy for policy in policies}
-        counting: dict[str, Any] = {} if window is None else {"window": window, "now": now}
-        counting |= {} if default is None else {"default": default}
-        self._about = About(batch_names=self.batch_names, policies=self.policies, dim=dim, counting=counting)
+        self._counting: dict[str, Any] = {"default": default, "window": window}
+        self._counting |= {} if window is None else {"now": now}
 
     def __repr__(self) -> str:
         batches = len(self.batch_names)
@@ -191,67 +171,92 @@ class StoredLog:
 
     def chunks(self, *, contexts: bool = True) -> Iterator[DecisionLog]:
         """The decisions, some at a time; with ``contexts`` those of which all offered arms are known."""
-        return self._about.chunks(self._with_sets() if contexts else self._chosen(), contexts=contexts)
-
-    def _named(self, batches: Any) -> Any:
-        """The column ``policy`` of rows of these batches."""
-        pa, _ = pyarrow()
-        return pa.DictionaryArray.from_arrays(pa.array(batches, pa.int32()), pa.array(self.batch_names))
-
-    def _chosen(self) -> Generator[Block]:
-        """The decisions batch by batch, without what was offered: as updates read them."""
-        for version, batch in self._batches.items():
-            batch_rows = StoredBatch(
-                store=self.store, version=version, upto=self.upto, sums=self._sums, window=self._window
-            )
-            for part in batch_rows.parts(propensities=True):
-                for block in part.blocks():
-                    policy = self._named(np.full(len(block.numbers), batch))
-                    yield block._replace(batch=block.batch.append_column("policy", policy))
-
-    def _with_sets(self) -> Generator[Block]:
-        """All decisions with what was offered, as it was kept, so many at a time that they fit into memory."""
-        waiting: list[_Kept] = []
-        size = first = 0
-        for _, some in self.store.rows(0, self.upto):
-            for kept in some:
-                if kept[0].version not in self._batches:
+        arms, sample = ArmCodes(), KeyedSample(len(self.batch_names))
+        for batch, columns in prefetched(self._columns(contexts)):
+            log = self._log(batch, columns)
+            if columns.offers is not None:
+                rows = columns.offers.rows
+                sample.check(f"the decisions of {self.store.name}", log.batches, log.ids, rows)
+                if not len(rows):
                     continue
-                waiting.append(kept)
-                size += len(kept[0].contexts or b"")
-                if len(waiting) == ROWS or size > BYTES:
-                    yield self._block(waiting, first)
-                    first, size = first + len(waiting), 0
-                    waiting = []
-        if waiting:
-            yield self._block(waiting, first)
+                log = self._with_offers(log.select(rows), columns.offers, arms)
+            yield log
 
-    def _block(self, some: Sequence[_Kept], first: int) -> Block:
-        """Rows as an Arrow record batch."""
-        pa, _ = pyarrow()
-        rows, held = [row for row, _ in some], [rewards for _, rewards in some]
-        table = rows_table(rows, held, sums=self._sums, window=self._window, propensities=True)
-        columns = {name: table[name].combine_chunks() for name in table.column_names}
-        columns["policy"] = self._named([self._batches[row.version] for row in rows])
-        columns["arm_index"] = pa.array([row.arm_index for row in rows], pa.int64())
-        columns["baseline"] = pa.array([row.baseline for row in rows], pa.int64())
-        columns["names"] = pa.array([row.names for row in rows], pa.string())
-        columns["contexts"] = self._sets(rows)
-        numbers = np.arange(first, first + len(rows))
-        return Block(f"the decisions of {self.store.name}", numbers, pa.record_batch(columns))
+    def _columns(self, contexts: bool) -> Generator[tuple[int, DecisionColumns]]:
+        """The decisions batch by batch, as the store has them."""
+        for version, batch in self._batches.items():
+            how = {"sums": self._sums, "window": self._window, "contexts": contexts}
+            for part in self.store.slices(version, self.upto, **how):  # type: ignore[arg-type]
+                yield batch, part.read()
 
-    def _sets(self, rows: Sequence[DecisionRow]) -> Any:
-        """The context sets as lists of numbers, null where they were not kept."""
-        pa, _ = pyarrow()
-        sizes = np.array([len(row.contexts or b"") for row in rows])
-        odd = sizes % (8 * self.dim) != 0
+    def _log(self, batch: int, columns: DecisionColumns) -> DecisionLog:
+        """Decisions of one batch with the chosen arms alone."""
+        count = len(columns.rewards)
+        check_dim(columns.features, self.dim)
+        counted = attributed(columns.rewards, times=columns.times, reward_times=columns.reward_times, **self._counting)
+        return DecisionLog.checked(
+            available=sealed(np.ones((count, 1), dtype=np.bool_)),
+            arm_indices=sealed(np.zeros(count, dtype=np.int64)),
+            propensities=sealed(columns.propensities),
+            rewards=read_only(counted.rewards),
+            features=read_only(columns.features),
+            ids=sealed(columns.keys),
+            times=sealed(columns.times),
+            batches=sealed(np.full(count, batch)),
+            batch_names=self.batch_names,
+            policies=self.policies,
+            estimated="",
+        )
+
+    def _with_offers(self, log: DecisionLog, offers: Offers, arms: ArmCodes) -> DecisionLog:
+        """The same decisions with all that was offered."""
+        lengths = np.array([len(data) for data in offers.contexts])
+        sizes = lengths // (8 * self.dim)
+        odd = (lengths == 0) | (lengths % (8 * self.dim) != 0)
+        odd |= (offers.arm_indices < 0) | (np.maximum(offers.arm_indices, offers.baselines) >= sizes)
+        self._refuse_changed(odd, offers)
+        available = np.arange(sizes.max()) < sizes[:, None]
+        contexts = np.zeros((*available.shape, self.dim))
+        contexts[available] = np.frombuffer(b"".join(offers.contexts), "<f8").reshape(-1, self.dim)
+        other = contexts[np.arange(len(log)), offers.arm_indices] != log.features
+        unlikely = ~((log.propensities > 0.0) & (log.propensities <= 1.0))
+        self._refuse_changed(other.any(axis=1) | unlikely | ~np.isfinite(contexts).all(axis=(1, 2)), offers)
+        codes = None
+        if any(offers.names):
+            lists = [
+                arms.codes(map(str, range(size))) if text is None else arms.listed(text)
+                for text, size in zip(offers.names, sizes.tolist(), strict=True)
+            ]
+            self._refuse_changed(np.array([len(numbers) for numbers in lists]) != sizes, offers)
+            codes = np.full(available.shape, -1)
+            codes[available] = np.concatenate(lists)
+        columns = {
+            "available": sealed(available),
+            "contexts": sealed(contexts),
+            "arm_indices": sealed(offers.arm_indices),
+            "arms": None if codes is None else arms.names,
+            "codes": None if codes is None else sealed(codes),
+            "baselines": sealed(offers.baselines) if (offers.baselines >= 0).any() else None,
+        }
+        return DecisionLog.checked(**vars(log) | columns)
+
+    def _refuse_changed(self, odd: BoolArray, offers: Offers) -> None:
+        """Raise if what was kept of an offer (m,) cannot be what was decided."""
         if odd.any():
             at = int(np.flatnonzero(odd)[0])
-            raise _odd_size(f"decision {rows[at].id}", int(sizes[at]), self.dim)
-        ends = pa.array(np.concatenate([[0], np.cumsum(sizes // 8)]), pa.int64())
-        data = np.frombuffer(b"".join([row.contexts for row in rows if row.contexts is not None]), dtype="<f8")
-        absent = pa.array([row.contexts is None for row in rows])
-        return pa.LargeListArray.from_arrays(ends, pa.array(data.astype(np.float64, copy=False)), mask=absent)
+            raise StoreError(
+                f"decision {offers.ids[at]} of '{self.store.name}' has arms, a propensity or features that cannot be "
+                f"those of a decision among arms of {self.dim} features: the store was changed by something else."
+            )
+
+
+def check_dim(features: FloatArray, dim: int) -> None:
+    """Refuse vectors that are of another length than those of the learner."""
+    if features.shape[1] != dim:
+        raise StoreError(
+            f"stored decisions have {features.shape[1]} features, and the learner is for {dim}: the store was changed "
+            "by something else."
+        )
 
 
 def _odd_size(which: str, size: int, dim: int) -> StoreError:

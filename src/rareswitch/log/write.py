@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from rareswitch.errors import FileFormatError, ParameterError, ShapeError
 from rareswitch.files import pyarrow
-from rareswitch.footers import METADATA, seal_footer
+from rareswitch.filesystems import exists, is_url, making_file
 from rareswitch.ids import key_bytes
 from rareswitch.learner import Rows, in_seconds
 from rareswitch.log.decision_log import DecisionLog
-from rareswitch.log.filesystems import exists, is_url, making_file
 from rareswitch.log.schema import COUNTING, ESTIMATED, MORE, ROWS, log_schema
+from rareswitch.parquet_files import seal_footer
 from rareswitch.store import DecisionRow, Marks, RewardRow, Store, reward_value
 from rareswitch.validation import BoolArray, finite_array, vector, whole
 
@@ -77,7 +77,6 @@ class LogWriter:
                 if error is not None:
                     raise error
                 self._flush(everything=True)
-                self._writer.add_key_value_metadata(METADATA)  # not to the schema, which others copy with the rows
             finally:
                 if self._writer is not None:
                     self._writer.close()

@@ -18,8 +18,10 @@ from rareswitch.plan.times import (
     date_text,
     duration_of,
     duration_text,
+    from_settings,
     minute_text,
     moment_of,
+    plain_fields,
     seconds_of,
 )
 
@@ -47,9 +49,11 @@ __all__ = [
     "date_text",
     "duration_of",
     "duration_text",
+    "from_settings",
     "min_propensity_price",
     "minute_text",
     "moment_of",
+    "plain_fields",
     "recommend",
     "schedule_from_plain",
     "schedule_of",

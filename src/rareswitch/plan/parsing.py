@@ -12,7 +12,7 @@ from rareswitch.errors import FileFormatError, ParameterError, did_you_mean
 from rareswitch.learner import Learner
 from rareswitch.plan.schedule import Schedule
 from rareswitch.plan.schedules import WEEKDAYS, AfterCounts, BestSchedule, LearnerSchedule, Manual, Periodic
-from rareswitch.plan.times import Seconds
+from rareswitch.plan.times import from_settings
 
 KINDS: dict[str, type[Schedule]] = {
     kind.kind: kind for kind in (LearnerSchedule, Manual, AfterCounts, Periodic, BestSchedule)
@@ -59,10 +59,7 @@ def schedule_from_plain(data: Any) -> Schedule:
     if not isinstance(data, Mapping) or data.get("kind") not in KINDS:
         raise FileFormatError(f"a schedule is one of the kinds {', '.join(KINDS)}; got {data!r:.60}.")
     try:
-        kind = KINDS[data["kind"]]
-        settings = {name: value for name, value in data.items() if name != "kind"}
-        units = {name: Seconds(settings[name]) for name in kind.durations if type(settings.get(name)) is float}
-        return kind(**settings | units)
+        return from_settings(KINDS[data["kind"]], {name: value for name, value in data.items() if name != "kind"})
     except TypeError as error:
         raise FileFormatError(f"the description of the schedule is damaged ({error!s:.200}).") from error
 

@@ -1,14 +1,13 @@
 """Which learner fits a problem, how many policies it needs, and what is proved."""
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+
+import msgspec
 
 from rareswitch.errors import ParameterError
 from rareswitch.learner import (
     CONTEXTS,
     TABLE,
-    Adaptivity,
     Contexts,
     Guarantee,
     Switching,
@@ -16,15 +15,15 @@ from rareswitch.learner import (
     minimax,
     proved_for,
 )
+from rareswitch.structs import Result
 from rareswitch.validation import count_of
 
 #: Policies of the flagship where no number is asked for.
 USUAL = 8
 
 
-@dataclass(frozen=True, kw_only=True)
-class Option:
-    """A learner with so many policies, and the regret that is proved for it."""
+class Option(Result, frozen=True, kw_only=True):
+    """A learner with a number of policies, and the regret that is proved for it."""
 
     learner: str
     policies: int
@@ -39,8 +38,7 @@ class Option:
     note: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Need:
+class Need(Result, frozen=True, kw_only=True):
     """How many policies a rate takes, and what fewer cost: the proved regret as a multiple of the best of its kind."""
 
     policies: int
@@ -48,9 +46,23 @@ class Need:
     times: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recommendation:
-    """A learner by name, the number of policies it deploys, and the reason."""
+class AdaptivityBound(Result, frozen=True, kw_only=True):
+    """A bound of Table 1 on the policies that the least regret takes, :class:`~rareswitch.learner.Adaptivity`."""
+
+    contexts: Contexts
+    model: str
+    #: Whether this number suffices; otherwise fewer cannot do.
+    upper: bool
+    text: str
+    source: str
+    learner: str | None
+    condition: str
+    #: For these d and T.
+    order: float
+
+
+class Recommendation(Result, frozen=True, kw_only=True):
+    """A learner by name, the number of policies it deploys, and the reason. Prints as text."""
 
     problem: "Problem"
     learner: str
@@ -65,25 +77,10 @@ class Recommendation:
     #: From few policies to many, for the proven learner.
     needs: tuple[Need, ...]
     #: The bounds of Table 1 for such contexts.
-    adaptivity: tuple[Adaptivity, ...]
-    #: The least regret that can be promised with any number of policies, in words and its order.
-    minimax: tuple[str, float]
-
-    def summary(self) -> dict[str, Any]:
-        """What ``--json`` prints."""
-        facts = {"learner": self.learner, "policies": self.policies, "reason": self.reason, "proven": self.proven}
-        facts |= {
-            "proven_policies": self.proven_policies,
-            "proven_reason": self.proven_reason,
-            "minimax": self.minimax[1],
-        }
-        facts |= {"options": [asdict(one) for one in self.options], "needs": [asdict(one) for one in self.needs]}
-        return facts | {"adaptivity": [self._bound(one) for one in self.adaptivity]}
-
-    def _bound(self, one: Adaptivity) -> dict[str, Any]:
-        names = ("contexts", "model", "upper", "text", "source", "learner", "condition")
-        order = one.order(self.problem.dim, self.problem.horizon)
-        return {name: getattr(one, name) for name in names} | {"order": order}
+    adaptivity: tuple[AdaptivityBound, ...]
+    #: The order of the least regret that can be promised with any number of policies, and its rate in words.
+    minimax: float
+    minimax_rate: str
 
 
 def recommend(
@@ -119,7 +116,7 @@ def recommend(
     problem = Problem(dim=dim, arms=arms, horizon=horizon, policies=policies, contexts=contexts)
     best = problem.best()
     learner, count, reason = problem.practical()
-    cell = "adversarial" if contexts == "adversarial" else "stochastic"
+    least_rate, least = minimax(dim, arms, horizon, contexts)
     return Recommendation(
         problem=problem,
         learner=learner,
@@ -128,15 +125,15 @@ def recommend(
         proven=best.learner,
         proven_policies=problem.deployed(best),
         proven_reason=problem.why(best),
-        options=tuple(problem.option(one) for one in proved_for(contexts)),
+        options=tuple(map(problem.option, proved_for(contexts))),
         needs=problem.needs(best),
-        adaptivity=tuple(bound for bound in TABLE if bound.contexts == cell),
-        minimax=minimax(dim, arms, horizon, contexts),
+        adaptivity=problem.adaptivity(),
+        minimax=least,
+        minimax_rate=least_rate,
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """What a recommendation is asked for."""
 
     dim: int
@@ -145,43 +142,55 @@ class Problem:
     policies: int | None
     contexts: Contexts
 
-    def deployed(self, one: Guarantee) -> int:
+    def deployed(self, guarantee: Guarantee) -> int:
         """What the learner gets: those its bound asks for, or those that can be deployed if they are fewer."""
-        wanted = one.policies(self.dim, self.horizon)
+        wanted = guarantee.policies(self.dim, self.horizon)
         return wanted if self.policies is None else min(self.policies, wanted)
 
-    def order(self, one: Guarantee) -> float:
+    def order(self, guarantee: Guarantee) -> float:
         """Of its bound."""
-        return one.regret(self.dim, self.arms, self.horizon, self.deployed(one))[1]
+        return guarantee.regret(self.dim, self.arms, self.horizon, self.deployed(guarantee))[1]
 
-    def proved(self, one: Guarantee) -> bool:
+    def proved(self, guarantee: Guarantee) -> bool:
         """Whether its conditions hold, and its bound is below T."""
-        return one.holds(self.dim, self.horizon) and self.order(one) < self.horizon
+        return guarantee.holds(self.dim, self.horizon) and self.order(guarantee) < self.horizon
 
-    def option(self, one: Guarantee) -> Option:
+    def option(self, guarantee: Guarantee) -> Option:
         """The learner with its bound here."""
-        policies = self.deployed(one)
-        text, order = one.regret(self.dim, self.arms, self.horizon, policies)
+        policies = self.deployed(guarantee)
+        text, order = guarantee.regret(self.dim, self.arms, self.horizon, policies)
         settings: dict[str, float] | None = {"policies": policies}
-        if isinstance(one, Switching):
-            growth = one.growth(self.dim, self.horizon, policies)
+        if isinstance(guarantee, Switching):
+            growth = guarantee.growth(self.dim, self.horizon, policies)
             settings = {"growth": growth} if math.isfinite(growth) else None
-        elif policies == one.policies(self.dim, self.horizon):
+        elif policies == guarantee.policies(self.dim, self.horizon):
             settings = {}  # the learner's own grid
         note = "" if order < self.horizon else "a bound beyond T"
         return Option(
-            learner=one.learner,
+            learner=guarantee.learner,
             policies=policies,
             settings=settings,
-            regret=one.stated(text, self.dim, self.horizon),
-            order=order if self.proved(one) else None,
-            source=one.source,
-            note=note if one.holds(self.dim, self.horizon) else f"if {one.condition}",
+            regret=guarantee.stated(text, self.dim, self.horizon),
+            order=order if self.proved(guarantee) else None,
+            source=guarantee.source,
+            note=note if guarantee.holds(self.dim, self.horizon) else f"if {guarantee.condition}",
+        )
+
+    def adaptivity(self) -> tuple[AdaptivityBound, ...]:
+        """Table 1 for such contexts."""
+        cell = "adversarial" if self.contexts == "adversarial" else "stochastic"
+        bounds = (bound for bound in TABLE if bound.contexts == cell)
+        return tuple(
+            AdaptivityBound(**bound._asdict() | {"upper": bound.upper, "order": bound.order(self.dim, self.horizon)})
+            for bound in bounds
         )
 
     def best(self) -> Guarantee:
         """The learner of the least bound, of those whose conditions hold."""
-        return min((one for one in proved_for(self.contexts) if one.holds(self.dim, self.horizon)), key=self.order)
+        return min(
+            (guarantee for guarantee in proved_for(self.contexts) if guarantee.holds(self.dim, self.horizon)),
+            key=self.order,
+        )
 
     def why(self, best: Guarantee) -> str:
         """What speaks for it."""
@@ -219,11 +228,11 @@ class Problem:
         sizes = self.dim, self.arms, self.horizon
         if isinstance(best, Switching):
             growths = (256.0, 16.0, 4.0, 2.0)
-            found = [(best.policies(self.dim, self.horizon, c), *best.regret_at(*sizes, c)) for c in growths]
+            bounds = [(best.policies(self.dim, self.horizon, c), *best.regret_at(*sizes, c)) for c in growths]
         else:
             most = best.policies(self.dim, self.horizon)
-            found = [(count, *best.regret(*sizes, count)) for count in range(1, most + 1)]
-        return tuple(Need(policies=count, rate=rate, times=order / found[-1][2]) for count, rate, order in found)
+            bounds = [(count, *best.regret(*sizes, count)) for count in range(1, most + 1)]
+        return tuple(Need(policies=count, rate=rate, times=order / bounds[-1][2]) for count, rate, order in bounds)
 
     def practical(self) -> tuple[str, int, str]:
         """What pays least at the horizons people have."""
@@ -233,7 +242,7 @@ class Problem:
                 "where learners with better bounds pay tens of times as much."
             )
             return "foresight", min(self.horizon, self.policies or USUAL), why
-        (oful,) = (one for one in proved_for(self.contexts) if one.learner == "oful")
+        (oful,) = (guarantee for guarantee in proved_for(self.contexts) if guarantee.learner == "oful")
         why = (
             "it changes when the data have grown, not by a plan, so that no order of the contexts can hide what "
             "matters. foresight has planned batches and is for contexts that keep their distribution."

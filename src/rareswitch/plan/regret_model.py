@@ -1,12 +1,13 @@
 """What updates at given times cost: one number for each feature, good enough to choose a schedule by.
 
-In units of blind play, a policy that was learned from n decisions pays ρ(n) = min(1, c·d/n) a decision. A batch pays
-that of the policy that decides it; full adaptivity pays the integral. Where regret falls as 1/t this is what is
-measured: the case schedules of benchmarks/regret.py has the model beside the measurements.
+In units of uniform exploration, a policy that was learned from n decisions pays ρ(n) = min(1, c·d/n) a decision. A
+batch pays that of the policy that decides it; full adaptivity pays the integral. Where regret falls as 1/t this is
+what is measured: the case schedules of benchmarks/regret.py has the model beside the measurements.
 """
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -17,12 +18,12 @@ from rareswitch.policy import MinPropensity
 from rareswitch.structs import Result
 from rareswitch.validation import FloatArray, IntArray, number, whole
 
-#: c, the decisions for each feature up to which a policy is about as bad as a blind one. With 2 the model says of
-#: weekly updates, of a day's gap and of never updating what was measured in six worlds, within a tenth.
+#: c, the decisions for each feature up to which a policy is about as bad as uniform exploration. With 2 the model says
+#: of weekly updates, of a day's gap and of never updating what was measured in six worlds, within a tenth.
 PER_FEATURE = 2.0
 #: Times at which an update may be made grow by this factor from one to the next.
 STEP = 1.02
-#: What a decision of the baseline is assumed to cost and to teach, beside one that explores: it is better than blind,
+#: What a decision of the baseline is assumed to cost and to teach, beside one that explores: it is better than that,
 #: and where it always shows the same it teaches little.
 COST, LESSON = 0.5, 0.1
 #: The share where the lengths of batches are not known.
@@ -30,7 +31,7 @@ USUAL = 0.1
 
 
 def price_of(known: FloatArray, dim: int) -> FloatArray:
-    """ρ, what a decision costs after so many decisions were learned from.
+    """ρ, what a decision costs after this number of decisions was learned from.
 
     >>> price_of(np.array([0.0, 20.0, 400.0]), 10).tolist()
     [1.0, 1.0, 0.05]
@@ -59,6 +60,7 @@ def adaptive_cost(total: float, *, dim: int) -> float:
     return free * (1.0 + math.log(total / free))
 
 
+@lru_cache(maxsize=64)
 def best_ends(
     total: float,
     policies: int,
@@ -70,6 +72,8 @@ def best_ends(
     delay: float = 0.0,
 ) -> tuple[float, ...]:
     """The ends of the current batch and of those after it with the least cost, found by dynamic programming.
+
+    Results are cached: the plan that an update makes is the one by which the next update is due.
 
     Parameters
     ----------
@@ -103,9 +107,9 @@ def best_ends(
     for _ in range(policies - 1):
         through = steps + least
         chosen = first_highest(-through)
-        found = through[np.arange(len(times)), chosen]
-        choices.append(np.where(found < last, chosen, -1))
-        least = np.minimum(found, last)
+        costs = through[np.arange(len(times)), chosen]
+        choices.append(np.where(costs < last, chosen, -1))
+        least = np.minimum(costs, last)
     at, ends = 0, list[float]()
     for chosen in reversed(choices):
         if chosen[at] < 0:
@@ -118,8 +122,8 @@ def best_ends(
 def baseline_share(dim: int, lengths: Sequence[int] | None) -> float:
     """The share of exploration beside a baseline that costs least over the batches to come, of these lengths.
 
-    Exploring costs as much as blind play, what the caller shows is taken to cost half of that and to teach a tenth. The
-    share is between 0.01 and 0.5; 0.1 where the lengths are not known.
+    What the caller shows is taken to cost half as much as exploring, and to teach a tenth. The share is between 0.01
+    and 0.5; 0.1 where the lengths are not known.
 
     >>> baseline_share(10, [1250] * 8), baseline_share(30, [1250] * 8), baseline_share(10, [44, 51, 111])
     (0.08, 0.23, 0.5)

@@ -2,17 +2,17 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from rareswitch.learner import Forecast
 from rareswitch.plan.regret_model import adaptive_cost, best_ends, cost
-from rareswitch.plan.times import DAY, duration_of, zone_of
+from rareswitch.plan.times import DAY, duration_of, plain_fields, zone_of
 from rareswitch.store import Counts
 from rareswitch.structs import Result
-from rareswitch.validation import whole
+from rareswitch.validation import number, whole
 
 #: Batches to come that are forecast where a schedule does not end.
 OUTLOOK = 3
@@ -24,24 +24,28 @@ class Progress:
 
     created: float
     now: float
-    #: Counts of each policy, the current one last; rewarded includes those with a default in place of a reward.
+    #: Counts of each policy, the current one last.
     versions: tuple[Counts, ...]
     #: When each policy was published.
     published: tuple[float, ...]
     #: Seconds after which a decision's reward counts, and is known; None where there is no attribution window.
     window: float | None = None
+    #: Whether a decision without a reward has a default one.
+    has_default: bool = False
     #: The learner's own plan: decisions of the current batch and of those after it.
     planned: tuple[int, ...] = ()
     #: Whether the learner plans nothing after the current batch.
     last: bool = False
     #: Why the learner asks for an update before the batch was to end, by features alone; '' where it does not.
     early: str = ""
+    #: Decisions a second, expected while none can be counted; None where nothing is.
+    expected_rate: float | None = None
 
     @classmethod
-    def beginning(cls, created: float, *, planned: tuple[int, ...] = (), window: float | None = None) -> Self:
-        """That of an experiment without decisions."""
+    def beginning(cls, created: float, *, rate: float | None = None) -> Self:
+        """That of an experiment without decisions; ``rate`` decisions a second are expected."""
         none = Counts(1, 0, 0, created, created)
-        return cls(created=created, now=created, versions=(none,), published=(created,), planned=planned, window=window)
+        return cls(created=created, now=created, versions=(none,), published=(created,), expected_rate=rate)
 
     @property
     def policies(self) -> int:
@@ -65,9 +69,9 @@ class Progress:
 
     @property
     def rate(self) -> float | None:
-        """Decisions a second since the first of them; None before it can be estimated."""
+        """Decisions a second since the first of them; the expected rate before it can be estimated."""
         begun = next((version.first_time for version in self.versions if version.decisions), self.now)
-        return self.total / (self.now - begun) if self.total > 1 and self.now > begun else None
+        return self.total / (self.now - begun) if self.total > 1 and self.now > begun else self.expected_rate
 
     def updated(self) -> Self:
         """As it will be when an update has been made now."""
@@ -149,14 +153,21 @@ class Schedule(ABC):
     durations: ClassVar[tuple[str, ...]] = ()
     #: Whether the last of its ends is no update.
     last_is_end: ClassVar[bool] = True
+    #: Whether it leaves the planning of batches to the learner.
+    learner_plans: ClassVar[bool] = False
 
     @abstractmethod
     def ends(self, progress: Progress) -> tuple[End, ...]:
-        """Where the current batch and those after it end, as far as is known."""
+        """Where the current batch and those after it end, as far as is known; the first few where it goes on."""
 
     @abstractmethod
     def __str__(self) -> str:
         """In a few words."""
+
+    @property
+    def endless(self) -> bool:
+        """Whether updates go on for ever."""
+        return False
 
     @property
     def in_zone(self) -> str:
@@ -194,6 +205,8 @@ class Schedule(ABC):
 
     def forecast(self, progress: Progress) -> Forecast | None:
         """Decisions of each batch to come if the update is made now; None where the learner's own plan stands."""
+        if self.learner_plans:
+            return None
         ends = self.ends(progress.updated())
         if not ends:  # past the end: as long again as the batch that ends now
             return (max(1, progress.versions[-1].decisions),)
@@ -204,49 +217,39 @@ class Schedule(ABC):
         return ScheduleTable(first=progress.policies, ends=self.ends(progress), zone=self.in_zone)
 
     def price(
-        self,
-        *,
-        dim: int,
-        rate: float | None = None,
-        total: float | None = None,
-        delay: Any = 0.0,
-        created: float | None = None,
+        self, *, dim: int, rate: float | None = None, delay: Any = 0.0, created: float | None = None
     ) -> Price | None:
-        """What it costs by the model, beside the best schedule with as many policies; None where it is not known.
+        """What it costs by the model, beside the best schedule with equally many policies; None where it is not known.
 
         Parameters
         ----------
         dim
             Features of an arm.
         rate
-            Decisions a day, which schedules by dates need.
-        total
-            Decisions in all, which schedules without an end need.
+            Decisions a day, which schedules by dates need; their own by default.
         delay
-            After which rewards are known, such as "1d" or a timedelta; needs a rate.
+            After which rewards are known, such as "1d" or a timedelta; counted where a rate is known.
         created
             When the experiment begins, in seconds since 1970, which schedules that end at a date need.
         """
         whole("dim", dim)
-        delay = duration_of("delay", delay)
-        ends = self.totals(rate=rate, total=total, created=created)
-        if not ends or (delay and rate is None):
+        rate = getattr(self, "rate", None) if rate is None else number("rate", rate, low=0.0, open_low=True)
+        a_second = None if rate is None else rate / DAY
+        late = duration_of("delay", getattr(self, "delay", None) or delay) * (a_second or 0.0)
+        if self.endless or self.learner_plans or (created is None and getattr(self, "end", None) is not None):
             return None
+        lengths = _lengths(0, self.ends(Progress.beginning(created or 0.0, rate=a_second)))
+        if lengths is None:
+            return None
+        ends = [*accumulate(lengths)]
         unit = adaptive_cost(ends[-1], dim=dim)
-        late = delay * (rate or 0.0) / DAY
         best = best_ends(ends[-1], len(ends), dim=dim, delay=late)
-        paid, least = (cost(these, dim=dim, delay=late) / unit for these in (ends, best))
-        return Price(policies=len(ends), ratio=paid, best=min(paid, least))
-
-    @abstractmethod
-    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
-        """Decisions in all at which its batches end, expected at the beginning; none where that is not known."""
+        ratio, least = (cost(these, dim=dim, delay=late) / unit for these in (ends, best))
+        return Price(policies=len(ends), ratio=ratio, best=min(ratio, least))
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON-able data, from which :func:`~rareswitch.plan.schedule_from_plain` makes it again."""
-        settings = {field.name: getattr(self, field.name) for field in fields(self)}
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
-        return {"kind": self.kind} | {name: value for name, value in plain.items() if value is not None}
+        return {"kind": self.kind} | plain_fields(self)
 
 
 def _lengths(before: int, ends: Sequence[End]) -> tuple[int, ...] | None:
@@ -264,6 +267,6 @@ def unlearnable(progress: Progress, zone: str = "UTC") -> tuple[Wait, ...]:
         return (Wait(kind="no decisions"),)
     if progress.window is not None and progress.now < current.first_time + progress.window:
         return (Wait(kind="window", at=current.first_time + progress.window, zone=zone, seconds=progress.window),)
-    if not current.rewarded:
+    if not current.rewarded and not progress.has_default:
         return (Wait(kind="no rewards", decisions=current.decisions),)
     return ()

@@ -1,16 +1,15 @@
 """The schedules: the learner's own, by hand, after counts of decisions, by the calendar, and the cheapest one."""
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
-from itertools import count, islice, pairwise
+from itertools import accumulate, count, islice, pairwise
 from typing import Any, ClassVar, Self
 
 from rareswitch.errors import ParameterError, several
-from rareswitch.learner import Forecast, Learner
+from rareswitch.learner import Learner
 from rareswitch.plan.regret_model import PER_FEATURE, best_ends
-from rareswitch.plan.schedule import OUTLOOK, Due, End, Price, Progress, Schedule, Wait
+from rareswitch.plan.schedule import OUTLOOK, Due, End, Progress, Schedule, Wait
 from rareswitch.plan.times import DAY, date_text, duration_of, duration_text, moment_of, zone_of
 from rareswitch.validation import count_of, number, whole
 
@@ -29,7 +28,7 @@ _SHORTEST_RUN = 2.0
 class LearnerSchedule(Schedule):
     """As the learner plans by itself, which is what simulations do.
 
-    >>> progress = Progress.beginning(0.0, planned=(40, 60, 150))
+    >>> progress = replace(Progress.beginning(0.0), planned=(40, 60, 150))
     >>> print(LearnerSchedule().due(progress))
     Next update: after 40 more decisions (0 of 40).
     Next update: no decisions yet.
@@ -37,6 +36,7 @@ class LearnerSchedule(Schedule):
 
     kind: ClassVar[str] = "planned"
     last_is_end: ClassVar[bool] = False  # whether anything follows, the learner knows
+    learner_plans: ClassVar[bool] = True
 
     def ends(self, progress: Progress) -> tuple[End, ...]:
         return _counted(progress.before, progress.planned)
@@ -48,12 +48,6 @@ class LearnerSchedule(Schedule):
         # what was learned from is all that an early update needs, and what it was asked for by is in it
         return Due(now=True, at=due.at, decisions=due.decisions) if progress.early else due
 
-    def forecast(self, progress: Progress) -> Forecast | None:
-        return None
-
-    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
-        return ()
-
     def __str__(self) -> str:
         return "as the learner plans"
 
@@ -63,18 +57,13 @@ class Manual(Schedule):
     """Whenever someone calls ``advance``."""
 
     kind: ClassVar[str] = "by-hand"
+    learner_plans: ClassVar[bool] = True
 
     def ends(self, progress: Progress) -> tuple[End, ...]:
         return ()
 
     def due(self, progress: Progress) -> Due:
         return Due(now=False, waits=(Wait(kind="manual"),))
-
-    def forecast(self, progress: Progress) -> Forecast | None:
-        return None
-
-    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
-        return ()
 
     def __str__(self) -> str:
         return "by hand"
@@ -102,31 +91,30 @@ class AfterCounts(Schedule):
         if isinstance(self.decisions, (str, bytes)):
             raise ParameterError(f"decisions must be a number or a list of them; got {self.decisions!r:.60}.")
         times = self.times
-        found: int | tuple[int, ...]
+        decisions: int | tuple[int, ...]
         if isinstance(self.decisions, Sequence):
-            found = tuple(count_of("decisions, where batches end,", end) for end in self.decisions)
-            if not found or any(a >= b for a, b in pairwise(found)):
+            decisions = tuple(count_of("decisions, where batches end,", end) for end in self.decisions)
+            if not decisions or any(a >= b for a, b in pairwise(decisions)):
                 raise ParameterError(
                     "decisions, where batches end, must be at least one and increasing, counted from the beginning; "
-                    f"got {list(found)}."
+                    f"got {list(decisions)}."
                 )
             if times is not None:
                 raise ParameterError("times is for batches of equal length; a list of ends says how many there are.")
         else:
-            found = count_of("decisions, after which an update is due,", self.decisions)
+            decisions = count_of("decisions, after which an update is due,", self.decisions)
             times = None if times is None else count_of("times, the number of batches,", times, low=2)
-        vars(self).update(decisions=found, times=times)
+        vars(self).update(decisions=decisions, times=times)
+
+    @property
+    def endless(self) -> bool:
+        return isinstance(self.decisions, int) and self.times is None
 
     def ends(self, progress: Progress) -> tuple[End, ...]:
         if not isinstance(self.decisions, int):
             return tuple(End(end) for end in self.decisions[progress.policies - 1 :] if end > progress.before)
         left = OUTLOOK if self.times is None else max(0, self.times - progress.policies + 1)
-        return _counted(progress.before, (self.decisions,) * left)
-
-    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
-        if not isinstance(self.decisions, int):
-            return tuple(map(float, self.decisions))
-        return equal_ends(float(self.decisions), self.times, total)
+        return _counted(progress.before, [self.decisions] * left)
 
     def __str__(self) -> str:
         if not isinstance(self.decisions, int):
@@ -134,20 +122,9 @@ class AfterCounts(Schedule):
         return f"every {several(self.decisions, 'decision')}" + (f", {self.times} policies" if self.times else "")
 
 
-def equal_ends(batch: float, times: int | None, total: float | None) -> tuple[float, ...]:
-    """The ends of batches of equal length, up to a total where it is given; none where nothing says how many."""
-    if times is None and total is None:
-        return ()
-    count = math.inf if times is None else times
-    if total is not None:
-        count = min(count, max(1, math.ceil(total / batch)))
-    ends = [batch * k for k in range(1, int(count))]
-    return (*ends, batch * count if total is None else number("total", total, low=1.0))
-
-
-def _counted(before: int, lengths: Sequence[int]) -> tuple[End, ...]:
+def _counted(before: int, lengths: Iterable[int]) -> tuple[End, ...]:
     """The ends of batches of these lengths."""
-    return tuple(End(before + sum(lengths[: k + 1])) for k in range(len(lengths)))
+    return tuple(End(before + total) for total in accumulate(lengths))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,22 +203,17 @@ class Periodic(Schedule):
             first -= step if first > wall else timedelta()
         yield from islice(((first + step * k).timestamp() for k in count(1)), self.times)
 
-    def ends(self, progress: Progress) -> tuple[End, ...]:
-        rate, left = progress.rate or (self.rate / DAY if self.rate else None), list[End]()
-        for date in self.dates(progress.created):
-            if self.times is None and len(left) == OUTLOOK:
-                break
-            if date > progress.published[-1]:
-                by_then = None if rate is None else max(1, round(progress.total + rate * (date - progress.now)))
-                left.append(End(by_then, date))
-        return tuple(left)
+    @property
+    def endless(self) -> bool:
+        return self.times is None
 
-    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
-        rate = self.rate if rate is None else rate
-        if rate is None:
-            return ()
-        seconds = self.period if not isinstance(self.period, str) else _DAYS.get(self.period, 7) * DAY
-        return equal_ends(number("rate", rate, low=0.0, open_low=True) * seconds / DAY, self.times, total)
+    def ends(self, progress: Progress) -> tuple[End, ...]:
+        rate = progress.rate or (self.rate / DAY if self.rate else None)
+        coming = (date for date in self.dates(progress.created) if date > progress.published[-1])
+        return tuple(
+            End(None if rate is None else max(1, round(progress.total + rate * (date - progress.now))), date)
+            for date in islice(coming, OUTLOOK if self.times is None else None)
+        )
 
     def __str__(self) -> str:
         period = self.period if isinstance(self.period, str) else duration_text(self.period)
@@ -300,21 +272,20 @@ class BestSchedule(Schedule):
 
     def __post_init__(self) -> None:
         zone_of(self.zone)
-        told: dict[str, Any] = {}
-        for name in self.durations:
-            given = getattr(self, name)
-            told[name] = None if given is None else duration_of(name, given)
+        checked: dict[str, float] = {
+            name: duration_of(name, value) for name in self.durations if (value := getattr(self, name)) is not None
+        }
         if self.policies is not None:
-            told["policies"] = whole("policies", self.policies, low=2, high=1000)
+            checked["policies"] = whole("policies", self.policies, low=2, high=1000)
         if self.dim is not None:
-            told["dim"] = whole("dim", self.dim)
+            checked["dim"] = whole("dim", self.dim)
         if self.decisions is not None:
-            told["decisions"] = count_of("decisions, in all,", self.decisions, low=2)
+            checked["decisions"] = count_of("decisions, in all,", self.decisions, low=2)
         if self.rate is not None:
-            told["rate"] = number("rate, the decisions a day,", self.rate, low=0.0, high=1e12, open_low=True)
+            checked["rate"] = number("rate, the decisions a day,", self.rate, low=0.0, high=1e12, open_low=True)
         if self.end is not None:
-            told["end"] = moment_of("end", self.end, self.zone)
-        vars(self).update(told)
+            checked["end"] = moment_of("end", self.end, self.zone)
+        vars(self).update(checked)
         dated = self.rate is not None and self.end is not None
         if self.decisions is not None and (self.rate is not None or self.end is not None):
             raise ParameterError(
@@ -334,36 +305,33 @@ class BestSchedule(Schedule):
 
     def made_for(self, learner: Learner) -> Self:
         """With what the learner says of features, policies and decisions, where this schedule does not."""
-        made = self
-        if self.dim is None:
-            made = replace(made, dim=learner.dim)
-        told = getattr(learner, "policies", None)
-        if self.policies is not None and told not in (None, self.policies):
+        planned = getattr(learner, "policies", None)
+        if self.policies is not None and planned not in (None, self.policies):
             raise ParameterError(
-                f"schedule: best times for {self.policies} policies, and the learner has policies={told}: give one of "
-                "the two."
+                f"schedule: best times for {self.policies} policies, and the learner has policies={planned}: give one "
+                "of the two."
             )
-        if self.policies is None:
-            made = replace(made, policies=told or POLICIES)
-        if self.decisions is None and self.rate is None:
-            if learner.horizon is None:
-                raise ParameterError(
-                    "schedule: the best times depend on how long the experiment runs. Give the learner a horizon, the "
-                    "decisions in all; or BestSchedule(policies=8, rate=2000, end='2026-06-01'), decisions a day and "
-                    "the last day ('best:rate=2000,end=2026-06-01' on the command line)."
-                )
-            made = replace(made, decisions=learner.horizon)
-        return made
+        decisions = learner.horizon if self.decisions is None and self.rate is None else self.decisions
+        if decisions is None and self.rate is None:
+            raise ParameterError(
+                "schedule: the best times depend on how long the experiment runs. Give the learner a horizon, the "
+                "decisions in all; or BestSchedule(policies=8, rate=2000, end='2026-06-01'), decisions a day and "
+                "the last day ('best:rate=2000,end=2026-06-01' on the command line)."
+            )
+        return replace(
+            self,
+            dim=self.dim or learner.dim,
+            policies=self.policies or planned or POLICIES,
+            decisions=decisions,
+        )
 
     def ends(self, progress: Progress) -> tuple[End, ...]:
         if self.dim is None:
             raise ParameterError("dim, the features of an arm, is not known to this schedule: give dim=….")
         left = (self.policies or POLICIES) - progress.policies + 1
-        if left < 1:
-            return ()
         if self.decisions is not None:
-            found = self._planned(left, float(self.decisions), progress.before)
-            return tuple(End(round(end)) for end in found)
+            ends = _best_ends(float(self.decisions), left, progress.before, dim=self.dim)
+            return tuple(End(round(end)) for end in ends)
         rate = self.expected_rate(progress)
         published, first = progress.published[-1], self.gap if self.first is None else self.first
 
@@ -375,35 +343,16 @@ class BestSchedule(Schedule):
         earliest = by(published + (first if progress.policies == 1 else self.gap))
         earliest = max(earliest, by(published + delay) + 1.0)  # an update learns from a reward of its batch at least
         gap = max(rate * self.gap, rate * delay + 1.0)
-        found = self._planned(left, by(self.end), progress.before, earliest, gap, rate * delay)
-        dates = [progress.now + (end - progress.total) / rate for end in found]
-        return tuple(End(round(end), at) for end, at in zip(found, dates, strict=True))
-
-    def _planned(
-        self, left: int, total: float, before: float, earliest: float = 0.0, *delays: float
-    ) -> tuple[Any, ...]:
-        if total - before < _SHORTEST_RUN:
-            return ()
-        gap, delay = delays or (0.0, 0.0)
-        assert self.dim is not None
-        told = {"start": before, "earliest": earliest, "gap": gap, "delay": delay}
-        return best_ends(total, left, dim=self.dim, **told)
+        ends = _best_ends(
+            by(self.end), left, progress.before, dim=self.dim, earliest=earliest, gap=gap, delay=rate * delay
+        )
+        return tuple(End(round(end), progress.now + (end - progress.total) / rate) for end in ends)
 
     def expected_rate(self, progress: Progress) -> float:
         """Decisions a second: what was told, which counts as the decisions that a first policy needs, and what came."""
         assert self.rate is not None
         worth = PER_FEATURE * (self.dim or 1)
         return (progress.total + worth) / (progress.now - progress.created + worth * DAY / self.rate)
-
-    def price(self, *, delay: Any = 0.0, rate: float | None = None, **told: Any) -> Price | None:
-        return super().price(
-            delay=delay if self.delay is None else self.delay, rate=rate if self.rate is None else self.rate, **told
-        )
-
-    def totals(self, *, rate: float | None, total: float | None, created: float | None) -> tuple[float, ...]:
-        if self.end is not None and created is None:
-            return ()
-        return tuple(float(end.decisions or 0) for end in self.ends(Progress.beginning(created or 0.0)))
 
     def __str__(self) -> str:
         long = (
@@ -419,3 +368,10 @@ class BestSchedule(Schedule):
             if value
         ]
         return ", ".join([f"best times for {self.policies or POLICIES} policies over {long}", *more])
+
+
+def _best_ends(total: float, policies: int, before: int, *, dim: int, **limits: float) -> tuple[float, ...]:
+    """The best ends of the policies that are left; none where no policy or too little of the run is left."""
+    if policies < 1 or total - before < _SHORTEST_RUN:
+        return ()
+    return best_ends(total, policies, dim=dim, start=before, **limits)

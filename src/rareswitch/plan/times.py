@@ -2,13 +2,18 @@
 
 import re
 import time as clock
+from dataclasses import fields
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from rareswitch.errors import ParameterError, several
 from rareswitch.validation import number
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T")
 DAY = 86_400.0
 _UNITS = {"s": 1.0, "sec": 1.0, "second": 1.0, "m": 60.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
 _UNITS |= {"d": 86_400.0, "day": 86_400.0, "w": 604_800.0, "week": 604_800.0}
@@ -60,6 +65,19 @@ def _read(text: str) -> float | None:
 def _unit(word: str) -> float | None:
     """Seconds of a unit, in the singular or the plural; ms are none of minutes."""
     return _UNITS.get(word) or (_UNITS.get(word.removesuffix("s")) if len(word) > 2 else None)
+
+
+def plain_fields(settings: "DataclassInstance") -> dict[str, Any]:
+    """The settings of a dataclass that are not None, as JSON keeps them: durations in seconds."""
+    values = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    return {name: value for name, value in plain.items() if value is not None}
+
+
+def from_settings(cls: type[T], data: dict[str, Any]) -> T:
+    """The dataclass of which :func:`plain_fields` made these; its ``durations`` are in seconds."""
+    durations: tuple[str, ...] = getattr(cls, "durations", ())
+    return cls(**data | {name: Seconds(data[name]) for name in durations if type(data.get(name)) is float})
 
 
 def duration_text(seconds: float) -> str:

@@ -19,7 +19,7 @@ from rareswitch.report.figures import (
     save,
     series_colors,
 )
-from rareswitch.report.progress import Progress
+from rareswitch.report.progress import ProgressBar
 from rareswitch.report.recommendation_text import recommendation_text
 from rareswitch.report.text import as_text
 
@@ -29,7 +29,7 @@ __all__ = [
     "GREY",
     "ORANGE",
     "WIDTH",
-    "Progress",
+    "ProgressBar",
     "as_text",
     "beside",
     "caution_text",

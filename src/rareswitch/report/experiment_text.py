@@ -5,6 +5,7 @@ from rareswitch.evaluation import Interval, bounds_text, decimals, number_text, 
 from rareswitch.experiment import (
     Advance,
     Audit,
+    Choice,
     GateReport,
     LearnerNote,
     Lift,
@@ -39,6 +40,16 @@ def caution_text(field: str, what: str) -> str:
         "shared": "with arms that share a spare block",
     }
     return texts.get(what, f"with {field!r} {what}")
+
+
+@as_text.register
+def choice_text(choice: Choice, *, cli: bool = False) -> str:
+    """The chosen arm, and what was not as described of the request."""
+    again = ", requested before" if choice.repeated else ""
+    chosen = (
+        f"{choice.arm} (propensity {choice.propensity:.6g}, policy {choice.version}, {choice.policy_id[:12]}…{again})"
+    )
+    return "\n".join([chosen, *(f"  {caution_text(*caution)}" for caution in choice.cautions)])
 
 
 @as_text.register

@@ -4,12 +4,14 @@ import textwrap
 
 from rareswitch.learner import LEARNERS
 from rareswitch.plan import Recommendation
+from rareswitch.report.text import as_text
 from rareswitch.tables import table
 
 WIDTH = 80
 
 
-def recommendation_text(found: Recommendation, *, min_propensity: str = "") -> str:
+@as_text.register
+def recommendation_text(found: Recommendation, *, cli: bool = False, min_propensity: str = "") -> str:
     """What to take, what a minimum propensity costs, what is proved, and how many policies are needed."""
     asked = found.problem
     limit = "" if asked.policies is None else f", at most {asked.policies:,} policies"
@@ -45,8 +47,7 @@ def _options(found: Recommendation) -> str:
         ]
         for one in found.options
     ]
-    least, order = found.minimax
-    rows.append(["any learner", f"no less than {least}", "any", _short(order)])
+    rows.append(["any learner", f"no less than {found.minimax_rate}", "any", _short(found.minimax)])
     return table(["learner", "proved, up to constants and log T", "policies", "order"], rows, left=2)
 
 
@@ -60,8 +61,7 @@ def _adaptivity(found: Recommendation) -> str:
     rows = []
     for bound in found.adaptivity:
         says = f"{bound.text} {bound.model} {'suffice' if bound.upper else 'are needed'}"
-        order = bound.order(found.problem.dim, found.problem.horizon)
-        rows.append([f"{says}{f', {bound.condition}' if bound.condition else ''}", bound.source, _short(order)])
+        rows.append([f"{says}{f', {bound.condition}' if bound.condition else ''}", bound.source, _short(bound.order)])
     return table(["for the least regret (the paper's Table 1)", "source", "order"], rows, left=2)
 
 

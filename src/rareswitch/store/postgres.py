@@ -1,22 +1,17 @@
 """An experiment in PostgreSQL: for several processes and machines."""
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
-import numpy as np
-
 from rareswitch.errors import MissingExtraError, ParameterError, StoreError
-from rareswitch.store.connections import Connection, Job, attempt
-from rareswitch.store.rows import DecisionRow, RewardRow, Words, of_contexts, of_decisions, of_rewards
-from rareswitch.store.slices import DecisionColumns, RewardColumns, Slice, Stretch
+from rareswitch.store.connections import Connection, Job
+from rareswitch.store.rows import DecisionRow, RewardRow, of_contexts, of_decisions, of_rewards
 from rareswitch.store.store import OWN, Store
 
 if TYPE_CHECKING:
     import psycopg
-    import pyarrow as pa
 
 #: By which our advisory locks are told from those of others.
 LOCKS = 0x72617265
@@ -84,7 +79,6 @@ class PostgresStore(Store):
             raise MissingExtraError(
                 "experiments in PostgreSQL need more packages. Install them with: pip install 'rareswitch[postgres]'"
             ) from error
-        self._address = url
         try:
             _ = urlsplit(url).port
             psycopg.conninfo.conninfo_to_dict(url)
@@ -92,11 +86,12 @@ class PostgresStore(Store):
             # which may quote the password
             raise ParameterError("url cannot be read: write postgresql://USER:PASSWORD@HOST:PORT/DATABASE.") from None
         super().__init__(_shown(url), name)
+        self.address = url
         #: Keys of new decisions, and of rewards whose decision is not there, of the transaction under way.
         self._loose: list[bytes] = []
 
     def _connect(self) -> PostgresConnection:
-        return PostgresConnection(self._address)
+        return PostgresConnection(self.address)
 
     def _schema(self, connection: Connection) -> int | None:
         if connection.execute("SELECT to_regclass('rareswitch_schema')::text").fetchone()[0] is None:
@@ -107,7 +102,7 @@ class PostgresStore(Store):
         connection.execute(f"SELECT pg_advisory_xact_lock({LOCKS}, {self._number or 0})")
 
     def _judged(self, error: Exception) -> tuple[bool, str]:
-        return _judged(self._address, error)
+        return _judged(self.address, error)
 
     def faults(self) -> list[str]:
         return []  # the server looks after its files; it has checksums of their pages
@@ -117,9 +112,6 @@ class PostgresStore(Store):
             f"{self.url} is a PostgreSQL database, which its own tools copy while it is used: pg_dump --format=custom "
             f"--file={path} DATABASE, and pg_restore brings it back."
         )
-
-    def _slice(self, stretch: Stretch) -> Slice:
-        return PostgresSlice(self._address, stretch)
 
     # all rows of a group by one statement, as arrays of their columns
 
@@ -268,61 +260,3 @@ def _judged(address: str, error: Exception) -> tuple[bool, str]:
         return again, f"{shown} cannot be reached ({said})."
     given = isinstance(error, psycopg.DataError | psycopg.IntegrityError)
     return False, "" if given else f"{shown} cannot be used ({said})."
-
-
-class PostgresSlice(NamedTuple):
-    """Decisions of a version between two sequence numbers; read anywhere."""
-
-    address: str
-    stretch: Stretch
-
-    def __repr__(self) -> str:  # the address holds the password
-        return f"PostgresSlice({self.stretch})"
-
-    def read(self) -> "pa.Table":
-        return attempt(self._read, partial(_judged, self.address))
-
-    def _read(self) -> "pa.Table":
-        connection = PostgresConnection(self.address)
-        try:
-            decisions, rewards = (_copied(connection, query) for query in self.stretch.queries())
-        finally:
-            connection.close()
-        try:
-            seq, keys, features, times, propensities, checksums = _fields(decisions, "i8 V V f8 f8 i8")
-            return self.stretch.table(
-                DecisionColumns(seq, keys, features, times, propensities, checksums),
-                RewardColumns(*_fields(rewards, "i8 f8 f8 i8 i8")),
-            )
-        except ValueError as error:
-            raise self.stretch.unreadable(error) from error
-
-
-def _copied(connection: PostgresConnection, query: str) -> bytes:
-    """What a query gives, in PostgreSQL's binary format for copies: the fastest way out of it."""
-    with connection.raw.cursor().copy(f"COPY ({query}) TO STDOUT (FORMAT BINARY)".encode()) as copy:
-        return b"".join(copy)
-
-
-def _fields(data: bytes, kinds: str) -> Iterator[Any]:
-    """The columns of a copy in which all rows are equally long: numbers (n,), and the words (n, w) of bytes.
-
-    A row is the number of its columns, and of each column its length and its bytes.
-    """
-    names, at, layout = kinds.split(), 21, [("columns", ">i2")]  # 19 bytes of header, and the columns of the first row
-    for number, kind in enumerate(names):
-        size = int.from_bytes(data[at : at + 4], "big", signed=True) if kind == "V" and len(data) > 21 else 8
-        layout += [(f"size {number}", ">i4"), (f"{number}", f"V{size}" if kind == "V" else f">{kind}")]
-        at += 4 + size
-    record = np.dtype(layout)
-    if (len(data) - 21) % record.itemsize:  # 19 of header, 2 of trailer
-        raise ValueError("values of different lengths in one column")
-    rows = np.frombuffer(data, record, (len(data) - 21) // record.itemsize, 19)
-    for number, kind in enumerate(names):
-        if (rows["columns"] != len(names)).any() or (rows[f"size {number}"] != record[f"{number}"].itemsize).any():
-            raise ValueError("values of different lengths in one column")
-        yield _words(rows[f"{number}"]) if kind == "V" else rows[f"{number}"].astype(kind)
-
-
-def _words(column: Any) -> Words:
-    return np.ascontiguousarray(column).view("<u8").reshape(len(column), -1) if len(column) else np.empty((0, 1), "<u8")

@@ -10,16 +10,12 @@ import struct
 import zlib
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rareswitch.files import pyarrow
-from rareswitch.validation import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from rareswitch.validation import IntArray
 
 Words = NDArray[np.uint64]
 #: The checksum of a row of which all words are 0.
@@ -147,46 +143,14 @@ def _constants(count: int) -> Words:
     return (mixed ^ (mixed >> np.uint64(31))) | np.uint64(1)
 
 
-def _sums(*columns: Words) -> IntArray:
-    """(n,) checksums of rows whose words stand in columns (n, w)."""
-    constants, at = _constants(sum(column.shape[1] for column in columns)), 0
-    total = np.full(len(columns[0]), _NOTHING, dtype=np.uint64)
-    for column in columns:
-        total += column @ constants[at : at + column.shape[1]]
-        at += column.shape[1]
-    return total.view(np.int64)
+def checksums(words: Words) -> IntArray:
+    """(n,) of rows of words (n, w).
 
-
-def _numbers(*columns: FloatArray | IntArray) -> Words:
-    """(n, w) the bits of numbers; -0 counts as 0, which databases may make of it."""
-    return np.stack([(column + 0).view(np.uint64) for column in columns], axis=1)
-
-
-def words_of(data: bytes | memoryview, rows: int) -> Words:
-    """(rows, w) words of values of one length, one after the other."""
-    return np.frombuffer(data, dtype="<u8").reshape(rows, -1) if rows else np.empty((0, 1), dtype=np.uint64)
-
-
-def decision_checksums(
-    keys: Words, times: FloatArray, propensities: FloatArray, versions: IntArray, features: Words
-) -> IntArray:
-    """(n,) of decisions: what an update learns from, and under which policy.
-
-    Parameters
-    ----------
-    keys
-        (n, 2)
-    times, propensities, versions
-        (n,)
-    features
-        (n, d)
+    Those of a decision are its key, time, propensity, version and vector: what an update learns from, and under which
+    policy. Those of a reward are the key of its decision, value, time, and the sequence number of the reward that
+    superseded it, 0 where none did.
     """
-    return _sums(keys, _numbers(times, propensities, versions), features)
-
-
-def reward_checksums(keys: Words, values: FloatArray, times: FloatArray, superseded: IntArray) -> IntArray:
-    """(n,) of rewards: those of which decision, and by which other they were superseded, 0 by none."""
-    return _sums(keys, _numbers(values, times, superseded))
+    return (words @ _constants(words.shape[1]) + np.uint64(_NOTHING)).view(np.int64)
 
 
 _PACK = struct.Struct("<ddq").pack
@@ -197,17 +161,22 @@ def of_decisions(rows: Sequence[DecisionRow]) -> list[int]:
     if len(rows) > 1 and len({len(row.features) for row in rows}) > 1:
         return [of_decisions([row])[0] for row in rows]
     parts = [part for r in rows for part in (r.key, _PACK(r.time + 0.0, r.propensity + 0.0, r.version), r.features)]
-    words = np.frombuffer(b"".join(parts), dtype="<u8").reshape(len(rows), -1)
-    checksums: list[int] = (words @ _constants(words.shape[1]) + np.uint64(_NOTHING)).view(np.int64).tolist()
-    return checksums
+    return _of_bytes(parts, len(rows))
 
 
 def of_rewards(rows: Sequence[RewardRow], superseded: Sequence[int] | None = None) -> list[int]:
     """The checksums of rewards that are about to be kept, or superseded by those with these sequence numbers."""
     others = superseded or [0] * len(rows)
     parts = [row.key + _PACK(row.value + 0.0, row.time + 0.0, by) for row, by in zip(rows, others, strict=True)]
-    checksums: list[int] = _sums(words_of(b"".join(parts), len(rows))).tolist()
-    return checksums
+    return _of_bytes(parts, len(rows))
+
+
+def _of_bytes(parts: Sequence[bytes], count: int) -> list[int]:
+    """The checksums of so many rows of one length, which lie one after the other."""
+    if not count:
+        return []
+    numbers: list[int] = checksums(np.frombuffer(b"".join(parts), dtype="<u8").reshape(count, -1)).tolist()
+    return numbers
 
 
 def of_contexts(row: DecisionRow) -> int:
@@ -215,40 +184,6 @@ def of_contexts(row: DecisionRow) -> int:
     assert row.contexts is not None  # as it is kept
     more = f"{row.id} {row.arm} {row.arm_index} {row.baseline} {row.rank + 0.0!r} {row.names}"
     return zlib.crc32(row.contexts, zlib.crc32(row.digest, zlib.crc32(more.encode())))
-
-
-# as Arrow tables
-
-
-def rows_table(
-    decisions: list[DecisionRow],
-    rewards: list[list[RewardRow]],
-    *,
-    sums: bool,
-    window: float | None,
-    propensities: bool = False,
-) -> "pa.Table":
-    """What :meth:`Slice.read` gives, of rows with their rewards in force."""
-    pa, _ = pyarrow()
-    if sums and window is not None:
-        rewards = [
-            [reward for reward in held if reward.time - row.time <= window] or held
-            for row, held in zip(decisions, rewards, strict=True)
-        ]
-    values = [reward_value([reward.value for reward in held], sums=sums) for held in rewards]
-    columns = {
-        "key": pa.array([row.key for row in decisions], pa.binary(16)),
-        "features": pa.array([row.features for row in decisions], pa.binary(len(decisions[0].features))),
-        "reward": pa.array(values, pa.float64()),
-    }
-    if window is not None:
-        times = [max((reward.time for reward in held), default=None) for held in rewards]
-        columns["reward_time"] = pa.array(times, pa.float64())
-    if propensities:
-        columns["propensity"] = pa.array([row.propensity for row in decisions], pa.float64())
-    if propensities or window is not None:
-        columns["time"] = pa.array([row.time for row in decisions], pa.float64())
-    return pa.table(columns)
 
 
 def reward_value(values: list[float], *, sums: bool) -> float | None:

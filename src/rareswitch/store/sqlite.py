@@ -8,15 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
 
 from rareswitch.errors import StoreError
 from rareswitch.files import replacing
 from rareswitch.store.connections import Job, Pool, attempt
-from rareswitch.store.rows import DecisionRow, RewardRow, of_contexts, of_decisions, of_rewards, words_of
-from rareswitch.store.slices import DecisionColumns, RewardColumns, Slice, Stretch
+from rareswitch.store.rows import DecisionRow, RewardRow, of_contexts, of_decisions, of_rewards
 from rareswitch.store.sqlite_files import (
     REMEDY,
     Identity,
@@ -24,14 +20,10 @@ from rareswitch.store.sqlite_files import (
     close_file,
     identity_of,
     open_file,
-    refuse_inherited,
     size_of,
     uri,
 )
 from rareswitch.store.store import OWN, Store
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 #: Pages in the log before they are moved into the file, and KiB of pages that the writer keeps in memory.
 LOG_PAGES, CACHE_KIB = 4000, 65536
@@ -69,6 +61,8 @@ class SqliteStore(Store):
     """
 
     unmatched_hint = UNMATCHED
+    # rows one after the other as they lie in the file, which takes half the time of looking each up
+    scan_hint = "NOT INDEXED"
     # as a writer from the start: one that becomes it later fails if another was faster
     begin = "BEGIN IMMEDIATE"
     kinds = dict.fromkeys(("number", "counter", "sequence", "large"), "INTEGER") | {
@@ -80,6 +74,7 @@ class SqliteStore(Store):
     def __init__(self, path: str | Path, name: str) -> None:
         super().__init__(f"sqlite:///{path}", name)
         self.path = Path(path).resolve()  # one name for one file
+        self.address = str(self.path)
         self._log = f"{self.path}-wal"
         self._file: Identity | None = None
 
@@ -190,9 +185,6 @@ class SqliteStore(Store):
         connection.execute(_REWARD, (self.number, *row, *of_rewards([row])))
         return new
 
-    def _slice(self, stretch: Stretch) -> Slice:
-        return SqliteSlice(str(self.path), stretch)
-
     # the file
 
     def faults(self) -> list[str]:
@@ -265,9 +257,6 @@ class MemoryStore(SqliteStore):
     def _released(self) -> None:
         pass
 
-    def _slice(self, stretch: Stretch) -> Slice:
-        return MemorySlice(self, stretch)
-
     def backup(self, path: str | Path) -> None:
         raise StoreError("an experiment in memory has no file to copy. Copy it to another store: copy_experiment.")
 
@@ -291,70 +280,6 @@ class _SharedConnection(Pool[SqliteConnection]):
     def close(self) -> None:
         with self.lock:
             self.held.close()
-
-
-class SqliteSlice(NamedTuple):
-    """Decisions of a version between two sequence numbers, in a file."""
-
-    path: str
-    stretch: Stretch
-
-    def read(self) -> "pa.Table":
-        refuse_inherited(Path(self.path))
-        return attempt(self._read, partial(_judged, self.path))
-
-    def _read(self) -> "pa.Table":
-        with closing(_connection(self.path)) as connection:
-            return _table(connection, self.stretch)
-
-
-class MemorySlice(NamedTuple):
-    """Decisions of a version between two sequence numbers, in memory; elsewhere it is the table that was read."""
-
-    store: MemoryStore
-    stretch: Stretch
-
-    def read(self) -> "pa.Table":
-        return self.store._read(lambda connection: _table(connection, self.stretch))  # type: ignore[arg-type]
-
-    def __reduce__(self) -> "tuple[type[TableSlice], tuple[pa.Table]]":
-        return TableSlice, (self.read(),)
-
-
-class TableSlice(NamedTuple):
-    """Decisions that were read already."""
-
-    table: "pa.Table"
-
-    def read(self) -> "pa.Table":
-        return self.table
-
-
-def _table(connection: sqlite3.Connection, stretch: Stretch) -> "pa.Table":
-    # rows one after the other as they lie in the file, which takes half the time of looking each up
-    decisions, rewards = (connection.execute(query).fetchall() for query in stretch.queries("NOT INDEXED"))
-    try:
-        seq, keys, features, times, propensities, checksums = zip(*decisions, strict=True)
-        held = list(zip(*rewards, strict=True)) or [()] * 5
-        return stretch.table(
-            DecisionColumns(
-                np.array(seq, np.int64),
-                words_of(b"".join(keys), len(seq)),
-                words_of(b"".join(features), len(seq)),
-                np.array(times, np.float64),
-                np.array(propensities, np.float64),
-                np.array(checksums, np.int64),
-            ),
-            RewardColumns(
-                np.array(held[0], np.int64),
-                np.array(held[1], np.float64),
-                np.array(held[2], np.float64),
-                np.array(held[3], np.int64),
-                np.array(held[4], np.int64),
-            ),
-        )
-    except (ArithmeticError, TypeError, ValueError) as error:  # of a column with values of several kinds
-        raise stretch.unreadable(error) from error
 
 
 #: What callers may cause by what they give.

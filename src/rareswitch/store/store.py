@@ -13,7 +13,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rareswitch.errors import ExistsError, StoreError
+from rareswitch.store.columns import OFFERS, ROWS, Slice, damaged, damaged_row
 from rareswitch.store.connections import Connection, GroupCommit, Job, Pool, attempt
 from rareswitch.store.rows import (
     Counts,
@@ -28,7 +32,6 @@ from rareswitch.store.rows import (
     of_rewards,
 )
 from rareswitch.store.schema import check_schema, statements
-from rareswitch.store.slices import ROWS, Slice, Stretch, damaged, damaged_row
 from rareswitch.store.tally import ALL, Tallied, count_rewards, keep_tally, kept_tally, tallied
 
 T = TypeVar("T")
@@ -71,6 +74,8 @@ class Store(ABC):
 
     #: By which a database finds rewards whose decision has not come, and no others.
     unmatched_hint = ""
+    #: And reads many rows in their order.
+    scan_hint = ""
     #: What a transaction that writes begins with.
     begin = "BEGIN"
     #: What columns of each kind are called.
@@ -79,6 +84,8 @@ class Store(ABC):
     def __init__(self, url: str, name: str) -> None:
         #: As it was opened: ``memory:``, ``sqlite:///spring.db``, ``postgresql://…``.
         self.url, self.name = url, name
+        #: By which another process opens it; it may hold a password.
+        self.address = url
         self._lock = threading.RLock()
         self._pool: Pool[Any] | None = None
         self._queue = GroupCommit(self._commit, self._count)
@@ -115,10 +122,6 @@ class Store(ABC):
     @abstractmethod
     def _replace_reward(self, connection: Any, row: RewardRow, before: RewardRow, seq: int) -> int:
         """Let a reward take the place of another one, which has this sequence number; its own."""
-
-    @abstractmethod
-    def _slice(self, stretch: Stretch) -> Slice:
-        """Decisions of a version between two sequence numbers."""
 
     @abstractmethod
     def faults(self) -> list[str]:
@@ -584,34 +587,50 @@ class Store(ABC):
     # what is learned from and exported
 
     def slices(
-        self, version: int, upto: Marks, *, sums: bool, window: float | None = None, propensities: bool = False
+        self, version: int, upto: Marks, *, sums: bool, window: float | None = None, contexts: bool = False
     ) -> Sequence[Slice]:
         """The decisions of a version up to the marks, 65,536 a slice, and the rest in the last.
 
         Where rewards are summed, those that came later than ``window`` seconds after their decision are left out of
-        the sum; where all of them did, all are in it.
+        the sum; where all of them did, all are in it. With ``contexts`` slices hold what was offered, and are smaller.
         """
-        number = self.number
-        mine = f"experiment = {number} AND version = {int(version)} AND seq <= {int(upto.decisions)}"
+        mine = f"experiment = {self.number} AND version = {int(version)} AND seq <= {int(upto.decisions)}"
+        size = OFFERS if contexts else ROWS
 
         def call(connection: Connection) -> list[Slice]:
             parts: list[Slice] = []
             after = total = 0
             while True:
-                query = f"SELECT seq FROM rareswitch_decisions WHERE {mine} AND seq > {after} ORDER BY seq LIMIT 1"
-                first = connection.execute(query).fetchone()
+                part = f"FROM rareswitch_decisions WHERE {mine} AND seq > {after}"
+                first = connection.execute(f"SELECT seq, length(features) {part} ORDER BY seq LIMIT 1").fetchone()
                 if first is None:
                     self._check_tallied(connection, version, upto, total)
                     return parts
-                last, count = connection.execute(f"{query} OFFSET {ROWS - 1}").fetchone(), ROWS
+                query = f"SELECT seq {part} ORDER BY seq LIMIT 1 OFFSET {size - 1}"
+                last, count = connection.execute(query).fetchone(), size
                 if last is None:
-                    query = f"SELECT max(seq), count(*) FROM rareswitch_decisions WHERE {mine} AND seq > {after}"
-                    *last, count = connection.execute(query).fetchone()
-                read_as = sums, window, propensities, self.name, count
-                parts.append(self._slice(Stretch(number, version, first[0], last[0], upto, *read_as)))
+                    *last, count = connection.execute(f"SELECT max(seq), count(*) {part}").fetchone()
                 after, total = last[0], total + count
+                parts.append(
+                    Slice(
+                        store=self,
+                        version=version,
+                        first=first[0],
+                        last=after,
+                        rows=count,
+                        width=first[1],
+                        upto=upto,
+                        sums=sums,
+                        window=window,
+                        contexts=contexts,
+                    )
+                )
 
         return self._read(call)
+
+    def read_array(self, query: str, kinds: np.dtype[np.void]) -> NDArray[np.void]:
+        """The rows of a query as a structured array."""
+        return self._read(lambda connection: np.fromiter(connection.execute(query), kinds))
 
     def _check_tallied(self, connection: Connection, version: int, upto: Marks, decisions: int) -> None:
         """Raise if what was tallied when it came is not there any more."""

@@ -73,6 +73,17 @@ def test_a_program_that_asked_for_json_gets_errors_as_json(
     assert printed.err == ""
 
 
+def test_usage_errors_are_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["key", "--scheme", "rot13", "--out", "k", "--json"])
+    assert ended.value.code == 2
+    printed = capsys.readouterr()
+    error = json.loads(printed.out)["error"]
+    assert error["type"] == "UsageError"
+    assert "invalid choice: 'rot13'" in error["message"]
+    assert printed.err == ""
+
+
 def test_memory_that_is_not_there_is_no_traceback(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +98,11 @@ def test_memory_that_is_not_there_is_no_traceback(
 @pytest.mark.parametrize(
     ("command", "status", "said"),
     [
-        ("learners > /dev/full", 2, "the output could not be written (No space left on device)."),
+        (
+            "learners > /dev/full",
+            2,
+            "the output could not be written (No space left on device), but the command has done its work.",
+        ),
         ("--help > /dev/full", 2, "the output could not be written (No space left on device)."),
         ("learners >&-", 0, ""),
         ("learners <&- > /dev/null", 0, ""),

@@ -79,7 +79,7 @@ def test_a_log_that_cannot_tell_has_a_status_of_its_own(
     assert main(["effects", "log.csv", "--arm", "blue", "--plot", "none.png"]) == 3
     out = capsys.readouterr().out
     assert "no answer" in out
-    assert "--min-propensity" in out
+    assert "min_propensity=" in out
     assert Path("none.png").exists()
 
 

@@ -115,7 +115,7 @@ def test_a_parquet_log_says_what_its_experiment_says(capsys: pytest.CaptureFixtu
 def test_what_a_log_cannot_answer_has_a_status_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     text = done(capsys, "certain.csv", "--always", "blue", status=3)
     assert "No answer for always blue:" in text
-    assert "with --min-propensity 0.05 about" in text
+    assert "with min_propensity=0.05 about" in text
     assert "No answer for always grey:" in done(capsys, *HERE, "--always", "grey", status=3)
     assert "no answer" not in done(capsys, "certain.csv", "--rule", "logged")
     assert json.loads(done(capsys, "certain.csv", "--json", status=3))["values"][0]["interval"] is None
@@ -149,7 +149,7 @@ def test_batches_and_a_picture(capsys: pytest.CaptureFixture[str], tmp_path: Pat
 def test_what_makes_no_sense_is_refused_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--version is the number of an experiment's policy" in refused(capsys, "log.csv", "--version", "1")
     assert "--version must be a policy of banner, from 1 to 2; got 3." in refused(capsys, *HERE, "--version", "3")
-    assert "--key-file is that of an experiment" in refused(capsys, "log.csv", "--key-file", "key")
+    assert "--key-file is for an experiment" in refused(capsys, "log.csv", "--key-file", "key")
     assert "missing.policy: cannot be read" in refused(capsys, "log.csv", "--policy", "missing.policy")
     assert "an experiment has its policies" in refused(capsys, *HERE, "--behavior-policy", "log.csv")
     assert "a picture's name must end" in refused(capsys, "log.csv", "--plot", "picture")

@@ -13,7 +13,9 @@ import pytest
 
 from rareswitch.errors import FileFormatError, StoreError, UnreachableError
 from rareswitch.evaluation import evaluate
-from rareswitch.experiment import Choice, Experiment, create, open_experiment, update
+from rareswitch.experiment import Choice, Experiment, create, open_experiment
+from rareswitch.experiment.description import Description
+from rareswitch.experiment.update import Update
 from rareswitch.lab.worlds import make_world
 
 BATCH = 12
@@ -93,19 +95,18 @@ def test_an_update_for_which_there_is_no_room_is_made_when_there_is(
 ) -> None:
     with opened(path) as trial:
         serve(trial, 2 * BATCH - 1, 2 * BATCH)  # so that there is a log
-        module: Any = update
-        learn, disk = module.learn, small_disk(path)
+        learn, disk = Update.learn, small_disk(path)
         if when == "frozen":
             with disk, pytest.raises(StoreError, match="full"):
                 trial.advance(now=0.0)
         else:
 
-            def fills(*given: Any, **more: Any) -> Any:
-                learned = learn(*given, **more)
+            def fills(update: Update) -> Any:
+                learned = learn(update)
                 disk.__enter__()
                 return learned
 
-            monkeypatch.setattr(update, "learn", fills)
+            monkeypatch.setattr(Update, "learn", fills)
             try:
                 with pytest.raises(StoreError, match="full"):
                     trial.advance(now=0.0)
@@ -221,27 +222,30 @@ def test_a_policy_that_was_put_in_the_place_of_another_is_refused(path: Path) ->
 @pytest.mark.parametrize(
     ("was", "is_now", "message"),
     [
-        ('"seed":7', '"seed":8', "or the description of the experiment, do not have the hash"),
-        (
-            '"context_sample_rate":1.0',
-            '"context_sample_rate":0.5',
-            "or the description of the experiment, do not have the hash",
-        ),
-        ('"context_sample_rate":1.0', '"context_sample_rate":7.0', "the description of the experiment is damaged"),
-        (
-            '"context_sample_rate":1.0',
-            '"context_sample_rate":1.0,"more":1',
-            "the description of the experiment was changed",
-        ),
-        ('"learner":"foresight"', '"learner":"nobody"', "the description of the experiment is damaged"),
+        ('"seed":7', '"seed":8', "its description does not have the hash that was kept with it"),
         ('"seed":7', '"seed":', "its description is damaged"),
-        ('"schema":1', '"schema":2', "experiments have schema 1; this one has 2"),
+        ('"signature":{', '"signature":null,"more":{', "its description does not have the hash"),
     ],
 )
 def test_a_description_that_was_edited_by_hand_is_refused(was: str, is_now: str, message: str, path: Path) -> None:
     edit(path, "experiments", "description", lambda text: text.replace(was, is_now, 1))
     with pytest.raises(FileFormatError, match=f"experiment 'trial' in .*{message}"):
         opened(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"context_sample_rate": 7.0}, "description of the experiment is damaged.*context_sample_rate"),
+        ({"more": 1}, "description of the experiment is damaged.*more"),
+        ({"learner": "nobody"}, "description of the experiment is damaged.*nobody"),
+        ({"warm_start": {"decisions": "many", "rewarded": 1}}, "description of the experiment is damaged.*int"),
+        ({"schema": 2}, "experiments have schema 1; this one has 2"),
+    ],
+)
+def test_a_description_of_another_kind_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(FileFormatError, match=message):
+        Description.from_plain(begun("memory:").description.to_plain() | change)
 
 
 @pytest.mark.parametrize("column", ["propensity", "arm_index", "features"])

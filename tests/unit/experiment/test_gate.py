@@ -507,7 +507,7 @@ def test_a_plan_that_was_not_frozen_so_is_refused_and_planned_anew(
         patch.setattr(store, "refuse_update", dies)
         with pytest.raises(StoreError, match="gone"):
             trial.advance(now=0.0, gate=True)
-    EXPERIMENT_DIGEST["now"] = trial._updates.experiment
+    EXPERIMENT_DIGEST["now"] = trial._versions.experiment
     text, marks = store.start_update(1, "")
     store.abandon_update(1)
     assert store.start_update(1, forge(text)) == (forge(text), marks)

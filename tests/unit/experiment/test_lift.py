@@ -84,11 +84,11 @@ def test_a_store_that_is_gone_is_no_lack_of_a_lift(monkeypatch: pytest.MonkeyPat
     trial = begun()
     play(trial, 50, baseline=[0] * 50, now=0.0)
 
-    def gone(*given: Any) -> Any:
+    def gone(*given: Any, **more: Any) -> Any:
         raise StoreError("gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr(trial.store, "rows", gone)
+        patch.setattr(trial.store, "slices", gone)
         with pytest.raises(StoreError, match="gone"):
             trial.advance(now=1.0)
     assert trial.store.started(1)

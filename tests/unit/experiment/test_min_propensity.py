@@ -114,11 +114,9 @@ def test_what_cannot_have_a_minimum_propensity() -> None:
             create("memory:", "spring", dim=2, min_propensity=wrong)  # type: ignore[arg-type]
 
 
-def test_descriptions_without_a_minimum_propensity_are_what_they_were() -> None:
+def test_descriptions_keep_the_minimum_propensity() -> None:
     trial = create("memory:", "spring", dim=2, seed=1)
-    plain = trial.description.to_plain()
-    assert "min_propensity" not in plain
-    assert Description.from_plain(plain).min_propensity is None
+    assert Description.from_plain(trial.description.to_plain()).min_propensity is None
     protected = create("memory:", "spring", dim=2, seed=1, min_propensity=NAMED).description
     assert json.loads(protected.to_text())["min_propensity"] == {
         "kind": "min_propensity",

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rareswitch.experiment import Experiment, create, open_experiment
-from rareswitch.experiment.versions import Version, checksum, signed_text
+from rareswitch.experiment.versions import Version, signature_of, signed_text
 from rareswitch.files import canonical_json
 from rareswitch.learner import Summary, summaries_to_bytes
 from rareswitch.learner.planned_exploration import PlannedExploration
@@ -51,12 +51,13 @@ def begun(url: str, learner: str = "foresight", **settings: Any) -> Experiment:
 
 def with_summaries(trial: Experiment, number: int, change: Callable[[Summary], Summary]) -> None:
     """Put other summaries into a version, as if it had been published with them."""
-    row, experiment = trial._versions[number - 1].row, trial._versions[0].experiment
+    versions = trial._versions
+    row, experiment = versions.numbered(number).row, versions.experiment
     batch, *late = Version(row, "", None).summaries
     changed = row._replace(summaries=summaries_to_bytes([change(batch), *late]))
-    hashed = canonical_json(checksum(signed_text(experiment, changed))).decode()
+    hashed = canonical_json(signature_of(signed_text(experiment, changed), None)).decode()
     other = Version(changed._replace(signature=hashed), experiment, None)
-    trial._versions = (*trial._versions[: number - 1], other, *trial._versions[number:])
+    versions.known = (*versions.known[: number - 1], other, *versions.known[number:])
 
 
 @pytest.mark.parametrize(("learner", "settings"), DEPLOYABLE.items())

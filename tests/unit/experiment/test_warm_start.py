@@ -158,10 +158,10 @@ def test_what_a_log_must_have() -> None:
         learner.begin(warm=log)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="baseline: the first policy is learned from a log"):
         learner.begin(warm=summarize_source(learner, log), baseline=0.1)
-    with pytest.raises(ParameterError, match="warm_start: batch-linucb-kw concludes"):
+    with pytest.raises(ParameterError, match="warm_start: batch-linucb-kw cannot warm-start"):
         create("memory:", "spring", learner="batch-linucb-kw", dim=DIM, arms=ARMS, horizon=1000, warm_start=log)
     proved: dict[str, Any] = {"noise_bound": 1.0, "arms": ARMS, "horizon": 1000}
-    with pytest.raises(ParameterError, match="warm_start: foresight concludes"):
+    with pytest.raises(ParameterError, match="warm_start: foresight cannot warm-start"):
         create("memory:", "spring", dim=DIM, warm_start=log, **proved)
 
 
@@ -252,12 +252,10 @@ def test_a_baseline_is_kept_and_not_played() -> None:
     assert trial.verify().holds
 
 
-def test_descriptions_of_blind_starts_are_what_they_were() -> None:
-    plain = create("memory:", "spring", dim=DIM, seed=1).description.to_plain()
-    assert "warm" not in plain
+def test_descriptions_keep_the_warm_start() -> None:
     told = create("memory:", "spring", dim=DIM, seed=1, warm_start=log_of(7)).description
-    assert json.loads(told.to_text())["warm"] == {"decisions": ROWS, "rewarded": ROWS, "estimated": ""}
-    assert Description.from_text(told.to_text()).warm == told.warm
-    changed = told.to_plain() | {"warm": {"decisions": "many", "rewarded": 1, "estimated": ""}}
+    assert json.loads(told.to_text())["warm_start"] == {"decisions": ROWS, "rewarded": ROWS, "estimated": ""}
+    assert Description.from_text(told.to_text()).warm_start == told.warm_start
+    changed = told.to_plain() | {"warm_start": {"decisions": "many", "rewarded": 1, "estimated": ""}}
     with pytest.raises(FileFormatError, match="damaged"):
         Description.from_plain(changed)

@@ -15,9 +15,9 @@ import pytest
 
 from rareswitch.errors import FileFormatError
 from rareswitch.lab import Run, add_runs, load_runs, sweep
+from rareswitch.lab.results import ROOM, seal
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import BatchLinUCB
-from rareswitch.seals import ROOM, seal
 
 WORLD = make_world("gaussian", dim=2, arms=3, noise=0.5)
 

@@ -21,7 +21,7 @@ from rareswitch.lab import checkpoints, chunk_size, load_runs
 from rareswitch.lab.rivals import BaSE
 from rareswitch.lab.worlds import Rounds, SequenceWorld, World, make_world
 from rareswitch.learner import BatchLinUCB, BatchLinUCBDG, Foresight, make_learner
-from rareswitch.report import Progress
+from rareswitch.report import ProgressBar
 from rareswitch.validation import FloatArray
 from reference.loop import steps
 
@@ -256,8 +256,8 @@ class Terminal(io.StringIO):
 def test_progress_is_shown_on_terminals_alone() -> None:
     shown, hidden = Terminal(), io.StringIO()
     for stream in (shown, hidden):
-        with Progress(10, "working", stream=stream) as bar:
-            bar.update(10, "last")
+        with ProgressBar("working", stream=stream) as bar:
+            bar(10, 10, "last")
     assert "working" in shown.getvalue()
     assert "100%" in shown.getvalue()
     assert hidden.getvalue() == ""

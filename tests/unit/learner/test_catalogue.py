@@ -6,8 +6,9 @@ import pytest
 
 from rareswitch import simulate
 from rareswitch.errors import InputError, ParameterError
+from rareswitch.lab import budgeted
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import LEARNERS, BatchLinUCBDGCertified, budgeted, find_learner, make_learner, takes
+from rareswitch.learner import LEARNERS, BatchLinUCBDGCertified, find_learner, make_learner, takes
 
 
 def test_names_are_those_of_the_classes() -> None:

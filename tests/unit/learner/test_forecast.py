@@ -1,20 +1,22 @@
-"""How many decisions are to come: by dates, as a number, as a list."""
+"""How many decisions are to come: as a number, as a list."""
 
-from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pytest
 
-from rareswitch import forecast
 from rareswitch.errors import ParameterError
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import BatchLinUCB, Foresight, Learner, State
-from rareswitch.learner.grids import lengths
+from rareswitch.learner.grids import batch_sizes_of
 from reference.loop import after, rows_of
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
 FIVE = Foresight(dim=3, horizon=2000, policies=5)
+
+
+def spread(total: int, start: int, policies: int) -> tuple[int, ...]:
+    return batch_sizes_of(total, start=start, policies=lambda decisions: policies)
 
 
 def closed(learner: Learner, state: State, forecast: Any = None, count: int | None = None) -> State:
@@ -22,39 +24,11 @@ def closed(learner: Learner, state: State, forecast: Any = None, count: int | No
     return learner.next(state, learner.summarize(state, rows_of(state, WORLD, 1, count=count)), forecast=forecast)
 
 
-def test_dates_and_a_rate_make_batches() -> None:
-    begin = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    ends = [begin + timedelta(hours=6), begin + timedelta(days=2)]
-    assert forecast(rate=1000.0, dates=ends, now=begin) == (250, 1750)
-    assert forecast(rate=0.001, dates=ends, now=begin) == (1, 1)  # at least one decision
-    assert forecast(rate=10, dates=[date(2026, 3, 2)], now=datetime(2026, 3, 1, 12)) == (5,)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"rate": 0.0}, "rate must be a finite number above 0"),
-        ({"rate": "many"}, "rate must be a number"),
-        ({"rate": 1e308}, r"rate must be .* at most 1e\+12; got 1e\+308"),
-        ({"dates": 5}, r"dates must be a list of dates or datetimes; got 5\. Pass \[date\]"),
-        ({"dates": []}, "dates must be at least one, after now and increasing"),
-        ({"dates": [date(2026, 3, 1)]}, "after now"),
-        ({"dates": [date(2026, 3, 9), date(2026, 3, 9)]}, "increasing"),
-        ({"dates": ["2026-03-09"]}, "dates must be dates or datetimes; got '2026-03-09'"),
-        ({"now": 3.0}, "now must be dates or datetimes; got 3.0"),
-    ],
-)
-def test_bad_forecasts_are_explained(settings: dict[str, Any], words: str) -> None:
-    usual: dict[str, Any] = {"rate": 10.0, "dates": [date(2026, 3, 9)], "now": date(2026, 3, 1)}
-    with pytest.raises(ParameterError, match=words):
-        forecast(**usual | settings)
-
-
 @pytest.mark.parametrize("total", [1, 2, 3, 7, 1000, 10**9])
 @pytest.mark.parametrize("left", [1, 2, 5, 40])
 @pytest.mark.parametrize("start", [1, 40, 10**6])
 def test_a_number_is_spread_over_the_policies_that_are_left(total: int, left: int, start: int) -> None:
-    found = lengths(total, start=start, left=left)
+    found = spread(total, start, left)
     assert sum(found) == total
     assert len(found) == min(left, total)
     assert min(found) >= 1
@@ -85,7 +59,7 @@ def test_forecasts_are_followed(forecast: Any, expected: tuple[int, ...]) -> Non
 
 @pytest.mark.parametrize("forecast", [985, 985.0, np.int64(985), np.float64(985.0)])
 def test_a_number_of_any_kind_is_spread(forecast: Any) -> None:
-    assert closed(FIVE, FIVE.begin(), forecast).batch_sizes == lengths(985, start=15, left=4)
+    assert closed(FIVE, FIVE.begin(), forecast).batch_sizes == spread(985, 15, 4)
     unknown = Foresight(dim=3)
     assert len(closed(unknown, unknown.begin(), forecast).batch_sizes) == 4  # it grows 2.5-fold: 30, 72, 174, 421, 1018
 
@@ -98,7 +72,7 @@ def test_a_number_of_any_kind_is_spread(forecast: Any) -> None:
         (float("nan"), "must be a whole number; got nan"),
         (float("inf"), "must be a whole number; got inf"),
         (True, "must be a whole number; got True"),
-        ("many", "forecast must be the decisions to come in all, or a list; got 'many'"),
+        ("many", "forecast must be the decisions to come in all, or a list of those of each batch; got 'many'"),
         (b"ab", "forecast must be the decisions to come in all, or a list"),
         ({5: 1}, "forecast must be the decisions to come in all, or a list"),
         ([], "got an empty list. 0 ends the run"),
@@ -126,7 +100,7 @@ def test_an_unknown_horizon_is_revised_as_it_becomes_known() -> None:
     assert (state.start, state.batch_sizes) == (30, (45, 112, 280))
     state = closed(learner, state, 925)
     assert state.horizon == 1000
-    assert state.batch_sizes == lengths(925, start=75, left=3)
+    assert state.batch_sizes == spread(925, 75, 3)
     state = closed(learner, state, [50])
     assert state.batch_sizes == (50,)
     state = closed(learner, state, 0)

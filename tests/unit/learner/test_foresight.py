@@ -12,7 +12,7 @@ from rareswitch.design import GOptimal
 from rareswitch.distributions import Gaussian
 from rareswitch.errors import BatchError, LevelWarning, ParameterError
 from rareswitch.lab.worlds import ClickWorld, Rounds, World, make_world
-from rareswitch.learner import AdaptiveGrid, Foresight, Posterior, Rows, geometric_grid, posterior
+from rareswitch.learner import Foresight, Posterior, Rows, geometric_grid, posterior
 from rareswitch.learner import planned_exploration as room
 from rareswitch.learner.foresight import default_grid
 from rareswitch.learner.planning import SCALES, Plan
@@ -233,7 +233,6 @@ def test_any_horizon_and_any_number_of_updates(horizon: int, policies: int | Non
         ({"seed": -1}, "seed must be"),
         ({"intercept": "yes"}, "intercept must be True or False; got 'yes'"),
         ({"intercept": 1}, "intercept must be True or False"),
-        ({"grid": AdaptiveGrid(horizon=100, policies=3)}, "an adaptive grid follows the widths of eliminations"),
     ],
 )
 def test_bad_settings_are_explained(bad: dict[str, Any], message: str) -> None:

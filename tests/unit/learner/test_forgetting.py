@@ -12,7 +12,7 @@ from rareswitch.errors import ParameterError
 from rareswitch.learner import Foresight, Posterior, Rows, State, Summary
 from rareswitch.learner.logistic import LOGISTIC, expanded, logistic_posterior
 from rareswitch.learner.posterior import logistic
-from rareswitch.learner.state import Batch, faded
+from rareswitch.learner.state import faded
 from rareswitch.policy import Blend, PosteriorDraws
 from rareswitch.stats import Stats
 from rareswitch.validation import FloatArray
@@ -21,19 +21,18 @@ RNG = np.random.default_rng(4)
 X = RNG.standard_normal((3, 200, 4, 2))
 
 
-def remembered(batches: list[Batch], discount: float) -> Stats:
+def remembered(batches: list[Stats], discount: float) -> Stats:
     return reduce(add, faded(batches, discount))
 
 
-def batch(count: int, shift: float = 0.0) -> Batch:
+def batch(count: int) -> Stats:
     x = np.column_stack([RNG.standard_normal((count, 1)), np.ones(count)])
-    return Batch(policy_id="p", decided=count, rewarded=count, stats=(Stats.of(x, x[:, 0] + 9.0, shift=shift),))
+    return Stats.of(x, x[:, 0] + 9.0)
 
 
 def test_sums_are_weighed_by_age() -> None:
-    batches = [batch(10), batch(20), batch(40)]
-    found = remembered(batches, 0.5)
-    (a,), (b,), (c,) = (one.stats for one in batches)
+    a, b, c = batch(10), batch(20), batch(40)
+    found = remembered([a, b, c], 0.5)
     np.testing.assert_allclose(found.gram, 0.25 * a.gram + 0.5 * b.gram + c.gram)
     np.testing.assert_allclose(found.moment, 0.25 * a.moment + 0.5 * b.moment + c.moment)
     assert found.square_sum == pytest.approx(0.25 * a.square_sum + 0.5 * b.square_sum + c.square_sum)
@@ -43,11 +42,8 @@ def test_sums_are_weighed_by_age() -> None:
 def test_shifts_of_rewards_do_not_matter() -> None:
     rows = np.column_stack([RNG.standard_normal((30, 1)), np.ones(30)])
     paid = rows[:, 0] + 9.0
-
-    def made(shift: float) -> Batch:
-        return Batch(policy_id="p", decided=30, rewarded=30, stats=(Stats.of(rows, paid, shift=shift),))
-
-    plain, shifted = (remembered([made(shift), made(0.0)], 0.3).shifted(0.0) for shift in (0.0, 9.0))
+    zero, nine = (Stats.of(rows, paid, shift=shift) for shift in (0.0, 9.0))
+    plain, shifted = (remembered([first, zero], 0.3).shifted(0.0) for first in (zero, nine))
     np.testing.assert_allclose(plain.moment, shifted.moment)
     assert plain.square_sum == pytest.approx(shifted.square_sum)
 
@@ -97,18 +93,17 @@ def test_a_theta_that_has_changed_is_found_sooner() -> None:
 def test_clicks_fade_too() -> None:
     """Half of the decisions made twice are these decisions, summed before there was a belief as well as at one."""
 
-    def clicked(theta: list[float], point: FloatArray) -> list[Batch]:
+    def clicked(theta: list[float], point: FloatArray) -> list[Stats]:
         """Decisions once, and each of them twice and four times."""
         x = RNG.standard_normal((300, 2))
         r = (RNG.random(300) < logistic(x @ theta)).astype(np.float64)
         return [
-            Batch(policy_id="p", decided=n * 300, rewarded=n * 300, stats=(replace(plain, expansion=line),))
+            replace(Stats.of(y, s), expansion=expanded(y, s, point))
             for n in (1, 2, 4)
             for y, s in [(np.tile(x, (n, 1)), np.tile(r, n))]
-            for plain, line in [(Stats.of(y, s), expanded(y, s, point))]
         ]
 
-    def believed(batches: list[Batch], discount: float) -> Posterior:
+    def believed(batches: list[Stats], discount: float) -> Posterior:
         found = logistic_posterior(faded(batches, discount), intercept=False)
         assert found is not None
         return found
@@ -125,12 +120,11 @@ def test_clicks_fade_too() -> None:
 def test_counts_that_are_rounded_leave_a_rate_below_1() -> None:
     """Of 10 and 89 decisions, all clicks, 2 and 44 are counted by the time that 2.5 and 44.5 clicks are left."""
 
-    def clicked(clicks: int, count: int, point: FloatArray) -> Batch:
+    def clicked(clicks: int, count: int, point: FloatArray) -> Stats:
         x, r = RNG.standard_normal((count, 2)), (np.arange(count) < clicks).astype(np.float64)
-        stats = replace(Stats.of(x, r), expansion=expanded(x, r, point))
-        return Batch(policy_id="p", decided=count, rewarded=count, stats=(stats,))
+        return replace(Stats.of(x, r), expansion=expanded(x, r, point))
 
-    before = logistic_posterior([clicked(30, 40, np.zeros(2)).stats[0]], intercept=False)
+    before = logistic_posterior([clicked(30, 40, np.zeros(2))], intercept=False)
     assert before is not None
     batches = [clicked(10, 10, np.zeros(2)), clicked(89, 89, np.zeros(2)), clicked(30, 40, before.estimate)]
     found = logistic_posterior(faded(batches, 0.5), intercept=False)
@@ -141,7 +135,8 @@ def test_counts_that_are_rounded_leave_a_rate_below_1() -> None:
 def test_policies_rest_on_faded_clicks() -> None:
     learner = Foresight(dim=2, discount=0.5, rewards="binary", intercept=False)
     state = after(learner, [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], clicks=True)
-    whole, faint = (logistic_posterior(faded(state.past, discount), intercept=False) for discount in (1.0, 0.5))
+    sums = [batch.stats[0] for batch in state.past]
+    whole, faint = (logistic_posterior(faded(sums, discount), intercept=False) for discount in (1.0, 0.5))
     assert whole is not None
     assert faint is not None
     assert state.notes[-1]["link"] == "logistic"

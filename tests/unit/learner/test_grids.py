@@ -8,16 +8,14 @@ from hypothesis import strategies as st
 from rareswitch.errors import ParameterError
 from rareswitch.learner import (
     AdaptiveGrid,
-    GrowingGrid,
     StaticGrid,
-    doubling_grid,
     geometric_grid,
-    growing_grid,
     loglog_batches,
     paper_design_grid,
     paper_grid,
     warm_start,
 )
+from rareswitch.learner.grids import GrowingGrid
 
 
 @pytest.mark.parametrize("horizon", [16, 17, 255, 256, 257, 1000, 65_535, 65_536, 65_537, 10**5, 10**6, 10**7])
@@ -74,11 +72,10 @@ def test_every_grid_is_increasing_and_ends_at_the_horizon(horizon: int, batches:
 def test_the_adaptive_grid_always_reaches_the_horizon(horizon: int, batches: int, widths: list[float]) -> None:
     grid = AdaptiveGrid(horizon=horizon, policies=min(batches, horizon))
     start = used = 0
-    while forecast := grid.batch_sizes((), batch=used + 1, start=start, width=widths[used % 20]):
-        used += 1
-        assert len(forecast) == 1
-        assert 0 < forecast[0] <= horizon - start
-        start += forecast[0]
+    while start < horizon:
+        length = grid.length(batch=used + 1, start=start, width=widths[used % 20])
+        assert 0 < length <= horizon - start
+        used, start = used + 1, start + length
     assert start == horizon
     assert used <= grid.policies
 
@@ -86,7 +83,7 @@ def test_the_adaptive_grid_always_reaches_the_horizon(horizon: int, batches: int
 def test_an_adaptive_batch_costs_what_the_first_may_cost() -> None:
     """√T = n·min(1, 4w): an arm that survives is at most two of its own widths and two of the best arm's behind."""
     grid = AdaptiveGrid(horizon=10_000, policies=8)
-    assert [grid.batch_sizes((), batch=2, start=100, width=width)[0] for width in (9.0, 0.25, 0.05)] == [100, 100, 500]
+    assert [grid.length(batch=2, start=100, width=width) for width in (9.0, 0.25, 0.05)] == [100, 100, 500]
 
 
 def test_grids_of_ones_own() -> None:
@@ -114,37 +111,18 @@ def test_bad_grids_are_refused(make: object, words: str) -> None:
         make()  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("horizon", [2, 3, 4, 5, 100, 1000, 65_536])
-def test_doubling_and_growing_grids_are_whole_and_end_at_the_horizon(horizon: int) -> None:
-    assert doubling_grid(horizon).horizon == horizon
-    assert doubling_grid(horizon, 2) == paper_grid(horizon, 2)
-    for policies in (1, 2, min(7, horizon)):
-        grid = growing_grid(horizon, policies)
-        assert isinstance(grid, StaticGrid)
-        assert (grid.horizon, grid.policies) == (horizon, policies)
-
-
 def test_a_growing_grid_follows_what_came() -> None:
     """The plan looks two batches past the next one, and is made anew from the decisions that there were."""
     grid = GrowingGrid(first=40)
     assert grid.begin() == (40, 60, 150)
-    assert grid.batch_sizes((60, 150), batch=2, start=50, width=1.0) == (75, 188, 470)
+    assert grid.batch_sizes((60, 150), batch=2, start=50) == (75, 188, 470)
     assert GrowingGrid(first=40, policies=2).begin() == (40, 60)
-    assert GrowingGrid(first=40, policies=2).batch_sizes((60,), batch=3, start=120, width=1.0) == ()
-    assert GrowingGrid(first=40, factor=1.0001).batch_sizes((), batch=2, start=1, width=1.0) == (1, 1, 1)
+    assert GrowingGrid(first=40, policies=2).batch_sizes((60,), batch=3, start=120) == ()
+    assert GrowingGrid(first=40, factor=1.0001).batch_sizes((), batch=2, start=1) == (1, 1, 1)
 
 
 def test_grids_of_a_number_are_made_at_once() -> None:
     """A file that asks for 10⁹ updates is refused before they are planned; powers do not overflow on the way."""
-    for grid in (geometric_grid, paper_grid, paper_design_grid, growing_grid, doubling_grid):
+    for grid in (geometric_grid, paper_grid, paper_design_grid):
         with pytest.raises(ParameterError, match="policies must be between 1 and 10000; got 1000000000"):
             grid(10**18, 10**9)
-    for policies in (100, 2000):
-        assert growing_grid(10_000, policies).policies == policies
-
-
-@pytest.mark.parametrize(("horizon", "policies"), [(10**5, 70), (10**12, 28), (10**12, 40)])
-def test_growing_batches_of_any_number_add_up(horizon: int, policies: int) -> None:
-    """The powers of q are tried below T^(1/M), where they cannot overflow."""
-    ends = growing_grid(horizon, policies).ends
-    assert (len(ends), ends[-1]) == (policies, horizon)

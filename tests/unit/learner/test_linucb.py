@@ -10,7 +10,6 @@ from rareswitch import simulate
 from rareswitch.errors import ParameterError
 from rareswitch.learner import (
     OFUL,
-    AdaptiveGrid,
     LinUCB,
     LinUCBGrid,
     StaticGrid,
@@ -90,8 +89,6 @@ def test_learners_on_a_grid_take_a_grid_or_a_number(name: str) -> None:
     assert len(make_learner(name, **sizes, policies=2).begin().batch_sizes) == 2
     with pytest.raises(ParameterError, match="not both"):
         make_learner(name, **sizes, policies=2, grid=grid)
-    with pytest.raises(ParameterError, match="an adaptive grid follows the widths of eliminations"):
-        make_learner(name, **sizes, grid=AdaptiveGrid(horizon=100, policies=3))
 
 
 def test_ties_are_ties_to_the_last_digits_only() -> None:

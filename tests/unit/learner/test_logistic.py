@@ -24,8 +24,9 @@ from rareswitch.learner import (
     posterior,
     state_from_bytes,
     state_to_bytes,
+    summaries_from_bytes,
+    summaries_to_bytes,
 )
-from rareswitch.learner.encoding import summaries_from_bytes, summaries_to_bytes
 from rareswitch.learner.logistic import (
     HELD_OUT,
     LEVEL_SPREAD,

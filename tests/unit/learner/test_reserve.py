@@ -11,7 +11,8 @@ from rareswitch import simulate
 from rareswitch.errors import ParameterError
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, Learner, Rows, State, Summary, state_from_bytes, state_to_bytes
-from rareswitch.learner.clocks import LEAST_SEEN, Progress, Reserve
+from rareswitch.learner.clocks import Progress
+from rareswitch.learner.reserve import LEAST_SEEN, Reserve
 from rareswitch.validation import FloatArray
 
 HORIZON = 10_000
@@ -56,7 +57,7 @@ def struck(told: Reserve, features: FloatArray) -> Iterator[int]:
             yield start + due
         x = x[:due]
         gram, start, batch = gram + x.T @ x, start + len(x), batch + 1
-        forecast = told.batch_sizes(forecast[1:], batch=batch, start=start, width=1.0)
+        forecast = told.batch_sizes(forecast[1:], batch=batch, start=start)
     assert (start, batch) == (told.horizon, told.policies + 1)
 
 
@@ -85,7 +86,7 @@ def test_each_group_that_appears_late_has_its_update(policies: int, reserve: int
 def test_schedules_are_whole_and_hold_policies_back(policies: int, reserve: int, horizon: int) -> None:
     told = clock(policies=policies, reserve=reserve, horizon=horizon, first=min(40, horizon - policies + 1))
     for batch, start in ((1, 0), (2, 45), (policies // 2 + 1, horizon // 3), (policies, horizon - 1)):
-        forecast = told.batch_sizes((), batch=batch, start=start, width=1.0)
+        forecast = told.batch_sizes((), batch=batch, start=start)
         assert min(forecast) >= 1
         assert start + sum(forecast) == horizon
         left = min(policies - batch, horizon - start - 1)
@@ -94,8 +95,8 @@ def test_schedules_are_whole_and_hold_policies_back(policies: int, reserve: int,
         for behind in range(1, min(reserve, left) + 1):  # from the last on, where there is room for them
             least = min(int(horizon * 0.5 ** (behind / reserve) - 1e-6), horizon - behind)
             assert ends[-1 - behind] >= least
-    assert told.batch_sizes((), batch=policies + 1, start=horizon - 1, width=1.0) == ()
-    assert told.batch_sizes((), batch=2, start=horizon, width=1.0) == ()
+    assert told.batch_sizes((), batch=policies + 1, start=horizon - 1) == ()
+    assert told.batch_sizes((), batch=2, start=horizon) == ()
 
 
 def test_the_schedule_is_the_cheapest_of_those_that_hold_back() -> None:
@@ -131,10 +132,10 @@ def test_a_batch_that_ended_early_takes_the_place_of_one_that_is_not_kept_back()
     told = clock()
     planned = told.begin()
     start = sum(planned[:3])
-    assert told.batch_sizes(planned[3:], batch=4, start=start, width=1.0) == planned[3:]
-    anew = np.cumsum(told.batch_sizes(planned[3:], batch=4, start=start - 50, width=1.0)) + start - 50
+    assert told.batch_sizes(planned[3:], batch=4, start=start) == planned[3:]
+    anew = np.cumsum(told.batch_sizes(planned[3:], batch=4, start=start - 50)) + start - 50
     assert anew.tolist()[-3:] == [5000, 7071, 10_000]
-    only_kept = told.batch_sizes((), batch=7, start=3000, width=1.0)
+    only_kept = told.batch_sizes((), batch=7, start=3000)
     assert np.cumsum(only_kept).tolist() == [4071, 7000]
 
 
@@ -178,7 +179,6 @@ def test_it_is_due_at_the_same_decision_in_parts_and_whatever_the_rewards(interc
     early = learner.early(state, learner.summarize(state, rows))
     assert early is not None
     assert "features came that were rare before" in early
-    assert learner.overdue(state, learner.summarize(state, rows)) == early
     following = learner.next(state, learner.summarize(state, rows))
     assert following.horizon == HORIZON
     assert len(following.batch_sizes) == len(state.batch_sizes) - 1
@@ -216,7 +216,7 @@ def test_a_first_batch_or_nothing_but_zeros_never_strikes() -> None:
     for count in (0, 500):
         progress = after(np.zeros((3, 3)), count, (500, 1000))
         assert told.due(progress, np.zeros((20, 3)), np.zeros(20, dtype=np.int64)) is None
-        assert told.overdue(progress) is None
+        assert told.early(progress) is None
 
 
 def due_after(known: list[float], feature: list[float], *, left: int) -> int | None:

@@ -722,7 +722,7 @@ def test_a_damaged_part_is_named(tmp_path: Path) -> None:
     data = path.read_bytes()
     for harm in (b"", data[:100], data[: len(data) // 2], data[:-1], b"PAR1" + bytes(100), b"id,policy\n1,2\n"):
         path.write_bytes(harm)
-        words = r"the file is empty \(0 bytes\)" if not harm else "not a readable Parquet file .* write the part anew"
+        words = r"the file is empty \(0 bytes\)" if not harm else "not a readable Parquet file .* write it anew"
         with pytest.raises(FileFormatError, match=rf"part-000.parquet: {words}"):
             update(here, [path])
 

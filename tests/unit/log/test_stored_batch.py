@@ -4,10 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from rareswitch.errors import BatchError, FileFormatError, StoreError
+from rareswitch.errors import BatchError, ContextNormError, StoreError
 from rareswitch.executors import make_executor
 from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Learner, State, Summary, make_learner, sample_order, summaries_to_bytes
@@ -217,37 +216,14 @@ def test_no_more_sets_are_read_than_are_sampled(monkeypatch: pytest.MonkeyPatch)
     assert 10 <= read[0] <= 100
 
 
-class Damaged:
-    """A slice in which something is wrong."""
-
-    def __init__(self, table: Any) -> None:
-        self.table = table
-
-    def read(self) -> Any:
-        return self.table
-
-
-@pytest.mark.parametrize(
-    ("column", "values", "words"),
-    [
-        ("features", pa.array([bytes(24), b"\xff" * 24], pa.binary(24)), "row 1 .* features that are not finite"),
-        ("features", pa.array([bytes(16)] * 2, pa.binary(16)), "row 0 .* has features of 16 bytes"),
-        ("features", pa.array([np.full(3, 3.0).tobytes()] * 2, pa.binary(24)), "row 0 .* a vector of length 5.19"),
-        ("reward", pa.array([np.inf, 1.0]), "row 0 .* has the reward inf"),
-        ("key", pa.array([b"\x01" * 8 + b"\xff" * 8] * 2, pa.binary(16)), "must hold keys"),
-    ],
-)
-def test_what_is_wrong_in_a_store_is_named_with_slice_and_row(
-    column: str, values: Any, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_that_the_learner_is_not_for_are_refused() -> None:
     learner, state = begun("linucb-grid")
-    store = kept(played(Run.of(learner, state), count=2))
-    (part,) = store.slices(1, MARKS, sums=False)
-    table = part.read()
-    table = table.set_column(table.schema.get_field_index(column), column, values)
-    monkeypatch.setattr(store, "slices", lambda *given, **named: [Damaged(table)])
-    with pytest.raises(FileFormatError, match=rf"spring, version 1, slice 1 of 1: .*{words}"):
-        of_store(learner, state, store)
+    rows = played(Run.of(learner, state), count=2)
+    long = [replace(row, features=(3.0,) * 3) for row in rows]
+    with pytest.raises(ContextNormError, match="norm at most 1"):
+        of_store(learner, state, kept(long))
+    with pytest.raises(StoreError, match=r"have 2 features, and the learner is for 3"):
+        of_store(learner, state, kept([replace(row, features=(0.5,) * 2) for row in rows]))
 
 
 def test_context_sets_that_cannot_be_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,20 +232,6 @@ def test_context_sets_that_cannot_be_are_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(store, "sample", lambda *given: iter([(bytes(16), bytes(20))]))
     with pytest.raises(StoreError, match=r"has contexts of 20 bytes, and arms of 3 features take 24 each"):
         of_store(learner, state, store)
-
-
-def test_slices_in_pieces_are_summed_as_one() -> None:
-    """Databases hand rows back in chunks, with offsets."""
-    learner, state = begun("foresight")
-    rows = played(Run.of(learner, state))
-    store = kept(rows)
-    (part,) = store.slices(1, MARKS, sums=False)
-    whole = part.read()
-    pieces = pa.concat_tables([whole.slice(0, 7), whole.slice(7, 1), whole.slice(8)])
-    for table in (pieces, pa.concat_tables([whole, whole]).slice(0, 60)):
-        store.slices = lambda *given, table=table, **named: [Damaged(table)]  # type: ignore[method-assign]
-        found = of_store(learner, state, store)
-        assert summaries_to_bytes([found]) == summaries_to_bytes([in_memory(learner, state, rows)])
 
 
 @pytest.mark.parametrize("name", ["foresight", "batch-linucb-kw"])

@@ -1,5 +1,6 @@
 """The schedule that costs least, and the model behind it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import combinations, pairwise
 from typing import Any
@@ -95,7 +96,7 @@ def test_dates_keep_the_gap_the_delay_and_the_earliest_first_update() -> None:
 
 
 def test_an_attribution_window_is_a_delay() -> None:
-    ends = BestSchedule(**DATED).ends(Progress.beginning(CREATED, window=2 * DAY))
+    ends = BestSchedule(**DATED).ends(replace(Progress.beginning(CREATED), window=2 * DAY))
     assert ends[0].at is not None
     assert ends[0].at > CREATED + 2 * DAY
 

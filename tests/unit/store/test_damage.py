@@ -26,9 +26,14 @@ def content(path: Path) -> Any:
         return (
             store.counts(),
             [
-                part.read().to_pylist()
+                [np.nan_to_num(np.asarray(column), nan=-1.0).tolist() for column in part.read()[:6]]
                 for number in (1, 2)
-                for part in store.slices(number, marks, sums=True, window=1e12, propensities=True)
+                for part in store.slices(number, marks, sums=True, window=1e12)
+            ],
+            [
+                [np.asarray(column, dtype=object).tolist() for column in part.read().offers or ()]
+                for number in (1, 2)
+                for part in store.slices(number, marks, sums=True, contexts=True)
             ],
             [list(store.sample(number, marks)) for number in (1, 2)],
             [evaluated(row, rewards) for _, page in store.rows(0, marks) for row, rewards in page],

@@ -6,13 +6,13 @@ from contextlib import closing
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import psycopg
 import pytest
 
 from rareswitch.errors import StoreError
-from rareswitch.store import Job, Marks, open_store
+from rareswitch.store import Job, Marks, Slice, open_store
 from rareswitch.store.postgres import LOCKS, PostgresStore
-from rareswitch.store.slices import Stretch
 from reference.rows import decision, decisions, reward, version
 
 
@@ -63,7 +63,7 @@ def test_marks_wait_for_rows_that_are_not_committed(store: PostgresStore, postgr
     thread.join()
     marks: Marks = answers[0][1]
     (part,) = store.slices(1, marks, sums=False)
-    assert part.read()["reward"].to_pylist() == [4.0, None, None]
+    assert part.read().rewards.tolist() == pytest.approx([4.0, np.nan, np.nan], nan_ok=True)
 
 
 def test_rows_wait_while_marks_are_read(store: PostgresStore, postgres: str) -> None:
@@ -93,7 +93,7 @@ def test_a_reward_finds_a_decision_that_was_made_at_the_same_time(
     assert answer is not None
     assert store.totals().unmatched == 0
     (part,) = store.slices(1, answer[1], sums=False)
-    assert part.read()["reward"].to_pylist() == [4.0]
+    assert part.read().rewards.tolist() == [4.0]
 
 
 def test_a_reward_that_two_processes_overwrite_is_overwritten_twice(store: PostgresStore, postgres: str) -> None:
@@ -121,7 +121,8 @@ def test_a_password_is_nowhere_to_be_seen(address: str, monkeypatch: pytest.Monk
             store.head()
         assert isinstance(store, PostgresStore)
         store._number = 1
-        part = store._slice(Stretch(1, 1, 1, 9, Marks(9, 9), False, None))
+        frozen: dict[str, Any] = {"upto": Marks(9, 9), "sums": False, "window": None, "contexts": False}
+        part = Slice(store=store, version=1, first=1, last=9, rows=9, width=8, **frozen)
         with pytest.raises(StoreError) as unread:
             part.read()
     for text in (store.url, str(raised.value), str(unread.value), repr(part)):

@@ -54,7 +54,7 @@ def test_what_is_tallied_is_what_is_there(seed: int, store: Any, monkeypatch: py
     for (marks, others), counts in frozen:
         assert store.counts(marks) == twin.counts(others) == counts
     for number in (1, 2, 3):
-        read = sum(part.read().num_rows for part in store.slices(number, store.marks(), sums=True))
+        read = sum(len(part.read().keys) for part in store.slices(number, store.marks(), sums=True))
         assert read == twin.counts()[number - 1].decisions
 
 

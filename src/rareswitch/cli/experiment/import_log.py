@@ -1,57 +1,37 @@
 """``rareswitch experiment import``: logs that servers wrote with the frozen policy."""
 
 import argparse
-from typing import Any
 
-from rareswitch.cli.experiment import add_now, add_verb, opened
-from rareswitch.cli.options import print_json, report_done
+from rareswitch.cli.options import add_options
+from rareswitch.cli.output import Output
+from rareswitch.cli.sources import opened
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command and its options."""
-    parser = add_verb(
-        commands,
-        "import",
-        run,
-        key="check the experiment with the key in this file",
-        description=(
-            "Take decisions and rewards that servers made with a frozen policy of the experiment from logs in Parquet "
-            "(docs/logs.md). Again is as good as once; each row is counted under one name."
-        ),
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     parser.add_argument(
         "--log", nargs="+", required=True, metavar="PATTERN", help="files, patterns in quotes, or URLs such as s3://…"
     )
-    parser.add_argument(
-        "--skip-conflicts", action="store_true", help="go on without rows that contradict what is there"
-    )
-    add_now(parser, "the time of rows that have none (default: now)")
-    parser.add_argument("--json", action="store_true", help="print an object in place of text")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.add_argument("--skip-conflicts", action="store_true", help="leave out rows that contradict stored ones")
+    add_options(parser, now="the time of rows that have none (default: now)", quiet={})
 
 
-def run(options: argparse.Namespace) -> int:
-    """Read, and say what came of it."""
+def run(options: argparse.Namespace) -> Output:
+    """Import decisions and rewards that servers logged with a frozen policy of the experiment, from Parquet.
+
+    See docs/logs.md. Importing the same rows twice changes nothing.
+    """
     from rareswitch.log import import_parts
-    from rareswitch.report import Progress
+    from rareswitch.report import ProgressBar
 
-    with opened(options) as trial, Progress(1, "reading", quiet=options.quiet) as bar:
-
-        def show(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done, f"part {done} of {total}")
-
-        found = import_parts(
+    with opened(options) as trial, ProgressBar("reading", quiet=options.quiet) as bar:
+        imported = import_parts(
             trial.store,
             options.log,
             learner=trial.description.learner,
             policies=[policy.id for policy in trial.policies],
             conflicts=options.skip_conflicts,
             now=options.now,
-            progress=show,
+            progress=bar,
         )
-    if options.json:
-        print_json(found.as_dict())
-    else:
-        report_done(str(found), f"{found.rows:,} rows were read")
-    return 0
+    return Output(imported.as_dict(), str(imported))

@@ -1,33 +1,21 @@
 """``rareswitch experiment status``: where an experiment stands."""
 
 import argparse
-from typing import Any
 
-from rareswitch.cli.experiment import add_now, add_verb, opened
-from rareswitch.cli.options import print_json
-
-
-def add_parser(commands: Any) -> None:
-    """Add the command and its options."""
-    parser = add_verb(
-        commands,
-        "status",
-        run,
-        key="check the experiment with the key in this file",
-        description="Say what was decided and earned, what is missing, and what the next update waits for.",
-    )
-    add_now(parser, "as of when (default: now)")
-    parser.add_argument("--json", action="store_true", help="print an object in place of a table")
+from rareswitch.cli.options import add_options
+from rareswitch.cli.output import Output
+from rareswitch.cli.sources import opened
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print it."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    add_options(parser, now="as of when (default: now)")
+
+
+def run(options: argparse.Namespace) -> Output:
+    """Show decisions and rewards by policy, the lift over the baseline, open windows, and the next update."""
+    from rareswitch.report import as_text
+
     with opened(options) as trial:
-        found = trial.status(now=options.now)
-    if options.json:
-        print_json(found, signature=trial.signature)
-    else:
-        from rareswitch.report import as_text
-
-        print(as_text(found, cli=True))
-    return 0
+        status = trial.status(now=options.now)
+    return Output(status.as_dict() | {"signature": trial.signature}, as_text(status, cli=True))

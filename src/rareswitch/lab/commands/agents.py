@@ -3,36 +3,35 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from rareswitch.cli.options import add_command, add_options, count_option, print_json
+from rareswitch.cli.options import add_options, count_option
+from rareswitch.cli.output import Output
 
 if TYPE_CHECKING:
     from rareswitch.lab import Collaboration, Run
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command and its options."""
-    parser = add_command(commands, "agents", run)
-    parser.description = (
-        "Let many agents play with the same frozen policies. Where batches end at known decisions the agents share "
-        "each of them and meet at its end (collaborative learning); where a policy changes when enough was seen, "
-        "they act together at each step (concurrent learning)."
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     add_options(parser, learner={"default": "foresight", "help": "see rareswitch learners (default foresight)"})
     numbers: dict[str, Any] = {"nargs": "+", "type": count_option, "default": [1, 8, 64], "metavar": "A"}
     parser.add_argument("--agents", **numbers, help="default: 1 8 64")
     add_options(parser, world={"default": "gaussian", "help": "see rareswitch simulate (default gaussian)"})
     add_options(parser, horizon="of all agents together", dim=10, arms=20, noise=0.5, seed=0, engine={})
-    add_options(parser, json="print a list in place of the tables", quiet={})
+    add_options(parser, quiet={})
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run with each number of agents and print tables or JSON."""
+def run(options: argparse.Namespace) -> Output:
+    """Let many agents decide with the same frozen policies.
+
+    Where batches end at known decisions the agents share each of them and meet at its end (collaborative learning);
+    where a policy changes when the data have grown enough, they act together at each step (concurrent learning).
+    """
     from rareswitch.executors import make_executor
     from rareswitch.lab import collaborate, learner_for, simulate
     from rareswitch.lab.report import collaborative_table, concurrent_table, meetings_table
     from rareswitch.lab.worlds import make_world
     from rareswitch.learner import find_learner
-    from rareswitch.report import Progress
+    from rareswitch.report import ProgressBar
     from rareswitch.validation import whole
 
     find_learner(options.learner)
@@ -45,24 +44,20 @@ def run(options: argparse.Namespace) -> int:
     shared: list[Collaboration] = []
     stepped: list[tuple[int, Run]] = []
     total = options.horizon * len(numbers)
-    with make_executor(options.engine) as executor, Progress(total, "playing", quiet=options.quiet) as bar:
+    with make_executor(options.engine) as executor, ProgressBar("deciding", quiet=options.quiet) as bar:
         for k, agents in enumerate(numbers):
 
             def show(made: int, before: int = k * options.horizon, agents: int = agents) -> None:
-                bar.update(before + made, f"{agents} agents")
+                bar(before + made, total, f"{agents} agents")
 
             facts: dict[str, Any] = {"agents": agents, "seed": options.seed, "name": options.world, "progress": show}
             if by_step:
                 stepped.append((agents, simulate(learner, world, **facts)))
             else:
                 shared.append(collaborate(learner, world, executor=executor, **facts))
-    if options.json:
-        print_json([_facts(one) for one in shared] + [run.summary() | {"agents": a} for a, run in stepped])
-    elif shared:
-        print(f"{meetings_table(shared[-1])}\n\n{collaborative_table(shared)}")
-    else:
-        print(concurrent_table(stepped))
-    return 0
+    if shared:
+        return Output([*map(_facts, shared)], f"{meetings_table(shared[-1])}\n\n{collaborative_table(shared)}")
+    return Output([run.summary() | {"agents": agents} for agents, run in stepped], concurrent_table(stepped))
 
 
 def _facts(found: "Collaboration") -> dict[str, Any]:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rareswitch.cli.options import SEEDS_HELP, add_command, add_options, listing, of_runs, print_json
+from rareswitch.cli.options import SEEDS_HELP, add_lists, add_options, of_runs
+from rareswitch.cli.output import print_json
 from rareswitch.errors import FileFormatError
 from rareswitch.executors import make_executor
 from rareswitch.files import write_whole
@@ -45,16 +46,11 @@ from rareswitch.report import check_target, save
 TABLE_FILES = tuple(f"{name}.csv" for name, (folder, _) in FROM_FILES.items() if folder == "tables")
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command and its options."""
-    entrants = listing("entries and their kinds", {label: entrant.kind for label, entrant in ENTRANTS.items()}, 28)
-    suites = "\n".join(f"  {name}: {suite.text}\n    {_wrapped(suite.worlds)}" for name, suite in SUITES.items())
-    parser = add_command(commands, "contest", run, epilog=f"{entrants}\n\nsuites and their worlds:\n{suites}")
-    parser.description = (
-        "Run a fixed suite of worlds and learners. Each entry is compared with the yardstick: the single fully "
-        "adaptive\nentry with the smallest geometric mean of regret + 10 over the worlds. Ratios come with intervals "
-        "over the seeds; those\nwider than a factor 1.5 are marked as not resolved."
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    suites = {name: f"{suite.text}\n    {_wrapped(suite.worlds)}" for name, suite in SUITES.items()}
+    kinds = {label: entrant.kind for label, entrant in ENTRANTS.items()}
+    add_lists(parser, {"entries and their kinds": kinds, "suites and their worlds": suites})
     parser.add_argument("--suite", default="ten", help=f"{', '.join(SUITES)} (default ten); see below")
     halves = "only the tables to develop on or to report on, and the seeds from 1000 or from 0 on; for the suite field"
     parser.add_argument("--half", metavar="HALF", help=f"{' or '.join(HALVES)}: {halves}")
@@ -72,11 +68,16 @@ def add_parser(commands: Any) -> None:
     add_options(parser, engine={}, out={"metavar": "FOLDER", "help": folder})
     parser.add_argument("--plots", metavar="FOLDER", help="write a picture for each world and one of all")
     parser.add_argument("--markdown", metavar="FILE", help="write the tables there, with links to the pictures")
-    add_options(parser, json="print the verdicts as a list in place of the tables", quiet={})
+    add_options(parser, quiet={})
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the suite, print tables or JSON, write pictures and Markdown. Status 130 if Ctrl-C cut it short."""
+    """Run a fixed suite of worlds and learners.
+
+    Each entry is compared with the yardstick: the single fully adaptive entry with the smallest geometric mean of
+    regret + 10 over the worlds. Ratios come with intervals over the seeds; those wider than a factor 1.5 are marked as
+    not resolved. Status 130 if Ctrl-C cut it short.
+    """
     suite, folders = find_suite(options.suite), {"data": options.data, "tables": options.tables}
     options.horizons = list(suite.horizons) if options.horizons is None else options.horizons
     options.first_seed = first_seed(options.half) if options.first_seed is None else options.first_seed

@@ -8,7 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from rareswitch.cli.options import add_command, add_options, in_options, save_picture
+from rareswitch.cli.options import add_options
+from rareswitch.cli.output import print_json, save_picture
 
 if TYPE_CHECKING:
     from rareswitch.lab import Played
@@ -22,23 +23,18 @@ DELAY, MISSING, REPEATED = timedelta(hours=12), 0.05, 0.05
 BEST, WEEKLY, ADAPTIVE, NEVER = "best times", "every week", "every click at once", "never"
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command and its options."""
-    parser = add_command(
-        commands,
-        "demo",
-        run,
-        description=(
-            f"Create an experiment with {len(CAMPAIGNS)} campaigns, let simulated users come for eight weeks, with "
-            f"clicks that are late or lost, and update it {POLICIES - 1} times."
-        ),
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     add_options(parser, plot={}, quiet={})
     parser.add_argument("--days", type=int, default=DAYS, help=argparse.SUPPRESS)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Play, and show what was lost against full adaptivity and against never updating."""
+    """Run eight weeks of an experiment with eight campaigns and simulated users, and show its regret.
+
+    Clicks are late or lost, and seven updates are made. The regret is compared with that of full adaptivity and that of
+    never updating.
+    """
     from rareswitch.report import check_target, draw_experiment
     from rareswitch.tables import table
     from rareswitch.validation import whole
@@ -46,32 +42,36 @@ def run(options: argparse.Namespace) -> int:
     check_target(options.plot)
     whole("days", options.days, high=DAYS)
     began, world = time.monotonic(), _world()
-    print(
-        f"{options.days} days, {RATE} visitors a day, one of {len(CAMPAIGNS)} campaigns for each. A visitor is a "
-        "record: age, device, new or not;\nclicks come half a day late on average, 5 % never, 5 % twice. "
-        f"Experiments in SQLite make the decisions, with {POLICIES} policies:\nat the best times, and once more with "
-        "an update every week. This takes about a minute.\n",
-        flush=True,
-    )
+    if not options.json:
+        print(
+            f"{options.days} days, {RATE} visitors a day, one of {len(CAMPAIGNS)} campaigns for each. A visitor is a "
+            "record: age, device, new or not;\nclicks come half a day late on average, 5 % never, 5 % twice. "
+            f"Experiments in SQLite make the decisions, with {POLICIES} policies:\nat the best times, and once more "
+            "with an update every week. This takes about a minute.\n",
+            flush=True,
+        )
     end = f"{START + timedelta(days=options.days):%Y-%m-%d}"
     schedules = {BEST: f"best: policies={POLICIES}, rate={RATE}, end={end}", WEEKLY: f"7d*{POLICIES}"}
     played = {name: _experiment(world, schedule, name, options) for name, schedule in schedules.items()}
     lost = {name: one.regrets for name, one in played.items()} | _compared(world, options.days * RATE)
     updates = {name: [count for count, _ in one.updates] for name, one in played.items()}
     policies = {ADAPTIVE: options.days * RATE, NEVER: 1} | {name: 1 + len(ends) for name, ends in updates.items()}
-    unit = lost[ADAPTIVE].sum()
-    rows = [
-        [name, f"{policies[name]:,}", f"{lost[name].sum():,.0f}", f"{lost[name].sum() / unit:.1f} ×"]
-        for name in (ADAPTIVE, BEST, WEEKLY, NEVER)
-    ]
-    print(table(["updates", "policies", "clicks lost", "against every click"], rows))
-    print(
-        "\nclicks lost: those expected of the best campaign for each visitor, less those expected of what was shown.\n"
-        "every click at once: Thompson sampling with a new policy for each visitor, told of all clicks at once.\n"
-        f"One run of each; other seeds give other ratios. {time.monotonic() - began:.0f} s"
-    )
+    totals = {name: float(lost[name].sum()) for name in (ADAPTIVE, BEST, WEEKLY, NEVER)}
+    unit = totals[ADAPTIVE]
+    if options.json:
+        print_json([{"updates": name, "policies": policies[name], "regret": total} for name, total in totals.items()])
+    else:
+        rows = [
+            [name, f"{policies[name]:,}", f"{total:,.0f}", f"{total / unit:.1f} ×"] for name, total in totals.items()
+        ]
+        print(table(["updates", "policies", "clicks lost", "against every click"], rows))
+        print(
+            "\nclicks lost: those expected of the best campaign for each visitor, less those expected of the one that "
+            "was shown.\nevery click at once: Thompson sampling with a new policy for each visitor, which knows all "
+            f"clicks at once.\nOne run of each; other seeds give other ratios. {time.monotonic() - began:.0f} s"
+        )
     if options.plot is not None:
-        few, none = (f"{lost[name].sum() / unit:.2g} times" for name in (BEST, NEVER))
+        few, none = (f"{totals[name] / unit:.2g} times" for name in (BEST, NEVER))
         title = f"{POLICIES} policies lose {few} what full adaptivity loses, a single one {none}"
         told = {"adaptive": ADAPTIVE, "never": NEVER, "title": title}
         save_picture(draw_experiment(lost, updates, **told), options)
@@ -96,20 +96,19 @@ def _experiment(world: "RecordWorld", schedule: str, name: str, options: argpars
     """One experiment, in a file of its own."""
     from rareswitch.experiment import create
     from rareswitch.lab import Traffic, play
-    from rareswitch.report import Progress
+    from rareswitch.report import ProgressBar, as_text
 
     traffic = Traffic(rate=RATE, delay=DELAY, missing=MISSING, repeated=REPEATED)
     told: dict[str, Any] = {"policies": POLICIES, "schedule": schedule, "seed": SEED, "now": START}
     with (
         TemporaryDirectory() as folder,
         create(f"sqlite:///{Path(folder) / 'demo.db'}", "demo", features=world.features, **told) as trial,
-        Progress(options.days * RATE, name, quiet=options.quiet) as bar,
+        ProgressBar(name, quiet=options.quiet) as bar,
     ):
-        shown: dict[str, Any] = {"progress": lambda done, _: bar.update(done)}
-        found = play(trial, world, traffic, days=options.days, seed=SEED, step=timedelta(hours=6), **shown)
+        found = play(trial, world, traffic, days=options.days, seed=SEED, step=timedelta(hours=6), progress=bar)
         status = trial.status(now=found.stop)
-    if name == BEST:
-        print(f"{in_options(status)}\n", flush=True)
+    if name == BEST and not options.json:
+        print(f"{as_text(status, cli=True)}\n", flush=True)
     return found
 
 

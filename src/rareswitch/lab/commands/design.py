@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rareswitch.cli.options import add_command, add_key, add_options, count_option, given_key, print_json, save_picture
+from rareswitch.cli.options import add_key, add_options, count_option, given_key
+from rareswitch.cli.output import print_json, save_picture
 from rareswitch.context_files import ContextFile, read_context_file
 from rareswitch.contexts import ContextSets
 from rareswitch.design import (
@@ -212,13 +213,8 @@ DRAWN = {"sets": 1000, "dim": 10, "arms": 20}
 MOST_DRAWN = 1 << 27
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command and its options."""
-    parser = add_command(commands, "design", run)
-    parser.description = (
-        "Weights on the arms of each context set such that no arm's leverage exceeds (1 + tol) times the rank of "
-        "the set, with the certificate. With --distributional, one sampling policy for all sets, judged on others."
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     kinds = "one set (arms × features) or many (sets × arms × features, or a set-id column)"
     named = "or the name of a world that simulate has, from which sets are drawn"
     parser.add_argument("file", metavar="FILE", help=f".npy, .npz, .csv or .parquet: {kinds}; {named}")
@@ -229,7 +225,6 @@ def add_parser(commands: Any) -> None:
     column = "column that tells sets apart (default: set)"
     parser.add_argument("--set-column", default="set", metavar="NAME", help=column)
     parser.add_argument("--threads", type=int, default=1, help="threads that share the sets (default 1)")
-    add_options(parser, json="print JSON in place of the table")
     parser.add_argument("--show", type=int, default=5, metavar="N", help="how many sets to print in full (default 5)")
     add_options(parser, plot={})
     parser.add_argument("--plot-set", metavar="NAME", help="the set to draw (default: the first)")
@@ -238,7 +233,11 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read the file, design, print and draw. Status 1 if a certificate could not be met."""
+    """Find weights on the arms of each context set such that no leverage exceeds (1 + tol) times the set's rank.
+
+    Each design has its certificate. With --distributional, learn one sampling policy for all sets, judged on others.
+    Status 1 if a certificate could not be met.
+    """
     whole("show", options.show, low=0)
     check_target(options.plot)
     key = check_distributional(options)

@@ -8,20 +8,17 @@ from itertools import product
 from typing import Any
 
 from rareswitch.cli import INTERRUPTED
-from rareswitch.cli.commands import COMMANDS
 from rareswitch.cli.options import (
     SEEDS_HELP,
-    add_command,
+    add_lists,
     add_options,
     add_settings,
     check_heeded,
     given_settings,
-    listing,
     of_runs,
-    print_json,
-    save_picture,
     settings_for,
 )
+from rareswitch.cli.output import print_json, save_picture
 from rareswitch.design import GOptimal
 from rareswitch.errors import UnsuitableError
 from rareswitch.executors import make_executor
@@ -42,31 +39,29 @@ SHOWN = [
 OWN = ("dim", "arms", "horizon", "noise", "seed")
 
 
-def add_parser(commands: Any) -> None:
-    """Add the two commands and their options."""
-    learners = listing("learners", {name: entry.text for name, entry in all_learners().items()})
-    worlds = listing("worlds", {name: text for name, (text, _) in WORLDS.items()})
-    for name in ("simulate", "compare"):
-        texts = {"description": f"{COMMANDS[name].help.capitalize()}.", "epilog": f"{learners}\n\n{worlds}"}
-        parser = add_command(commands, name, run, **texts)
-        if name == "compare":
-            few = {"default": SHOWN, "help": "which ones, or 'all' (default: a few)"}
-            add_options(parser, learners=few, worlds={"default": ["gaussian"], "help": "default: gaussian"})
-            add_options(parser, horizons={"default": [100_000], "help": "default: 100000"})
-        else:
-            add_options(parser, learner={"default": "foresight", "help": "see below (default foresight)"})
-            add_options(parser, world={"default": "gaussian", "help": "see below (default gaussian)"}, horizon={})
-        noise = "σ of the rewards, where the world lets one choose (default 0.5)"
-        seeds = {"default": 8, "help": f"{SEEDS_HELP} (default 8)"} if name == "compare" else 4
-        add_options(parser, dim=10, arms=20, seeds=seeds, first_seed=0, noise={"default": 0.5, "help": noise})
-        parser.add_argument("--design-tol", type=float, help="slack of G-optimal designs (1 is the paper's factor 2)")
-        add_settings(parser, without=OWN)
-        parser.add_argument("--cap", type=int, help="the most policies a run may deploy; the last one stays to the end")
-        add_options(parser, engine={}, out={}, plot={}, json="print a list of runs in place of the table", quiet={})
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of either command."""
+    learners = {name: entry.text for name, entry in all_learners().items()}
+    add_lists(parser, {"learners": learners, "worlds": {name: text for name, (text, _) in WORLDS.items()}})
+    several = parser.prog.endswith(" compare")
+    if several:
+        few = {"default": SHOWN, "help": "which ones, or 'all' (default: a few)"}
+        add_options(parser, learners=few, worlds={"default": ["gaussian"], "help": "default: gaussian"})
+        add_options(parser, horizons={"default": [100_000], "help": "default: 100000"})
+    else:
+        add_options(parser, learner={"default": "foresight", "help": "see below (default foresight)"})
+        add_options(parser, world={"default": "gaussian", "help": "see below (default gaussian)"}, horizon={})
+    noise = "σ of the rewards, where the world lets one choose (default 0.5)"
+    seeds = {"default": 8, "help": f"{SEEDS_HELP} (default 8)"} if several else 4
+    add_options(parser, dim=10, arms=20, seeds=seeds, first_seed=0, noise={"default": 0.5, "help": noise})
+    parser.add_argument("--design-tol", type=float, help="slack of G-optimal designs (1 is the paper's factor 2)")
+    add_settings(parser, without=OWN)
+    parser.add_argument("--cap", type=int, help="the most policies a run may deploy; the last one stays to the end")
+    add_options(parser, engine={}, out={}, plot={}, quiet={})
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run all combinations, print a table or JSON, draw. Status 130 if Ctrl-C cut it short."""
+    """Run learners in simulated worlds, and show their regret. Status 130 if Ctrl-C cut it short."""
     if "learners" not in options:
         options.learners, options.worlds, options.horizons = [options.learner], [options.world], [options.horizon]
     names = list(all_learners()) if options.learners == ["all"] else options.learners

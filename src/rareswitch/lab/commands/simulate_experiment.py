@@ -3,9 +3,9 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from rareswitch.cli.experiment import add_verb, opened
-from rareswitch.cli.options import duration_option, moment_option, print_json, report_done
-from rareswitch.cli.sources import ENDINGS, arm_count, given_arms, read_records
+from rareswitch.cli.options import add_options, duration_option, moment_option
+from rareswitch.cli.output import Output
+from rareswitch.cli.sources import ENDINGS, arm_count, given_arms, opened, read_records
 from rareswitch.errors import ParameterError, several
 
 if TYPE_CHECKING:
@@ -16,18 +16,8 @@ ARMS = 20
 MOST_DAYS = 1e5
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command and its options."""
-    parser = add_verb(
-        commands,
-        "simulate",
-        run,
-        key="check the experiment, and sign its policies, with the key in this file",
-        description=(
-            "Let simulated users ask an experiment for some days of simulated time, and reward it: late, twice or "
-            "never. Updates are made when they are due. For tries and rehearsals; use an experiment of its own."
-        ),
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     parser.add_argument("--days", type=float, default=7.0, help="how long (default 7)")
     parser.add_argument("--rate", type=float, default=200.0, help="decisions a day (default 200)")
     parser.add_argument("--start", type=moment_option, metavar="ISO", help="when (default: after the last decision)")
@@ -46,24 +36,21 @@ def add_parser(commands: Any) -> None:
         "--world", default="gaussian", metavar="WORLD", help="see rareswitch simulate (default gaussian)"
     )
     plain.add_argument("--noise", type=float, default=0.5, help="σ of the rewards (default 0.5)")
-    parser.add_argument("--json", action="store_true", help="print an object in place of text")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_options(parser, quiet={})
 
 
-def run(options: argparse.Namespace) -> int:
-    """Simulate, and say what came."""
+def run(options: argparse.Namespace) -> Output:
+    """Let simulated users ask an experiment for some days of simulated time, and reward it: late, twice or never.
+
+    Updates are made when they are due. For tries and rehearsals; use an experiment of its own.
+    """
     from rareswitch.lab import Traffic, play
-    from rareswitch.report import Progress, as_text
+    from rareswitch.report import ProgressBar, as_text
     from rareswitch.validation import number
 
     traffic = Traffic(**{name: getattr(options, name) for name in ("rate", "delay", "missing", "repeated")})
     number("days", options.days, low=0.0, high=MOST_DAYS)
-    with opened(options) as trial, Progress(1, "simulating", quiet=options.quiet) as bar:
-
-        def show(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done)
-
+    with opened(options) as trial, ProgressBar("simulating", quiet=options.quiet) as bar:
         found = play(
             trial,
             _world(trial, options),
@@ -72,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
             seed=options.seed,
             start=options.start,
             advance=not options.no_advance,
-            progress=show,
+            progress=bar,
         )
         facts = {
             "decisions": found.decisions,
@@ -84,9 +71,6 @@ def run(options: argparse.Namespace) -> int:
             "regret": float(found.regrets.sum()),
             "earned": found.earned,
         }
-        if options.json:
-            print_json(facts)
-            return 0
         counts = (
             f"{several(found.decisions, 'decision')}; {several(found.rewards, 'reward')} came, {found.repeated:,} of "
             "them again; "
@@ -97,8 +81,7 @@ def run(options: argparse.Namespace) -> int:
             f"Earned {found.earned:,.1f} in expectation, {facts['regret']:,.1f} less than the best arm of each request."
         )
         text = f"{counts}\nUpdates: {updates}.\n{lost}\n\n{as_text(trial.status(now=found.stop), cli=True)}"
-    report_done(text, f"{several(found.decisions, 'decision')} made")
-    return 0
+    return Output(facts, text)
 
 
 def _world(trial: "Experiment", options: argparse.Namespace) -> "World":

@@ -6,7 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rareswitch.cli import INTERRUPTED
-from rareswitch.cli.options import add_command, add_options, confidence_option, of_runs, print_json, save_picture
+from rareswitch.cli.options import add_options, confidence_option, of_runs
+from rareswitch.cli.output import print_json, save_picture
 
 if TYPE_CHECKING:
     from rareswitch.lab.worlds import World
@@ -19,14 +20,8 @@ USUAL: dict[str, Any] = {"dim": 10, "arms": 20, "noise": 0.5}
 HARD: dict[str, Any] = {"dim": 2, "arms": 2, "noise": 1.0}
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command and its options."""
-    parser = add_command(commands, "tradeoff", run)
-    parser.description = (
-        "Run learners under a cap on the number of policies, and without one. Learners that can plan for a cap are "
-        "told of it: batched ones get that number of batches, those that change every step a geometric grid, those "
-        "that wait for growing determinants a fitting factor."
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     add_options(parser, learners={"default": SHOWN, "help": "see rareswitch learners"})
     add_options(
         parser, world={"default": "gaussian", "help": "default gaussian; lower-bound: the paper's hard instances"}
@@ -41,11 +36,15 @@ def add_parser(commands: Any) -> None:
     add_options(parser, first_seed=0)
     widths = "'paper', 'tight' (what is proved) or a multiplier of the widths (default 1, which does well in practice)"
     parser.add_argument("--confidence", default="1", help=widths)
-    add_options(parser, out={}, plot={}, json="print a list of runs in place of the table", quiet={})
+    add_options(parser, out={}, plot={}, quiet={})
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run all caps, print a table or JSON, draw. Status 130 if Ctrl-C cut it short."""
+    """Run learners under a cap on the number of policies, and without one.
+
+    Learners that can plan for a cap do: batched ones take that number of batches, those that change every step a
+    geometric grid, those that wait for growing determinants a fitting factor. Status 130 if Ctrl-C cut it short.
+    """
     from rareswitch.lab import tradeoff
     from rareswitch.lab.report import draw_tradeoff, tradeoff_table
     from rareswitch.lab.worlds import make_world
@@ -85,8 +84,8 @@ def _make(
     name: str, options: argparse.Namespace, cap: int | None, world: "World", horizon: int, seed: int
 ) -> "Learner":
     """The learner, planned for the cap where it can be."""
-    from rareswitch.lab import learner_for
-    from rareswitch.learner import budgeted, takes
+    from rareswitch.lab import budgeted, learner_for
+    from rareswitch.learner import takes
 
     made, plan = (name, {}) if cap is None else budgeted(name, policies=cap, dim=world.dim, horizon=horizon)
     told = {"confidence": confidence_option(options.confidence)} if "confidence" in takes(made) else {}

@@ -2,37 +2,33 @@
 
 import argparse
 import time
-from typing import Any
 
-from rareswitch.cli.options import add_command
+from rareswitch.cli.output import Output
 
 #: Small enough to take a moment once all is compiled; more arms than twice the features, so that designs are solved.
 DIM, ARMS, HORIZON = 3, 8, 300
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    add_command(
-        commands,
-        "warm-up",
-        run,
-        description=(
-            "Compile all kernels and keep their machine code where Numba keeps it: beside the installed files, or in "
-            "NUMBA_CACHE_DIR. Run it once when a container image is built; processes start without compiling then."
-        ),
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """It has no options of its own."""
 
 
-def run(options: argparse.Namespace) -> int:
-    """Use everything once, in small: what is compiled are the very types of arrays that commands use."""
+def run(options: argparse.Namespace) -> Output:
+    """Compile all kernels and keep their machine code where Numba keeps it.
+
+    That is beside the installed files, or in NUMBA_CACHE_DIR. Run it once when a container image is built; processes
+    start without compiling then.
+    """
     from rareswitch.lanes import kernels
 
+    # use everything once, in small: what is compiled are the very types of arrays that commands use
     began = time.monotonic()
     _use_designs()
     _use_learners()
     _use_experiment()
-    print(f"{len(kernels)} kernels are compiled. {time.monotonic() - began:.0f} s")
-    return 0
+    seconds = time.monotonic() - began
+    text = f"{len(kernels)} kernels are compiled. {seconds:.0f} s"
+    return Output({"kernels": len(kernels), "seconds": seconds}, text)
 
 
 def _use_designs() -> None:
@@ -48,12 +44,14 @@ def _use_designs() -> None:
 
 
 def _use_learners() -> None:
-    """A short run of every learner, in a world that it is made for."""
+    """A short run of every learner, in a world that it is made for, and one whose batches follow its intervals."""
     from rareswitch.errors import UnsuitableError
     from rareswitch.lab import learner_for, simulate
     from rareswitch.lab.worlds import make_world
-    from rareswitch.learner import all_learners
+    from rareswitch.learner import BatchLinUCB, all_learners
 
+    adaptive = BatchLinUCB(dim=DIM, arms=ARMS, horizon=HORIZON, grid="adaptive")
+    simulate(adaptive, make_world("gaussian", dim=DIM, arms=ARMS, noise=0.5), seed=0)
     for name in all_learners():
         for place in ("gaussian", "fixed", "plain"):
             world = make_world(place, dim=DIM, arms=ARMS, noise=0.5)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -59,7 +60,9 @@ class BaSE(BatchedLearner):
             raise UnsuitableError(
                 f"base is for plain arms, each a unit vector: dim must equal arms; got {self.dim} and {self.arms}."
             )
-        return self.eliminating(Uniform(), EliminateMeans, settings=self)._replace(statistics=OneModel(dim=self.dim))
+        return self.eliminating(Uniform(), partial(EliminateMeans, settings=self))._replace(
+            statistics=OneModel(dim=self.dim)
+        )
 
     def check(self, sets: Sets) -> None:
         super().check(sets)

@@ -13,7 +13,7 @@ from rareswitch.lab.rivals.cheapest import cheapest_allocation
 from rareswitch.lab.rivals.fixed_sets import SAMPLE, check_one_set, the_actions
 from rareswitch.learner import (
     BatchEnd,
-    ByRule,
+    Clock,
     IntervalLearner,
     NewPolicy,
     OneModel,
@@ -165,6 +165,22 @@ class ExploreEliminateExploit(Rule):
         design = g_optimal(actions, left, tol=self.told.g_optimal.tol)
         factor = 2.0 * float(design.max_leverage) * rate / self.told.dim
         return np.asarray(np.ceil(np.minimum(design.weights * factor, self.told.horizon)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByRule(Clock):
+    """A first batch of so many decisions; how long those after it are, the rule says when it makes their policies.
+
+    >>> ByRule(horizon=100, first=20).begin()
+    (20, 80)
+    """
+
+    horizon: int
+    first: int
+
+    def batch_sizes(self, planned: tuple[int, ...], *, batch: int, start: int) -> tuple[int, ...]:
+        end = self.first if start == 0 else self.horizon
+        return tuple(size for size in (end - start, self.horizon - end) if size > 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from rareswitch.codec import kind
 from rareswitch.confidence import SelfNormalized
 from rareswitch.design import Uniform
 from rareswitch.lanes import add_rows, compiled
-from rareswitch.learner import BatchEnd, Grid, GridLearner, NewPolicy, OneModel, Parts, Rule, doubling_grid
+from rareswitch.learner import BatchEnd, GridLearner, NewPolicy, OneModel, Parts, Rule, StaticGrid, paper_grid
 from rareswitch.policy import FittedSampler, Policy
 from rareswitch.validation import LARGEST_PARAMETER, FloatArray, Sets, number, parameters, vector
 
@@ -96,8 +96,10 @@ class Falcon(GridLearner):
     adaptivity: ClassVar[str] = "⌈log T⌉"
     regret: ClassVar[str] = "√(dKT), stochastic"
 
-    def default_grid(self) -> Grid:
-        return doubling_grid(self.horizon, self.policies)
+    def default_grid(self) -> StaticGrid:
+        if self.policies is not None:
+            return paper_grid(self.horizon, self.policies)
+        return StaticGrid(ends=(*(2**i for i in range(1, (self.horizon - 1).bit_length())), self.horizon))
 
     def compose(self) -> Parts:
         rule = InverseGapWeighting(dim=self.dim, arms=self.arms, level=self.self_normalized())

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import ClassVar
 
 import numpy as np
@@ -12,17 +13,19 @@ from rareswitch.learner import (
     BatchEnd,
     BatchLinUCBKW,
     EliminateByBatch,
-    Grid,
     NewPolicy,
     Parts,
+    StaticGrid,
     design_of_sets,
-    growing_grid,
     setting,
+    whole_ends,
 )
-from rareswitch.validation import BoolArray, FloatArray, Sets
+from rareswitch.validation import BoolArray, FloatArray, Sets, whole
 
 #: Sets of a batch that are compared, so that one that changes is noticed.
 SAMPLE = 64
+#: More would take long to plan.
+MOST_BATCHES = 10_000
 
 
 class EliminateActions(EliminateByBatch):
@@ -56,13 +59,27 @@ class FixedSetElimination(BatchLinUCBKW):
     def compose(self) -> Parts:
         return self.eliminating(self.g_optimal, EliminateActions)
 
-    def default_grid(self) -> Grid:
+    def default_grid(self) -> StaticGrid:
         usual = min(self.horizon, math.ceil(math.log(self.horizon)))
         return growing_grid(self.horizon, usual if self.policies is None else self.policies)
 
     def check(self, sets: Sets) -> None:
         super().check(sets)
         check_one_set(self.name, sets.contexts, sets.available)
+
+
+def growing_grid(horizon: int, policies: int) -> StaticGrid:
+    """Batches of lengths q, q², …, q^M, with q such that they add up to T.
+
+    >>> growing_grid(1000, 3).ends
+    (9, 102, 1000)
+    """
+    whole("policies", policies, high=min(whole("horizon", horizon, low=2), MOST_BATCHES))
+    powers = range(1, policies + 1)
+    low, high = 1.0, horizon ** (1.0 / policies) * (1.0 + 1e-9)  # the last batch alone is no longer than T
+    while low < (ratio := (low + high) / 2.0) < high:  # bisection, to the last bit
+        low, high = (ratio, high) if sum(ratio**i for i in powers) < horizon else (low, ratio)
+    return StaticGrid(ends=whole_ends([*accumulate(low**i for i in powers)][:-1], start=0, stop=horizon))
 
 
 def the_actions(name: str, ended: BatchEnd) -> dict[str, FloatArray]:

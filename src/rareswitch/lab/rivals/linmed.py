@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -148,7 +149,7 @@ class LinMED(IntervalLearner):
     regret: ClassVar[str] = "d√T, adversarial"
 
     def compose(self) -> Parts:
-        return self.by_sums(Divergence, greedy=self.greedy, design=self.g_optimal)
+        return self.by_sums(partial(Divergence, greedy=self.greedy, design=self.g_optimal))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from rareswitch.lab import Tradeoff, learner_for, tradeoff
+from rareswitch.lab import Tradeoff, budgeted, learner_for, tradeoff
 from rareswitch.lab.report.tradeoff import draw_tradeoff, tradeoff_table
 from rareswitch.lab.worlds import LowerBoundWorld, World, make_world, switch_lower_bound
-from rareswitch.learner import OFUL, Learner, budgeted
+from rareswitch.learner import OFUL, Learner
 from rareswitch.report.figures import DARK_GREY, ORANGE
 
 WORLD = LowerBoundWorld(horizon=1000, stages=3, dim=2)

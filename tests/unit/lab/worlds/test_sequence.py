@@ -114,7 +114,7 @@ def test_arrays_on_disk_stay_there(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_what_is_wrong_with_a_file_is_said(tmp_path: Path) -> None:
     path = tmp_path / "sets.npy"
-    with pytest.raises(FileFormatError, match="no such file"):
+    with pytest.raises(FileFormatError, match="No such file"):
         make_world(str(path), dim=2, arms=2, noise=1.0)
     path.write_bytes(b"nonsense")
     with pytest.raises(FileFormatError, match="not a readable NumPy file"):

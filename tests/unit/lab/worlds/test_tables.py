@@ -349,9 +349,12 @@ HOSTILE = {
     "sets, no reward": ("set,arm,x\n0,a,1\n0,b,2\n", "there is no column 'reward'"),
     "sets, no number as a reward": (
         "set,arm,reward\n0,a,1\n0,b,nan\n",
-        "line 3: the column 'reward' must hold numbers; got 'nan'",
+        "line 3: the column 'reward' must hold finite numbers; got 'nan'",
     ),
-    "sets, a text as a reward": ("set,arm,reward\n0,a,yes\n0,b,no\n", "line 2: the column 'reward' must hold numbers"),
+    "sets, a text as a reward": (
+        "set,arm,reward\n0,a,yes\n0,b,no\n",
+        "line 2: the column 'reward' must hold finite numbers",
+    ),
     "sets, no reward there": ("set,arm,reward\n0,a,1\n0,b,\n", "line 3: the column 'reward' must not be empty"),
     "sets, an arm twice": ("set,arm,reward\n0,a,1\n0,a,0\n", "line 3: the arm 'a' of the set '0' was there in line 2"),
     "sets of one arm": ("set,arm,reward\n0,a,1\n1,b,0\n", "no set has more than one arm"),

@@ -10,9 +10,9 @@ import pyarrow.parquet as parquet
 import pytest
 
 from rareswitch.errors import FileFormatError
-from rareswitch.footers import check_footer
 from rareswitch.log import write_part
 from rareswitch.log.schema import blocks, opened
+from rareswitch.parquet_files import check_footer
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_a_column_that_is_called_otherwise_is_noticed(part: Path) -> None:
     data = part.read_bytes()
     at = data.rindex(b"contexts")
     part.write_bytes(data[:at] + b"c0ntexts" + data[at + 8 :])
-    with pytest.raises(FileFormatError, match=r"p.parquet: its footer is not that of its checksum: damaged. Write the"):
+    with pytest.raises(FileFormatError, match=r"p.parquet: its footer is not that of its checksum: damaged. Write"):
         content(part)
 
 
