@@ -20,7 +20,7 @@ from harness import Case, FloatArray, Row, Setup, at_most, main, missing
 from peer_learners import PEERS, CannotExpressError
 from rareswitch.evaluation import Evaluation, Interval
 from rareswitch.lab import SUITES, learner_for, left_out, simulate, world_at
-from rareswitch.lab.report import regret_ratio
+from rareswitch.lab.report.runs import regret_ratio
 from rareswitch.learner import geometric_grid
 from rareswitch.log import DecisionLog, from_obp, read_csv
 from rareswitch.rng import uniforms

@@ -19,8 +19,7 @@ from harness import NOTHING, Case, FloatArray, Row, Setup, at_most, geometric_me
 from rareswitch.design import GOptimal
 from rareswitch.errors import RareswitchError
 from rareswitch.lab import SUITES, budgeted, checkpoints, learner_for, left_out, simulate, world_at
-from rareswitch.lab.report import Ratio, regret_ratio
-from rareswitch.lab.report.resampling import OFFSET
+from rareswitch.lab.report.runs import OFFSET, Ratio, regret_ratio
 from rareswitch.lab.worlds import ActionsWorld, AdaptiveTrialWorld, World, every_instance, make_world
 from rareswitch.learner import Foresight, StaticGrid, loglog_batches, make_learner, takes
 from rareswitch.plan import adaptive_cost, baseline_share, best_ends, cost

@@ -24,7 +24,8 @@ import numpy as np
 
 from rareswitch.cli import main
 from rareswitch.lab import Run as SimulatedRun
-from rareswitch.lab import add_runs, load_runs
+from rareswitch.lab import load_runs
+from rareswitch.lab.results import add_runs
 
 #: Calls that Python tells of; those of synchronizing and of writing a whole file are told of by hand.
 WATCHED = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "os.truncate", "fcntl.flock")

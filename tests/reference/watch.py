@@ -14,7 +14,6 @@ from rareswitch.validation import FloatArray
 from reference.switching import Problem
 
 simulation = importlib.import_module("rareswitch.lab.simulate")
-rounds = importlib.import_module("rareswitch.lab.rounds")
 
 
 NOISE = 0.4
@@ -44,7 +43,7 @@ def watched(learner: Learner, world: World, seed: int, *, walks: bool = True, **
     """Simulate, with compiled steps where there are any, unless ``walks`` is off."""
     arms: list[int] = []
     loops: list[Any] = []
-    plain, loop = rounds.regrets, simulation.Loop
+    plain, loop = simulation.regrets, simulation.Loop
 
     def spy(means: FloatArray, available: Any, chosen: Any) -> FloatArray:
         arms.extend(chosen.tolist())
@@ -56,8 +55,7 @@ def watched(learner: Learner, world: World, seed: int, *, walks: bool = True, **
         return loops[-1]
 
     with ExitStack() as stack:
-        for module in (rounds, simulation):
-            stack.enter_context(mock.patch.object(module, "regrets", spy))
+        stack.enter_context(mock.patch.object(simulation, "regrets", spy))
         stack.enter_context(mock.patch.object(simulation, "Loop", remembered))
         if not walks:
             stack.enter_context(mock.patch.object(simulation, "find_walker", return_value=None))

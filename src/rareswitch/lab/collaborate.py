@@ -12,9 +12,7 @@ import numpy as np
 
 from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.executors import run_shards
-from rareswitch.lab.rounds import check_match, play_rounds, unlearnable_regret
-from rareswitch.lab.run import Recorder, Run
-from rareswitch.lab.simulate import decisions_of
+from rareswitch.lab.simulate import Recorder, Run, check_match, decisions_of, play_rounds, unlearnable_regret
 from rareswitch.lab.worlds import World
 from rareswitch.learner import Learner, State, summaries_from_bytes, summaries_to_bytes
 from rareswitch.policy import policy_to_bytes

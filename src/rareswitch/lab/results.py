@@ -11,7 +11,7 @@ import numpy as np
 
 from rareswitch.errors import FileFormatError
 from rareswitch.files import lock, pyarrow, read_whole, replacing
-from rareswitch.lab.run import Run
+from rareswitch.lab.simulate import Run
 
 #: The fields of a run and their types, for Arrow; and those that are arrays.
 SCALARS = {

@@ -1,6 +1,7 @@
-"""Many runs: learners × worlds × horizons × seeds, resumable."""
+"""Many runs: learners × worlds × horizons × seeds, resumable; under caps on the number of policies."""
 
 import hashlib
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
@@ -9,19 +10,70 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rareswitch.errors import FileFormatError, InputError, UnsuitableError
 from rareswitch.executors import run_shards
 from rareswitch.lab.results import add_runs, load_runs
-from rareswitch.lab.rounds import check_length, check_rounds
-from rareswitch.lab.run import Run
-from rareswitch.lab.simulate import simulate
+from rareswitch.lab.simulate import Run, check_length, check_rounds, simulate
 from rareswitch.lab.worlds import World
-from rareswitch.learner import Learner
+from rareswitch.learner import Learner, make_learner, takes
 from rareswitch.report import ProgressBar
+from rareswitch.validation import whole
 from rareswitch.version import __version__
+
+
+def learner_for(world: World, name: str, *, horizon: int, seed: int, noise: float, **settings: Any) -> Learner:
+    """The learner of that name with the sizes of the world; it is told noise, norm and seed if it wants to know.
+
+    Parameters
+    ----------
+    noise
+        σ, where the world does not say what its own is.
+    settings
+        Those named here go before what a world says.
+
+    Examples
+    --------
+    >>> from rareswitch.lab.worlds import make_world
+    >>> learner_for(make_world("digits", dim=0, arms=0, noise=0.0), "oful", horizon=1000, seed=0, noise=0.5).dim
+    90
+    """
+    told = {"noise": getattr(world, "noise_scale", noise), "norm": getattr(world, "norm", 1.0), "seed": seed}
+    wanted = {key: value for key, value in told.items() if key in takes(name)} | settings
+    return make_learner(name, dim=world.dim, arms=world.arms, horizon=horizon, **wanted)
+
+
+#: The growth of the determinant at which OFUL and RarelySwitch-SupLinUCB wait for no budget.
+USUAL = 2.0
+#: What stands in for a learner that would change at every step.
+STALE = {"linucb": "linucb-grid", "thompson": "thompson-grid", "linmed": "linmed-grid"}
+
+
+def budgeted(name: str, *, policies: int, dim: int, horizon: int) -> tuple[str, dict[str, Any]]:
+    """The learner, and the settings with which it spreads ``policies`` policies over its run; none if it cannot.
+
+    Learners that would change at every step are replaced by those that learn by batch. Those that wait for growing
+    determinants get the C by which a determinant can grow so many times, (1 + T/d)^(d/policies), or their usual 2 if
+    that is less. That is a plan and no promise: a cap holds because the loop enforces it.
+
+    >>> budgeted("linucb", policies=4, dim=2, horizon=1000)
+    ('linucb-grid', {'policies': 4})
+    >>> round(budgeted("oful", policies=4, dim=2, horizon=1000)[1]["growth"], 1)
+    22.4
+    """
+    whole("policies", policies)
+    name = STALE.get(name, name)
+    if "policies" in takes(name):
+        return name, {"policies": min(policies, horizon)}
+    if "growth" not in takes(name):
+        return name, {}
+    logarithm = dim * math.log1p(horizon / dim) / policies
+    largest = 700.0  # exp(700) is near the largest that a float can hold
+    return name, {"growth": max(USUAL, math.exp(min(logarithm, largest)))}
+
 
 #: Makes a learner for a world, a horizon and a seed; the seed is for learners that draw something themselves.
 LearnerFactory = Callable[[World, int, int], Learner]
@@ -231,3 +283,55 @@ def fingerprint(world: World, horizon: int, seed: int) -> str:
             digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
     digest.update(str(getattr(world, "content", "")).encode())
     return f"{type(world).__qualname__} {digest.hexdigest()[:16]}"
+
+
+#: Makes a learner for a cap (None for none), a world, a horizon and a seed.
+CappedFactory = Callable[[int | None, World, int, int], Learner]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Tradeoff(Sweep):
+    """Runs by cap."""
+
+    #: By cap, from few policies to many; None, the last, are the runs without one.
+    runs: dict[int | None, list[Run]]  # type: ignore[assignment]
+
+
+def tradeoff(
+    learners: Mapping[str, CappedFactory],
+    world: World,
+    *,
+    horizon: int,
+    caps: Iterable[int],
+    seeds: Iterable[int],
+    name: str = "world",
+    path: str | Path | None = None,
+    quiet: bool = False,
+) -> Tradeoff:
+    """Run every learner under every cap and without one, on the same seeds.
+
+    ``path`` is a Parquet file in which runs are kept, as in :func:`~rareswitch.sweep`.
+
+    >>> from rareswitch.lab.worlds import make_world
+    >>> from rareswitch.learner import OFUL
+    >>> found = tradeoff(
+    ...     {"oful": lambda cap, world, t, seed: OFUL(dim=world.dim, arms=world.arms, horizon=t)},
+    ...     make_world("gaussian", dim=3, arms=4, noise=0.5), horizon=200, caps=[1, 4], seeds=range(2),
+    ... )
+    >>> {cap: [run.policies for run in runs] for cap, runs in found.runs.items()}
+    {1: [1, 1], 4: [4, 4], None: [17, 16]}
+    """
+    caps = sorted({whole("cap", cap) for cap in caps})
+    seeds = list(seeds)
+    if not caps:
+        raise InputError("a trade-off needs at least one cap.")
+    runs: dict[int | None, list[Run]] = {}
+
+    def under(cap: int | None) -> Sweep:
+        makers = {label: partial(make, cap) for label, make in learners.items()}
+        found = sweep(makers, {name: world}, horizons=[horizon], seeds=seeds, cap=cap, path=path, quiet=quiet)
+        if found.runs:
+            runs[cap] = found.runs
+        return found
+
+    return Tradeoff(**vars(joined(map(under, (*caps, None)))) | {"runs": runs})

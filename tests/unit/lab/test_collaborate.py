@@ -13,8 +13,8 @@ import pytest
 
 from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.executors import make_executor
-from rareswitch.lab import Collaboration, collaborate, simulate
-from rareswitch.lab.collaborate import Share, ShareResult, play_share
+from rareswitch.lab import collaborate, simulate
+from rareswitch.lab.collaborate import Collaboration, Share, ShareResult, play_share
 from rareswitch.lab.rivals import PureExploitation
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (

@@ -5,18 +5,8 @@ from typing import Any
 import pytest
 
 from rareswitch.errors import FileFormatError, InputError, UnsuitableError
-from rareswitch.lab import (
-    ENTRANTS,
-    POLICIES,
-    SEEDS,
-    SUITES,
-    Entrant,
-    choose_entrants,
-    contest,
-    load_runs,
-    simulate,
-)
-from rareswitch.lab.suites import ARMS, DIM, NOISE
+from rareswitch.lab import ENTRANTS, SUITES, choose_entrants, contest, load_runs, simulate
+from rareswitch.lab.contest import ARMS, DIM, NOISE, POLICIES, SEEDS, Entrant
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import LEARNERS
 from reference.movielens import FILMS, write_folder

@@ -5,7 +5,8 @@ import pytest
 
 from rareswitch import collaborate
 from rareswitch.errors import InputError
-from rareswitch.lab import simulate, unlearnable_regret
+from rareswitch.lab import simulate
+from rareswitch.lab.simulate import unlearnable_regret
 from rareswitch.lab.worlds import Rounds, make_world
 from rareswitch.learner import OFUL, Foresight, LinUCB, StaleThompsonSampling
 from rareswitch.rng import uniforms

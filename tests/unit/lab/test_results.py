@@ -14,8 +14,8 @@ import pyarrow.parquet as parquet
 import pytest
 
 from rareswitch.errors import FileFormatError
-from rareswitch.lab import Run, add_runs, load_runs, sweep
-from rareswitch.lab.results import ROOM, seal
+from rareswitch.lab import Run, load_runs, sweep
+from rareswitch.lab.results import ROOM, add_runs, seal
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import BatchLinUCB
 

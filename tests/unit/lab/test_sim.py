@@ -17,8 +17,9 @@ from rareswitch.errors import (
     NonFiniteError,
     ParameterError,
 )
-from rareswitch.lab import checkpoints, chunk_size, load_runs
+from rareswitch.lab import checkpoints, load_runs
 from rareswitch.lab.rivals import BaSE
+from rareswitch.lab.simulate import chunk_size
 from rareswitch.lab.worlds import Rounds, SequenceWorld, World, make_world
 from rareswitch.learner import BatchLinUCB, BatchLinUCBDG, Foresight, make_learner
 from rareswitch.report import ProgressBar

@@ -8,20 +8,8 @@ from typing import Any
 import pytest
 
 from rareswitch.errors import InputError
-from rareswitch.lab import (
-    CHALLENGERS,
-    DEVELOPMENT_TABLES,
-    ENTRANTS,
-    HALVES,
-    REPORTING_TABLES,
-    RIVALS,
-    SUITES,
-    choose_entrants,
-    contest,
-    left_out,
-    world_at,
-)
-from rareswitch.lab.suites import FROM_FILES
+from rareswitch.lab import ENTRANTS, SUITES, choose_entrants, contest, left_out, world_at
+from rareswitch.lab.contest import CHALLENGERS, DEVELOPMENT_TABLES, FROM_FILES, HALVES, REPORTING_TABLES, RIVALS
 from rareswitch.lab.worlds import WORLDS
 from reference.field_tables import write_tables
 

@@ -13,7 +13,8 @@ import pytest
 from rareswitch.cli import main
 from rareswitch.errors import EngineError
 from rareswitch.executors import make_executor
-from rareswitch.lab import LearnerFactory, Run, choose_entrants, contest, load_runs, sweep
+from rareswitch.lab import Run, choose_entrants, contest, load_runs, sweep
+from rareswitch.lab.sweep import LearnerFactory
 from rareswitch.lab.worlds import NamedWorld, World
 from rareswitch.learner import Foresight, Learner, make_learner
 

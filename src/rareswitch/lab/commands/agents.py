@@ -7,7 +7,8 @@ from rareswitch.cli.options import add_options, count_option
 from rareswitch.cli.output import Output
 
 if TYPE_CHECKING:
-    from rareswitch.lab import Collaboration, Run
+    from rareswitch.lab.collaborate import Collaboration
+    from rareswitch.lab.simulate import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,8 +28,10 @@ def run(options: argparse.Namespace) -> Output:
     where a policy changes when the data have grown enough, they act together at each step (concurrent learning).
     """
     from rareswitch.executors import make_executor
-    from rareswitch.lab import collaborate, learner_for, simulate
-    from rareswitch.lab.report import collaborative_table, concurrent_table, meetings_table
+    from rareswitch.lab.collaborate import collaborate
+    from rareswitch.lab.report.runs import collaborative_table, concurrent_table, meetings_table
+    from rareswitch.lab.simulate import simulate
+    from rareswitch.lab.sweep import learner_for
     from rareswitch.lab.worlds import make_world
     from rareswitch.learner import find_learner
     from rareswitch.report import ProgressBar

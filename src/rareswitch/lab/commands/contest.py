@@ -14,7 +14,8 @@ from rareswitch.cli.output import print_json
 from rareswitch.errors import FileFormatError
 from rareswitch.executors import make_executor
 from rareswitch.files import write_whole
-from rareswitch.lab import (
+from rareswitch.lab.commands.simulate import status
+from rareswitch.lab.contest import (
     CHALLENGERS,
     ENTRANTS,
     FROM_FILES,
@@ -30,16 +31,9 @@ from rareswitch.lab import (
     left_out,
     plain_name,
 )
-from rareswitch.lab.commands.simulate import status
-from rareswitch.lab.report import (
-    Verdict,
-    contest_markdown,
-    contest_text,
-    draw_standings,
-    draw_world,
-    judge,
-    linear_differs,
-)
+from rareswitch.lab.report.contest import contest_markdown, contest_text, draw_standings, draw_world
+from rareswitch.lab.report.runs import linear_differs
+from rareswitch.lab.report.verdict import Verdict, judge
 from rareswitch.report import check_target, save
 
 #: What a folder of tables holds.

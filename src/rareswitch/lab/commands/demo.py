@@ -12,7 +12,7 @@ from rareswitch.cli.options import add_options
 from rareswitch.cli.output import print_json, save_picture
 
 if TYPE_CHECKING:
-    from rareswitch.lab import Played
+    from rareswitch.lab.traffic import Played
     from rareswitch.lab.worlds import RecordWorld
 
 CAMPAIGNS = ("boots", "camping", "climbing", "cycling", "fishing", "hiking", "running", "skiing")
@@ -95,7 +95,7 @@ def _world() -> "RecordWorld":
 def _experiment(world: "RecordWorld", schedule: str, name: str, options: argparse.Namespace) -> "Played":
     """One experiment, in a file of its own."""
     from rareswitch.experiment import create
-    from rareswitch.lab import Traffic, play
+    from rareswitch.lab.traffic import Traffic, play
     from rareswitch.report import ProgressBar, as_text
 
     traffic = Traffic(rate=RATE, delay=DELAY, missing=MISSING, repeated=REPEATED)
@@ -116,7 +116,7 @@ def _compared(world: "RecordWorld", total: int) -> dict[str, Any]:
     """What each decision loses where every click is known at once, and where the policy never changes."""
     import numpy as np
 
-    from rareswitch.lab import simulate
+    from rareswitch.lab.simulate import simulate
     from rareswitch.learner import make_learner
 
     sizes: dict[str, Any] = {"dim": world.dim, "arms": world.arms, "horizon": total, "noise": 0.3, "scale": 0.5}

@@ -24,7 +24,14 @@ from rareswitch.design import (
     staged_design,
 )
 from rareswitch.errors import InputError
-from rareswitch.lab.report import design_data, design_text, draw_design, draw_exploration, exploration_table, explore
+from rareswitch.lab.report.design import (
+    design_data,
+    design_text,
+    draw_design,
+    draw_exploration,
+    exploration_table,
+    explore,
+)
 from rareswitch.lab.worlds import WORLDS, make_world
 from rareswitch.policy import Key, Policy, check_signs, save_policy
 from rareswitch.report import check_target, figure

@@ -22,8 +22,11 @@ from rareswitch.cli.output import print_json, save_picture
 from rareswitch.design import GOptimal
 from rareswitch.errors import UnsuitableError
 from rareswitch.executors import make_executor
-from rareswitch.lab import Contest, LearnerFactory, Sweep, WorldFactory, check_length, learner_for, sweep
-from rareswitch.lab.report import draw_runs, run_table
+from rareswitch.lab.contest import Contest
+from rareswitch.lab.report.plots import draw_runs
+from rareswitch.lab.report.runs import run_table
+from rareswitch.lab.simulate import check_length
+from rareswitch.lab.sweep import LearnerFactory, Sweep, WorldFactory, learner_for, sweep
 from rareswitch.lab.worlds import WORLDS, NamedWorld, World
 from rareswitch.learner import Learner, all_learners, find_learner
 from rareswitch.plan import recommend

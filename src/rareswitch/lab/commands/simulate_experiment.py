@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> Output:
 
     Updates are made when they are due. For tries and rehearsals; use an experiment of its own.
     """
-    from rareswitch.lab import Traffic, play
+    from rareswitch.lab.traffic import Traffic, play
     from rareswitch.report import ProgressBar, as_text
     from rareswitch.validation import number
 

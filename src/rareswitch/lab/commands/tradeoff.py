@@ -45,8 +45,8 @@ def run(options: argparse.Namespace) -> int:
     Learners that can plan for a cap do: batched ones take that number of batches, those that change every step a
     geometric grid, those that wait for growing determinants a fitting factor. Status 130 if Ctrl-C cut it short.
     """
-    from rareswitch.lab import tradeoff
-    from rareswitch.lab.report import draw_tradeoff, tradeoff_table
+    from rareswitch.lab.report.plots import draw_tradeoff, tradeoff_table
+    from rareswitch.lab.sweep import tradeoff
     from rareswitch.lab.worlds import make_world
     from rareswitch.learner import all_learners, find_learner
     from rareswitch.report import check_target
@@ -84,7 +84,7 @@ def _make(
     name: str, options: argparse.Namespace, cap: int | None, world: "World", horizon: int, seed: int
 ) -> "Learner":
     """The learner, planned for the cap where it can be."""
-    from rareswitch.lab import budgeted, learner_for
+    from rareswitch.lab.sweep import budgeted, learner_for
     from rareswitch.learner import takes
 
     made, plan = (name, {}) if cap is None else budgeted(name, policies=cap, dim=world.dim, horizon=horizon)

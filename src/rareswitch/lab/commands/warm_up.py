@@ -46,7 +46,8 @@ def _use_designs() -> None:
 def _use_learners() -> None:
     """A short run of every learner, in a world that it is made for, and one whose batches follow its intervals."""
     from rareswitch.errors import UnsuitableError
-    from rareswitch.lab import learner_for, simulate
+    from rareswitch.lab.simulate import simulate
+    from rareswitch.lab.sweep import learner_for
     from rareswitch.lab.worlds import make_world
     from rareswitch.learner import BatchLinUCB, all_learners
 

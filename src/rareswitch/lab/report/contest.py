@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rareswitch.lab.report.resampling import HEADER, LEVEL, OFFSET, Ratio, resolution, short
-from rareswitch.lab.report.run_table import linear_differs
+from rareswitch.lab.report.runs import HEADER, LEVEL, OFFSET, Ratio, linear_differs, resolution, short
 from rareswitch.lab.report.verdict import Rivalry, Standing, Verdict
 from rareswitch.report import BLUE, DARK_GREY, GREY, ORANGE, beside, figure, headline, plain_ticks
 from rareswitch.tables import table

@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rareswitch.lab import Run
-from rareswitch.lab.report.resampling import UNKNOWN, Ratio, lifted, regret_ratio
-from rareswitch.lab.report.run_table import Group, grouped
+from rareswitch.lab.report.runs import UNKNOWN, Group, Ratio, grouped, lifted, regret_ratio
+from rareswitch.lab.simulate import Run
 
 
 @dataclass(frozen=True, kw_only=True)

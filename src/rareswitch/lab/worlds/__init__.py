@@ -3,7 +3,7 @@
 from rareswitch.lab.worlds.catalogue import WORLDS, NamedWorld, make_world
 from rareswitch.lab.worlds.changing import DriftingWorld, LateGroupsWorld, MixDriftWorld, StarvingWorld, TurningWorld
 from rareswitch.lab.worlds.classification import ClassificationWorld, greedy_value
-from rareswitch.lab.worlds.clicks import LogisticBallWorld, RareClicksWorld
+from rareswitch.lab.worlds.clicks import LogisticBallWorld, RareClicksWorld, RecordWorld
 from rareswitch.lab.worlds.linear import (
     ActionsWorld,
     AdaptiveTrialWorld,
@@ -25,7 +25,6 @@ from rareswitch.lab.worlds.lower_bound import (
     theorem_range,
 )
 from rareswitch.lab.worlds.movielens import MovieLensWorld
-from rareswitch.lab.worlds.records import RecordWorld
 from rareswitch.lab.worlds.sequence import SequenceWorld
 from rareswitch.lab.worlds.tables import ChoiceWorld, table_world
 from rareswitch.lab.worlds.world import CoinNoise, GaussianNoise, Noise, Rounds, UniformNoise, World

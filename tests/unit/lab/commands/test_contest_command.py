@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rareswitch.cli import main
-from rareswitch.lab import ENTRANTS, SUITES, Run, add_runs, load_runs, simulate
+from rareswitch.lab import ENTRANTS, SUITES, Run, load_runs, simulate
+from rareswitch.lab.results import add_runs
 from reference.field_tables import write_tables
 from reference.movielens import write_folder
 

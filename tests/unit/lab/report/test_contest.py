@@ -6,8 +6,7 @@ import pytest
 
 from rareswitch.lab import Run
 from rareswitch.lab.report.contest import contest_markdown, contest_text, draw_standings, draw_world
-from rareswitch.lab.report.resampling import regret_ratio
-from rareswitch.lab.report.run_table import linear_differs
+from rareswitch.lab.report.runs import linear_differs, regret_ratio
 from rareswitch.lab.report.verdict import Verdict, judge
 
 KINDS = {"sure": "adaptive", "bold": "adaptive", "even": "adaptive", "lazy": "rare", "odd": "other", "part": "rare"}

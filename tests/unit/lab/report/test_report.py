@@ -7,8 +7,8 @@ import pytest
 from rareswitch.design import g_optimal
 from rareswitch.lab import Run
 from rareswitch.lab.report.design import draw_design
-from rareswitch.lab.report.run_plot import draw_runs
-from rareswitch.lab.report.run_table import grouped, run_table
+from rareswitch.lab.report.plots import draw_runs
+from rareswitch.lab.report.runs import grouped, run_table
 from rareswitch.report.experiment_plot import draw_experiment
 from rareswitch.report.figures import DARK_GREY, GREY, ORANGE, figure, name_points, save
 

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from rareswitch.lab.report.resampling import FEWEST, LEVEL, Ratio, regret_ratio, resolution
+from rareswitch.lab.report.runs import FEWEST, LEVEL, Ratio, regret_ratio, resolution
 from rareswitch.validation import FloatArray
 
 

@@ -3,8 +3,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from rareswitch.lab import Tradeoff, budgeted, learner_for, tradeoff
-from rareswitch.lab.report.tradeoff import draw_tradeoff, tradeoff_table
+from rareswitch.lab import budgeted, learner_for, tradeoff
+from rareswitch.lab.report.plots import draw_tradeoff, tradeoff_table
+from rareswitch.lab.sweep import Tradeoff
 from rareswitch.lab.worlds import LowerBoundWorld, World, make_world, switch_lower_bound
 from rareswitch.learner import OFUL, Learner
 from rareswitch.report.figures import DARK_GREY, ORANGE

@@ -1,15 +1,126 @@
-"""The trade-off between policies and regret, as a table and as a picture."""
+"""Pictures of runs and of the trade-off between policies and regret."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from rareswitch.lab import Tradeoff
-from rareswitch.lab.report.run_table import Group, grouped
+from rareswitch.lab.report.runs import Group, Ratio, grouped, ratios
+from rareswitch.lab.simulate import Run
+from rareswitch.lab.sweep import Tradeoff
 from rareswitch.lab.worlds import LowerBoundWorld, World, switch_lower_bound, theorem_range
 from rareswitch.report import DARK_GREY, GREY, WIDTH, figure, headline, name_points, plain_ticks, series_colors
 from rareswitch.tables import table
+
+#: Policies of a run, above which they are not shown one by one.
+MANY = 40
+
+
+def draw_runs(runs: Sequence[Run]) -> Any:
+    """Panels for each world and horizon, one below the other; the series are named at their lines."""
+    groups = grouped(runs)
+    places = list(dict.fromkeys((g.world, g.horizon) for g in groups))
+    adaptive = {g.learner for g in groups if g.policies > g.horizon / 2 and g.policies > MANY}
+    colors = series_colors((g.learner for g in groups), adaptive)
+    best, compared = ratios(groups)
+    kinds = 3 if len(places) == 1 and any(_eliminates(g) for g in groups) else 2
+    made, panels = figure(1, kinds * len(places))
+    made.set_size_inches(WIDTH, 3.9 * kinds * len(places))
+    for k, place in enumerate(places):
+        here = [g for g in groups if (g.world, g.horizon) == place]
+        curves, trade, *survivors = panels[kinds * k : kinds * (k + 1)]
+        _draw_curves(curves, here, colors)
+        _draw_trade(trade, here, colors, compared, best.get(place, ""))
+        for panel in survivors:
+            _draw_survivors(panel, [g for g in here if _eliminates(g)], colors)
+    return made
+
+
+def _draw_curves(panel: Any, groups: list[Group], colors: Mapping[str, str]) -> None:
+    means = {g.learner: np.mean([run.regrets for run in g.runs], axis=0) for g in groups}
+    times = groups[0].runs[0].times
+    shown = times >= times[-1] / 1000
+    top = max(max(mean[-1] for mean in means.values()), 0.1)
+    least = min(mean[shown & (mean > 0.0)].min(initial=top) for mean in means.values())
+    bottom = max(0.7 * least, 1e-5 * top)
+    panel.set(xscale="log", yscale="log", xlim=(times[shown][0], times[-1]))
+    for g in groups:
+        mean, color = means[g.learner], colors[g.learner]
+        panel.plot(times, mean, color=color, label=g.learner, linewidth=1.6)
+        if len(g.runs) > 1:
+            error = np.std([run.regrets for run in g.runs], axis=0, ddof=1) / np.sqrt(len(g.runs))
+            low = np.maximum(mean - error, 0.1 * mean)
+            panel.fill_between(times, low, mean + error, color=color, alpha=0.2, linewidth=0)
+        ends = g.runs[0].batch_ends[:-1]
+        if len(ends) <= MANY:
+            panel.plot(ends, np.interp(ends, times, mean), "o", color=color, markersize=3.5)
+    panel.set_ylim(bottom, 1.3 * top)
+    name_points(panel, {name: (times[-1], max(mean[-1], bottom)) for name, mean in means.items()}, colors)
+    _plain(panel)
+    panel.set(xlabel="decisions", ylabel="regret (mean ± s.e.; dots: policy updates)")
+    one = groups[0]
+    best = min(groups, key=lambda g: g.regret).learner
+    seeds = f"{len(one.runs)} seeds" if len(one.runs) > 1 else "one seed"
+    least_paid = f": {best} paid least" if len(groups) > 1 else ""
+    headline(panel, f"{one.world}, T = {one.horizon:,}, {seeds}{least_paid}")
+
+
+def _draw_trade(
+    panel: Any, groups: list[Group], colors: Mapping[str, str], compared: Mapping[Group, Ratio], best: str
+) -> None:
+    most, floor = max(g.policies for g in groups), 0.1
+    regrets = [max(g.regret, floor) for g in groups]
+    panel.set(xscale="log", yscale="log", xlim=(0.8, 1.5 * most), ylim=(0.7 * min(regrets), 1.5 * max(regrets)))
+    for g, regret in zip(groups, regrets, strict=True):
+        open_one = g in compared and not compared[g].resolved
+        style = {"markersize": 7, "capsize": 3, "markerfacecolor": "white" if open_one else colors[g.learner]}
+        panel.errorbar(g.policies, regret, yerr=min(g.bar, 0.9 * regret), fmt="o", color=colors[g.learner], **style)
+    name_points(panel, {g.learner: (g.policies, r) for g, r in zip(groups, regrets, strict=True)}, colors)
+    _plain(panel)
+    unresolved = any(not compared[g].resolved for g in groups if g in compared)
+    hollow = " (hollow: ratio to the best not resolved)" if unresolved else ""
+    panel.set(xlabel="policies deployed", ylabel=f"regret at the end{hollow}")
+    headline(panel, _trade_title(groups, compared, best))
+
+
+def _plain(panel: Any) -> None:
+    for axis in (panel.xaxis, panel.yaxis):
+        plain_ticks(axis)
+
+
+def _trade_title(groups: list[Group], compared: Mapping[Group, Ratio], best: str) -> str:
+    """What few policies cost, where somebody has few."""
+    few = [g for g in groups if g in compared and g.policies <= MANY]
+    if not few:
+        return "regret at the end, by policies deployed"
+    rare = min(few, key=lambda g: g.regret)
+    policies = f"{rare.policies:.3g} policies"
+    if compared[rare].value == 1.0:
+        return f"{rare.learner} paid least, with {policies}"
+    return f"with {policies}, {rare.learner} paid {compared[rare].value:.2f} times what {best} paid"
+
+
+def _eliminates(group: Group) -> bool:
+    """Whether it drops arms, in batches that are few and equally many in all runs, so that they can be averaged."""
+    counts = {len(run.survivors) for run in group.runs}
+    few = len(counts) == 1 and counts <= set(range(2, MANY + 1))
+    return few and any(run.survivors.min() < run.survivors.max() for run in group.runs)
+
+
+def _draw_survivors(panel: Any, groups: list[Group], colors: Mapping[str, str]) -> None:
+    if not groups:
+        panel.set_axis_off()
+        return
+    means = {g.learner: np.mean([run.survivors for run in g.runs], axis=0) for g in groups}
+    panel.set(ylim=(0, 1.08 * max(mean.max() for mean in means.values())))
+    panel.set_xlim(0.8, max(len(mean) for mean in means.values()) + 0.2)
+    for name, mean in means.items():
+        panel.plot(np.arange(1, len(mean) + 1), mean, "o-", color=colors[name], markersize=4, linewidth=1.4)
+    name_points(panel, {name: (len(mean), mean[-1]) for name, mean in means.items()}, colors)
+    panel.set(xlabel="batch", ylabel="arms left (mean)")
+    panel.locator_params(axis="x", integer=True)
+    headline(panel, "arms that elimination leaves")
+
 
 #: Runs that deploy more policies than this many times the largest cap are those of fully adaptive learners.
 EVERY_STEP = 4
