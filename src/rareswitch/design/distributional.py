@@ -7,7 +7,6 @@ and matrices are those of the literal loop. Algorithms 3 and 4 learn such a poli
 """
 
 import math
-from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -144,9 +143,13 @@ def _stage(points: FloatArray, mass: FloatArray, start: FloatArray, limit: int) 
 
     block = rows(0, size)
     growths = np.maximum(np.linalg.eigvalsh(block), 0.0)
-    # the most blocks m ≤ limit/size + 1 with Σ ln(1 + m μ) ≤ ln 2
-    choices = range(limit // size + 2)
-    whole_blocks = bisect_right(choices, math.log(2.0), key=lambda m: np.log1p(m * growths).sum()) - 1
+    whole_blocks, beyond = 0, limit // size + 2  # the most blocks m < beyond with Σ ln(1 + m μ) ≤ ln 2
+    while beyond - whole_blocks > 1:
+        middle = (whole_blocks + beyond) // 2
+        if np.log1p(middle * growths).sum() > math.log(2.0):
+            beyond = middle
+        else:
+            whole_blocks = middle
     base = np.eye(dim) + whole_blocks * block
     first, last = 0, size  # the crossing step of the next block lies in (first, last]
     while last - first > 1:

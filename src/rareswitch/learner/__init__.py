@@ -4,13 +4,10 @@ from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCerti
 from rareswitch.learner.batched import BatchedLearner, BatchLinUCB, BatchLinUCBKW, EliminateByBatch
 from rareswitch.learner.bounds import (
     CONTEXTS,
-    TABLE,
-    Adaptivity,
     Contexts,
     Guarantee,
     Switching,
     arm_logarithm,
-    minimax,
     proved_for,
 )
 from rareswitch.learner.catalogue import LEARNERS, all_learners, find_learner, make_learner, takes
@@ -75,7 +72,7 @@ from rareswitch.learner.thompson import (
     ThompsonSampling,
 )
 
-__all__ = ["CONTEXTS", "LEARNERS", "OFUL", "TABLE", "AdaptiveGrid", "Adaptivity"]
+__all__ = ["CONTEXTS", "LEARNERS", "OFUL", "AdaptiveGrid"]
 __all__ += ["Batch", "BatchEnd", "BatchLinUCB", "BatchLinUCBDG"]
 __all__ += ["BatchLinUCBDGCertified", "BatchLinUCBKW", "BatchedLearner", "BatchedThompsonSampling"]
 __all__ += ["CertifiedMixture", "Clock", "Contexts", "CoreLearning", "DeterminantGrowth", "EliminateByBatch"]
@@ -85,7 +82,7 @@ __all__ += ["Parts", "Posterior", "PosteriorSampling", "RarelySwitchSupLinUCB", 
 __all__ += ["StaleLearner", "StaleThompsonSampling", "State", "StaticGrid", "Summary", "SupLinUCB", "Switching"]
 __all__ += ["ThompsonSampling", "Uncertainty", "all_learners", "arm_logarithm", "attributed", "best_columns"]
 __all__ += ["certified_cost", "clip_bounds", "count", "deduplicate", "design_of_sets", "find_learner"]
-__all__ += ["geometric_grid", "in_seconds", "known_rewards", "loglog_batches", "make_learner", "minimax"]
+__all__ += ["geometric_grid", "in_seconds", "known_rewards", "loglog_batches", "make_learner"]
 __all__ += ["paper_design_grid", "paper_grid", "plain_settings", "posterior", "proved_for", "real"]
 __all__ += ["required_settings", "row_hashes", "sample_order", "sampled", "setting", "settings_of"]
 __all__ += ["state_from_bytes", "state_to_bytes", "summaries_from_bytes", "summaries_to_bytes", "takes", "warm_start"]

@@ -1,4 +1,4 @@
-"""What is proved: how many policies are needed (Table 1 of the paper), and how regret grows with d, K and T.
+"""What is proved: how regret grows with d, K, T and the number of policies.
 
 Orders of regret, of upper and lower bounds alike, leave out constants and logarithms of T and 1/δ, and keep d, log d
 and ln K. They compare bounds, and do not predict a regret. As in the paper, log is base 2 and ln is natural.
@@ -18,63 +18,6 @@ Contexts = Literal["fixed", "stochastic", "adversarial"]
 CONTEXTS: tuple[Contexts, ...] = get_args(Contexts)
 
 
-class Adaptivity(NamedTuple):
-    """A bound of Table 1 on the policies needed for the minimax-optimal regret, up to logarithms."""
-
-    contexts: Contexts
-    #: Batches end at times fixed beforehand; switches may come at any time.
-    model: Literal["batches", "switches"]
-    #: O(…): that many suffice; Ω(…): fewer do not.
-    text: str
-    #: Of d and T.
-    order: Callable[[int, int], float]
-    source: str
-    #: Which learner attains an upper bound, if the library has it.
-    learner: str | None = None
-    condition: str = ""
-
-    @property
-    def upper(self) -> bool:
-        """Whether it is an upper bound."""
-        return self.text.startswith("O")
-
-
-def _log(number: float) -> float:
-    """log₂, at least 1."""
-    return max(1.0, math.log2(number))
-
-
-def _loglog(dim: int, horizon: int) -> float:
-    return _log(_log(horizon))
-
-
-def _few_switches(dim: int, horizon: int) -> float:
-    growth = dim * math.log2(horizon)
-    return growth / _log(growth)
-
-
-#: Table 1.
-TABLE = (
-    Adaptivity("adversarial", "batches", "O(√(dT))", lambda d, t: math.sqrt(d * t), "Han 2020"),
-    Adaptivity("adversarial", "batches", "Ω(√T)", lambda d, t: math.sqrt(t), "Han 2020"),
-    Adaptivity(
-        *("adversarial", "switches", "O(d log T)", lambda d, t: d * math.log2(t), "Abbasi-Yadkori 2011"),
-        learner="oful",
-        condition="ln K ≥ Ω(d)",
-    ),
-    Adaptivity(
-        *("adversarial", "switches", "O(d log d log T)", lambda d, t: d * _log(d) * math.log2(t), "the paper, C1"),
-        learner="rarely-switch-suplinucb",
-        condition="ln K ≤ o(d)",
-    ),
-    Adaptivity("adversarial", "switches", "Ω(d log T/log(d log T))", _few_switches, "the paper, C1"),
-    Adaptivity("stochastic", "batches", "O(log log T)", _loglog, "the paper, C2", "batch-linucb-dg"),
-    Adaptivity("stochastic", "batches", "Ω(log log T)", _loglog, "Gao 2019"),
-    Adaptivity("stochastic", "switches", "O(log log T)", _loglog, "the paper, C2", "batch-linucb-dg"),
-    Adaptivity("stochastic", "switches", "Ω(log log T)", _loglog, "Simchi-Levi 2019"),
-)
-
-
 def arm_logarithm(dim: int, arms: int) -> float:
     """The logarithm of K in an upper bound: min(ln K, d), at least 1.
 
@@ -84,29 +27,6 @@ def arm_logarithm(dim: int, arms: int) -> float:
     (2.99..., 5.0)
     """
     return max(1.0, min(math.log(arms), float(dim)))
-
-
-def minimax(dim: int, arms: int, horizon: int, contexts: Contexts = "stochastic") -> tuple[str, float]:
-    """A regret below which no learner can promise to stay, with any number of policies: in words, and its order.
-
-    With contexts that change it is √(dT·min(ln K, d)): let each set be a cube of log K dimensions, one of d/log K at
-    random. A fixed set is one such cube only where K ≥ 2^d, and otherwise holds min(d, K - 1) unrelated arms beside
-    one. Never more than T.
-
-    >>> minimax(4, 10, 10_000)
-    ('√(dT·ln K)', 303.48...)
-    >>> minimax(4, 3, 10_000, "fixed")
-    ('√((K - 1)·T)', 141.42...)
-    """
-    cube = contexts != "fixed" or math.log2(arms) >= dim
-    if not cube:
-        text, scale = ("√(dT)", float(dim)) if dim < arms else ("√((K - 1)·T)", arms - 1.0)
-    elif math.log(arms) < dim:
-        text, scale = "√(dT·ln K)", dim * math.log(arms)
-    else:
-        text, scale = "d·√T", dim**2
-    order = math.sqrt(scale * horizon)
-    return (text, order) if order < horizon else ("T", float(horizon))
 
 
 def batch_exponent(policies: int) -> float:
@@ -272,7 +192,9 @@ GUARANTEES: tuple[Guarantee, ...] = (
     Switching(
         learner="rarely-switch-suplinucb",
         contexts="adversarial",
-        scale=Scale("√d·log d·{k}", lambda d, k, log_k: math.sqrt(d) * _log(d) * log_k),  # of log(dKT/δ), not its root
+        scale=Scale(
+            "√d·log d·{k}", lambda d, k, log_k: math.sqrt(d) * max(1.0, math.log2(d)) * log_k
+        ),  # of log(dKT/δ), not its root
         layers=lambda dim: math.ceil(math.log2(dim)) + 1,
         loss=1.0,
         source="Theorem 7",

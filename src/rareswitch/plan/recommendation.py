@@ -1,20 +1,12 @@
 """Which learner fits a problem, how many policies it needs, and what is proved."""
 
 import math
+from typing import Literal
 
 import msgspec
 
 from rareswitch.errors import ParameterError
-from rareswitch.learner import (
-    CONTEXTS,
-    TABLE,
-    Contexts,
-    Guarantee,
-    Switching,
-    arm_logarithm,
-    minimax,
-    proved_for,
-)
+from rareswitch.learner import CONTEXTS, Contexts, Guarantee, Switching, arm_logarithm, proved_for
 from rareswitch.structs import Result
 from rareswitch.validation import count_of
 
@@ -46,19 +38,75 @@ class Need(Result, frozen=True, kw_only=True):
     times: float
 
 
-class AdaptivityBound(Result, frozen=True, kw_only=True):
-    """A bound of Table 1 on the policies that the least regret takes, :class:`~rareswitch.learner.Adaptivity`."""
+class AdaptivityBound(Result, frozen=True):
+    """A bound of the paper's Table 1 on the policies that the minimax-optimal regret takes, up to logarithms."""
 
     contexts: Contexts
-    model: str
+    #: Batches end at times fixed beforehand; switches may come at any time.
+    model: Literal["batches", "switches"]
     #: Whether this number suffices; otherwise fewer cannot do.
     upper: bool
     text: str
-    source: str
-    learner: str | None
-    condition: str
     #: For these d and T.
     order: float
+    source: str
+    #: Which learner attains an upper bound, if the library has it.
+    learner: str | None = None
+    condition: str = ""
+
+
+def table_1(dim: int, horizon: int) -> tuple[AdaptivityBound, ...]:
+    """The bounds of Table 1 for these d and T."""
+    log_dim, log_horizon = _log(dim), math.log2(horizon)
+    growth, few = dim * log_horizon, _log(_log(horizon))
+    paper_1, paper_2, best = "the paper, C1", "the paper, C2", "batch-linucb-dg"
+    return (
+        AdaptivityBound("adversarial", "batches", True, "O(√(dT))", math.sqrt(dim * horizon), "Han 2020"),
+        AdaptivityBound("adversarial", "batches", False, "Ω(√T)", math.sqrt(horizon), "Han 2020"),
+        AdaptivityBound(
+            *("adversarial", "switches", True, "O(d log T)", growth, "Abbasi-Yadkori 2011"),
+            learner="oful",
+            condition="ln K ≥ Ω(d)",
+        ),
+        AdaptivityBound(
+            *("adversarial", "switches", True, "O(d log d log T)", growth * log_dim, paper_1),
+            learner="rarely-switch-suplinucb",
+            condition="ln K ≤ o(d)",
+        ),
+        AdaptivityBound("adversarial", "switches", False, "Ω(d log T/log(d log T))", growth / _log(growth), paper_1),
+        AdaptivityBound("stochastic", "batches", True, "O(log log T)", few, paper_2, best),
+        AdaptivityBound("stochastic", "batches", False, "Ω(log log T)", few, "Gao 2019"),
+        AdaptivityBound("stochastic", "switches", True, "O(log log T)", few, paper_2, best),
+        AdaptivityBound("stochastic", "switches", False, "Ω(log log T)", few, "Simchi-Levi 2019"),
+    )
+
+
+def _log(number: float) -> float:
+    """log₂, at least 1."""
+    return max(1.0, math.log2(number))
+
+
+def minimax(dim: int, arms: int, horizon: int, contexts: Contexts = "stochastic") -> tuple[str, float]:
+    """A regret below which no learner can promise to stay, with any number of policies: in words, and its order.
+
+    With contexts that change it is √(dT·min(ln K, d)): let each set be a cube of log K dimensions, one of d/log K at
+    random. A fixed set is one such cube only where K ≥ 2^d, and otherwise holds min(d, K - 1) unrelated arms beside
+    one. Never more than T.
+
+    >>> minimax(4, 10, 10_000)
+    ('√(dT·ln K)', 303.48...)
+    >>> minimax(4, 3, 10_000, "fixed")
+    ('√((K - 1)·T)', 141.42...)
+    """
+    cube = contexts != "fixed" or math.log2(arms) >= dim
+    if not cube:
+        text, scale = ("√(dT)", float(dim)) if dim < arms else ("√((K - 1)·T)", arms - 1.0)
+    elif math.log(arms) < dim:
+        text, scale = "√(dT·ln K)", dim * math.log(arms)
+    else:
+        text, scale = "d·√T", dim**2
+    order = math.sqrt(scale * horizon)
+    return (text, order) if order < horizon else ("T", float(horizon))
 
 
 class Recommendation(Result, frozen=True, kw_only=True):
@@ -116,6 +164,7 @@ def recommend(
     problem = Problem(dim=dim, arms=arms, horizon=horizon, policies=policies, contexts=contexts)
     best = problem.best()
     learner, count, reason = problem.practical()
+    kind = "adversarial" if contexts == "adversarial" else "stochastic"
     least_rate, least = minimax(dim, arms, horizon, contexts)
     return Recommendation(
         problem=problem,
@@ -127,7 +176,7 @@ def recommend(
         proven_reason=problem.why(best),
         options=tuple(map(problem.option, proved_for(contexts))),
         needs=problem.needs(best),
-        adaptivity=problem.adaptivity(),
+        adaptivity=tuple(bound for bound in table_1(dim, horizon) if bound.contexts == kind),
         minimax=least,
         minimax_rate=least_rate,
     )
@@ -174,15 +223,6 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
             order=order if self.proved(guarantee) else None,
             source=guarantee.source,
             note=note if guarantee.holds(self.dim, self.horizon) else f"if {guarantee.condition}",
-        )
-
-    def adaptivity(self) -> tuple[AdaptivityBound, ...]:
-        """Table 1 for such contexts."""
-        cell = "adversarial" if self.contexts == "adversarial" else "stochastic"
-        bounds = (bound for bound in TABLE if bound.contexts == cell)
-        return tuple(
-            AdaptivityBound(**bound._asdict() | {"upper": bound.upper, "order": bound.order(self.dim, self.horizon)})
-            for bound in bounds
         )
 
     def best(self) -> Guarantee:
