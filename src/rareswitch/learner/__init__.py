@@ -12,7 +12,7 @@ from rareswitch.learner.bounds import (
 )
 from rareswitch.learner.catalogue import LEARNERS, all_learners, find_learner, make_learner, takes
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryStep
-from rareswitch.learner.foresight import Foresight
+from rareswitch.learner.foresight import Foresight, certified_cost
 from rareswitch.learner.grids import (
     AdaptiveGrid,
     Forecast,
@@ -28,7 +28,6 @@ from rareswitch.learner.interval_learner import GridLearner, IntervalLearner
 from rareswitch.learner.kernels import best_columns
 from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.linucb import OFUL, LinUCB, LinUCBGrid, Optimism, StaleLearner
-from rareswitch.learner.planned_exploration import certified_cost
 from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.reserve import Uncertainty

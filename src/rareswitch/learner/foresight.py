@@ -1,21 +1,37 @@
-"""Foresight: planned exploration with a handful of policies."""
+"""Foresight: planned exploration with a handful of policies.
+
+At an update it has a belief, holds the batch against what it believed before, plans, and draws as far apart as planned.
+"""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import ClassVar
 
-from rareswitch.confidence import LEAST_DELTA, Intervals, independent_intervals
-from rareswitch.errors import ParameterError
+import numpy as np
+
+from rareswitch.confidence import LEAST_DELTA, Intervals, SelfNormalized, independent_intervals
+from rareswitch.contexts import ContextSets
+from rareswitch.design import GOptimal, Sampler
+from rareswitch.errors import BatchError, ParameterError
+from rareswitch.learner.batched import batch_elimination
 from rareswitch.learner.clocks import Clock
 from rareswitch.learner.grids import GrowingGrid, StaticGrid, as_grid, geometric_grid
 from rareswitch.learner.learner import Learner, Parts
-from rareswitch.learner.logistic import ClicksModel
-from rareswitch.learner.planned_exploration import PlannedExploration
+from rareswitch.learner.logistic import HELD_OUT, POINT, ClicksModel, Models, Search, logistic_posterior, next_point
+from rareswitch.learner.planning import TRUTHS, plan, spread, unseen_directions
+from rareswitch.learner.posterior import NOTHING, ModelCheck, Posterior, innovation, posterior, vague_where_unknown
 from rareswitch.learner.reserve import Reserve
-from rareswitch.learner.rule import OneModel
+from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule
 from rareswitch.learner.settings import choice, count, flag, real, setting
-from rareswitch.validation import LARGEST_SCALE, whole
+from rareswitch.learner.state import Note, State, Summary, centred, faded
+from rareswitch.linalg import inverse_root, log_growth
+from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
+from rareswitch.rng import normals
+from rareswitch.stats import Stats
+from rareswitch.validation import LARGEST_SCALE, FloatArray, whole
 
 #: Policies where the horizon is known.
 POLICIES = 8
@@ -23,6 +39,16 @@ POLICIES = 8
 FIRST = 30
 #: κ/d, where a policy learned from t decisions costs κ/t of what a blind one does.
 BLIND_WORTH = 1.5
+#: Parameters that a policy holds, each with its own best arm.
+DRAWS = 128
+#: Context sets from which an update plans.
+SAMPLE = 200
+#: The most numbers that a plan may work with at a time.
+SAMPLE_NUMBERS = 1 << 23
+#: Of the floor, in the last batch, from which nothing will be learned.
+LAST_SHARE = 0.1
+#: The most by which a click's probability grows with its logit.
+STEEPEST = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,3 +215,221 @@ def default_grid(dim: int, horizon: int, policies: int) -> StaticGrid:
         raise ParameterError(f"policies must be at most the horizon, {horizon} decisions; got {policies}.")
     first = math.floor((BLIND_WORTH * dim) ** (1.0 - 1.0 / policies) * horizon ** (1.0 / policies))
     return geometric_grid(horizon, policies, first=max(1, min(first, horizon // 2, horizon - policies + 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedExploration(Rule):
+    """Draws around the estimate, as far apart as the look-ahead finds best, with a floor of designed exploration."""
+
+    any_first: ClassVar[bool] = True
+    settings: "Foresight"
+    #: Of each batch alone; None where intervals rest on estimates of scale.
+    proved: Intervals | None
+
+    @property
+    def any_past(self) -> bool:
+        return self.proved is None  # proved intervals are of batches whose arms were not chosen by their rewards
+
+    def first(self) -> NewPolicy:
+        return NewPolicy(Policy(dim=self.settings.dim, sampler=GOptimal(tol=1.0)))
+
+    def sample_size(self, number: int, batch_sizes: tuple[int, ...]) -> int:
+        return SAMPLE  # also where no plan is due: the forecast may change before the batch ends
+
+    def fitted(self, state: State, summary: Summary, again: Callable[[State], Summary]) -> Summary:
+        if not self.settings.may_be_logistic:
+            return summary
+        before, search = [batch.stats[0] for batch in (*state.before, *state.past)], Search()
+        while True:
+            *earlier, batch = faded([*before, summary.stats[0]], self.settings.discount)
+            step = next_point(earlier, batch, search, intercept=self.settings.has_level)
+            if step is None:
+                return summary
+            point, search = step
+            summary = again(replace(state, kept={**state.kept, POINT: point}))
+
+    def next(self, ended: BatchEnd) -> NewPolicy:
+        settings = self.settings
+        batches = faded(ended.by_batch, settings.discount) or [ended.batch.stats[0]]
+        models = self.models(ended, batches)
+        belief = models.chosen
+        if belief.noise == 0.0 or ended.sums[0].all_alike:  # there is nothing to tell arms apart by
+            return NewPolicy(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
+        before = self.believed(ended, belief)
+        evidence = NOTHING if before is None else self.evidence(ended, before, belief)
+        note = {"update": ended.state.policies, "noise": belief.noise, "scale": 0.0, **models.note}
+        note |= self.outcome(ended, belief, evidence)
+        belief = replace(belief, noise=belief.noise * math.sqrt(evidence.widening))
+        scale, share = 0.0, LAST_SHARE * settings.design_share
+        known = sum(stats.count for stats in batches)
+        if len(ended.batch_sizes) > 1:
+            if ended.batch.sample is None:
+                raise BatchError(
+                    "foresight plans with a sample of the context sets of the batch, and there are none. Give the rows "
+                    "the sets of the decisions that learner.sample_size(state) asks for."
+                )
+            sets = within_memory(ended.batch.sample.sets)
+            chosen = plan(
+                belief,
+                sets,
+                known=known,
+                lengths=ended.batch_sizes,
+                seed=settings.seed,
+                update=ended.state.policies,
+                least_scale=evidence.least_scale,
+            )
+            scale, share = chosen.scale, settings.design_share
+            if evidence.wrong:
+                note["concluded"] += " and exploration kept"
+            note |= {"scale": chosen.scale, "cost": chosen.cost, "next_cost": chosen.next_cost}
+        draws = belief.estimate[None]
+        if scale > 0.0:
+            z = normals(settings.seed, "posterior", ended.start, 1, DRAWS * settings.dim).reshape(DRAWS, settings.dim)
+            unseen = unseen_directions(belief, sets, known=known)
+            draws = draws + belief.noise * z @ inverse_root(belief.precision) @ spread(scale, unseen)
+        if before is not None and evidence.wrong and settings.discount == 1.0:  # a θ that drifts does not come back
+            draws = interpolated_draws(draws, before.estimate[: settings.dim] - belief.estimate, DRAWS)
+            note["concluded"] += "; the policy lies between what was believed and what is"
+            note["between"] = True
+        sampler: Sampler = PosteriorDraws(draws=draws)
+        eliminations = ended.state.policy.eliminations if settings.discount == 1.0 else ()  # of a θ that was
+        if share > 0.0:
+            sampler = Blend(main=sampler, explorer=GOptimal(tol=1.0), share=share)
+            if self.proved is not None:
+                eliminations = (*eliminations, batch_elimination(ended.batch.stats[0], self.proved))
+            elif known > settings.dim + 1:  # with fewer decisions the noise is anyone's guess
+                eliminations = (*eliminations, self.elimination(belief))
+        policy = Policy(dim=settings.dim, sampler=sampler, eliminations=eliminations)
+        if eliminations and ended.batch.sample is not None:
+            most = certified_cost(policy, within_memory(ended.batch.sample.sets))
+            note |= {} if most is None else {"certificate": most * (1.0 if belief.link is None else STEEPEST)}
+        return NewPolicy(policy, kept=models.kept, note=note)
+
+    def models(self, ended: BatchEnd, batches: list[Stats]) -> Models:
+        """What the batches so far say of θ, by a linear model and, where rewards are clicks, by a logistic one."""
+        settings, total = self.settings, reduce(add, batches)
+        linear = self.line(total)
+        logistic = logistic_posterior(batches, intercept=settings.has_level) if settings.may_be_logistic else None
+        held_out = np.array(ended.state.kept.get(HELD_OUT, np.zeros(2)))
+        batch, point = ended.batch.stats[0].expansion, linear.estimate
+        if batch is not None and len(batch.held_out):
+            held_out = held_out * settings.discount + batch.held_out
+        if settings.has_level:
+            plain = total.shifted(0.0)
+            level = float(plain.moment[-1] - plain.gram[-1, :-1] @ point) / float(plain.gram[-1, -1])
+            point = np.append(point, level)
+        only = settings.rewards == "binary"
+        return Models(linear=linear, linear_point=point, logistic=logistic, held_out=held_out, only_logistic=only)
+
+    def believed(self, ended: BatchEnd, belief: Posterior) -> Posterior | None:
+        """What was believed before the batch; None where too little was known, or the batch tells nothing of it."""
+        (batch,), earlier = ended.batch.stats, self.earlier(ended)
+        total = reduce(add, earlier, Stats.zero(batch.dim))
+        if batch.count < 2 or total.count <= total.dim + 1:  # with fewer rewards not even the noise is known
+            return None
+        if belief.link is None:
+            return vague_where_unknown(self.line(total), known=total.count)
+        before = logistic_posterior(earlier, intercept=self.settings.has_level)
+        if before is None or before.link is None:
+            return None
+        return replace(before, estimate=before.link.point, precision=before.link.precision)
+
+    def evidence(self, ended: BatchEnd, before: Posterior, belief: Posterior) -> ModelCheck:
+        """How far the batch was from what was believed before it, with the noise as it is known now."""
+        (batch,) = ended.batch.stats
+        if belief.link is None:
+            batch = centred(batch) if self.settings.has_level else batch
+            return innovation(before, batch.gram, batch.moment, noise=belief.noise)
+        assert batch.expansion is not None
+        return innovation(before, batch.expansion.curvature, batch.expansion.moment, noise=1.0)
+
+    def earlier(self, ended: BatchEnd) -> list[Stats]:
+        """The sums of the batches before this one, as they would have been with rewards that came late."""
+        return faded(ended.by_batch[:-1], self.settings.discount)
+
+    def line(self, stats: Stats) -> Posterior:
+        """What a linear model believes of sums."""
+        return posterior(centred(stats) if self.settings.has_level else stats)
+
+    def outcome(self, ended: BatchEnd, belief: Posterior, evidence: ModelCheck) -> Note:
+        """What the batch was expected to cost, what it did by what is known now, and what was concluded."""
+        note: dict[str, float] = {}
+        if ended.batch.sample is not None and len(ended.batch.sample) and not ended.state.policy.needs_baseline:
+            played = replace(ended.state.policy, min_propensity=None)
+            note["lost"] = ended.batch.decided * believed_cost(played, within_memory(ended.batch.sample.sets), belief)
+        if ended.state.notes and "next_cost" in ended.state.notes[-1]:
+            # planned for a batch of another length, where it ended early or late
+            share = ended.batch.decided / ended.state.batch_sizes[0]
+            note["expected"] = share * ended.state.notes[-1]["next_cost"]
+        return note if not evidence.rank else note | {"surprise": evidence.surprise, "concluded": evidence.text}
+
+    def elimination(self, belief: Posterior) -> Elimination:
+        """The self-normalised intervals of the belief, with ‖θ‖ as large as it expects: σ·√(d/ridge)."""
+        noise, ridge = belief.noise, belief.ridge
+        norm = noise * math.sqrt(self.settings.dim / ridge)
+        level = SelfNormalized(ridge=ridge, delta=self.settings.delta, noise=noise, norm=norm, fixed=None)
+        alpha = level.multiplier(log_growth(belief.precision, ridge))
+        return Elimination.of(belief.estimate, belief.precision, alpha)
+
+
+def within_memory(sets: ContextSets) -> ContextSets:
+    """Fewer of the sets where they have so many arms that planning on all would take too much memory."""
+    arms, dim = sets.contexts.shape[1:]
+    step = -(-len(sets) // max(16, SAMPLE_NUMBERS // (arms * max(dim, TRUTHS))))
+    return ContextSets(sets.contexts[::step], sets.available[::step])
+
+
+def certified_cost(policy: Policy, sets: ContextSets) -> float | None:
+    """The most that a decision of the policy costs on average in these sets, if its intervals hold.
+
+    Where they hold the best arm survives, and is worth at most the highest upper end u of a survivor; an arm that is
+    played is worth at least its own lower end l. So a set costs at most Σ propensity·(u - l). An arm's ends are the
+    tightest that any elimination gives. In units of the rewards; None where two eliminations contradict each other,
+    so that not all intervals can hold.
+
+    >>> from rareswitch.design import Uniform
+    >>> from rareswitch.policy import Elimination
+    >>> close = Elimination.of([1.0, 0.8], np.eye(2), 0.2)       # values 1 ± 0.2 and 0.8 ± 0.2
+    >>> both = Policy(dim=2, sampler=Uniform(), eliminations=(close,))
+    >>> round(certified_cost(both, ContextSets.from_ragged([np.eye(2)])), 6)
+    0.5
+    """
+    survivors = policy.survivors(sets)
+    upper, lower = np.full(survivors.shape, np.inf), np.full(survivors.shape, -np.inf)
+    for elimination in policy.eliminations:
+        values = sets.contexts @ elimination.estimate
+        widths = np.linalg.norm(sets.contexts @ elimination.root.T, axis=2)
+        upper, lower = np.minimum(upper, values + widths), np.maximum(lower, values - widths)
+    if (survivors & (lower > upper)).any():
+        return None
+    highest = np.where(survivors, upper, -np.inf).max(axis=1)
+    costs = np.where(survivors, highest[:, None] - lower, 0.0)
+    return float((policy.probabilities(sets) * costs).sum(axis=1).mean())
+
+
+def believed_cost(policy: Policy, sets: ContextSets, belief: Posterior) -> float:
+    """What a decision of the policy costs on average in these sets, by what is believed now.
+
+    >>> from rareswitch.design import Uniform
+    >>> belief = Posterior(estimate=np.array([1.0, 0.8]), precision=np.eye(2), noise=1.0, ridge=1.0)
+    >>> round(believed_cost(Policy(dim=2, sampler=Uniform()), ContextSets.from_ragged([np.eye(2)]), belief), 6)
+    0.1
+    """
+    values = sets.contexts @ belief.estimate
+    if belief.link is not None:
+        values = belief.link.rates(sets.contexts, belief.estimate[None])[:, :, 0]
+    best = np.where(sets.available, values, -np.inf).max(axis=1)
+    return float((best - (policy.probabilities(sets) * np.where(sets.available, values, 0.0)).sum(axis=1)).mean())
+
+
+def interpolated_draws(draws: FloatArray, back: FloatArray, count: int) -> FloatArray:
+    """``count`` parameters spread evenly over the way from the draws (m, d), m = 1 or ``count``, back by ``back`` (d,).
+
+    Where the model is wrong, a batch is learned from as if the arms that its policy chose told of all others, and the
+    next policy may undo what the last one had right, over and over. A learner that changes at every step stops half-way
+    there. With a few policies a batch must show what lies between two of them.
+
+    >>> interpolated_draws(np.array([[1.0]]), np.array([-1.0]), 4).ravel().tolist()
+    [0.125, 0.375, 0.625, 0.875]
+    """
+    return np.asarray(draws + (1.0 - (np.arange(count)[:, None] + 0.5) / count) * back)

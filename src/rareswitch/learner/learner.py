@@ -322,16 +322,11 @@ class Learner(ABC):
             return summary
         return self.fitted(state, summary, lambda finer: replace(summary, stats=statistics.of(finer, x, r, sets)))
 
-    def refine(self, state: State, summary: Summary) -> State | None:
-        """The state at which the rows of the current batch should be summed again; None if they need not be.
-
-        Clicks are expanded around a point, and Newton's method moves it: see :mod:`rareswitch.learner.logistic`. A
-        summary that is not refined can be learned from as well; the policy is then that of a single Newton step.
-        """
-        return self.parts.rule.refine(state, summary)
-
     def fitted(self, state: State, summary: Summary, again: Callable[[State], Summary]) -> Summary:
         """The summary of the current batch after as many passes over its rows as it needs, at most six.
+
+        Clicks are expanded around a point, and Newton's method moves it: see :mod:`rareswitch.learner.logistic`. A
+        summary of one pass can be learned from as well; the policy is then that of a single Newton step.
 
         Parameters
         ----------
@@ -340,10 +335,7 @@ class Learner(ABC):
         again
             Sums all rows at another state. What it samples is not looked at.
         """
-        sample = summary.sample
-        while (finer := self.refine(state, summary)) is not None:
-            state, summary = finer, again(finer)
-        return replace(summary, sample=sample)
+        return replace(self.parts.rule.fitted(state, summary, again), sample=summary.sample)
 
     def next(
         self, state: State, summary: Summary, *, late: Sequence[Summary] = (), forecast: Forecast | None = None

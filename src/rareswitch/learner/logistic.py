@@ -9,7 +9,7 @@ away. The expansion of the last pass is what a batch adds to the belief from the
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -22,7 +22,7 @@ from rareswitch.errors import UnsuitableError
 from rareswitch.learner.kernels import predictions
 from rareswitch.learner.posterior import RATIOS, Link, Posterior, logistic
 from rareswitch.learner.rule import OneModel
-from rareswitch.learner.state import State, unexplained_level
+from rareswitch.learner.state import Note, State, unexplained_level
 from rareswitch.stats import Expansion, Stats
 from rareswitch.validation import FloatArray, Sets, read_only
 
@@ -272,10 +272,50 @@ def _ridge(gram: FloatArray, moment: FloatArray, count: int) -> float:
 LOGISTIC, LINEAR = "logistic_point", "linear_point"
 #: The log-likelihood of all batches but the first, each by the models of those before it: (logistic, linear).
 HELD_OUT = "held_out"
-#: Where the rows of the current batch are expanded, and what is known of the passes before.
-PASS_POINT, PASS_BEST, PASS_COUNT, PASS_VALUE = "pass_point", "pass_best", "pass_count", "pass_value"
+#: Where the rows of the current batch are expanded, if there was a pass over them before.
+POINT = "pass_point"
 #: A linear model's probabilities are at least this share of one click among the decisions so far.
 LEAST_CLICKS = 0.5
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Models:
+    """What a linear and a logistic model say of θ, and which of the two is believed.
+
+    Rewards of 0 and 1 are clicks. The logistic model is believed as soon as batches that neither had seen were likelier
+    by it; of the first batch, in which clicks may be few, a line errs less.
+    """
+
+    linear: Posterior
+    #: (d,) or (d + 1,) the estimate of the linear model, and its level if it has one.
+    linear_point: FloatArray
+    #: None where rewards are no clicks.
+    logistic: Posterior | None
+    #: (2,) log-likelihood of all batches but the first, each by the models of those before it: logistic, linear.
+    held_out: FloatArray
+    only_logistic: bool
+
+    @property
+    def chosen(self) -> Posterior:
+        """What is believed."""
+        if self.logistic is None or (self.held_out[1] >= self.held_out[0] and not self.only_logistic):
+            return self.linear
+        return self.logistic
+
+    @property
+    def kept(self) -> dict[str, FloatArray]:
+        """What a state keeps, so that the next batch can be expanded and held against both models."""
+        if self.logistic is None or self.logistic.link is None:
+            return {}
+        return {LOGISTIC: self.logistic.link.point, LINEAR: self.linear_point, HELD_OUT: self.held_out}
+
+    @property
+    def note(self) -> Note:
+        """Which model is believed, and by how much it explained held-out batches better."""
+        if self.logistic is None:
+            return {}
+        logistic = self.chosen is self.logistic
+        return {"link": "logistic" if logistic else "linear", "held_out": float(self.held_out[0] - self.held_out[1])}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,7 +337,7 @@ class ClicksModel(OneModel):
             return (plain,)
         if self.intercept:
             features = np.column_stack([features, np.ones(len(features))])
-        point = state.kept.get(PASS_POINT, state.kept.get(LOGISTIC, np.zeros(plain.dim)))
+        point = state.kept.get(POINT, state.kept.get(LOGISTIC, np.zeros(plain.dim)))
         rates = list[FloatArray]()
         if LOGISTIC in state.kept:
             least = LEAST_CLICKS / (1.0 + sum(batch.rewarded for batch in (*state.before, *state.past)))
@@ -319,17 +359,3 @@ class ClicksModel(OneModel):
         gradient = total.expansion.gradient  # Σ (r - ½)·x
         level = unexplained_level((replace(total, moment=gradient, square_sum=0.5 * half, reward_sum=clicks - half),))
         return None if level is None else level + 0.5
-
-
-def search_of(kept: Mapping[str, FloatArray]) -> Search:
-    """What a state knows of the passes before."""
-    if PASS_COUNT not in kept:
-        return Search()
-    return Search(int(kept[PASS_COUNT]), kept.get(PASS_BEST), float(kept[PASS_VALUE]))
-
-
-def searching(state: State, point: FloatArray, search: Search) -> State:
-    """A state for the next pass over the rows of the current batch."""
-    best = {} if search.best is None else {PASS_BEST: search.best}
-    passes = {PASS_POINT: point, PASS_COUNT: np.array(float(search.passes)), PASS_VALUE: np.array(search.value)}
-    return replace(state, kept={name: part for name, part in state.kept.items() if name != PASS_BEST} | passes | best)

@@ -243,21 +243,3 @@ def innovation(before: Posterior, gram: FloatArray, moment: FloatArray, *, noise
     # divided before they are squared: in some units squares of squares are too large
     parts = (vectors[:, taught].T @ gap) / (noise * np.sqrt(values[taught]))
     return ModelCheck(surprise=float(parts @ parts) / rank, rank=rank)
-
-
-def informed(stats: Stats) -> bool:
-    """Whether so many decisions were rewarded that their noise is known at all."""
-    return stats.count > stats.dim + 1
-
-
-def interpolated_draws(draws: FloatArray, back: FloatArray, count: int) -> FloatArray:
-    """``count`` parameters spread evenly over the way from the draws (m, d), m = 1 or ``count``, back by ``back`` (d,).
-
-    Where the model is wrong, a batch is learned from as if the arms that its policy chose told of all others, and the
-    next policy may undo what the last one had right, over and over. A learner that changes at every step stops half-way
-    there. With a few policies a batch must show what lies between two of them.
-
-    >>> interpolated_draws(np.array([[1.0]]), np.array([-1.0]), 4).ravel().tolist()
-    [0.125, 0.375, 0.625, 0.875]
-    """
-    return np.asarray(draws + (1.0 - (np.arange(count)[:, None] + 0.5) / count) * back)

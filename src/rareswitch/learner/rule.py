@@ -1,7 +1,7 @@
 """What is summed of a batch, and what makes a policy of it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -205,9 +205,9 @@ class Rule(ABC):
     def next(self, ended: BatchEnd) -> NewPolicy:
         """The policy after a batch."""
 
-    def refine(self, state: State, summary: Summary) -> State | None:
-        """See :meth:`~rareswitch.learner.Learner.refine`."""
-        return None
+    def fitted(self, state: State, summary: Summary, again: Callable[[State], Summary]) -> Summary:
+        """See :meth:`~rareswitch.learner.Learner.fitted`."""
+        return summary
 
     def sample_size(self, number: int, batch_sizes: tuple[int, ...]) -> int:
         """How many context sets of batch ``number`` are needed when it ends; ``batch_sizes`` are those from it on."""

@@ -422,7 +422,7 @@ def test_ctrl_c_leaves_the_policy_as_it_was_and_a_rerun_makes_the_same(capsys: p
     wanted = json.loads(done(capsys, "experiment", "advance", *HERE, "--preview", "--json"))["policy_id"]
     script = f"""
 import os, signal, sys
-import rareswitch.learner.planned_exploration as planner
+import rareswitch.learner.foresight as planner
 from rareswitch.cli import main
 
 plan = planner.plan

@@ -15,7 +15,7 @@ from rareswitch.experiment import Experiment, create, open_experiment
 from rareswitch.experiment.versions import Version, signature_of, signed_text
 from rareswitch.files import canonical_json
 from rareswitch.learner import Summary, summaries_to_bytes
-from rareswitch.learner.planned_exploration import PlannedExploration
+from rareswitch.learner.foresight import PlannedExploration
 from rareswitch.learner.rule import BatchEnd, NewPolicy
 from rareswitch.policy import Blend, PosteriorDraws
 from rareswitch.stats import Stats
@@ -85,8 +85,8 @@ def test_opening_learns_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def refuse(*arguments: object, **named: object) -> None:
         raise AssertionError("something was learned")
 
-    monkeypatch.setattr("rareswitch.learner.planned_exploration.PlannedExploration.next", refuse)
-    monkeypatch.setattr("rareswitch.learner.planned_exploration.PlannedExploration.first", refuse)
+    monkeypatch.setattr("rareswitch.learner.foresight.PlannedExploration.next", refuse)
+    monkeypatch.setattr("rareswitch.learner.foresight.PlannedExploration.first", refuse)
     assert len(open_experiment(f"sqlite:///{tmp_path}/spring.db", "spring").policies) == 2
 
 

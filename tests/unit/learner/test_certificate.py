@@ -7,7 +7,7 @@ import pytest
 
 from rareswitch.contexts import ContextSets
 from rareswitch.learner import Posterior
-from rareswitch.learner.planned_exploration import believed_cost, certified_cost
+from rareswitch.learner.foresight import believed_cost, certified_cost
 from rareswitch.learner.posterior import Link
 from rareswitch.policy import Elimination, Policy, PosteriorDraws
 

@@ -14,7 +14,7 @@ from rareswitch.contexts import ContextSets
 from rareswitch.experiment import create
 from rareswitch.lab.worlds import ClassificationWorld, Rounds, make_world
 from rareswitch.learner import Foresight, Posterior, Rows, State, posterior
-from rareswitch.learner.planned_exploration import believed_cost, certified_cost
+from rareswitch.learner.foresight import believed_cost, certified_cost
 from rareswitch.learner.posterior import CHANCE, NOTHING, WIDEST, ModelCheck, innovation, vague_where_unknown
 from rareswitch.linalg import inverse_root
 from rareswitch.policy import PosteriorDraws
@@ -183,7 +183,7 @@ def test_policies_on_the_way_do_not_undo_each_other(monkeypatch: pytest.MonkeyPa
     """The same run with and without them: policies that jump from one estimate to the next cost thousands more."""
     world, learner = three_in_a_row(), Foresight(rewards="linear", dim=12, horizon=30_000, seed=1000)
     with_it = simulate(learner, world, seed=1000).regret
-    monkeypatch.setattr("rareswitch.learner.planned_exploration.interpolated_draws", lambda draws, back, count: draws)
+    monkeypatch.setattr("rareswitch.learner.foresight.interpolated_draws", lambda draws, back, count: draws)
     assert with_it < 0.6 * simulate(learner, world, seed=1000).regret
 
 

@@ -201,7 +201,7 @@ def test_a_plan_knows_what_the_belief_rests_on(
         told.append(keys["known"])
         return plan(*given, **keys)
 
-    monkeypatch.setattr("rareswitch.learner.planned_exploration.plan", remembered)
+    monkeypatch.setattr("rareswitch.learner.foresight.plan", remembered)
     learner, rng = Foresight(dim=2, horizon=1000, policies=8, discount=discount), np.random.default_rng(1)
 
     def summary(state: State, count: int) -> Summary:
