@@ -24,10 +24,19 @@ from rareswitch.learner.grids import (
     warm_start,
     whole_ends,
 )
-from rareswitch.learner.interval_learner import GridLearner, IntervalLearner
+from rareswitch.learner.interval_learner import GridLearner, IntervalLearner, OneModelRule, StaleLearner
 from rareswitch.learner.kernels import best_columns
 from rareswitch.learner.learner import Learner, Parts
-from rareswitch.learner.linucb import OFUL, LinUCB, LinUCBGrid, Optimism, StaleLearner
+from rareswitch.learner.one_model import (
+    OFUL,
+    BatchedThompsonSampling,
+    LinUCB,
+    LinUCBGrid,
+    Optimism,
+    PosteriorSampling,
+    StaleThompsonSampling,
+    ThompsonSampling,
+)
 from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.reserve import Uncertainty
@@ -40,7 +49,7 @@ from rareswitch.learner.rows import (
     known_rewards,
     row_hashes,
 )
-from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, OneModelRule, Rule
+from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule
 from rareswitch.learner.settings import (
     count,
     design_of_sets,
@@ -64,12 +73,6 @@ from rareswitch.learner.state import (
     summaries_to_bytes,
 )
 from rareswitch.learner.suplinucb import Layers, OptimisticLayers, SupLinUCB
-from rareswitch.learner.thompson import (
-    BatchedThompsonSampling,
-    PosteriorSampling,
-    StaleThompsonSampling,
-    ThompsonSampling,
-)
 
 __all__ = ["CONTEXTS", "LEARNERS", "OFUL", "AdaptiveGrid"]
 __all__ += ["Batch", "BatchEnd", "BatchLinUCB", "BatchLinUCBDG"]

@@ -9,11 +9,17 @@ from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCerti
 from rareswitch.learner.batched import BatchLinUCB, BatchLinUCBKW
 from rareswitch.learner.foresight import Foresight
 from rareswitch.learner.learner import Learner
-from rareswitch.learner.linucb import OFUL, LinUCB, LinUCBGrid
+from rareswitch.learner.one_model import (
+    OFUL,
+    BatchedThompsonSampling,
+    LinUCB,
+    LinUCBGrid,
+    StaleThompsonSampling,
+    ThompsonSampling,
+)
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.settings import required_settings, settings_of
 from rareswitch.learner.suplinucb import SupLinUCB
-from rareswitch.learner.thompson import BatchedThompsonSampling, StaleThompsonSampling, ThompsonSampling
 
 _PAPER = (BatchLinUCB, BatchLinUCBKW, BatchLinUCBDG, BatchLinUCBDGCertified, RarelySwitchSupLinUCB)
 _ADAPTIVE = (OFUL, LinUCB, ThompsonSampling, BatchedThompsonSampling, SupLinUCB)

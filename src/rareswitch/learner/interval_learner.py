@@ -1,8 +1,8 @@
-"""Settings of learners with confidence intervals, which need to know the noise."""
+"""Learners with confidence intervals, which need to know the noise; what those with one model share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 from rareswitch.confidence import (
     LEAST_DELTA,
@@ -15,12 +15,14 @@ from rareswitch.confidence import (
 from rareswitch.errors import ParameterError
 from rareswitch.learner.bounds import Switching, guarantee_of
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryStep, growth_factor
-from rareswitch.learner.grids import StaticGrid, as_grid, paper_grid
+from rareswitch.learner.grids import StaticGrid, as_grid, geometric_grid, paper_grid
 from rareswitch.learner.learner import Learner, Parts
-from rareswitch.learner.rule import OneModel, OneModelRule
+from rareswitch.learner.rule import OneModel, SumsRule
 from rareswitch.learner.settings import about, count, real, setting
 from rareswitch.validation import LARGEST_SCALE, number
 
+#: Batches of a stale learner.
+USUAL_UPDATES = 8
 #: Settings on which all intervals depend.
 OF_INTERVALS = ("dim", "horizon", "delta", "noise", "norm", "ridge")
 
@@ -32,6 +34,19 @@ def confidence_level(name: str, value: ConfidenceMode | float) -> ConfidenceMode
             raise ParameterError(f"{name} must be 'paper', 'tight' or a number; got {value!r:.60}.")
         return value
     return number(name, value, low=0.0, high=LARGEST_SCALE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneModelRule(SumsRule):
+    """A rule with one model of all decisions and its intervals."""
+
+    any_first: ClassVar[bool] = True
+    statistics: OneModel
+    level: SelfNormalized
+
+    @property
+    def any_past(self) -> bool:
+        return self.statistics.pooled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +108,19 @@ class GridLearner(IntervalLearner):
     def default_grid(self) -> StaticGrid:
         """The learner's own, with ``policies`` batches if they are given: the paper's, unless it says otherwise."""
         return paper_grid(self.horizon, self.policies)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StaleLearner(GridLearner):
+    """A learner of practice, which was made to be updated at every step and is updated by batch."""
+
+    adaptivity: ClassVar[str] = "updates (8)"
+    regret: ClassVar[str] = "none"
+
+    def default_grid(self) -> StaticGrid:
+        return geometric_grid(
+            self.horizon, min(self.horizon, USUAL_UPDATES) if self.policies is None else self.policies
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -135,31 +135,25 @@ class Learner(ABC):
                     f"baseline: the first policy of {self.name} cannot be another one, because what follows rests on "
                     "it or comes after a single decision. Use foresight, or begin without a baseline."
                 )
-            policy = replace(policy, sampler=Blend(main=Baseline(), explorer=GOptimal(tol=1.0), share=share))
-        if features is not None:
-            policy = replace(policy, features=features)
-        if min_propensity is not None:
-            if self.clock.every_step or self.parts.statistics.needs_offered:
+            if warm is not None:
                 raise ParameterError(
-                    f"min_propensity: {self.name} rests on what its own policies chose, or has a new one after each "
-                    "decision, and cannot play other arms. Use foresight or a batched learner, or begin without one."
+                    "baseline: the first policy is learned from a log, and plays what that says is best. Leave out one "
+                    "or the other."
                 )
-            policy = replace(policy, min_propensity=min_propensity)
+            policy = replace(policy, sampler=Blend(main=Baseline(), explorer=GOptimal(tol=1.0), share=share))
+        if min_propensity is not None and (self.clock.every_step or self.parts.statistics.needs_offered):
+            raise ParameterError(
+                f"min_propensity: {self.name} rests on what its own policies chose, or has a new one after each "
+                "decision, and cannot play other arms. Use foresight or a batched learner, or begin without one."
+            )
         state = State(
             learner=self.name,
-            policy=policy,
+            policy=_carrying(policy, features, min_propensity),
             batch_sizes=self.clock.begin(),
             sums=self.parts.statistics.zero(),
             kept=first.kept,
         )
-        if warm is None:
-            return state
-        if baseline is not None:
-            raise ParameterError(
-                "baseline: the first policy is learned from a log, and plays what that says is best. Leave out one or "
-                "the other."
-            )
-        return self._warmed(state, warm, first.policy.id)
+        return state if warm is None else self._warmed(state, warm, first.policy.id)
 
     @property
     def begins_with_logs(self) -> bool:
@@ -180,18 +174,26 @@ class Learner(ABC):
                 f"{blind[:12]}…; this one is of {warm.policy_id[:12]}…. Make it with rareswitch.log.summarize_source, "
                 "or of Rows(policy_id=learner.begin().policy.id, …)."
             )
-        before = replace(state, policies=0)
-        new = self.parts.rule.next(
+        before = replace(state, policies=0, warm=remembered(warm, pooled=self.parts.statistics.pooled))
+        return self._learned(
             BatchEnd(state=before, start=warm.decided, batch=warm, sums=warm.stats, batch_sizes=state.batch_sizes)
         )
-        note = self._note(new, before, warm.stats, warm)
+
+    def _learned(self, ended: BatchEnd, *, forecast: bool = False) -> State:
+        """The state with the next policy; with a forecast the rule does not plan the lengths of batches."""
+        new, state = self.parts.rule.next(ended), ended.state
+        policy = _carrying(new.policy, state.policy.features, state.policy.min_propensity)
+        if policy.id in {state.policy.id, *(batch.policy_id for batch in ended.past)}:
+            policy = replace(policy, edition=state.policies)  # so that the rows of the two batches can be told apart
+        note = self._note(new, ended)
         return replace(
             state,
-            policy=_carrying(new.policy, state),
-            sums=warm.stats,
-            warm=remembered(warm, pooled=self.parts.statistics.pooled),
+            policy=policy,
+            policies=state.policies + 1,
+            batch_sizes=ended.batch_sizes if forecast else new.batch_sizes or ended.batch_sizes,
+            sums=ended.sums,
             kept=new.kept,
-            notes=(note,) if note else (),
+            notes=(*state.notes, note) if note else state.notes,
         )
 
     def check(self, sets: Sets) -> None:
@@ -379,20 +381,10 @@ class Learner(ABC):
         else:
             spread = partial(self.clock.policies_for, planned=planned, start=start)
             coming = batch_sizes_of(forecast, start=start, policies=spread)
-        over = replace(state, start=start, batch_sizes=(), past=past, sums=sums)
         if not coming:
-            return over
-        new = self.parts.rule.next(
-            BatchEnd(state=state, start=start, batch=summary, sums=sums, batch_sizes=coming, past=past)
-        )
-        if new.batch_sizes and forecast is None:
-            coming = new.batch_sizes
-        policy = _carrying(new.policy, state)
-        if policy.id in {state.policy.id, *(batch.policy_id for batch in past)}:
-            policy = replace(policy, edition=policies)  # so that the rows of the two batches can be told apart
-        note = self._note(new, state, sums, summary)
-        notes = (*state.notes, note) if note else state.notes
-        return replace(over, policy=policy, policies=policies + 1, batch_sizes=coming, kept=new.kept, notes=notes)
+            return replace(state, start=start, batch_sizes=(), past=past, sums=sums)
+        ended = BatchEnd(state=state, start=start, batch=summary, sums=sums, batch_sizes=coming, past=past)
+        return replace(self._learned(ended, forecast=forecast is not None), start=start, past=past)
 
     def _check_learnable(self, summary: Summary) -> None:
         """Refuse what nothing can be learned from, or not by this learner."""
@@ -421,11 +413,11 @@ class Learner(ABC):
         if tuple(stats.dim for stats in sums) != self.parts.statistics.dims:
             raise BatchError(f"these sums were made by a learner with other features than {self!r:.200}.")
 
-    def _note(self, new: NewPolicy, state: State, sums: tuple[Stats, ...], batch: Summary) -> Note:
+    def _note(self, new: NewPolicy, ended: BatchEnd) -> Note:
         """What was believed, planned and concluded at an update; what the user should know of the rewards."""
-        note = dict(new.note)
+        note, state, batch = dict(new.note), ended.state, ended.batch
         if not self.clock.every_step:
-            level = self.parts.statistics.unexplained_level(sums)
+            level = self.parts.statistics.unexplained_level(ended.sums)
             if level is not None:
                 text = (
                     f"rewards lie around {level:.6g}, which the features do not explain: {self.name} takes it for "
@@ -459,7 +451,7 @@ class Learner(ABC):
             return replace(state, policies=policies - 1, start=start, batch_sizes=batch_sizes, sums=sums)
         assert isinstance(self.parts.rule, SumsRule)
         new = self.parts.rule.from_sums(sums, start)
-        policy = _carrying(new.policy, state)
+        policy = _carrying(new.policy, state.policy.features, state.policy.min_propensity)
         return replace(
             state, policy=policy, policies=policies, start=start, batch_sizes=batch_sizes, sums=sums, kept=new.kept
         )
@@ -512,13 +504,12 @@ class Learner(ABC):
 def _noticed(state: State, name: str, value: float, warning: UserWarning) -> Note:
     """A part of a note, said as a warning too the first time in a run."""
     if not any(name in note for note in state.notes):
-        warnings.warn(warning, stacklevel=4)
+        warnings.warn(warning, stacklevel=5)
     return {"update": state.policies, name: value}
 
 
-def _carrying(policy: Policy, state: State) -> Policy:
-    """A new policy with the features and the minimum propensity of the run."""
-    features, min_propensity = state.policy.features, state.policy.min_propensity
+def _carrying(policy: Policy, features: Features | None, min_propensity: MinPropensity | None) -> Policy:
+    """A policy with the features and the minimum propensity of the run."""
     if features is None and min_propensity is None:
         return policy
     return replace(policy, features=features, min_propensity=min_propensity)

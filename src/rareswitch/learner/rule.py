@@ -7,7 +7,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from rareswitch.confidence import SelfNormalized
 from rareswitch.errors import UnsuitableError
 from rareswitch.ids import KeyArray
 from rareswitch.learner.clocks import Progress
@@ -228,16 +227,3 @@ class SumsRule(Rule):
 
     def next(self, ended: BatchEnd) -> NewPolicy:
         return self.from_sums(ended.sums, ended.start)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OneModelRule(SumsRule):
-    """A rule with one model of all decisions and its intervals."""
-
-    any_first: ClassVar[bool] = True
-    statistics: OneModel
-    level: SelfNormalized
-
-    @property
-    def any_past(self) -> bool:
-        return self.statistics.pooled

@@ -17,7 +17,7 @@ from rareswitch.learner import (
     summaries_from_bytes,
     summaries_to_bytes,
 )
-from rareswitch.learner import planned_exploration as room
+from rareswitch.learner import foresight as room
 from rareswitch.policy import policy_to_bytes
 from rareswitch.stats import Stats
 from reference.loop import after, rows_of

@@ -13,7 +13,7 @@ from rareswitch.distributions import Gaussian
 from rareswitch.errors import BatchError, LevelWarning, ParameterError
 from rareswitch.lab.worlds import ClickWorld, Rounds, World, make_world
 from rareswitch.learner import Foresight, Posterior, Rows, geometric_grid, posterior
-from rareswitch.learner import planned_exploration as room
+from rareswitch.learner import foresight as room
 from rareswitch.learner.foresight import default_grid
 from rareswitch.learner.planning import SCALES, Plan
 from rareswitch.learner.state import centred, sample_order

@@ -14,7 +14,7 @@ import pytest
 
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, make_learner, state_to_bytes
-from rareswitch.learner import planned_exploration as room
+from rareswitch.learner import foresight as room
 from reference.loop import after, rows_of
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
