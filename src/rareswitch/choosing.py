@@ -7,10 +7,9 @@ import math
 
 import numpy as np
 
-from rareswitch.lanes import add_rows, compiled, first_largest, lane_zeros, padded, triangular_squares
+from rareswitch.lanes import add_rows, compiled, first_largest, lane_zeros, padded_length, triangular_squares
 from rareswitch.validation import FloatArray, IntArray
 
-padded_length = compiled(padded)
 #: Candidates whose values differ by less than this, relative to the largest, are equally good.
 TIE = 1e-9
 

@@ -14,9 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rareswitch.lanes import add_row, add_rows, add_squares, compiled, dot_four, fma, lane_zeros, multiply_row, padded
-
-padded_length = compiled(padded)
+from rareswitch.lanes import (
+    add_row,
+    add_rows,
+    add_squares,
+    compiled,
+    dot_four,
+    fma,
+    lane_zeros,
+    multiply_row,
+    padded_length,
+)
 
 RANK_TOLERANCE = 1e-13  # an arm this close to a span, relative to its own norm and with features scaled, lies in it
 NEGLIGIBLE = 1e-100  # an arm with no feature above this, relative to that feature's largest, counts as zero

@@ -12,9 +12,9 @@ import numpy as np
 from rareswitch.choosing import first_highest
 from rareswitch.codec import kind
 from rareswitch.design.goptimal import SMALLEST_TOL, g_optimal, in_steps
-from rareswitch.design.kernels import design_weights, padded_length
+from rareswitch.design.kernels import design_weights
 from rareswitch.errors import CertificateError, ParameterError, ShapeError
-from rareswitch.lanes import add_rows, compiled, lane_zeros
+from rareswitch.lanes import add_rows, compiled, lane_zeros, padded_length
 from rareswitch.validation import (
     FloatArray,
     Sets,

@@ -2,7 +2,7 @@
 
 import math
 import struct
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,23 +11,45 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rareswitch.contexts import ContextSets
 from rareswitch.errors import EmptySetError, RecordError
-from rareswitch.features.fields import ARM, Arms, Coder, Field, Number
+from rareswitch.features.fields import ARM, Arms, Coder, Field, Number, Value, Values
 from rareswitch.features.kernels import fill
-from rareswitch.features.records import Frame, Offer, Records, offer_of, offers_of, record_of, table_of
-from rareswitch.validation import LARGEST_SCALE, BoolArray, FloatArray, IntArray, Sets, sealed
+from rareswitch.features.records import (
+    Contexts,
+    Frame,
+    Offer,
+    OfferedArms,
+    Record,
+    RecordList,
+    offer_of,
+    offers_of,
+    record_of,
+    table_of,
+)
+from rareswitch.validation import LARGEST_SCALE, FloatArray, IntArray, Sets, sealed
 
 if TYPE_CHECKING:
     from rareswitch.features.features import Features
 
-#: How often what happened, by what and field.
-Details = Counter[tuple[str, str]]
 #: What was not as described in one request: (field, what) pairs; spare blocks are those of the field "arms".
 Cautions = tuple[tuple[str, str], ...]
+#: The requests, or the arms, to which something happened, by what and field; each as often as it happened to it.
+Events = defaultdict[tuple[str, str], list[int]]
+#: From a record to the values of fields.
+Getter = Callable[[Record], tuple[Value, ...]]
 #: Fields that a description does not know, of which so many are named in a request.
 MOST_EXTRA = 20
+#: What a kernel notes, in the order of its numbers; of the arms' blocks, unknown means spare.
+KERNEL_EVENTS = ("clipped", "missing", "unknown")
+#: Under this name, which no field has, the arms' blocks are counted.
+ARMS = ""
+#: Numbers that are made to an array at once, where they are of Python's own types.
+_PACKED = 1 << 14
+#: Up to so many records, values are taken row by row.
+_ROWWISE = 100
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -39,7 +61,7 @@ class Encoded:
     #: (n, K, d) with their mask; n is 1 for one request.
     checked: Sets
     #: How often what happened, by what and field.
-    details: Details
+    details: Counter[tuple[str, str]]
     #: Of each request, what was not as described.
     cautions: tuple[Cautions, ...]
 
@@ -62,10 +84,10 @@ class Encoded:
         description does not know; *spare* arms that took a block kept for later ones, and *shared* such arms that met
         another one in the same request.
         """
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for (what, _), times in self.details.items():
-            found[what] += times
-        return found
+            counts[what] += times
+        return counts
 
 
 def cautions_of(happened: Iterable[tuple[str, str]]) -> Cautions:
@@ -79,43 +101,32 @@ def cautions_of(happened: Iterable[tuple[str, str]]) -> Cautions:
     return tuple(pair for pair in pairs if pair[1] != "extra" or pair in extra[:MOST_EXTRA])
 
 
-def _shown(field: Any) -> str:
+def _shown(field: str) -> str:
     """A name that every store can keep."""
     return str(field)[:100].encode(errors="replace").decode() or "arms"
-
-
-#: What a kernel counts, in its order; of the arms' blocks, unknown means spare.
-EVENTS = ("clipped", "missing", "unknown")
-#: Under this name, which no field has, the arms' blocks are counted.
-ARMS = ""
-#: Numbers that are made to an array at once, where they are of Python's own types.
-_PACKED = 1 << 14
 
 
 class Side:
     """The fields that are read from one kind of record, and how they are coded."""
 
     def __init__(self, fields: Sequence[Field], arms: Arms | None = None) -> None:
-        parts = [(field.name, field.layout, field.coder()) for field in fields]
-        plain_numbers = {field.name for field in fields if isinstance(field, Number)}
-        if arms is not None:
-            parts.append((ARMS, arms.layout, arms.coder()))
-        self.names = [name for name, _, _ in parts]
-        self.coders = [coder for _, _, coder in parts]
+        parts: list[Field | Arms] = [*fields, *([] if arms is None else [arms])]
+        self.names = [part.name if isinstance(part, Field) else ARMS for part in parts]
+        self.coders = [part.coder() for part in parts]
         # a number that is one is its own code
-        self.quick: list[Coder | None] = [None if name in plain_numbers else coder for name, _, coder in parts]
-        layouts = [layout for _, layout, _ in parts]
+        self.quick: list[Coder | None] = [
+            None if isinstance(part, Number) else coder for part, coder in zip(parts, self.coders, strict=True)
+        ]
+        layouts = [part.layout for part in parts]
         self.vectors = any(layout.entries > 1 or layout.form == 2 for layout in layouts)
         starts = np.cumsum([0, *(layout.entries for layout in layouts)]).tolist()
         self.first = dict(zip(self.names, starts[:-1], strict=True))
         self.entries = starts[-1]
-        specs = [
-            [a.form, first, a.entries, a.unknown, a.missing] for a, first in zip(layouts, starts[:-1], strict=True)
-        ]
+        specs = [[a.form, first, a.entries, a.unknown, a.missing] for a, first in zip(layouts, starts, strict=False)]
         self.specs = np.array(specs, dtype=np.int64).reshape(-1, 5)
         self.scales = np.array([[a.center, a.divisor] for a in layouts]).reshape(-1, 2)
 
-    def raw(self, columns: Sequence[Sequence[Any]], count: int) -> FloatArray:
+    def raw(self, columns: Sequence[Values], count: int) -> FloatArray:
         """The codes (entries, count) of values, a column for each field."""
         raw = np.empty((self.entries, count))
         if not self.vectors and count * len(columns) <= _PACKED:
@@ -126,60 +137,33 @@ class Side:
                 with suppress(struct.error, TypeError, OverflowError):  # some number is missing, or no number
                     struct.pack_into(f"{len(flat)}d", raw.data, 0, *flat)
                     return raw
-        for name, values in zip(self.names, columns, strict=True):
-            self.code(raw, name, values)
+        for name, coder, values in zip(self.names, self.coders, columns, strict=True):
+            codes = np.asarray(coder(values), dtype=np.float64).reshape(-1, count)
+            raw[self.first[name] : self.first[name] + len(codes)] = codes
         return raw
 
-    def code(self, raw: FloatArray, name: str, values: Sequence[Any]) -> None:
-        """Put the codes of one field into their place."""
-        codes = np.asarray(self.coders[self.names.index(name)](values), dtype=np.float64).reshape(-1, raw.shape[1])
-        raw[self.first[name] : self.first[name] + len(codes)] = codes
-
-    def events(self, raw: FloatArray) -> Iterator[tuple[str, str, BoolArray]]:
-        """What happened to which field, and (m,) to which of the codes: as kernels count it."""
-        for name, spec, (center, divisor) in zip(self.names, self.specs.tolist(), self.scales.tolist(), strict=True):
-            form, first, entries, unknown, _ = spec
-            part = raw[first : first + entries]
-            yield "missing", name, np.asarray(np.isnan(part).any(axis=0))
-            if form == 1:
-                yield "spare" if name == ARMS else "unknown", name, part[0] >= unknown
-            elif form == 0:
-                yield "clipped", name, np.abs((part[0] - center) / divisor) > 1.0
-            else:
-                yield "clipped", name, np.linalg.norm(part, axis=0) > divisor
+    def note(self, noted: NDArray[np.int8], events: Events) -> None:
+        """Add what a kernel noted (fields, count) to the events; missing values may be an error."""
+        for f in np.flatnonzero(noted.any(axis=1)).tolist():
+            for number, what in enumerate(KERNEL_EVENTS, 1):
+                items = np.flatnonzero(noted[f] == number).tolist()
+                if items and what == "missing" and self.specs[f, 4] < 0:
+                    raise RecordError(
+                        f"the field {self.names[f]!r} must not be missing; it is in record {items[0]}. Give its value, "
+                        "or describe features in which a missing one has a column: missing = 'own'."
+                    )
+                if items:
+                    spare = what == "unknown" and self.names[f] == ARMS
+                    events["spare" if spare else what, self.names[f]] += items
 
     def refuse_number(self, f: int, raw: FloatArray) -> None:
         """A number of field f is infinite or too large."""
         values = raw[self.specs[f, 1] : self.specs[f, 1] + self.specs[f, 2]]
-        given = values[~(np.abs(values) <= LARGEST_SCALE) & ~np.isnan(values)][0]
+        wrong = values[~(np.abs(values) <= LARGEST_SCALE) & ~np.isnan(values)][0]
         raise RecordError(
-            f"the field {self.names[f]!r} must be finite and at most {LARGEST_SCALE:g} in size; got {given:g}. Give "
+            f"the field {self.names[f]!r} must be finite and at most {LARGEST_SCALE:g} in size; got {wrong:g}. Give "
             "None where it is not known."
         )
-
-    def account(self, events: list[list[int]], raw: FloatArray, details: Details, times: int) -> None:
-        """Count events of values that each stand for ``times``; missing values may be an error."""
-        for f, counts in enumerate(events):
-            if not any(counts):
-                continue
-            if counts[1] and self.specs[f, 4] < 0:
-                part = raw[self.specs[f, 1] : self.specs[f, 1] + self.specs[f, 2]]
-                raise RecordError(
-                    f"the field {self.names[f]!r} must not be missing; it is in record "
-                    f"{int(np.isnan(part).any(axis=0).argmax())}. Give its value, or describe features in which a "
-                    "missing one has a column: missing = 'own'."
-                )
-            for what, count in zip(EVENTS, counts, strict=True):
-                if count:
-                    named = "spare" if what == "unknown" and self.names[f] == ARMS else what
-                    details[named, self.names[f]] += times * count
-
-
-#: Up to so many records, values are taken row by row.
-_ROWWISE = 100
-Getter = Callable[[Mapping[str, Any]], tuple[Any, ...]]
-#: A field that the context holds for each arm, and what is before and after the arm's id in its key.
-Wide = tuple[Field, str, str]
 
 
 class Encoder:
@@ -190,18 +174,16 @@ class Encoder:
         self.context_fields = [field for field in features.fields if field.of == "context"]
         self.arm_fields = [field for field in features.fields if field.of != "context" and ARM not in field.key]
         self.wide_fields = [field for field in features.fields if ARM in field.key]
-        self.key = features.key
         self.named = () if features.arms is None else tuple(features.arms.ids)
         self.context = Side(self.context_fields)
         self.arm = Side([*self.arm_fields, *self.wide_fields], features.arms)
         self.context_keys = frozenset(field.key for field in self.context_fields)
         self.arm_keys = frozenset(field.key for field in self.arm_fields)
         self.context_getter, self.arm_getter = _getter(self.context_fields), _getter(self.arm_fields)
-        self.wide: list[Wide] = [(f, *f.key.partition(ARM)[::2]) for f in self.wide_fields]
+        #: Of the fields that a context holds for each arm, what is before and after the arm's id in the key.
+        self.affixes = [field.key.split(ARM) for field in self.wide_fields]
         self.terms = self._terms()
         self.scale = 1.0 / math.sqrt(len(self.terms))
-        self.specs = np.concatenate([self.context.specs, self.arm.specs])
-        self.scales = np.concatenate([self.context.scales, self.arm.scales])
 
     def _terms(self) -> IntArray:
         start, rows = 0, []
@@ -218,221 +200,209 @@ class Encoder:
         assert start == self.features.dim
         return np.array(rows, dtype=np.int64)
 
-    def one(self, context: Mapping[str, Any] | None, arms: Any) -> Encoded:
+    def one(self, context: Record | None, arms: OfferedArms) -> Encoded:
         """One request."""
-        details: Details = Counter()
-        offer = offer_of(arms, self.key, self.named)
-        context = {} if context is None else record_of(context)
-        if not isinstance(context, (dict, Mapping)):  # dicts are known at once
+        offer = offer_of(arms, self.features.key, self.named)
+        record = {} if context is None else record_of(context)
+        if not isinstance(record, (dict, Mapping)):  # dicts are known at once
             raise RecordError(
-                f"a context must be a record, a dict of fields by name; got {type(context).__name__}. For many at once "
+                f"a context must be a record, a dict of fields by name; got {type(record).__name__}. For many at once "
                 "use encode_many."
             )
-        context_raw = self.context.raw(self._context_columns([context], details), 1)
-        columns = self._arm_columns(offer, details)
-        columns += [self._wide_column(wide, [context], [offer], details) for wide in self.wide]
-        arm_raw = self._arm_raw(columns, offer.names)
-        return self._encoded(offer.names, context_raw, arm_raw, _one_row(len(offer.names)), details, single=True)
+        return self._encoded([record], [offer], single=True)
 
-    def many(self, contexts: Any, arms: Any) -> Encoded:
+    def many(self, contexts: Contexts, arms: OfferedArms) -> Encoded:
         """Many requests, with the same arms or each with its own."""
-        details: Details = Counter()
         table = table_of("contexts", contexts)
-        count = len(table)
-        if not count:
+        if not len(table):
             raise EmptySetError("at least one context is needed; got none.")
-        context_raw = self.context.raw(self._context_columns(table, details), count)
-        offers = offers_of(arms, count, self.key, self.named)
-        names = [offer.names for offer in offers] * (count if len(offers) < count else 1)
-        joined, own, repeat = _joined(offers), Counter[tuple[str, str]](), count // len(offers)
-        columns = self._arm_columns(joined, own)
-        for key, times in own.items():
-            details[key] += times * repeat
-        if self.wide:  # each request has values of its own
-            arm_raw = np.empty((self.arm.entries, len(joined.names)))
-            for field, values in zip(self.arm_fields, columns, strict=True):
-                self.arm.code(arm_raw, field.name, values)
-            if self.features.arms is not None:
-                self.arm.code(arm_raw, ARMS, joined.names)
-            arm_raw, offers = np.tile(arm_raw, repeat), offers * repeat
-            records = table.records(self._wide_names(table)) if isinstance(table, Frame) else table
-            for wide in self.wide:
-                self.arm.code(arm_raw, wide[0].name, self._wide_column(wide, records, offers, details))
+        return self._encoded(table, offers_of(arms, len(table), self.features.key, self.named), single=False)
+
+    def _encoded(self, table: Frame | RecordList, offers: Sequence[Offer], *, single: bool) -> Encoded:
+        """The requests of a table, with one offer for all or one each."""
+        count = len(table)
+        if self.wide_fields:  # each request has values of its own
+            offers = [*offers] * (count // len(offers))
+        joined, context_events, arm_events = _joined(offers), Events(list), Events(list)
+        context = self.context.raw(self._context_columns(table, context_events), count)
+        columns = self._arm_columns(joined, arm_events)
+        if self.wide_fields:
+            columns += self._wide_columns(table, offers, arm_events)
+        arm = self.arm.raw([*columns, joined.names] if self.features.arms is not None else columns, len(joined.names))
+        rows = _rows(offers)
+        vectors = self._vectors(context, arm, rows, context_events, arm_events)
+        self._note_shared(arm, rows, count, arm_events, context_events)
+        repeated = count // len(offers)
+        details = Counter({key: len(requests) for key, requests in context_events.items()})
+        for key, items in arm_events.items():
+            details[key] += len(items) * repeated
+        if not details:
+            cautions: tuple[Cautions, ...] = ((),) * count
+        elif count == 1:
+            cautions = (cautions_of(details),)
         else:
-            arm_raw = self._arm_raw(columns, joined.names)
-        sizes = np.array([len(offer.names) for offer in offers])
-        rows = (np.cumsum(sizes) - sizes)[:, None] + np.arange(sizes.max())
-        rows[np.arange(sizes.max()) >= sizes[:, None]] = -1
-        encoded = self._encoded(names, context_raw, arm_raw, rows, details, single=False)
-        if details and count > 1:
-            vars(encoded)["cautions"] = self._by_request(table, joined, context_raw, arm_raw, rows)
+            cautions = _by_request(count, rows, context_events, arm_events)
+        names = offers[0].names if single else [offer.names for offer in offers] * repeated
+        available = sealed(np.tile(rows >= 0, (repeated, 1)) if repeated > 1 else rows >= 0)
+        encoded = object.__new__(Encoded)  # the initializer of a frozen class takes twice as long
+        checked = Sets(sealed(vectors), available, single)
+        vars(encoded).update(names=names, checked=checked, details=details, cautions=cautions)
         return encoded
 
-    def _by_request(
-        self, table: Frame | Records, offer: Offer, context: FloatArray, arm: FloatArray, rows: IntArray
-    ) -> tuple[Cautions, ...]:
-        """What happened in each of many requests; looked up only where something did."""
-        count, happened = context.shape[1], dict[tuple[str, str], set[int]]()
-
-        def of_arms(mask: BoolArray) -> Iterable[int]:
-            """The requests that offer one of these arms."""
-            hit = np.append(np.tile(mask, arm.shape[1] // len(mask)), False)[rows].any(axis=1)
-            return np.flatnonzero(np.broadcast_to(hit, count)).tolist()
-
-        def note(what: str, field: str, requests: Iterable[int]) -> None:
-            happened.setdefault((what, field), set()).update(requests)
-
-        for what, field, mask in self.context.events(context):
-            note(what, field, np.flatnonzero(mask).tolist())
-        for what, field, mask in self.arm.events(arm):
-            note(what, field, of_arms(mask))
-        for k, record in enumerate([dict.fromkeys(table.names)] if isinstance(table, Frame) else table):
-            for name in record:
-                if not self._known(name):
-                    note("extra", name, range(count) if isinstance(table, Frame) else [k])
-        for k, record in enumerate(offer.records or ()):
-            for name in record.keys() - self.arm_keys - {self.key}:
-                note("extra", name, of_arms(np.arange(len(offer.names)) == k))
-        if happened.get(("spare", ARMS)):
-            meets = [k for k, row in enumerate(np.broadcast_to(rows, (count, rows.shape[1]))) if self._met(arm, row)]
-            note("shared", ARMS, meets)
-        each: list[list[tuple[str, str]]] = [[] for _ in range(count)]
-        for key, requests in happened.items():
-            for at in requests:
-                each[at].append(key)
-        return tuple(map(cautions_of, each))
-
-    def _encoded(
-        self, names: Any, context: FloatArray, arm: FloatArray, rows: IntArray, details: Details, *, single: bool
-    ) -> Encoded:
-        """Vectors of codes; ``rows`` (n, K) are places of arms, or (1, K) the same ones for all."""
-        count, requests = context.shape[1], len(rows)
-        fields = len(self.context.specs)
-        events = np.zeros((len(self.specs), len(EVENTS)), dtype=np.int64)
-        if requests < count:
-            rows = np.tile(rows, (count, 1))
-        vectors = np.zeros((*rows.shape, self.features.dim))
-        total = fill(context, arm, fields, self.specs, self.scales, rows, self.terms, self.scale, vectors, events)
+    def _vectors(
+        self, context: FloatArray, arm: FloatArray, rows: IntArray, context_events: Events, arm_events: Events
+    ) -> FloatArray:
+        """Vectors (n, K, d) of codes; ``rows`` (n, K) are places of arms, or (1, K) the same ones for all."""
+        vectors = np.zeros((context.shape[1], rows.shape[1], self.features.dim))
+        sides = ((self.context, context, context_events), (self.arm, arm, arm_events))
+        noted = [np.zeros((len(side.specs), raw.shape[1]), np.int8) for side, raw, _ in sides]
+        total = fill(
+            context,
+            self.context.specs,
+            self.context.scales,
+            noted[0],
+            arm,
+            self.arm.specs,
+            self.arm.scales,
+            noted[1],
+            rows,
+            self.terms,
+            self.scale,
+            vectors,
+        )
+        own = len(self.context.specs)
+        if total < 0:
+            side, raw, _ = sides[-1 - total >= own]
+            side.refuse_number(-1 - total - (own if side is self.arm else 0), raw)
         if total:
-            if -1 - total >= fields:
-                self.arm.refuse_number(-1 - total - fields, arm)
-            elif total < 0:
-                self.context.refuse_number(-1 - total, context)
-            counted = events.tolist()
-            self.context.account(counted[:fields], context, details, 1)
-            self.arm.account(counted[fields:], arm, details, count // requests)
-            self._count_shared(arm, rows, details)
-        made = object.__new__(Encoded)  # the initializer of a frozen class takes twice as long
-        cautions = (cautions_of(details),) if details and count == 1 else ((),) * count
-        checked = Sets(sealed(vectors), sealed(rows >= 0), single)
-        vars(made).update(names=names, checked=checked, details=details, cautions=cautions)
-        return made
+            for (side, _, events), marks in zip(sides, noted, strict=True):
+                side.note(marks, events)
+        return vectors
 
-    def _context_columns(self, table: Frame | Records, details: Details) -> list[Any]:
-        """The values of the context's fields; what else the records hold is counted."""
+    def _context_columns(self, table: Frame | RecordList, events: Events) -> list[Values]:
+        """The values of the context's fields; what else the records hold is noted."""
         if isinstance(table, Frame):
-            held, count = {*table.names}, len(table)
-            columns = []
-            for field in self.context_fields:
-                values = table.column(field.key) if field.key in held else None
-                columns.append(self._absent(field, count, details) if values is None else values)
-            extra = [name for name in table.names if not self._known(name)]
-            self._extra("context", extra, count, details)
-            return columns
-        columns = self._columns(self.context_fields, self.context_getter, table, details)
-        if details or sum(map(len, table)) != len(table) * len(self.context_keys):
-            for record in table:
-                self._extra("context", [name for name in record if not self._known(name)], 1, details)
+            every = range(len(table))
+            for name in table.names:
+                if not self._known(name):
+                    self._note_extra("context", name, every, events)
+            return [
+                table.column(field.key) if field.key in table.names else self._absent(field, every, events)
+                for field in self.context_fields
+            ]
+        columns = self._columns(self.context_fields, self.context_getter, table, events)
+        if events or sum(map(len, table)) != len(table) * len(self.context_keys):
+            for k, record in enumerate(table):
+                for name in record:
+                    if not self._known(name):
+                        self._note_extra("context", name, [k], events)
         return columns
 
-    def _arm_columns(self, offer: Offer, details: Details) -> list[Any]:
-        """The values of the fields that are in the records of arms; what else these hold is counted."""
+    def _arm_columns(self, offer: Offer, events: Events) -> list[Values]:
+        """The values of the fields that are in the records of arms; what else these hold is noted."""
         records = offer.records
         if records is None:
-            return [self._absent(field, len(offer.names), details) for field in self.arm_fields]
-        columns = self._columns(self.arm_fields, self.arm_getter, records, details)
-        known = len(self.arm_keys | {self.key} if offer.keyed else self.arm_keys)
-        if details or sum(map(len, records)) != len(records) * known:
-            for record in records:
-                self._extra("arm", sorted(record.keys() - self.arm_keys - {self.key}), 1, details)
+            return [self._absent(field, range(len(offer.names)), events) for field in self.arm_fields]
+        columns = self._columns(self.arm_fields, self.arm_getter, records, events)
+        known = self.arm_keys | {self.features.key}
+        if events or sum(map(len, records)) != len(records) * (len(known) if offer.keyed else len(self.arm_keys)):
+            for k, record in enumerate(records):
+                for name in sorted(record.keys() - known):
+                    self._note_extra("arm", name, [k], events)
         return columns
 
-    def _arm_raw(self, columns: list[Any], names: Sequence[Any]) -> FloatArray:
-        """The codes of arms, their blocks last."""
-        return self.arm.raw([*columns, names] if self.features.arms is not None else columns, len(names))
-
-    def _columns(self, fields: Sequence[Field], getter: Getter, records: Records, details: Details) -> list[Any]:
+    def _columns(self, fields: Sequence[Field], getter: Getter, records: RecordList, events: Events) -> list[Values]:
         """The values of fields, a column for each."""
         if not fields:
             return []
         try:
             if len(records) > _ROWWISE:
                 return [[record[field.key] for record in records] for field in fields]
-            return list(zip(*map(getter, records), strict=True))[: len(fields)]
+            columns: list[Values] = [*zip(*map(getter, records), strict=True)]
+            return columns[: len(fields)]
         except KeyError:
             for field in fields:
-                self._absent(field, sum(field.key not in record for record in records), details)
+                self._absent(field, [k for k, record in enumerate(records) if field.key not in record], events)
             return [[record.get(field.key) for record in records] for field in fields]
 
-    def _wide_column(self, wide: Wide, records: Records, offers: Sequence[Offer], details: Details) -> list[Any]:
+    def _wide_columns(self, table: Frame | RecordList, offers: Sequence[Offer], events: Events) -> Iterator[Values]:
         """The values that contexts hold of each of their arms."""
-        field, before, after = wide
-        values, absent = [], 0
-        for record, offer in zip(records, offers, strict=True):
-            keys = [f"{before}{name}{after}" for name in offer.names]
-            absent += sum(key not in record for key in keys)
-            values += [record.get(key) for key in keys]
-        self._absent(field, absent, details)
-        return values
+        if isinstance(table, Frame):
+            table = table.records([name for name in table.names if name not in self.context_keys and self._known(name)])
+        for field, (before, after) in zip(self.wide_fields, self.affixes, strict=True):
+            cells = [
+                (record, f"{before}{name}{after}")
+                for record, offer in zip(table, offers, strict=True)
+                for name in offer.names
+            ]
+            self._absent(field, [k for k, (record, key) in enumerate(cells) if key not in record], events)
+            yield [record.get(key) for record, key in cells]
 
-    def _absent(self, field: Field, count: int, details: Details) -> list[None]:
+    def _absent(self, field: Field, items: Sequence[int], events: Events) -> list[None]:
         """Fields that are not there are missing, where the description lets them be."""
-        if count and self.features.absent == "error":
+        if items and self.features.absent == "error":
             raise RecordError(
                 f"a record lacks the field {field.key!r} of the {field.of}. Give it (None where its value is not known)"
                 ", or describe features with absent = 'missing'."
             )
-        if count:
-            details["absent", field.name] += count
-        return [None] * count
+        if items:
+            events["absent", field.name] += items
+        return [None] * len(items)
 
     def _known(self, name: str) -> bool:
         """Whether contexts have such a field, also of an arm that is not offered."""
         if name in self.context_keys:
             return True
-        return any(name.startswith(before) and name.endswith(after) for _, before, after in self.wide)
+        return any(name.startswith(before) and name.endswith(after) for before, after in self.affixes)
 
-    def _wide_names(self, table: Frame) -> list[str]:
-        return [name for name in table.names if name not in self.context_keys and self._known(name)]
-
-    def _extra(self, of: str, names: Sequence[str], count: int, details: Details) -> None:
-        if names and self.features.extra == "error":
+    def _note_extra(self, of: str, name: str, items: Sequence[int], events: Events) -> None:
+        if self.features.extra == "error":
             raise RecordError(
-                f"a record of the {of} holds {names[0]!r:.60}, which these features do not know. Leave it out, or "
+                f"a record of the {of} holds {name!r:.60}, which these features do not know. Leave it out, or "
                 "describe features with extra = 'ignore'."
             )
-        for name in names:
-            details["extra", name] += count
+        events["extra", name] += items
 
-    def _count_shared(self, arm_raw: FloatArray, rows: IntArray, details: Details) -> None:
-        """How many arms met another one of the same request in a spare block."""
-        if details["spare", ARMS]:
-            met = sum(self._met(arm_raw, row) for row in rows)
+    def _note_shared(self, arm: FloatArray, rows: IntArray, count: int, arm_events: Events, events: Events) -> None:
+        """Note each request once for each of its arms that met another one in a spare block."""
+        if ("spare", ARMS) not in arm_events:
+            return
+        for k, row in enumerate(rows):
+            blocks = arm[-1, row[row >= 0]]
+            _, times = np.unique(blocks[blocks >= len(self.named)], return_counts=True)
+            met = int(times[times > 1].sum())
+            requests = range(count) if len(rows) < count else [k]
             if met:
-                details["shared", ARMS] += met
-
-    def _met(self, arm_raw: FloatArray, row: IntArray) -> int:
-        """The arms of a request that met another one in a spare block."""
-        assert self.features.arms is not None
-        blocks = arm_raw[-1, row[row >= 0]]
-        _, times = np.unique(blocks[blocks >= len(self.features.arms.ids)], return_counts=True)
-        return int(times[times > 1].sum())
+                events["shared", ARMS] += [*requests] * met
 
 
 @lru_cache(maxsize=64)
 def _one_row(count: int) -> IntArray:
     """The places of the arms of one request."""
     return np.arange(count)[None]
+
+
+def _rows(offers: Sequence[Offer]) -> IntArray:
+    """(n, K) where the arms of each offer are among those of all; -1 where it has fewer."""
+    if len(offers) == 1:
+        return _one_row(len(offers[0].names))
+    sizes = np.array([len(offer.names) for offer in offers])
+    rows: IntArray = (np.cumsum(sizes) - sizes)[:, None] + np.arange(sizes.max())
+    rows[np.arange(sizes.max()) >= sizes[:, None]] = -1
+    return rows
+
+
+def _by_request(count: int, rows: IntArray, context_events: Events, arm_events: Events) -> tuple[Cautions, ...]:
+    """What happened in each of many requests."""
+    happened: list[set[tuple[str, str]]] = [set() for _ in range(count)]
+    for key, requests in context_events.items():
+        for request in requests:
+            happened[request].add(key)
+    for key, items in arm_events.items():
+        hit = np.isin(rows, items).any(axis=1)
+        for request in np.flatnonzero(np.broadcast_to(hit, count)).tolist():
+            happened[request].add(key)
+    return tuple(map(cautions_of, happened))
 
 
 def _getter(fields: Sequence[Field]) -> Getter:
@@ -447,7 +417,7 @@ def _joined(offers: Sequence[Offer]) -> Offer:
     """The arms of many requests, one after the other."""
     if len(offers) == 1:
         return offers[0]
-    records: list[Mapping[str, Any]] | None = None
+    records: list[Record] | None = None
     if any(offer.records is not None for offer in offers):
-        records = [r for offer in offers for r in (offer.records or [{}] * len(offer.names))]
+        records = [record for offer in offers for record in (offer.records or [{}] * len(offer.names))]
     return Offer(tuple([name for offer in offers for name in offer.names]), records, offers[0].keyed)

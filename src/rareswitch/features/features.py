@@ -1,14 +1,14 @@
 """The frozen description of how records become vectors, as a value, as a table for people, and as a file."""
 
 import json
+import math
 import textwrap
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from rareswitch import codec
 from rareswitch.errors import FileFormatError, InputError, ParameterError, did_you_mean
@@ -17,161 +17,26 @@ from rareswitch.features.fields import (
     MOST_COLUMNS,
     Arms,
     Field,
-    Layout,
+    FieldLayout,
+    check_flag,
+    check_word,
     checked_text,
-    one_of,
 )
+from rareswitch.features.fit import propose
+from rareswitch.features.records import Contexts, OfferedArms, Record
 from rareswitch.files import decoding, read_whole, write_whole
-
-_HEADER = ("field", "of", "kind", "columns", "treatment", "in the sample")
-_WIDTH = 120
-
-
-def described(features: "Features") -> str:
-    """Each field and what becomes of it, then what the vectors are made of."""
-    rows = [
-        (
-            part.name if part.key == part.name else f"{part.name} ({part.key})",
-            part.of,
-            part.kind,
-            str(part.layout.columns),
-            part.treatment,
-            features.seen.get(part.name, ""),
-        )
-        for part in features.fields
-    ]
-    table: list[tuple[str, ...]] = [_HEADER, *rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    table.insert(1, tuple("─" * width for width in widths))
-    if not any(row[-1] for row in rows):
-        table = [row[:-1] for row in table]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table] if rows else []
-    return "\n".join([*lines, *_terms(features), *_left_out(features)])
-
-
-def _terms(features: "Features") -> list[str]:
-    """How the columns come together."""
-    parts: list[tuple[str, int]] = []
-    for term in features.terms:
-        columns = 1
-        for _, layout in term:
-            columns *= layout.columns
-        parts.append((" × ".join(name or "arm" for name, _ in term) or "constant", columns))
-    summands = " + ".join(f"{name}\u00a0{columns}" for name, columns in parts).replace(" × ", "\u00a0×\u00a0")
-    text = f"{features.dim} columns = {summands}; divided by √{len(parts)}, so that no vector is longer than 1"
-    lines = [line.replace("\u00a0", " ") for line in _wrapped(text)]
-    if features.arms is not None:
-        arms = features.arms
-        lines.append(
-            f"{len(arms.ids)} arms with parameters of their own ({_some(arms.ids)}), "
-            + (
-                f"{arms.spare_arms} spare block{'s' * (arms.spare_arms > 1)} for arms that come later"
-                if arms.spare_arms
-                else "no room for others"
-            )
-        )
-    absent = "are missing" if features.absent == "missing" else "are an error"
-    extra = "are counted and not used" if features.extra == "ignore" else "are an error"
-    return [*lines, f"fields that a record lacks {absent}; fields that are not described {extra}"]
-
-
-def _left_out(features: "Features") -> list[str]:
-    """What the sample had that is not used."""
-    used = {part.name for part in features.fields}
-    texts = [f"left out: {name}: {why}" for name, why in features.seen.items() if name not in used]
-    return [line for text in texts for line in _wrapped(text)]
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, break_long_words=False, subsequent_indent="  ")
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
+from rareswitch.tables import table
 
 SCHEMA = 1
 FIELDS = ("number", "category", "hashed", "flag", "vector")
 #: Bytes of a file that a person wrote, at most.
 _LONGEST_FILE = 1 << 22
-
-
-def to_plain(features: "Features") -> dict[str, Any]:
-    """Everything that makes a description what it is, with nothing left to defaults."""
-    data = {name: part for name, part in codec.plain(features).items() if name != "kind" and part is not None}
-    data["fields"] = data.pop("fields")  # last, as a file of TOML has them
-    if "arms" in data:
-        del data["arms"]["kind"]
-    return {"schema": SCHEMA, **data}
-
-
-def from_plain(data: Any) -> "Features":
-    """The features of plain data; what is left out has its default."""
-    if not isinstance(data, Mapping):
-        raise ParameterError(f"features must be a table of settings by name; got {data!r:.60}.")
-    settings = {"kind": "features", **data}
-    schema = settings.pop("schema", SCHEMA)
-    if type(schema) is not int or schema != SCHEMA:
-        raise ParameterError(f"schema must be {SCHEMA}; got {schema!r:.60}. Use a matching version.")
-    if isinstance(settings.get("arms"), Mapping):
-        settings["arms"] = {"kind": "arms", **settings["arms"]}
-    fields = settings.get("fields", [])
-    for entry in fields if isinstance(fields, list) else ():
-        kind = entry.get("kind") if isinstance(entry, Mapping) else None
-        if kind not in FIELDS:
-            wanted = f"kind of a field must be one of {', '.join(FIELDS)}"
-            raise ParameterError(f"{wanted}; got {kind!r:.60} in {entry!r:.100}.{did_you_mean(kind, FIELDS)}")
-    return codec.decode(Features, settings)
-
-
-def save(data: dict[str, Any], path: str | Path) -> None:
-    """Write plain features; the file appears whole or not at all."""
-    ending = _ending(path)
-    text = json.dumps(data, indent=2, ensure_ascii=False) + "\n" if ending == ".json" else _toml(data)
-    write_whole(text.encode("utf-8", "surrogatepass"), path)
-
-
-def load(path: str | Path) -> "Features":
-    """The features of a file."""
-    ending = _ending(path)
-    data = read_whole(path)
-    if len(data) > _LONGEST_FILE:
-        raise FileFormatError(f"{path}: such a file has at most {_LONGEST_FILE} bytes; this one has {len(data)}.")
-    try:
-        with decoding(f"a description of features in {ending[1:].upper()}"):
-            text = data.decode()
-            return from_plain(json.loads(text) if ending == ".json" else tomllib.loads(text))
-    except InputError as error:
-        raise FileFormatError(f"{path}: {error}") from error
-
-
-def _ending(path: str | Path) -> str:
-    ending = Path(path).suffix.lower()
-    if ending not in (".json", ".toml"):
-        raise ParameterError(f"path must end in .toml or .json, which says what is in it; got {str(path)!r:.200}.")
-    return ending
-
-
-def _toml(data: dict[str, Any]) -> str:
-    """Plain features as TOML: settings first, then a table of arms and one for each field."""
-    lines = [f"{name} = {_value(value)}" for name, value in data.items() if name not in ("arms", "fields")]
-    if "arms" in data:
-        lines += ["", "[arms]", *(f"{name} = {_value(value)}" for name, value in data["arms"].items())]
-    for entry in data["fields"]:
-        lines += ["", "[[fields]]", *(f"{name} = {_value(value)}" for name, value in entry.items())]
-    return "\n".join(lines) + "\n"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return json.dumps(value)
-
-
+_HEADER = ("field", "of", "kind", "columns", "treatment", "in the sample")
+_WIDTH = 120
+#: The value of a setting, as JSON and TOML have it.
+Plain: TypeAlias = Any
 #: A product of the columns of up to two parts; of none, a constant. A part has a name, which is empty for the arms.
-Term = tuple[tuple[str, Layout], ...]
+Term = tuple[tuple[str, FieldLayout], ...]
 
 
 @codec.kind("features")
@@ -223,13 +88,12 @@ class Features:
                 raise ParameterError(f"fields must be of Number, Category, Hashed, Flag or Vector; got {part!r:.60}.")
         if self.arms is not None and not isinstance(self.arms, Arms):
             raise ParameterError(f"arms must be of the type Arms; got {self.arms!r:.60}.")
-        if type(self.constant) is not bool:
-            raise ParameterError(f"constant must be true or false; got {self.constant!r:.60}.")
+        check_flag("constant", self.constant)
         checked_text("key", self.key)
-        one_of("absent", self.absent, ("missing", "error"))
-        one_of("extra", self.extra, ("ignore", "error"))
+        check_word("absent", self.absent, ("missing", "error"))
+        check_word("extra", self.extra, ("ignore", "error"))
         crossings = tuple(tuple(pair) if isinstance(pair, (list, tuple)) else pair for pair in self.crossings)
-        vars(self).update(fields=tuple(self.fields), crossings=crossings, seen=MappingProxyType(dict(self.seen)))
+        vars(self).update(fields=tuple(self.fields), crossings=crossings, seen=dict(self.seen))
         self._check_names()
         if self.dim > MOST_COLUMNS:
             raise ParameterError(
@@ -277,7 +141,7 @@ class Features:
         layouts = {part.name: (part.name, part.layout) for part in self.fields}
         terms: list[Term] = [()] if self.constant else []
         terms += [(layouts[part.name],) for part in self.fields if part.alone]
-        terms += [(layouts[one], layouts[other]) for one, other in self.crossings]
+        terms += [(layouts[first], layouts[second]) for first, second in self.crossings]
         if self.arms is not None:
             block = ("", self.arms.layout)
             terms += [(block,)] if self.arms.level else []
@@ -287,13 +151,7 @@ class Features:
     @cached_property
     def dim(self) -> int:
         """Length of the vectors, d."""
-        total = 0
-        for term in self.terms:
-            columns = 1
-            for _, layout in term:
-                columns *= layout.columns
-            total += columns
-        return total
+        return sum(map(_columns, self.terms))
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -301,15 +159,15 @@ class Features:
         parts = {part.name: part.column_names for part in self.fields}
         if self.arms is not None:
             parts[""] = self.arms.column_names
-        found: list[str] = []
+        columns: list[str] = []
         for term in self.terms:
             if not term:
-                found.append("constant")
+                columns.append("constant")
             elif len(term) == 1:
-                found += parts[term[0][0]]
+                columns += parts[term[0][0]]
             else:
-                found += [f"{one} × {other}" for one in parts[term[0][0]] for other in parts[term[1][0]]]
-        return tuple(found)
+                columns += [f"{first} × {second}" for first in parts[term[0][0]] for second in parts[term[1][0]]]
+        return tuple(columns)
 
     @cached_property
     def id(self) -> str:
@@ -320,7 +178,7 @@ class Features:
     def _encoder(self) -> Encoder:
         return Encoder(self)
 
-    def encode(self, context: Mapping[str, Any] | None, arms: Any = None) -> Encoded:
+    def encode(self, context: Record | None, arms: OfferedArms = None) -> Encoded:
         """The vectors of one request.
 
         Parameters
@@ -333,7 +191,7 @@ class Features:
         """
         return self._encoder.one(context, arms)
 
-    def encode_many(self, contexts: Any, arms: Any = None) -> Encoded:
+    def encode_many(self, contexts: Contexts, arms: OfferedArms = None) -> Encoded:
         """The vectors of many requests: what :meth:`encode` gives for each, in one array.
 
         Parameters
@@ -346,37 +204,60 @@ class Features:
         return self._encoder.many(contexts, arms)
 
     @classmethod
-    def fit(cls, contexts: Any, arms: Any = None, **settings: Any) -> Self:
+    def fit(cls, contexts: Contexts, arms: OfferedArms = None, **settings: Any) -> Self:
         """Propose features from a sample; see :func:`rareswitch.features.fit.propose` for the settings."""
-        from rareswitch.features.fit import propose
-
         return cls(**propose(contexts, arms, **settings))
 
-    def to_plain(self) -> dict[str, Any]:
-        """The content as plain data, for JSON and TOML."""
-        return to_plain(self)
+    def to_plain(self) -> dict[str, Plain]:
+        """Everything that makes a description what it is, with nothing left to defaults, for JSON and TOML."""
+        data = {name: part for name, part in codec.plain(self).items() if name != "kind" and part is not None}
+        data["fields"] = data.pop("fields")  # last, as a file of TOML has them
+        if "arms" in data:
+            del data["arms"]["kind"]
+        return {"schema": SCHEMA, **data}
 
     @classmethod
-    def from_plain(cls, data: Any) -> "Features":
+    def from_plain(cls, data: Mapping[str, Plain]) -> "Features":
         """The features of plain data; what may be left out has its default."""
-        return from_plain(data)
+        if not isinstance(data, Mapping):
+            raise ParameterError(f"features must be a table of settings by name; got {data!r:.60}.")
+        settings = {"kind": "features", **data}
+        schema = settings.pop("schema", SCHEMA)
+        if type(schema) is not int or schema != SCHEMA:
+            raise ParameterError(f"schema must be {SCHEMA}; got {schema!r:.60}. Use a matching version.")
+        if isinstance(settings.get("arms"), Mapping):
+            settings["arms"] = {"kind": "arms", **settings["arms"]}
+        fields = settings.get("fields", [])
+        for entry in fields if isinstance(fields, list) else ():
+            kind = entry.get("kind") if isinstance(entry, Mapping) else None
+            if kind not in FIELDS:
+                wanted = f"kind of a field must be one of {', '.join(FIELDS)}"
+                raise ParameterError(f"{wanted}; got {kind!r:.60} in {entry!r:.100}.{did_you_mean(kind, FIELDS)}")
+        return codec.decode(Features, settings)
 
     def save(self, path: str | Path) -> None:
-        """Write them to a file, TOML or JSON by its ending."""
-        save(self.to_plain(), path)
+        """Write them to a file, TOML or JSON by its ending, which appears whole or not at all."""
+        data = self.to_plain()
+        text = json.dumps(data, indent=2, ensure_ascii=False) + "\n" if _ending(path) == ".json" else _toml(data)
+        write_whole(text.encode("utf-8", "surrogatepass"), path)
 
     @classmethod
     def load(cls, path: str | Path) -> "Features":
         """Read them from a file, TOML or JSON by its ending."""
-        return load(path)
+        ending = _ending(path)
+        data = read_whole(path)
+        if len(data) > _LONGEST_FILE:
+            raise FileFormatError(f"{path}: such a file has at most {_LONGEST_FILE} bytes; this one has {len(data)}.")
+        try:
+            with decoding(f"a description of features in {ending[1:].upper()}"):
+                text = data.decode()
+                return cls.from_plain(json.loads(text) if ending == ".json" else tomllib.loads(text))
+        except InputError as error:
+            raise FileFormatError(f"{path}: {error}") from error
 
     def __getstate__(self) -> dict[str, Any]:
         """For processes, to which it is pickled: what is compiled is made again."""
-        return {name: vars(self)[name] for name in self.__dataclass_fields__} | {"seen": dict(self.seen)}
-
-    def __setstate__(self, told: dict[str, Any]) -> None:
-        vars(self).update(told)
-        self.__post_init__()
+        return {name: vars(self)[name] for name in self.__dataclass_fields__}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Features) and self.id == other.id
@@ -389,4 +270,73 @@ class Features:
         return f"<features {self.id[:12]}: {len(self.fields)} fields, {self.dim} columns{arms}>"
 
     def __str__(self) -> str:
-        return described(self)
+        """Each field and what becomes of it, then what the vectors are made of."""
+        rows = [
+            (
+                part.name if part.key == part.name else f"{part.name} ({part.key})",
+                part.of,
+                part.kind,
+                str(part.layout.columns),
+                part.treatment,
+                self.seen.get(part.name, ""),
+            )
+            for part in self.fields
+        ]
+        shown = len(_HEADER) if any(row[-1] for row in rows) else len(_HEADER) - 1
+        lines = [table(_HEADER[:shown], [row[:shown] for row in rows], left=shown)] if rows else []
+        return "\n".join([*lines, *_composition(self), *_left_out(self)])
+
+
+def _columns(term: Term) -> int:
+    return math.prod(layout.columns for _, layout in term)
+
+
+def _composition(features: Features) -> Iterator[str]:
+    """How the columns come together."""
+    parts = [(" × ".join(name or "arm" for name, _ in term) or "constant", _columns(term)) for term in features.terms]
+    summands = " + ".join(f"{name}\u00a0{columns}" for name, columns in parts).replace(" × ", "\u00a0×\u00a0")
+    text = f"{features.dim} columns = {summands}; divided by √{len(parts)}, so that no vector is longer than 1"
+    yield from (line.replace("\u00a0", " ") for line in _wrapped(text))
+    if features.arms is not None:
+        ids, spare = [*map(str, features.arms.ids)], features.arms.spare_arms
+        names = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+        blocks = f"{spare} spare block{'s' * (spare > 1)} for arms that come later" if spare else "no room for others"
+        yield f"{len(ids)} arms with parameters of their own ({names}), {blocks}"
+    absent = "are missing" if features.absent == "missing" else "are an error"
+    extra = "are counted and not used" if features.extra == "ignore" else "are an error"
+    yield f"fields that a record lacks {absent}; fields that are not described {extra}"
+
+
+def _left_out(features: Features) -> Iterator[str]:
+    """What the sample had that is not used."""
+    used = {part.name for part in features.fields}
+    for name, why in features.seen.items():
+        if name not in used:
+            yield from _wrapped(f"left out: {name}: {why}")
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, break_long_words=False, subsequent_indent="  ")
+
+
+def _ending(path: str | Path) -> str:
+    ending = Path(path).suffix.lower()
+    if ending not in (".json", ".toml"):
+        raise ParameterError(f"path must end in .toml or .json, which says what is in it; got {str(path)!r:.200}.")
+    return ending
+
+
+def _toml(data: Mapping[str, Plain]) -> str:
+    """Plain features as TOML: settings first, then a table of arms and one for each field."""
+    lines = _settings({name: value for name, value in data.items() if name not in ("arms", "fields")})
+    if "arms" in data:
+        lines += ["", "[arms]", *_settings(data["arms"])]
+    for entry in data["fields"]:
+        lines += ["", "[[fields]]", *_settings(entry)]
+    return "\n".join(lines) + "\n"
+
+
+def _settings(data: Mapping[str, Plain]) -> list[str]:
+    """Settings as TOML has them, whose texts, numbers and lists are those of JSON."""
+    values = {name: json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") for name, value in data.items()}
+    return [f"{name} = {value}" for name, value in values.items()]

@@ -1,20 +1,23 @@
 """What becomes of each field of a record: a group of columns of length at most 1, whatever its value."""
 
+import dataclasses
 import hashlib
 import math
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from decimal import Decimal
-from typing import Any, ClassVar, NamedTuple, Self
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rareswitch.codec import kind, name_of
 from rareswitch.errors import ParameterError, RecordError
 from rareswitch.ids import LONGEST
-from rareswitch.validation import LARGEST_SCALE, count_of, number
+from rareswitch.validation import LARGEST_SCALE, FloatArray, count_of, number
 
 SIDES = ("context", "arm", "both")
 #: In the key of a field of both: where the id of the arm stands, if the field is read from the context.
@@ -23,11 +26,21 @@ ARM = "{arm}"
 MOST_COLUMNS = 4096
 #: The code of a missing value.
 MISSING = math.nan
-#: From values to codes, one or more numbers for each: what the kernels go on from.
-Coder = Callable[[Sequence[Any]], Any]
+#: Beside its known values, those that a field remembers the codes of.
+_REMEMBERED = 4096
+#: What a field of a record may hold; values of other types are refused with the name of the field.
+Value: TypeAlias = str | float | Decimal | np.generic | FloatArray | Sequence[float | None] | None
+#: What is one of several, known by its text.
+Level: TypeAlias = str | int | float | bool
+#: The values of a field, one for each record.
+Values: TypeAlias = Sequence[Value] | NDArray[np.number]
+#: One or more numbers for each value (entries, n), from which the kernels go on.
+CodeArray: TypeAlias = Sequence[float] | FloatArray
+#: From values to codes; it remembers what it has seen, as far as that saves time.
+Coder: TypeAlias = Callable[[Values], CodeArray]
 
 
-class Layout(NamedTuple):
+class FieldLayout(NamedTuple):
     """What the kernels need to know of a field."""
 
     #: 0 for a number, 1 for one of several columns, 2 for a vector.
@@ -43,9 +56,31 @@ class Layout(NamedTuple):
     divisor: float = 1.0
 
 
-class Field(ABC):
-    """A field of a record, and what becomes of it."""
+class Codes(dict[Value, float]):
+    """Codes by value; a function tells those of values that are not there."""
 
+    def __init__(self, known: dict[Value, float], code: Callable[[Value], float]) -> None:
+        super().__init__(known)
+        self.code, self.most = code, len(known) + _REMEMBERED
+
+    def __missing__(self, value: Value) -> float:
+        code = self.code(value)
+        if type(value) is str and len(self) < self.most:
+            self[value] = code
+        return code
+
+    def of(self, values: Values) -> Sequence[float]:
+        """The codes of values."""
+        try:
+            return list(map(self.__getitem__, values))
+        except TypeError:  # a value that cannot be hashed, of which the message shall tell
+            return [self.code(value) for value in values]
+
+
+class Field(ABC):
+    """A field of a record, and what becomes of it: one of the kinds below, all of them dataclasses."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     name: str
     of: str
     key: str
@@ -57,38 +92,51 @@ class Field(ABC):
         """Its name in files."""
         return name_of(self)
 
-    @abstractmethod
-    def changed(self, **settings: Any) -> Self:
-        """The same with other settings."""
-
     @property
     @abstractmethod
-    def layout(self) -> Layout:
+    def layout(self) -> FieldLayout:
         """What the kernels need to know."""
 
     @property
     @abstractmethod
-    def column_names(self) -> tuple[str, ...]:
-        """What each of its columns is."""
-
-    @abstractmethod
-    def coder(self) -> Coder:
-        """A function from values to codes; it remembers what it has seen, as far as that saves time."""
+    def value_columns(self) -> tuple[str, ...]:
+        """What each of its columns is, without that of missing values."""
 
     @property
     @abstractmethod
-    def treatment(self) -> str:
+    def rule(self) -> str:
         """What is done with its values, for people."""
 
-    def keep(self, **values: Any) -> None:
-        """Set settings of this frozen value, while it is made."""
-        vars(self).update(values)
+    @abstractmethod
+    def coder(self) -> Coder:
+        """A function from values to codes."""
 
-    def with_missing(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """The columns, and that of missing values where there is one."""
-        return (*columns, f"{self.name} missing") if self.missing == "own" else tuple(columns)
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """What each of its columns is."""
+        return (*self.value_columns, f"{self.name} missing") if self.missing == "own" else self.value_columns
 
-    def refused(self, value: Any, rule: str) -> RecordError:
+    @property
+    def treatment(self) -> str:
+        """What is done with its values, the missing ones too, for people."""
+        words = {"own": "own column", "unknown": "as unknown", "error": "error"}
+        return f"{self.rule}; missing: {words[self.missing]}"
+
+    def laid_out(
+        self, form: int, columns: int, *, entries: int = 1, unknown: int = 0, center: float = 0.0, divisor: float = 1.0
+    ) -> FieldLayout:
+        """The layout of so many columns, beside which missing values may have one of their own."""
+        own = self.missing == "own"
+        return FieldLayout(form, entries, columns + own, unknown, columns if own else -1, center, divisor)
+
+    def level(self, value: Value) -> str | None:
+        """The text of a level; None where it is missing."""
+        try:
+            return level_text(value)
+        except TypeError:
+            raise self.refused(value, "must be a text, a number or a flag, or None where it is missing") from None
+
+    def refused(self, value: Value, rule: str) -> RecordError:
         """The error that says what this value should have been."""
         return RecordError(f"the field {self.name!r} {rule}; got {type(value).__name__} {value!r:.60}.")
 
@@ -113,16 +161,12 @@ class Described(Field):
     #: What becomes of None and NaN: ``"own"``, a column of their own; or ``"error"``.
     missing: str = "own"
 
-    def changed(self, **settings: Any) -> Self:
-        return replace(self, **settings)
-
     def __post_init__(self) -> None:
         checked_text("name", self.name)
         vars(self)["key"] = checked_text("key", self.key) if self.key != "" else self.name
-        one_of(f"of of the field {self.name!r}", self.of, SIDES)
-        one_of(f"missing of the field {self.name!r}", self.missing, self.treatments)
-        if type(self.alone) is not bool:
-            raise ParameterError(f"alone of the field {self.name!r} must be true or false; got {self.alone!r:.60}.")
+        check_word(f"of of the field {self.name!r}", self.of, SIDES)
+        check_word(f"missing of the field {self.name!r}", self.missing, self.treatments)
+        check_flag(f"alone of the field {self.name!r}", self.alone)
         if ARM in self.key and (self.of != "both" or self.key.count(ARM) > 1):
             raise ParameterError(
                 f"key of the field {self.name!r} has {ARM}, which stands for the id of an arm, once, in fields of both;"
@@ -131,28 +175,10 @@ class Described(Field):
         self.check()
 
     def check(self) -> None:
-        """Bring the settings of this kind into canonical form, or refuse them; a kind may have none."""
+        """Bring the settings of this kind into canonical form, or refuse them."""
 
 
-class Codes(dict[Any, float]):
-    """Codes by value; of the values that are not there, a function tells."""
-
-    def __init__(self, known: dict[Any, float], code: Callable[[Any], float]) -> None:
-        super().__init__(known)
-        self.code = code
-
-    def __missing__(self, value: Any) -> float:
-        return self.code(value)
-
-    def of(self, values: Sequence[Any]) -> list[float]:
-        """The codes of values."""
-        try:
-            return list(map(self.__getitem__, values))
-        except TypeError:  # a value that cannot be hashed, of which the message shall tell
-            return [self.code(v) for v in values]
-
-
-def plain(value: Any) -> Any:
+def scalar(value: Value) -> Value:
     """A scalar as Python's own type; None where it is missing."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -161,23 +187,23 @@ def plain(value: Any) -> Any:
     return None if type(value).__name__ in ("NAType", "NaTType") else value
 
 
-def checked_text(name: str, value: Any) -> str:
+def checked_text(name: str, value: str) -> str:
     """A name of 1 to 128 characters on one line."""
     if type(value) is not str or not 0 < len(value) <= LONGEST or not value.isprintable():
         raise ParameterError(f"{name} must be a text of 1 to {LONGEST} printable characters; got {value!r:.60}.")
     return value
 
 
-def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
+def check_word(name: str, value: str, allowed: Sequence[str]) -> None:
     """Refuse what is none of the words."""
     if type(value) is not str or value not in allowed:
         raise ParameterError(f"{name} must be {' or '.join(map(repr, allowed))}; got {value!r:.60}.")
 
 
-def missing_text(field: Field) -> str:
-    """What becomes of missing values, for people."""
-    words = {"own": "own column", "unknown": "as unknown", "error": "error"}
-    return f"missing: {words[field.missing]}"
+def check_flag(name: str, value: bool) -> None:
+    """Refuse what is neither true nor false."""
+    if type(value) is not bool:
+        raise ParameterError(f"{name} must be true or false; got {value!r:.60}.")
 
 
 @kind("number")
@@ -197,7 +223,7 @@ class Number(Described):
 
     def check(self) -> None:
         named = f"of the field {self.name!r}"
-        self.keep(
+        vars(self).update(
             mean=number(f"mean {named}", self.mean, low=-LARGEST_SCALE, high=LARGEST_SCALE),
             scale=number(f"scale {named}", self.scale, low=1 / LARGEST_SCALE, high=LARGEST_SCALE),
             clip=number(f"clip {named}", self.clip, low=0.0, high=1e6, open_low=True),
@@ -205,27 +231,30 @@ class Number(Described):
         number(f"scale × clip {named}", self.scale * self.clip, low=1 / LARGEST_SCALE)
 
     @property
-    def layout(self) -> Layout:
-        own = self.missing == "own"
-        return Layout(0, 1, 1 + own, 0, 1 if own else -1, self.mean, self.scale * self.clip)
+    def layout(self) -> FieldLayout:
+        return self.laid_out(0, 1, center=self.mean, divisor=self.scale * self.clip)
 
     @property
-    def column_names(self) -> tuple[str, ...]:
-        return self.with_missing([self.name])
+    def value_columns(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    @property
+    def rule(self) -> str:
+        return f"(x − {self.mean:.4g}) / {self.scale:.4g}, within ±{self.clip:.4g}"
 
     def coder(self) -> Coder:
-        def codes(values: Sequence[Any]) -> Any:
-            if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-                return values.astype(np.float64)
-            try:
-                return array("d", values)
-            except (TypeError, OverflowError):  # some are missing, or no numbers
-                return [v if v.__class__ is float else self._code(v) for v in values]
+        return self._codes
 
-        return codes
+    def _codes(self, values: Values) -> CodeArray:
+        if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+            return values.astype(np.float64)
+        try:
+            return array("d", values)
+        except (TypeError, OverflowError):  # some are missing, or no numbers
+            return [value if type(value) is float else self._code(value) for value in values]
 
-    def _code(self, value: Any) -> float:
-        value = plain(value)
+    def _code(self, value: Value) -> float:
+        value = scalar(value)
         if value is None:
             return MISSING
         if isinstance(value, (float, int, Decimal)):
@@ -235,10 +264,6 @@ class Number(Described):
                 raise self.refused("a number beyond all floats", "must be a number") from None
         raise self.refused(value, "must be a number, or None where it is missing")
 
-    @property
-    def treatment(self) -> str:
-        return f"(x − {self.mean:.4g}) / {self.scale:.4g}, within ±{self.clip:.4g}; {missing_text(self)}"
-
 
 @kind("flag")
 @dataclass(frozen=True)
@@ -246,28 +271,27 @@ class Flag(Described):
     """Yes or no: 1 or −1. The numbers 1 and 0 are taken for them."""
 
     @property
-    def layout(self) -> Layout:
-        own = self.missing == "own"
-        return Layout(0, 1, 1 + own, 0, 1 if own else -1)
+    def layout(self) -> FieldLayout:
+        return self.laid_out(0, 1)
 
     @property
-    def column_names(self) -> tuple[str, ...]:
-        return self.with_missing([self.name])
+    def value_columns(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    @property
+    def rule(self) -> str:
+        return "1 if true, −1 if not"
 
     def coder(self) -> Coder:
         return Codes({True: 1.0, False: -1.0}, self._code).of  # 1 and 0 are found there too
 
-    def _code(self, value: Any) -> float:
-        value = plain(value)
+    def _code(self, value: Value) -> float:
+        value = scalar(value)
         if value is None:
             return MISSING
         if isinstance(value, (bool, int, float)) and value in (0, 1):
             return 1.0 if value else -1.0
         raise self.refused(value, "must be true or false (or 1 or 0), or None where it is missing")
-
-    @property
-    def treatment(self) -> str:
-        return f"1 if true, −1 if not; {missing_text(self)}"
 
 
 @kind("vector")
@@ -281,64 +305,47 @@ class Vector(Described):
 
     def check(self) -> None:
         named = f"of the field {self.name!r}"
-        self.keep(
+        vars(self).update(
             length=count_of(f"length {named}", self.length, high=MOST_COLUMNS - 1),
             longest=number(f"longest {named}", self.longest, low=1 / LARGEST_SCALE, high=LARGEST_SCALE),
         )
 
     @property
-    def layout(self) -> Layout:
-        own, length = self.missing == "own", self.length
-        return Layout(2, length, length + own, 0, length if own else -1, 0.0, self.longest)
+    def layout(self) -> FieldLayout:
+        return self.laid_out(2, self.length, entries=self.length, divisor=self.longest)
 
     @property
-    def column_names(self) -> tuple[str, ...]:
-        return self.with_missing([f"{self.name}[{k}]" for k in range(self.length)])
+    def value_columns(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}[{k}]" for k in range(self.length))
+
+    @property
+    def rule(self) -> str:
+        return f"divided by {self.longest:.4g}, its longest length"
 
     def coder(self) -> Coder:
-        def codes(values: Sequence[Any]) -> Any:
-            return np.array([self._code(v) for v in values]).reshape(len(values), self.length).T
+        return lambda values: np.array([self._entries(value) for value in values]).reshape(len(values), self.length).T
 
-        return codes
-
-    def _code(self, value: Any) -> Any:
-        if plain(value) is None:
-            return np.full(self.length, MISSING)
+    def _entries(self, value: Value) -> FloatArray:
+        """The numbers of one vector."""
+        missing = np.full(self.length, MISSING)
+        if scalar(value) is None:
+            return missing
         rule = f"must be a list of {self.length} numbers, or None where it is missing"
         try:
-            found = np.asarray(value)
+            numbers = np.asarray(value)
         except ValueError:
             raise self.refused(value, rule) from None
-        if found.shape != (self.length,) or found.dtype.kind not in "iuf":
-            if found.shape == (self.length,) and all(isinstance(v, (int, float, type(None))) for v in found.tolist()):
-                return np.full(self.length, MISSING)  # with None among its numbers
-            raise self.refused(value, rule)
-        return found.astype(np.float64)
-
-    @property
-    def treatment(self) -> str:
-        return f"divided by {self.longest:.4g}, its longest length; {missing_text(self)}"
-
-
-#: Of the values that a hashed field remembers the columns of.
-_REMEMBERED = 4096
-
-
-@dataclass(frozen=True)
-class Levelled(Described):
-    """What is one of several levels, known by their texts."""
-
-    def level(self, value: Any) -> str | None:
-        """The text of a level; None where it is missing."""
-        try:
-            return level_text(value)
-        except TypeError:
-            raise self.refused(value, "must be a text, a number or a flag, or None where it is missing") from None
+        if numbers.shape == (self.length,):
+            if numbers.dtype.kind in "iuf":
+                return numbers.astype(np.float64)
+            if all(isinstance(entry, (int, float, type(None))) for entry in numbers.tolist()):
+                return missing  # with None among its numbers
+        raise self.refused(value, rule)
 
 
 @kind("category")
 @dataclass(frozen=True)
-class Category(Levelled):
+class Category(Described):
     """One of some levels, each with a column; unknown ones have a column of their own, or are an error.
 
     A level is its text: 3, 3.0 and "3" are the same one, and so are True and "true".
@@ -347,13 +354,13 @@ class Category(Levelled):
     treatments: ClassVar[tuple[str, ...]] = ("own", "unknown", "error")
 
     _: KW_ONLY
-    levels: Sequence[Any]
+    levels: Sequence[Level]
     #: What becomes of values that are none of the levels: ``"own"``, a column for all of them; or ``"error"``.
     unknown: str = "own"
 
     def check(self) -> None:
-        self.keep(levels=checked_levels(f"levels of the field {self.name!r}", self.levels))
-        one_of(f"unknown of the field {self.name!r}", self.unknown, ("own", "error"))
+        vars(self).update(levels=checked_levels(f"levels of the field {self.name!r}", self.levels))
+        check_word(f"unknown of the field {self.name!r}", self.unknown, ("own", "error"))
         if self.missing == "unknown" and self.unknown != "own":
             raise ParameterError(
                 f"missing of the field {self.name!r} cannot be 'unknown' where unknown is {self.unknown!r}: there is no"
@@ -361,83 +368,77 @@ class Category(Levelled):
             )
 
     @property
-    def layout(self) -> Layout:
-        count, unknown = len(self.levels), self.unknown == "own"
-        place = {"own": count + unknown, "unknown": count, "error": -1}[self.missing]
-        return Layout(1, 1, count + unknown + (self.missing == "own"), count, place)
+    def layout(self) -> FieldLayout:
+        count = len(self.levels)
+        layout = self.laid_out(1, count + (self.unknown == "own"), unknown=count)
+        return layout._replace(missing=count) if self.missing == "unknown" else layout
 
     @property
-    def column_names(self) -> tuple[str, ...]:
-        unknown = [f"{self.name} unknown"] if self.unknown == "own" else []
-        return self.with_missing([*(f"{self.name}={level}" for level in self.levels), *unknown])
+    def value_columns(self) -> tuple[str, ...]:
+        levels = tuple(f"{self.name}={level}" for level in self.levels)
+        return (*levels, f"{self.name} unknown") if self.unknown == "own" else levels
+
+    @property
+    def rule(self) -> str:
+        unknown = "own column" if self.unknown == "own" else "error"
+        return f"a column for each of {len(self.levels)} levels; unknown: {unknown}"
+
+    @cached_property
+    def _places(self) -> dict[Value, float]:
+        return {level: float(k) for k, level in enumerate(self.levels)}
 
     def coder(self) -> Coder:
-        places = {level: float(k) for k, level in enumerate(self.levels)}
+        return Codes(self._places, self._code).of
 
-        def code(value: Any) -> float:
-            text = self.level(value)
-            if text is None:
-                return MISSING
-            place = places.get(text, float(len(places)))
-            if place == len(places) and self.unknown == "error":
-                raise self.refused(value, f"must be one of its {len(places)} levels, {_some(self.levels)}")
-            return place
-
-        return Codes(places, code).of
-
-    @property
-    def treatment(self) -> str:
-        unknown = "own column" if self.unknown == "own" else "error"
-        return f"a column for each of {len(self.levels)} levels; unknown: {unknown}; {missing_text(self)}"
+    def _code(self, value: Value) -> float:
+        text = self.level(value)
+        if text is None:
+            return MISSING
+        if self.unknown == "error" and text not in self._places:
+            levels = [f"{level}" if len(f"{level}") <= 12 else f"{level:.10}…" for level in self.levels[:3]]
+            more = f" and {len(self.levels) - 3} more" if len(self.levels) > 3 else ""
+            raise self.refused(value, f"must be one of its {len(self.levels)} levels, {', '.join(levels)}{more}")
+        return self._places.get(text, float(len(self.levels)))
 
 
 @kind("hashed")
 @dataclass(frozen=True)
-class Hashed(Levelled):
+class Hashed(Described):
     """One of any number of levels, each with one of so many columns by the hash of its text; levels may share one."""
 
     _: KW_ONLY
     columns: int
 
     def check(self) -> None:
-        self.keep(columns=count_of(f"columns of the field {self.name!r}", self.columns, high=MOST_COLUMNS - 1))
+        vars(self).update(columns=count_of(f"columns of the field {self.name!r}", self.columns, high=MOST_COLUMNS - 1))
 
     @property
-    def layout(self) -> Layout:
-        own = self.missing == "own"
-        return Layout(1, 1, self.columns + own, MOST_COLUMNS + 1, self.columns if own else -1)
+    def layout(self) -> FieldLayout:
+        return self.laid_out(1, self.columns, unknown=MOST_COLUMNS + 1)
 
     @property
-    def column_names(self) -> tuple[str, ...]:
-        return self.with_missing([f"{self.name} hash {k}" for k in range(self.columns)])
+    def value_columns(self) -> tuple[str, ...]:
+        return tuple(f"{self.name} hash {k}" for k in range(self.columns))
+
+    @property
+    def rule(self) -> str:
+        return f"one of {self.columns} columns by hash"
 
     def coder(self) -> Coder:
-        def code(value: Any) -> float:
-            text = self.level(value)
-            if text is None:
-                return MISSING
-            place = float(text_hash(text) % self.columns)
-            if type(value) is str:
-                if len(codes) >= _REMEMBERED:
-                    codes.clear()
-                codes[value] = place
-            return place
+        return Codes({}, self._code).of
 
-        codes = Codes({}, code)
-        return codes.of
-
-    @property
-    def treatment(self) -> str:
-        return f"one of {self.columns} columns by hash; {missing_text(self)}"
+    def _code(self, value: Value) -> float:
+        text = self.level(value)
+        return MISSING if text is None else float(text_hash(text) % self.columns)
 
 
-def level_text(value: Any) -> str | None:
+def level_text(value: Value) -> str | None:
     """The text by which a level is known; None where it is missing.
 
     >>> level_text(3.0), level_text("3"), level_text(True), level_text(0.5), level_text(float("nan"))
     ('3', '3', 'true', '0.5', None)
     """
-    value = plain(value)
+    value = scalar(value)
     if value is None or type(value) is str:
         return value
     if isinstance(value, str):
@@ -456,11 +457,11 @@ def text_hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
-def checked_levels(name: str, values: Any) -> tuple[str, ...]:
+def checked_levels(name: str, values: Sequence[Level]) -> tuple[str, ...]:
     """Texts that differ, each of at most 128 characters."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Sequence) or not 0 < len(values) < MOST_COLUMNS:
         raise ParameterError(f"{name} must be a list of 1 to {MOST_COLUMNS - 1} levels; got {values!r:.60}.")
-    found: list[str] = []
+    levels: list[str] = []
     for value in values:
         try:
             text = level_text(value)
@@ -470,16 +471,11 @@ def checked_levels(name: str, values: Any) -> tuple[str, ...]:
             raise ParameterError(
                 f"{name} must be texts of at most {LONGEST} characters, or numbers; got {value!r:.60}."
             )
-        found.append(text)
-    if len(set(found)) < len(found):
-        twice = next(text for text in found if found.count(text) > 1)
+        levels.append(text)
+    if len(set(levels)) < len(levels):
+        twice = next(text for text in levels if levels.count(text) > 1)
         raise ParameterError(f"{name} must differ; {twice!r:.60} is there twice (3 and '3' are the same level).")
-    return tuple(found)
-
-
-def _some(levels: Sequence[str]) -> str:
-    shown = ", ".join(level if len(level) <= 12 else f"{level[:10]}…" for level in levels[:3])
-    return shown if len(levels) <= 3 else f"{shown} and {len(levels) - 3} more"
+    return tuple(levels)
 
 
 @kind("arms")
@@ -494,7 +490,7 @@ class Arms:
     an arm that is not named is an error.
     """
 
-    ids: Sequence[Any]
+    ids: Sequence[str | int]
     #: Spare blocks.
     spare_arms: int = 0
     #: Fields for which each arm has parameters of its own.
@@ -507,16 +503,15 @@ class Arms:
         spare_arms = count_of("spare_arms of the arms", self.spare_arms, low=0, high=MOST_COLUMNS)
         if isinstance(self.own, str) or not isinstance(self.own, Sequence):
             raise ParameterError(f"own of the arms must be a list of names of fields; got {self.own!r:.60}.")
-        if type(self.level) is not bool:
-            raise ParameterError(f"level of the arms must be true or false; got {self.level!r:.60}.")
+        check_flag("level of the arms", self.level)
         if not self.level and not self.own:
             raise ParameterError("own of the arms must name a field where level is false: they have nothing otherwise.")
         vars(self).update(ids=ids, spare_arms=spare_arms, own=tuple(self.own))
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> FieldLayout:
         """What the kernels need to know."""
-        return Layout(1, 1, len(self.ids) + self.spare_arms, len(self.ids), -1)
+        return FieldLayout(1, 1, len(self.ids) + self.spare_arms, len(self.ids), -1)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -525,24 +520,24 @@ class Arms:
 
     def coder(self) -> Coder:
         """A function from ids to blocks."""
-        places = {id: float(k) for k, id in enumerate(self.ids)}  # noqa: A001
+        return Codes(self._places, self._block).of
 
-        def block(id: Any) -> float:  # noqa: A002
-            try:
-                text = level_text(id)
-            except TypeError:
-                raise RecordError("a number as the id of an arm must have at most 300 digits. Give a text.") from None
-            assert text is not None, "ids of arms are checked before"
-            if text in places:
-                return places[text]
-            if not self.spare_arms:
-                raise RecordError(
-                    f"the arm {id!r:.60} has no parameters: the {len(places)} arms with parameters of their own are "
-                    f"{', '.join(self.ids)!s:.100}, and no spare ones. Describe features with spare_arms=…."
-                )
-            return float(len(places) + text_hash(text) % self.spare_arms)
+    @cached_property
+    def _places(self) -> dict[Value, float]:
+        return {name: float(k) for k, name in enumerate(self.ids)}
 
-        def codes(ids: Sequence[Any]) -> list[float]:
-            return [places[id] if id in places else block(id) for id in ids]  # noqa: A001
-
-        return codes
+    def _block(self, arm: Value) -> float:
+        """The block of an arm whose id is no text that is named."""
+        try:
+            text = level_text(arm)
+        except TypeError:
+            raise RecordError("a number as the id of an arm must have at most 300 digits. Give a text.") from None
+        assert text is not None, "ids of arms are checked before"
+        if text in self._places:
+            return self._places[text]
+        if not self.spare_arms:
+            raise RecordError(
+                f"the arm {arm!r:.60} has no parameters: the {len(self.ids)} arms with parameters of their own are "
+                f"{', '.join(map(str, self.ids))!s:.100}, and no spare ones. Describe features with spare_arms=…."
+            )
+        return float(len(self.ids) + text_hash(text) % self.spare_arms)

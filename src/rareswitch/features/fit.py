@@ -3,28 +3,54 @@
 import datetime as dt
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
 from rareswitch.errors import ParameterError, RecordError
-from rareswitch.features.fields import ARM, Arms, Category, Field, Flag, Hashed, Number, Vector, level_text, plain
-from rareswitch.features.records import Frame, Offer, Records, offers_of, table_of
+from rareswitch.features.fields import (
+    ARM,
+    Arms,
+    Category,
+    Field,
+    Flag,
+    Hashed,
+    Number,
+    Value,
+    Values,
+    Vector,
+    level_text,
+    scalar,
+)
+from rareswitch.features.records import ArmId, Contexts, Frame, Offer, OfferedArms, RecordList, offers_of, table_of
 from rareswitch.ids import LONGEST
 from rareswitch.validation import LARGEST_SCALE, count_of, number
 
 _WORDS = ("number", "category", "hashed", "flag", "vector")
 #: Rows from which on a column of different values is taken for an id.
 _IDS_FROM = 20
+#: With so many arms or fewer, which have no features, each has parameters of its own.
+_FEW = 50
 
 
-class Seen(NamedTuple):
-    """What becomes of a column; no field, with the reason, where it is left out."""
+class FieldSettings(TypedDict):
+    """What all kinds of fields are told."""
 
-    field: Field | None
-    text: str
+    of: str
+    key: str
+    missing: str
+
+
+class SampleColumn(NamedTuple):
+    """A column of the sample."""
+
+    name: str
+    key: str
+    of: str
+    values: Values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,35 +71,98 @@ class Habits:
         count_of("hashed", self.hashed)
         number("clip", self.clip, low=0.0, open_low=True)
 
-    def look(self, name: str, key: str, of: str, values: Any, kind: str | None = None) -> Seen:
-        """What one column of a sample is; ``kind`` where the caller says it."""
+
+class Sample:
+    """The values of a column that are not missing, and the field that they may become.
+
+    Each kind has a method that gives the field, or None, and what is said about it: what it holds, or why it is left
+    out.
+    """
+
+    def __init__(self, habits: Habits, name: str, column: SampleColumn, kind: str | None) -> None:
         if kind is not None and kind not in _WORDS:
             raise ParameterError(f"kinds must be fields or {', '.join(_WORDS)}; got {kind!r:.60} for {name!r:.60}.")
-        held = [] if isinstance(values, np.ndarray) else [plain(v) if not _many(v) else v for v in values]
-        if isinstance(values, np.ndarray):
-            numbers = values[~np.isnan(values)] if values.dtype.kind == "f" else values
-            held, missing = numbers.tolist(), len(values) - len(numbers)
-        else:
-            missing = sum(v is None for v in held)
-            held = [v for v in held if v is not None]
-        if not held:
-            return Seen(None, "no value in the sample")
-        found = kind or _kind(held, of)
-        if found not in _WORDS:
-            return Seen(None, found)
-        common: dict[str, Any] = {"of": of, "key": key}
-        common["missing"] = self.missing or ("own" if missing else "unknown" if found == "category" else "error")
-        note = f", {missing} missing" if missing else ""
-        maker = {"number": _number, "category": _category, "hashed": _hashed, "flag": _flag, "vector": _vector}[found]
-        if found == "category" and kind is None and len(set(map(level_text, held))) > self.levels:
-            maker = _hashed
-            common["missing"] = "own" if common["missing"] == "unknown" else common["missing"]
-        field, text = maker(self, name, held, common, None if kind else missing)
-        return Seen(field, text + note)
+        values = column.values.tolist() if isinstance(column.values, np.ndarray) else column.values
+        many = (list, tuple, np.ndarray, Mapping)
+        values = [value if isinstance(value, many) else scalar(value) for value in values]
+        self.held: list[Any] = [value for value in values if value is not None]
+        self.habits, self.name, self.asked = habits, name, kind
+        self.gaps = len(values) - len(self.held)
+        self.kind = kind or (_kind(self.held, column.of) if self.held else "no value in the sample")
+        if kind is None and self.kind == "category" and len(self.levels) > habits.levels:
+            self.kind = "hashed"
+        missing = "own" if self.gaps else "unknown" if self.kind == "category" else "error"
+        if kind is None and self.kind == "hashed":
+            missing = "own"
+        self.settings: FieldSettings = {"of": column.of, "key": column.key, "missing": habits.missing or missing}
 
+    def field(self) -> tuple[Field | None, str]:
+        """The field, if there is one, and what is said about it."""
+        if self.kind not in _WORDS:
+            return None, self.kind
+        field, text = getattr(self, f"_{self.kind}")()
+        return field, text + (f", {self.gaps} missing" if self.gaps else "")
 
-def _many(value: Any) -> bool:
-    return isinstance(value, (list, tuple, np.ndarray, Mapping))
+    @property
+    def constant(self) -> bool:
+        """Whether a column that holds one value alone is left out: it has no gaps, and was not asked for."""
+        return self.asked is None and not self.gaps
+
+    @cached_property
+    def levels(self) -> list[str]:
+        """Levels by how often they are there, then by text: the same order for the same sample."""
+        counts = Counter(text for value in self.held if (text := level_text(value)) is not None)
+        return sorted(counts, key=lambda text: (-counts[text], text))
+
+    def _number(self) -> tuple[Field | None, str]:
+        values = np.array([float(value) for value in self.held])
+        if not np.isfinite(values).all() or np.abs(values).max() > LARGEST_SCALE:
+            return None, "it holds infinite or huge numbers"
+        scale = float(f"{values.std():.6g}")  # as people would write it
+        mean = float(f"{values.mean():.6g}") if abs(values.mean()) > 1e-9 * scale else 0.0
+        if not scale > 1e-12 * abs(mean):
+            first = float(values[0])
+            if self.constant:
+                return None, f"{first:.6g} in every row"
+            return Number(self.name, mean=first, scale=max(abs(first), 1.0), **self.settings), f"{first:.4g}"
+        clip = self.habits.clip
+        beyond = float((np.abs(values - mean) > clip * scale).mean())
+        clipped = f", {beyond:.2%} clipped" if beyond else ""
+        field = Number(self.name, mean=mean, scale=scale, clip=clip, **self.settings)
+        return field, f"{values.min():.4g} to {values.max():.4g}{clipped}"
+
+    def _category(self) -> tuple[Field | None, str]:
+        if len(self.levels) == 1 and self.constant:
+            return None, f"{self.levels[0]:.20} in every row"
+        if any(len(level) > LONGEST for level in self.levels):
+            return self._hashed()
+        return Category(self.name, levels=tuple(self.levels), **self.settings), self._listed()
+
+    def _hashed(self) -> tuple[Field | None, str]:
+        if self.settings["missing"] == "unknown":
+            self.settings["missing"] = "own"
+        return Hashed(self.name, columns=self.habits.hashed, **self.settings), self._listed()
+
+    def _listed(self) -> str:
+        shown = ", ".join(level if len(level) <= 8 else f"{level[:6]}…" for level in self.levels[:3])
+        return f"{len(self.levels)} levels: {shown}{', …' if len(self.levels) > 3 else ''}"
+
+    def _flag(self) -> tuple[Field | None, str]:
+        share = sum(map(bool, self.held)) / len(self.held)
+        if share in (0.0, 1.0) and self.constant:
+            return None, f"{'true' if share else 'false'} in every row"
+        return Flag(self.name, **self.settings), f"{share:.0%} true"
+
+    def _vector(self) -> tuple[Field | None, str]:
+        array = np.array(self.held)
+        if array.dtype.kind not in "iuf" or array.ndim != 2 or not np.isfinite(array).all():
+            return None, "lists of other things than finite numbers"
+        lengths = np.sqrt((array.astype(np.float64) ** 2).sum(axis=1))
+        longest = float(lengths.max())
+        if not 1 / LARGEST_SCALE <= longest <= LARGEST_SCALE:
+            return None, "zero in every row" if longest == 0.0 else "its numbers are too large or too small"
+        field = Vector(self.name, length=array.shape[1], longest=longest, **self.settings)
+        return field, f"lengths {lengths.min():.4g} to {longest:.4g}"
 
 
 def _kind(held: Sequence[Any], of: str) -> str:
@@ -102,97 +191,13 @@ def _kind(held: Sequence[Any], of: str) -> str:
     return "category"
 
 
-def _number(habits: Habits, name: str, held: list[Any], common: dict[str, Any], missing: int | None) -> Seen:
-    values = np.array([float(v) for v in held])
-    if not np.isfinite(values).all() or np.abs(values).max() > LARGEST_SCALE:
-        return Seen(None, "it holds infinite or huge numbers")
-    scale = float(f"{values.std():.6g}")  # as people would write it
-    mean = float(f"{values.mean():.6g}") if abs(values.mean()) > 1e-9 * scale else 0.0
-    if not scale > 1e-12 * abs(mean):
-        return Seen(None, f"{values[0]:.6g} in every row") if missing == 0 else _only(name, values[0], common)
-    made = Number(name, mean=mean, scale=scale, clip=habits.clip, **common)
-    beyond = float((np.abs(values - mean) > habits.clip * scale).mean())
-    clipped = f", {beyond:.2%} clipped" if beyond else ""
-    return Seen(made, f"{values.min():.4g} to {values.max():.4g}{clipped}")
-
-
-def _only(name: str, value: float, common: dict[str, Any]) -> Seen:
-    """A number that is missing, or always the same."""
-    return Seen(Number(name, mean=float(value), scale=max(abs(float(value)), 1.0), **common), f"{value:.4g}")
-
-
-def _levels(held: Sequence[Any]) -> list[str]:
-    """Levels by how often they are there, then by text: the same order for the same sample."""
-    counts = Counter(text for v in held if (text := level_text(v)) is not None)
-    return sorted(counts, key=lambda text: (-counts[text], text))
-
-
-def _category(habits: Habits, name: str, held: list[Any], common: dict[str, Any], missing: int | None) -> Seen:
-    levels = _levels(held)
-    if len(levels) == 1 and missing == 0:
-        return Seen(None, f"{levels[0]:.20} in every row")
-    if any(len(level) > LONGEST for level in levels):
-        return _hashed(habits, name, held, common, missing)
-    return Seen(Category(name, levels=tuple(levels), **common), _listed(levels))
-
-
-def _listed(levels: Sequence[str]) -> str:
-    shown = ", ".join(level if len(level) <= 8 else f"{level[:6]}…" for level in levels[:3])
-    return f"{len(levels)} levels: {shown}{', …' if len(levels) > 3 else ''}"
-
-
-def _hashed(habits: Habits, name: str, held: list[Any], common: dict[str, Any], missing: int | None) -> Seen:
-    if common["missing"] == "unknown":
-        common = common | {"missing": "own"}
-    return Seen(Hashed(name, columns=habits.hashed, **common), _listed(_levels(held)))
-
-
-def _flag(habits: Habits, name: str, held: list[Any], common: dict[str, Any], missing: int | None) -> Seen:
-    share = sum(map(bool, held)) / len(held)
-    if share in (0.0, 1.0) and missing == 0:
-        return Seen(None, f"{'true' if share else 'false'} in every row")
-    return Seen(Flag(name, **common), f"{share:.0%} true")
-
-
-def _vector(habits: Habits, name: str, held: list[Any], common: dict[str, Any], missing: int | None) -> Seen:
-    array = np.array(held)
-    if array.dtype.kind not in "iuf" or array.ndim != 2 or not np.isfinite(array).all():
-        return Seen(None, "lists of other things than finite numbers")
-    lengths = np.sqrt((array.astype(np.float64) ** 2).sum(axis=1))
-    longest = float(lengths.max())
-    if not 1 / LARGEST_SCALE <= longest <= LARGEST_SCALE:
-        return Seen(None, "zero in every row" if longest == 0.0 else "its numbers are too large or too small")
-    made = Vector(name, length=array.shape[1], longest=longest, **common)
-    return Seen(made, f"lengths {lengths.min():.4g} to {longest:.4g}")
-
-
-#: With so many arms or fewer, which have no features, each has parameters of its own.
-_FEW = 50
-
-
-class Column(NamedTuple):
-    """A column of the sample."""
-
-    name: str
-    key: str
-    of: str
-    values: Any
-
-
-class Proposal(NamedTuple):
-    """Fields found, and what is said about them and about those that were not."""
-
-    fields: list[Field]
-    seen: dict[str, str]
-
-
 def propose(
-    contexts: Any,
-    arms: Any,
+    contexts: Contexts,
+    arms: OfferedArms,
     *,
     key: str = "id",
     drop: Iterable[str] = (),
-    kinds: Mapping[str, Any] | None = None,
+    kinds: Mapping[str, str | Field] | None = None,
     crossings: bool | Sequence[tuple[str, str]] | None = None,
     own: bool | Sequence[str] | None = None,
     spare_arms: int | None = None,
@@ -248,144 +253,148 @@ def propose(
     offers = offers_of(arms, len(table), key, ())
     ids = list(dict.fromkeys(level_text(name) or "" for offer in offers for name in offer.names))
     dropped = {str(name) for name in ([drop] if isinstance(drop, str) else drop)}
-    told = dict(kinds or {})
-    columns = [*_context_columns(table, ids, told), *_arm_columns(offers, key)]
-    known = {column.name for column in columns}
-    for name in [*dropped, *told]:
-        if name not in known and name not in {column.key for column in columns}:
+    kinds = kinds or {}
+    columns = [*_context_columns(table, ids, kinds), *_arm_columns(offers, key)]
+    known = {name for column in columns for name in (column.name, column.key)}
+    for name in [*dropped, *kinds]:
+        if name not in known:
             raise ParameterError(f"drop and kinds must name columns of the sample; it has no {name!r:.60}.")
-    found = _fields(columns, habits, told, dropped, key)
+    fields, seen = _fields(columns, habits, kinds, dropped, key)
     most = count_of("most", most)
-    if not found.fields and len(ids) > most:
+    if not fields and len(ids) > most:
         raise RecordError(f"{len(ids)} arms without features: give records of them, or fewer.")
-    made = _composed(found, ids, crossings, own, spare_arms, most)
-    return {**made, "key": key, "absent": absent, "extra": extra}
+    composed = _composed(fields, seen, ids, crossings, own, spare_arms, most)
+    return {**composed, "seen": seen, "key": key, "absent": absent, "extra": extra}
 
 
-def _context_columns(table: Frame | Records, ids: Sequence[str], told: Mapping[str, Any]) -> list[Column]:
+def _context_columns(
+    table: Frame | RecordList, ids: Sequence[str], kinds: Mapping[str, str | Field]
+) -> list[SampleColumn]:
     """The columns of contexts; those that hold a value for each arm are put together."""
     names = table.names if isinstance(table, Frame) else [*dict.fromkeys(name for record in table for name in record)]
 
-    def values(name: str) -> Any:
+    def values(name: str) -> Values:
         return table.column(name) if isinstance(table, Frame) else [record.get(name) for record in table]
 
     columns, taken = [], set[str]()
     for name in names:
-        if name in taken or name in told:
+        if name in taken or name in kinds:
             continue
         group = _group(name, ids, names) if len(ids) > 1 else None
         if group is None:
-            columns.append(Column(name, name, "context", values(name)))
+            columns.append(SampleColumn(name, name, "context", values(name)))
             continue
-        pooled = [values(group.replace(ARM, id)) for id in ids]  # noqa: A001
-        arrays = all(isinstance(part, np.ndarray) for part in pooled)
-        taken |= {group.replace(ARM, id) for id in ids}  # noqa: A001
-        every = np.concatenate(pooled) if arrays else [v for part in pooled for v in part]
-        columns.append(Column(group.replace(ARM, "").strip("_-. ") or group, group, "both", every))
-    return columns + [Column(name, name, "context", values(name)) for name in names if name in told]
+        members = [group.replace(ARM, arm) for arm in ids]
+        taken |= {*members}
+        every = [value for member in members for value in values(member)]
+        columns.append(SampleColumn(group.replace(ARM, "").strip("_-. ") or group, group, "both", every))
+    return columns + [SampleColumn(name, name, "context", values(name)) for name in names if name in kinds]
 
 
 def _group(name: str, ids: Sequence[str], names: Sequence[str]) -> str | None:
     """The name with the arm's id left open, if the sample has such a column for every arm."""
-    held = set(names)
-    for id in ids:  # noqa: A001
-        at = name.find(id)
+    known = set(names)
+    for arm in ids:
+        at = name.find(arm)
         while at >= 0:
-            group = f"{name[:at]}{ARM}{name[at + len(id) :]}"
-            if group != ARM and all(group.replace(ARM, other) in held for other in ids):
+            group = f"{name[:at]}{ARM}{name[at + len(arm) :]}"
+            if group != ARM and all(group.replace(ARM, other) in known for other in ids):
                 return group
-            at = name.find(id, at + 1)
+            at = name.find(arm, at + 1)
     return None
 
 
-def _arm_columns(offers: Sequence[Offer], key: str) -> list[Column]:
+def _arm_columns(offers: Sequence[Offer], key: str) -> list[SampleColumn]:
     """The columns of arms: of the arm where each arm has one value throughout, else of both."""
-    values: dict[str, list[Any]] = {}
-    firsts: dict[str, dict[Any, Any]] = {}
+    values: dict[str, list[Value]] = {}
+    firsts: dict[str, dict[ArmId, Value]] = {}
     varies = set[str]()
     names = dict.fromkeys(name for offer in offers for record in offer.records or () for name in record if name != key)
     for offer in offers:
-        for id, record in zip(offer.names, offer.records or (), strict=False):  # noqa: A001
+        for arm, record in zip(offer.names, offer.records or (), strict=False):
             for name in names:
                 value: Any = record.get(name)
-                first: Any = firsts.setdefault(name, {}).setdefault(id, value)
+                first: Any = firsts.setdefault(name, {}).setdefault(arm, value)
                 if first is not value and not np.array_equal(first, value):
                     varies.add(name)
                 values.setdefault(name, []).append(value)
     return [
-        Column(name, name, "both", values[name])
+        SampleColumn(name, name, "both", values[name])
         if name in varies
-        else Column(name, name, "arm", list(firsts[name].values()))
+        else SampleColumn(name, name, "arm", list(firsts[name].values()))
         for name in names
     ]
 
 
 def _fields(
-    columns: Sequence[Column], habits: Habits, told: Mapping[str, Any], dropped: set[str], key: str
-) -> Proposal:
-    """What each column becomes."""
+    columns: Sequence[SampleColumn],
+    habits: Habits,
+    kinds: Mapping[str, str | Field],
+    dropped: set[str],
+    key: str,
+) -> tuple[list[Field], dict[str, str]]:
+    """What each column becomes, and what is said about it."""
     fields: list[Field] = []
     seen: dict[str, str] = {}
     for column in columns:
         name = column.name if column.name not in seen else f"{column.of}.{column.name}"
-        kind = told.get(name, told.get(column.name))
+        kind = kinds.get(name, kinds.get(column.name))
         if column.name in dropped or column.key in dropped:
             seen[name] = "as was asked"
         elif column.of == "context" and column.key == key:
             seen[name] = f"it names the arm, as {key!r} does in a log; a feature needs another name"
         elif isinstance(kind, Field):
-            fields.append(kind.changed(of=column.of, key=column.key))
+            fields.append(replace(kind, of=column.of, key=column.key))
             seen[kind.name] = "as it was given"
         else:
-            field, seen[name] = habits.look(name, column.key, column.of, column.values, kind)
-            fields += [field] if field is not None else []
-    return Proposal(fields, seen)
+            field, seen[name] = Sample(habits, name, column, kind).field()
+            fields += [] if field is None else [field]
+    return fields, seen
 
 
 def _composed(
-    found: Proposal,
+    fields: Sequence[Field],
+    seen: dict[str, str],
     ids: Sequence[str],
     crossings: bool | Sequence[tuple[str, str]] | None,
     own: bool | Sequence[str] | None,
     spare_arms: int | None,
     most: int,
 ) -> dict[str, Any]:
-    """Fields put together: crossed with those of arms, or with the arms themselves."""
-    seen = dict(found.seen)
-    context = [field for field in found.fields if field.of == "context"]
-    items = [field for field in found.fields if field.of == "arm"]
-    telling = [field for field in found.fields if field.of != "context"]
+    """Fields put together: crossed with those of arms, or with the arms themselves; ``seen`` tells what is not used."""
+    context = [field for field in fields if field.of == "context"]
+    items = [field for field in fields if field.of == "arm"]
+    telling = [field for field in fields if field.of != "context"]
     if own is None:
         own = not items and len(ids) <= max(_FEW, most)
-    total, block = sum(field.layout.columns for field in telling), 0
+    total = sum(field.layout.columns for field in telling)
     arms = None
     if own or not telling:
         spare = max(1, len(ids) // 4) if spare_arms is None else count_of("spare_arms", spare_arms, low=0)
-        block = len(ids) + spare
-        total += block
         named = [own] if isinstance(own, str) else [f.name for f in context] if isinstance(own, bool) else [*own]
-        kept: list[str] = []
-        for field in sorted((f for f in found.fields if f.name in named), key=lambda f: f.layout.columns):
-            if isinstance(own, bool) and total + block * field.layout.columns > most:
-                seen[f"arm × {field.name}"] = f"{block * field.layout.columns} more columns, beyond most={most}"
-                continue
-            total += block * field.layout.columns
-            kept.append(field.name)
-        kept += [name for name in named if name not in {f.name for f in found.fields}]  # refused where they are checked
-        arms = Arms(ids=tuple(ids), spare_arms=spare, own=tuple(sorted(kept, key=named.index)))
+        block, chosen = len(ids) + spare, {*named}
+        total += block
+        for field in sorted((f for f in fields if f.name in named), key=lambda f: f.layout.columns):
+            more = block * field.layout.columns
+            if isinstance(own, bool) and total + more > most:
+                seen[f"arm × {field.name}"] = f"{more} more columns, beyond most={most}"
+                chosen.remove(field.name)
+            else:
+                total += more
+        arms = Arms(ids=tuple(ids), spare_arms=spare, own=tuple(name for name in named if name in chosen))
     elif spare_arms is not None:
         raise ParameterError("room is for arms with parameters of their own: give own=True too, or no room.")
     pairs = _pairs(context, items, crossings, seen, most - total - (arms is None))
-    used = {name for pair in pairs for name in pair} | set(() if arms is None else arms.own)
-    fields = []
-    for field in found.fields:
-        crossed = any(field.name in pair for pair in pairs)
-        if field.of == "context" and field.name not in used:
+    crossed = {name for pair in pairs for name in pair}
+    own_to_arms = set(() if arms is None else arms.own)
+    used = []
+    for field in fields:
+        if field.of == "context" and field.name not in crossed | own_to_arms:
             seen[field.name] = "alone it cannot change a choice: cross it, or give arms parameters of their own for it"
-        else:
-            own_to_arms = arms is not None and field.name in arms.own  # and so need not be there for all of them
-            fields.append(field.changed(alone=field.of != "context" or (crossed and not own_to_arms)))
-    return {"fields": fields, "constant": arms is None, "crossings": pairs, "arms": arms, "seen": seen}
+        else:  # what is own to arms need not be there for all of them
+            alone = field.of != "context" or field.name in crossed - own_to_arms
+            used.append(replace(field, alone=alone))
+    return {"fields": used, "constant": arms is None, "crossings": pairs, "arms": arms}
 
 
 def _pairs(
@@ -400,22 +409,22 @@ def _pairs(
     A crossed field of the context has columns alone too: else its level would be taken for that of its crossings.
     """
     if asked is not None and not isinstance(asked, bool):
-        return [(one, other) for one, other in asked]
+        return [*asked]
     if asked is False:
         return []
-    every = [(one, other) for one in context for other in items]
+    every = [(first, second) for first in context for second in items]
     by_size = sorted(every, key=lambda pair: pair[0].layout.columns * pair[1].layout.columns)
-    firsts = list({one.name: (one, other) for one, other in reversed(by_size)}.values())[::-1]
+    smallest = list({pair[0].name: pair for pair in reversed(by_size)}.values())[::-1]
     chosen, alone, beyond = set[tuple[str, str]](), set[str](), []
-    for one, other in [*firsts, *(pair for pair in by_size if pair not in firsts)]:
-        size = one.layout.columns * other.layout.columns
-        size += 0 if one.name in alone else one.layout.columns
+    for first, second in [*smallest, *(pair for pair in by_size if pair not in smallest)]:
+        size = first.layout.columns * second.layout.columns
+        size += 0 if first.name in alone else first.layout.columns
         if size > left and asked is None:
-            beyond.append(f"{one.name} × {other.name} ({size})")
+            beyond.append(f"{first.name} × {second.name} ({size})")
             continue
         left -= size
-        alone.add(one.name)
-        chosen.add((one.name, other.name))
+        alone.add(first.name)
+        chosen.add((first.name, second.name))
     if beyond:
         seen["crossings beyond most columns"] = ", ".join(beyond)
-    return [(one.name, other.name) for one, other in every if (one.name, other.name) in chosen]
+    return [(first.name, second.name) for first, second in every if (first.name, second.name) in chosen]

@@ -2,24 +2,34 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from rareswitch.errors import EmptySetError, MissingExtraError, RecordError
-from rareswitch.features.fields import plain
+from rareswitch.features.fields import Value, Values, scalar
 
-#: Records, of contexts or of arms.
-Records = Sequence[Mapping[str, Any]]
+if TYPE_CHECKING:
+    import narwhals
+    from narwhals.typing import IntoDataFrame
+
+#: Fields by name.
+Record: TypeAlias = Mapping[str, Any]
+RecordList: TypeAlias = Sequence[Record]
+ArmId: TypeAlias = str | int
+#: Contexts as callers give them: records, or a table of pandas, polars or Arrow.
+Contexts: TypeAlias = "RecordList | IntoDataFrame"
+#: Arms as callers give them: ids, records by id, records or a table that hold ids; or such for each of many requests.
+OfferedArms: TypeAlias = Any
 
 
 class Offer(NamedTuple):
     """The arms of one request."""
 
     #: Their ids, as the caller gave them.
-    names: tuple[Any, ...]
+    names: tuple[ArmId, ...]
     #: Their records; None where only ids were given.
-    records: Records | None
+    records: RecordList | None
     #: Whether the records hold the ids too.
     keyed: bool = False
 
@@ -27,42 +37,43 @@ class Offer(NamedTuple):
 class Frame:
     """A table of pandas, polars, Arrow or another library that narwhals knows; columns are taken as they are asked."""
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: "narwhals.DataFrame[IntoDataFrame]") -> None:
         self.frame = frame
         self.names: list[str] = list(frame.columns)
 
     def __len__(self) -> int:
         return int(self.frame.shape[0])
 
-    def column(self, name: str) -> Any:
+    def column(self, name: str) -> Values:
         """The values of a column: a NumPy array of numbers where it is one (NaN where missing), else a list."""
         column = self.frame[name]
         if column.dtype.is_numeric() and not column.dtype.is_decimal():
             array = column.to_numpy()
             if array.dtype.kind in "iuf":
                 return array
-        return column.to_list()
+        values: list[Value] = column.to_list()
+        return values
 
-    def records(self, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    def records(self, names: Sequence[str] | None = None) -> list[dict[str, Value]]:
         """The rows as records, of some columns or of all."""
         names = self.names if names is None else names
         columns = [column.tolist() if isinstance(column := self.column(n), np.ndarray) else column for n in names]
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def record_of(given: Any) -> Any:
+def record_of(row: Any) -> Any:
     """A row of a table of pandas, which is a Series, as a record; anything else as it is."""
-    if hasattr(given, "to_dict") and not isinstance(given, Mapping) and len(getattr(given, "shape", ())) == 1:
-        return given.to_dict()
-    return given
+    if hasattr(row, "to_dict") and not isinstance(row, Mapping) and len(getattr(row, "shape", ())) == 1:
+        return row.to_dict()
+    return row
 
 
-def table_of(name: str, given: Any) -> Frame | Records:
+def table_of(name: str, contexts: Contexts) -> Frame | RecordList:
     """Records as they are, anything else as a table."""
-    if isinstance(given, (list, tuple)):
-        if not all(isinstance(record, Mapping) for record in given):
-            given = [record_of(record) for record in given]
-        records: Records = given
+    if isinstance(contexts, (list, tuple)):
+        records: RecordList = contexts
+        if not all(isinstance(record, Mapping) for record in records):
+            records = [record_of(record) for record in records]
         for k, record in enumerate(records):
             if not isinstance(record, Mapping):
                 raise RecordError(
@@ -70,7 +81,7 @@ def table_of(name: str, given: Any) -> Frame | Records:
                     f"{type(record).__name__}, {record!r:.60}."
                 )
         return records
-    if isinstance(record_of(given), Mapping):
+    if isinstance(record_of(contexts), Mapping):
         raise RecordError(f"{name} must be many records or a table; got one record. Pass [record].")
     try:
         import narwhals
@@ -79,15 +90,16 @@ def table_of(name: str, given: Any) -> Frame | Records:
             "tables are read through narwhals. Install it with: pip install 'rareswitch[experiment]', or pass a list of"
             " dicts."
         ) from error
+    table = cast("IntoDataFrame", contexts)
     try:
-        frame = narwhals.from_native(given, eager_only=True)
+        frame = narwhals.from_native(table, eager_only=True)
     except TypeError:
         raise RecordError(
-            f"{name} must be a list of records or a table of pandas, polars or Arrow; got {type(given).__name__}."
+            f"{name} must be a list of records or a table of pandas, polars or Arrow; got {type(contexts).__name__}."
         ) from None
     except narwhals.exceptions.DuplicateError:
-        held = Counter(map(str, given.columns))
-        twice = next(column for column, times in held.items() if times > 1)
+        names = Counter(map(str, table.columns))
+        twice = next(column for column, times in names.items() if times > 1)
         raise RecordError(
             f"{name}: the columns of a table must have different names; {twice!r:.60} is there twice."
         ) from None
@@ -100,7 +112,7 @@ def table_of(name: str, given: Any) -> Frame | Records:
     return Frame(frame)
 
 
-def field_values(contexts: Any, name: str) -> list[Any]:
+def field_values(contexts: Contexts, name: str) -> list[Value]:
     """The values of one field in records or in a table; None where it is missing.
 
     >>> field_values([{"shown": "a"}, {}], "shown")
@@ -111,17 +123,12 @@ def field_values(contexts: Any, name: str) -> list[Any]:
         values = table.column(name) if name in table.names else [None] * len(table)
     else:
         values = [record.get(name) for record in table]
-    return [plain(value) for value in values]
+    return [scalar(value) for value in values]
 
 
-def is_table(given: Any) -> bool:
-    """Whether this is neither a list nor a dict: what narwhals may know."""
-    return given is not None and not isinstance(given, (list, tuple, Mapping, str, bytes))
-
-
-def offer_of(arms: Any, key: str, named: tuple[str, ...]) -> Offer:
+def offer_of(arms: OfferedArms, key: str, named: tuple[ArmId, ...]) -> Offer:
     """The arms of one request: ids, records by id, records that hold their id under ``key``; or all that are named."""
-    records: Records | None
+    records: RecordList | None
     keyed = False
     if isinstance(arms, (dict, Mapping)):  # dicts are known at once
         names, records = tuple(arms), [*arms.values()]
@@ -135,7 +142,7 @@ def offer_of(arms: Any, key: str, named: tuple[str, ...]) -> Offer:
         names, records = named, None
     elif len(getattr(arms, "shape", ())) == 1:  # an array or a column of ids
         names, records = tuple(arms.to_list() if hasattr(arms, "to_list") else arms.tolist()), None
-    elif is_table(arms):
+    elif _is_table(arms):
         table = table_of("arms", arms)
         assert isinstance(table, Frame)
         records = table.records()
@@ -154,23 +161,28 @@ def offer_of(arms: Any, key: str, named: tuple[str, ...]) -> Offer:
     return Offer(names, records, keyed)
 
 
-def offers_of(arms: Any, count: int, key: str, named: tuple[str, ...]) -> list[Offer]:
+def offers_of(arms: OfferedArms, count: int, key: str, named: tuple[ArmId, ...]) -> list[Offer]:
     """The arms of many requests: one offer for all of them, or one each."""
-    if not isinstance(arms, (list, tuple)) or not arms or not _each(arms[0], key):
+    if not isinstance(arms, (list, tuple)) or not arms or not _is_offer(arms[0]):
         return [offer_of(arms, key, named)]
     if len(arms) != count:
         raise RecordError(f"arms must be one list for all, or one for each of {count} contexts; got {len(arms)}.")
-    return [offer_of(one, key, named) for one in arms]
+    return [offer_of(own, key, named) for own in arms]
 
 
-def _each(first: Any, key: str) -> bool:
+def _is_table(arms: OfferedArms) -> bool:
+    """Whether this is neither a list nor a dict: what narwhals may know."""
+    return arms is not None and not isinstance(arms, (list, tuple, Mapping, str, bytes))
+
+
+def _is_offer(first: OfferedArms) -> bool:
     """Whether the first of a list is itself the offer of a request, and no arm."""
     if isinstance(first, Mapping):
-        return all(one is None or isinstance(record_of(one), Mapping) for one in first.values()) and bool(first)
-    return isinstance(first, (list, tuple)) or (is_table(first) and not isinstance(first, (int, np.integer)))
+        return bool(first) and all(row is None or isinstance(record_of(row), Mapping) for row in first.values())
+    return isinstance(first, (list, tuple)) or (_is_table(first) and not isinstance(first, (int, np.integer)))
 
 
-def _names(records: Records, key: str) -> tuple[Any, ...]:
+def _names(records: RecordList, key: str) -> tuple[ArmId, ...]:
     try:
         return tuple([record[key] for record in records])
     except (KeyError, TypeError, IndexError):
@@ -179,14 +191,14 @@ def _names(records: Records, key: str) -> tuple[Any, ...]:
         ) from None
 
 
-def _record(name: Any, record: Any) -> Mapping[str, Any]:
-    record = record_of(record)
+def _record(name: ArmId, row: Record | None) -> Record:
+    record: Record | None = record_of(row)
     if record is not None and not isinstance(record, Mapping):
         raise RecordError(f"the arm {name!r:.60} must have a record, a dict of fields by name; got {record!r:.60}.")
     return {} if record is None else record
 
 
-def _arm_id(name: Any) -> str | int:
+def _arm_id(name: ArmId) -> ArmId:
     """The id of an arm as a text or a whole number."""
     if isinstance(name, str):
         return str(name)

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from rareswitch.choosing import gather, highest, largest, padded_length, pass_layers, workspace
-from rareswitch.lanes import add_rows, compiled, lane_zeros
+from rareswitch.choosing import gather, highest, largest, pass_layers, workspace
+from rareswitch.lanes import add_rows, compiled, lane_zeros, padded_length
 from rareswitch.linalg import absorb
 
 

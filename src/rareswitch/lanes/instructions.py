@@ -30,7 +30,7 @@ Generator: TypeAlias = Callable[[BaseContext, ir.IRBuilder, Signature, Sequence[
 def operation_type(name: str) -> types.Type:
     """The type of the operation of that name, by which Numba finds its instructions."""
     cpu_target.typing_context.refresh()  # operations that were loaded in the middle of a compilation are new to it
-    numba_type: types.Type = cpu_target.typing_context.resolve_value_type(globals()[name])
+    numba_type: types.Type = cpu_target.typing_context.resolve_value_type(globals()[f"_{name}"])
     return numba_type
 
 
@@ -154,7 +154,7 @@ def _row_operation(kinds: str) -> Callable[[Callable[..., None]], Callable[..., 
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def fma(
+def _fma(
     typing_context: TypingContext, factor: types.Type, other: types.Type, addend: types.Type
 ) -> tuple[Signature, Generator]:
     """``factor * other + addend`` with a single rounding."""
@@ -163,7 +163,7 @@ def fma(
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def high_product(typing_context: TypingContext, left: types.Type, right: types.Type) -> tuple[Signature, Generator]:
+def _high_product(typing_context: TypingContext, left: types.Type, right: types.Type) -> tuple[Signature, Generator]:
     """The upper 64 bits of the product of two unsigned 64-bit numbers."""
     signature = types.uint64(types.uint64, types.uint64)
 
@@ -176,7 +176,7 @@ def high_product(typing_context: TypingContext, left: types.Type, right: types.T
 
 
 @_row_operation("aaiaii")
-def dot_four(code: _Code, target: Rows, left: Rows, i: Value, right: Rows, j: Value, stop: Value) -> None:
+def _dot_four(code: _Code, target: Rows, left: Rows, i: Value, right: Rows, j: Value, stop: Value) -> None:
     """target[k, i] = Σ_c left[i, c] · right[k, c] over c < stop, for the four rows k = j … j + 3."""
     rows = [code.plus(j, k) for k in range(4)]
     first, others, totals = left(i), [right(row) for row in rows], code.totals(4)
@@ -190,7 +190,7 @@ def dot_four(code: _Code, target: Rows, left: Rows, i: Value, right: Rows, j: Va
 
 
 @_row_operation("aiaifii")
-def add_row(
+def _add_row(
     code: _Code, target: Rows, i: Value, source: Rows, j: Value, factor: Value, start: Value, stop: Value
 ) -> None:
     """target[i, c] += factor · source[j, c] for start ≤ c < stop; ``start`` a multiple of the width."""
@@ -200,7 +200,7 @@ def add_row(
 
 
 @_row_operation("aaiaiaii")
-def add_rows(
+def _add_rows(
     code: _Code, target: Rows, base: Rows, i: Value, factors: Rows, j: Value, source: Rows, rows: Value, stop: Value
 ) -> None:
     """target[i, c] = base[i, c] + Σ_{k < rows} factors[j, k] · source[k, c] for c < stop, added in the order of k."""
@@ -216,7 +216,7 @@ def add_rows(
 
 
 @_row_operation("aaiaii")
-def multiply_tile(code: _Code, target: Rows, factors: Rows, j: Value, source: Rows, rows: Value, stop: Value) -> None:
+def _multiply_tile(code: _Code, target: Rows, factors: Rows, j: Value, source: Rows, rows: Value, stop: Value) -> None:
     """target[r, c] = Σ_{k < rows} factors[j + r, k] · source[k, c] for r < 4 and c < stop, added in the order of k."""
     into, factor_rows = [target(r) for r in range(4)], [factors(code.plus(j, r)) for r in range(4)]
     for column in code.blocks(0, stop):
@@ -230,7 +230,7 @@ def multiply_tile(code: _Code, target: Rows, factors: Rows, j: Value, source: Ro
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
-def first_largest(
+def _first_largest(
     typing_context: TypingContext, values: types.Type, rows: types.IntegerLiteral, stop: types.Type, slack: types.Type
 ) -> tuple[Signature, Generator]:
     """For each r < rows the first c < stop with values[r, c] ≥ top - slack · |top|, top the largest of these.
@@ -270,7 +270,7 @@ def first_largest(
 
 
 @_row_operation("aaiii")
-def add_products(code: _Code, target: Rows, source: Rows, i: Value, column: Value, rows: Value) -> None:
+def _add_products(code: _Code, target: Rows, source: Rows, i: Value, column: Value, rows: Value) -> None:
     """target[j, c] += Σ_{k < rows} source[k, j] · source[k, c], added in the order of k, for a tile of four rows
     j = i … i + 3 and eight columns c = column … column + 7.
     """
@@ -286,7 +286,9 @@ def add_products(code: _Code, target: Rows, source: Rows, i: Value, column: Valu
 
 
 @_row_operation("aiaiaii")
-def multiply_row(code: _Code, target: Rows, i: Value, left: Rows, j: Value, right: Rows, k: Value, stop: Value) -> None:
+def _multiply_row(
+    code: _Code, target: Rows, i: Value, left: Rows, j: Value, right: Rows, k: Value, stop: Value
+) -> None:
     """target[i, c] = left[j, c] · right[k, c] for c < stop."""
     into, first, second = target(i), left(j), right(k)
     for column in code.blocks(0, stop):
@@ -294,7 +296,7 @@ def multiply_row(code: _Code, target: Rows, i: Value, left: Rows, j: Value, righ
 
 
 @_row_operation("aiaifi")
-def add_squares(code: _Code, target: Rows, i: Value, source: Rows, j: Value, factor: Value, stop: Value) -> None:
+def _add_squares(code: _Code, target: Rows, i: Value, source: Rows, j: Value, factor: Value, stop: Value) -> None:
     """target[i, c] += factor · source[j, c]² for c < stop."""
     into, row, factors = target(i), source(j), code.spread(factor)
     for column in code.blocks(0, stop):
@@ -303,7 +305,7 @@ def add_squares(code: _Code, target: Rows, i: Value, source: Rows, j: Value, fac
 
 
 @_row_operation("aaaii")
-def triangular_squares(code: _Code, target: Rows, matrix: Rows, source: Rows, rows: Value, stop: Value) -> None:
+def _triangular_squares(code: _Code, target: Rows, matrix: Rows, source: Rows, rows: Value, stop: Value) -> None:
     """target[0, c] = Σ_{j < rows} (Σ_{k ≤ j} matrix[j, k] · source[k, c])² for c < stop, added in these orders."""
     into, load = target(0), code.builder.load
     for columns in code.side_by_side(stop):

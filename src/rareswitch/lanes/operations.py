@@ -51,10 +51,11 @@ multiply_tile = Operation("multiply_tile")
 triangular_squares = Operation("triangular_squares")
 
 
-def padded(length: int) -> int:
+@compiled
+def padded_length(length: int) -> int:
     """Smallest multiple of the lane width that holds ``length`` entries.
 
-    >>> padded(20)
+    >>> padded_length(20)
     24
     """
     return (length + WIDTH - 1) // WIDTH * WIDTH

@@ -4,8 +4,16 @@ import math
 
 import numpy as np
 
-from rareswitch.choosing import TIE, gather, highest, keep_intervals, largest, padded_length, pass_layers, workspace
-from rareswitch.lanes import add_rows, compiled, first_largest, lane_zeros, multiply_tile, triangular_squares
+from rareswitch.choosing import TIE, gather, highest, keep_intervals, largest, pass_layers, workspace
+from rareswitch.lanes import (
+    add_rows,
+    compiled,
+    first_largest,
+    lane_zeros,
+    multiply_tile,
+    padded_length,
+    triangular_squares,
+)
 from rareswitch.rng import unit_at
 
 

@@ -111,7 +111,7 @@ def test_arms_come_as_records_by_id_or_with_ids_or_as_a_table() -> None:
 
 @pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, pa.Table.from_pylist])
 def test_tables_are_encoded_as_their_rows(table: Any) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"age": 31.5, "device": "ios", "city": "Rom", "member": True, "other": 1},
         {"age": None, "device": None, "city": "Ulm", "member": False, "other": 2},
         {"age": 99.0, "device": "tv", "city": None, "member": True, "other": 3},
@@ -127,7 +127,7 @@ def test_whole_numbers_of_a_table_are_the_same_levels_as_in_records() -> None:
     features = Features(
         fields=[Category("hour", levels=[1, 2], missing="own", alone=False)], arms=Arms(ids=["a", "b"], own=["hour"])
     )
-    rows = [{"hour": 1}, {"hour": None}, {"hour": 2}]
+    rows: list[dict[str, Any]] = [{"hour": 1}, {"hour": None}, {"hour": 2}]
     wanted = features.encode_many(rows).vectors
     np.testing.assert_array_equal(features.encode_many(pd.DataFrame(rows)).vectors, wanted)  # which has 1.0 and NaN
     np.testing.assert_array_equal(features.encode_many(pl.DataFrame(rows)).vectors, wanted)
@@ -297,17 +297,21 @@ def test_requests_that_make_no_sense_are_refused(context: Any, arms: Any, error:
         MIXED.encode({}, [])
 
 
-def test_many_requests_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(RecordError, match=r"one list for all, or one for each of 3 contexts; got 2"):
-        MIXED.encode_many([{}] * 3, [["x"], ["y"]])
-    with pytest.raises(RecordError, match=r"Pass \[record\]"):
-        MIXED.encode_many({"age": 3}, ["x"])
-    with pytest.raises(RecordError, match="number 1 is a int"):
-        MIXED.encode_many([{}, 3], ["x"])
-    with pytest.raises(RecordError, match="table of pandas, polars or Arrow; got int"):
-        MIXED.encode_many(3, ["x"])
-    with pytest.raises(EmptySetError):
-        MIXED.encode_many([], ["x"])
+@pytest.mark.parametrize(
+    ("contexts", "arms", "error", "text"),
+    [
+        ([{}] * 3, [["x"], ["y"]], RecordError, "one list for all, or one for each of 3 contexts; got 2"),
+        ({"age": 3}, ["x"], RecordError, r"Pass \[record\]"),
+        ([{}, 3], ["x"], RecordError, "number 1 is a int"),
+        (3, ["x"], RecordError, "table of pandas, polars or Arrow; got int"),
+        ([], ["x"], EmptySetError, "at least one context"),
+    ],
+)
+def test_many_requests_that_make_no_sense_are_refused(
+    contexts: Any, arms: Any, error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        MIXED.encode_many(contexts, arms)
 
 
 def test_vectors_and_ids_do_not_hang_on_the_process() -> None:

@@ -14,7 +14,7 @@ from rareswitch.lanes import (
     fma,
     multiply_row,
     multiply_tile,
-    padded,
+    padded_length,
 )
 from rareswitch.validation import FloatArray
 
@@ -178,4 +178,4 @@ def test_products_and_squares() -> None:
 
 
 def test_padding() -> None:
-    assert [padded(n) for n in (1, 8, 9, 16)] == [8, 8, 16, 16]
+    assert [padded_length(n) for n in (1, 8, 9, 16)] == [8, 8, 16, 16]

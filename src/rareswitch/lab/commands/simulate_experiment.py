@@ -105,7 +105,7 @@ def _world(trial: "Experiment", options: argparse.Namespace) -> "World":
     if arms is None:
         if features.arms is None:
             raise ParameterError("arms must be given: ids, or a file with their records.")
-        arms = list(features.arms.ids)
+        arms = [*map(str, features.arms.ids)]
     offers = {one[features.key]: one for one in arms} if isinstance(arms[0], dict) else dict.fromkeys(arms)
     told: Any = {} if options.click_rate is None else {"click_rate": options.click_rate}
     return RecordWorld(features=features, sample=read_records(options.sample), offers=offers, **told)

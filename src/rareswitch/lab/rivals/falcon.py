@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.choosing import gather, largest, padded_length, workspace
+from rareswitch.choosing import gather, largest, workspace
 from rareswitch.codec import kind
 from rareswitch.confidence import SelfNormalized
 from rareswitch.design import Uniform
-from rareswitch.lanes import add_rows, compiled
+from rareswitch.lanes import add_rows, compiled, padded_length
 from rareswitch.learner import BatchEnd, GridLearner, NewPolicy, OneModel, Parts, Rule, StaticGrid, paper_grid
 from rareswitch.policy import FittedSampler, Policy
 from rareswitch.validation import LARGEST_PARAMETER, FloatArray, Sets, number, parameters, vector

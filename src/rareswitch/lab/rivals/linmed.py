@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.choosing import TIE, gather, largest, padded_length, workspace
+from rareswitch.choosing import TIE, gather, largest, workspace
 from rareswitch.codec import kind
 from rareswitch.confidence import LEAST_DELTA
 from rareswitch.design import GOptimal
 from rareswitch.errors import ParameterError
-from rareswitch.lanes import add_rows, compiled, triangular_squares
+from rareswitch.lanes import add_rows, compiled, padded_length, triangular_squares
 from rareswitch.learner import (
     IntervalLearner,
     NewPolicy,

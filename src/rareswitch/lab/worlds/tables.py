@@ -380,7 +380,7 @@ def _shared(
     fields = {field.name: field for field in fitting(rows.fields, most, blocks=1 + len(classes), besides=len(classes))}
     held = [{name: record[name] for name in fields} for record in records]
     crossed = Features.fit(held, [*classes], key=rows.key, kinds=fields, own=True, spare_arms=0, most=most)
-    made = replace(crossed, fields=[field.changed(alone=True) for field in crossed.fields], seen=rows.seen)
+    made = replace(crossed, fields=[replace(field, alone=True) for field in crossed.fields], seen=rows.seen)
     check_size(len(labels), len(classes), made.dim)
     encoded = made.encode_many(held, [*classes])
     beyond = [field.name for field in rows.fields if field.name not in fields]
