@@ -250,10 +250,10 @@ def canonical_json(data: Any) -> bytes:
 
 def plain_json(text: bytes | str, *, most: int = _MOST_VALUES) -> Any:
     """What :func:`canonical_json` was given, or any error: nothing that takes much more memory than the text."""
-    return json.loads(bounded(text.decode("ascii") if isinstance(text, bytes) else text, most=most))
+    return json.loads(check_value_count(text.decode("ascii") if isinstance(text, bytes) else text, most=most))
 
 
-def bounded(text: str, *, most: int = _MOST_VALUES) -> str:
+def check_value_count(text: str, *, most: int = _MOST_VALUES) -> str:
     """Refuse plain data of more values than are kept in a file."""
     values = text.count(",") + text.count("[") + text.count("{")
     if values > most or not text.isascii():
@@ -278,7 +278,7 @@ def _header(meta: Any, shapes: Mapping[str, tuple[str, Sequence[int]]]) -> tuple
         header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [start, stop]}
         places[name], start = slice(start, stop), stop
     text = canonical_json(header)
-    bounded(text.decode())
+    check_value_count(text.decode())
     return text + b" " * (-len(text) % 8), places
 
 

@@ -60,7 +60,7 @@ def exists(path: str | Path) -> bool:
         return bool(system.get_file_info(inner).type.name != "NotFound")
 
 
-def size_of(path: str) -> int:
+def file_size(path: str) -> int:
     """Bytes of a file."""
     if not is_url(path):
         return os.stat(path).st_size

@@ -19,7 +19,7 @@ from rareswitch.validation import FloatArray
 #: A cell may be long: it may hold the vectors of all arms.
 _LONGEST = 1 << 28
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-Cell = bool | int | float | str | None
+TableCell = bool | int | float | str | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -28,7 +28,7 @@ class Table:
 
     path: str
     #: By name. Cells of CSV are texts, those of Parquet have types; None where a value is missing.
-    columns: dict[str, list[Cell]]
+    columns: dict[str, list[TableCell]]
     #: Where each row stands in the file: "line 2".
     places: list[str]
     has_types: bool = False
@@ -37,7 +37,7 @@ class Table:
         return len(self.places)
 
     @cached_property
-    def values(self) -> dict[str, list[Cell]]:
+    def values(self) -> dict[str, list[TableCell]]:
         """The columns as numbers or flags where all cells are, as texts else."""
         return self.columns if self.has_types else {name: _typed(column) for name, column in self.columns.items()}
 
@@ -77,7 +77,7 @@ class Table:
             raise self.wrong(row, f"the column {name!r:.60} must hold finite numbers; got {cells[row]!r:.60}.")
         return np.array([math.nan if cell is None else float(cell) for cell in cells])
 
-    def records(self, names: Iterable[str] | None = None) -> list[dict[str, Cell]]:
+    def records(self, names: Iterable[str] | None = None) -> list[dict[str, TableCell]]:
         """The rows as records of some columns, all by default."""
         names = [*(self.columns if names is None else names)]
         if not names:
@@ -150,7 +150,7 @@ def _from_csv(path: str | Path, *, header: bool) -> Table:
         )
     _check_names(path, [name for name in names if name])
     cells = zip(*rows, strict=True) if rows else [[] for _ in names]
-    columns: dict[str, list[Cell]] = {
+    columns: dict[str, list[TableCell]] = {
         name: [text or None for text in column] for name, column in zip(names, cells, strict=True)
     }
     return Table(path=str(path), columns=columns, places=places)
@@ -160,7 +160,7 @@ def _from_parquet(path: str) -> Table:
     with opened_parquet(path) as file:
         table = file.read()
     _check_names(path, table.column_names)
-    columns: dict[str, list[Cell]] = {
+    columns: dict[str, list[TableCell]] = {
         name: [None if isinstance(cell, float) and math.isnan(cell) else cell for cell in column.to_pylist()]
         for name, column in zip(table.column_names, table.columns, strict=True)
     }
@@ -174,7 +174,7 @@ def _check_names(path: str | Path, names: Sequence[str]) -> None:
         raise FileFormatError(f"{path}: columns must have different names; {twice[0]!r:.60} is there twice.")
 
 
-def _typed(column: list[Cell]) -> list[Cell]:
+def _typed(column: list[TableCell]) -> list[TableCell]:
     """Texts as whole numbers, numbers or flags, where all cells are."""
     texts = {str(cell) for cell in column if cell is not None}
     if texts and all(map(is_number, texts)):
@@ -187,7 +187,7 @@ def _typed(column: list[Cell]) -> list[Cell]:
     return column
 
 
-def _text(cell: Cell) -> str:
+def _text(cell: TableCell) -> str:
     """A cell as CSV has it; 3.0 and 3 are the same.
 
     >>> [_text(cell) for cell in (True, 3.0, "red", None)]

@@ -11,7 +11,7 @@ from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, 
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.warm_start import WarmStart
 from rareswitch.features import Features
-from rareswitch.files import bounded, canonical_json, plain_json
+from rareswitch.files import canonical_json, check_value_count, plain_json
 from rareswitch.learner import Learner, State, Summary, find_learner, make_learner, plain_settings, required_settings
 from rareswitch.plan import (
     Progress,
@@ -134,7 +134,7 @@ class Description:
     def to_text(self) -> str:
         """Canonical JSON."""
         text = canonical_json(self.to_plain()).decode()
-        bounded(text, most=MOST_VALUES)
+        check_value_count(text, most=MOST_VALUES)
         return text
 
     @classmethod

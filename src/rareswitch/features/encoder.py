@@ -144,17 +144,15 @@ class Side:
 
     def note(self, noted: NDArray[np.int8], events: Events) -> None:
         """Add what a kernel noted (fields, count) to the events; missing values may be an error."""
-        for f in np.flatnonzero(noted.any(axis=1)).tolist():
-            for number, what in enumerate(KERNEL_EVENTS, 1):
-                items = np.flatnonzero(noted[f] == number).tolist()
-                if items and what == "missing" and self.specs[f, 4] < 0:
-                    raise RecordError(
-                        f"the field {self.names[f]!r} must not be missing; it is in record {items[0]}. Give its value, "
-                        "or describe features in which a missing one has a column: missing = 'own'."
-                    )
-                if items:
-                    spare = what == "unknown" and self.names[f] == ARMS
-                    events["spare" if spare else what, self.names[f]] += items
+        fields, items = np.nonzero(noted)
+        for f, item, number in zip(fields.tolist(), items.tolist(), noted[fields, items].tolist(), strict=True):
+            name, what = self.names[f], KERNEL_EVENTS[number - 1]
+            if what == "missing" and self.specs[f, 4] < 0:
+                raise RecordError(
+                    f"the field {name!r} must not be missing; it is in record {item}. Give its value, or describe "
+                    "features in which a missing one has a column: missing = 'own'."
+                )
+            events["spare" if what == "unknown" and name == ARMS else what, name].append(item)
 
     def refuse_number(self, f: int, raw: FloatArray) -> None:
         """A number of field f is infinite or too large."""

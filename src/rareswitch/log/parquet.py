@@ -14,7 +14,7 @@ import numpy as np
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, several
 from rareswitch.executors import run_shards
 from rareswitch.files import pyarrow
-from rareswitch.filesystems import find_parts, size_of
+from rareswitch.filesystems import file_size, find_parts
 from rareswitch.ids import KeyArray
 from rareswitch.learner import Rows, deduplicate, row_hashes, sample_order
 from rareswitch.log.batch_sums import Learnable, Task
@@ -317,7 +317,7 @@ def _look(path: str, *, dim: int | None, known: Mapping[str, int], timed: bool) 
         return Part(
             path=path,
             rows=file.metadata.num_rows,
-            size=size_of(path),
+            size=file_size(path),
             dim=_dim(file) if dim is None and file.metadata.num_rows else dim,
             columns=tuple(schema.names),
             meta={name: meta[name] for name in (ESTIMATED, COUNTING) if name in meta},

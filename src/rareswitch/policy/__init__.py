@@ -11,12 +11,18 @@ from rareswitch.policy.keys import (
     new_key,
     save_key,
     sign,
+    verify_signature,
 )
-from rareswitch.policy.keys import verify as verify_signature
 from rareswitch.policy.min_propensity import MinPropensity, least_probability
-from rareswitch.policy.policy import Chosen, Decisions, Policy, load_policy, save_policy
-from rareswitch.policy.policy import from_bytes as policy_from_bytes
-from rareswitch.policy.policy import to_bytes as policy_to_bytes
+from rareswitch.policy.policy import (
+    Chosen,
+    Decisions,
+    Policy,
+    load_policy,
+    policy_from_bytes,
+    policy_to_bytes,
+    save_policy,
+)
 from rareswitch.policy.samplers import (
     Baseline,
     Blend,

@@ -75,7 +75,7 @@ def check_signature(signature: Any) -> None:
         raise FileFormatError(f"the signature is damaged: it must be {rules}, 0 to 9 and a to f.")
 
 
-def verify(key: Key, content: str, signature: Any) -> None:
+def verify_signature(key: Key, content: str, signature: Any) -> None:
     """Raise unless the signature is this key's for this content."""
     if signature is None:
         raise FileFormatError("the policy is not signed, and a key was given to verify it with.")

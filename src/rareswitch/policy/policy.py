@@ -15,7 +15,7 @@ from rareswitch.features import Features
 from rareswitch.files import read_whole, write_whole
 from rareswitch.ids import KeyArray, id_keys, one_key
 from rareswitch.policy.kernels import draw_arms, eliminate
-from rareswitch.policy.keys import Key, check_signature, sign, verify
+from rareswitch.policy.keys import Key, check_signature, sign, verify_signature
 from rareswitch.policy.min_propensity import MinPropensity
 from rareswitch.policy.samplers import Baseline, Blend, Elimination, with_baseline
 from rareswitch.rng import stream_key
@@ -294,29 +294,29 @@ def save_policy(policy: Policy, path: str | Path, *, key: Key | None = None) -> 
     >>> load_policy(path).dim
     3
     """
-    write_whole(to_bytes(policy, key=key), path)
+    write_whole(policy_to_bytes(policy, key=key), path)
 
 
 def load_policy(path: str | Path, *, key: Key | None = None) -> Policy:
     """Read a policy; with a key, only if it was signed with it."""
     data = read_whole(path)
     try:
-        return from_bytes(data, key=key)
+        return policy_from_bytes(data, key=key)
     except FileFormatError as error:
         raise FileFormatError(f"{path}: {error}") from error
 
 
-def to_bytes(policy: Policy, *, key: Key | None = None) -> bytes:
+def policy_to_bytes(policy: Policy, *, key: Key | None = None) -> bytes:
     """The content of a policy file: the same policy always gives the same bytes."""
     return codec.to_bytes(policy, signed=None if key is None else lambda own: sign(key, f"{codec.SCHEMA}/{own}"))
 
 
-def from_bytes(data: bytes, *, key: Key | None = None) -> Policy:
+def policy_from_bytes(data: bytes, *, key: Key | None = None) -> Policy:
     """The policy in the content of a policy file."""
     policy, content_id, signature = codec.from_bytes(Policy, data)
     vars(policy)["id"] = content_id
     if signature is not None:
         check_signature(signature)
     if key is not None:
-        verify(key, f"{codec.SCHEMA}/{policy.id}", signature)
+        verify_signature(key, f"{codec.SCHEMA}/{policy.id}", signature)
     return policy
