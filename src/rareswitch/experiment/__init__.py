@@ -1,8 +1,8 @@
 """Durable experiments: decide, reward, update, audit."""
 
+from rareswitch.experiment.description import WarmStart
 from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.gate import Gate, GateReport
-from rareswitch.experiment.novelty import Novelty, novelty
 from rareswitch.experiment.opening import copy_experiment, create, open_experiment
 from rareswitch.experiment.results import (
     Advance,
@@ -11,12 +11,13 @@ from rareswitch.experiment.results import (
     Choice,
     LearnerNote,
     Lift,
+    Novelty,
     Relearned,
     Status,
     Verification,
 )
 from rareswitch.experiment.rewards import Rewards
-from rareswitch.experiment.warm_start import WarmStart
+from rareswitch.experiment.status import novelty
 
 __all__ = [
     "Advance",

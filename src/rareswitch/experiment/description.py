@@ -9,7 +9,6 @@ import msgspec
 from rareswitch import codec
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
 from rareswitch.experiment.rewards import Rewards
-from rareswitch.experiment.warm_start import WarmStart
 from rareswitch.features import Features
 from rareswitch.files import canonical_json, check_value_count, plain_json
 from rareswitch.learner import Learner, State, Summary, find_learner, make_learner, plain_settings, required_settings
@@ -22,6 +21,7 @@ from rareswitch.plan import (
     schedule_from_plain,
 )
 from rareswitch.policy import MinPropensity
+from rareswitch.structs import Result
 from rareswitch.validation import number, whole
 from rareswitch.version import __version__
 
@@ -33,6 +33,16 @@ LONGEST_NAME = 64
 NAME = re.compile(rf"(?!\.)[\w.-]{{1,{LONGEST_NAME}}}")
 #: The most arms of a request by default: an update takes time in proportion.
 MAX_ARMS = 1000
+
+
+class WarmStart(Result, frozen=True, kw_only=True):
+    """The log that the first policy of an experiment was learned from."""
+
+    decisions: int
+    #: Those that were learned from.
+    rewarded: int
+    #: How its propensities were estimated; empty where they are those with which decisions were made.
+    estimated: str = ""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

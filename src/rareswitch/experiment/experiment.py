@@ -15,15 +15,9 @@ from rareswitch.errors import ConflictError, ParameterError, ShapeError
 from rareswitch.experiment.audit import audit_decision, verify_versions
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
-from rareswitch.experiment.kept import (
-    listed,
-    other_request,
-    refuse_other_requests,
-    refuse_other_values,
-    reward_rows,
-)
-from rareswitch.experiment.requests import Request, Requests, read_requests
+from rareswitch.experiment.requests import Request, Requests, listed, read_requests
 from rareswitch.experiment.results import Advance, Audit, Choice, Status, Verification
+from rareswitch.experiment.rewards import refuse_other_values, reward_rows
 from rareswitch.experiment.status import status_of
 from rareswitch.experiment.update import Updates, log_of
 from rareswitch.experiment.versions import Version, Versions, sha256
@@ -131,7 +125,7 @@ class Experiment:
         ids = listed("ids", ids)
         batch, rows = self._decide(contexts, arms, ids, baseline, seconds_of(now))
         pairs = enumerate(zip(rows, self.store.add_decisions(rows), strict=True))
-        return refuse_other_requests([self._choice(batch, at, row, kept) for at, (row, kept) in pairs], ids)
+        return _refuse_other_requests([self._choice(batch, at, row, kept) for at, (row, kept) in pairs], ids)
 
     def _prepare(self, jobs: Sequence[Job]) -> None:
         """Decide requests of several callers, which are kept together."""
@@ -210,7 +204,7 @@ class Experiment:
     def _choice(self, batch: Requests, at: int, made: DecisionRow, kept: DecisionRow) -> Choice | ConflictError:
         """What is answered to one of some requests; an id that was used before is its caller's alone."""
         if kept.digest != made.digest:
-            return other_request(batch.ids[at])
+            return _other_request(batch.ids[at])
         version = self._versions.numbered(kept.version)
         return Choice(
             id=batch.ids[at],
@@ -384,3 +378,23 @@ class Experiment:
             )
         if self._key is not None:
             check_signs(self._key)
+
+
+def _other_request(id: int | str, rest: str = "") -> ConflictError:  # noqa: A002
+    """What is said of an id that was used before, for another request."""
+    return ConflictError(
+        f"id {id!r:.100} was used before, for another request: other arms, other features or another baseline.{rest} "
+        "Give each decision an id of its own."
+    )
+
+
+def _refuse_other_requests(answers: Sequence[Choice | ConflictError], ids: Sequence[Any]) -> list[Choice]:
+    """Raise if an id was used before, for another request; the choices otherwise."""
+    choices = [answer for answer in answers if isinstance(answer, Choice)]
+    if len(choices) == len(answers):
+        return choices
+    wrong = next(at for at, answer in enumerate(answers) if not isinstance(answer, Choice))
+    rest = f" The other {len(choices)} of this call were decided." if choices else ""
+    error = _other_request(ids[wrong], rest)
+    error.each = answers
+    raise error

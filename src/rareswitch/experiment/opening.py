@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from rareswitch.errors import ExistsError, FileFormatError, ParameterError
-from rareswitch.experiment.description import MAX_ARMS, Description, check_schedule, learner_of
+from rareswitch.experiment.description import MAX_ARMS, Description, WarmStart, check_schedule, learner_of
 from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.versions import UNSIGNED, Version, sha256, signature_of, verify_text, version_row
-from rareswitch.experiment.warm_start import warm_summary
 from rareswitch.features import Features
 from rareswitch.files import canonical_json, plain_json
-from rareswitch.learner import Learner, summaries_to_bytes
+from rareswitch.learner import Learner, Summary, summaries_to_bytes
+from rareswitch.log import summarize_source
 from rareswitch.plan import LearnerSchedule, baseline_share, schedule_of, seconds_of
 from rareswitch.policy import Key, MinPropensity, check_signs, least_probability
 from rareswitch.store import VersionRow, open_store
@@ -136,7 +136,7 @@ def create(
     )
     warm = None
     if warm_start is not None:
-        held, warm = warm_summary(warm_start, learner=chosen, features=features, rewards=rewards)
+        held, warm = _warm_summary(warm_start, learner=chosen, features=features, rewards=rewards)
         description = replace(description, warm_start=held)
     state = description.begin(warm)
     store, text = open_store(url, name), description.to_text()
@@ -155,6 +155,34 @@ def create(
         store.close()
         raise error.with_traceback(None) from None  # common enough to be short: the store's own frames say nothing more
     return Experiment(store, description, key)
+
+
+def _warm_summary(
+    log: Any, *, learner: Learner, features: Features | None, rewards: Rewards
+) -> tuple[WarmStart, Summary]:
+    """What the log held, and the summary that the first policy is learned from."""
+    if not learner.begins_with_logs:
+        raise ParameterError(
+            f"warm_start: {learner.name} cannot warm-start, because its guarantee needs data from its own policies. "
+            "Use foresight without a noise_bound, or leave the log out."
+        )
+    from rareswitch.evaluation import source_of  # which takes time to load, and most experiments begin without a log
+
+    source = source_of(log)
+    features_ids = {None if policy.features is None else policy.features.id for policy in source.policies.values()}
+    if features_ids - {None if features is None else features.id}:
+        raise ParameterError(
+            "warm_start: the policies of the log have other features than this experiment, so its vectors mean "
+            "something else. Create the experiment with the features of the log."
+        )
+    summary = summarize_source(learner, source, default=rewards.default, clip=rewards.clip)
+    if summary.sample is None and learner.sample_size(learner.begin()):
+        raise ParameterError(
+            f"warm_start: {learner.name} plans with the vectors of all arms that were offered, and the log has those "
+            "of the chosen ones alone. Give a log with the whole sets of some decisions, or use another learner."
+        )
+    held = WarmStart(decisions=summary.decided, rewarded=summary.rewarded, estimated=source.estimated)
+    return held, summary
 
 
 def open_experiment(url: str, name: str, *, key: Key | None = None) -> Experiment:
@@ -241,11 +269,11 @@ def copy_experiment(
             for number, report in enumerate(trial.store.refusals(row.number), 1):
                 store.refuse_update(row.number, number, report)
         marks, done = trial.store.marks(), 0
-        total = sum(one.decisions for one in trial.store.counts(marks))
-        for _, some in trial.store.rows(0, marks):
-            store.add_decisions([row for row, _ in some])
-            store.add_rewards([reward for _, rewards in some for reward in rewards])
-            done += len(some)
+        total = sum(count.decisions for count in trial.store.counts(marks))
+        for _, page in trial.store.rows(0, marks):
+            store.add_decisions([row for row, _ in page])
+            store.add_rewards([reward for _, rewards in page for reward in rewards])
+            done += len(page)
             if progress is not None:
                 progress(done, total)
         if url == "memory:":  # which no other can open

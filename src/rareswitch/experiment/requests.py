@@ -142,13 +142,32 @@ def id_text(id: int | str) -> str:  # noqa: A002
 
 
 def check_text(name: str, text: str) -> None:
-    """Refuse what no store can context_sample_rate."""
+    """Refuse what no store can keep."""
     try:
         text.encode()
     except UnicodeEncodeError:
         raise ParameterError(
             f"{name} must be valid Unicode; got {text!r:.60}, with a lone surrogate. Give a hash of its bytes."
         ) from None
+
+
+def listed(name: str, values: Any) -> list[Any]:
+    """One for each request, by place: also of an array, or of a column of a table, whose index says nothing.
+
+    >>> listed("values", np.array([0.5, 1.0]))
+    [0.5, 1.0]
+    """
+    items = values
+    for method in ("tolist", "to_list", "to_pylist"):  # NumPy and pandas, polars, Arrow
+        if hasattr(values, method):
+            items = getattr(values, method)()
+            break
+    if not isinstance(items, (list, tuple, range)):
+        raise ShapeError(
+            f"{name} must be a list, one for each decision; got a {type(values).__name__}, {values!r:.60}. For a single "
+            "decision call decide or reward."
+        )
+    return list(items)
 
 
 def read_requests(
@@ -197,7 +216,7 @@ def _named(arms: Any, available: BoolArray) -> list[tuple[str, ...]]:
         raise ShapeError(
             f"arms must be one list of ids, or one for each of the {len(available)} sets; got {len(each)}."
         )
-    found = []
+    named = []
     for at, ids in enumerate(each):
         there = np.flatnonzero(available[at]).tolist()
         if len(ids) not in (len(there), available.shape[1]):
@@ -207,8 +226,8 @@ def _named(arms: Any, available: BoolArray) -> list[tuple[str, ...]]:
         )
         if len(set(names)) < len(names):
             raise ParameterError(f"arms must have different ids; set {at} has one twice: {', '.join(names):.100}.")
-        found.append(names)
-    return found
+        named.append(names)
+    return named
 
 
 def _places(
@@ -217,16 +236,16 @@ def _places(
     """(n,) where the baseline arms stand among those that are available."""
     if len(baseline) != len(available):
         raise ShapeError(f"baseline must name an arm for each of the {len(available)} requests; got {len(baseline)}.")
-    found = np.empty(len(available), dtype=np.int64)
+    positions = np.empty(len(available), dtype=np.int64)
     for at, arm in enumerate(baseline):
         if arm is None:
-            found[at] = -1
+            positions[at] = -1
             continue
         count = int(available[at].sum())
         offered: Sequence[Any] = (
             names[at] if names is not None else list(range(count)) if given is None else given[at, :count].tolist()
         )
-        arm_indices = {str(one): arm_index for arm_index, one in enumerate(offered)}  # 3 and "3" are one arm
+        arm_indices = {str(name): arm_index for arm_index, name in enumerate(offered)}  # 3 and "3" are one arm
         if isinstance(arm, float) and arm.is_integer():  # of a column of numbers in which some are missing
             arm = int(arm)
         if str(arm) not in arm_indices:
@@ -234,5 +253,5 @@ def _places(
                 f"baseline must be one of the arms that are offered; got {arm!r:.60} where there are "
                 f"{', '.join(map(str, offered)):.200}.{did_you_mean(arm, offered)}"
             )
-        found[at] = arm_indices[str(arm)]
-    return found
+        positions[at] = arm_indices[str(arm)]
+    return positions

@@ -6,10 +6,9 @@ from typing import Any, Literal
 import msgspec
 
 from rareswitch.evaluation import Difference
+from rareswitch.experiment.description import WarmStart
 from rareswitch.experiment.gate import Gate, GateReport
-from rareswitch.experiment.novelty import Novelty
 from rareswitch.experiment.rewards import Rewards
-from rareswitch.experiment.warm_start import WarmStart
 from rareswitch.plan import MinPropensityPrice, Price, Wait
 from rareswitch.store import Counts, Marks
 from rareswitch.structs import Result
@@ -175,6 +174,14 @@ class Advance(Result, frozen=True, kw_only=True):
     gate: GateReport | None = None
     #: What was earned more than the baseline would have, as of the last update; None without a baseline.
     lift: Lift | None = None
+
+
+class Novelty(Result, frozen=True, kw_only=True):
+    """How far contexts are from those that were learned from. Prints as text."""
+
+    #: 1 where they are as they were; many times that where features come that were hardly seen.
+    value: float
+    unlike: bool
 
 
 class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):

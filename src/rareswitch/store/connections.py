@@ -1,14 +1,18 @@
 """How callers reach a database: connections, attempts that are made again, and one commit for all who wait."""
 
+import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from rareswitch.errors import StoreError, UnreachableError
 from rareswitch.store.rows import DecisionRow, RewardRow
+from rareswitch.store.schema import check_schema, statements
 
 T = TypeVar("T")
 #: Rows that are committed together at the most, and calls that may wait for their turn.
@@ -106,13 +110,13 @@ def attempt(call: Callable[[], T], judged: Callable[[Exception], tuple[bool, str
         except StoreError:
             raise
         except Exception as error:
-            again, told = judged(error)
-            if not told:
+            again, reason = judged(error)
+            if not reason:
                 raise
             if not again or time.monotonic() > end:
                 if again:
-                    raise UnreachableError(f"{told} It was tried for {PATIENCE:.0f} s.") from error
-                raise StoreError(told) from error
+                    raise UnreachableError(f"{reason} It was tried for {PATIENCE:.0f} s.") from error
+                raise StoreError(reason) from error
         time.sleep(random.uniform(0.5, 1.5) * pause)
         pause = min(1.5 * pause, 0.02)
 
@@ -266,3 +270,194 @@ def _together(jobs: Sequence[Job]) -> int:
             return max(at, 1)
         rows += len(job.decisions) + len(job.rewards) + 1
     return len(jobs)
+
+
+class Transaction(Job, Generic[T]):
+    """A transaction of its own."""
+
+    alone = True
+    result: T
+
+    def __init__(self, call: Callable[[Connection], T]) -> None:
+        super().__init__()
+        self.call = call
+
+    def run(self, connection: Connection) -> None:
+        """Carry it out."""
+        self.result = self.call(connection)
+
+
+class Database(ABC):
+    """How an experiment reaches its database: connections to read with, and one queue for all that is written.
+
+    What can be tried again, as when another process holds the lock or the server is gone, is tried for ten seconds.
+    """
+
+    #: What a transaction that writes begins with.
+    begin = "BEGIN"
+    #: What columns of each kind are called.
+    kinds: Mapping[str, str]
+
+    def __init__(self, url: str, name: str) -> None:
+        #: As it was opened: ``memory:``, ``sqlite:///spring.db``, ``postgresql://…``.
+        self.url, self.name = url, name
+        #: By which another process opens it; it may hold a password.
+        self.address = url
+        self._lock = threading.RLock()
+        self._pool: Pool[Any] | None = None
+        self._queue = GroupCommit(self._commit, self._count)
+        #: Used by whoever leads the queue.
+        self._writing: Connection | None = None
+        self._process = os.getpid()
+        self._closed = False
+
+    # what kinds of databases differ in
+
+    @abstractmethod
+    def _connect(self, *, writing: bool = False) -> Any:
+        """A new connection, for reading or for all that is written."""
+
+    @abstractmethod
+    def _schema(self, connection: Connection) -> int | None:
+        """The version of the schema, None where the database never held an experiment."""
+
+    @abstractmethod
+    def _judged(self, error: Exception) -> tuple[bool, str]:
+        """Whether what failed may be tried again; and what to say, '' where it is the fault of what was given."""
+
+    @abstractmethod
+    def _keep(self, connection: Connection, jobs: Sequence[Job]) -> None:
+        """Keep all rows of a group of callers, in their order, and fill in the results."""
+
+    @abstractmethod
+    def _count(self, jobs: Sequence[Job]) -> None:
+        """By the leader of the queue, when those who wait were answered."""
+
+    def _begin(self, connection: Any) -> None:
+        connection.execute(self.begin)
+
+    def _alone(self, connection: Connection) -> None:  # noqa: B027
+        """From here to the end of the transaction nobody else adds to the experiment, and all before is visible."""
+
+    def _settle(self, connection: Connection) -> None:  # noqa: B027
+        """What is left to do after a commit of rows; raise if they will not be found again."""
+
+    def _forked(self) -> str:
+        """How to go on in a process that was forked from the one that opened the store."""
+        return "Open it again in this one."
+
+    def _reached(self, create: bool) -> None:  # noqa: B027
+        """Before the first connection; what is not there is made only where that is asked for."""
+
+    def _founded(self) -> None:  # noqa: B027
+        """The first experiment of a database is about to be kept."""
+
+    def _check_place(self) -> None:  # noqa: B027
+        """Raise if the database is not where it was when it was opened."""
+
+    def _released(self) -> None:  # noqa: B027
+        """All connections are closed."""
+
+    # connections
+
+    def _ready(self, create: bool = False) -> Pool[Any]:
+        """Connections to a database that is there, and has tables."""
+        if os.getpid() != self._process:
+            raise StoreError(f"the store was opened in another process, of which this is a fork. {self._forked()}")
+        if self._closed:
+            raise StoreError("the store is closed. Open it again.")
+        if self._pool is None:
+            with self._lock:
+                if self._pool is None:
+                    self._pool = attempt(partial(self._start, create), self._judged)
+        return self._pool
+
+    def _start(self, create: bool) -> Pool[Any]:
+        self._reached(create)
+        pool = self._new_pool()
+        try:
+            with pool.connection() as connection:
+                schema = self._schema(connection)
+                if schema is None and not create:
+                    raise StoreError(f"{self.url} holds no experiments. Create one first, or correct the address.")
+                if schema is None:
+                    self._founded()
+                    self._begin(connection)
+                    self._alone(connection)
+                    if (schema := self._schema(connection)) is None:  # else another process was faster
+                        for statement in statements(self.kinds):
+                            connection.execute(statement)
+                    connection.execute("COMMIT")
+            if schema is not None:
+                check_schema(schema, self.url)
+        except BaseException:
+            pool.close()
+            self._released()
+            raise
+        return pool
+
+    def _new_pool(self) -> Pool[Any]:
+        return Pool(self._connect, self.url)
+
+    def _read(self, call: Callable[[Connection], T]) -> T:
+        pool = self._ready()
+        self._check_place()
+
+        def once() -> T:
+            with pool.connection() as connection:
+                return call(connection)
+
+        return attempt(once, self._judged)
+
+    def _rows(self, query: str, *parameters: object) -> list[Any]:
+        return self._read(lambda connection: connection.execute(query, parameters).fetchall())
+
+    def _write(self, call: Callable[[Connection], T]) -> T:
+        """Carry out a transaction of its own."""
+        job = Transaction(call)
+        self.submit(job)
+        return job.result
+
+    def submit(self, job: Job) -> None:
+        """Hand in a job, and wait until it is durable with all others that wait."""
+        if self._pool is None or self._closed or os.getpid() != self._process:
+            self._ready()
+        self._queue.submit(job)
+
+    def _commit(self, jobs: Sequence[Job]) -> None:
+        """By the leader of the queue: carry out jobs in one transaction."""
+        attempt(partial(self._try_commit, jobs), self._judged)
+
+    def _try_commit(self, jobs: Sequence[Job]) -> None:
+        if self._writing is None:
+            self._check_place()
+            self._writing = self._connect(writing=True)
+        connection = self._writing
+        try:
+            self._begin(connection)
+            if isinstance(jobs[0], Transaction):
+                jobs[0].run(connection)
+            else:
+                self._keep(connection, jobs)
+            connection.execute("COMMIT")
+            self._settle(connection)
+        except BaseException:
+            self._discard(connection)
+            raise
+
+    def _discard(self, connection: Connection) -> None:
+        self._writing = None
+        connection.close()
+
+    def close(self) -> None:
+        """Let go of files and connections; what was acknowledged stays."""
+        if os.getpid() != self._process:
+            return  # connections are its parent's; and a thread that is not here may hold the lock
+        with self._lock:
+            if self._pool is not None and not self._closed:
+                self._queue.submit(Job(), last=True)
+                if self._writing is not None:
+                    self._writing.close()
+                self._pool.close()
+                self._released()
+            self._closed = True

@@ -90,7 +90,7 @@ class PostgresStore(Store):
         #: Keys of new decisions, and of rewards whose decision is not there, of the transaction under way.
         self._loose: list[bytes] = []
 
-    def _connect(self) -> PostgresConnection:
+    def _connect(self, *, writing: bool = False) -> PostgresConnection:
         return PostgresConnection(self.address)
 
     def _schema(self, connection: Connection) -> int | None:

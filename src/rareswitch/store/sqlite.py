@@ -25,8 +25,10 @@ from rareswitch.store.sqlite_files import (
 )
 from rareswitch.store.store import OWN, Store
 
-#: Pages in the log before they are moved into the file, and KiB of pages that the writer keeps in memory.
-LOG_PAGES, CACHE_KIB = 4000, 65536
+#: Pages in the log before they are moved into the file.
+LOG_PAGES = 4000
+#: KiB of pages kept in memory: by who writes, and by who reads, mostly each row once, which a larger cache slows down.
+WRITER_KIB, READER_KIB = 65536, 8192
 #: Some releases of SQLite would look through all rewards in place of the few in this index.
 UNMATCHED = "INDEXED BY rareswitch_rewards_unmatched"
 _DECISION = (
@@ -101,14 +103,14 @@ class SqliteStore(Store):
                     "backup."
                 )
 
-    def _connect(self) -> SqliteConnection:
+    def _connect(self, *, writing: bool = False) -> SqliteConnection:
         connection = _connection(str(self.path))
         try:
             if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
                 connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
-            connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+            connection.execute(f"PRAGMA cache_size = -{WRITER_KIB if writing else READER_KIB}")
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # which opens the log
             connection.log = identity_of(f"{self.path}-wal")
         except BaseException:
@@ -226,7 +228,7 @@ class MemoryStore(SqliteStore):
     def _new_pool(self) -> "_SharedConnection":
         return self._shared
 
-    def _connect(self) -> SqliteConnection:
+    def _connect(self, *, writing: bool = False) -> SqliteConnection:
         return self._shared.held
 
     def _start(self, create: bool) -> Pool[SqliteConnection]:

@@ -1,24 +1,22 @@
 """Where one experiment is kept: few verbs, append-only, durable when a call returns."""
 
 import json
-import os
 import struct
-import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rareswitch.errors import ExistsError, StoreError
 from rareswitch.store.columns import OFFERS, ROWS, Slice, damaged, damaged_row
-from rareswitch.store.connections import Connection, GroupCommit, Job, Pool, attempt
+from rareswitch.store.connections import Connection, Database, Job, Transaction
 from rareswitch.store.rows import (
     Counts,
     DecisionRow,
@@ -31,10 +29,8 @@ from rareswitch.store.rows import (
     of_decisions,
     of_rewards,
 )
-from rareswitch.store.schema import check_schema, statements
 from rareswitch.store.tally import ALL, Tallied, count_rewards, keep_tally, kept_tally, tallied
 
-T = TypeVar("T")
 #: Rows that may come before all is tallied anew.
 STEP = 5000
 #: Decisions and context sets that are read at a time where all are wanted, and keys that one query names at the most.
@@ -45,22 +41,7 @@ _OWN = ", ".join(f"d.{name}" for name in OWN)
 _REWARD = ", ".join(RewardRow._fields)
 
 
-class Call(Job, Generic[T]):
-    """A transaction of its own."""
-
-    alone = True
-    result: T
-
-    def __init__(self, call: Callable[[Connection], T]) -> None:
-        super().__init__()
-        self.call = call
-
-    def run(self, connection: Connection) -> None:
-        """Carry it out."""
-        self.result = self.call(connection)
-
-
-class Store(ABC):
+class Store(Database):
     """Where one experiment is kept, in a database. All methods may be called from several threads.
 
     Whatever a call was given is durable when it returns. Stores know nothing of learners: policies, states and
@@ -76,40 +57,14 @@ class Store(ABC):
     unmatched_hint = ""
     #: And reads many rows in their order.
     scan_hint = ""
-    #: What a transaction that writes begins with.
-    begin = "BEGIN"
-    #: What columns of each kind are called.
-    kinds: Mapping[str, str]
 
     def __init__(self, url: str, name: str) -> None:
-        #: As it was opened: ``memory:``, ``sqlite:///spring.db``, ``postgresql://…``.
-        self.url, self.name = url, name
-        #: By which another process opens it; it may hold a password.
-        self.address = url
-        self._lock = threading.RLock()
-        self._pool: Pool[Any] | None = None
-        self._queue = GroupCommit(self._commit, self._count)
-        #: Used by whoever leads the queue.
-        self._writing: Connection | None = None
-        self._process = os.getpid()
-        self._closed = False
+        super().__init__(url, name)
         self._number: int | None = None
         #: Rows that this process wrote since it looked whether to tally: at once for the first.
         self._since = STEP
 
     # what kinds of databases differ in
-
-    @abstractmethod
-    def _connect(self) -> Any:
-        """A new connection, for reading or writing."""
-
-    @abstractmethod
-    def _schema(self, connection: Connection) -> int | None:
-        """The version of the schema, None where the database never held an experiment."""
-
-    @abstractmethod
-    def _judged(self, error: Exception) -> tuple[bool, str]:
-        """Whether what failed may be tried again; and what to say, '' where it is the fault of what was given."""
 
     @abstractmethod
     def _insert_decisions(self, connection: Any, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
@@ -131,137 +86,8 @@ class Store(ABC):
     def backup(self, path: str | Path) -> None:
         """Write a copy of the whole store, as of one moment, while it is used: a new file that can be opened."""
 
-    def _begin(self, connection: Any) -> None:
-        connection.execute(self.begin)
-
-    def _alone(self, connection: Connection) -> None:  # noqa: B027
-        """From here to the end of the transaction nobody else adds to the experiment, and all before is visible."""
-
-    def _match_all(self, connection: Connection) -> None:  # noqa: B027
+    def _match_all(self, connection: Connection) -> None:
         """Find the decisions of all rewards that came before them, where their own transaction may have missed it."""
-
-    def _settle(self, connection: Connection) -> None:  # noqa: B027
-        """What is left to do after a commit of rows; raise if they will not be found again."""
-
-    def _forked(self) -> str:
-        """How to go on in a process that was forked from the one that opened the store."""
-        return "Open it again in this one."
-
-    def _reached(self, create: bool) -> None:  # noqa: B027
-        """Before the first connection; what is not there is made only where that is asked for."""
-
-    def _founded(self) -> None:  # noqa: B027
-        """The first experiment of a database is about to be kept."""
-
-    def _check_place(self) -> None:  # noqa: B027
-        """Raise if the database is not where it was when it was opened."""
-
-    def _released(self) -> None:  # noqa: B027
-        """All connections are closed."""
-
-    # connections
-
-    def _ready(self, create: bool = False) -> "Pool[Any]":
-        """Connections to a database that is there, and has tables."""
-        if os.getpid() != self._process:
-            raise StoreError(f"the store was opened in another process, of which this is a fork. {self._forked()}")
-        if self._closed:
-            raise StoreError("the store is closed. Open it again.")
-        if self._pool is None:
-            with self._lock:
-                if self._pool is None:
-                    self._pool = attempt(partial(self._start, create), self._judged)
-        return self._pool
-
-    def _start(self, create: bool) -> "Pool[Any]":
-        self._reached(create)
-        pool = self._new_pool()
-        try:
-            with pool.connection() as connection:
-                schema = self._schema(connection)
-                if schema is None and not create:
-                    raise StoreError(f"{self.url} holds no experiments. Create one first, or correct the address.")
-                if schema is None:
-                    self._founded()
-                    self._begin(connection)
-                    self._alone(connection)
-                    if (schema := self._schema(connection)) is None:  # else another process was faster
-                        for statement in statements(self.kinds):
-                            connection.execute(statement)
-                    connection.execute("COMMIT")
-            if schema is not None:
-                check_schema(schema, self.url)
-        except BaseException:
-            pool.close()
-            self._released()
-            raise
-        return pool
-
-    def _new_pool(self) -> "Pool[Any]":
-        return Pool(self._connect, self.url)
-
-    def _read(self, call: Callable[[Connection], T]) -> T:
-        pool = self._ready()
-        self._check_place()
-
-        def once() -> T:
-            with pool.connection() as connection:
-                return call(connection)
-
-        return attempt(once, self._judged)
-
-    def _rows(self, query: str, *parameters: object) -> list[Any]:
-        return self._read(lambda connection: connection.execute(query, parameters).fetchall())
-
-    def _write(self, call: Callable[[Connection], T]) -> T:
-        """Carry out a transaction of its own."""
-        job = Call(call)
-        self.submit(job)
-        return job.result
-
-    def submit(self, job: Job) -> None:
-        """Hand in a job, and wait until it is durable with all others that wait."""
-        if self._number is None or self._closed or os.getpid() != self._process:
-            self._ready()
-        self._queue.submit(job)
-
-    def _commit(self, jobs: Sequence[Job]) -> None:
-        """By the leader of the queue: carry out jobs in one transaction."""
-        attempt(partial(self._try_commit, jobs), self._judged)
-
-    def _try_commit(self, jobs: Sequence[Job]) -> None:
-        if self._writing is None:
-            self._check_place()
-            self._writing = self._connect()
-        connection = self._writing
-        try:
-            self._begin(connection)
-            if isinstance(jobs[0], Call):
-                jobs[0].run(connection)
-            else:
-                self._keep(connection, jobs)
-            connection.execute("COMMIT")
-            self._settle(connection)
-        except BaseException:
-            self._discard(connection)
-            raise
-
-    def _discard(self, connection: Connection) -> None:
-        self._writing = None
-        connection.close()
-
-    def close(self) -> None:
-        """Let go of files and connections; what was acknowledged stays."""
-        if os.getpid() != self._process:
-            return  # connections are its parent's; and a thread that is not here may hold the lock
-        with self._lock:
-            if self._pool is not None and not self._closed:
-                self._queue.submit(Job(), last=True)
-                if self._writing is not None:
-                    self._writing.close()
-                self._pool.close()
-                self._released()
-            self._closed = True
 
     # the experiment and its versions
 
@@ -506,7 +332,7 @@ class Store(ABC):
             self._since = 0
             with suppress(StoreError):  # of a store that is closed, busy or gone: another time
                 if self._read(self._to_tally) >= STEP:
-                    self._commit([Call(self._tally)])
+                    self._commit([Transaction(self._tally)])
 
     def _to_tally(self, connection: Connection) -> int:
         """Rows that have come since they were counted last, those of other experiments included."""
@@ -679,11 +505,11 @@ class Store(ABC):
             "LEFT JOIN rareswitch_contexts c ON c.seq = d.seq WHERE d.experiment + 0 = ? AND d.seq > ? "
             f"AND d.seq <= ? ORDER BY d.seq LIMIT {PAGE}"
         )
-        found = connection.execute(query, (self.number, after, upto.decisions)).fetchall()
-        if not found:
+        stored = connection.execute(query, (self.number, after, upto.decisions)).fetchall()
+        if not stored:
             return []
-        decisions = [DecisionRow(*row[:-3]) for row in found]
-        numbers = [int(row[-3]) for row in found]
+        decisions = [DecisionRow(*row[:-3]) for row in stored]
+        numbers = [int(row[-3]) for row in stored]
         versions = ", ".join(str(int(version)) for version in sorted({row.version for row in decisions}))
         query = (
             f"SELECT {_REWARD}, decision, superseded, checksum FROM rareswitch_rewards WHERE experiment = ? "
@@ -699,7 +525,7 @@ class Store(ABC):
             paid = of_rewards(rewards, [row[6] or 0 for row in held])
         except (ArithmeticError, TypeError, ValueError, struct.error) as error:
             raise damaged(self.name, f"numbers and vectors, not these ({error})") from error
-        for seq, row, checksum, set_checksum in zip(numbers, found, expected, sets, strict=True):
+        for seq, row, checksum, set_checksum in zip(numbers, stored, expected, sets, strict=True):
             if row[-2] != checksum or row[-1] != set_checksum:
                 raise damaged_row(self.name, "decision", seq)
         for row, checksum in zip(held, paid, strict=True):
