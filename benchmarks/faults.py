@@ -352,8 +352,9 @@ def on_processor(folder: str, original: str, decisions: int, experiments: int) -
     arms = [play_experiment(Path(folder), number, decisions) for number in range(experiments)]
     audit.REQUESTS = decisions  # all that are stored
     url = f"sqlite:///{original}/trials.db"
-    verified = [open_experiment(url, f"trial-{number}").verify().as_dict() for number in range(experiments)]
-    print(json.dumps({"arms": arms, "verified": verified}))
+    verified = [open_experiment(url, f"trial-{number}").verify() for number in range(experiments)]
+    found = [found.as_dict() | {"holds": found.holds} for found in verified]
+    print(json.dumps({"arms": arms, "verified": found}))
 
 
 def other_processors(setup: Setup) -> Iterator[Row]:

@@ -29,9 +29,9 @@ from uuid import uuid4
 from rareswitch.errors import StoreError
 from rareswitch.experiment import Experiment, open_experiment, update
 from rareswitch.store import Job, Store
+from rareswitch.store.connections import Transaction
 from rareswitch.store.postgres import PostgresStore
 from rareswitch.store.sqlite import SqliteStore
-from rareswitch.store.store import Call
 from reference.experiment_play import LENGTH, TOGETHER, Findings, Journal, Plan, look, serve
 from reference.kills import waited
 
@@ -273,7 +273,7 @@ def die_at(moment: Moment, occurrence: int) -> None:
         setattr(owner, name, wrapped)
 
     def verbs(jobs: Sequence[Any]) -> set[str]:
-        if isinstance(jobs[0], Call):  # it is made inside of the verb
+        if isinstance(jobs[0], Transaction):  # it is made inside of the verb
             name = jobs[0].call.__qualname__.split(".")[1]
             return {_VERBS.get(name, name)}
         return {"decide" for job in jobs if job.decisions} | {"reward" for job in jobs if job.rewards}
@@ -283,7 +283,7 @@ def die_at(moment: Moment, occurrence: int) -> None:
     around(Experiment, "decide", "decide")
     around(update.Update, "learn", "learn")
     around(update, "summarize", "learn", after="summarized", before="summarizes")
-    run, keep, commit = Call.run, Store._keep, Store._commit
+    run, keep, commit = Transaction.run, Store._keep, Store._commit
 
     def runs(self: Any, connection: Any) -> None:
         run(self, connection)
@@ -298,9 +298,9 @@ def die_at(moment: Moment, occurrence: int) -> None:
     def commits(self: Any, jobs: Sequence[Any]) -> None:
         commit(self, jobs)
         for verb in verbs(jobs):
-            here(verb, "kept" if not isinstance(jobs[0], Call) else "committed")
+            here(verb, "kept" if not isinstance(jobs[0], Transaction) else "committed")
 
-    Call.run, Store._keep, Store._commit = runs, keeps, commits  # type: ignore[method-assign]
+    Transaction.run, Store._keep, Store._commit = runs, keeps, commits  # type: ignore[method-assign]
     for kind in (SqliteStore, PostgresStore):
         _tell_of_commits(kind, here, verbs)
 
@@ -314,7 +314,7 @@ def _tell_of_commits(kind: Any, here: Callable[[str, str], None], verbs: Callabl
         attempt(self, jobs)
 
     def settles(self: Any, connection: Any) -> None:
-        if not isinstance(self.trying[0], Call):
+        if not isinstance(self.trying[0], Transaction):
             for verb in verbs(self.trying):
                 here(verb, "committed")
         settle(self, connection)

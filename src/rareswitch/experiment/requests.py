@@ -164,8 +164,8 @@ def listed(name: str, values: Any) -> list[Any]:
             break
     if not isinstance(items, (list, tuple, range)):
         raise ShapeError(
-            f"{name} must be a list, one for each decision; got a {type(values).__name__}, {values!r:.60}. For a single "
-            "decision call decide or reward."
+            f"{name} must be a list, one for each decision; got a {type(values).__name__}, {values!r:.60}. For a "
+            "single decision call decide or reward."
         )
     return list(items)
 

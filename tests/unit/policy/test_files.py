@@ -14,8 +14,18 @@ from rareswitch.design import GOptimal, MixedSoftmax, Softmax, Uniform
 from rareswitch.distributions import Gaussian
 from rareswitch.errors import FileFormatError, InputError, MissingExtraError, ParameterError, ShapeError
 from rareswitch.files import pack, unpack
-from rareswitch.policy import Blend, Ed25519Key, Elimination, HmacKey, Policy, PosteriorDraws, load_policy, save_policy
-from rareswitch.policy.policy import from_bytes, to_bytes
+from rareswitch.policy import (
+    Blend,
+    Ed25519Key,
+    Elimination,
+    HmacKey,
+    Policy,
+    PosteriorDraws,
+    load_policy,
+    policy_from_bytes,
+    policy_to_bytes,
+    save_policy,
+)
 from reference.hostile import resealed
 
 SECRET = HmacKey(secret=b"0123456789abcdef")
@@ -54,8 +64,8 @@ def test_a_loaded_policy_makes_the_same_decisions_in_another_process(tmp_path: P
 
 
 def test_the_same_policy_gives_the_same_bytes() -> None:
-    assert len({to_bytes(rich_policy()) for _ in range(5)}) == 1
-    assert to_bytes(from_bytes(to_bytes(rich_policy()))) == to_bytes(rich_policy())
+    assert len({policy_to_bytes(rich_policy()) for _ in range(5)}) == 1
+    assert policy_to_bytes(policy_from_bytes(policy_to_bytes(rich_policy()))) == policy_to_bytes(rich_policy())
 
 
 def test_the_bytes_never_change() -> None:
@@ -72,7 +82,7 @@ def test_any_safetensors_reader_can_open_it(tmp_path: Path) -> None:
 
 
 def test_of_3000_mutated_files_none_loads_wrongly() -> None:
-    original = to_bytes(rich_policy())
+    original = policy_to_bytes(rich_policy())
     rng = np.random.default_rng(2)
     for trial in range(3000):
         data = bytearray(original)
@@ -90,12 +100,12 @@ def test_of_3000_mutated_files_none_loads_wrongly() -> None:
         if bytes(data) == original:
             continue
         with pytest.raises(FileFormatError):
-            from_bytes(bytes(data))
+            policy_from_bytes(bytes(data))
 
 
 def repacked(change: Callable[[dict[str, Any]], None], key: HmacKey | None = None) -> bytes:
     """A file whose description was edited by someone who knows the format."""
-    meta, tensors = unpack(to_bytes(rich_policy(), key=key))
+    meta, tensors = unpack(policy_to_bytes(rich_policy(), key=key))
     change(meta)
     return pack(meta, tensors)
 
@@ -119,7 +129,7 @@ def repacked(change: Callable[[dict[str, Any]], None], key: HmacKey | None = Non
 def test_careful_edits_are_refused_signed_or_not(change: Callable[[dict[str, Any]], None]) -> None:
     for key in (None, SECRET):
         with pytest.raises(FileFormatError):
-            from_bytes(repacked(change, key), key=key)
+            policy_from_bytes(repacked(change, key), key=key)
 
 
 @pytest.mark.parametrize(
@@ -141,18 +151,18 @@ def test_signatures_of_any_other_form_are_refused_with_a_key_or_without(signatur
     data = repacked(lambda meta: meta.update(signature=signature), SECRET)
     for key in (None, SECRET):
         with pytest.raises(FileFormatError, match="the signature is damaged"):
-            from_bytes(data, key=key)
+            policy_from_bytes(data, key=key)
 
 
 def test_a_signature_has_one_spelling() -> None:
     """Ed25519 values in upper case or with spaces are the same bytes, and another file."""
     key = Ed25519Key(private=bytes(range(32)))
-    meta, tensors = unpack(to_bytes(rich_policy(), key=key))
+    meta, tensors = unpack(policy_to_bytes(rich_policy(), key=key))
     value = meta["signature"]["value"]
     for other in (value.upper(), " ".join([value[:64], value[64:]]), f"{value} ", value[:-1]):
         meta["signature"]["value"] = other
         with pytest.raises(FileFormatError, match="the signature is damaged"):
-            from_bytes(pack(meta, tensors), key=key)
+            policy_from_bytes(pack(meta, tensors), key=key)
 
 
 def test_crafted_policies_with_fitting_ids_are_refused() -> None:
@@ -160,23 +170,23 @@ def test_crafted_policies_with_fitting_ids_are_refused() -> None:
     mad = Policy(dim=2, sampler=Uniform(), eliminations=(Elimination(estimate=np.ones(2), root=np.eye(2)),))
     object.__setattr__(mad.eliminations[0], "estimate", np.full(2, 1e308))
     with pytest.raises(FileFormatError, match=r"damaged one \(estimate must lie between"):
-        from_bytes(to_bytes(mad))
+        policy_from_bytes(policy_to_bytes(mad))
     blend = Policy(dim=3, sampler=Blend(main=PosteriorDraws(draws=np.ones((2, 3))), explorer=Uniform(), share=0.1))
     object.__setattr__(blend, "dim", 2)
     with pytest.raises(FileFormatError, match="a sampler of 3 dimensions in a policy of 2"):
-        from_bytes(to_bytes(blend))
-    meta, tensors = unpack(to_bytes(Policy(dim=2, sampler=Uniform())))
+        policy_from_bytes(policy_to_bytes(blend))
+    meta, tensors = unpack(policy_to_bytes(Policy(dim=2, sampler=Uniform())))
     meta["content"]["dim"] = 2.0
     with pytest.raises(FileFormatError, match="policy: Expected int, got float at dim"):
-        from_bytes(resealed(meta, tensors))
+        policy_from_bytes(resealed(meta, tensors))
     meta["content"].update(dim=2, sampler={"kind": "g-optimal", "tol": 1})
     with pytest.raises(FileFormatError, match="canonical form"):
-        from_bytes(resealed(meta, tensors))
+        policy_from_bytes(resealed(meta, tensors))
 
 
 def test_what_is_no_policy_is_told_by_what_it_holds() -> None:
     with pytest.raises(FileFormatError, match="not a policy: it holds past, policy, schema"):
-        from_bytes(pack({"schema": 1, "past": [], "policy": {}}, {}))
+        policy_from_bytes(pack({"schema": 1, "past": [], "policy": {}}, {}))
 
 
 def test_mixtures_of_any_weights_come_back() -> None:
@@ -185,7 +195,7 @@ def test_mixtures_of_any_weights_come_back() -> None:
         weights = rng.dirichlet(np.ones(5))
         matrices = np.stack([np.eye(2)] * 5)
         policy = Policy(dim=2, sampler=MixedSoftmax(weights=weights, matrices=matrices))
-        assert from_bytes(to_bytes(policy)).id == policy.id
+        assert policy_from_bytes(policy_to_bytes(policy)).id == policy.id
 
 
 def test_numbers_of_equal_value_give_equal_ids() -> None:
@@ -200,10 +210,10 @@ def test_policies_check_their_sampler() -> None:
 
 
 def test_truncated_files_are_refused_at_every_length() -> None:
-    original = to_bytes(rich_policy())
+    original = policy_to_bytes(rich_policy())
     for length in range(0, len(original), 7):
         with pytest.raises(FileFormatError):
-            from_bytes(original[:length])
+            policy_from_bytes(original[:length])
 
 
 def test_foreign_files_are_refused_with_a_reason(tmp_path: Path) -> None:
@@ -216,9 +226,9 @@ def test_foreign_files_are_refused_with_a_reason(tmp_path: Path) -> None:
         load_policy(path)
     with pytest.raises(FileFormatError, match="cannot be read"):
         load_policy(tmp_path / "none")
-    newer = to_bytes(rich_policy()).replace(b'\\"schema\\":1', b'\\"schema\\":9')
+    newer = policy_to_bytes(rich_policy()).replace(b'\\"schema\\":1', b'\\"schema\\":9')
     with pytest.raises(FileFormatError, match="schema 1; this one has 9"):
-        from_bytes(newer)
+        policy_from_bytes(newer)
 
 
 def test_saving_is_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -234,7 +244,7 @@ def test_samplers_that_cannot_be_saved_are_named() -> None:
             return None
 
     with pytest.raises(InputError, match="it holds a Own"):
-        to_bytes(Policy(dim=2, sampler=Own()))  # type: ignore[arg-type]
+        policy_to_bytes(Policy(dim=2, sampler=Own()))  # type: ignore[arg-type]
 
 
 def test_every_sampler_of_the_design_room_can_be_saved() -> None:
@@ -245,13 +255,13 @@ def test_every_sampler_of_the_design_room_can_be_saved() -> None:
 
 
 def test_hmac_signatures() -> None:
-    signed = to_bytes(rich_policy(), key=SECRET)
-    assert from_bytes(signed, key=SECRET).id == rich_policy().id
-    assert from_bytes(signed).id == rich_policy().id
+    signed = policy_to_bytes(rich_policy(), key=SECRET)
+    assert policy_from_bytes(signed, key=SECRET).id == rich_policy().id
+    assert policy_from_bytes(signed).id == rich_policy().id
     with pytest.raises(FileFormatError, match="signature does not match"):
-        from_bytes(signed, key=HmacKey(secret=b"another secret, long"))
+        policy_from_bytes(signed, key=HmacKey(secret=b"another secret, long"))
     with pytest.raises(FileFormatError, match="not signed"):
-        from_bytes(to_bytes(rich_policy()), key=SECRET)
+        policy_from_bytes(policy_to_bytes(rich_policy()), key=SECRET)
     with pytest.raises(ParameterError, match="at least 16 bytes"):
         HmacKey(secret=b"short")
 
@@ -261,15 +271,15 @@ def test_ed25519_signatures() -> None:
 
     private = bytes(range(32))
     public = Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
-    signed = to_bytes(rich_policy(), key=Ed25519Key(private=private))
-    assert from_bytes(signed, key=Ed25519Key(public=public)).id == rich_policy().id
-    assert from_bytes(signed, key=Ed25519Key(private=private)).id == rich_policy().id
+    signed = policy_to_bytes(rich_policy(), key=Ed25519Key(private=private))
+    assert policy_from_bytes(signed, key=Ed25519Key(public=public)).id == rich_policy().id
+    assert policy_from_bytes(signed, key=Ed25519Key(private=private)).id == rich_policy().id
     with pytest.raises(FileFormatError, match="signature does not match"):
-        from_bytes(signed, key=Ed25519Key(private=bytes(32)))
+        policy_from_bytes(signed, key=Ed25519Key(private=bytes(32)))
     with pytest.raises(FileFormatError, match="signed with 'ed25519'; the key given is for 'hmac-sha256'"):
-        from_bytes(signed, key=SECRET)
+        policy_from_bytes(signed, key=SECRET)
     with pytest.raises(ParameterError, match="private half"):
-        to_bytes(rich_policy(), key=Ed25519Key(public=public))
+        policy_to_bytes(rich_policy(), key=Ed25519Key(public=public))
     with pytest.raises(ParameterError, match="32 raw bytes"):
         Ed25519Key(private=b"x")
 
@@ -277,7 +287,7 @@ def test_ed25519_signatures() -> None:
 def test_a_missing_signing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
     with pytest.raises(MissingExtraError, match=r"rareswitch\[sign\]"):
-        to_bytes(rich_policy(), key=Ed25519Key(private=bytes(32)))
+        policy_to_bytes(rich_policy(), key=Ed25519Key(private=bytes(32)))
 
 
 def test_files_are_not_read_beyond_reason(tmp_path: Path) -> None:

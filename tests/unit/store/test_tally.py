@@ -78,8 +78,8 @@ class Traced(SqliteStore):
 
     statements: ClassVar[list[str]] = []
 
-    def _connect(self) -> Any:
-        connection = super()._connect()
+    def _connect(self, *, writing: bool = False) -> Any:
+        connection = super()._connect(writing=writing)
         connection.set_trace_callback(self.statements.append)
         return connection
 
