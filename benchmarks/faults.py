@@ -18,14 +18,12 @@ from typing import Any
 import numpy as np
 
 from harness import HERE, TESTS, Case, Row, Setup, main, missing
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, read_whole, uniforms
 from rareswitch.design import g_optimal
 from rareswitch.errors import CertificateError, RareswitchError
 from rareswitch.experiment import audit, create, open_experiment
-from rareswitch.files import read_whole
 from rareswitch.lab.worlds import make_world
 from rareswitch.policy import load_policy
-from rareswitch.rng import uniforms
 from reference import hostile
 from reference.certificate import exact_certificate, regularized_max_leverage
 from reference.degenerate import FAMILIES, degenerate_set

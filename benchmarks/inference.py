@@ -16,7 +16,7 @@ from scipy import special
 import rareswitch
 from harness import NOTHING, Case, FloatArray, IntArray, Row, Setup, main
 from rareswitch import Always
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, Stats, uniforms
 from rareswitch.design import Uniform
 from rareswitch.evaluation import effects
 from rareswitch.evaluation.calibration import THRESHOLD, Tally
@@ -28,8 +28,6 @@ from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, Learner, Rows, certified_cost
 from rareswitch.log import DecisionLog
 from rareswitch.policy import Baseline, Blend, MinPropensity, Policy, PosteriorDraws
-from rareswitch.rng import uniforms
-from rareswitch.stats import Stats
 
 Generator = np.random.Generator
 

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from harness import NOTHING, Case, FloatArray, Row, Setup, at_most, geometric_mean, main, standard_error
+from rareswitch.core import uniforms
 from rareswitch.design import GOptimal
 from rareswitch.errors import RareswitchError
 from rareswitch.lab import SUITES, budgeted, checkpoints, learner_for, left_out, simulate, world_at
@@ -25,7 +26,6 @@ from rareswitch.learner import Foresight, StaticGrid, loglog_batches, make_learn
 from rareswitch.plan import adaptive_cost, baseline_share, best_ends, cost
 from rareswitch.policy import MinPropensity
 from rareswitch.report import DARK_GREY, GREY, ORANGE, figure, headline, save
-from rareswitch.rng import uniforms
 from regret_worlds import CLICKS, CLIFF_HORIZON, CLIFFS, log_of, play, shown
 
 NOISE = 0.5

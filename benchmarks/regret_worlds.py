@@ -10,11 +10,10 @@ import numpy as np
 
 from harness import FloatArray, IntArray
 from rareswitch import Features
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, normals, uniforms
 from rareswitch.lab.worlds import RecordWorld, Rounds, World, make_world
 from rareswitch.lab.worlds.world import in_blocks
 from rareswitch.learner import Learner, Rows, State, Summary
-from rareswitch.rng import normals, uniforms
 
 #: Decisions of the runs in which something changes that no plan foresees.
 CLIFF_HORIZON = 10_000

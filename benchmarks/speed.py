@@ -25,9 +25,9 @@ import rareswitch
 from harness import Case, FloatArray, Row, Setup, at_most, available_cores, compared, in_process, in_turn, main, missing
 from rareswitch import simulate
 from rareswitch.design import GOptimal, frank_wolfe_design, g_optimal, information, staged_design, variation
-from rareswitch.distributions import Anisotropic, ContextDistribution, Gaussian, OneBig
 from rareswitch.experiment import Experiment
 from rareswitch.features import Features
+from rareswitch.lab.distributions import Anisotropic, ContextDistribution, Gaussian, OneBig
 from rareswitch.lab.rivals import InverseGap
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, Rows, make_learner

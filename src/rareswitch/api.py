@@ -1,6 +1,7 @@
 """The public API: the names imported here are those of ``import rareswitch``, each under its own name."""
 
-from rareswitch.contexts import ContextSets as ContextSets
+from rareswitch.core import ContextSets as ContextSets
+from rareswitch.core import Stats as Stats
 from rareswitch.errors import BatchError as BatchError
 from rareswitch.errors import CertificateError as CertificateError
 from rareswitch.errors import ConflictError as ConflictError
@@ -53,5 +54,4 @@ from rareswitch.policy import MinPropensity as MinPropensity
 from rareswitch.policy import Policy as Policy
 from rareswitch.policy import load_policy as load_policy
 from rareswitch.policy import save_policy as save_policy
-from rareswitch.stats import Stats as Stats
 from rareswitch.version import __version__ as __version__

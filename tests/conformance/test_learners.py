@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from rareswitch import load_policy, save_policy, simulate
+from rareswitch.core.files import pack, unpack
 from rareswitch.errors import BatchError, ContextNormError, FileFormatError, ParameterError
-from rareswitch.files import pack, unpack
 from rareswitch.lab.worlds import Rounds, World, make_world
 from rareswitch.learner import (
     LEARNERS,

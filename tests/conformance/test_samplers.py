@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch import codec
+from rareswitch.core import codec
 from rareswitch.design import (
     Argmax,
     GOptimal,
@@ -19,7 +19,7 @@ from rareswitch.design import (
     frank_wolfe_design,
     staged_design,
 )
-from rareswitch.distributions import Gaussian, OneBig
+from rareswitch.lab.distributions import Gaussian, OneBig
 from rareswitch.lab.rivals import Allocation, EmpiricalDivergence, InverseGap
 from rareswitch.policy import Baseline, Blend, Layered, Optimistic, Policy, PosteriorDraws
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from rareswitch.distributions import Gaussian, VaryingArms
 from rareswitch.errors import InputError
+from rareswitch.lab.distributions import Gaussian, VaryingArms
 from rareswitch.lab.worlds import (
     WORLDS,
     CoinNoise,

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.core import BoolArray, FloatArray, uniforms
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Sampler, Softmax, Uniform
 from rareswitch.lab.rivals import InverseGap
 from rareswitch.policy import Blend, Elimination, Layered, Optimistic, Policy, PosteriorDraws
-from rareswitch.rng import uniforms
-from rareswitch.validation import BoolArray, FloatArray
 
 DIM, ARMS, SETS, FIRST = 5, 13, 24, 1000
 

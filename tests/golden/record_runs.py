@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.core import FloatArray
 from rareswitch.errors import UnsuitableError
 from rareswitch.lab import learner_for, simulate
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Learner, Rows, Summary, all_learners
-from rareswitch.validation import FloatArray
 
 FILE = Path(__file__).parent / "runs.json"
 WORLDS = ("gaussian", "segments", "varying", "fixed", "plain", "drifting", "clicks")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rareswitch.files import write_whole
+from rareswitch.core import write_whole
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, Rows, State, state_to_bytes
 

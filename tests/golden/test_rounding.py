@@ -13,9 +13,9 @@ import scipy.linalg
 
 from golden.record_runs import record
 from golden.test_runs import GOLDEN, assert_same
+from rareswitch.core import FloatArray
 from rareswitch.experiment import create
 from rareswitch.learner import LEARNERS
-from rareswitch.validation import FloatArray
 from reference.processors import KERNELS, other_kernels
 from reference.trials import advance_batch
 

@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rareswitch import Stats
+from rareswitch.core import FloatArray, uniforms
 from rareswitch.design import g_optimal
-from rareswitch.rng import uniforms
-from rareswitch.validation import FloatArray
 from reference.certificate import exact_certificate
 
 entries = st.floats(-1.0, 1.0, allow_subnormal=False).map(lambda v: 0.0 if abs(v) < 1e-90 else v)

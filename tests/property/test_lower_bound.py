@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rareswitch import simulate
+from rareswitch.core import FloatArray, IntArray
 from rareswitch.errors import ContextNormError, ParameterError, RareswitchError, ShapeError
 from rareswitch.lab.worlds import (
     LowerBoundWorld,
@@ -20,7 +21,6 @@ from rareswitch.lab.worlds import (
     theorem_range,
 )
 from rareswitch.learner import BatchLinUCB
-from rareswitch.validation import FloatArray, IntArray
 
 
 @st.composite

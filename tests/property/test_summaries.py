@@ -8,9 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, id_keys
 from rareswitch.design import Uniform
-from rareswitch.ids import id_keys
 from rareswitch.learner import BatchLinUCBDG, Foresight, Rows, Sample
 from rareswitch.policy import Policy
 

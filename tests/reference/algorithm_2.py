@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from rareswitch.validation import FloatArray
+from rareswitch.core import FloatArray
 
 
 def literal_algorithm_2(

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.core import BoolArray, FloatArray, uniforms
 from rareswitch.design import Sampler, core_learning, frank_wolfe_design
 from rareswitch.lab.worlds import World
-from rareswitch.rng import uniforms
-from rareswitch.validation import BoolArray, FloatArray
 
 
 @dataclass

@@ -5,7 +5,7 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from rareswitch.validation import FloatArray
+from rareswitch.core import FloatArray
 
 RANK_TOLERANCE = 1e-13
 DIGITS = 70

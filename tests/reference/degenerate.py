@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rareswitch.validation import BoolArray, FloatArray
+from rareswitch.core import BoolArray, FloatArray
 
 FAMILIES = (
     "fewer arms than dimensions",

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, canonical_json
+from rareswitch.core.files import pack, unpack
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
-from rareswitch.distributions import Gaussian
 from rareswitch.errors import RareswitchError
 from rareswitch.features import Arms, Features, Flag, Number
-from rareswitch.files import canonical_json, pack, unpack
+from rareswitch.lab.distributions import Gaussian
 from rareswitch.lab.rivals import InverseGap
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from rareswitch.contexts import ContextSets
-from rareswitch.ids import id_keys
+from rareswitch.core import ContextSets, id_keys
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Learner, Rows, State, Summary, make_learner, sample_order
 from rareswitch.log import LogReport, log_schema, summarize_log

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rareswitch.ids import keys_of_bytes
+from rareswitch.core import keys_of_bytes
 from rareswitch.store import Counts, DecisionColumns, DecisionRow, Marks, RewardRow, Totals, VersionRow, reward_value
 
 #: Decisions of a slice at the most, and of what is exported at a time.

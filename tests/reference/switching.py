@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rareswitch.rng import normals
-from rareswitch.validation import BoolArray, FloatArray
+from rareswitch.core import BoolArray, FloatArray, normals
 
 TIE = 1.0 - 1e-9
 """A determinant or an eigenvalue that reaches this share of its bar has reached it."""

@@ -7,10 +7,10 @@ from unittest import mock
 
 import numpy as np
 
+from rareswitch.core import FloatArray
 from rareswitch.lab import Run, simulate
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Learner, State
-from rareswitch.validation import FloatArray
 from reference.switching import Problem
 
 simulation = importlib.import_module("rareswitch.lab.simulate")

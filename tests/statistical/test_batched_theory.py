@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, FloatArray
 from rareswitch.design import information
 from rareswitch.lab.worlds import ClickWorld, LinearWorld, Rounds, make_world
 from rareswitch.learner import BatchLinUCB, Learner, make_learner, paper_grid
 from rareswitch.policy import Policy, widest_intervals
-from rareswitch.validation import FloatArray
 from reference.loop import rows_of
 
 NAMES = ["batch-linucb", "batch-linucb-kw", "batch-linucb-dg", "batch-linucb-dg-certified"]

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.confidence import self_normalized_intervals
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets
 from rareswitch.design import GOptimal
 from rareswitch.errors import ParameterError
 from rareswitch.lab.worlds import LinearWorld, make_world
 from rareswitch.learner import Foresight, certified_cost, geometric_grid
+from rareswitch.learner.confidence import self_normalized_intervals
 from rareswitch.policy import Blend, Policy, PosteriorDraws, widest_intervals
 from reference.loop import rows_of
 

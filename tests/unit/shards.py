@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.executors import make_executor, run_shards
+from rareswitch.core import make_executor, run_shards
 
 PATIENCE = 100.0
 """Seconds after which a test gives up."""

@@ -10,10 +10,9 @@ import pytest
 from rareswitch import Features, create, make_learner, make_world
 from rareswitch.cli.experiment.decide import DIALOGUE
 from rareswitch.cli.json_lines import read_line
+from rareswitch.core import finite_array, make_executor
 from rareswitch.errors import ParameterError, RareswitchError, several
-from rareswitch.executors import make_executor
 from rareswitch.plan import schedule_of
-from rareswitch.validation import finite_array
 
 
 @pytest.mark.parametrize(

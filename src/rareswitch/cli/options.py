@@ -230,7 +230,7 @@ def confidence_option(text: str) -> float | str:
 
 def _kind(annotation: Any) -> dict[str, Any]:
     """How the option of a setting of this type is read."""
-    from rareswitch.confidence import ConfidenceMode
+    from rareswitch.learner import ConfidenceMode
 
     kinds = {annotation, *get_args(annotation)}
     if bool in kinds:
@@ -301,7 +301,7 @@ def add_lists(parser: argparse.ArgumentParser, lists: Mapping[str, Mapping[str, 
 
 def of_runs(options: argparse.Namespace) -> dict[str, Any]:
     """Seeds, file and bar for the runs of a command, whose number and lengths are checked."""
-    from rareswitch.validation import count_of, whole
+    from rareswitch.core import count_of, whole
 
     for horizon in options.horizons if "horizons" in options else [options.horizon]:
         whole("horizon", horizon, low=2)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rareswitch.structs import Result
+    from rareswitch.core import Result
 
 
 class Output(NamedTuple):
@@ -37,7 +37,7 @@ def show(output: Output, *, as_json: bool) -> int:
 
 def print_json(facts: "Result | Mapping[str, Any] | Sequence[Mapping[str, Any]]") -> None:
     """One line of JSON; a number that is not finite is an error. Objects name the version of their schema."""
-    from rareswitch.structs import SCHEMA_VERSION, Result
+    from rareswitch.core import SCHEMA_VERSION, Result
 
     data = facts.as_dict() if isinstance(facts, Result) else facts
     data = {"schema_version": SCHEMA_VERSION, **data} if isinstance(data, Mapping) else data

@@ -39,7 +39,7 @@ def opened(options: argparse.Namespace) -> Iterator["Experiment"]:
 
 def read_records(path: str) -> list[dict[str, Any]]:
     """Records of a table (CSV, Parquet), of a JSON list, or of lines of JSON."""
-    from rareswitch.files import read_whole
+    from rareswitch.core import read_whole
 
     kind = Path(path).suffix.lower()
     if kind not in RECORDS:
@@ -52,7 +52,7 @@ def read_records(path: str) -> list[dict[str, Any]]:
 
 
 def _from_table(path: str, data: bytes, kind: str) -> list[dict[str, Any]]:
-    from rareswitch.files import pyarrow
+    from rareswitch.core import pyarrow
 
     pa, parquet = pyarrow()
     from pyarrow import csv

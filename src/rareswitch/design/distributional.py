@@ -12,7 +12,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rareswitch.choosing import first_highest
+from rareswitch.core import (
+    FloatArray,
+    IntArray,
+    Sets,
+    context_sets,
+    first_highest,
+    frozen,
+    number,
+    read_only,
+    unit_ball,
+    whole,
+)
 from rareswitch.design.sampling import (
     GOptimal,
     MixedArgmax,
@@ -24,7 +35,6 @@ from rareswitch.design.sampling import (
     weighted_information,
 )
 from rareswitch.errors import ParameterError
-from rareswitch.validation import FloatArray, IntArray, Sets, context_sets, frozen, number, read_only, unit_ball, whole
 
 Form = Literal["argmax", "softmax"]
 
@@ -77,7 +87,7 @@ def staged_design(
 
     Examples
     --------
-    >>> from rareswitch.distributions import Gaussian
+    >>> from rareswitch.lab import Gaussian
     >>> sets = Gaussian(dim=3, arms=6).draw(200, seed=1)
     >>> found = staged_design(sets.contexts, regularization=1e-3)
     >>> len(found.policy.weights) == len(found.kept) <= len(found.stage_lengths)
@@ -213,7 +223,7 @@ def core_identification(
 
     Examples
     --------
-    >>> from rareswitch.distributions import Gaussian
+    >>> from rareswitch.lab import Gaussian
     >>> sets = Gaussian(dim=3, arms=5).draw(100, seed=1)
     >>> core = core_identification(sets.contexts, regularization=1e-3)
     >>> len(core.indices), core.iterations
@@ -255,7 +265,7 @@ def core_learning(
     Examples
     --------
     >>> from rareswitch.design import variation
-    >>> from rareswitch.distributions import Gaussian
+    >>> from rareswitch.lab import Gaussian
     >>> sets = Gaussian(dim=3, arms=5).draw(100, seed=1)
     >>> learned = core_learning(sets.contexts, regularization=1e-3)
     >>> variation(learned.policy, sets.contexts, regularization=1e-3) < 9

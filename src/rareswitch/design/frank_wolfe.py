@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.core import FloatArray, context_sets, number, whole
 from rareswitch.design.sampling import (
     GOptimal,
     MixedArgmax,
@@ -21,7 +22,6 @@ from rareswitch.design.sampling import (
     weighted_information,
 )
 from rareswitch.errors import CertificateError
-from rareswitch.validation import FloatArray, context_sets, number, whole
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -68,7 +68,7 @@ def frank_wolfe_design(
 
     Examples
     --------
-    >>> from rareswitch.distributions import Gaussian
+    >>> from rareswitch.lab import Gaussian
     >>> sets = Gaussian(dim=4, arms=8).draw(200, seed=1)
     >>> found = frank_wolfe_design(sets.contexts, regularization=1e-4)
     >>> found.variation <= found.bound == 1.05 * 4 / 0.8

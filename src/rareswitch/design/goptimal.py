@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from rareswitch.core import FloatArray, IntArray, context_sets, number, whole
 from rareswitch.design.kernels import CERTIFIED, design_outputs, design_sets
 from rareswitch.errors import CertificateError, CertificateWarning
-from rareswitch.validation import FloatArray, IntArray, context_sets, number, whole
 
 SMALLEST_TOL = 1e-8
 _OUTPUTS = ("weights", "leverages", "max_leverage", "rank", "residual", "passes")

@@ -9,22 +9,22 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from rareswitch.choosing import first_highest
-from rareswitch.codec import kind
-from rareswitch.design.goptimal import SMALLEST_TOL, g_optimal, in_steps
-from rareswitch.design.kernels import design_weights
-from rareswitch.errors import CertificateError, ParameterError, ShapeError
-from rareswitch.lanes import add_rows, compiled, lane_zeros, padded_length
-from rareswitch.validation import (
+from rareswitch.core import (
     FloatArray,
     Sets,
     context_sets,
     finite_array,
+    first_highest,
+    kind,
     number,
     probability_vector,
     read_only,
     symmetric_matrices,
 )
+from rareswitch.design.goptimal import SMALLEST_TOL, g_optimal, in_steps
+from rareswitch.design.kernels import design_weights
+from rareswitch.errors import CertificateError, ParameterError, ShapeError
+from rareswitch.lanes import add_rows, compiled, lane_zeros, padded_length
 
 
 def quadratic_forms(sets: Sets, matrix: FloatArray) -> FloatArray:

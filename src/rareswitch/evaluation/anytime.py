@@ -8,10 +8,10 @@ import math
 
 import numpy as np
 
+from rareswitch.core import FloatArray, finite_array, number
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.evaluation.intervals import Column, around, probability, usable
 from rareswitch.evaluation.results import Interval
-from rareswitch.validation import FloatArray, finite_array, number
 
 #: ρ, in variances of the first batch. Sequences are narrowest, for their level, after some 8ρ batches of equal weight;
 #: with 2 the first looks, at which scores are farthest from normal, are the careful ones.

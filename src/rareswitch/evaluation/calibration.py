@@ -11,10 +11,10 @@ counts are. The smallest chance of any arm is multiplied by the number of arms.
 
 import numpy as np
 
+from rareswitch.core import BoolArray, FloatArray, IntArray
 from rareswitch.evaluation.results import ArmCount, Calibration
 from rareswitch.lanes import compiled
 from rareswitch.log import DecisionLog
-from rareswitch.validation import BoolArray, FloatArray, IntArray
 
 #: False alarms on honest logs.
 THRESHOLD = 0.01

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rareswitch.core import BoolArray, FloatArray, Sets
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
 from rareswitch.evaluation.models import arm_numbers
 from rareswitch.log import DecisionLog
 from rareswitch.policy import Policy
-from rareswitch.validation import BoolArray, FloatArray, Sets
 
 #: Rules that have names.
 RULES = ("uniform", "baseline", "logged")

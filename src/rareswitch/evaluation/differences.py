@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.core import BoolArray, FloatArray
 from rareswitch.evaluation.anytime import mixture_bound
 from rareswitch.evaluation.estimators import Estimate
 from rareswitch.evaluation.intervals import Pool, around, skewed
@@ -16,7 +17,6 @@ from rareswitch.evaluation.results import Difference, Interval
 from rareswitch.evaluation.scoring import Scores
 from rareswitch.evaluation.settings import Settings
 from rareswitch.evaluation.support import Support
-from rareswitch.validation import BoolArray, FloatArray
 
 _WEEK = 7 * 86400.0
 #: Seconds from 1970 within which years have four digits.

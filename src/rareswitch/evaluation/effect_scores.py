@@ -6,6 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
+from rareswitch.core import BoolArray, FloatArray
+from rareswitch.core import IntArray as Rows
 from rareswitch.errors import EmptySetError, ParameterError, did_you_mean
 from rareswitch.evaluation.calibration import Tally
 from rareswitch.evaluation.candidates import Always, played
@@ -15,8 +17,6 @@ from rareswitch.evaluation.models import Predicted
 from rareswitch.evaluation.scoring import logging_probabilities, own_model
 from rareswitch.evaluation.support import Support
 from rareswitch.log import DecisionLog, Source
-from rareswitch.validation import BoolArray, FloatArray
-from rareswitch.validation import IntArray as Rows
 
 #: What an arm may be compared with besides another arm: what the caller would have shown, and the mean of the others.
 BASELINE, REST = "baseline", "rest"

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.core import number
 from rareswitch.errors import ParameterError
 from rareswitch.evaluation.batch_answers import Answer, answer
 from rareswitch.evaluation.effect_results import BatchPart, Effect, Effects, Heterogeneity
@@ -23,7 +24,6 @@ from rareswitch.evaluation.evaluate import source_of
 from rareswitch.evaluation.refusals import batch_reasons, log_cautions, refusals
 from rareswitch.features import Features
 from rareswitch.log import DecisionLog, Source
-from rareswitch.validation import number
 
 #: Why batches may disagree.
 _CHANGES = "requests or rewards changed over time"

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rareswitch.core import FloatArray
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.features import Features
 from rareswitch.log import DecisionLog
-from rareswitch.validation import FloatArray
 
 #: The most groups: with more, none has enough decisions, and no table is read.
 MOST_GROUPS = 50

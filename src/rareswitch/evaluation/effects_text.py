@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from textwrap import fill
 
+from rareswitch.core import table
 from rareswitch.errors import several
 from rareswitch.evaluation.effect_results import BatchPart, Effect, Effects
 from rareswitch.evaluation.effect_scores import BASELINE, REST
 from rareswitch.evaluation.numerals import bounds_text, decimals, number_text, percent_text, shortened
 from rareswitch.evaluation.results import Interval
-from rareswitch.tables import table
 
 WIDTH = 100
 #: Before numbers that rest on estimated propensities.

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from rareswitch.validation import FloatArray
+from rareswitch.core import FloatArray
 
 Estimator = Literal["ips", "snips", "dr"]
 ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.core import FloatArray, number
 from rareswitch.errors import ParameterError, did_you_mean
 from rareswitch.evaluation.candidates import Candidate, named_candidates
 from rareswitch.evaluation.differences import difference, earned, lift
@@ -15,7 +16,6 @@ from rareswitch.evaluation.scoring import Progress, score
 from rareswitch.evaluation.settings import Settings
 from rareswitch.evaluation.values import value_of
 from rareswitch.log import Source, read
-from rareswitch.validation import FloatArray, number
 
 #: What the baseline is called among candidates where nobody asked for it; no caller's name has a line break.
 _BASELINE = "\n"

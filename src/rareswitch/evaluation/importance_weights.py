@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
+from rareswitch.core import FloatArray, IntArray, sealed
 from rareswitch.lanes import compiled
-from rareswitch.validation import FloatArray, IntArray, sealed
 
 #: Ranges begin at 2 to these powers: weights below the first are one range, those from the last on another.
 LEAST_POWER, MOST_POWER = -4, 10

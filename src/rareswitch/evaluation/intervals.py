@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rareswitch.core import FloatArray, number
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.evaluation.results import Interval
-from rareswitch.validation import FloatArray, number
 
 #: Values are taken to be skewed so much at the most.
 SKEWEST = 1.0

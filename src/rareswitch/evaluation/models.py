@@ -11,11 +11,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from rareswitch.core import FloatArray, IntArray, Stats, uniforms_at
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.log import DecisionLog
-from rareswitch.rng import uniforms_at
-from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray, IntArray
 
 
 def arm_numbers(who: str, given: Any, log: DecisionLog) -> FloatArray:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.core import BoolArray, FloatArray, IntArray
 from rareswitch.errors import EmptySetError, ParameterError
 from rareswitch.evaluation.calibration import Tally
 from rareswitch.evaluation.candidates import Candidate, played, policy_probabilities
@@ -14,7 +15,6 @@ from rareswitch.evaluation.estimators import Columns
 from rareswitch.evaluation.models import ArmMeans, CrossFitted, Given, Model
 from rareswitch.evaluation.support import Support
 from rareswitch.log import DecisionLog, Source
-from rareswitch.validation import BoolArray, FloatArray, IntArray
 
 Progress = Callable[[int, int], None]
 #: How far a recorded propensity may be from that of its policy, as rounding may have it.

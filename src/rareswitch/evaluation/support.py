@@ -19,10 +19,10 @@ from typing import Self
 
 import numpy as np
 
+from rareswitch.core import BoolArray, FloatArray, sealed
 from rareswitch.evaluation.estimators import Moments
 from rareswitch.evaluation.importance_weights import OCTAVES, ratio_moments, weight_moments, without_rarest
 from rareswitch.evaluation.results import Overlap
-from rareswitch.validation import BoolArray, FloatArray, sealed
 
 #: Most of a candidate's play that may have had probability 0.
 MAX_UNSUPPORTED = 0.001

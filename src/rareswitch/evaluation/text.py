@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from textwrap import fill
 
+from rareswitch.core import table
 from rareswitch.errors import several
 from rareswitch.evaluation.numerals import LONGEST, bounds_text, decimals, number_text, percent_text, shortened
 from rareswitch.evaluation.results import Calibration, Difference, Evaluation, Interval, Value
-from rareswitch.tables import table
 
 WIDTH = 100
 #: Characters of a candidate's name in a table, at least.

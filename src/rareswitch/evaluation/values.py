@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rareswitch.core import FloatArray
 from rareswitch.evaluation.anytime import anytime, bounded
 from rareswitch.evaluation.estimators import ESTIMATORS, Columns, Estimate
 from rareswitch.evaluation.importance_weights import weight_counts
@@ -14,7 +15,6 @@ from rareswitch.evaluation.scoring import Scores
 from rareswitch.evaluation.settings import Settings
 from rareswitch.evaluation.support import Support, effective, overlap
 from rareswitch.log import Source
-from rareswitch.validation import FloatArray
 
 
 def value_of(scores: Scores, name: str, log: Source, settings: Settings) -> Value:

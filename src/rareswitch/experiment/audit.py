@@ -9,14 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rareswitch.codec import encode
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, encode, keys_of_bytes
 from rareswitch.errors import RareswitchError
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.requests import Requests
 from rareswitch.experiment.results import Audit, Relearned, Verification
 from rareswitch.experiment.versions import Version
-from rareswitch.ids import keys_of_bytes
 from rareswitch.policy import Policy
 from rareswitch.store import DecisionRow, RewardRow, Store
 

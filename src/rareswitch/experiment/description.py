@@ -6,11 +6,10 @@ from typing import Any, Self
 
 import msgspec
 
-from rareswitch import codec
+from rareswitch.core import Result, canonical_json, check_value_count, codec, number, plain_json, whole
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.features import Features
-from rareswitch.files import canonical_json, check_value_count, plain_json
 from rareswitch.learner import Learner, State, Summary, find_learner, make_learner, plain_settings, required_settings
 from rareswitch.plan import (
     Progress,
@@ -21,8 +20,6 @@ from rareswitch.plan import (
     schedule_from_plain,
 )
 from rareswitch.policy import MinPropensity
-from rareswitch.structs import Result
-from rareswitch.validation import number, whole
 from rareswitch.version import __version__
 
 SCHEMA = 1

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, Sets, finite_array, id_keys, key_bytes, summable
 from rareswitch.errors import ConflictError, ParameterError, ShapeError
 from rareswitch.experiment.audit import audit_decision, verify_versions
 from rareswitch.experiment.description import Description
@@ -22,13 +22,11 @@ from rareswitch.experiment.status import status_of
 from rareswitch.experiment.update import Updates, log_of
 from rareswitch.experiment.versions import Version, Versions, sha256
 from rareswitch.features import field_values
-from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Forecast
 from rareswitch.log import StoredLog
 from rareswitch.plan import seconds_of
 from rareswitch.policy import Key, Policy, check_signs
 from rareswitch.store import DecisionRow, Job, Store
-from rareswitch.validation import Sets, finite_array, summable
 
 
 class Experiment:

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.core import BoolArray, FloatArray, Result, number
 from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.evaluation import Support, halves, policy_probabilities, refusals
 from rareswitch.learner import Learner, State, posterior
 from rareswitch.log import DecisionLog, HeldOut
 from rareswitch.policy import Policy
-from rareswitch.structs import Result
-from rareswitch.validation import BoolArray, FloatArray, number
 
 #: By how much a batch must have grown since a policy was refused, before the gate looks again.
 GROWTH = 1.5

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from rareswitch.core import canonical_json, plain_json
 from rareswitch.errors import ExistsError, FileFormatError, ParameterError
 from rareswitch.experiment.description import MAX_ARMS, Description, WarmStart, check_schedule, learner_of
 from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.versions import UNSIGNED, Version, sha256, signature_of, verify_text, version_row
 from rareswitch.features import Features
-from rareswitch.files import canonical_json, plain_json
 from rareswitch.learner import Learner, Summary, summaries_to_bytes
 from rareswitch.log import summarize_source
 from rareswitch.plan import LearnerSchedule, baseline_share, schedule_of, seconds_of

@@ -9,14 +9,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import BoolArray, ContextSets, FloatArray, IntArray, Sets, context_sets, key_bytes
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
 from rareswitch.features import Cautions, Features
-from rareswitch.ids import key_bytes
 from rareswitch.learner import sample_order
 from rareswitch.policy import Decisions, MinPropensity
 from rareswitch.store import DecisionRow, Job
-from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -5,13 +5,13 @@ from typing import Any, Literal
 
 import msgspec
 
+from rareswitch.core import Result
 from rareswitch.evaluation import Difference
 from rareswitch.experiment.description import WarmStart
 from rareswitch.experiment.gate import Gate, GateReport
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.plan import MinPropensityPrice, Price, Wait
 from rareswitch.store import Counts, Marks
-from rareswitch.structs import Result
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,14 +7,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from rareswitch.core import LARGEST_SCALE, as_text, id_keys, key_bytes, number
 from rareswitch.errors import ConflictError, ParameterError, ShapeError
 from rareswitch.experiment.requests import check_text, id_text, listed
-from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import clip_bounds
 from rareswitch.plan import duration_of
 from rareswitch.store import RewardRow
-from rareswitch.structs import as_text
-from rareswitch.validation import LARGEST_SCALE, number
 
 #: Bytes of an event's name.
 LONGEST_EVENT = 128

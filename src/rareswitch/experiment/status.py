@@ -8,17 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, FloatArray, Sets, Stats, context_sets, inverse_root
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.results import BatchStatus, Novelty, Status
 from rareswitch.experiment.update import kept_lift, progress_of, rejections
 from rareswitch.experiment.versions import Version
 from rareswitch.learner import State
-from rareswitch.linalg import inverse_root
 from rareswitch.plan import DAY, MinPropensityPrice, Progress, min_propensity_price
-from rareswitch.stats import Stats
 from rareswitch.store import Store
-from rareswitch.validation import FloatArray, Sets, context_sets
 
 #: Context sets by which novelty is measured.
 LOOKED_AT = 200

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import msgspec
 
+from rareswitch.core import canonical_json
 from rareswitch.errors import FileFormatError, StoreError
 from rareswitch.experiment.results import UpdatePlan, UpdateReport
-from rareswitch.files import canonical_json
 from rareswitch.learner import (
     State,
     Summary,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import LARGEST_SCALE, ContextSets, FloatArray, IntArray, Sets, sealed
 from rareswitch.errors import EmptySetError, RecordError
 from rareswitch.features.fields import ARM, Arms, Coder, Field, Number, Value, Values
 from rareswitch.features.kernels import fill
@@ -29,7 +29,6 @@ from rareswitch.features.records import (
     record_of,
     table_of,
 )
-from rareswitch.validation import LARGEST_SCALE, FloatArray, IntArray, Sets, sealed
 
 if TYPE_CHECKING:
     from rareswitch.features.features import Features

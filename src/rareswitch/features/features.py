@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
-from rareswitch import codec
+from rareswitch.core import codec, decoding, read_whole, table, write_whole
 from rareswitch.errors import FileFormatError, InputError, ParameterError, did_you_mean
 from rareswitch.features.encoder import Encoded, Encoder
 from rareswitch.features.fields import (
@@ -24,8 +24,6 @@ from rareswitch.features.fields import (
 )
 from rareswitch.features.fit import propose
 from rareswitch.features.records import Contexts, OfferedArms, Record
-from rareswitch.files import decoding, read_whole, write_whole
-from rareswitch.tables import table
 
 SCHEMA = 1
 FIELDS = ("number", "category", "hashed", "flag", "vector")

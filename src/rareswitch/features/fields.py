@@ -14,10 +14,8 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rareswitch.codec import kind, name_of
+from rareswitch.core import LARGEST_SCALE, LONGEST, FloatArray, count_of, kind, name_of, number
 from rareswitch.errors import ParameterError, RecordError
-from rareswitch.ids import LONGEST
-from rareswitch.validation import LARGEST_SCALE, FloatArray, count_of, number
 
 SIDES = ("context", "arm", "both")
 #: In the key of a field of both: where the id of the arm stands, if the field is read from the context.

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
+from rareswitch.core import LARGEST_SCALE, LONGEST, count_of, number
 from rareswitch.errors import ParameterError, RecordError
 from rareswitch.features.fields import (
     ARM,
@@ -26,8 +27,6 @@ from rareswitch.features.fields import (
     scalar,
 )
 from rareswitch.features.records import ArmId, Contexts, Frame, Offer, OfferedArms, RecordList, offers_of, table_of
-from rareswitch.ids import LONGEST
-from rareswitch.validation import LARGEST_SCALE, count_of, number
 
 _WORDS = ("number", "category", "hashed", "flag", "vector")
 #: Rows from which on a column of different values is taken for an id.

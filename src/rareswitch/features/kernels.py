@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from rareswitch.core import LARGEST_SCALE
 from rareswitch.lanes import compiled
-from rareswitch.validation import LARGEST_SCALE
 
 
 @compiled

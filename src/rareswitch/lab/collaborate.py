@@ -10,13 +10,12 @@ from operator import add
 
 import numpy as np
 
+from rareswitch.core import FloatArray, run_shards, whole
 from rareswitch.errors import ParameterError, UnsuitableError
-from rareswitch.executors import run_shards
 from rareswitch.lab.simulate import Recorder, Run, check_match, decisions_of, play_rounds, unlearnable_regret
 from rareswitch.lab.worlds import World
 from rareswitch.learner import Learner, State, summaries_from_bytes, summaries_to_bytes
 from rareswitch.policy import policy_to_bytes
-from rareswitch.validation import FloatArray, whole
 
 
 @dataclass(frozen=True, kw_only=True)

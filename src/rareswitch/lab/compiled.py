@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rareswitch.core import FloatArray, IntArray, Sets, Stats, inverse_root, log_growth, normals
 from rareswitch.design import Sampler
 from rareswitch.lab.kernels import advance_layers, advance_optimist, walk_layers, walk_optimist, walk_sampler
 from rareswitch.learner import (
@@ -21,11 +22,7 @@ from rareswitch.learner import (
     SupLinUCB,
     ThompsonSampling,
 )
-from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Layered, Optimistic
-from rareswitch.rng import normals
-from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray, IntArray, Sets
 
 
 class Walk(NamedTuple):

@@ -4,9 +4,8 @@ import math
 
 import numpy as np
 
-from rareswitch.choosing import gather, highest, largest, pass_layers, workspace
+from rareswitch.core import absorb, gather, highest, largest, pass_layers, workspace
 from rareswitch.lanes import add_rows, compiled, lane_zeros, padded_length
-from rareswitch.linalg import absorb
 
 
 @compiled

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.core import lock, pyarrow, read_whole, replacing
 from rareswitch.errors import FileFormatError
-from rareswitch.files import lock, pyarrow, read_whole, replacing
 from rareswitch.lab.simulate import Run
 
 #: The fields of a run and their types, for Arrow; and those that are arrays.

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.core import BoolArray, FloatArray, IntArray, Sets, context_sets, finite_array, vector, whole
 from rareswitch.errors import InputError, ParameterError, UnsuitableError
 from rareswitch.lab.compiled import Walker, find_walker
 from rareswitch.lab.worlds import Rounds, World
 from rareswitch.learner import Learner, Rows, State, Summary
 from rareswitch.policy import Decisions, MinPropensity, Policy
-from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets, finite_array, vector, whole
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -319,7 +319,7 @@ def simulate(
 
     Examples
     --------
-    >>> from rareswitch.distributions import Gaussian
+    >>> from rareswitch.lab.distributions import Gaussian
     >>> from rareswitch.lab.worlds import LinearWorld
     >>> from rareswitch.learner import OFUL, BatchLinUCBKW
     >>> world = LinearWorld(source=Gaussian(dim=4, arms=8))

@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.core import run_shards, whole
 from rareswitch.errors import FileFormatError, InputError, UnsuitableError
-from rareswitch.executors import run_shards
 from rareswitch.lab.results import add_runs, load_runs
 from rareswitch.lab.simulate import Run, check_length, check_rounds, simulate
 from rareswitch.lab.worlds import World
 from rareswitch.learner import Learner, make_learner, takes
 from rareswitch.report import ProgressBar
-from rareswitch.validation import whole
 from rareswitch.version import __version__
 
 

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, FloatArray, number, uniforms, whole
 from rareswitch.errors import InputError, ParameterError
 from rareswitch.experiment import Advance, Experiment
 from rareswitch.lab.worlds import RecordWorld, Rounds, World
 from rareswitch.plan import DAY, Manual, duration_of, seconds_of
-from rareswitch.rng import uniforms
-from rareswitch.validation import FloatArray, number, whole
 
 #: Decisions that are played at a time.
 MOST = 10**8

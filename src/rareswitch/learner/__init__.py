@@ -12,6 +12,7 @@ from rareswitch.learner.bounds import (
 )
 from rareswitch.learner.catalogue import LEARNERS, all_learners, find_learner, make_learner, takes
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryStep
+from rareswitch.learner.confidence import LEAST_DELTA, ConfidenceMode, Intervals, SelfNormalized
 from rareswitch.learner.foresight import Foresight, certified_cost
 from rareswitch.learner.grids import (
     AdaptiveGrid,
@@ -89,3 +90,4 @@ __all__ += ["paper_design_grid", "paper_grid", "plain_settings", "posterior", "p
 __all__ += ["required_settings", "row_hashes", "sample_order", "sampled", "setting", "settings_of"]
 __all__ += ["state_from_bytes", "state_to_bytes", "summaries_from_bytes", "summaries_to_bytes", "takes", "warm_start"]
 __all__ += ["whole_ends"]
+__all__ += ["LEAST_DELTA", "ConfidenceMode", "Intervals", "SelfNormalized"]

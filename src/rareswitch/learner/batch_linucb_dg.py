@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Protocol
 
-from rareswitch.codec import kind
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, kind
 from rareswitch.design import GOptimal, Sampler, core_learning, frank_wolfe_design
 from rareswitch.errors import ParameterError
 from rareswitch.learner.batched import BatchedLearner, EliminateByBatch, surviving

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.confidence import Intervals
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, Stats
 from rareswitch.design import GOptimal, Sampler, Uniform
 from rareswitch.learner.bounds import Batched, Contexts, guarantee_of
+from rareswitch.learner.confidence import Intervals
 from rareswitch.learner.grids import ADAPTIVE, AdaptiveGrid, StaticGrid, as_grid_or_adaptive
 from rareswitch.learner.interval_learner import GridLearner
 from rareswitch.learner.learner import Parts
@@ -19,7 +19,6 @@ from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule
 from rareswitch.learner.settings import design_of_sets, setting
 from rareswitch.learner.state import Sample, State
 from rareswitch.policy import Elimination, Policy, widest_intervals
-from rareswitch.stats import Stats
 
 #: Context sets over which the widths of intervals are averaged.
 WIDTH_SAMPLE = 1000
@@ -85,7 +84,7 @@ def mean_width(policy: Policy, sample: Sample | None) -> float:
 class BatchedLearner(GridLearner):
     """Learns once at the end of each batch; what differs between algorithms is the sampler and what is learned.
 
-    ``confidence`` is explained at :func:`rareswitch.confidence.independent_intervals`.
+    ``confidence`` is explained at :func:`rareswitch.learner.confidence.independent_intervals`.
     """
 
     grid: StaticGrid | AdaptiveGrid | Sequence[int] | str | None = setting(  # type: ignore[assignment]

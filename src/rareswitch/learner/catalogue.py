@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any
 
-from rareswitch import codec
+from rareswitch.core import codec
 from rareswitch.errors import InputError, ParameterError, did_you_mean
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified
 from rareswitch.learner.batched import BatchLinUCB, BatchLinUCBKW

@@ -8,10 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from rareswitch.core import FloatArray, IntArray, inverse_root, whole
 from rareswitch.errors import ParameterError
 from rareswitch.learner.kernels import first_growth
-from rareswitch.linalg import inverse_root
-from rareswitch.validation import FloatArray, IntArray, whole
 
 #: A determinant that has grown to C·(1 - TOLERANCE) has grown to C, so that rounding does not decide exact ties.
 TOLERANCE = 1e-9

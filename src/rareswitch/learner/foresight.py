@@ -12,12 +12,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.confidence import LEAST_DELTA, Intervals, SelfNormalized, independent_intervals
-from rareswitch.contexts import ContextSets
+from rareswitch.core import LARGEST_SCALE, ContextSets, FloatArray, Stats, inverse_root, log_growth, normals, whole
 from rareswitch.design import GOptimal, Sampler
 from rareswitch.errors import BatchError, ParameterError
 from rareswitch.learner.batched import batch_elimination
 from rareswitch.learner.clocks import Clock
+from rareswitch.learner.confidence import LEAST_DELTA, Intervals, SelfNormalized, independent_intervals
 from rareswitch.learner.grids import GrowingGrid, StaticGrid, as_grid, geometric_grid
 from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.logistic import HELD_OUT, POINT, ClicksModel, Models, Search, logistic_posterior, next_point
@@ -27,11 +27,7 @@ from rareswitch.learner.reserve import Reserve
 from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule
 from rareswitch.learner.settings import choice, count, flag, real, setting
 from rareswitch.learner.state import Note, State, Summary, centred, faded
-from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
-from rareswitch.rng import normals
-from rareswitch.stats import Stats
-from rareswitch.validation import LARGEST_SCALE, FloatArray, whole
 
 #: Policies where the horizon is known.
 POLICIES = 8

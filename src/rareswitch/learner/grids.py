@@ -10,10 +10,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from rareswitch.codec import kind
+from rareswitch.core import count_of, kind, number, whole
 from rareswitch.errors import ParameterError
 from rareswitch.learner.clocks import Clock, ToTheHorizon
-from rareswitch.validation import count_of, number, whole
 
 #: Of a grid that is made of a number: more would take long to plan, and are no longer rare.
 MOST_UPDATES = 10_000

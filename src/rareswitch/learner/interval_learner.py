@@ -4,7 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, get_args
 
-from rareswitch.confidence import (
+from rareswitch.core import LARGEST_SCALE, number
+from rareswitch.errors import ParameterError
+from rareswitch.learner.bounds import Switching, guarantee_of
+from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryStep, growth_factor
+from rareswitch.learner.confidence import (
     LEAST_DELTA,
     ConfidenceMode,
     Intervals,
@@ -12,14 +16,10 @@ from rareswitch.confidence import (
     independent_intervals,
     self_normalized_intervals,
 )
-from rareswitch.errors import ParameterError
-from rareswitch.learner.bounds import Switching, guarantee_of
-from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryStep, growth_factor
 from rareswitch.learner.grids import StaticGrid, as_grid, geometric_grid, paper_grid
 from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.rule import OneModel, SumsRule
 from rareswitch.learner.settings import about, count, real, setting
-from rareswitch.validation import LARGEST_SCALE, number
 
 #: Batches of a stale learner.
 USUAL_UPDATES = 8

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from rareswitch.core import absorb
 from rareswitch.lanes import compiled
-from rareswitch.linalg import absorb
 
 
 @compiled

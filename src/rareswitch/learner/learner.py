@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import BoolArray, ContextSets, FloatArray, Sets, Stats, context_sets, number, unit_ball
 from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError, LevelWarning, OutlierWarning, ParameterError
 from rareswitch.features import Features
@@ -34,8 +34,6 @@ from rareswitch.learner.state import (
     with_late,
 )
 from rareswitch.policy import Baseline, Blend, Decisions, MinPropensity, Policy
-from rareswitch.stats import Stats
-from rareswitch.validation import BoolArray, FloatArray, Sets, context_sets, number, unit_ball
 
 
 class Parts(NamedTuple):

@@ -3,9 +3,9 @@
 A decision for x pays 1 with the probability μ(xᵀθ), μ(u) = 1/(1 + exp(-u)), where the last feature may be the constant
 of a level. What earlier batches say is a normal belief about θ, so the posterior after a batch is the product of that
 and of the likelihood of its rows. Its mode is found by Newton's method with a line search (:func:`next_point`): a pass
-over the rows at a point gives value, gradient and curvature there (:class:`~rareswitch.stats.Expansion`), sums that add
-up, and the next point follows from them. Every step that is kept makes the posterior larger, so the estimate cannot run
-away. The expansion of the last pass is what a batch adds to the belief from then on.
+over the rows at a point gives value, gradient and curvature there (:class:`~rareswitch.core.Expansion`), sums that
+add up, and the next point follows from them. Every step that is kept makes the posterior larger, so the estimate
+cannot run away. The expansion of the last pass is what a batch adds to the belief from then on.
 """
 
 import math
@@ -17,14 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rareswitch.choosing import TIE, first_highest
+from rareswitch.core import TIE, Expansion, FloatArray, Sets, Stats, first_highest, read_only
 from rareswitch.errors import UnsuitableError
 from rareswitch.learner.kernels import predictions
 from rareswitch.learner.posterior import RATIOS, Link, Posterior, logistic
 from rareswitch.learner.rule import OneModel
 from rareswitch.learner.state import Note, State, unexplained_level
-from rareswitch.stats import Expansion, Stats
-from rareswitch.validation import FloatArray, Sets, read_only
 
 #: The least weight of a decision: one without any would have no place for its reward.
 LEAST_WEIGHT = 1e-12

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+from rareswitch.core import LARGEST_SCALE, Stats, inverse_root, log_growth, normals
 from rareswitch.learner.interval_learner import GrowingLearner, IntervalLearner, OneModelRule, StaleLearner
 from rareswitch.learner.learner import Parts
 from rareswitch.learner.rule import NewPolicy
 from rareswitch.learner.settings import count, real, setting
-from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Optimistic, Policy, PosteriorDraws
-from rareswitch.rng import normals
-from rareswitch.stats import Stats
-from rareswitch.validation import LARGEST_SCALE
 
 #: The most parameters that a policy holds; a file of policies has room for no more of many features.
 MOST_DRAWS = 10_000

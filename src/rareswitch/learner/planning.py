@@ -5,13 +5,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rareswitch.choosing import first_highest
-from rareswitch.contexts import ContextSets
+from rareswitch.core import (
+    BoolArray,
+    ContextSets,
+    FloatArray,
+    IntArray,
+    first_highest,
+    inverse_root,
+    normals,
+    read_only,
+)
 from rareswitch.learner.kernels import best_columns
 from rareswitch.learner.posterior import Link, Posterior, ignorance, stretch
-from rareswitch.linalg import inverse_root
-from rareswitch.rng import normals
-from rareswitch.validation import BoolArray, FloatArray, IntArray, read_only
 
 #: Multiples of the posterior's spread at which parameters may be drawn. Not 0: of arms that are yet to come, and of
 #: contexts so rare that the sampled sets do not show them, a plan knows nothing; the least of these costs little.

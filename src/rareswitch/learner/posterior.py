@@ -5,9 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rareswitch.choosing import first_highest
-from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray
+from rareswitch.core import FloatArray, Stats, first_highest
 
 
 def logistic(values: FloatArray) -> FloatArray:

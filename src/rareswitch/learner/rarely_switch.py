@@ -6,17 +6,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.confidence import Intervals, SelfNormalized
+from rareswitch.core import FloatArray, Stats, inverse_root, log_growth
 from rareswitch.learner.clocks import growth_factor
+from rareswitch.learner.confidence import Intervals, SelfNormalized
 from rareswitch.learner.interval_learner import GrowingLearner
 from rareswitch.learner.learner import Parts
 from rareswitch.learner.rule import LayerModels
 from rareswitch.learner.settings import real, setting
 from rareswitch.learner.suplinucb import Layers
-from rareswitch.linalg import inverse_root, log_growth
 from rareswitch.policy import Elimination, Layered, Policy
-from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

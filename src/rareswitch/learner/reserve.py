@@ -6,12 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.choosing import TIE
+from rareswitch.core import TIE, BoolArray, FloatArray, IntArray, inverse_root, whole
 from rareswitch.errors import ParameterError
 from rareswitch.learner.clocks import Progress, ToTheHorizon
 from rareswitch.learner.grids import lengths, whole_ends
-from rareswitch.linalg import inverse_root
-from rareswitch.validation import BoolArray, FloatArray, IntArray, whole
 
 #: Of the horizon, by when the first of the policies in reserve is deployed anyway.
 RELEASED = 0.5

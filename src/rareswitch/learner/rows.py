@@ -7,25 +7,26 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rareswitch.contexts import ContextSets
-from rareswitch.errors import BatchError, NonFiniteError, ParameterError, ShapeError, several
-from rareswitch.ids import KeyArray, id_keys
-from rareswitch.policy import Decisions
-from rareswitch.validation import (
+from rareswitch.core import (
     EXACT,
     LARGEST_SCALE,
     BoolArray,
+    ContextSets,
     FloatArray,
     IntArray,
+    KeyArray,
     Sets,
     context_sets,
     finite_array,
+    id_keys,
     number,
     owned,
     sealed,
     summable,
     unmasked,
 )
+from rareswitch.errors import BatchError, NonFiniteError, ParameterError, ShapeError, several
+from rareswitch.policy import Decisions
 
 #: What rows have one of each.
 ARRAYS = ("ids", "features", "rewards", "times", "reward_times")

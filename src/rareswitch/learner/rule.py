@@ -7,14 +7,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from rareswitch.core import BoolArray, FloatArray, IntArray, KeyArray, Sets, Stats, uniforms_at
 from rareswitch.errors import UnsuitableError
-from rareswitch.ids import KeyArray
 from rareswitch.learner.clocks import Progress
 from rareswitch.learner.state import Batch, State, Summary, added, offset_of, unexplained_level
 from rareswitch.policy import Layered, Policy
-from rareswitch.rng import uniforms_at
-from rareswitch.stats import Stats
-from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from rareswitch import codec
+from rareswitch.core import codec, count_of, number
 from rareswitch.design import GOptimal
 from rareswitch.errors import ParameterError
-from rareswitch.validation import count_of, number
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

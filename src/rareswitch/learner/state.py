@@ -9,14 +9,20 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from rareswitch import codec
-from rareswitch.contexts import ContextSets
+from rareswitch.core import (
+    BoolArray,
+    ContextSets,
+    FloatArray,
+    IntArray,
+    KeyArray,
+    Stats,
+    codec,
+    owned,
+    sealed,
+    uniforms_at,
+)
 from rareswitch.errors import BatchError, UnsuitableError, several
-from rareswitch.ids import KeyArray
 from rareswitch.policy import Policy
-from rareswitch.rng import uniforms_at
-from rareswitch.stats import Stats
-from rareswitch.validation import BoolArray, FloatArray, IntArray, owned, sealed
 
 #: What was believed, planned and concluded at an update, by name: numbers, texts and True.
 Note = Mapping[str, Any]
@@ -175,7 +181,7 @@ def sample_order(keys: KeyArray) -> FloatArray:
 def sampled(keys: KeyArray, share: float) -> BoolArray:
     """(n,) which decisions belong to the sample that keeps this share of them; larger shares hold smaller ones.
 
-    >>> from rareswitch.ids import id_keys
+    >>> from rareswitch.core import id_keys
     >>> int(sampled(id_keys(range(1000)), 0.1).sum())
     96
     """

@@ -7,16 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.confidence import Intervals
+from rareswitch.core import BoolArray, FloatArray, Stats, inverse_root
 from rareswitch.learner.clocks import TOLERANCE, EveryInformativeStep
+from rareswitch.learner.confidence import Intervals
 from rareswitch.learner.interval_learner import IntervalLearner
 from rareswitch.learner.learner import Parts
 from rareswitch.learner.rule import BatchEnd, LayerModels, NewPolicy, SumsRule
 from rareswitch.learner.settings import real, setting
-from rareswitch.linalg import inverse_root
 from rareswitch.policy import Layered, Policy
-from rareswitch.stats import Stats
-from rareswitch.validation import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -1,6 +1,6 @@
 """Logs of decisions as tables, in stores, Parquet, CSV, dsjson of Vowpal Wabbit and obp; their sums."""
 
-from rareswitch.filesystems import find_parts
+from rareswitch.core import find_parts
 from rareswitch.log.batch_sums import HeldOut, summarize, summarize_source
 from rareswitch.log.csv import read_csv, write_csv
 from rareswitch.log.decision_log import DecisionLog, Source, estimate_propensities, whole

@@ -10,15 +10,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import BoolArray, ContextSets, IntArray, KeyArray, Sets, run_shards, uniforms_at
 from rareswitch.errors import BatchError, ParameterError, ShapeError
-from rareswitch.executors import run_shards
-from rareswitch.ids import KeyArray
 from rareswitch.learner import Learner, Rows, Sample, State, Summary, sampled
 from rareswitch.log.chunks import prefetched
 from rareswitch.log.decision_log import Source
-from rareswitch.rng import uniforms_at
-from rareswitch.validation import BoolArray, IntArray, Sets
 
 #: Decisions that are gathered and summed at once, so that it does not matter in which order they came.
 GATHERED = 1 << 16
@@ -35,7 +31,7 @@ class HeldOut:
 
     Examples
     --------
-    >>> from rareswitch.ids import id_keys
+    >>> from rareswitch.core import id_keys
     >>> int(HeldOut(share=0.3).among(id_keys(range(1000))).sum())
     264
     >>> int(HeldOut(share=0.3, context_sample_rate=0.1).among(id_keys(range(1000))).sum())

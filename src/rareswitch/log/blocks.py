@@ -6,12 +6,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import (
+    EXACT,
+    LARGEST_SCALE,
+    LONGEST,
+    BoolArray,
+    ContextSets,
+    FloatArray,
+    IntArray,
+    KeyArray,
+    Sets,
+    id_keys,
+    keys_of_bytes,
+    pyarrow,
+    read_only,
+    sealed,
+    text_keys,
+)
 from rareswitch.errors import FileFormatError, InputError
-from rareswitch.files import pyarrow
-from rareswitch.ids import LONGEST, KeyArray, id_keys, keys_of_bytes, text_keys
 from rareswitch.learner import Learner
-from rareswitch.validation import EXACT, LARGEST_SCALE, BoolArray, FloatArray, IntArray, Sets, read_only, sealed
 
 #: How many foreign policies are told apart.
 MOST_POLICIES = 100

@@ -9,13 +9,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from rareswitch.core import BoolArray, FloatArray, IntArray, KeyArray, read_only, sealed
 from rareswitch.errors import FileFormatError
-from rareswitch.ids import KeyArray
 from rareswitch.learner import attributed, sample_order
 from rareswitch.log.blocks import Block, bounds
 from rareswitch.log.decision_log import DecisionLog
 from rareswitch.policy import Policy
-from rareswitch.validation import BoolArray, FloatArray, IntArray, read_only, sealed
 
 T = TypeVar("T")
 #: Columns that are read of chosen arms alone, and those that tell of all that were offered.

@@ -9,12 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rareswitch.core import BoolArray, FloatArray, IntArray, Table, is_number, read_table
 from rareswitch.errors import FileFormatError, ParameterError
 from rareswitch.features import Features
 from rareswitch.log.decision_log import DecisionLog, estimate_propensities, estimating
 from rareswitch.log.texts import checked_log, id_texts, ids_of_texts, seconds_of, writing
-from rareswitch.table_files import Table, is_number, read_table
-from rareswitch.validation import BoolArray, FloatArray, IntArray
 
 #: The names of columns by default, and those that only our own files have.
 _ROLES = ("id", "time", "policy", "arm", "propensity", "reward", "offered", "baseline")

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rareswitch.core import BoolArray, FloatArray, IntArray, KeyArray, finite_array, id_keys, number, read_only, sealed
 from rareswitch.errors import EmptySetError, NonFiniteError, ParameterError, ShapeError, several
-from rareswitch.ids import KeyArray, id_keys
 from rareswitch.learner import known_rewards
 from rareswitch.policy import Policy
-from rareswitch.validation import BoolArray, FloatArray, IntArray, finite_array, number, read_only, sealed
 
 #: Times are at most this far from 1970, in seconds, where years have four digits.
 LATEST = 6e10

@@ -8,12 +8,11 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
+from rareswitch.core import BoolArray, FloatArray, reading
 from rareswitch.errors import FileFormatError
 from rareswitch.features import Features
-from rareswitch.files import reading
 from rareswitch.log.decision_log import DecisionLog, estimate_propensities, estimating
 from rareswitch.log.texts import checked_log, id_texts, ids_of_texts, seconds_of, writing
-from rareswitch.validation import BoolArray, FloatArray
 
 #: How far from 1 the sum of probabilities may be: they are written as floats of 32 bits.
 _TOLERANCE = 1e-3

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.core import find_parts, key_bytes
 from rareswitch.errors import ConflictError, several
-from rareswitch.filesystems import find_parts
-from rareswitch.ids import key_bytes
 from rareswitch.learner import Learner, sample_order
 from rareswitch.log.blocks import Block
 from rareswitch.log.schema import MORE, NEEDED, blocks, check_more, opened

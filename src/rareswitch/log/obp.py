@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rareswitch.core import FloatArray, IntArray
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.log.decision_log import DecisionLog, estimate_propensities, estimating
-from rareswitch.validation import FloatArray, IntArray
 
 
 def from_obp(

@@ -11,11 +11,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from rareswitch.core import FloatArray, IntArray, KeyArray, file_size, find_parts, number, pyarrow, run_shards
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, several
-from rareswitch.executors import run_shards
-from rareswitch.files import pyarrow
-from rareswitch.filesystems import file_size, find_parts
-from rareswitch.ids import KeyArray
 from rareswitch.learner import Rows, deduplicate, row_hashes, sample_order
 from rareswitch.log.batch_sums import Learnable, Task
 from rareswitch.log.blocks import Block, Span, bounds, sound
@@ -23,7 +20,6 @@ from rareswitch.log.chunks import CHOSEN, OFFERED, About
 from rareswitch.log.decision_log import DecisionLog
 from rareswitch.log.schema import COUNTING, ESTIMATED, EVALUATION, MORE, NEEDED, blocks, check_more, opened
 from rareswitch.policy import Policy
-from rareswitch.validation import FloatArray, IntArray, number
 
 R = TypeVar("R")
 P = TypeVar("P")

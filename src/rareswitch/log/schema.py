@@ -5,10 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rareswitch.core import opened_parquet, pyarrow, whole
 from rareswitch.errors import FileFormatError
-from rareswitch.files import pyarrow
-from rareswitch.parquet_files import opened_parquet
-from rareswitch.validation import whole
 
 #: Rows of a row group that is written, and rows that are read at a time.
 ROWS = 1 << 16

@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import BoolArray, ContextSets, FloatArray, KeyArray, Sets, keys_of_bytes, read_only, sealed
 from rareswitch.errors import EmptySetError, StoreError, several
-from rareswitch.ids import KeyArray, keys_of_bytes
 from rareswitch.learner import Rows, Sample, attributed
 from rareswitch.log.batch_sums import Learnable, Task
 from rareswitch.log.chunks import ArmCodes, KeyedSample, prefetched
 from rareswitch.log.decision_log import DecisionLog
 from rareswitch.policy import Policy
 from rareswitch.store import DecisionColumns, Marks, Offers, Slice, Store
-from rareswitch.validation import BoolArray, FloatArray, Sets, read_only, sealed
 
 
 def check_newest(store: Store, decided: int, published: int) -> None:
@@ -54,7 +52,7 @@ class StoredBatch:
 
     Examples
     --------
-    >>> from rareswitch.ids import id_keys, key_bytes
+    >>> from rareswitch.core import id_keys, key_bytes
     >>> from rareswitch.learner import make_learner
     >>> from rareswitch.log import summarize
     >>> from rareswitch.store import DecisionRow, RewardRow, VersionRow, open_store

@@ -11,9 +11,8 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from rareswitch.core import KeyArray, id_keys, key_bytes, keys_of_bytes, replacing
 from rareswitch.errors import FileFormatError, InputError
-from rareswitch.files import replacing
-from rareswitch.ids import KeyArray, id_keys, key_bytes, keys_of_bytes
 from rareswitch.log.decision_log import DecisionLog
 
 #: How the key of a text id is written, of which the text itself is not kept.

@@ -9,16 +9,23 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rareswitch.core import (
+    BoolArray,
+    exists,
+    finite_array,
+    is_url,
+    key_bytes,
+    making_file,
+    pyarrow,
+    seal_footer,
+    vector,
+    whole,
+)
 from rareswitch.errors import FileFormatError, ParameterError, ShapeError
-from rareswitch.files import pyarrow
-from rareswitch.filesystems import exists, is_url, making_file
-from rareswitch.ids import key_bytes
 from rareswitch.learner import Rows, in_seconds
 from rareswitch.log.decision_log import DecisionLog
 from rareswitch.log.schema import COUNTING, ESTIMATED, MORE, ROWS, log_schema
-from rareswitch.parquet_files import seal_footer
 from rareswitch.store import DecisionRow, Marks, RewardRow, Store, reward_value
-from rareswitch.validation import BoolArray, finite_array, vector, whole
 
 #: About how many bytes of context sets a part of an export holds at the most.
 _BYTES = 1 << 26

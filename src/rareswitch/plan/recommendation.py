@@ -5,10 +5,9 @@ from typing import Literal
 
 import msgspec
 
+from rareswitch.core import Result, count_of
 from rareswitch.errors import ParameterError
 from rareswitch.learner import CONTEXTS, Contexts, Guarantee, Switching, arm_logarithm, proved_for
-from rareswitch.structs import Result
-from rareswitch.validation import count_of
 
 #: Policies of the flagship where no number is asked for.
 USUAL = 8

@@ -12,11 +12,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from rareswitch.choosing import first_highest
+from rareswitch.core import FloatArray, IntArray, Result, first_highest, number, whole
 from rareswitch.errors import ParameterError
 from rareswitch.policy import MinPropensity
-from rareswitch.structs import Result
-from rareswitch.validation import FloatArray, IntArray, number, whole
 
 #: c, the decisions for each feature up to which a policy is about as bad as uniform exploration. With 2 the model says
 #: of weekly updates, of a day's gap and of never updating what was measured in six worlds, within a tenth.

@@ -7,12 +7,11 @@ from datetime import datetime
 from itertools import accumulate, pairwise
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
+from rareswitch.core import Result, number, whole
 from rareswitch.learner import Forecast
 from rareswitch.plan.regret_model import adaptive_cost, best_ends, cost
 from rareswitch.plan.times import DAY, duration_of, plain_fields, zone_of
 from rareswitch.store import Counts
-from rareswitch.structs import Result
-from rareswitch.validation import number, whole
 
 #: Batches to come that are forecast where a schedule does not end.
 OUTLOOK = 3

@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, TypeVar
 from zoneinfo import ZoneInfo
 
+from rareswitch.core import number
 from rareswitch.errors import ParameterError, several
-from rareswitch.validation import number
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from rareswitch.choosing import TIE, gather, highest, keep_intervals, largest, pass_layers, workspace
+from rareswitch.core import TIE, gather, highest, keep_intervals, largest, pass_layers, unit_at, workspace
 from rareswitch.lanes import (
     add_rows,
     compiled,
@@ -14,7 +14,6 @@ from rareswitch.lanes import (
     padded_length,
     triangular_squares,
 )
-from rareswitch.rng import unit_at
 
 
 @compiled

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.codec import kind
+from rareswitch.core import BoolArray, FloatArray, IntArray, Sets, kind, number, sealed, unmasked
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.policy.kernels import raise_to
-from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, number, sealed, unmasked
 
 
 @kind("min_propensity")

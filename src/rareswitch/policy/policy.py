@@ -8,18 +8,29 @@ from typing import Any, Self
 
 import numpy as np
 
-from rareswitch import codec
+from rareswitch.core import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    KeyArray,
+    Sets,
+    codec,
+    id_keys,
+    one_key,
+    read_whole,
+    sealed,
+    sets_of,
+    stream_key,
+    whole,
+    write_whole,
+)
 from rareswitch.design import Sampler
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, ShapeError
 from rareswitch.features import Features
-from rareswitch.files import read_whole, write_whole
-from rareswitch.ids import KeyArray, id_keys, one_key
 from rareswitch.policy.kernels import draw_arms, eliminate
 from rareswitch.policy.keys import Key, check_signature, sign, verify_signature
 from rareswitch.policy.min_propensity import MinPropensity
 from rareswitch.policy.samplers import Baseline, Blend, Elimination, with_baseline
-from rareswitch.rng import stream_key
-from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, sealed, sets_of, whole
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,7 +44,7 @@ class Decisions:
     #: (n,) how many arms the eliminations left.
     survivors: IntArray
     policy_id: str
-    #: (n, 2) the keys of the ids, as :func:`rareswitch.ids.id_keys` makes them, read-only.
+    #: (n, 2) the keys of the ids, as :func:`rareswitch.core.ids.id_keys` makes them, read-only.
     ids: KeyArray
 
     def upto(self, count: int) -> Self:
@@ -181,7 +192,7 @@ class Policy:
             Which arms may be chosen, (n, K) or (K,); all by default.
         ids
             The names of the decisions: n of them, or a single one for one set. Each is a whole number 0 ≤ id < 2⁶³ or
-            a string of 1 to 128 bytes; see :func:`rareswitch.ids.id_keys`.
+            a string of 1 to 128 bytes; see :func:`rareswitch.core.ids.id_keys`.
         seed
             The randomness of a decision hangs on seed and id alone, however the sets are split or ordered.
         baseline

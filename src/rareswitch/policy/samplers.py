@@ -7,30 +7,30 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from rareswitch.codec import kind
-from rareswitch.contexts import ContextSets
-from rareswitch.design import Sampler
-from rareswitch.errors import ParameterError, ShapeError
-from rareswitch.linalg import inverse_root
-from rareswitch.policy.kernels import (
-    best_of_draws,
-    blend,
-    highest_arms,
-    layered_arms,
-    widest,
-)
-from rareswitch.validation import (
+from rareswitch.core import (
+    ContextSets,
     FloatArray,
     IntArray,
     Sets,
     context_sets,
     finite_array,
+    inverse_root,
+    kind,
     number,
     parameters,
     read_only,
     sets_of,
     unmasked,
     vector,
+)
+from rareswitch.design import Sampler
+from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.policy.kernels import (
+    best_of_draws,
+    blend,
+    highest_arms,
+    layered_arms,
+    widest,
 )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.core import FloatArray
 from rareswitch.report.figures import (
     BLUE,
     DARK_GREY,
@@ -16,7 +17,6 @@ from rareswitch.report.figures import (
     name_points,
     plain_ticks,
 )
-from rareswitch.validation import FloatArray
 
 #: Decisions before these are not shown: there is nothing to see.
 FIRST = 100

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.core import replacing
 from rareswitch.errors import FileFormatError, MissingExtraError
-from rareswitch.files import replacing
 
 BLUE, ORANGE, GREY, DARK_GREY = "#1f5fa8", "#e07b1a", "#9aa4ad", "#5a646d"
 PALETTE = [BLUE, ORANGE, "#2c8c5a", "#b0413e", "#6d4fa0", "#3aa6b9", "#8a6d3b", GREY]

@@ -2,10 +2,10 @@
 
 import textwrap
 
+from rareswitch.core import table
 from rareswitch.learner import LEARNERS
 from rareswitch.plan import Recommendation
 from rareswitch.report.text import as_text
-from rareswitch.tables import table
 
 WIDTH = 80
 

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.lib.recfunctions import repack_fields
 from numpy.typing import NDArray
 
+from rareswitch.core import BoolArray, FloatArray, IntArray, KeyArray, keys_of_bytes
 from rareswitch.errors import StoreError
-from rareswitch.ids import KeyArray, keys_of_bytes
 from rareswitch.store.rows import DecisionRow, Marks, Words, checksums, of_contexts
-from rareswitch.validation import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from rareswitch.store.store import Store

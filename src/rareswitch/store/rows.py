@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rareswitch.validation import IntArray
+from rareswitch.core import IntArray
 
 Words = NDArray[np.uint64]
 #: The checksum of a row of which all words are 0.
@@ -25,7 +25,7 @@ _NOTHING = 0x243F6A8885A308D3
 class DecisionRow(NamedTuple):
     """A decision as it is kept."""
 
-    #: Of its id, 16 bytes: :func:`rareswitch.ids.key_bytes`.
+    #: Of its id, 16 bytes: :func:`rareswitch.core.ids.key_bytes`.
     key: bytes
     #: The id as JSON: ``"request-41c9"`` with its quotes, or ``17``.
     id: str

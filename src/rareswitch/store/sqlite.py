@@ -9,8 +9,8 @@ from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
+from rareswitch.core import replacing
 from rareswitch.errors import StoreError
-from rareswitch.files import replacing
 from rareswitch.store.connections import Job, Pool, attempt
 from rareswitch.store.rows import DecisionRow, RewardRow, of_contexts, of_decisions, of_rewards
 from rareswitch.store.sqlite_files import (

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from rareswitch.cli import main
-from rareswitch.distributions import OneBig
 from rareswitch.errors import FileFormatError
 from rareswitch.experiment import open_experiment
+from rareswitch.lab.distributions import OneBig
 from rareswitch.policy import load_key, load_policy
 
 TEXT = "hmac-sha256:000102030405060708090a0b0c0d0e0f"

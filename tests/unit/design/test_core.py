@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, FloatArray, IntArray
 from rareswitch.design import (
     Argmax,
     GOptimal,
@@ -17,9 +17,8 @@ from rareswitch.design import (
 )
 from rareswitch.design.distributional import Form
 from rareswitch.design.sampling import symmetric_inverse
-from rareswitch.distributions import Counterexample, Gaussian
 from rareswitch.errors import ParameterError
-from rareswitch.validation import FloatArray, IntArray
+from rareswitch.lab.distributions import Counterexample, Gaussian
 
 DIM, SAMPLE, LAM = 10, 100, 1e-6
 # the event of Section 6: the rare set is seen once among γ = 100

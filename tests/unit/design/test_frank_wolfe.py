@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from rareswitch.design import GOptimal, frank_wolfe_design, information, staged_design, variation
-from rareswitch.distributions import Anisotropic, ContextDistribution, Counterexample, Gaussian, OneBig
 from rareswitch.errors import CertificateError, ParameterError
+from rareswitch.lab.distributions import Anisotropic, ContextDistribution, Counterexample, Gaussian, OneBig
 
 SOURCES = [
     Gaussian(dim=6, arms=12),

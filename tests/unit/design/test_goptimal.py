@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from rareswitch.design import GOptimal, g_optimal
-from rareswitch.distributions import Gaussian
 from rareswitch.errors import (
     CertificateError,
     CertificateWarning,
@@ -13,6 +12,7 @@ from rareswitch.errors import (
     ParameterError,
     ShapeError,
 )
+from rareswitch.lab.distributions import Gaussian
 from reference.certificate import exact_certificate, regularized_max_leverage
 from reference.degenerate import FAMILIES, degenerate_set
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
-from rareswitch.distributions import Gaussian
 from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.lab.distributions import Gaussian
 
 CONTEXTS = Gaussian(dim=3, arms=6).draw(40, seed=1).contexts
 MATRIX = np.diag([1.0, 2.0, 5.0])

@@ -5,8 +5,8 @@ import pytest
 
 from rareswitch.design import GOptimal, MixedSoftmax, Uniform, information, staged_design, variation
 from rareswitch.design.distributional import Form
-from rareswitch.distributions import Anisotropic, ContextDistribution, Gaussian, OneBig
 from rareswitch.errors import ContextNormError, ParameterError
+from rareswitch.lab.distributions import Anisotropic, ContextDistribution, Gaussian, OneBig
 from reference.algorithm_2 import literal_algorithm_2
 
 SOURCES = [

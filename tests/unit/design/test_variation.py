@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from rareswitch.design import GOptimal, Uniform, deviation, information, variation
-from rareswitch.distributions import Gaussian, OneBig
 from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.lab.distributions import Gaussian, OneBig
 
 
 def test_tools_are_their_definitions() -> None:

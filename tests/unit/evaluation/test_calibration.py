@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rareswitch.core import FloatArray
 from rareswitch.evaluation.calibration import THRESHOLD, Tally, binomial_tails
 from rareswitch.evaluation.results import Calibration
 from rareswitch.log import DecisionLog
-from rareswitch.validation import FloatArray
 
 
 def drawn(logging: FloatArray, rng: np.random.Generator) -> Any:

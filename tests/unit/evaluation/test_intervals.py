@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rareswitch.core import FloatArray
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.evaluation.intervals import iid, moved, pooled, usable
-from rareswitch.validation import FloatArray
 
 NAN, INF = math.nan, math.inf
 SIZES = (60, 60, 120, 240)

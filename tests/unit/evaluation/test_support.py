@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import rareswitch
+from rareswitch.core import FloatArray
 from rareswitch.evaluation.refusals import BATCH_CARRIED, CARRIED, EFFECTIVE, batch_reasons, needed, refusals
 from rareswitch.evaluation.support import Support, overlap
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, Rows
 from rareswitch.log import DecisionLog
-from rareswitch.validation import FloatArray
 
 
 def drawn(logging: FloatArray, seed: int) -> Any:

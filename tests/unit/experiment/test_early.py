@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.core import normals
 from rareswitch.errors import ParameterError
 from rareswitch.experiment import Experiment, create, open_experiment
 from rareswitch.learner import Foresight
-from rareswitch.rng import normals
 
 #: Two groups of users with two features each; the second appears late.
 DIM, ARMS, HORIZON = 4, 3, 30_000

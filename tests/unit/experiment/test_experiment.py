@@ -14,12 +14,12 @@ import polars as pl
 import pytest
 
 from rareswitch import Ed25519Key, Foresight, HmacKey
+from rareswitch.core import id_keys, key_bytes
 from rareswitch.errors import BatchError, ConflictError, FileFormatError, ParameterError, ShapeError, StoreError
 from rareswitch.experiment import BatchStatus, Experiment, Rewards, create, open_experiment
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.requests import Request
 from rareswitch.features import Features
-from rareswitch.ids import id_keys, key_bytes
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import geometric_grid
 from rareswitch.plan import Periodic, Wait

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
+from rareswitch.core import id_keys
 from rareswitch.design import Uniform
 from rareswitch.errors import FileFormatError, ParameterError, StoreError, UnsuitableError
 from rareswitch.experiment import Advance, Experiment, Gate, GateReport, Rewards, copy_experiment, create
@@ -17,7 +18,6 @@ from rareswitch.experiment.gate import judge, lower_bound
 from rareswitch.experiment.results import UpdatePlan, UpdateReport
 from rareswitch.experiment.update import rejections
 from rareswitch.experiment.versions import plan_to_text
-from rareswitch.ids import id_keys
 from rareswitch.lab.worlds import make_world
 from rareswitch.log import DecisionLog, HeldOut
 from rareswitch.plan import Wait

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.distributions import Gaussian
 from rareswitch.errors import ParameterError
 from rareswitch.experiment import create, open_experiment
 from rareswitch.experiment.description import Description
 from rareswitch.features import Arms, Features, Number
 from rareswitch.lab import simulate
+from rareswitch.lab.distributions import Gaussian
 from rareswitch.lab.worlds import LinearWorld
 from rareswitch.learner import OFUL, Foresight, LinUCB
 from rareswitch.plan import MinPropensityPrice, best_ends, cost, min_propensity_price

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
+from rareswitch.core import FloatArray, normals
 from rareswitch.experiment import novelty
 from rareswitch.learner import Foresight, Rows, State
-from rareswitch.rng import normals
-from rareswitch.validation import FloatArray
 
 DIM, ARMS = 6, 8
 

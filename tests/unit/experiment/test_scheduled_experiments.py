@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rareswitch.core import normals
 from rareswitch.errors import ParameterError
 from rareswitch.experiment import Experiment, create
 from rareswitch.experiment.results import Choice
 from rareswitch.features import Features
 from rareswitch.plan import BestSchedule, Periodic, Progress
-from rareswitch.rng import normals
 
 DIM, ARMS = 3, 4
 START = datetime(2026, 3, 2, tzinfo=UTC)

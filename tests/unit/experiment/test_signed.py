@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from rareswitch.core import canonical_json
+from rareswitch.core.files import pack, unpack
 from rareswitch.errors import FileFormatError, ParameterError
 from rareswitch.experiment import Experiment, create, open_experiment
-from rareswitch.files import canonical_json, pack, unpack
 from rareswitch.policy import Ed25519Key, HmacKey, Key, new_key, policy_from_bytes, policy_to_bytes
 from rareswitch.store import VersionRow
 from reference.trials import advance_batch

@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
+from rareswitch.core import Stats, canonical_json
 from rareswitch.experiment import Experiment, create, open_experiment
 from rareswitch.experiment.versions import Version, signature_of, signed_text
-from rareswitch.files import canonical_json
 from rareswitch.learner import Summary, summaries_to_bytes
 from rareswitch.learner.foresight import PlannedExploration
 from rareswitch.learner.rule import BatchEnd, NewPolicy
 from rareswitch.policy import Blend, PosteriorDraws
-from rareswitch.stats import Stats
 from reference.trials import advance_batch
 
 DEPLOYABLE: dict[str, dict[str, Any]] = {

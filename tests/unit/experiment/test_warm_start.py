@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.distributions import Gaussian
+from rareswitch.core import Stats
 from rareswitch.errors import BatchError, FileFormatError, ParameterError, ShapeError
 from rareswitch.experiment import WarmStart, copy_experiment, create, open_experiment
 from rareswitch.experiment.audit import verify_versions
 from rareswitch.experiment.description import Description
 from rareswitch.features import Arms, Features, Number
+from rareswitch.lab.distributions import Gaussian
 from rareswitch.lab.worlds import LinearWorld
 from rareswitch.learner import (
     LEARNERS,
@@ -28,7 +29,6 @@ from rareswitch.learner import (
 )
 from rareswitch.log import DecisionLog, summarize_source, write
 from rareswitch.policy import MinPropensity, new_key
-from rareswitch.stats import Stats
 
 DIM, ARMS, ROWS = 3, 4, 600
 WORLD = LinearWorld(source=Gaussian(dim=DIM, arms=ARMS))

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rareswitch.core import unit_ball
 from rareswitch.errors import EmptySetError, ParameterError, RecordError
 from rareswitch.features import Arms, Category, Features, Flag, Hashed, Number, Vector
-from rareswitch.validation import unit_ball
 from reference.records import AFFINITIES, MIXED, SHARED, drawn, slow
 
 

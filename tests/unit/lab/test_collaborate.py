@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.core import make_executor
 from rareswitch.errors import ParameterError, UnsuitableError
-from rareswitch.executors import make_executor
 from rareswitch.lab import collaborate, simulate
 from rareswitch.lab.collaborate import Collaboration, Share, ShareResult, play_share
 from rareswitch.lab.rivals import PureExploitation

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from rareswitch import collaborate
+from rareswitch.core import FloatArray, uniforms
 from rareswitch.errors import InputError
 from rareswitch.lab import simulate
 from rareswitch.lab.simulate import unlearnable_regret
 from rareswitch.lab.worlds import Rounds, make_world
 from rareswitch.learner import OFUL, Foresight, LinUCB, StaleThompsonSampling
-from rareswitch.rng import uniforms
-from rareswitch.validation import FloatArray
 
 
 class Crossed:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate, sweep
+from rareswitch.core import FloatArray
 from rareswitch.errors import (
     ContextNormError,
     FileFormatError,
@@ -23,7 +24,6 @@ from rareswitch.lab.simulate import chunk_size
 from rareswitch.lab.worlds import Rounds, SequenceWorld, World, make_world
 from rareswitch.learner import BatchLinUCB, BatchLinUCBDG, Foresight, make_learner
 from rareswitch.report import ProgressBar
-from rareswitch.validation import FloatArray
 from reference.loop import steps
 
 simulation = importlib.import_module("rareswitch.lab.simulate")

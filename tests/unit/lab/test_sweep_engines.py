@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rareswitch.cli import main
+from rareswitch.core import make_executor
 from rareswitch.errors import EngineError
-from rareswitch.executors import make_executor
 from rareswitch.lab import Run, choose_entrants, contest, load_runs, sweep
 from rareswitch.lab.sweep import LearnerFactory
 from rareswitch.lab.worlds import NamedWorld, World

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import rareswitch
+from rareswitch.core.validation import _all_finite
 from rareswitch.lanes import announced, compiled
 from rareswitch.policy.kernels import blend
-from rareswitch.validation import _all_finite
 
 PACKAGE = Path(rareswitch.__file__).parent
 OUTER = """

@@ -3,6 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from rareswitch.core import FloatArray
 from rareswitch.lanes import (
     add_products,
     add_row,
@@ -16,7 +17,6 @@ from rareswitch.lanes import (
     multiply_tile,
     padded_length,
 )
-from rareswitch.validation import FloatArray
 
 
 @compiled

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets
 from rareswitch.design import GOptimal, Sampler, Uniform
-from rareswitch.distributions import Gaussian, OneBig, VaryingArms
 from rareswitch.errors import ParameterError
+from rareswitch.lab.distributions import Gaussian, OneBig, VaryingArms
 from rareswitch.lab.worlds import GaussianNoise, LinearWorld, World
 from rareswitch.learner import (
     AdaptiveGrid,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets
 from rareswitch.learner import Posterior
 from rareswitch.learner.foresight import believed_cost, certified_cost
 from rareswitch.learner.posterior import Link

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from golden.record_state import FILE, LEARNER, SEED, rows, world
+from rareswitch.core import Stats
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (
     Foresight,
@@ -19,7 +20,6 @@ from rareswitch.learner import (
 )
 from rareswitch.learner import foresight as room
 from rareswitch.policy import policy_to_bytes
-from rareswitch.stats import Stats
 from reference.loop import after, rows_of
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)

@@ -10,16 +10,13 @@ import pytest
 from scipy import stats as scipy_stats
 
 from rareswitch import simulate
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, FloatArray, inverse_root, normals
 from rareswitch.experiment import create
 from rareswitch.lab.worlds import ClassificationWorld, Rounds, make_world
 from rareswitch.learner import Foresight, Posterior, Rows, State, posterior
 from rareswitch.learner.foresight import believed_cost, certified_cost
 from rareswitch.learner.posterior import CHANCE, NOTHING, WIDEST, ModelCheck, innovation, vague_where_unknown
-from rareswitch.linalg import inverse_root
 from rareswitch.policy import PosteriorDraws
-from rareswitch.rng import normals
-from rareswitch.validation import FloatArray
 from reference.loop import after, rows_of
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)

@@ -7,21 +7,17 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, FloatArray, Stats, inverse_root, uniforms
 from rareswitch.design import GOptimal
-from rareswitch.distributions import Gaussian
 from rareswitch.errors import BatchError, LevelWarning, ParameterError
+from rareswitch.lab.distributions import Gaussian
 from rareswitch.lab.worlds import ClickWorld, Rounds, World, make_world
 from rareswitch.learner import Foresight, Posterior, Rows, geometric_grid, posterior
 from rareswitch.learner import foresight as room
 from rareswitch.learner.foresight import default_grid
 from rareswitch.learner.planning import SCALES, Plan
 from rareswitch.learner.state import centred, sample_order
-from rareswitch.linalg import inverse_root
 from rareswitch.policy import Blend, PosteriorDraws
-from rareswitch.rng import uniforms
-from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray
 from reference.loop import after, rows_of, steps
 
 RNG = np.random.default_rng(5)

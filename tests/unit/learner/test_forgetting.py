@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.core import FloatArray, Stats
 from rareswitch.errors import ParameterError
 from rareswitch.learner import Foresight, Posterior, Rows, State, Summary
 from rareswitch.learner.logistic import LOGISTIC, expanded, logistic_posterior
 from rareswitch.learner.posterior import logistic
 from rareswitch.learner.state import faded
 from rareswitch.policy import Blend, PosteriorDraws
-from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray
 
 RNG = np.random.default_rng(4)
 X = RNG.standard_normal((3, 200, 4, 2))

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
+from rareswitch.core import FloatArray, context_sets
 from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.lab.rivals import SupLinRel
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import RarelySwitchSupLinUCB, Rows, SupLinUCB
 from rareswitch.learner.rule import LayerModels
 from rareswitch.policy import Elimination, Layered, Policy
-from rareswitch.validation import FloatArray, context_sets
 from reference.loop import rows_of
 from reference.switching import Played, algorithm_6, ridge_intervals, sup_linear, truncated_intervals
 from reference.watch import NOISE, PLACES, Watched, place, problem, sized, watched

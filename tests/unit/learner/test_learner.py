@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.core import Stats
 from rareswitch.errors import BatchError
 from rareswitch.lab.rivals import PureExploitation
 from rareswitch.lab.worlds import World, make_world
@@ -22,7 +23,6 @@ from rareswitch.learner import (
     takes,
 )
 from rareswitch.policy import PosteriorDraws
-from rareswitch.stats import Stats
 from reference.loop import after, rows_of, step
 
 STALE = ["linucb-grid", "thompson-grid", "linmed-grid"]

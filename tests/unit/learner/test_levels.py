@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.core import FloatArray, Stats
 from rareswitch.errors import LevelWarning, NonFiniteError, OutlierWarning, UnsuitableError
 from rareswitch.lab.rivals import Falcon
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, Learner, Rows, State, make_learner, state_from_bytes, state_to_bytes
 from rareswitch.learner.rule import OneModel
 from rareswitch.learner.state import centred, offset_of, unexplained_level
-from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.3)
 #: Each pair of raised rewards and their plain ones: exact in double precision, so that nothing but the sums can differ.

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
+from rareswitch.core import FloatArray
 from rareswitch.errors import ParameterError
 from rareswitch.learner import (
     OFUL,
@@ -17,7 +18,6 @@ from rareswitch.learner import (
     make_learner,
 )
 from rareswitch.policy import Optimistic
-from rareswitch.validation import FloatArray
 from reference.loop import after, rows_of
 from reference.switching import optimist
 from reference.watch import NOISE, PLACES, place, problem, sized, watched

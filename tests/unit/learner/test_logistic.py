@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, FloatArray, Stats, normals, uniforms
+from rareswitch.core.files import pack, unpack
 from rareswitch.errors import BatchError, FileFormatError, LevelWarning, ParameterError, ShapeError, UnsuitableError
-from rareswitch.files import pack, unpack
 from rareswitch.lab.worlds import Rounds
 from rareswitch.learner import (
     Foresight,
@@ -43,9 +43,6 @@ from rareswitch.learner.logistic import (
 from rareswitch.learner.planning import prospects
 from rareswitch.learner.posterior import Link, logistic
 from rareswitch.learner.state import centred
-from rareswitch.rng import normals, uniforms
-from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray
 from reference.loop import after, rows_of, step
 
 THETA = np.array([3.0, -2.0, 1.0])

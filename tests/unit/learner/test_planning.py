@@ -7,16 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.contexts import ContextSets
-from rareswitch.distributions import Gaussian
+from rareswitch.core import ContextSets, FloatArray, inverse_root, normals
+from rareswitch.lab.distributions import Gaussian
 from rareswitch.learner import Foresight, Posterior, Rows, State, Summary, planning
 from rareswitch.learner.kernels import best_columns
 from rareswitch.learner.planning import SCALES, Stage, plan, prospects, spread, unseen_directions
 from rareswitch.learner.posterior import Link
-from rareswitch.linalg import inverse_root
 from rareswitch.policy import Blend, PosteriorDraws
-from rareswitch.rng import normals
-from rareswitch.validation import FloatArray
 
 RNG = np.random.default_rng(5)
 

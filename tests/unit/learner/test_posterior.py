@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.core import Stats
 from rareswitch.learner import Posterior, posterior
 from rareswitch.learner.posterior import innovation, vague_where_unknown
-from rareswitch.stats import Stats
 
 RNG = np.random.default_rng(5)
 

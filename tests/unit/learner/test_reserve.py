@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
+from rareswitch.core import FloatArray
 from rareswitch.errors import ParameterError
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, Learner, Rows, State, Summary, state_from_bytes, state_to_bytes
 from rareswitch.learner.clocks import Progress
 from rareswitch.learner.reserve import LEAST_SEEN, Reserve
-from rareswitch.validation import FloatArray
 
 HORIZON = 10_000
 #: Worlds in which contexts are drawn from one distribution, also rare ones.

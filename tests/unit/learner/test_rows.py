@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, id_keys
 from rareswitch.design import Uniform
 from rareswitch.errors import BatchError, NonFiniteError, ParameterError, ShapeError
-from rareswitch.ids import id_keys
 from rareswitch.learner import Rows, in_seconds, make_learner
 from rareswitch.policy import Policy
 

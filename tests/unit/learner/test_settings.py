@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets
 from rareswitch.design import GOptimal, Sampler
 from rareswitch.errors import InputError, ParameterError
 from rareswitch.learner import (

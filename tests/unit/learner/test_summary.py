@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, Stats, id_keys
 from rareswitch.errors import BatchError, ParameterError
-from rareswitch.ids import id_keys
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (
     Foresight,
@@ -26,7 +25,6 @@ from rareswitch.learner import (
 )
 from rareswitch.learner.rule import first_half
 from rareswitch.learner.state import sample_order
-from rareswitch.stats import Stats
 from reference.loop import rows_of
 
 WORLD = make_world("varying", dim=3, arms=5, noise=0.5)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
+from rareswitch.core import inverse_root
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import StaleThompsonSampling, ThompsonSampling
-from rareswitch.linalg import inverse_root
 from rareswitch.policy import PosteriorDraws
 from reference.loop import after
 from reference.switching import thompson

@@ -125,8 +125,8 @@ HOSTILE = {
     ),
     "an empty id": ("id,arm,reward,propensity\n,a,1,0.5\n", "line 2: the column 'id' must not be empty"),
     "a bad time": ("time,arm,reward,propensity\nsoon,a,1,0.5\n", "line 2: time must be a time"),
-    "damaged vectors": ('arm,reward,propensity,rareswitch.contexts\na,1,0.5,"[1,[2]]"\n', "damaged"),
-    "vectors that are no JSON": ("arm,reward,propensity,rareswitch.contexts\na,1,0.5,{\n", "must be JSON"),
+    "damaged vectors": ('arm,reward,propensity,rareswitch.core.contexts\na,1,0.5,"[1,[2]]"\n', "damaged"),
+    "vectors that are no JSON": ("arm,reward,propensity,rareswitch.core.contexts\na,1,0.5,{\n", "must be JSON"),
 }
 
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from rareswitch.core import id_keys, key_bytes
 from rareswitch.errors import ConflictError, FileFormatError
-from rareswitch.ids import id_keys, key_bytes
 from rareswitch.learner import Learner, State, make_learner, summaries_to_bytes
 from rareswitch.log import StoredBatch, export_parts, find_parts, import_parts, summarize
 from rareswitch.store import Marks, RewardRow, Store, VersionRow, open_store

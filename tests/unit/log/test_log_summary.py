@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from rareswitch.core import id_keys, make_executor
 from rareswitch.errors import BatchError, FileFormatError, MissingExtraError
-from rareswitch.executors import make_executor
-from rareswitch.ids import id_keys
 from rareswitch.learner import Summary, summaries_to_bytes
 from rareswitch.log import ParquetLog, find_parts, log_schema, write_part
 from rareswitch.log.blocks import Block

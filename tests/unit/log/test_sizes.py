@@ -11,12 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from rareswitch import files, parquet_files
+from rareswitch.core import files, parquet_files, read_table
+from rareswitch.core.parquet_files import column_chunks
 from rareswitch.errors import FileFormatError
 from rareswitch.log import ParquetLog, schema
 from rareswitch.log.dsjson import decisions_of
-from rareswitch.parquet_files import column_chunks
-from rareswitch.table_files import read_table
 
 
 def columns_of(count: int) -> dict[str, Any]:

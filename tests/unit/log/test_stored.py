@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from rareswitch import Always, evaluate
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, id_keys
 from rareswitch.errors import EmptySetError, FileFormatError, StoreError
 from rareswitch.experiment import Experiment, Rewards, create
-from rareswitch.ids import id_keys
 from rareswitch.learner import sample_order
 from rareswitch.log import DecisionLog, ParquetLog, StoredBatch, StoredLog, export_parts, summarize
 from reference.edits import edit_decision

@@ -5,13 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, IntArray
 from rareswitch.design import GOptimal, Uniform
-from rareswitch.distributions import Gaussian, VaryingArms
 from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.lab.distributions import Gaussian, VaryingArms
 from rareswitch.learner import LEARNERS, Foresight, Learner, Rows, make_learner
 from rareswitch.policy import Baseline, Blend, Elimination, Policy, policy_from_bytes, policy_to_bytes
-from rareswitch.validation import IntArray
 
 DIM, ARMS, SHARE = 3, 5, 0.3
 #: Learners that begin with a baseline.

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from rareswitch import codec
+from rareswitch.core import codec
+from rareswitch.core.files import pack, unpack
 from rareswitch.design import GOptimal, MixedSoftmax, Softmax, Uniform
-from rareswitch.distributions import Gaussian
 from rareswitch.errors import FileFormatError, InputError, MissingExtraError, ParameterError, ShapeError
-from rareswitch.files import pack, unpack
+from rareswitch.lab.distributions import Gaussian
 from rareswitch.policy import (
     Blend,
     Ed25519Key,
@@ -50,7 +50,7 @@ def test_a_loaded_policy_makes_the_same_decisions_in_another_process(tmp_path: P
     policy = rich_policy()
     save_policy(policy, tmp_path / "p.policy")
     script = (
-        "import sys; from rareswitch import load_policy; from rareswitch.distributions import Gaussian; "
+        "import sys; from rareswitch import load_policy; from rareswitch.lab.distributions import Gaussian; "
         "p = load_policy(sys.argv[1]); x = Gaussian(dim=3, arms=7).draw(200, seed=1).contexts; "
         "d = p.decide(x, ids=range(200), seed=5); "
         "print(p.id, d.arms.tolist(), [x.hex() for x in d.propensities.tolist()])"

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets
 from rareswitch.design import Argmax, Uniform
-from rareswitch.distributions import Gaussian, VaryingArms
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, ShapeError
 from rareswitch.evaluation import evaluate
 from rareswitch.evaluation.candidates import policy_probabilities
 from rareswitch.features import Arms, Features, Number
+from rareswitch.lab.distributions import Gaussian, VaryingArms
 from rareswitch.learner import LEARNERS, Foresight, Learner, Rows, make_learner, state_from_bytes, state_to_bytes
 from rareswitch.log import DecisionLog
 from rareswitch.policy import (

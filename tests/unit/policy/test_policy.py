@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 
 from golden import record_decisions
-from rareswitch import codec
+from rareswitch.core import FloatArray, Sets, codec, id_keys
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Sampler, Softmax, Uniform
-from rareswitch.distributions import Gaussian, VaryingArms
 from rareswitch.errors import EmptySetError, NonFiniteError, ParameterError, ShapeError
-from rareswitch.ids import id_keys
+from rareswitch.lab.distributions import Gaussian, VaryingArms
 from rareswitch.lab.rivals import Allocation, EmpiricalDivergence, InverseGap
 from rareswitch.policy import Blend, Elimination, Layered, Optimistic, Policy, PosteriorDraws
 from rareswitch.policy.kernels import widest
-from rareswitch.validation import FloatArray, Sets
 from reference.batched import eliminated, mask
 
 DIM, ARMS = 4, 9

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.core.files import pack, unpack
 from rareswitch.design import GOptimal, Uniform
 from rareswitch.errors import FileFormatError, ParameterError, ShapeError
 from rareswitch.features import Arms, Features, Number
-from rareswitch.files import pack, unpack
 from rareswitch.learner import Foresight, Rows, make_learner, state_from_bytes, state_to_bytes
 from rareswitch.policy import (
     Blend,

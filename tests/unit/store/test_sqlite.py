@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.core import make_executor, run_shards
 from rareswitch.errors import StoreError
-from rareswitch.executors import make_executor, run_shards
 from rareswitch.store import Job, Marks, Slice, open_store
 from rareswitch.store.sqlite import SqliteStore
 from reference.rows import decisions, reward, version

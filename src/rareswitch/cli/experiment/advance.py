@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> Output:
     Status 3 where no update is due. Of several processes that advance at once, one makes the policy. After a crash, run
     it again: it learns the very same policy.
     """
-    from rareswitch.executors import make_executor
+    from rareswitch.core import make_executor
     from rareswitch.report import ProgressBar
 
     gate = _gate(options)

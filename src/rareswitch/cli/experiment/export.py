@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> Output:
 
 def _write_policy(trial: "Experiment", path: str) -> str:
     """Write the current policy as the store has it, with its signature, and return its id."""
-    from rareswitch.files import write_whole
+    from rareswitch.core import write_whole
 
     if Path(path).exists():
         raise FileFormatError(f"{path}: exists already, and a policy is never overwritten. Name another file.")

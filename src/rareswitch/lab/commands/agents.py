@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> Output:
     Where batches end at known decisions the agents share each of them and meet at its end (collaborative learning);
     where a policy changes when the data have grown enough, they act together at each step (concurrent learning).
     """
-    from rareswitch.executors import make_executor
+    from rareswitch.core import make_executor, whole
     from rareswitch.lab.collaborate import collaborate
     from rareswitch.lab.report.runs import collaborative_table, concurrent_table, meetings_table
     from rareswitch.lab.simulate import simulate
@@ -35,7 +35,6 @@ def run(options: argparse.Namespace) -> Output:
     from rareswitch.lab.worlds import make_world
     from rareswitch.learner import find_learner
     from rareswitch.report import ProgressBar
-    from rareswitch.validation import whole
 
     find_learner(options.learner)
     numbers = list(dict.fromkeys(options.agents))

@@ -11,9 +11,8 @@ from typing import Any
 
 from rareswitch.cli.options import SEEDS_HELP, add_lists, add_options, of_runs
 from rareswitch.cli.output import print_json
+from rareswitch.core import make_executor, write_whole
 from rareswitch.errors import FileFormatError
-from rareswitch.executors import make_executor
-from rareswitch.files import write_whole
 from rareswitch.lab.commands.simulate import status
 from rareswitch.lab.contest import (
     CHALLENGERS,

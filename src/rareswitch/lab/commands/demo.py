@@ -35,9 +35,8 @@ def run(options: argparse.Namespace) -> int:
     Clicks are late or lost, and seven updates are made. The regret is compared with that of full adaptivity and that of
     never updating.
     """
+    from rareswitch.core import table, whole
     from rareswitch.report import check_target, draw_experiment
-    from rareswitch.tables import table
-    from rareswitch.validation import whole
 
     check_target(options.plot)
     whole("days", options.days, high=DAYS)

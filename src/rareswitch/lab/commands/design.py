@@ -10,8 +10,7 @@ import numpy as np
 
 from rareswitch.cli.options import add_key, add_options, count_option, given_key
 from rareswitch.cli.output import print_json, save_picture
-from rareswitch.context_files import ContextFile, read_context_file
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, count_of, uniforms, whole
 from rareswitch.design import (
     GOptimal,
     MixedArgmax,
@@ -24,6 +23,7 @@ from rareswitch.design import (
     staged_design,
 )
 from rareswitch.errors import InputError
+from rareswitch.lab.context_files import ContextFile, read_context_file
 from rareswitch.lab.report.design import (
     design_data,
     design_text,
@@ -35,8 +35,6 @@ from rareswitch.lab.report.design import (
 from rareswitch.lab.worlds import WORLDS, make_world
 from rareswitch.policy import Key, Policy, check_signs, save_policy
 from rareswitch.report import check_target, figure
-from rareswitch.rng import uniforms
-from rareswitch.validation import count_of, whole
 
 Mixture = MixedArgmax | MixedSoftmax
 

@@ -19,9 +19,9 @@ from rareswitch.cli.options import (
     settings_for,
 )
 from rareswitch.cli.output import print_json, save_picture
+from rareswitch.core import make_executor, whole
 from rareswitch.design import GOptimal
 from rareswitch.errors import UnsuitableError
-from rareswitch.executors import make_executor
 from rareswitch.lab.contest import Contest
 from rareswitch.lab.report.plots import draw_runs
 from rareswitch.lab.report.runs import run_table
@@ -31,7 +31,6 @@ from rareswitch.lab.worlds import WORLDS, NamedWorld, World
 from rareswitch.learner import Learner, all_learners, find_learner
 from rareswitch.plan import recommend
 from rareswitch.report import check_target
-from rareswitch.validation import whole
 
 #: What ``compare`` runs if no learner is named.
 SHOWN = [

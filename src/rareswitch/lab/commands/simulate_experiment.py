@@ -44,9 +44,9 @@ def run(options: argparse.Namespace) -> Output:
 
     Updates are made when they are due. For tries and rehearsals; use an experiment of its own.
     """
+    from rareswitch.core import number
     from rareswitch.lab.traffic import Traffic, play
     from rareswitch.report import ProgressBar, as_text
-    from rareswitch.validation import number
 
     traffic = Traffic(**{name: getattr(options, name) for name in ("rate", "delay", "missing", "repeated")})
     number("days", options.days, low=0.0, high=MOST_DAYS)

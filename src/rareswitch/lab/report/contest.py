@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rareswitch.core import table
 from rareswitch.lab.report.runs import HEADER, LEVEL, OFFSET, Ratio, linear_differs, resolution, short
 from rareswitch.lab.report.verdict import Rivalry, Standing, Verdict
 from rareswitch.report import BLUE, DARK_GREY, GREY, ORANGE, beside, figure, headline, plain_ticks
-from rareswitch.tables import table
 
 COLORS = {"adaptive": BLUE, "rare": ORANGE, "other": GREY}
 TEXTS = {"adaptive": "a new policy every step", "rare": "at most 8 policies", "other": "others"}

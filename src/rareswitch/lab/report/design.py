@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.context_files import ContextFile
-from rareswitch.contexts import ContextSets
+from rareswitch.core import BoolArray, ContextSets, FloatArray, table
 from rareswitch.design import Design, Sampler, largest_forms
+from rareswitch.lab.context_files import ContextFile
 from rareswitch.report import BLUE, GREY, ORANGE, beside
-from rareswitch.tables import table
-from rareswitch.validation import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.core import table
 from rareswitch.lab.report.runs import Group, Ratio, grouped, ratios
 from rareswitch.lab.simulate import Run
 from rareswitch.lab.sweep import Tradeoff
 from rareswitch.lab.worlds import LowerBoundWorld, World, switch_lower_bound, theorem_range
 from rareswitch.report import DARK_GREY, GREY, WIDTH, figure, headline, name_points, plain_ticks, series_colors
-from rareswitch.tables import table
 
 #: Policies of a run, above which they are not shown one by one.
 MANY = 40

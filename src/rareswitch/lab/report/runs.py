@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.core import FloatArray, table, uniforms
 from rareswitch.lab.collaborate import Collaboration
 from rareswitch.lab.simulate import Run
-from rareswitch.rng import uniforms
-from rareswitch.tables import table
-from rareswitch.validation import FloatArray
 
 #: Added to every mean regret before ratios are taken, so that a world with hardly any does not rule the mean.
 OFFSET = 10.0

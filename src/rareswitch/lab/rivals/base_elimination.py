@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from rareswitch.core import BoolArray, FloatArray, Sets
 from rareswitch.design import Uniform
 from rareswitch.errors import UnsuitableError
 from rareswitch.learner import BatchedLearner, BatchEnd, EliminateByBatch, OneModel, Parts
 from rareswitch.policy import Elimination
-from rareswitch.validation import BoolArray, FloatArray, Sets
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from rareswitch.core import FloatArray, finite_array, number, vector
 from rareswitch.errors import ParameterError, ShapeError
-from rareswitch.validation import FloatArray, finite_array, number, vector
 
 #: The powers by which a maximum is smoothed, one after the other, and the steps that each may take.
 _POWERS = (2, 8, 32, 128)

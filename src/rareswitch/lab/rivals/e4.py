@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rareswitch.codec import kind
+from rareswitch.core import BoolArray, FloatArray, Sets, context_sets, kind, probability_vector, vector
 from rareswitch.design import GOptimal, g_optimal
 from rareswitch.errors import ShapeError
 from rareswitch.lab.rivals.cheapest import cheapest_allocation
@@ -24,7 +24,6 @@ from rareswitch.learner import (
     setting,
 )
 from rareswitch.policy import Policy
-from rareswitch.validation import BoolArray, FloatArray, Sets, context_sets, probability_vector, vector
 
 
 @kind("allocation")

@@ -6,14 +6,32 @@ from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.choosing import gather, largest, workspace
-from rareswitch.codec import kind
-from rareswitch.confidence import SelfNormalized
+from rareswitch.core import (
+    LARGEST_PARAMETER,
+    FloatArray,
+    Sets,
+    gather,
+    kind,
+    largest,
+    number,
+    parameters,
+    vector,
+    workspace,
+)
 from rareswitch.design import Uniform
 from rareswitch.lanes import add_rows, compiled, padded_length
-from rareswitch.learner import BatchEnd, GridLearner, NewPolicy, OneModel, Parts, Rule, StaticGrid, paper_grid
+from rareswitch.learner import (
+    BatchEnd,
+    GridLearner,
+    NewPolicy,
+    OneModel,
+    Parts,
+    Rule,
+    SelfNormalized,
+    StaticGrid,
+    paper_grid,
+)
 from rareswitch.policy import FittedSampler, Policy
-from rareswitch.validation import LARGEST_PARAMETER, FloatArray, Sets, number, parameters, vector
 
 
 @compiled

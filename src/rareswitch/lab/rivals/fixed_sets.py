@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rareswitch.core import BoolArray, FloatArray, Sets, whole
 from rareswitch.design import GOptimal
 from rareswitch.errors import UnsuitableError
 from rareswitch.learner import (
@@ -20,7 +21,6 @@ from rareswitch.learner import (
     setting,
     whole_ends,
 )
-from rareswitch.validation import BoolArray, FloatArray, Sets, whole
 
 #: Sets of a batch that are compared, so that one that changes is noticed.
 SAMPLE = 64

@@ -7,13 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.choosing import TIE, gather, largest, workspace
-from rareswitch.codec import kind
-from rareswitch.confidence import LEAST_DELTA
+from rareswitch.core import TIE, FloatArray, Sets, Stats, gather, kind, largest, log_growth, number, workspace
 from rareswitch.design import GOptimal
 from rareswitch.errors import ParameterError
 from rareswitch.lanes import add_rows, compiled, padded_length, triangular_squares
 from rareswitch.learner import (
+    LEAST_DELTA,
     IntervalLearner,
     NewPolicy,
     OneModelRule,
@@ -23,10 +22,7 @@ from rareswitch.learner import (
     real,
     setting,
 )
-from rareswitch.linalg import log_growth
 from rareswitch.policy import Elimination, FittedSampler, Policy
-from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray, Sets, number
 
 
 @compiled

@@ -6,8 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.confidence import SelfNormalized
-from rareswitch.contexts import ContextSets
+from rareswitch.core import BoolArray, ContextSets, FloatArray, IntArray, inverse_root, normals, read_only
 from rareswitch.design import Uniform
 from rareswitch.errors import BatchError
 from rareswitch.learner import (
@@ -16,16 +15,14 @@ from rareswitch.learner import (
     OneModel,
     Parts,
     Rule,
+    SelfNormalized,
     StaleLearner,
     best_columns,
     count,
     real,
     setting,
 )
-from rareswitch.linalg import inverse_root
 from rareswitch.policy import Policy, PosteriorDraws
-from rareswitch.rng import normals
-from rareswitch.validation import BoolArray, FloatArray, IntArray, read_only
 
 #: Of the ascent, in the logarithms of the weights (Adam).
 STEPS, RATE = 60, 0.3

@@ -6,13 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.choosing import TIE
-from rareswitch.confidence import Intervals
+from rareswitch.core import TIE, FloatArray, Stats, semidefinite_root
 from rareswitch.errors import ParameterError
-from rareswitch.learner import OptimisticLayers, SupLinUCB, setting
-from rareswitch.linalg import semidefinite_root
-from rareswitch.stats import Stats
-from rareswitch.validation import FloatArray
+from rareswitch.learner import Intervals, OptimisticLayers, SupLinUCB, setting
 
 
 class TruncatedLayers(OptimisticLayers):

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-import rareswitch.distributions as sources
-from rareswitch.context_files import SUFFIXES
+from rareswitch.core import LARGEST_SCALE, count_of, number, whole
 from rareswitch.errors import InputError, did_you_mean
+from rareswitch.lab import distributions as sources
+from rareswitch.lab.context_files import SUFFIXES
 from rareswitch.lab.worlds.changing import DriftingWorld, LateGroupsWorld, MixDriftWorld, StarvingWorld, TurningWorld
 from rareswitch.lab.worlds.classification import LOADERS, ClassificationWorld
 from rareswitch.lab.worlds.clicks import LogisticBallWorld, RareClicksWorld
@@ -30,7 +31,6 @@ from rareswitch.lab.worlds.movielens import MovieLensWorld
 from rareswitch.lab.worlds.sequence import SequenceWorld
 from rareswitch.lab.worlds.tables import TABLES, world_of_file
 from rareswitch.lab.worlds.world import GaussianNoise, World
-from rareswitch.validation import LARGEST_SCALE, count_of, number, whole
 
 #: Makes a world for a number of features, a number of arms, a noise σ and a horizon.
 Maker = Callable[[int, int, float, int | None], World]

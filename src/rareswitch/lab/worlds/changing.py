@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from rareswitch.core import BoolArray, FloatArray, IntArray, normals, number, set_size, uniforms, whole
 from rareswitch.lab.worlds.linear import direction
 from rareswitch.lab.worlds.world import GaussianNoise, Noise, NoisyRewards, Rounds, within
-from rareswitch.rng import normals, uniforms
-from rareswitch.validation import BoolArray, FloatArray, IntArray, number, set_size, whole
 
 
 @dataclass(frozen=True, kw_only=True)

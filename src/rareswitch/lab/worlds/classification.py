@@ -8,10 +8,9 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
+from rareswitch.core import BoolArray, FloatArray, IntArray, finite_array, frozen, uniforms, vector, whole
 from rareswitch.errors import MissingExtraError, ParameterError, ShapeError
 from rareswitch.lab.worlds.world import Rounds, in_blocks
-from rareswitch.rng import uniforms
-from rareswitch.validation import BoolArray, FloatArray, IntArray, finite_array, frozen, vector, whole
 
 #: Temperatures of the softmax that stands for the greedy policy, in units of the spread of its scores.
 TEMPERATURES = (1.0, 0.3, 0.1, 0.03, 0.01)

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rareswitch.core import LARGEST_SCALE, FloatArray, normals, number, set_size, uniforms, whole
 from rareswitch.errors import InputError
 from rareswitch.features import Features
 from rareswitch.lab.worlds.world import ClickRewards, Rounds, into_ball
-from rareswitch.rng import normals, uniforms
-from rareswitch.validation import LARGEST_SCALE, FloatArray, number, set_size, whole
 
 
 @dataclass(frozen=True, kw_only=True)

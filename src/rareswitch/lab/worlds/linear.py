@@ -6,11 +6,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from rareswitch.distributions import Sourced
+from rareswitch.core import FloatArray, finite_array, frozen, normals, number, set_size, uniforms, vector, whole
 from rareswitch.errors import ShapeError
+from rareswitch.lab.distributions import Sourced
 from rareswitch.lab.worlds.world import GaussianNoise, Noise, NoisyRewards, Rounds, in_blocks, into_ball
-from rareswitch.rng import normals, uniforms
-from rareswitch.validation import FloatArray, finite_array, frozen, number, set_size, vector, whole
 
 #: Lengths of users are about 3; one above 10 comes once in 10^11 decisions.
 UNIT = 10.0
@@ -322,7 +321,7 @@ class LinearWorld(Sourced, NoisyRewards):
 
     Examples
     --------
-    >>> from rareswitch.distributions import Gaussian
+    >>> from rareswitch.lab.distributions import Gaussian
     >>> world = LinearWorld(source=Gaussian(dim=3, arms=4))
     >>> rounds = world.draw(5, seed=1)
     >>> rounds.contexts.shape, rounds.means.shape
@@ -348,7 +347,7 @@ class LinearWorld(Sourced, NoisyRewards):
 class ClickWorld(Sourced):
     """Rewards are 1 with probability (1 + xᵀθ)/2 and otherwise 0: linear in (1, x)/√2, which is what learners see.
 
-    >>> from rareswitch.distributions import Gaussian
+    >>> from rareswitch.lab.distributions import Gaussian
     >>> world = ClickWorld(source=Gaussian(dim=3, arms=4))
     >>> world.dim, sorted(set(world.rewards(world.draw(50, seed=1).means[:, 0], seed=1).tolist()))
     (4, [0.0, 1.0])

@@ -9,10 +9,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from rareswitch.core import FloatArray, IntArray, finite_array, number, read_only, uniforms, whole
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lab.worlds.world import GaussianNoise, Noise, NoisyRewards, Rounds, within
-from rareswitch.rng import uniforms
-from rareswitch.validation import FloatArray, IntArray, finite_array, number, read_only, whole
 
 #: ``proof``: υ ≤ 1/10, what the paper's constants need. ``wide``: υ < 1/2, what positive gaps need.
 Regime = Literal["proof", "wide"]

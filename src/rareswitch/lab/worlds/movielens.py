@@ -9,10 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from rareswitch.core import FloatArray, IntArray, finite_array, frozen, uniforms, vector, whole
 from rareswitch.errors import FileFormatError, InputError, ShapeError
 from rareswitch.lab.worlds.world import GaussianNoise, Noise, NoisyRewards, Rounds
-from rareswitch.rng import uniforms
-from rareswitch.validation import FloatArray, IntArray, finite_array, frozen, vector, whole
 
 #: What the folder holds: files and the columns that are read.
 FILES = {

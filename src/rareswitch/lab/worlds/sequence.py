@@ -10,12 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from rareswitch.context_files import read_context_file
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, FloatArray, Sets, context_sets, finite_array, unit_ball, vector, whole
 from rareswitch.errors import ContextNormError, FileFormatError, InputError, NonFiniteError, ParameterError, ShapeError
+from rareswitch.lab.context_files import read_context_file
 from rareswitch.lab.worlds.linear import direction
 from rareswitch.lab.worlds.world import GaussianNoise, Noise, NoisyRewards, Rounds, within
-from rareswitch.validation import FloatArray, Sets, context_sets, finite_array, unit_ball, vector, whole
 
 _NOISE = GaussianNoise()
 #: How many entries of a mapped file are checked at a time.
@@ -117,7 +116,7 @@ class SequenceWorld(NoisyRewards):
 
     @classmethod
     def from_file(cls, path: str | Path, *, set_column: str = "set", hidden: Any = None, noise: Noise = _NOISE) -> Self:
-        """The sets of a file that :func:`~rareswitch.context_files.read_context_file` reads, one set a round.
+        """The sets of a file that :func:`~rareswitch.lab.context_files.read_context_file` reads, one set a round.
 
         An array (T, K, d) in a .npy file is checked once and then read as its rounds are drawn: it may be larger
         than memory.

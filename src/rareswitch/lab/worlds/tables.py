@@ -12,21 +12,23 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
-from rareswitch.errors import FileFormatError, InputError, ParameterError, ShapeError
-from rareswitch.features import Arms, Encoded, Features, Field
-from rareswitch.lab.worlds.classification import COMPONENTS, ClassificationWorld, InHindsight, random_rows, right_pays
-from rareswitch.lab.worlds.world import Rounds, World
-from rareswitch.table_files import Table, is_number, read_table
-from rareswitch.validation import (
+from rareswitch.core import (
     BoolArray,
     FloatArray,
     IntArray,
+    Table,
     context_sets,
     count_of,
     finite_array,
     frozen,
+    is_number,
+    read_table,
     unit_ball,
 )
+from rareswitch.errors import FileFormatError, InputError, ParameterError, ShapeError
+from rareswitch.features import Arms, Encoded, Features, Field
+from rareswitch.lab.worlds.classification import COMPONENTS, ClassificationWorld, InHindsight, random_rows, right_pays
+from rareswitch.lab.worlds.world import Rounds, World
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
 

@@ -5,9 +5,8 @@ from typing import Protocol
 
 import numpy as np
 
+from rareswitch.core import LARGEST_SCALE, BoolArray, FloatArray, normals, number, uniforms, whole
 from rareswitch.errors import InputError
-from rareswitch.rng import normals, uniforms
-from rareswitch.validation import LARGEST_SCALE, BoolArray, FloatArray, number, whole
 
 
 class Noise(Protocol):
@@ -99,7 +98,7 @@ class World(Protocol):
     told them as σ and as the length of θ:
 
     >>> import numpy as np
-    >>> from rareswitch.rng import normals, uniforms
+    >>> from rareswitch.core import normals, uniforms
     >>> class Prices:
     ...     dim, arms = 2, 3
     ...     def draw(self, count, *, seed, first=0):

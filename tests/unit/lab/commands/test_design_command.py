@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from rareswitch.cli import main
-from rareswitch.context_files import read_context_file
+from rareswitch.core import FloatArray
 from rareswitch.design import GOptimal, core_learning, deviation, g_optimal, staged_design, variation
-from rareswitch.distributions import Gaussian, OneBig
 from rareswitch.lab.commands.design import halves
+from rareswitch.lab.context_files import read_context_file
+from rareswitch.lab.distributions import Gaussian, OneBig
 from rareswitch.policy import load_policy
-from rareswitch.validation import FloatArray
 
 SQUARE = "x,y\n1,0\n0,1\n0.1,0.1\n"
 

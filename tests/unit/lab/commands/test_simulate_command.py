@@ -57,7 +57,7 @@ def test_a_world_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     path = tmp_path / "own.py"
     path.write_text(
         "from rareswitch.lab.worlds import Rounds\n"
-        "from rareswitch.rng import uniforms\n"
+        "from rareswitch.core.rng import uniforms\n"
         "class Own:\n"
         "    dim, arms = 2, 3\n"
         "    def draw(self, count, *, seed, first=0):\n"

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from rareswitch.cli import main
-from rareswitch.context_files import SUFFIXES
+from rareswitch.lab.context_files import SUFFIXES
 from rareswitch.learner import LEARNERS, takes
 
 RUN = ["--horizon", "48", "--dim", "2", "--arms", "3"]

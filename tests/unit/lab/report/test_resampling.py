@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
+from rareswitch.core import FloatArray
 from rareswitch.lab.report.runs import FEWEST, LEVEL, Ratio, regret_ratio, resolution
-from rareswitch.validation import FloatArray
 
 
 def draw(rng: np.random.Generator, seeds: int) -> tuple[FloatArray, FloatArray]:

@@ -8,8 +8,8 @@ import pytest
 
 from rareswitch import simulate
 from rareswitch.design import Uniform
-from rareswitch.distributions import Gaussian
 from rareswitch.errors import ParameterError, UnsuitableError
+from rareswitch.lab.distributions import Gaussian
 from rareswitch.lab.rivals import BaSE, Falcon, FixedSetElimination, InverseGap, PureExploitation
 from rareswitch.lab.worlds import LinearWorld, make_world
 from rareswitch.policy import PosteriorDraws

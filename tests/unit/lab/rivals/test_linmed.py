@@ -6,8 +6,8 @@ import pytest
 
 from rareswitch import simulate
 from rareswitch.design import GOptimal, g_optimal
-from rareswitch.distributions import Gaussian
 from rareswitch.errors import ParameterError
+from rareswitch.lab.distributions import Gaussian
 from rareswitch.lab.rivals import EmpiricalDivergence, LinMED, LinMEDGrid
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import make_learner

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
-from rareswitch.contexts import ContextSets
+from rareswitch.core import ContextSets, normals
 from rareswitch.errors import BatchError, ParameterError
 from rareswitch.lab.rivals import RHO
 from rareswitch.lab.rivals.rho import ResidualHorizon, Stakes, ascend, parts_of, thinned
 from rareswitch.lab.worlds import make_world
 from rareswitch.policy import PosteriorDraws
-from rareswitch.rng import normals
 from reference.loop import after, rows_of
 
 COUNT, ARMS, DIM = 30, 4, 3

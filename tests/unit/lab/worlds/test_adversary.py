@@ -3,8 +3,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from rareswitch.distributions import PlainArms
+from rareswitch.core import FloatArray
 from rareswitch.errors import InputError, ParameterError
+from rareswitch.lab.distributions import PlainArms
 from rareswitch.lab.worlds import (
     DriftingWorld,
     EndOfOptimismWorld,
@@ -14,7 +15,6 @@ from rareswitch.lab.worlds import (
     StarvingWorld,
     make_world,
 )
-from rareswitch.validation import FloatArray
 
 
 def regret_of_one_estimate(rounds: Rounds, learned: int) -> FloatArray:

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.distributions import FixedActions, Gaussian, Segments, VaryingArms, Zipf
 from rareswitch.errors import InputError, MissingExtraError, ParameterError, ShapeError
+from rareswitch.lab.distributions import FixedActions, Gaussian, Segments, VaryingArms, Zipf
 from rareswitch.lab.worlds import ClassificationWorld, ClickWorld, GaussianNoise, LinearWorld, make_world
 
 
@@ -66,7 +66,7 @@ def test_bad_data_sets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 OWN = """
 import numpy as np
 from rareswitch.lab.worlds import Rounds
-from rareswitch.rng import uniforms
+from rareswitch.core import uniforms
 class Own:
     dim, arms = 2, 3
     def draw(self, count, *, seed, first=0):

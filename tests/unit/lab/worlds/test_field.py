@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
+from rareswitch.core import IntArray
 from rareswitch.errors import InputError, ParameterError
 from rareswitch.lab import learner_for
 from rareswitch.lab.worlds import (
@@ -21,7 +22,6 @@ from rareswitch.lab.worlds import (
     TurningWorld,
     make_world,
 )
-from rareswitch.validation import IntArray
 
 SIZES = {
     **{"disjoint": (6, 30), "disjoint-noisy": (4, 32), "rare-clicks": (15, 9), "heavy-tails": (10, 8)},

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rareswitch import ContextSets
-from rareswitch.distributions import Gaussian
+from rareswitch.core import FloatArray
 from rareswitch.errors import (
     ContextNormError,
     FileFormatError,
@@ -17,8 +17,8 @@ from rareswitch.errors import (
     RareswitchError,
     ShapeError,
 )
+from rareswitch.lab.distributions import Gaussian
 from rareswitch.lab.worlds import CoinNoise, SequenceWorld, make_world
-from rareswitch.validation import FloatArray
 
 X = Gaussian(dim=3, arms=4).draw(50, seed=9).contexts
 

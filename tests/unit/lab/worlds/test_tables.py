@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rareswitch.core import FloatArray
 from rareswitch.errors import FileFormatError, InputError, ParameterError, ShapeError
 from rareswitch.features import Features
 from rareswitch.lab.worlds import (
@@ -19,7 +20,6 @@ from rareswitch.lab.worlds import (
     make_world,
     table_world,
 )
-from rareswitch.validation import FloatArray
 from reference.tables import CHOICES, labelled
 
 Write = Callable[[str, str], str]

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from rareswitch.core import LARGEST_SCALE, number, whole
 from rareswitch.errors import ParameterError
-from rareswitch.validation import LARGEST_SCALE, number, whole
 
 ConfidenceMode = Literal["paper", "tight"]
 #: The smallest failure probability, whose inverse is still a number.

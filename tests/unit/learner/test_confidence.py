@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from rareswitch.confidence import independent_intervals, self_normalized_intervals
 from rareswitch.errors import ParameterError
+from rareswitch.learner.confidence import independent_intervals, self_normalized_intervals
 from rareswitch.plan import recommend
 
 

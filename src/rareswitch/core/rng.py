@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.ids import KeyArray
+from rareswitch.core.ids import KeyArray
+from rareswitch.core.validation import FloatArray, whole
 from rareswitch.lanes import compiled, high_product
-from rareswitch.validation import FloatArray, whole
 
 _MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _WEYL = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
@@ -58,11 +58,11 @@ def normals(seed: int, stream: str, first: int, count: int, width: int = 1) -> F
 
 
 def uniforms_at(seed: int, stream: str, keys: KeyArray) -> FloatArray:
-    """One uniform number in (0, 1) for each id, (n,), by the keys (n, 2) of :func:`rareswitch.ids.id_keys`.
+    """One uniform number in (0, 1) for each id, (n,), by the keys (n, 2) of :func:`rareswitch.core.ids.id_keys`.
 
     That of a number is the one that :func:`uniforms` gives it; that of a string comes from a counter no number has.
 
-    >>> from rareswitch.ids import id_keys
+    >>> from rareswitch.core.ids import id_keys
     >>> bool((uniforms_at(7, "decide", id_keys([9, 4])) == uniforms(7, "decide", 0, 10)[[9, 4], 0]).all())
     True
     """

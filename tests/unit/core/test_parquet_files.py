@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow.parquet as parquet
 import pytest
 
+from rareswitch.core.parquet_files import check_footer
 from rareswitch.errors import FileFormatError
 from rareswitch.log import write_part
 from rareswitch.log.schema import blocks, opened
-from rareswitch.parquet_files import check_footer
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from moto.server import ThreadedMotoServer
 from pyarrow.fs import FileSystem
 
+from rareswitch.core import make_executor
 from rareswitch.errors import FileFormatError
-from rareswitch.executors import make_executor
 from rareswitch.log import LogWriter, find_parts, write_part
 from reference.logs import Row, Run, played, update
 

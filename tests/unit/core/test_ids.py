@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.core import id_keys, one_key
 from rareswitch.errors import ParameterError, ShapeError
-from rareswitch.ids import id_keys, one_key
 
 
 def hashed(text: str) -> tuple[int, int]:

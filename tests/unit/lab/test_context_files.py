@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from rareswitch.context_files import read_context_file
 from rareswitch.errors import FileFormatError, MissingExtraError
+from rareswitch.lab.context_files import read_context_file
 
 MANY = "set,a,b\nleft,1,0\nright,0.5,0.5\nleft,0,1\n"
 
@@ -135,7 +135,7 @@ def test_the_set_column_may_be_capitalised(tmp_path: Path) -> None:
 
 
 def test_folders_and_hopeless_paddings_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rareswitch import context_files
+    from rareswitch.lab import context_files
 
     folder = tmp_path / "folder.csv"
     folder.mkdir()

@@ -4,9 +4,8 @@ import math
 import numpy as np
 import pytest
 
+from rareswitch.core import id_keys, normals, one_key, uniforms, uniforms_at
 from rareswitch.errors import ParameterError
-from rareswitch.ids import id_keys, one_key
-from rareswitch.rng import normals, uniforms, uniforms_at
 
 
 def test_numbers_depend_on_seed_stream_and_decision_alone() -> None:

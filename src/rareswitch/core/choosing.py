@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
+from rareswitch.core.validation import FloatArray, IntArray
 from rareswitch.lanes import add_rows, compiled, first_largest, lane_zeros, padded_length, triangular_squares
-from rareswitch.validation import FloatArray, IntArray
 
 #: Candidates whose values differ by less than this, relative to the largest, are equally good.
 TIE = 1e-9

@@ -4,8 +4,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from rareswitch.distributions import Anisotropic, ContextDistribution, Counterexample, Gaussian, OneBig
 from rareswitch.errors import ParameterError
+from rareswitch.lab.distributions import Anisotropic, ContextDistribution, Counterexample, Gaussian, OneBig
 
 SOURCES = [
     Gaussian(dim=4, arms=6),

@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from rareswitch.core.files import pyarrow, replacing
 from rareswitch.errors import FileFormatError
-from rareswitch.files import pyarrow, replacing
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
 _SECRET = re.compile(r"://[^/?@:]*:[^?]*@")

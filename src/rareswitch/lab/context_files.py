@@ -6,10 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rareswitch.contexts import ContextSets
+from rareswitch.core import BoolArray, ContextSets, FloatArray, IntArray, read_table
 from rareswitch.errors import FileFormatError, InputError
-from rareswitch.table_files import read_table
-from rareswitch.validation import BoolArray, FloatArray, IntArray
 
 _MOST_ENTRIES = 1 << 29
 SUFFIXES = (".npy", ".npz", ".csv", ".parquet")

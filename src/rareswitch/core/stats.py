@@ -6,10 +6,20 @@ from typing import Self, TypeVar
 
 import numpy as np
 
-from rareswitch.codec import kind
+from rareswitch.core.codec import kind
+from rareswitch.core.validation import (
+    FloatArray,
+    finite_array,
+    frozen,
+    number,
+    read_only,
+    sealed,
+    summable,
+    vector,
+    whole,
+)
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lanes import WIDTH, add_products, compiled, lane_zeros
-from rareswitch.validation import FloatArray, finite_array, frozen, number, read_only, sealed, summable, vector, whole
 
 #: Rows that are summed up before they are added to the whole, which keeps rounding errors small.
 _PANEL = 128

@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from rareswitch.codec import kind
+from rareswitch.core.codec import kind
+from rareswitch.core.validation import BoolArray, FloatArray, IntArray, Sets, context_sets, finite_array, owned, sealed
 from rareswitch.errors import EmptySetError, ShapeError
-from rareswitch.validation import BoolArray, FloatArray, IntArray, Sets, context_sets, finite_array, owned, sealed
 
 
 @kind("context-sets")
@@ -40,7 +40,7 @@ class ContextSets:
 
     @classmethod
     def checked(cls, sets: Sets) -> Self:
-        """Sets that were checked already, as :func:`~rareswitch.validation.context_sets` returns them."""
+        """Sets that were checked already, as :func:`~rareswitch.core.validation.context_sets` returns them."""
         made = object.__new__(cls)
         vars(made).update(contexts=sets.contexts, available=sets.available)
         return made

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.core import decoding, plain_json, read_whole, replacing, write_whole
+from rareswitch.core.files import making_folder, pack, unpack
 from rareswitch.errors import FileFormatError
-from rareswitch.files import decoding, making_folder, pack, plain_json, read_whole, replacing, unpack, write_whole
 
 ARRAYS = {"a": np.arange(6.0).reshape(2, 3), "b": np.ones(2)}
 META = {"schema": 1, "name": "é"}
@@ -169,7 +170,8 @@ def test_links_are_never_written_through(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from rareswitch.files import making_folder, replacing, write_whole
+from rareswitch.core import replacing, write_whole
+from rareswitch.core.files import making_folder
 with replacing(sys.argv[1] + "/a") as one, making_folder(sys.argv[1] + "/b") as many:
     one.write_text("half of it")
     write_whole(b"whole", many / "c")

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch import codec
+from rareswitch.core import codec
+from rareswitch.core.files import pack, unpack
 from rareswitch.errors import FileFormatError
-from rareswitch.files import pack, unpack
 from rareswitch.learner import Foresight, Rows, State, summaries_from_bytes
 from rareswitch.policy import Policy
 from reference.hostile import resealed

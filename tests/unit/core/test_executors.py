@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from rareswitch.core import make_executor, run_shards
+from rareswitch.core.executors import AHEAD, Processes
 from rareswitch.errors import EngineError, InputError, MissingEngineError, ParameterError
-from rareswitch.executors import AHEAD, Processes, make_executor, run_shards
 from unit import shards
 
 SQUARES = [0, 1, 4, 9, 16, 25]
@@ -197,7 +198,7 @@ def test_numbers_of_workers_that_are_none(count: str) -> None:
 
 
 def test_nobody_answers(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("rareswitch.executors.TIMEOUT", 0.3)
+    monkeypatch.setattr("rareswitch.core.executors.TIMEOUT", 0.3)
     for address in ("127.0.0.1:9", "tcp://127.0.0.1:port", "pigeon://1:2"):
         with (
             pytest.raises(EngineError, match=f"no Dask scheduler could be reached at '{address}'"),
@@ -232,7 +233,7 @@ def program(folder: Path, text: str) -> "subprocess.Popen[str]":
 def test_workers_end_with_a_program_that_is_interrupted_or_killed(how: signal.Signals, tmp_path: Path) -> None:
     script = f"""
 from functools import partial
-from rareswitch.executors import make_executor, run_shards
+from rareswitch.core import make_executor, run_shards
 from unit import shards
 
 if __name__ == "__main__":
@@ -257,7 +258,7 @@ if __name__ == "__main__":
 
 def test_a_script_without_guard_is_told_so(tmp_path: Path) -> None:
     script = """
-from rareswitch.executors import make_executor, run_shards
+from rareswitch.core import make_executor, run_shards
 with make_executor("processes:1") as executor:
     print(list(run_shards(abs, range(8), executor)))
 """

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from rareswitch import ContextSets
-from rareswitch.errors import ContextNormError, EmptySetError, InputError, ParameterError, ShapeError
-from rareswitch.validation import (
+from rareswitch.core import (
     context_sets,
     count_of,
     finite_array,
@@ -18,6 +17,7 @@ from rareswitch.validation import (
     vector,
     whole,
 )
+from rareswitch.errors import ContextNormError, EmptySetError, InputError, ParameterError, ShapeError
 
 
 def test_only_living_arms_must_lie_in_the_unit_ball() -> None:

@@ -10,9 +10,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from rareswitch.contexts import ContextSets
-from rareswitch.rng import normals, uniforms
-from rareswitch.validation import FloatArray, IntArray, number, set_size, whole
+from rareswitch.core import ContextSets, FloatArray, IntArray, normals, number, set_size, uniforms, whole
 
 
 class ContextDistribution(Protocol):

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
+from rareswitch.core.files import Arrays, decoding, pack, unpack
 from rareswitch.errors import FileFormatError, InputError, ParameterError, did_you_mean
-from rareswitch.files import Arrays, decoding, pack, unpack
 
 SCHEMA = 1
 T = TypeVar("T")

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from rareswitch.core.validation import FloatArray, read_only
 from rareswitch.lanes import compiled
-from rareswitch.validation import FloatArray, read_only
 
 #: Pivots below this, relative to the largest entry of the diagonal, are what rounding leaves of zero.
 _RANK = 1e-13

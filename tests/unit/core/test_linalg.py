@@ -1,6 +1,6 @@
 import numpy as np
 
-from rareswitch.linalg import absorb, inverse_root, log_growth, semidefinite_root
+from rareswitch.core import absorb, inverse_root, log_growth, semidefinite_root
 
 RNG = np.random.default_rng(1)
 

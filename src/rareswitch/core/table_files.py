@@ -11,10 +11,10 @@ from typing import Self
 
 import numpy as np
 
+from rareswitch.core.files import reading
+from rareswitch.core.parquet_files import opened_parquet
+from rareswitch.core.validation import FloatArray
 from rareswitch.errors import FileFormatError
-from rareswitch.files import reading
-from rareswitch.parquet_files import opened_parquet
-from rareswitch.validation import FloatArray
 
 #: A cell may be long: it may hold the vectors of all arms.
 _LONGEST = 1 << 28

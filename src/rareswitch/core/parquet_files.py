@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import msgspec
 
+from rareswitch.core.files import EXPANDED, EXPANSION, pyarrow
+from rareswitch.core.filesystems import opened_file
 from rareswitch.errors import FileFormatError
-from rareswitch.files import EXPANDED, EXPANSION, pyarrow
-from rareswitch.filesystems import opened_file
 
 if TYPE_CHECKING:
     import pyarrow.parquet as parquet

@@ -1,0 +1,76 @@
+"""What everything else stands on: arrays and their checks, context sets, randomness, sums, ids, files and executors."""
+
+from rareswitch.core import codec
+from rareswitch.core.choosing import (
+    TIE,
+    first_highest,
+    gather,
+    highest,
+    keep_intervals,
+    largest,
+    pass_layers,
+    workspace,
+)
+from rareswitch.core.codec import encode, kind, name_of
+from rareswitch.core.contexts import ContextSets
+from rareswitch.core.executors import make_executor, run_shards
+from rareswitch.core.files import (
+    canonical_json,
+    check_value_count,
+    decoding,
+    lock,
+    plain_json,
+    pyarrow,
+    read_whole,
+    reading,
+    replacing,
+    write_whole,
+)
+from rareswitch.core.filesystems import exists, file_size, find_parts, is_url, making_file
+from rareswitch.core.ids import LONGEST, KeyArray, id_keys, key_bytes, keys_of_bytes, one_key, text_keys
+from rareswitch.core.linalg import absorb, inverse_root, log_growth, semidefinite_root
+from rareswitch.core.parquet_files import opened_parquet, seal_footer
+from rareswitch.core.rng import normals, stream_key, uniforms, uniforms_at, unit_at
+from rareswitch.core.stats import Expansion, Stats
+from rareswitch.core.structs import SCHEMA_VERSION, Result, as_text
+from rareswitch.core.table_files import Table, is_number, read_table
+from rareswitch.core.tables import table
+from rareswitch.core.validation import (
+    EXACT,
+    LARGEST_PARAMETER,
+    LARGEST_SCALE,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Sets,
+    context_sets,
+    count_of,
+    finite_array,
+    frozen,
+    number,
+    owned,
+    parameters,
+    probability_vector,
+    read_only,
+    sealed,
+    set_size,
+    sets_of,
+    summable,
+    symmetric_matrices,
+    unit_ball,
+    unmasked,
+    vector,
+    whole,
+)
+
+__all__ = ["EXACT", "BoolArray", "ContextSets", "Expansion", "FloatArray", "IntArray", "KeyArray"]
+__all__ += ["LARGEST_PARAMETER", "LARGEST_SCALE", "LONGEST", "SCHEMA_VERSION", "TIE", "Result", "Sets", "Stats"]
+__all__ += ["Table", "absorb", "as_text", "canonical_json", "check_value_count", "codec", "context_sets"]
+__all__ += ["count_of", "decoding", "encode", "exists", "file_size", "find_parts", "finite_array", "first_highest"]
+__all__ += ["frozen", "gather", "highest", "id_keys", "inverse_root", "is_number", "is_url", "keep_intervals"]
+__all__ += ["key_bytes", "keys_of_bytes", "kind", "largest", "lock", "log_growth", "make_executor", "making_file"]
+__all__ += ["name_of", "normals", "number", "one_key", "opened_parquet", "owned", "parameters", "pass_layers"]
+__all__ += ["plain_json", "probability_vector", "pyarrow", "read_only", "read_table", "read_whole", "reading"]
+__all__ += ["replacing", "run_shards", "seal_footer", "sealed", "semidefinite_root", "set_size", "sets_of"]
+__all__ += ["stream_key", "summable", "symmetric_matrices", "table", "text_keys", "uniforms", "uniforms_at"]
+__all__ += ["unit_at", "unit_ball", "unmasked", "vector", "whole", "workspace", "write_whole"]
