@@ -192,6 +192,7 @@ def test_an_update_that_was_begun_is_brought_to_its_end_though_none_is_due(
             trial.advance(now=0.0, force=True)
     assert trial.status(now=0.0).started
     play(trial, 100, 101)
+    trial.reward(3, 77.0, overwrite=True)
     made = trial.advance(now=0.0)
     assert (made.made, made.decided) == (True, BATCH - 2)
     assert made.policy_id == whole.advance(now=0.0, force=True).policy_id
