@@ -16,6 +16,7 @@ from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, State
 from rareswitch.store import Marks
 
+pytestmark = pytest.mark.usefixtures("short_plans")
 STORES = ("memory", "sqlite", "postgres")
 HORIZON, BATCH = 200, 12
 WORLD = make_world("gaussian", dim=3, arms=4, noise=0.5)

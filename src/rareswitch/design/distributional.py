@@ -87,7 +87,7 @@ def staged_design(
 
     Examples
     --------
-    >>> from rareswitch.lab import Gaussian
+    >>> from rareswitch.lab.distributions import Gaussian
     >>> sets = Gaussian(dim=3, arms=6).draw(200, seed=1)
     >>> found = staged_design(sets.contexts, regularization=1e-3)
     >>> len(found.policy.weights) == len(found.kept) <= len(found.stage_lengths)
@@ -221,7 +221,7 @@ def core_identification(
 
     Examples
     --------
-    >>> from rareswitch.lab import Gaussian
+    >>> from rareswitch.lab.distributions import Gaussian
     >>> sets = Gaussian(dim=3, arms=5).draw(100, seed=1)
     >>> core = core_identification(sets.contexts, regularization=1e-3)
     >>> len(core.indices), core.iterations
@@ -263,7 +263,7 @@ def core_learning(
     Examples
     --------
     >>> from rareswitch.design import variation
-    >>> from rareswitch.lab import Gaussian
+    >>> from rareswitch.lab.distributions import Gaussian
     >>> sets = Gaussian(dim=3, arms=5).draw(100, seed=1)
     >>> learned = core_learning(sets.contexts, regularization=1e-3)
     >>> variation(learned.policy, sets.contexts, regularization=1e-3) < 9

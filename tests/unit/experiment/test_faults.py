@@ -18,6 +18,7 @@ from rareswitch.experiment.description import Description
 from rareswitch.experiment.update import Update
 from rareswitch.lab.worlds import make_world
 
+pytestmark = pytest.mark.usefixtures("short_plans")
 BATCH = 12
 CONTEXTS = make_world("gaussian", dim=3, arms=4).draw(2000, seed=7).contexts
 

@@ -23,6 +23,7 @@ from rareswitch.log import DecisionLog, HeldOut
 from rareswitch.plan import Wait
 from rareswitch.policy import Policy, PosteriorDraws, new_key
 
+pytestmark = pytest.mark.usefixtures("short_plans")
 WORLD = make_world("gaussian", dim=3, arms=4, noise=0.5)
 BATCH = 1600
 

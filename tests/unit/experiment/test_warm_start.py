@@ -21,6 +21,7 @@ from rareswitch.learner import LEARNERS, Foresight, Learner, Rows, State, make_l
 from rareswitch.log import DecisionLog, summarize_source, write
 from rareswitch.policy import MinPropensity, new_key
 
+pytestmark = pytest.mark.usefixtures("short_plans")
 DIM, ARMS, ROWS = 3, 4, 600
 WORLD = LinearWorld(source=Gaussian(dim=DIM, arms=ARMS))
 #: Learners of which policies rest on all decisions, whoever made them.
