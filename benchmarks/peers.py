@@ -149,12 +149,7 @@ def obp(setup: Setup) -> Iterator[Row]:
 
 def shop(data: Path, folder: Path, theirs: dict[str, dict[str, float]]) -> Iterator[Row]:
     """The Open Bandit Dataset's men's campaign: uniform play from the Thompson log, beside its own log and obp."""
-    columns: dict[str, Any] = {
-        "arm": "item_id",
-        "reward": "click",
-        "propensity": "propensity_score",
-        "time": "timestamp",
-    }
+    columns = {"arm": "item_id", "reward": "click", "propensity": "propensity_score", "time": "timestamp"}
     with np.load(folder / "obd.npz") as held:
         order, position = held["rows"], held["position"]
     raw = np.load(folder / "obd.npy")
@@ -162,7 +157,7 @@ def shop(data: Path, folder: Path, theirs: dict[str, dict[str, float]]) -> Itera
     model[order], where[order] = raw[np.arange(len(order)), :, position], position
     for which in ("all", "1", "2", "3"):
         rows = None if which == "all" else {"position": which}
-        thompson, random = (read_csv(data / f"{log}.csv.gz", where=rows, **columns) for log in ("bts", "random"))
+        thompson, random = (read_csv(data / f"{log}.csv.gz", where=rows, columns=columns) for log in ("bts", "random"))
         chosen = model if which == "all" else model[where == int(which) - 1]
         ours = our_estimates(thompson, np.full(thompson.available.shape, 1.0 / thompson.available.shape[1]), chosen)
         text = "refused" if ours is None else ", ".join(f"{k} {abs(ours[k] - theirs[which][k]):.1e}" for k in ours)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rareswitch.cli.options import add_options
 from rareswitch.cli.output import print_json, save_picture
-from rareswitch.cli.sources import NamedLog, add_source, opened_source
+from rareswitch.cli.sources import add_source, is_experiment, opened_source
 from rareswitch.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def run(options: argparse.Namespace) -> int:
     from rareswitch.report import ProgressBar, check_target, draw_evaluation
 
     check_target(options.plot)
-    with opened_source(options) as log, ProgressBar("reading", quiet=options.quiet) as bar:
+    with opened_source(options, **_deciding(options)) as log, ProgressBar("reading", quiet=options.quiet) as bar:
         found = evaluate(
-            _source(options, log),
+            log.source,
             _candidates(options, log.experiment),
             estimator=options.estimator,
             level=options.level,
@@ -93,16 +93,15 @@ def run(options: argparse.Namespace) -> int:
     return 0 if any(value.answered for value in found.values) else NO_ANSWER
 
 
-def _source(options: argparse.Namespace, log: NamedLog) -> Any:
-    """What is read; files together with the policies that decided, where these are given."""
+def _deciding(options: argparse.Namespace) -> dict[str, Any]:
+    """The policies that decided, where they are given."""
     if options.behavior_policy is None:
-        return log.source
-    if log.experiment is not None:
+        return {}
+    if is_experiment(options.source):
         raise ParameterError("behavior_policy is for logs in Parquet; an experiment has its policies: leave it out.")
-    from rareswitch.log import read
     from rareswitch.policy import load_policy
 
-    return read(log.source, policies=[load_policy(path) for path in options.behavior_policy])
+    return {"policies": [load_policy(path) for path in options.behavior_policy]}
 
 
 def _candidates(options: argparse.Namespace, trial: "Experiment | None") -> dict[str, Any]:

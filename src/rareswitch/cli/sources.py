@@ -39,33 +39,21 @@ def opened(options: argparse.Namespace) -> Iterator["Experiment"]:
 
 def read_records(path: str) -> list[dict[str, Any]]:
     """Records of a table (CSV, Parquet), of a JSON list, or of lines of JSON."""
-    from rareswitch.core import read_whole
+    from rareswitch.core import read_table
 
     kind = Path(path).suffix.lower()
     if kind not in RECORDS:
         raise FileFormatError(f"{path}: records are read from files that end in {ENDINGS}.")
-    data = read_whole(path)
-    records = _from_table(path, data, kind) if kind in (".csv", ".parquet") else _from_json(path, data, kind)
+    records = read_table(path).records() if kind in (".csv", ".parquet") else _from_json(path, kind)
     if not records:
         raise FileFormatError(f"{path}: it holds no records.")
     return records
 
 
-def _from_table(path: str, data: bytes, kind: str) -> list[dict[str, Any]]:
-    from rareswitch.core import pyarrow
+def _from_json(path: str, kind: str) -> list[dict[str, Any]]:
+    from rareswitch.core import read_whole
 
-    pa, parquet = pyarrow()
-    from pyarrow import csv
-
-    source = pa.BufferReader(data)
-    try:
-        return list((parquet.read_table(source) if kind == ".parquet" else csv.read_csv(source)).to_pylist())
-    except (OSError, ValueError, pa.ArrowException) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise FileFormatError(f"{path}: not a table ({reason!a:.200}).") from error
-
-
-def _from_json(path: str, data: bytes, kind: str) -> list[dict[str, Any]]:
+    data = read_whole(path)
     try:
         records = (
             json.loads(data) if kind == ".json" else [json.loads(line) for line in data.splitlines() if line.strip()]
@@ -109,14 +97,49 @@ def add_source(parser: argparse.ArgumentParser) -> None:
         help="an experiment: its STORE and its NAME; or a log: files of Parquet or patterns in quotes, a CSV file, or "
         "a file in Vowpal Wabbit's dsjson",
     )
+    add_columns(parser)
     add_key(parser, "check the experiment with the key in this file")
     add_options(parser, now="the time as of which an experiment's rewards count, for windows (default: now)")
 
 
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Add the names of the columns of a table."""
+    parser.add_argument(
+        "--columns",
+        nargs="+",
+        metavar="ROLE=COLUMN",
+        help="for CSV and Parquet of other tools, the columns that are not called arm, reward, propensity, id, time, "
+        "policy, offered (ids separated by |), baseline, features, contexts or behavior_probs; for dsjson arm=FIELD",
+    )
+
+
+def given_pairs(name: str, words: Sequence[str]) -> dict[str, str]:
+    """Words such as ROLE=COLUMN.
+
+    >>> given_pairs("columns", ["arm=item", "reward=click"])
+    {'arm': 'item', 'reward': 'click'}
+    """
+    pairs = {}
+    for word in words:
+        left, equals, right = word.partition("=")
+        if not equals or not left:
+            raise ParameterError(f"{name} must be NAME=VALUE; got {word!r:.60}.")
+        pairs[left] = right
+    return pairs
+
+
+def column_options(options: argparse.Namespace) -> dict[str, Any]:
+    """The names of columns, as readers of logs take them."""
+    return {} if options.columns is None else {"columns": given_pairs("columns", options.columns)}
+
+
 @contextmanager
-def opened_source(options: argparse.Namespace) -> Iterator[NamedLog]:
-    """The experiment or the log that is named, for a command."""
+def opened_source(options: argparse.Namespace, **more: Any) -> Iterator[NamedLog]:
+    """The experiment or the log that is named, for a command; ``more`` is how files are read."""
+    how = column_options(options) | more
     if is_experiment(options.source):
+        if options.columns is not None:
+            raise ParameterError("columns are those of files, and SOURCE names an experiment: leave them out.")
         options.url, options.name = options.source
         with opened(options) as trial:
             yield NamedLog(trial.logged(now=options.now), trial)
@@ -124,7 +147,12 @@ def opened_source(options: argparse.Namespace) -> Iterator[NamedLog]:
     for name in ("key", "key_file", "now"):
         if getattr(options, name) is not None:
             raise ParameterError(f"{name} is for an experiment, and SOURCE names files of a log: leave it out.")
-    yield NamedLog(options.source[0] if len(options.source) == 1 else options.source, None)
+    if how:
+        from rareswitch.log import read
+
+        yield NamedLog(read(options.source, **how), None)
+    else:
+        yield NamedLog(options.source[0] if len(options.source) == 1 else options.source, None)
 
 
 def is_experiment(source: Sequence[str]) -> bool:

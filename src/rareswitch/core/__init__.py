@@ -33,7 +33,7 @@ from rareswitch.core.parquet_files import opened_parquet, seal_footer
 from rareswitch.core.rng import normals, stream_key, uniforms, uniforms_at, unit_at
 from rareswitch.core.stats import Expansion, Stats
 from rareswitch.core.structs import SCHEMA_VERSION, Result, as_text
-from rareswitch.core.table_files import Table, is_number, read_table
+from rareswitch.core.table_files import Table, TableCell, cell_text, is_number, read_table
 from rareswitch.core.tables import table
 from rareswitch.core.validation import (
     EXACT,
@@ -65,8 +65,18 @@ from rareswitch.core.validation import (
 
 __all__ = ["EXACT", "BoolArray", "ContextSets", "Expansion", "FloatArray", "IntArray", "KeyArray"]
 __all__ += ["LARGEST_PARAMETER", "LARGEST_SCALE", "LONGEST", "SCHEMA_VERSION", "TIE", "Result", "Sets", "Stats"]
-__all__ += ["Table", "absorb", "as_text", "canonical_json", "check_value_count", "codec", "context_sets"]
-__all__ += ["count_of", "decoding", "encode", "exists", "file_size", "find_parts", "finite_array", "first_highest"]
+__all__ += ["Table", "TableCell", "absorb", "as_text", "canonical_json", "cell_text", "check_value_count", "codec"]
+__all__ += [
+    "context_sets",
+    "count_of",
+    "decoding",
+    "encode",
+    "exists",
+    "file_size",
+    "find_parts",
+    "finite_array",
+    "first_highest",
+]
 __all__ += ["frozen", "gather", "highest", "id_keys", "inverse_root", "is_number", "is_url", "keep_intervals"]
 __all__ += ["key_bytes", "keys_of_bytes", "kind", "largest", "lock", "log_growth", "make_executor", "making_file"]
 __all__ += ["name_of", "normals", "number", "one_key", "opened_parquet", "owned", "parameters", "pass_layers"]

@@ -3,11 +3,13 @@
 import csv
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -18,8 +20,9 @@ from rareswitch.errors import FileFormatError
 
 #: A cell may be long: it may hold the vectors of all arms.
 _LONGEST = 1 << 28
+_NO_ROWS = "it holds no rows, only the names of columns."
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-TableCell = bool | int | float | str | None
+TableCell: TypeAlias = bool | int | float | str | list[Any] | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -32,6 +35,15 @@ class Table:
     #: Where each row stands in the file: "line 2".
     places: list[str]
     has_types: bool = False
+
+    @classmethod
+    def of(cls, path: str, columns: Mapping[str, Sequence[Any]]) -> Self:
+        """Of columns that have types; times become texts in ISO 8601, and NaN is a missing value."""
+        rows = max(map(len, columns.values()), default=0)
+        if not rows:
+            raise FileFormatError(f"{path}: {_NO_ROWS}")
+        cells = {name: [*map(_cell, column)] for name, column in columns.items()}
+        return cls(path=path, columns=cells, places=[f"row {row}" for row in range(1, rows + 1)], has_types=True)
 
     def __len__(self) -> int:
         return len(self.places)
@@ -55,12 +67,12 @@ class Table:
     def texts(self, name: str, *, gaps: bool = False) -> list[str]:
         """The cells of a column as they are written; with ``gaps`` they may be missing, and are empty then."""
         self.check_column(name, gaps=gaps)
-        return [_text(cell) for cell in self.columns[name]]
+        return [cell_text(cell) for cell in self.columns[name]]
 
     def labels(self, name: str, *, option: str) -> list[str]:
         """The values of a column as texts, without gaps: 3 and 3.0 are the same."""
         self.check_column(name, option=option, gaps=False)
-        return [_text(value) for value in self.values[name]]
+        return [cell_text(value) for value in self.values[name]]
 
     def numbers(self, name: str, *, option: str = "", gaps: bool = False) -> FloatArray:
         """(n,) the cells of a column that must hold finite numbers, or flags; with ``gaps``, NaN where one is missing.
@@ -71,11 +83,11 @@ class Table:
         """
         self.check_column(name, option=option, gaps=gaps)
         cells = self.values[name]
-        odd = [row for row, cell in enumerate(cells) if isinstance(cell, str) or (cell and not math.isfinite(cell))]
+        odd = [row for row, cell in enumerate(cells) if cell is not None and not _is_finite(cell)]
         if odd:
             row = next((row for row in odd if not is_number(str(cells[row]))), odd[0])  # the slip among numbers
             raise self.wrong(row, f"the column {name!r:.60} must hold finite numbers; got {cells[row]!r:.60}.")
-        return np.array([math.nan if cell is None else float(cell) for cell in cells])
+        return np.array([math.nan if cell is None else cell for cell in cells], dtype=np.float64)
 
     def records(self, names: Iterable[str] | None = None) -> list[dict[str, TableCell]]:
         """The rows as records of some columns, all by default."""
@@ -108,10 +120,7 @@ def read_table(path: str | Path, *, header: bool = True) -> Table:
     {'petal': [1.4, None], 'colour': ['white', 'blue'], 'label': ['a', 'b']}
     """
     parquet = str(path).lower().endswith(".parquet")
-    table = _from_parquet(str(path)) if parquet else _from_csv(path, header=header)
-    if not len(table):
-        raise FileFormatError(f"{path}: it holds no rows, only the names of columns.")
-    return table
+    return _from_parquet(str(path)) if parquet else _from_csv(path, header=header)
 
 
 def _from_csv(path: str | Path, *, header: bool) -> Table:
@@ -149,9 +158,10 @@ def _from_csv(path: str | Path, *, header: bool) -> Table:
             f"{numbers[0]!r:.60}. Correct the cell, or give every column a name."
         )
     _check_names(path, [name for name in names if name])
-    cells = zip(*rows, strict=True) if rows else [[] for _ in names]
+    if not rows:
+        raise FileFormatError(f"{path}: {_NO_ROWS}")
     columns: dict[str, list[TableCell]] = {
-        name: [text or None for text in column] for name, column in zip(names, cells, strict=True)
+        name: [text or None for text in column] for name, column in zip(names, zip(*rows, strict=True), strict=True)
     }
     return Table(path=str(path), columns=columns, places=places)
 
@@ -160,12 +170,7 @@ def _from_parquet(path: str) -> Table:
     with opened_parquet(path) as file:
         table = file.read()
     _check_names(path, table.column_names)
-    columns: dict[str, list[TableCell]] = {
-        name: [None if isinstance(cell, float) and math.isnan(cell) else cell for cell in column.to_pylist()]
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    }
-    places = [f"row {row}" for row in range(1, table.num_rows + 1)]
-    return Table(path=path, columns=columns, places=places, has_types=True)
+    return Table.of(path, {name: table.column(name).to_pylist() for name in table.column_names})
 
 
 def _check_names(path: str | Path, names: Sequence[str]) -> None:
@@ -187,10 +192,23 @@ def _typed(column: list[TableCell]) -> list[TableCell]:
     return column
 
 
-def _text(cell: TableCell) -> str:
+def _cell(value: Any) -> TableCell:
+    """A value of a frame or of Parquet as a cell."""
+    if value is None or (isinstance(value, (float, Decimal, date)) and value != value):  # NaN and pandas' NaT
+        return None
+    if isinstance(value, date):
+        return value.isoformat()
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def _is_finite(cell: TableCell) -> bool:
+    return isinstance(cell, (int, float)) and math.isfinite(cell)
+
+
+def cell_text(cell: TableCell) -> str:
     """A cell as CSV has it; 3.0 and 3 are the same.
 
-    >>> [_text(cell) for cell in (True, 3.0, "red", None)]
+    >>> [cell_text(cell) for cell in (True, 3.0, "red", None)]
     ['true', '3', 'red', '']
     """
     if cell is None or isinstance(cell, bool):

@@ -3,7 +3,7 @@
 from rareswitch.features.encoder import Cautions, Encoded
 from rareswitch.features.features import Features
 from rareswitch.features.fields import Arms, Category, Field, Flag, Hashed, Number, Vector
-from rareswitch.features.records import field_values
+from rareswitch.features.records import field_values, frame_columns
 
 __all__ = [
     "Arms",
@@ -17,4 +17,5 @@ __all__ = [
     "Number",
     "Vector",
     "field_values",
+    "frame_columns",
 ]

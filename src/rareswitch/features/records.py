@@ -112,6 +112,19 @@ def table_of(name: str, contexts: Contexts) -> Frame | RecordList:
     return Frame(frame)
 
 
+def frame_columns(name: str, frame: Contexts) -> dict[str, list[Value]]:
+    """The columns of a table, or of records, by name; None where a value is missing.
+
+    >>> frame_columns("frame", [{"arm": "a", "reward": 1.0}, {"arm": "b"}])
+    {'arm': ['a', 'b'], 'reward': [1.0, None]}
+    """
+    table = table_of(name, frame)
+    if isinstance(table, Frame):
+        return {column: [*map(scalar, table.column(column))] for column in table.names}
+    names = dict.fromkeys(column for record in table for column in record)
+    return {column: [scalar(record.get(column)) for record in table] for column in names}
+
+
 def field_values(contexts: Contexts, name: str) -> list[Value]:
     """The values of one field in records or in a table; None where it is missing.
 

@@ -2,7 +2,6 @@
 
 from rareswitch.core import find_parts
 from rareswitch.log.batch_sums import HeldOut, summarize, summarize_source
-from rareswitch.log.csv import read_csv, write_csv
 from rareswitch.log.decision_log import DecisionLog, Source, estimate_propensities, whole
 from rareswitch.log.dsjson import dsjson_records, read_dsjson, write_dsjson
 from rareswitch.log.formats import ENDINGS, format_of, read, write
@@ -12,6 +11,7 @@ from rareswitch.log.obp import from_obp, to_obp
 from rareswitch.log.parquet import ParquetLog
 from rareswitch.log.schema import log_schema
 from rareswitch.log.stored import StoredBatch, StoredLog, check_newest
+from rareswitch.log.tables import read_csv, write_csv
 from rareswitch.log.write import LogWriter, export_parts, write_log, write_part
 
 __all__ = ["ENDINGS", "DecisionLog", "Earlier", "HeldOut", "ImportReport", "LogReport", "LogSummary", "LogWriter"]

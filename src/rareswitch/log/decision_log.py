@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,11 @@ from rareswitch.core import BoolArray, FloatArray, IntArray, KeyArray, finite_ar
 from rareswitch.errors import EmptySetError, NonFiniteError, ParameterError, ShapeError, several
 from rareswitch.learner import known_rewards
 from rareswitch.policy import Policy
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
+    from rareswitch.log.tables import ColumnNames, TableOptions
 
 #: Times are at most this far from 1970, in seconds, where years have four digits.
 LATEST = 6e10
@@ -186,6 +191,36 @@ class DecisionLog:
             batch_names=names,
             policies=dict(self.policies),
         )
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: "IntoDataFrame | Sequence[Mapping[str, Any]]",
+        *,
+        columns: "ColumnNames | None" = None,
+        **options: "Unpack[TableOptions]",
+    ) -> "DecisionLog":
+        """A log of a frame of pandas, polars or Arrow, or of a list of records: a row a decision.
+
+        Parameters
+        ----------
+        columns
+            The names of columns by their roles, where they are others: see :func:`~rareswitch.log.read_csv`.
+        options
+            ``where``, ``features``, ``arms``, ``propensities`` and ``within``, as :func:`~rareswitch.log.read_csv`
+            takes them.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"item": ["shirt", "shoe", "shirt"], "click": [1, 0, None], "p": [0.25, 0.5, 0.25]})
+        >>> log = DecisionLog.from_frame(frame, columns={"arm": "item", "reward": "click", "propensity": "p"})
+        >>> log, log.chosen_names
+        (<decision log: 3 decisions, 2 rewarded, 1 batch, at most 2 arms>, ['shirt', 'shoe', 'shirt'])
+        """
+        from rareswitch.log.tables import log_of_frame
+
+        return log_of_frame(frame, columns, **options)
 
     @classmethod
     def checked(cls, **columns: Any) -> Self:

@@ -12,7 +12,7 @@ from rareswitch.core import BoolArray, FloatArray, reading
 from rareswitch.errors import FileFormatError
 from rareswitch.features import Features
 from rareswitch.log.decision_log import DecisionLog, estimate_propensities, estimating
-from rareswitch.log.texts import checked_log, id_texts, ids_of_texts, seconds_of, writing
+from rareswitch.log.texts import checked_log, id_texts, ids_of_texts, parse_time, writing
 
 #: How far from 1 the sum of probabilities may be: they are written as floats of 32 bits.
 _TOLERANCE = 1e-3
@@ -273,7 +273,7 @@ def _decision(number: int, line: _Line) -> Decision:
         raise ValueError(f"pdrop must be from 0 to below 1; got {line.dropped:g}.")
     if line.baseline is not None and not 0 <= line.baseline < count:
         raise ValueError(f"rareswitch.baseline must be that of one of the {count} actions, from 0.")
-    time = np.nan if line.timestamp is None else seconds_of(line.timestamp)
+    time = np.nan if line.timestamp is None else parse_time(line.timestamp)
     if time is None:
         raise ValueError(f"Timestamp must be such as 2026-11-16T05:00:00.0000000Z; got {line.timestamp!r:.60}.")
     shared = {name: value for name, value in line.context.items() if name != "_multi"}

@@ -1,14 +1,13 @@
 """Files of any format that is known, by their endings."""
 
-import inspect
 from pathlib import Path
 from typing import Any
 
 from rareswitch.errors import FileFormatError, ParameterError
-from rareswitch.log.csv import read_csv, write_csv
 from rareswitch.log.decision_log import DecisionLog, Source
 from rareswitch.log.dsjson import read_dsjson, write_dsjson
 from rareswitch.log.parquet import ParquetLog
+from rareswitch.log.tables import TableOptions, read_csv, write_csv
 from rareswitch.log.write import write_log
 
 ENDINGS = ".parquet, .csv, .dsjson, .json or .jsonl (text also with .gz)"
@@ -38,7 +37,9 @@ def read(path: Any, **how: Any) -> Source:
     path
         Of the file; of Parquet also several, a pattern or a folder.
     how
-        What :class:`~rareswitch.log.ParquetLog`, :func:`read_csv` or :func:`read_dsjson` takes.
+        What :class:`~rareswitch.log.ParquetLog`, :func:`read_csv` or :func:`read_dsjson` takes. With ``columns``, the
+        names of columns by role, Parquet is read as :func:`read_csv` reads it, and of dsjson ``arm`` is the field of an
+        action.
 
     Examples
     --------
@@ -50,17 +51,25 @@ def read(path: Any, **how: Any) -> Source:
     """
     if not isinstance(path, (str, Path)) and len(path) == 1:
         (path,) = path
-    elif not isinstance(path, (str, Path)) and (others := [one for one in path if format_of(one) != "parquet"]):
+    several = not isinstance(path, (str, Path))
+    if several and (others := [one for one in path if format_of(one) != "parquet"]):
         raise FileFormatError(
             f"{others[0]}: only Parquet may be in several files; a log in CSV or dsjson is one. Join them, or convert "
             "each to Parquet: rareswitch convert."
         )
-    if not isinstance(path, (str, Path)) or _is_folder(path) or format_of(path) == "parquet":
-        parts = Path(path, "*.parquet") if isinstance(path, (str, Path)) and _is_folder(path) else path
+    folder = not several and Path(path).is_dir()
+    kind = "parquet" if several or folder else format_of(path)
+    columns = how.pop("columns", None)
+    if kind == "csv" or (kind == "parquet" and columns is not None):
+        if several or folder:
+            raise ParameterError("columns are for a single file; got several. Join them, or convert each to Parquet.")
+        return read_csv(path, columns=columns, **_taken("tables", how, {*TableOptions.__annotations__}))
+    if kind == "parquet":
+        parts = Path(path, "*.parquet") if folder else path
         return ParquetLog(parts, **_taken("Parquet", how, {"policies", "window", "now", "default"}))
-    if format_of(path) == "csv":
-        return read_csv(path, **_taken("CSV", how, {*inspect.signature(read_csv).parameters} - {"path"}))
-    return read_dsjson(path, **_taken("dsjson", how, {*inspect.signature(read_dsjson).parameters} - {"path"}))
+    if columns is not None and {*columns} != {"arm"}:
+        raise ParameterError(f"columns of dsjson must be the field of the arm, such as item.id; got {columns!r:.60}.")
+    return read_dsjson(path, **_taken("dsjson", how | (columns or {}), {"features", "arm", "propensities"}))
 
 
 def write(path: str | Path, log: DecisionLog) -> None:
@@ -72,10 +81,6 @@ def write(path: str | Path, log: DecisionLog) -> None:
         write_log(path, log.with_behavior_probs())
     else:
         (write_csv if kind == "csv" else write_dsjson)(path, log)
-
-
-def _is_folder(path: str | Path) -> bool:
-    return Path(path).is_dir()
 
 
 def _taken(kind: str, how: dict[str, Any], known: set[str]) -> dict[str, Any]:

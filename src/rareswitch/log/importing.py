@@ -4,18 +4,21 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rareswitch.core import find_parts, key_bytes
-from rareswitch.errors import ConflictError, several
+from rareswitch.core import find_parts, key_bytes, read_table
+from rareswitch.errors import ConflictError, FileFormatError, several
+from rareswitch.features import Features
 from rareswitch.learner import Learner, sample_order
 from rareswitch.log.blocks import Block
 from rareswitch.log.schema import MORE, NEEDED, blocks, check_more, opened
+from rareswitch.log.tables import ColumnNames, log_of_table
+from rareswitch.log.write import log_table
 from rareswitch.store import DecisionRow, RewardRow, Store
 
 _TEXT = json.JSONEncoder(ensure_ascii=False).encode
@@ -71,6 +74,8 @@ def import_parts(
     *,
     learner: Learner,
     policies: Sequence[str],
+    columns: ColumnNames | None = None,
+    features: Features | None = None,
     conflicts: bool = False,
     now: float | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -88,6 +93,11 @@ def import_parts(
         Of the experiment: what it is not made for is refused.
     policies
         The ids of the experiment's policies, the first first; rows of others are counted and left out.
+    columns
+        The names of columns by their roles, as :func:`~rareswitch.log.read_csv` takes them: for files of other tools.
+        Those in CSV are always read like this; they need the columns ``id`` and ``policy``.
+    features
+        Of the experiment, for files of other tools: by which their other columns become vectors.
     conflicts
         Whether to leave out rows that contradict what is there, and go on.
     now
@@ -113,15 +123,34 @@ def import_parts(
     """
     files, taking = find_parts(paths), _Taking(store, learner, policies, conflicts, time.time() if now is None else now)
     for done, path in enumerate(files, 1):
-        with opened(path, learner.dim) as file:
-            check_more(path, file.schema_arrow)
-            for first, batch in blocks(file, _READ):
-                taking.take(Block(path, np.arange(first, first + batch.num_rows), batch))
+        own = columns is None and not path.removesuffix(".gz").endswith(".csv")
+        for block in _parquet_blocks(path, learner.dim) if own else _table_blocks(path, learner.dim, columns, features):
+            taking.take(block)
         if progress is not None:
             progress(done, len(files))
     counts = {name: taking.counts[name] for name in ("rows", "new", "rewarded", "copies", "conflicting", "rewards")}
     foreign = {name: rows for name, rows in taking.policies.items() if name not in taking.known}
     return ImportReport(parts=len(files), foreign=foreign, **counts)
+
+
+def _parquet_blocks(path: str, dim: int) -> Iterator[Block]:
+    with opened(path, dim) as file:
+        check_more(path, file.schema_arrow)
+        for first, batch in blocks(file, _READ):
+            yield Block(path, np.arange(first, first + batch.num_rows), batch)
+
+
+def _table_blocks(path: str, dim: int, columns: ColumnNames | None, features: Features | None) -> Iterator[Block]:
+    """The rows of a file of another tool."""
+    log, ids = log_of_table(read_table(path), columns, features=features)
+    if ids is None or log.dim is None:
+        raise FileFormatError(
+            f"{path}: an import needs the ids of decisions and vectors of {dim} features, and here "
+            f"{'ids' if ids is None else 'vectors'} are missing. Name their columns: columns=… (--columns)."
+        )
+    numbers = not log.ids[:, 1].any()
+    for batch in log_table(log, [*map(int, ids)] if numbers else ids).combine_chunks().to_batches():
+        yield Block(path, np.arange(len(log)), batch)
 
 
 class _Taking:

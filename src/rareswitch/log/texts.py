@@ -75,10 +75,10 @@ def ids_of_texts(texts: Sequence[str]) -> KeyArray:
     return id_keys(found)
 
 
-def seconds_of(text: str) -> float | None:
+def parse_time(text: str) -> float | None:
     """A time in ISO 8601 as seconds since 1970, to the nearest float; None where it is none.
 
-    >>> seconds_of("1970-01-02T00:00:00.2500000Z"), seconds_of("1970-01-01 01:00:00+01:00"), seconds_of("soon")
+    >>> parse_time("1970-01-02T00:00:00.2500000Z"), parse_time("1970-01-01 01:00:00+01:00"), parse_time("soon")
     (86400.25, 0.0, None)
     """
     found = _TIME.fullmatch(text.strip())

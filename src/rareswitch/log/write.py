@@ -207,20 +207,28 @@ def write_log(path: str | Path, log: DecisionLog) -> None:
     >>> next(ParquetLog(path).chunks()).chosen_names
     ['red', 'blue']
     """
+    table = log_table(log.by_batch())
+    with LogWriter(path) as part:
+        part.add(table.replace_schema_metadata({ESTIMATED: log.estimated}) if log.estimated else table)
+
+
+def log_table(log: DecisionLog, ids: Sequence[str | int] | None = None) -> Any:
+    """A log as an Arrow table with the columns of a log; ``ids`` as they are written, where they are known."""
     pa, _ = pyarrow()
-    log = log.by_batch()
     rows, available = np.arange(len(log)), log.available
     order = np.cumsum(available, axis=1) - 1  # where each arm stands among those that were offered
-    texts, keys = bool(log.ids[:, 1].any()), key_bytes(log.ids)
     columns: dict[str, Any] = {
-        "id": [key.hex() for key in keys] if texts else pa.array(log.ids[:, 0].astype(np.int64)),
+        "id": ids,
         "policy": _coded(log.batches, log.batch_names),
         "propensity": log.propensities,
         "reward": pa.array(log.rewards, from_pandas=True),
         "arm_index": order[rows, log.arm_indices],
     }
-    if texts:
-        columns["key"] = pa.array(keys, pa.binary(16))
+    if ids is None and log.ids[:, 1].any():
+        keys = key_bytes(log.ids)
+        columns |= {"id": [key.hex() for key in keys], "key": pa.array(keys, pa.binary(16))}
+    elif ids is None:
+        columns["id"] = pa.array(log.ids[:, 0].astype(np.int64))
     if log.features is not None:
         columns["features"] = _fixed(log.features)
     if log.contexts is not None:
@@ -238,9 +246,7 @@ def write_log(path: str | Path, log: DecisionLog) -> None:
         columns["baseline"] = pa.array(order[rows, np.maximum(log.baselines, 0)], mask=~named)
     if log.times is not None:
         columns["time"] = pa.array(log.times, from_pandas=True)
-    table = pa.table(columns)
-    with LogWriter(path) as part:
-        part.add(table.replace_schema_metadata({ESTIMATED: log.estimated}) if log.estimated else table)
+    return pa.table(columns)
 
 
 def export_parts(

@@ -1,8 +1,10 @@
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import rareswitch
@@ -36,6 +38,10 @@ def test_options_of_another_format_are_refused(tmp_path: Path) -> None:
         read(tmp_path / "log.dsjson", reward="click")
     with pytest.raises(ParameterError, match="arm is no option of Parquet"):
         read(tmp_path / "log.parquet", arm="item")
+    with pytest.raises(ParameterError, match="columns are for a single file"):
+        read([tmp_path / "a.parquet", tmp_path / "b.parquet"], columns={"arm": "item"})
+    with pytest.raises(ParameterError, match="columns of dsjson must be the field of the arm"):
+        read(tmp_path / "log.dsjson", columns={"reward": "click"})
 
 
 def test_logs_are_never_overwritten(tmp_path: Path) -> None:
@@ -114,16 +120,36 @@ def test_estimates_of_arms_that_are_not_always_offered() -> None:
 def test_the_command_converts_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "clicks.csv"
     source.write_text("item,click,slot\na,1,1\nb,0,1\na,,2\n")
-    options = ["--arm", "item", "--reward", "click", "--propensities", "estimate", "--within", "slot"]
+    options = ["--columns", "arm=item", "reward=click", "--propensities", "estimate", "--within", "slot"]
     assert main(["convert", str(source), str(tmp_path / "log.parquet"), *options, "--where", "slot=1"]) == 0
     said = capsys.readouterr().out
     assert "2 decisions, 2 of them rewarded, 2 arms, without vectors" in said
     assert "propensities are estimated: arm frequencies within each policy and slot" in said
     assert main(["convert", str(tmp_path / "log.parquet"), str(tmp_path / "log.dsjson")]) == 0
     again = read_dsjson(tmp_path / "log.dsjson")
-    expected = read_csv(source, arm="item", reward="click", propensities="estimate", within=["slot"], where={"slot": 1})
+    columns = {"arm": "item", "reward": "click"}
+    expected = read_csv(source, columns=columns, propensities="estimate", within=["slot"], where={"slot": 1})
     assert told(again) == told(expected)
     assert rareswitch.evaluate(tmp_path / "log.dsjson", estimator="snips").estimated == expected.estimated
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_commands_take_the_names_of_columns(ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"item": rng.permutation(["a", "b"] * 500), "click": rng.integers(2, size=1000), "p": 0.5})
+    source = str(tmp_path / f"clicks.{ending}")
+    frame.to_csv(source, index=False) if ending == "csv" else frame.to_parquet(source)
+    columns = ["--columns", "arm=item", "reward=click", "propensity=p"]
+    assert main(["evaluate", source, *columns, "--always", "a", "--estimator", "ips", "--json"]) == 0
+    mean = frame.click[frame.item == "a"].mean()
+    assert json.loads(capsys.readouterr().out)["values"][0]["interval"]["value"] == pytest.approx(mean)
+    assert main(["effects", source, *columns, "--arm", "a", "--against", "b", "--json"]) == 0
+    difference = mean - frame.click[frame.item == "b"].mean()
+    assert json.loads(capsys.readouterr().out)["effects"][0]["interval"]["value"] == pytest.approx(difference, abs=0.01)
+    assert main(["evaluate", source, "--columns", "item"]) == 2
+    assert "--columns must be NAME=VALUE; got 'item'" in capsys.readouterr().err
+    assert main(["evaluate", "spring.db", "spring", *columns]) == 2
+    assert "--columns are those of files" in capsys.readouterr().err
 
 
 def test_nothing_heavy_is_imported_with_the_room() -> None:

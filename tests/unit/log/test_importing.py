@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
@@ -217,3 +218,33 @@ def test_many_foreign_policies_are_counted_together(tmp_path: Path) -> None:
     report = import_parts(store_at("memory:"), log, learner=learner, policies=[state.policy.id])
     assert (len(report.foreign), report.foreign[""], report.new, report.rows) == (101, 30, 1, 131)
     assert "30 of policy (all others), which this experiment never had, left out" in str(report)
+
+
+@pytest.mark.parametrize("ids", [[*range(20)], [f"visit {k}" for k in range(20)]])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_files_of_other_tools_are_imported_by_the_names_of_their_columns(
+    ending: str, ids: list[Any], tmp_path: Path
+) -> None:
+    learner, state = begun()
+    rows = [replace(row, id=one) for row, one in zip(played(Run.of(learner, state), count=20), ids, strict=True)]
+    own, foreign = (store_at("memory:", name) for name in ("own", "foreign"))
+    write_rows(tmp_path / "own.parquet", rows, 3)
+    table = parquet.read_table(tmp_path / "own.parquet").to_pydict()
+    names = {"id": "visit", "policy": "model", "features": "chosen", "propensity": "p", "reward": "click"}
+    frame = pd.DataFrame({name: table[role] for role, name in names.items()} | {"arm": "one"})
+    path = tmp_path / f"foreign.{ending}"
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    policies = [state.policy.id]
+    report = import_parts(foreign, [path], learner=learner, policies=policies, columns=names)
+    import_parts(own, [tmp_path / "own.parquet"], learner=learner, policies=policies)
+    assert (report.rows, report.new) == (20, 20)
+    stored = [
+        [
+            (row.key, row.id, row.features, row.propensity, [one.value for one in rewards])
+            for row, rewards in content(store)
+        ]
+        for store in (own, foreign)
+    ]
+    assert stored[0] == stored[1]
+    with pytest.raises(FileFormatError, match="needs the ids of decisions and vectors of 3 features, and here ids"):
+        import_parts(foreign, [path], learner=learner, policies=policies, columns=names | {"id": None})

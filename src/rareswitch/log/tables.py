@@ -1,61 +1,68 @@
-"""CSV: one row a decision, under columns of any names."""
+"""Tables of decisions, one row each, under columns of any names: CSV, foreign Parquet, frames of pandas or polars."""
 
 import csv
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
-from rareswitch.core import BoolArray, FloatArray, IntArray, Table, is_number, read_table
+from rareswitch.core import BoolArray, FloatArray, IntArray, Table, TableCell, cell_text, is_number, read_table
 from rareswitch.errors import FileFormatError, ParameterError
-from rareswitch.features import Features
+from rareswitch.features import Features, frame_columns
 from rareswitch.log.decision_log import DecisionLog, estimate_propensities, estimating
-from rareswitch.log.texts import checked_log, id_texts, ids_of_texts, seconds_of, writing
+from rareswitch.log.texts import checked_log, id_texts, ids_of_texts, parse_time, writing
 
-#: The names of columns by default, and those that only our own files have.
-_ROLES = ("id", "time", "policy", "arm", "propensity", "reward", "offered", "baseline")
-_OWN = tuple(f"rareswitch.{name}" for name in ("behavior_probs", "contexts", "features", "estimated"))
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
+V = TypeVar("V")
+#: Columns of lists of numbers.
+LISTS = ("behavior_probs", "contexts", "features")
+#: What columns are for, and their names by default.
+ROLES = ("id", "time", "policy", "arm", "propensity", "reward", "offered", "baseline", *LISTS, "estimated")
+#: Names of columns by role, as callers give them; None: the role has no column.
+ColumnNames: TypeAlias = Mapping[str, str | None]
 
 
-def read_csv(
-    path: str | Path,
-    *,
-    arm: str = "arm",
-    reward: str = "reward",
-    propensity: str = "propensity",
-    id: str | None = "id",  # noqa: A002
-    time: str | None = "time",
-    policy: str | None = "policy",
-    offered: str | None = "offered",
-    baseline: str | None = "baseline",
-    where: Mapping[str, Any] | None = None,
-    features: Features | None = None,
-    arms: Any = None,
-    propensities: Literal["logged", "estimate"] = "logged",
-    within: Sequence[str] = (),
-) -> DecisionLog:
-    r"""A log in CSV, a row a decision.
+class TableOptions(TypedDict, total=False):
+    """How a table is read, beside the names of its columns: see :func:`read_csv`."""
+
+    where: Mapping[str, Any] | None
+    features: Features | None
+    arms: Any
+    propensities: Literal["logged", "estimate"]
+    within: Sequence[str]
+
+
+def read_csv(path: str | Path, *, columns: ColumnNames | None = None, **options: Unpack[TableOptions]) -> DecisionLog:
+    r"""A log in CSV, or in Parquet of any columns, a row a decision.
 
     Parameters
     ----------
     path
-        Of the file, whose first line names its columns; compressed where it ends in ``.gz``.
-    arm, reward, propensity
-        The columns of the chosen arm's id, of what it earned (empty where that is not known), and of the probability
-        with which it was chosen.
-    id, time, policy, offered, baseline
-        Columns that may be missing under these names; None: not used. A time is in seconds since 1970 or in ISO 8601;
-        each policy is a batch, in the order in which they first come; ``offered`` are the ids of the arms that could be
-        chosen, separated by ``|``, all that occur by default; ``baseline`` is the arm the caller would have shown.
+        Of the file. The first line of CSV names its columns; it is compressed where the name ends in ``.gz``.
+    columns
+        The names of columns by what they are for, where they are others: ``{"arm": "item", "time": None}``; None is
+        for a role that no column has.
+
+        - ``arm``, ``reward``, ``propensity``: the id of the chosen arm; what it earned, empty where that is not known;
+          the probability with which it was chosen;
+        - ``id``, ``time``, ``policy``, ``offered``, ``baseline``: may be missing. A time is in seconds since 1970 or in
+          ISO 8601; each policy is a batch, in the order in which they first come; ``offered`` are the ids of the arms
+          that could be chosen, separated by ``|`` or in a list, all that occur by default; ``baseline`` is the arm
+          the caller would have shown;
+        - ``features``, ``contexts``, ``behavior_probs``: may be missing. Lists, in CSV as JSON: the vector of the
+          chosen arm; the vectors and the probabilities of all offered arms, in their order.
     where
         Take rows alone that have these values: ``{"position": 1}``, or one of several: ``{"position": [1, 2]}``.
     features
         By which the other columns become vectors. Columns of numbers alone are numbers, of true and false flags.
     arms
-        Records of the arms, for features: by id, or a list in which each holds its id under ``features.key``.
+        Records of the arms, for features: by id, or a list or a table in which each holds its id under
+        ``features.key``.
     propensities
         ``"estimate"``: from how often arms were chosen, for logs without them.
     within
@@ -66,59 +73,93 @@ def read_csv(
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "clicks.csv")
     >>> _ = path.write_text("item,click,p,slot\n7,1,0.25,1\n12,0,0.5,2\n7,,0.25,2\n")
-    >>> read_csv(path, arm="item", reward="click", propensity="p")
+    >>> names = {"arm": "item", "reward": "click", "propensity": "p"}
+    >>> read_csv(path, columns=names)
     <decision log: 3 decisions, 2 rewarded, 1 batch, at most 2 arms>
-    >>> read_csv(path, arm="item", reward="click", propensity="p", where={"slot": 2}).chosen_names
+    >>> read_csv(path, columns=names, where={"slot": 2}).chosen_names
     ['12', '7']
     """
+    return log_of_table(read_table(path), columns, **options).log
+
+
+def log_of_frame(
+    frame: "IntoDataFrame | Sequence[Mapping[str, Any]]",
+    columns: ColumnNames | None = None,
+    **options: Unpack[TableOptions],
+) -> DecisionLog:
+    """A log of a table of pandas, polars or Arrow, or of a list of records."""
+    return log_of_table(Table.of("frame", frame_columns("frame", frame)), columns, **options).log
+
+
+class TableLog(NamedTuple):
+    """A log, and the ids of its decisions as they are written."""
+
+    log: DecisionLog
+    #: None where they have none.
+    ids: list[str] | None
+
+
+def log_of_table(
+    table: Table,
+    columns: ColumnNames | None = None,
+    *,
+    where: Mapping[str, Any] | None = None,
+    features: Features | None = None,
+    arms: Any = None,
+    propensities: Literal["logged", "estimate"] = "logged",
+    within: Sequence[str] = (),
+) -> TableLog:
+    """The decisions of a table; see :func:`read_csv`."""
     estimate = estimating(propensities)
     if within and not estimate:
         raise ParameterError(f"within is for propensities that are estimated; got {', '.join(map(str, within)):.60}.")
     if arms is not None and features is None:
         raise ParameterError("arms are records for features; give features=… as well.")
-    table = read_table(path)
-    given = dict(zip(_ROLES, (id, time, policy, arm, propensity, reward, offered, baseline), strict=True))
-    roles = _roles(table, given, needed=("arm", "reward") if estimate else ("arm", "reward", "propensity"))
+    roles = _roles(table, columns or {}, needed=("arm", "reward") if estimate else ("arm", "reward", "propensity"))
     names, codes = _offered(table, roles)
     if where is not None:
         rows = _where(table, where)
-        table = table.take(rows)
-        codes = codes[rows]
-    columns: dict[str, Any] = {
+        table, codes = table.take(rows), codes[rows]
+    available = codes >= 0
+    found: dict[str, Any] = {
         "arms": names,
         "codes": codes,
-        "available": codes >= 0,
+        "available": available,
         "arm_indices": _indices(table, roles["arm"], names, codes),
         "rewards": table.numbers(roles["reward"], gaps=True),
     }
     if "policy" in roles:
         numbers: dict[str, int] = {}
         policies = [numbers.setdefault(name, len(numbers)) for name in table.texts(roles["policy"], gaps=True)]
-        columns |= {"batches": np.array(policies), "batch_names": tuple(numbers)}
-    if "id" in roles:
-        columns["ids"] = ids_of_texts(table.texts(roles["id"]))
+        found |= {"batches": np.array(policies), "batch_names": tuple(numbers)}
+    ids = table.texts(roles["id"]) if "id" in roles else None
+    if ids is not None:
+        found["ids"] = ids_of_texts(ids)
     if "time" in roles:
-        columns["times"] = np.array(_each(table, roles["time"], _time, empty=np.nan))
+        found["times"] = np.array(_each(table, roles["time"], _time, empty=np.nan))
     if "baseline" in roles:
-        columns["baselines"] = _indices(table, roles["baseline"], names, codes, empty=-1)
-    columns |= _own_columns(table, codes >= 0)
+        found["baselines"] = _indices(table, roles["baseline"], names, codes, empty=-1)
+    if "estimated" in roles:
+        found["estimated"] = next((text for text in table.texts(roles["estimated"], gaps=True) if text), "")
+    for role in LISTS:
+        if role in roles:
+            found[role] = _lists(table, roles[role], None if role == "features" else available)
     if features is not None:
-        others = [name for name in table.columns if name not in {*roles.values(), *_OWN}]
-        columns["contexts"] = _encoded(table.records(others), features, arms, names, codes)
+        others = [name for name in table.columns if name not in roles.values()]
+        found["contexts"] = _encoded(table.records(others), features, arms, names, codes)
     if not estimate:
-        chances = table.numbers(roles["propensity"])
-        return checked_log(path, propensities=chances, **columns)
-    log = checked_log(path, propensities=np.ones(len(table)), **columns | {"behavior_probs": None})
+        return TableLog(checked_log(table.path, propensities=table.numbers(roles["propensity"]), **found), ids)
+    log = checked_log(table.path, propensities=np.ones(len(table)), **found | {"behavior_probs": None})
     strata = [*zip(*(table.texts(name, gaps=True) for name in within), strict=True)]
     levels = [json.dumps(stratum) for stratum in strata] if within else None
-    return estimate_propensities(log, within=levels, named=" and ".join(within))
+    return TableLog(estimate_propensities(log, within=levels, named=" and ".join(within)), ids)
 
 
 def write_csv(path: str | Path, log: DecisionLog) -> None:
     """Write a log as CSV, compressed where the name ends in ``.gz``; :func:`read_csv` reads it, estimates are equal.
 
-    Vectors and probabilities of all offered arms are JSON in columns of their own, in the order of ``offered``, whose
-    names begin with ``rareswitch.``; and so is how propensities were estimated, in the first row.
+    Vectors and probabilities of all offered arms are JSON in columns of their own, in the order of ``offered``; how
+    propensities were estimated is in the first row.
     """
     log = log.with_behavior_probs().by_batch()
     (names, codes), rows = log.arm_codes, np.arange(len(log))
@@ -135,34 +176,39 @@ def write_csv(path: str | Path, log: DecisionLog) -> None:
         columns["baseline"] = [names[c] if b >= 0 else "" for c, b in zip(shown, log.baselines, strict=True)]
     for name in ("behavior_probs", "contexts"):
         if (column := getattr(log, name)) is not None:
-            columns[f"rareswitch.{name}"] = [
+            columns[name] = [
                 json.dumps(row[offered].tolist()) for row, offered in zip(column, log.available, strict=True)
             ]
     if log.contexts is None and log.features is not None:
-        columns["rareswitch.features"] = [json.dumps(row.tolist()) for row in log.features]
+        columns["features"] = [json.dumps(row.tolist()) for row in log.features]
     if log.estimated:
-        columns["rareswitch.estimated"] = [log.estimated, *[""] * (len(log) - 1)]
+        columns["estimated"] = [log.estimated, *[""] * (len(log) - 1)]
     with writing(path) as file:
         writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
 
 
-def _roles(table: Table, given: Mapping[str, str | None], needed: Sequence[str]) -> dict[str, str]:
+def _roles(table: Table, columns: ColumnNames, needed: Sequence[str]) -> dict[str, str]:
     """The columns by what they are for; those that may be missing, and are, are left out."""
+    for role in columns:
+        if role not in ROLES:
+            raise ParameterError(f"columns must name columns by their roles, {', '.join(ROLES)}; got {role!r:.60}.")
     roles = {}
-    for role, name in given.items():
-        if name is None and role in needed:
-            raise ParameterError(f"{role} must be the name of a column; got None.")
-        absent = name not in table.columns and name == role
-        if name is None or (role not in needed and (absent or role == "propensity")):
+    for role in ROLES:
+        name = columns.get(role, role)
+        if role not in needed and (
+            name is None or role == "propensity" or (role not in columns and name not in table.columns)
+        ):
             continue
+        if name is None:
+            raise ParameterError(f"columns must name one for {role}; got None.")
         if name not in table.columns:
             remedy = "; where they are not known, pass propensities='estimate'; all that rests on them is marked then"
             raise FileFormatError(
                 f"{table.path}: there is no column {name!r:.60}{' of propensities' if role == 'propensity' else ''}; "
-                f"it has {', '.join(table.columns):.300}. Name the right one with {role}=…"
-                f"{remedy if role == 'propensity' else ''}."
+                f"it has {', '.join(table.columns):.300}. Name the right one: columns={{{role!r}: …}} (--columns "
+                f"{role}=…){remedy if role == 'propensity' else ''}."
             )
         roles[role] = name
     return roles
@@ -171,7 +217,9 @@ def _roles(table: Table, given: Mapping[str, str | None], needed: Sequence[str])
 def _offered(table: Table, roles: Mapping[str, str]) -> tuple[tuple[str, ...], IntArray]:
     """The ids of all arms, and (n, K) which of them were offered in each row, -1 behind the last."""
     if "offered" in roles:
-        rows = [split(text) for text in table.texts(roles["offered"])]
+        table.check_column(roles["offered"], gaps=False)
+        cells = table.columns[roles["offered"]]
+        rows = [[*map(cell_text, cell)] if isinstance(cell, list) else split(cell_text(cell)) for cell in cells]
     else:
         rows = [sorted({*table.texts(roles["arm"])}, key=_order)] * len(table)
     names = sorted({name for row in {*map(tuple, rows)} for name in row}, key=_order)
@@ -208,39 +256,32 @@ def _where(table: Table, values: Mapping[str, Any]) -> list[int]:
     return rows
 
 
-def _each(table: Table, name: str, read: Callable[[str], Any], empty: Any = None) -> list[Any]:
+def _each(table: Table, name: str, read: Callable[[TableCell], V], empty: V | None = None) -> list[V]:
     """What a function reads in each cell of a column; an empty one is what is said, or refused."""
     values = []
-    for row, text in enumerate(table.texts(name, gaps=True)):
-        if text == "" and empty is not None:
+    for row, cell in enumerate(table.columns[name]):
+        if cell is None and empty is not None:
             values.append(empty)
             continue
         try:
-            values.append(read(text))
+            values.append(read(cell))
         except (ValueError, RecursionError) as error:
-            raise table.wrong(row, f"{name} must be {error}; got {text!r:.60}.") from None
+            raise table.wrong(row, f"{name} must be {error}; got {cell!r:.60}.") from None
     return values
 
 
-def _own_columns(table: Table, available: BoolArray) -> dict[str, Any]:
-    """Probabilities, vectors and the mark of estimates as :func:`write_csv` wrote them."""
-    found: dict[str, Any] = {}
-    for name in [name for name in _OWN if name in table.columns]:
-        short = name.removeprefix("rareswitch.")
-        if short == "estimated":
-            found[short] = next((text for text in table.texts(name, gaps=True) if text), "")
-            continue
-        rows = _each(table, name, _json)
-        try:
-            if short == "features":
-                found[short] = np.array(rows, dtype=np.float64)
-                continue
-            entries = np.array([entry for row in rows for entry in row], dtype=np.float64)
-            found[short] = np.zeros((*available.shape, *entries.shape[1:]))
-            found[short][available] = entries
-        except (TypeError, ValueError, IndexError) as error:
-            raise FileFormatError(f"{table.path}: the column {name!r} is damaged ({error!s:.60}).") from error
-    return found
+def _lists(table: Table, name: str, available: BoolArray | None) -> FloatArray:
+    """(n, d) a column of lists of numbers; or (n, K, …) with an entry in each for every available arm (n, K)."""
+    rows = _each(table, name, _json)
+    try:
+        if available is None:
+            return np.array(rows, dtype=np.float64)
+        entries = np.array([entry for row in rows for entry in row], dtype=np.float64)
+        spread = np.zeros((*available.shape, *entries.shape[1:]))
+        spread[available] = entries
+    except (TypeError, ValueError, IndexError) as error:
+        raise FileFormatError(f"{table.path}: the column {name!r} is damaged ({error!s:.60}).") from error
+    return spread
 
 
 def _encoded(
@@ -268,12 +309,12 @@ def _by_id(arms: Any, key: str) -> dict[str, Any] | None:
         return None
     if isinstance(arms, Mapping):
         return {str(name): record for name, record in arms.items()}
-    try:
-        return {str(record[key]): {k: v for k, v in record.items() if k != key} for record in arms}
-    except (TypeError, KeyError, AttributeError):
-        raise ParameterError(
-            f"arms must be records by id, or a list of records that hold {key!r}; got {arms!r:.60}."
-        ) from None
+    columns = frame_columns("arms", arms)
+    if key not in columns:
+        raise ParameterError(f"arms must be records by id, or hold their ids under {key!r}; got {arms!r:.60}.")
+    names = columns.pop(key)
+    records = zip(*columns.values(), strict=True) if columns else [() for _ in names]
+    return {str(name): dict(zip(columns, record, strict=True)) for name, record in zip(names, records, strict=True)}
 
 
 def split(text: str) -> list[str]:
@@ -295,19 +336,22 @@ def _joined(names: Sequence[str]) -> str:
     return "|".join(name.replace("\\", r"\\").replace("|", r"\|") or r"\0" for name in names)
 
 
-def _time(text: str) -> float:
+def _time(cell: TableCell) -> float:
     """Seconds since 1970, from these or from ISO 8601."""
-    seconds = float(text) if is_number(text) else seconds_of(text)
+    text = cell_text(cell)
+    seconds = float(text) if is_number(text) else parse_time(text)
     if seconds is None or not np.isfinite(seconds):
         raise ValueError("a time in seconds since 1970, or such as 2026-11-16T05:00:00Z")
     return seconds
 
 
-def _json(text: str) -> Any:
+def _json(cell: TableCell) -> list[Any]:
+    if isinstance(cell, list):
+        return cell
     try:
-        return json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"JSON ({error!s:.60})") from None
+        return list(json.loads(cell_text(cell)))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"a list, or JSON ({error!s:.60})") from None
 
 
 def _order(name: str) -> tuple[bool, int, str]:

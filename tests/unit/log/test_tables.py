@@ -1,14 +1,19 @@
 import contextlib
 import gzip
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
-from rareswitch.errors import FileFormatError, ParameterError, RareswitchError
+from rareswitch.errors import FileFormatError, InputError, ParameterError, RareswitchError
 from rareswitch.features import Arms, Category, Features, Number
-from rareswitch.log import DecisionLog, read_csv, write_csv
+from rareswitch.log import DecisionLog, read, read_csv, whole, write_csv
 from reference.logged import log_of
 
 GOOD = "id,arm,reward,propensity,offered\n1,a,1,0.5,a|b\n2,b,,0.25,b|c|d\n"
@@ -33,7 +38,9 @@ def test_what_is_offered_chosen_and_earned(tmp_path: Path) -> None:
 
 def test_columns_of_other_names_all_arms_and_times(tmp_path: Path) -> None:
     text = "when,item,click,p\n2019-11-24 00:01:03.979311+00:00,10,1,0.5\n2019-11-24T01:01:03.979311+01:00,9,0,0.25\n"
-    log = read_csv(written(tmp_path, text), arm="item", reward="click", propensity="p", time="when")
+    log = read_csv(
+        written(tmp_path, text), columns={"arm": "item", "reward": "click", "propensity": "p", "time": "when"}
+    )
     assert log.arms == ("9", "10"), "numbers are in their order"
     assert log.arm_indices.tolist() == [1, 0]
     assert log.times is not None
@@ -84,6 +91,66 @@ def test_estimated_propensities_are_marked(tmp_path: Path) -> None:
         read_csv(path, within=["position"])
 
 
+ROWS = {
+    "item": ["a", "b", "a"],
+    "click": [1.0, None, 0.0],
+    "p": [0.5, 0.25, 0.5],
+    "when": [datetime(2026, 11, 16, 5, tzinfo=UTC), None, datetime(2026, 11, 16, 5, 0, 0, 250_000, tzinfo=UTC)],
+    "x": [[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]],
+    "arms": [["a", "b"], ["b", "c"], ["a"]],
+}
+NAMES = {"arm": "item", "reward": "click", "propensity": "p", "time": "when", "features": "x", "offered": "arms"}
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "records", "parquet"])
+def test_frames_and_foreign_parquet_are_read_alike(kind: str, tmp_path: Path) -> None:
+    if kind == "parquet":
+        parquet.write_table(pa.table(ROWS), tmp_path / "log.parquet")
+        log = whole(read(tmp_path / "log.parquet", columns=NAMES))
+    else:
+        records = [dict(zip(ROWS, row, strict=True)) for row in zip(*ROWS.values(), strict=True)]
+        makers: dict[str, Any] = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
+        log = DecisionLog.from_frame(makers[kind](ROWS) if kind in makers else records, columns=NAMES)
+    assert log.chosen_names == ["a", "b", "a"]
+    assert log.available.sum(axis=1).tolist() == [2, 2, 1]
+    assert log.rewards.tolist() == pytest.approx([1.0, np.nan, 0.0], nan_ok=True)
+    assert log.times is not None
+    assert log.times.tolist() == pytest.approx([1794805200.0, np.nan, 1794805200.25], nan_ok=True)
+    assert log.features is not None
+    assert log.features.tolist() == ROWS["x"]
+
+
+def test_a_frame_is_encoded_with_the_records_of_its_arms() -> None:
+    features = Features(fields=[Number("age"), Number("price", of="arm")], arms=Arms(ids=["a", "b"]))
+    frame = pl.DataFrame({"arm": ["a", "b"], "reward": [1, 0], "propensity": [0.5, 0.5], "age": [1.0, 2.0]})
+    arms = pd.DataFrame({"id": ["a", "b"], "price": [3.0, 4.0]})
+    log = DecisionLog.from_frame(frame, features=features, arms=arms)
+    expected = features.encode_many([{"age": 1.0}, {"age": 2.0}], {"a": {"price": 3.0}, "b": {"price": 4.0}})
+    assert log.contexts is not None
+    assert log.contexts.tolist() == expected.vectors.tolist()
+    with pytest.raises(ParameterError, match="hold their ids under 'id'"):
+        DecisionLog.from_frame(frame, features=features, arms=arms.drop(columns="id"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({"arms": "item"}, "columns must name columns by their roles, id, time, .*; got 'arms'"),
+        ({"arm": None}, "columns must name one for arm; got None"),
+        (
+            {"arm": "thing"},
+            r"frame: there is no column 'thing'; it has item, .* columns={'arm': …} \(--columns arm=…\)",
+        ),
+        (NAMES | {"reward": "when"}, "frame, row 1: the column 'when' must hold finite numbers; got '2026-11-16T05"),
+        (NAMES | {"reward": "x"}, r"frame, row 1: the column 'x' must hold finite numbers; got \[1.0, 2.0\]"),
+        (NAMES | {"features": "item"}, "frame, row 1: item must be a list, or JSON"),
+    ],
+)
+def test_columns_that_cannot_be_are_refused(columns: dict[str, str | None], expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
+        DecisionLog.from_frame(pa.table(ROWS), columns=columns)
+
+
 HOSTILE = {
     "empty": ("", "it is empty"),
     "names alone": ("arm,reward,propensity\n", "no rows"),
@@ -125,8 +192,8 @@ HOSTILE = {
     ),
     "an empty id": ("id,arm,reward,propensity\n,a,1,0.5\n", "line 2: the column 'id' must not be empty"),
     "a bad time": ("time,arm,reward,propensity\nsoon,a,1,0.5\n", "line 2: time must be a time"),
-    "damaged vectors": ('arm,reward,propensity,rareswitch.core.contexts\na,1,0.5,"[1,[2]]"\n', "damaged"),
-    "vectors that are no JSON": ("arm,reward,propensity,rareswitch.core.contexts\na,1,0.5,{\n", "must be JSON"),
+    "damaged vectors": ('arm,reward,propensity,contexts\na,1,0.5,"[1,[2]]"\n', "damaged"),
+    "vectors that are no JSON": ("arm,reward,propensity,contexts\na,1,0.5,{\n", "must be a list, or JSON"),
 }
 
 
