@@ -340,7 +340,11 @@ def test_exports_go_on_where_they_stopped(store: Store) -> None:
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_a_long_history_reads_as_it_does_in_plain_lists(kind: str, arm_index: Place) -> None:
+def test_a_long_history_reads_as_it_does_in_plain_lists(
+    kind: str, arm_index: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Versions in any order; rewards before, after and between decisions, twice, several of one, and others instead."""
+    monkeypatch.setattr("rareswitch.store.store.STEP", 9)
     rng = np.random.default_rng(7)
     stores: list[Any] = [PlainStore("plain"), open_store(arm_index(kind), uuid4().hex)]
     for store in stores:
@@ -348,7 +352,7 @@ def test_a_long_history_reads_as_it_does_in_plain_lists(kind: str, arm_index: Pl
     marks: list[list[Marks]] = [[], []]
     for step in range(60):
         many = [int(number) for number in rng.integers(0, 150, rng.integers(1, 12))]
-        rows = [decision(number, of=1 + step // 20, kept=number % 4 == 0) for number in many]
+        rows = [decision(number, of=1 + number % 3, kept=number % 4 == 0) for number in many]
         given = [reward(number, float(rng.integers(3)), event="ab"[number % 2]) for number in many[::-1]]
         overwrite = bool(rng.random() < 0.3)
         if rng.random() < 0.5:
@@ -360,8 +364,8 @@ def test_a_long_history_reads_as_it_does_in_plain_lists(kind: str, arm_index: Pl
             for found, store in zip(marks, stores, strict=True):
                 found.append(marks_of(store))
                 store.publish(version(2 + step // 20))
-    assert stores[0].totals() == stores[1].totals()
-    assert stores[0].counts() == stores[1].counts()
+        assert stores[0].totals() == stores[1].totals()
+        assert stores[0].counts() == stores[1].counts()
     for mark, other in zip(*marks, strict=True):
         assert stores[0].counts(mark) == stores[1].counts(other)
         assert [row for _, page in stores[0].rows(0, mark) for row in page] == [

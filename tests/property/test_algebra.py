@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rareswitch import Stats
-from rareswitch.core import FloatArray, uniforms
+from rareswitch.core import FloatArray
 from rareswitch.design import g_optimal
 from reference.certificate import exact_certificate
 
@@ -44,11 +44,3 @@ def test_statistics_add_up(features: FloatArray, rewards: FloatArray, cut: int) 
     np.testing.assert_allclose(parts.moment, whole.moment, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(parts.square_sum, whole.square_sum, rtol=1e-12, atol=1e-12)
     assert parts.count == whole.count
-
-
-@settings(max_examples=60)
-@given(st.integers(0, 2**64), st.integers(0, 2**40), st.integers(0, 20), st.integers(0, 20), st.integers(1, 5))
-def test_any_split_of_the_randomness_is_the_same(seed: int, first: int, left: int, right: int, width: int) -> None:
-    together = uniforms(seed, "split", first, left + right, width)
-    np.testing.assert_array_equal(together[:left], uniforms(seed, "split", first, left, width))
-    np.testing.assert_array_equal(together[left:], uniforms(seed, "split", first + left, right, width))

@@ -76,7 +76,7 @@ def test_a_disk_that_fills_up_while_decisions_are_made_loses_none_that_was_answe
             for number in range(100, 2000):
                 answers[number] = trial.decide(CONTEXTS[number], id=number, now=0.0)
 
-        with small_disk(path, 100_000), pytest.raises(StoreError, match="full"):
+        with small_disk(path, 100_000), pytest.raises(StoreError, match=r"full\. Nothing of this call was kept"):
             decides()
         assert answers
         stopped = max(answers) + 1
@@ -166,6 +166,7 @@ def test_callers_who_wait_for_a_file_that_stays_locked_are_told_together(
             caller.join()
         assert sum(sizes) == len(problems) == 20  # nobody was tried again alone, which takes as long each time
         assert all("is locked by another process" in str(problem) for problem in problems)
+        assert trial.status(now=0.0).decisions == 2 * BATCH  # reading goes on
         other.execute("ROLLBACK")
         assert trial.decide(CONTEXTS[100], id=100, now=0.0).version == 2
         assert trial.status(now=0.0).decisions == 2 * BATCH + 1

@@ -248,11 +248,6 @@ def test_what_is_certified_is_not_of_the_minimum_propensity() -> None:
     assert note["certificate"] >= 0.0
 
 
-def test_no_other_type() -> None:
-    with pytest.raises(ParameterError, match="of the type MinPropensity"):
-        Policy(dim=1, sampler=Uniform(), min_propensity=0.1)  # type: ignore[arg-type]
-
-
 def test_logs_tell_an_evaluation_where_the_arms_of_a_minimum_propensity_stood() -> None:
     """What the floored policy decided is what it would have earned: weights are 1."""
     count, rng = 400, np.random.default_rng(4)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.test_samplers import SAMPLERS
 from golden import record_decisions
-from rareswitch.core import FloatArray, Sets, codec, id_keys
-from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Sampler, Softmax, Uniform
+from rareswitch.core import FloatArray, id_keys
+from rareswitch.design import Argmax, GOptimal, MixedArgmax, Sampler, Uniform
 from rareswitch.errors import EmptySetError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.lab.distributions import Gaussian, VaryingArms
-from rareswitch.lab.rivals import Allocation, EmpiricalDivergence, InverseGap
+from rareswitch.lab.rivals import InverseGap
 from rareswitch.policy import Blend, Elimination, Layered, Optimistic, Policy, PosteriorDraws
 from rareswitch.policy.kernels import widest
 from reference.batched import eliminated, mask
@@ -31,27 +32,6 @@ def eliminations(*seeds: int, multiplier: float = 1.0) -> tuple[Elimination, ...
         Elimination.of(np.random.default_rng(s).standard_normal(DIM) / 2, precision(s, 40 * 3**k), multiplier)
         for k, s in enumerate(seeds)
     )
-
-
-_DRAWS = PosteriorDraws(draws=np.random.default_rng(6).standard_normal((11, DIM)))
-_MATRICES = np.stack([np.diag([1.0, 2.0, 3.0, 4.0]), np.eye(DIM) + 0.1])
-SAMPLERS: dict[str, Sampler] = {
-    "uniform": Uniform(),
-    "g-optimal": GOptimal(),
-    "argmax": Argmax(_MATRICES[0]),
-    "softmax": Softmax(_MATRICES[1]),
-    "mixed-argmax": MixedArgmax(weights=np.array([0.3, 0.7]), matrices=_MATRICES),
-    "mixed-softmax": MixedSoftmax(weights=np.array([0.3, 0.7]), matrices=_MATRICES),
-    "optimistic": Optimistic.of(np.ones(DIM), _MATRICES[0], 1.0),
-    "posterior-draws": _DRAWS,
-    "layered": Layered(
-        estimates=np.eye(2, DIM), roots=np.stack([np.eye(DIM) * 0.2] * 2), thresholds=np.array([0.5, 0.1])
-    ),
-    "inverse-gap": InverseGap(estimate=np.ones(DIM), gamma=5.0),
-    "empirical-divergence": EmpiricalDivergence(estimate=np.ones(DIM), root=0.5 * np.eye(DIM), greedy=0.5),
-    "allocation": Allocation(weights=np.array([0.5, 0.0, 0.25, 0.25])),
-    "blend": Blend(main=_DRAWS, explorer=GOptimal(tol=1.0), share=0.1),
-}
 
 
 def test_survivors_are_those_of_the_printed_rule() -> None:
@@ -77,11 +57,6 @@ def test_widths_are_norms_of_the_root() -> None:
     inverse = np.linalg.inv(precision(5, 40))
     forms = np.sqrt(np.einsum("nki,ij,nkj->nk", sets.contexts, inverse, sets.contexts)) * 1.7
     np.testing.assert_allclose(found, np.where(sets.available, forms, 0).max(axis=1), rtol=1e-10)
-
-
-def test_every_kind_of_sampler_is_tested_here() -> None:
-    kinds = {name for name, kind in codec.KINDS.items() if hasattr(kind, "probabilities")}
-    assert set(SAMPLERS) | {"baseline", "policy"} == kinds  # the baseline in test_baseline.py
 
 
 @pytest.mark.parametrize("arms", [1, 2, 9, 40])
@@ -232,15 +207,6 @@ def test_a_policy_that_leaves_no_arm_is_refused() -> None:
             policy.decide(contexts[1], ids=1, seed=1)
 
 
-def test_a_sampler_without_probabilities_is_refused() -> None:
-    class Mad:
-        def probabilities(self, contexts: Sets, available: object = None) -> FloatArray:
-            return np.where(contexts.available, np.nan, 0.0)
-
-    with pytest.raises(EmptySetError, match="leaves no arm of set 1"):
-        Policy(dim=DIM, sampler=Mad()).decide(np.ones((2, 3, DIM)), ids=[1, 2], seed=1)
-
-
 MAD = np.full((DIM, DIM), 1e160) * np.eye(DIM)
 
 
@@ -275,6 +241,10 @@ def test_parts_of_a_policy_must_agree() -> None:
     for empty in (Argmax(np.empty((0, 0))), InverseGap(estimate=np.empty(0), gamma=1.0)):
         with pytest.raises(ShapeError, match="a sampler of 0 dimensions in a policy of 2"):
             Policy(dim=2, sampler=empty)
+    with pytest.raises(ParameterError, match="method probabilities"):
+        Policy(dim=2, sampler=None)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="of the type MinPropensity"):
+        Policy(dim=1, sampler=Uniform(), min_propensity=0.1)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="must be of the type Elimination"):
         Policy(dim=3, sampler=Uniform(), eliminations=(three,))  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="g_optimal must be a GOptimal"):
@@ -287,6 +257,7 @@ def test_whole_numbers_of_any_type_give_the_same_policy() -> None:
         same = Policy(dim=two, sampler=Uniform(), edition=one)  # type: ignore[arg-type]
         assert same.id == plain.id
         assert (type(same.dim), type(same.edition)) == (int, int)
+    assert Policy(dim=2, sampler=GOptimal(tol=1)).id == Policy(dim=2, sampler=GOptimal(tol=1.0)).id
 
 
 def test_ranges_beyond_all_ids_are_refused() -> None:

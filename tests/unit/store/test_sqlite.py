@@ -15,7 +15,7 @@ import pytest
 
 from rareswitch.core import make_executor, run_shards
 from rareswitch.errors import StoreError
-from rareswitch.store import Job, Marks, Slice, open_store
+from rareswitch.store import Job, Slice, open_store
 from rareswitch.store.sqlite import SqliteStore
 from reference.rows import decisions, reward, version
 
@@ -61,20 +61,6 @@ def test_an_experiment_whose_creation_was_not_seen_to_end_is_there_once(tmp_path
         assert (store.names(), store.head()) == (["trial"], 1)
         with pytest.raises(StoreError, match="already"):
             store.create("{}", version(1))
-
-
-def test_a_closed_store_opens_no_connections(tmp_path: Path) -> None:
-    with closing(SqliteStore(tmp_path / "trial.db", "trial")) as store:
-        store.create("{}", version(1))
-        store.head()
-    with pytest.raises(StoreError, match="closed"):
-        store.head()
-
-
-def test_a_slice_without_decisions_is_read(tmp_path: Path) -> None:
-    with closing(open_store(f"sqlite:///{tmp_path}/trial.db", "trial")) as store:
-        store.create("{}", version(1))
-        assert store.slices(1, Marks(0, 0), sums=False) == []
 
 
 def test_the_connection_that_writes_has_a_log_and_synchronizes_it(tmp_path: Path) -> None:
