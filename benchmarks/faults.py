@@ -8,12 +8,14 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -22,14 +24,15 @@ from rareswitch.core import ContextSets, read_whole, uniforms
 from rareswitch.design import g_optimal
 from rareswitch.errors import CertificateError, RareswitchError
 from rareswitch.experiment import audit, create, open_experiment
+from rareswitch.experiment.update import Update
 from rareswitch.lab.worlds import make_world
 from rareswitch.policy import load_policy
 from reference import hostile
 from reference.certificate import exact_certificate, regularized_max_leverage
 from reference.degenerate import FAMILIES, degenerate_set
-from reference.experiment_crowd import Crowd, without_store
+from reference.experiment_crowd import Crowd
 from reference.experiment_kills import MOMENTS, NOTED, Killed, Moment, occurrences
-from reference.experiment_play import Findings, Plan
+from reference.experiment_play import Findings, Journal, Plan, look
 from reference.kills import COMMANDS, Bench, kept_of_two, moments
 from reference.postgres import GIVEN, database, start
 from reference.processors import processors
@@ -133,6 +136,50 @@ def crowd_rows(kind: str, folder: Path, url: str, setup: Setup) -> Iterator[Row]
             measured="yes" if findings.clean else str(findings),
             must=("yes", findings.clean),
         )
+
+
+def without_store(
+    folder: Path, url: str, gone: Callable[[], None], back: Callable[[], None], *, seconds: float, learning: bool
+) -> Findings:
+    """Callers whose store is gone for some time, from a decision or an update on; and what is there afterwards."""
+    plan, name, found = Plan(batches=3), f"gone-{uuid4().hex}", Findings()
+    journal, failed, timers = Journal(folder / name), list[BaseException](), list[threading.Timer]()
+    learn, once = Update.learn, threading.Lock()
+
+    def leave() -> None:
+        if once.acquire(blocking=False):
+            gone()
+            timers.append(threading.Timer(seconds, back))
+            timers[0].start()
+
+    def learns(*given: Any, **more: Any) -> Any:
+        leave()
+        return learn(*given, **more)
+
+    def say(what: str, *more: Any) -> None:
+        journal.say(what, *more)
+        if not learning and what == "decided" and len(journal.read("decided")) > 6:
+            leave()
+
+    with plan.create(url, name) as trial:
+        try:
+            if learning:
+                Update.learn = learns  # type: ignore[method-assign]
+            plan.play(trial, say)
+        except Exception as error:
+            failed.append(error)
+        finally:
+            Update.learn = learn  # type: ignore[method-assign]
+            for timer in timers:
+                timer.join()
+        found.faults += [f"an error came through: {error}" for error in failed]
+        look(trial, journal, found)
+        found.acknowledged = len(journal.numbers("paid"))
+        if [policy.id for policy in trial.policies] != plan.policies():
+            found.faults.append("other policies were learned")
+        if not timers:
+            found.faults.append("the store was never gone")
+    return found
 
 
 def gone_rows(

@@ -1,9 +1,8 @@
-"""Processes that meet at one experiment, and callers whose store is gone for a while."""
+"""Processes that meet at one experiment."""
 
-import threading
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from multiprocessing import get_context
@@ -11,10 +10,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from rareswitch.experiment import Experiment, open_experiment, update
-from reference.experiment_kills import forked
+from rareswitch.experiment import Experiment, open_experiment
 from reference.experiment_play import TOGETHER, Findings, Journal, Plan, look, serve
-from reference.kills import waited
+from reference.kills import forked, waited
 
 
 @dataclass
@@ -78,48 +76,3 @@ class Crowd:
             yield f"not all processes were told of the policy: {dict(told)}"
         if self.together and [policy.id for policy in trial.policies] != plan.policies():
             yield "other policies are learned than by one process"
-
-
-def without_store(
-    folder: Path, url: str, gone: Callable[[], None], back: Callable[[], None], *, seconds: float, learning: bool
-) -> Findings:
-    """Callers whose store is gone for some time, from a decision or an update on; and what is there afterwards."""
-    plan, name, found = Plan(batches=3), f"gone-{uuid4().hex}", Findings()
-    journal, failed, timers = Journal(folder / name), list[BaseException](), list[threading.Timer]()
-    module: Any = update
-    learn, once = module.learn, threading.Lock()
-
-    def leave() -> None:
-        if once.acquire(blocking=False):
-            gone()
-            timers.append(threading.Timer(seconds, back))
-            timers[0].start()
-
-    def learns(*given: Any, **more: Any) -> Any:
-        leave()
-        return learn(*given, **more)
-
-    def say(what: str, *more: Any) -> None:
-        journal.say(what, *more)
-        if not learning and what == "decided" and len(journal.read("decided")) > 6:
-            leave()
-
-    with plan.create(url, name) as trial:
-        try:
-            if learning:
-                module.learn = learns
-            plan.play(trial, say)
-        except Exception as error:
-            failed.append(error)
-        finally:
-            module.learn = learn
-            for timer in timers:
-                timer.join()
-        found.faults += [f"an error came through: {error}" for error in failed]
-        look(trial, journal, found)
-        found.acknowledged = len(journal.numbers("paid"))
-        if [policy.id for policy in trial.policies] != plan.policies():
-            found.faults.append("other policies were learned")
-        if not timers:
-            found.faults.append("the store was never gone")
-    return found

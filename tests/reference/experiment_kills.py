@@ -18,12 +18,11 @@ import sys
 import threading
 import time
 import traceback
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn, Self
+from typing import Any, Literal, NamedTuple, Self
 from uuid import uuid4
 
 from rareswitch.errors import StoreError
@@ -33,7 +32,7 @@ from rareswitch.store.connections import Transaction
 from rareswitch.store.postgres import PostgresStore
 from rareswitch.store.sqlite import SqliteStore
 from reference.experiment_play import LENGTH, TOGETHER, Findings, Journal, Plan, look, serve
-from reference.kills import waited
+from reference.kills import forked, waited
 
 #: Seconds by which the store of the negative control answers before it commits.
 EARLY = 0.03
@@ -341,27 +340,6 @@ def answer_early(store: Store) -> None:
 
     store.submit = answered  # type: ignore[method-assign]
     threading.Thread(target=commit, daemon=True).start()
-
-
-def forked(call: Callable[[], None]) -> tuple[int, int]:
-    """Do something in a fork: its number, and a pipe that ends with it."""
-    ours, theirs = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # threads do not come along, and none is needed
-        child = os.fork()
-    if not child:
-        _leave(call)
-    os.close(theirs)
-    return child, ours
-
-
-def _leave(call: Callable[[], None]) -> NoReturn:
-    status = 99
-    try:
-        call()
-        status = 0
-    finally:
-        os._exit(status)
 
 
 def occurrences(moment: Moment, seed: int, most: int = 9, policies: int = 3) -> int:

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -84,7 +84,7 @@ class Bench:
             bench.expected[command.name] = found(command, template, command.out)
         for command in commands:
             folder, began = bench.fresh(command), time.perf_counter()
-            assert waited(forked(command.line(folder, command.out), folder, 0)) == 0, said(folder)
+            assert waited(commanded(command.line(folder, command.out), folder, 0)) == 0, said(folder)
             bench.seconds[command.name] = time.perf_counter() - began
             bench.calls[command.name] = int((folder.parent / "calls").read_text())
         return bench
@@ -101,12 +101,12 @@ class Bench:
     def kill_at(self, command: Command, call: int) -> list[str]:
         """Kill it before a call of a file, or in the middle of it; say what is wrong afterwards."""
         folder = self.fresh(command)
-        return self._judge(command, folder, waited(forked(command.line(folder, command.out), folder, call)))
+        return self._judge(command, folder, waited(commanded(command.line(folder, command.out), folder, call)))
 
     def kill_after(self, command: Command, seconds: float) -> list[str]:
         """Kill it after some time."""
         folder = self.fresh(command)
-        child = forked(command.line(folder, command.out), folder, 0)
+        child = commanded(command.line(folder, command.out), folder, 0)
         return self._judge(command, folder, waited(child, seconds))
 
     def _judge(self, command: Command, folder: Path, status: int) -> list[str]:
@@ -143,19 +143,28 @@ class Bench:
             yield f"left over: {', '.join(left)}"
 
 
-def forked(line: list[str], folder: Path, die_at: int) -> tuple[int, int]:
-    """Run a command in a fork that dies at a call, never if it is 0: its number, and a pipe that ends with it."""
+def forked(call: Callable[[], int | None]) -> tuple[int, int]:
+    """Do something in a fork, which ends with the status it gives: its number, and a pipe that ends with it."""
     ours, theirs = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # threads do not come along, and none is needed
         child = os.fork()
     if not child:
-        _live(line, folder, die_at)
+        status: int | None = 99
+        try:
+            status = call()
+        finally:
+            os._exit(status or 0)
     os.close(theirs)
     return child, ours
 
 
-def _live(line: list[str], folder: Path, die_at: int) -> NoReturn:
+def commanded(line: list[str], folder: Path, die_at: int) -> tuple[int, int]:
+    """Run a command in a fork that dies at a call, never if it is 0."""
+    return forked(lambda: _live(line, folder, die_at))
+
+
+def _live(line: list[str], folder: Path, die_at: int) -> int:
     status = 99
     try:
         out = os.open(folder.parent / "said", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -168,10 +177,9 @@ def _live(line: list[str], folder: Path, die_at: int) -> NoReturn:
         (folder.parent / "calls").write_text(str(calls()))
     except BaseException:
         traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return status
 
 
 def _watch(folder: Path, die_at: int) -> Callable[[], int]:
@@ -289,7 +297,7 @@ def kept_of_two(folder: Path, seeds: int) -> tuple[int, int]:
     command = Command("compare", ("compare", "--learners", "linucb", *SMALL, "--seeds", str(seeds), "--out"), "runs")
     lines = [command.line(folder, command.out), command.line(folder, command.out)]
     lines[1][1:1] = ["--first-seed", "100"]
-    statuses = [waited(child) for child in [forked(line, folder, 0) for line in lines]]
+    statuses = [waited(child) for child in [commanded(line, folder, 0) for line in lines]]
     runs = load_runs(folder / command.out)
     left = list(folder.glob(".*"))
     return (len(runs) if statuses == [0, 0] and not left else -1), 2 * seeds

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import threading
 import time
 import uuid
@@ -89,13 +88,9 @@ def say_who(folder: str) -> None:
     draft.replace(Path(folder, "pid"))
 
 
-def dies_of_three(how: str, number: int) -> int:
+def dies_of_three(number: int) -> int:
     if number == 3:
-        if how == "exit":
-            sys.exit(4)
-        if how == "at once":
-            os._exit(5)
-        os.kill(os.getpid(), getattr(signal, how))
+        os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(PATIENCE)
     return number * number
 

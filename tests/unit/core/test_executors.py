@@ -125,7 +125,7 @@ def test_lost_workers_change_nothing(function: Any, processes: Processes, tmp_pa
 
 
 def test_a_shard_that_kills_every_worker_is_named(processes: Processes) -> None:
-    results = run_shards(partial(shards.dies_of_three, "SIGKILL"), range(6), processes, label="piece")
+    results = run_shards(shards.dies_of_three, range(6), processes, label="piece")
     assert [next(results) for _ in range(3)] == SQUARES[:3]
     with pytest.raises(EngineError, match=r"piece 3 lost its worker 3 times.* less memory, .*'serial'"):
         next(results)

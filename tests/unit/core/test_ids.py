@@ -108,18 +108,17 @@ def test_what_is_no_id_is_refused_alone_and_among_others(bad: Any, match: str, m
 
 
 @pytest.mark.parametrize(
-    "ids",
-    [range(-1, 3), range(2**63 - 1, 2**63 + 1), np.array([5, -1]), np.array([1, 2**63], dtype=np.uint64)],
+    ("ids", "rule"),
+    [
+        *((ids, "at least 0 and below 2") for ids in (range(-1, 3), range(2**63 - 1, 2**63 + 1), np.array([5, -1]))),
+        (np.array([1, 2**63], dtype=np.uint64), "at least 0 and below 2"),
+        *((np.array(ids), "whole number or a string") for ids in ([0.0, 1.0], [True], [b"a"])),
+        *((np.array([(5, 0), row], dtype=np.uint64), "row 1 is") for row in ((5, 3), (2**63, 0), (0, 2**63 - 1))),
+    ],
     ids=str,
 )
-def test_numbers_out_of_range_are_refused_in_collections(ids: Any) -> None:
-    with pytest.raises(ParameterError, match="at least 0 and below 2"):
-        id_keys(ids)
-
-
-@pytest.mark.parametrize("ids", [np.array([0.0, 1.0]), np.array([True]), np.array([b"a"])], ids=str)
-def test_arrays_of_another_kind_are_refused(ids: Any) -> None:
-    with pytest.raises(ParameterError, match="whole number or a string"):
+def test_collections_with_what_is_no_id_are_refused(ids: Any, rule: str) -> None:
+    with pytest.raises(ParameterError, match=rule):
         id_keys(ids)
 
 
@@ -136,12 +135,6 @@ def test_collections_of_another_form_are_refused() -> None:
     for ids in ([1, 2], range(10**15), ["a"] * 4, id_keys(range(2))):
         with pytest.raises(ShapeError, match="3 sets take 3 ids; got"):
             id_keys(ids, 3)
-
-
-@pytest.mark.parametrize("row", [(5, 3), (2**63, 0), (0, 2**63 - 1)])
-def test_arrays_that_only_look_like_keys_are_refused(row: tuple[int, int]) -> None:
-    with pytest.raises(ParameterError, match="row 1 is"):
-        id_keys(np.array([(5, 0), row], dtype=np.uint64))
 
 
 @pytest.mark.parametrize(
