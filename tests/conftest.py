@@ -32,7 +32,7 @@ SLOW = (
     *(
         "golden/test_runs",
         "statistical/",
-        "unit/test_executors",
+        "core/test_executors",
         "unit/cli/",
         "unit/test_readme",
         "dask",
@@ -56,6 +56,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def seeded_experiments(monkeypatch: pytest.MonkeyPatch) -> None:
     """An experiment that is given no seed draws one; here it is always the same, so that what passed passes again."""
     monkeypatch.setattr("rareswitch.experiment.opening.secrets", SimpleNamespace(randbits=lambda bits: 1))
+
+
+@pytest.fixture
+def short_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Foresight looks ahead with an eighth of the parameters: for tests that are about other things than its plans."""
+    monkeypatch.setattr("rareswitch.learner.planning.TRUTHS", 64)
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, State
 from rareswitch.store import Marks
 
+pytestmark = pytest.mark.usefixtures("short_plans")
 STORES = ("memory", "sqlite", "postgres")
 HORIZON, BATCH = 200, 12
 WORLD = make_world("gaussian", dim=3, arms=4, noise=0.5)
@@ -192,6 +193,7 @@ def test_an_update_that_was_begun_is_brought_to_its_end_though_none_is_due(
             trial.advance(now=0.0, force=True)
     assert trial.status(now=0.0).started
     play(trial, 100, 101)
+    trial.reward(3, 77.0, overwrite=True)
     made = trial.advance(now=0.0)
     assert (made.made, made.decided) == (True, BATCH - 2)
     assert made.policy_id == whole.advance(now=0.0, force=True).policy_id

@@ -2,16 +2,7 @@
 
 from collections.abc import Mapping
 
-from rareswitch.evaluation import (
-    ArmCount,
-    BatchValue,
-    Calibration,
-    Difference,
-    Evaluation,
-    Interval,
-    Overlap,
-    Value,
-)
+from rareswitch.evaluation import ArmCount, BatchValue, Calibration, Difference, Evaluation, Interval, Overlap, Value
 
 REFUSAL = (
     "43 % of its play are arms that the log could not have shown, and at most 1 % may be. Keep every arm at a floor of "

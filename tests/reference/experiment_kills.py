@@ -58,12 +58,7 @@ MOMENTS = (
     *(Moment(verb, "committed") for verb in ("create", "freeze", "publish")),
 )
 #: What the verbs of a store are called here.
-_VERBS = {
-    "create": "create",
-    "add_rewards": "reward",
-    "start_update": "freeze",
-    "publish": "publish",
-}
+_VERBS = {"create": "create", "add_rewards": "reward", "start_update": "freeze", "publish": "publish"}
 
 
 class Killed:

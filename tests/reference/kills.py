@@ -26,6 +26,7 @@ from rareswitch.cli import main
 from rareswitch.lab import Run as SimulatedRun
 from rareswitch.lab import load_runs
 from rareswitch.lab.results import add_runs
+from reference.runs import run_of
 
 #: Calls that Python tells of; those of synchronizing and of writing a whole file are told of by hand.
 WATCHED = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "os.truncate", "fcntl.flock")
@@ -95,7 +96,7 @@ class Bench:
         shutil.rmtree(folder.parent, ignore_errors=True)
         folder.mkdir(parents=True)
         if command.name == "compare":  # what was there before must stay too
-            add_runs({"before": earlier()}, folder / command.out)
+            add_runs({"before": run_of("x", "w", 0, 1.0)}, folder / command.out)
         return folder
 
     def kill_at(self, command: Command, call: int) -> list[str]:
@@ -127,7 +128,7 @@ class Bench:
         saved = reported(folder) | ({"before"} if command.name == "compare" else set())
         if not saved <= there.keys():
             yield f"{len(saved - there.keys())} runs that were reported are lost"
-        if not all(same(run, expected.get(key, earlier())) for key, run in there.items()):
+        if not all(same(run, expected.get(key, run_of("x", "w", 0, 1.0))) for key, run in there.items()):
             yield "a run is another"
         page = folder / "contest.md"
         if page.exists() and len(page.read_text().splitlines()) < 10:
@@ -264,31 +265,8 @@ def found(command: Command, folder: Path, out: str) -> dict[str, Any]:
 
 def same(one: SimulatedRun, other: SimulatedRun) -> bool:
     """Whether runs are the same but for the time they took."""
-
-    def alike(left: Any, right: Any) -> bool:
-        """Also of numbers that are not known."""
-        unknown = isinstance(left, float) and isinstance(right, float) and np.isnan(left) and np.isnan(right)
-        return bool(unknown) or np.array_equal(left, right)
-
-    return all(alike(getattr(one, name), getattr(other, name)) for name in vars(other) if name != "seconds")
-
-
-def earlier() -> SimulatedRun:
-    """A run that was in a file before."""
-    ends: Any = np.array([4])
-    return SimulatedRun(
-        learner="x",
-        world="w",
-        horizon=4,
-        seed=0,
-        regret=1.0,
-        policies=1,
-        seconds=0.0,
-        times=ends,
-        regrets=np.array([1.0]),
-        batch_ends=ends,
-        survivors=np.array([2.0]),
-    )
+    names = [name for name in vars(other) if name != "seconds"]
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
 
 def kept_of_two(folder: Path, seeds: int) -> tuple[int, int]:

@@ -162,10 +162,7 @@ class PlainStore:
             places = [k for k, row in enumerate(self._decisions[: upto.decisions]) if row.version == version]
             return [
                 PlainSlice(
-                    [self._decisions[k] for k in part],
-                    [self._in_force(k, upto.rewards) for k in part],
-                    sums,
-                    window,
+                    [self._decisions[k] for k in part], [self._in_force(k, upto.rewards) for k in part], sums, window
                 )
                 for part in (places[at : at + ROWS] for at in range(0, len(places), ROWS))
             ]

@@ -102,9 +102,7 @@ def text(value: Any) -> str:
 
 
 #: Which column a text has must never change: policies that were learned rest on it.
-HASHES = {
-    ("city", 3): {"Rom": "city hash 0", "Ulm": "city hash 2", "17": "city hash 0", "true": "city hash 2"},
-}
+HASHES = {("city", 3): {"Rom": "city hash 0", "Ulm": "city hash 2", "17": "city hash 0", "true": "city hash 2"}}
 
 
 def slow(features: Features, context: dict[str, Any], arms: dict[Any, dict[str, Any]]) -> np.ndarray[Any, Any]:

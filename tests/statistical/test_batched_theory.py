@@ -42,7 +42,7 @@ def covered(policy: Policy, rounds: Rounds) -> bool:
 
 
 def test_tight_intervals_cover_at_their_level() -> None:
-    delta, runs, failures = 0.2, 1000, 0
+    delta, runs, failures = 0.2, 400, 0
     world = make_world("gaussian", dim=2, arms=3, noise=1.0)
     assert isinstance(world, LinearWorld)
     for seed in range(runs):

@@ -2,8 +2,8 @@
 
 import contextlib
 import io
-import os
 import re
+import shlex
 import subprocess
 import sys
 import traceback
@@ -88,21 +88,30 @@ def test_examples_are_in_fences(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=lambda page: page.name)
-def test_console_blocks_print_what_they_show(page: Path, tmp_path: Path) -> None:
-    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = os.environ | {"PATH": programs, "PYTHONUTF8": "1"}  # whatever the language here, as on most terminals
+def test_console_blocks_print_what_they_show(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     for block in blocks(page, "console"):
-        commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+        printed = "".join(typed(line[2:], monkeypatch) for line in block.splitlines() if line.startswith("$ "))
         shown = "\n".join(line for line in block.splitlines() if not line.startswith("$ "))
-        done = subprocess.run(
-            ["bash", "-ec", "\n".join(commands)],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            encoding="utf-8",
-            check=True,
-        )
-        assert matches(done.stdout.strip(), shown.strip()), done.stdout
+        assert matches(printed.strip(), shown.strip()), printed
+
+
+def typed(line: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a line prints; the command in it is run in this process, what is before and after it by the shell."""
+    parts = re.fullmatch(r"(?:(.*) \| )?rareswitch ((?:'[^']*'|[^'|<])*)(?:< (\S+) ?)?(.*)", line)
+    if parts is None:
+        return in_shell(line)
+    before, command, file, after = parts.groups()
+    text = in_shell(before) if before else Path(file).read_text(encoding="utf-8") if file else ""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        status = main(shlex.split(command))
+    return in_shell(f"{{ cat; (exit {status}); }} {after}", out.getvalue())
+
+
+def in_shell(script: str, text: str = "") -> str:
+    command = ["bash", "-ec", script]
+    return subprocess.run(command, input=text, capture_output=True, encoding="utf-8", check=True).stdout
 
 
 def matches(said: str, shown: str) -> bool:

@@ -87,7 +87,7 @@ def staged_design(
 
     Examples
     --------
-    >>> from rareswitch.lab import Gaussian
+    >>> from rareswitch.lab.distributions import Gaussian
     >>> sets = Gaussian(dim=3, arms=6).draw(200, seed=1)
     >>> found = staged_design(sets.contexts, regularization=1e-3)
     >>> len(found.policy.weights) == len(found.kept) <= len(found.stage_lengths)
@@ -142,16 +142,11 @@ def _stage(points: FloatArray, mass: FloatArray, start: FloatArray, limit: int) 
     ``points`` and ``mass`` are the choices at W, in the order of presentation. The stage ends with the first step at
     which det U > 2 det W, or after ``limit`` steps.
     """
-    size, _, dim = points.shape
+    size, choices, dim = points.shape
     root = np.linalg.cholesky(start)
-    white = points @ np.linalg.inv(root).T  # coordinates in which W = I
-
-    def rows(first: int, last: int) -> FloatArray:
-        """Σ of the outer products of steps first … last - 1 of a block."""
-        x = white[first:last].reshape(-1, dim)
-        return np.asarray((x * mass[first:last].reshape(-1, 1)).T @ x)
-
-    block = rows(0, size)
+    white = (points @ np.linalg.inv(root).T).reshape(-1, dim)  # coordinates in which W = I; a step has ``choices`` rows
+    weighted = (white * mass.reshape(-1, 1)).T
+    block = weighted @ white
     growths = np.maximum(np.linalg.eigvalsh(block), 0.0)
     whole_blocks, beyond = 0, limit // size + 2  # the most blocks m < beyond with Σ ln(1 + m μ) ≤ ln 2
     while beyond - whole_blocks > 1:
@@ -164,15 +159,18 @@ def _stage(points: FloatArray, mass: FloatArray, start: FloatArray, limit: int) 
     first, last = 0, size  # the crossing step of the next block lies in (first, last]
     while last - first > 1:
         middle = (first + last) // 2
-        nearer = base + rows(first, middle)
+        rows = slice(first * choices, middle * choices)
+        nearer = base + weighted[:, rows] @ white[rows]
         if np.linalg.slogdet(nearer)[1] > math.log(2.0):
             last = middle
         else:
             base, first = nearer, middle
-    length, growth = whole_blocks * size + last, base - np.eye(dim) + rows(first, last)
+    rows = slice(first * choices, last * choices)
+    length, growth = whole_blocks * size + last, base - np.eye(dim) + weighted[:, rows] @ white[rows]
     if length > limit:
         length, (whole_blocks, rest) = limit, divmod(limit, size)
-        growth = whole_blocks * block + (rows(0, rest) if rest else 0.0)
+        rows = slice(rest * choices)
+        growth = whole_blocks * block + weighted[:, rows] @ white[rows]
     return length, root @ growth @ root.T
 
 
@@ -223,7 +221,7 @@ def core_identification(
 
     Examples
     --------
-    >>> from rareswitch.lab import Gaussian
+    >>> from rareswitch.lab.distributions import Gaussian
     >>> sets = Gaussian(dim=3, arms=5).draw(100, seed=1)
     >>> core = core_identification(sets.contexts, regularization=1e-3)
     >>> len(core.indices), core.iterations
@@ -265,7 +263,7 @@ def core_learning(
     Examples
     --------
     >>> from rareswitch.design import variation
-    >>> from rareswitch.lab import Gaussian
+    >>> from rareswitch.lab.distributions import Gaussian
     >>> sets = Gaussian(dim=3, arms=5).draw(100, seed=1)
     >>> learned = core_learning(sets.contexts, regularization=1e-3)
     >>> variation(learned.policy, sets.contexts, regularization=1e-3) < 9

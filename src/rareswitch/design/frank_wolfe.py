@@ -68,7 +68,7 @@ def frank_wolfe_design(
 
     Examples
     --------
-    >>> from rareswitch.lab import Gaussian
+    >>> from rareswitch.lab.distributions import Gaussian
     >>> sets = Gaussian(dim=4, arms=8).draw(200, seed=1)
     >>> found = frank_wolfe_design(sets.contexts, regularization=1e-4)
     >>> found.variation <= found.bound == 1.05 * 4 / 0.8

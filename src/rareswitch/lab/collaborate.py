@@ -12,7 +12,7 @@ import numpy as np
 
 from rareswitch.core import FloatArray, run_shards, whole
 from rareswitch.errors import ParameterError, UnsuitableError
-from rareswitch.lab.simulate import Recorder, Run, check_match, decisions_of, play_rounds, unlearnable_regret
+from rareswitch.lab.simulate import Recorder, Run, check_match, decisions_of, play_rounds
 from rareswitch.lab.worlds import World
 from rareswitch.learner import Learner, State, summaries_from_bytes, summaries_to_bytes
 from rareswitch.policy import policy_to_bytes
@@ -146,9 +146,7 @@ def collaborate(
             )
         )
         state = learner.next(state, reduce(add, (summaries_from_bytes(data)[0] for data in summaries)))
-    lost = unlearnable_regret(world, horizon, seed=seed)
-    world_name = repr(world) if name is None else name
-    run = recorder.run(learner.name, world_name, seed=seed, policies=state.policies, unlearnable=lost)
+    run = recorder.run(state, world, seed=seed, name=name)
     return Collaboration(run=run, agents=agents, meetings=meetings, decisions=digest.hexdigest())
 
 

@@ -1,12 +1,10 @@
 """One run: a learner in a world, in chunks, so that memory does not grow with the horizon."""
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any
 
 import numpy as np
 
@@ -40,14 +38,13 @@ class Run:
     #: (updates,) mean number of arms that the eliminations left, by policy; empty for a learner with compiled steps.
     survivors: FloatArray
     #: Σ_t (expected reward of the best linear policy in hindsight - expected reward of the chosen arm): what is lost to
-    #: what can be learned. Below 0 for a learner that beats it; NaN where it is not known.
-    linear_regret: float = math.nan
+    #: what can be learned. Below 0 for a learner that beats it.
+    linear_regret: float
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, str | float]:
         """What ``--json`` prints."""
-        names = ("learner", "horizon", "seed", "regret", "policies", "seconds")
-        linear = None if math.isnan(self.linear_regret) else self.linear_regret
-        return {name: getattr(self, name) for name in names} | {"linear_regret": linear, "world": self.world}
+        names = ("learner", "horizon", "seed", "regret", "policies", "seconds", "linear_regret", "world")
+        return {name: getattr(self, name) for name in names}
 
 
 def checkpoints(horizon: int) -> IntArray:
@@ -103,26 +100,17 @@ class Recorder:
         else:
             self._ends.extend(ends.tolist())
 
-    def run(
-        self,
-        learner: str,
-        world: str,
-        *,
-        seed: int,
-        policies: int,
-        seconds: float | None = None,
-        unlearnable: float = math.nan,
-    ) -> Run:
-        """The finished run, of a learner and a world by name; ``unlearnable`` is what the best linear policy loses."""
+    def run(self, state: State, world: World, *, seed: int, name: str | None) -> Run:
+        """The finished run, which has come to this state."""
         return Run(
-            learner=learner,
-            world=world,
+            learner=state.learner,
+            world=repr(world) if name is None else name,
             seed=seed,
-            policies=policies,
-            seconds=time.perf_counter() - self.began if seconds is None else seconds,
+            policies=state.policies,
+            seconds=time.perf_counter() - self.began,
             horizon=self.horizon,
             regret=self.total,
-            linear_regret=self.total - unlearnable,
+            linear_regret=self.total - unlearnable_regret(world, self.horizon, seed=seed),
             times=self.times,
             regrets=self.regrets,
             batch_ends=np.array([] if self._stepped else self._ends, dtype=np.int64),
@@ -345,15 +333,7 @@ def simulate(
         if progress is not None:
             progress(first + len(drawn.sets.contexts))
     loop.recorder.retire()
-    seconds = time.perf_counter() - loop.recorder.began
-    return loop.recorder.run(
-        learner.name,
-        repr(world) if name is None else name,
-        seed=seed,
-        policies=loop.state.policies,
-        seconds=seconds,
-        unlearnable=unlearnable_regret(world, total, seed=seed),
-    )
+    return loop.recorder.run(loop.state, world, seed=seed, name=name)
 
 
 class Loop:

@@ -19,7 +19,7 @@ from rareswitch.errors import EngineError, InputError, MissingEngineError, Param
 from unit import shards
 
 SQUARES = [0, 1, 4, 9, 16, 25]
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)

@@ -45,7 +45,7 @@ def write(path: str | Path, rows: list[Row]) -> None:
     )
 
 
-@pytest.mark.parametrize("engine", ["serial", "processes:2"])
+@pytest.mark.parametrize("engine", ["serial", "processes:1"])
 def test_a_log_in_a_bucket_gives_the_policy_of_one_on_the_disk(bucket: str, engine: str, tmp_path: Path) -> None:
     here = Run.begin("foresight", dim=3, horizon=2000)
     rows = played(here, count=60)

@@ -92,7 +92,7 @@ class PlaysTheAxes:
         return np.eye(2)[np.where(available[:, 1], 1, 0)]
 
 
-@pytest.mark.parametrize(("dim", "sample"), [(10, 100), (40, 391)])
+@pytest.mark.parametrize(("dim", "sample"), [(10, 100), (12, 122)])
 def test_the_counterexample_misleads_the_policy_of_the_papers_argument(dim: int, sample: int) -> None:
     """Section 6: V = 2d on the unlucky sample, d² + d - 1 on the distribution."""
     seen, whole = unlucky_and_true(dim, sample)
@@ -101,7 +101,7 @@ def test_the_counterexample_misleads_the_policy_of_the_papers_argument(dim: int,
 
 
 @pytest.mark.parametrize("form", ["argmax", "softmax"])
-@pytest.mark.parametrize(("dim", "sample"), [(10, 100), (40, 391)])
+@pytest.mark.parametrize(("dim", "sample"), [(10, 100), (12, 122)])
 def test_algorithm_2_is_not_misled_by_the_counterexample(dim: int, sample: int, form: Form) -> None:
     """Half of its play is G-optimal, which explores e_1 in every set: V stays at d without any core."""
     seen, whole = unlucky_and_true(dim, sample)

@@ -10,6 +10,7 @@ from rareswitch.errors import ParameterError
 from rareswitch.experiment import Experiment, create, open_experiment
 from rareswitch.learner import Foresight
 
+pytestmark = pytest.mark.usefixtures("short_plans")
 #: Two groups of users with two features each; the second appears late.
 DIM, ARMS, HORIZON = 4, 3, 30_000
 

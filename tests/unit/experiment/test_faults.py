@@ -18,6 +18,7 @@ from rareswitch.experiment.description import Description
 from rareswitch.experiment.update import Update
 from rareswitch.lab.worlds import make_world
 
+pytestmark = pytest.mark.usefixtures("short_plans")
 BATCH = 12
 CONTEXTS = make_world("gaussian", dim=3, arms=4).draw(2000, seed=7).contexts
 
@@ -123,10 +124,7 @@ def test_an_update_for_which_there_is_no_room_is_made_when_there_is(
 
 
 def test_a_file_that_another_process_locks_for_a_while_is_waited_for(path: Path, expected: str) -> None:
-    with (
-        closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other,
-        opened(path) as trial,
-    ):
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other, opened(path) as trial:
         for call in (
             lambda: trial.decide(CONTEXTS[BATCH], id=BATCH, now=0.0),
             lambda: trial.reward(BATCH, BATCH % 5 / 4),
@@ -259,6 +257,8 @@ def test_an_audit_finds_a_decision_that_was_edited_by_hand(column: str, path: Pa
     edit(path, "decisions", column, changes[column], "id = '5'")
     with opened(path) as trial:
         assert [number for number in range(2 * BATCH) if not trial.audit(number).matches] == [5]
+        assert trial.audit(5).verdict == "differs"
+        assert "DIFFERS: the policy now gives " in str(trial.audit(5))
 
 
 def test_policies_that_were_taken_back_are_missed(path: Path) -> None:

@@ -23,6 +23,7 @@ from rareswitch.log import DecisionLog, HeldOut
 from rareswitch.plan import Wait
 from rareswitch.policy import Policy, PosteriorDraws, new_key
 
+pytestmark = pytest.mark.usefixtures("short_plans")
 WORLD = make_world("gaussian", dim=3, arms=4, noise=0.5)
 BATCH = 1600
 
@@ -51,6 +52,19 @@ def poisoned(ids: Any, rewards: Any) -> Any:
 def told(outcome: Advance) -> GateReport:
     assert outcome.gate is not None
     return outcome.gate
+
+
+def crash(trial: Experiment, verb: str, **settings: Any) -> None:
+    """An update that ends where it calls this verb of the store."""
+
+    def dies(*given: Any) -> Any:
+        raise StoreError("gone")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trial.store, verb, dies)
+        with pytest.raises(StoreError, match="gone"):
+            trial.advance(now=0.0, **settings)
+    assert trial.store.started(1)
 
 
 def test_a_better_policy_is_promoted_and_what_was_held_out_is_learned_by_the_next_update() -> None:
@@ -115,7 +129,8 @@ def test_a_loss_that_is_allowed_lets_a_policy_pass() -> None:
 def test_looks_at_one_batch_are_counted_and_wait_for_it_to_grow() -> None:
     trial = begun()
     play(trial, paid=poisoned)
-    assert told(trial.advance(now=0.0, gate=True)).look == 1
+    first = told(trial.advance(now=0.0, gate=True))
+    assert first.look == 1
     waits = trial.advance(now=0.0, gate=True)
     assert waits.gate is None
     assert waits.waits == (Wait(kind="gate", decisions=1600, needed=2400, more=800),)
@@ -123,8 +138,12 @@ def test_looks_at_one_batch_are_counted_and_wait_for_it_to_grow() -> None:
         "after 800 more decisions (the gate rejected a policy after 1,600 and looks again after 2,400)."
     )
     assert len(trial.store.refusals(1)) == 1
-    again = told(trial.advance(now=0.0, gate=True, force=True))
+    again = told(trial.advance(now=0.0, gate=True, force=True))  # the same decisions, at a lower level
     assert (again.look, again.level) == (2, Gate().level_of(2))
+    assert (first.gain, first.error) == (again.gain, again.error)
+    assert again.bound is not None
+    assert first.bound is not None
+    assert again.bound < first.bound
     play(trial, 2 * BATCH)
     third = told(trial.advance(now=0.0, gate=True))
     assert (third.look, third.level, third.promoted) == (3, Gate().level_of(3), True)
@@ -191,20 +210,12 @@ def test_a_preview_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("worse", [False, True])
-def test_after_a_crash_the_very_same_update_comes_to_the_same_end(worse: bool, monkeypatch: Any) -> None:
+def test_after_a_crash_the_very_same_update_comes_to_the_same_end(worse: bool) -> None:
     trial, twin = begun(), begun()
     for one in (trial, twin):
         play(one, paid=poisoned if worse else None)
     expected = twin.advance(now=0.0, gate=Gate(holdout=0.4))
-    with monkeypatch.context() as patch:
-
-        def dies(*given: Any) -> Any:
-            raise StoreError("gone")
-
-        patch.setattr(trial.store, "refuse_update" if worse else "publish", dies)
-        with pytest.raises(StoreError, match="gone"):
-            trial.advance(now=0.0, gate=Gate(holdout=0.4))
-    assert trial.store.started(1)
+    crash(trial, "refuse_update" if worse else "publish", gate=Gate(holdout=0.4))
     play(trial, 100)
     outcome = trial.advance(now=5.0)  # what was frozen has the gate
     assert told(outcome) == told(expected)
@@ -212,32 +223,12 @@ def test_after_a_crash_the_very_same_update_comes_to_the_same_end(worse: bool, m
     assert len(trial.store.refusals(1)) == worse
 
 
-def test_an_update_that_was_begun_without_a_gate_does_not_pass_beside_it(monkeypatch: Any) -> None:
+def test_an_update_that_was_begun_without_a_gate_does_not_pass_beside_it() -> None:
     trial = begun()
     play(trial, paid=poisoned)
-    with monkeypatch.context() as patch:
-
-        def dies(*given: Any) -> Any:
-            raise StoreError("gone")
-
-        patch.setattr(trial.store, "publish", dies)
-        with pytest.raises(StoreError, match="gone"):
-            trial.advance(now=0.0)
-    assert trial.store.started(1)
+    crash(trial, "publish")
     outcome = trial.advance(now=0.0, gate=True)
     assert (outcome.made, told(outcome).promoted, trial.store.head()) == (False, False, 1)
-
-
-def test_the_bound_is_that_of_the_level_of_the_look() -> None:
-    trial = begun()
-    play(trial, paid=poisoned)
-    first = told(trial.advance(now=0.0, gate=True))
-    again = told(trial.advance(now=0.0, gate=True, force=True))  # the same decisions, at a lower level
-    assert (first.gain, first.error, first.look, again.look) == (again.gain, again.error, 1, 2)
-    assert first.gain is not None
-    assert first.bound is not None
-    assert again.bound is not None
-    assert again.bound < first.bound < first.gain
 
 
 @pytest.mark.parametrize("worse", [False, True])
@@ -301,15 +292,6 @@ def test_rewards_count_as_they_do_for_learners() -> None:
     assert gate.tested == among[:BATCH].sum() + among[2 * BATCH :].sum()
 
 
-def test_experiments_without_a_gate_are_as_they_were() -> None:
-    trial = begun()
-    play(trial)
-    trial.advance(now=0.0)
-    report = trial.versions[1].report
-    assert report.plan is not None
-    assert (report.gate, report.plan.gate, report.learned[0].held_out) == (None, None, 0)
-
-
 def test_signed_experiments_are_gated_too_and_copies_know_what_was_refused() -> None:
     key = new_key("hmac")
     trial = begun(key=key)
@@ -343,9 +325,6 @@ def test_learners_that_use_a_batch_once_are_not_gated() -> None:
 def test_gates_are_checked(given: dict[str, float], told: str) -> None:
     with pytest.raises(ParameterError, match=told):
         Gate(**given)
-
-
-def test_what_is_no_gate_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"gate must be True, or Gate\(.*got 0.05"):
         begun().advance(gate=0.05)  # type: ignore[arg-type]
 
@@ -369,20 +348,19 @@ def held_out(count: int, seed: int) -> tuple[DecisionLog, Any]:
     ), means
 
 
+def judged(log: DecisionLog, candidate: Policy, incumbent: Policy, slopes: Any, **settings: float) -> GateReport:
+    """What a gate says at its first look, with the model of these slopes."""
+    gate = Gate(**settings)
+    return judge(gate, [log], candidate=candidate, incumbent=incumbent, predict=lambda x: x @ slopes, look=1)
+
+
 @pytest.mark.parametrize("model", ["none", "right", "wrong"])
 def test_the_gain_is_what_the_policy_earns_more_whatever_the_model_says(model: str) -> None:
     incumbent, candidate = candidates()
     log, means = held_out(6000, seed=1)
     right = np.array([0.2, -0.1, 0.3])
     slopes = {"none": np.zeros(3), "right": right, "wrong": np.array([-2.0, 1.0, 1.0])}[model]
-    gate = judge(
-        Gate(),
-        [log],
-        candidate=candidate,
-        incumbent=incumbent,
-        predict=lambda contexts: contexts @ slopes,
-        look=1,
-    )
+    gate = judged(log, candidate, incumbent, slopes)
     new, old = (policy.probabilities(log.contexts) for policy in (candidate, incumbent))
     truth = float(((new - old) * means).sum(axis=1).mean())
     assert gate.gain is not None
@@ -398,9 +376,7 @@ def test_changed_propensities_are_noticed() -> None:
         arm_indices=log.arm_indices, propensities=log.propensities * 0.9, rewards=log.rewards, contexts=log.contexts
     )
     with pytest.raises(ParameterError, match="recorded propensities are not those of the policy"):
-        judge(
-            Gate(), [changed], candidate=candidate, incumbent=incumbent, predict=lambda x: np.zeros(x.shape[:2]), look=1
-        )
+        judged(changed, candidate, incumbent, np.zeros(3))
 
 
 @pytest.mark.parametrize("failures", [0.05, 0.5, 0.95])
@@ -431,14 +407,7 @@ def test_a_policy_that_plays_as_the_incumbent_gains_nothing() -> None:
     incumbent, _ = candidates()
     log, _ = held_out(400, seed=2)
     for loss in (0.0, 0.1):
-        gate = judge(
-            Gate(loss=loss),
-            [log],
-            candidate=incumbent,
-            incumbent=incumbent,
-            predict=lambda contexts: contexts @ np.ones(3),
-            look=1,
-        )
+        gate = judged(log, incumbent, incumbent, np.ones(3), loss=loss)
         assert (gate.gain, gate.bound, gate.promoted) == (0.0, 0.0, loss > 0.0)
 
 
@@ -452,14 +421,7 @@ def test_what_the_incumbent_never_shows_is_never_promoted() -> None:
     decided = incumbent.decide(contexts, ids=range(len(contexts)), seed=3)
     rewards = (contexts @ slopes)[np.arange(len(contexts)), decided.arms]
     log = DecisionLog(arm_indices=decided.arms, propensities=decided.propensities, rewards=rewards, contexts=contexts)
-    gate = judge(
-        Gate(),
-        [log],
-        candidate=candidate,
-        incumbent=incumbent,
-        predict=lambda contexts: contexts @ (slopes + 1e-4),
-        look=1,
-    )
+    gate = judged(log, candidate, incumbent, slopes + 1e-4)
     assert not gate.promoted
     assert not gate.answered
     assert "had probability 0: of that a gate knows nothing" in str(gate)
@@ -494,19 +456,12 @@ EXPERIMENT_DIGEST: dict[str, str] = {}
     ],
 )
 def test_a_plan_that_was_not_frozen_so_is_refused_and_planned_anew(
-    forge: Callable[[str], str], signed: bool, reason: str, monkeypatch: Any
+    forge: Callable[[str], str], signed: bool, reason: str
 ) -> None:
     trial = begun(key=new_key("hmac") if signed else None)
     play(trial, paid=poisoned)
     store: Any = trial.store
-
-    def dies(*given: Any) -> Any:
-        raise StoreError("gone")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store, "refuse_update", dies)
-        with pytest.raises(StoreError, match="gone"):
-            trial.advance(now=0.0, gate=True)
+    crash(trial, "refuse_update", gate=True)
     EXPERIMENT_DIGEST["now"] = trial._versions.experiment
     text, marks = store.start_update(1, "")
     store.abandon_update(1)

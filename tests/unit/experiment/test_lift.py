@@ -11,6 +11,7 @@ from rareswitch.errors import StoreError
 from rareswitch.experiment import Advance, Experiment, Lift, Status, create
 from rareswitch.experiment.results import UpdateReport
 
+pytestmark = pytest.mark.usefixtures("short_plans")
 WEEK = 7 * 86_400.0
 RATES = np.array([0.2, 0.4, 0.6])
 

@@ -18,6 +18,7 @@ from rareswitch.learner import OFUL, Foresight, LinUCB
 from rareswitch.plan import MinPropensityPrice, best_ends, cost, min_propensity_price
 from rareswitch.policy import MinPropensity, load_policy, save_policy
 
+pytestmark = pytest.mark.usefixtures("short_plans")
 NAMES = ["red", "green", "blue"]
 NAMED = MinPropensity(least=0.1, arms=("red", "blue"))
 

@@ -7,6 +7,7 @@ from rareswitch.core import FloatArray, normals
 from rareswitch.experiment import novelty
 from rareswitch.learner import Foresight, Rows, State
 
+pytestmark = pytest.mark.usefixtures("short_plans")
 DIM, ARMS = 6, 8
 
 

@@ -14,6 +14,7 @@ from rareswitch.experiment.results import Choice
 from rareswitch.features import Features
 from rareswitch.plan import BestSchedule, Periodic, Progress
 
+pytestmark = pytest.mark.usefixtures("short_plans")
 DIM, ARMS = 3, 4
 START = datetime(2026, 3, 2, tzinfo=UTC)
 THETA = np.array([0.7, -0.4, 0.2])

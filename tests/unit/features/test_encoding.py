@@ -14,7 +14,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rareswitch.core import unit_ball
@@ -254,10 +254,11 @@ def test_what_is_clipped_is_counted() -> None:
     assert encoded.counts == {"clipped": 2}
 
 
-values = st.none() | st.floats(-1e100, 1e100) | st.integers(-(10**9), 10**9) | st.floats(-5, 5)
+numbers = st.none() | st.floats(-1e100, 1e100) | st.integers(-(10**9), 10**9) | st.floats(-5, 5)
 
 
-@given(st.lists(st.tuples(values, values, values, values), min_size=1, max_size=4), values, st.text(max_size=3))
+@given(st.lists(st.tuples(numbers, numbers, numbers, numbers), min_size=1, max_size=4), numbers, st.text(max_size=3))
+@settings(max_examples=50)
 def test_no_vector_is_longer_than_1(records: list[Any], age: Any, level: str) -> None:
     arms = {
         f"arm{k}": {"price": a, "brand": level, "taste": None if b is None or c is None else [b, c], "affinity": d}
@@ -322,13 +323,11 @@ def test_vectors_and_ids_do_not_hang_on_the_process() -> None:
         "rows = [MIXED.encode(c, a).vectors.tobytes().hex() for c, a in requests]\n"
         "print(json.dumps([MIXED.id, SHARED.id, AFFINITIES.id, rows]))"
     )
-    found = set()
-    for seed in ("0", "1", "random"):
-        env = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
-        found.add(subprocess.run([sys.executable, "-c", script], env=env, check=True, capture_output=True).stdout)
-    assert len(found) == 1
-    ids = json.loads(found.pop())[:3]
-    assert ids == [MIXED.id, SHARED.id, AFFINITIES.id]
+    env = os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    there = json.loads(subprocess.run([sys.executable, "-c", script], env=env, check=True, capture_output=True).stdout)
+    rng = np.random.default_rng(3)
+    rows = [MIXED.encode(*drawn(rng)).vectors.tobytes().hex() for _ in range(20)]
+    assert there == [MIXED.id, SHARED.id, AFFINITIES.id, rows]
     context, arms = drawn(np.random.default_rng(4))
     turned = {id: dict(reversed(record.items())) for id, record in arms.items()}  # noqa: A001
     same = MIXED.encode(dict(reversed(context.items())), turned).vectors
@@ -352,7 +351,7 @@ def test_features_are_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "error"),
+    ("parts", "error"),
     [
         ({"fields": [Number("a")]}, "must tell arms apart"),
         ({"fields": [Number("a", of="arm"), Flag("a", of="arm")]}, "'a' is there twice"),
@@ -373,9 +372,9 @@ def test_features_are_values() -> None:
         ),
     ],
 )
-def test_descriptions_that_make_no_sense_are_refused(settings: dict[str, Any], error: str) -> None:
+def test_descriptions_that_make_no_sense_are_refused(parts: dict[str, Any], error: str) -> None:
     with pytest.raises(ParameterError, match=error):
-        Features(**settings)
+        Features(**parts)
 
 
 @pytest.mark.parametrize(

@@ -74,11 +74,7 @@ def test_decisions_depend_on_their_own_set_and_id_alone(sampler: Sampler, arms: 
         np.testing.assert_array_equal(again.ids, whole.ids[part])
     for s in range(60):
         one = policy.decide(sets.contexts[s], sets.available[s], ids=ids[s], seed=9)
-        assert (one.arms, one.propensities, one.survivors) == (
-            whole.arms[s],
-            whole.propensities[s],
-            whole.survivors[s],
-        )
+        assert (one.arms, one.propensities, one.survivors) == (whole.arms[s], whole.propensities[s], whole.survivors[s])
         assert one.ids.tolist() == whole.ids[s].tolist()
         assert one.policy_id == whole.policy_id == policy.id
     probabilities = policy.probabilities(sets.contexts, sets.available)

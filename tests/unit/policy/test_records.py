@@ -51,10 +51,10 @@ def test_records_are_decided_as_their_vectors() -> None:
         assert (found.policy_id, found.counts) == (policy.id, encoded.counts)
 
 
-@pytest.mark.parametrize("features", [MIXED, AFFINITIES, SHARED], ids=["mixed", "affinities", "shared"])
-def test_a_policy_file_is_all_that_another_process_needs(features: Features, tmp_path: Path) -> None:
-    policy = policy_of(features)
-    save_policy(policy, tmp_path / "p.policy", key=KEY)
+def test_a_policy_file_is_all_that_another_process_needs(tmp_path: Path) -> None:
+    policies = [policy_of(features) for features in (MIXED, AFFINITIES, SHARED)]
+    for number, policy in enumerate(policies):
+        save_policy(policy, tmp_path / f"{number}.policy", key=KEY)
     requests: list[Any] = [
         [
             {"age": 20.5 + k, "device": "ios", "city": f"c{k}", "likes_a_now": k, "likes_7_now": None},
@@ -65,15 +65,17 @@ def test_a_policy_file_is_all_that_another_process_needs(features: Features, tmp
     (tmp_path / "requests.json").write_text(json.dumps(requests))
     script = (
         "import json, sys; from rareswitch import load_policy\n"
-        "p = load_policy(sys.argv[1]); made = [p.decide_records(c, a, id=f'r{k}', seed=5) "
-        "for k, (c, a) in enumerate(json.load(open(sys.argv[2])))]\n"
-        "print(json.dumps([p.id, [[d.arm, d.propensity.hex(), d.counts] for d in made]]))"
+        "requests = json.load(open('requests.json'))\n"
+        "for p in (load_policy(f'{number}.policy') for number in range(3)):\n"
+        "    made = [p.decide_records(c, a, id=f'r{k}', seed=5) for k, (c, a) in enumerate(requests)]\n"
+        "    print(json.dumps([p.id, [[d.arm, d.propensity.hex(), d.counts] for d in made]]))"
     )
-    command = [sys.executable, "-c", script, str(tmp_path / "p.policy"), str(tmp_path / "requests.json")]
-    out = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    made = [policy.decide_records(c, a, id=f"r{k}", seed=5) for k, (c, a) in enumerate(requests)]
-    assert out == [policy.id, [[d.arm, d.propensity.hex(), dict(d.counts)] for d in made]]
-    assert len({d.arm for d in made}) > 1
+    command = [sys.executable, "-c", script]
+    out = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    for policy, line in zip(policies, out.splitlines(), strict=True):
+        made = [policy.decide_records(c, a, id=f"r{k}", seed=5) for k, (c, a) in enumerate(requests)]
+        assert json.loads(line) == [policy.id, [[d.arm, d.propensity.hex(), dict(d.counts)] for d in made]]
+        assert len({d.arm for d in made}) > 1
 
 
 def test_features_are_part_of_the_content_and_under_the_signature(tmp_path: Path) -> None:

@@ -273,7 +273,7 @@ def test_other_addresses_are_refused_without_what_is_secret_in_them(url: str) ->
     assert "secret" not in str(caught.value)
 
 
-def test_a_server_that_is_gone_for_five_seconds_costs_nothing_but_time(own_server: Any) -> None:
+def test_a_server_that_is_gone_for_a_while_costs_nothing_but_time(own_server: Any) -> None:
     with closing(open_store(own_server.get_uri(), "gone")) as store:
         store.create("{}", version(1))
         acknowledged: list[int] = []
@@ -292,7 +292,7 @@ def test_a_server_that_is_gone_for_five_seconds_costs_nothing_but_time(own_serve
             time.sleep(0.01)
         own_server.stop()
         before = len(acknowledged)
-        time.sleep(5.0)
+        time.sleep(2.0)
         assert len(acknowledged) <= before + 1
         own_server.start()
         assert store.head() == 1

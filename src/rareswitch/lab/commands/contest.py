@@ -1,7 +1,6 @@
 """``rareswitch contest``: learners in a fixed suite of worlds."""
 
 import argparse
-import math
 import os
 import sys
 import textwrap
@@ -103,9 +102,6 @@ def run(options: argparse.Namespace) -> int:
     with make_executor(options.engine) as executor:
         found = contest(entrants, executor=executor, **facts)
     verdicts = _judged(found)
-    if unknown := sum(math.isnan(run.linear_regret) for run in found.runs):
-        text = f"{unknown} kept runs are older than regret against the best linear policy, which is therefore left out"
-        print(f"rareswitch: {text}; name another --out to have it.", file=sys.stderr)
     if options.json:
         print_json([verdict.summary() for verdict in verdicts])
     elif verdicts:

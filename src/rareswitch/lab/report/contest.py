@@ -207,7 +207,7 @@ def _worlds(verdict: Verdict) -> Iterator[Section]:
         if linear:
             header.insert(5, "beyond linear")
             for row, s in zip(rows, ranked, strict=True):
-                row.insert(5, _regret(s.cells[world].linear_regret))
+                row.insert(5, f"{s.cells[world].linear_regret:,.1f}")
         text = resolution(s.ratios[world] for s in _others(verdict) if world in s.ratios)
         yield Section(title=f"{world}, T = {verdict.horizon:,}", text=text, header=header, rows=rows, world=world)
 
@@ -245,10 +245,6 @@ def _standing_row(standing: Standing) -> list[str]:
 
 def _pair(ratio: Ratio | None) -> list[str]:
     return ["", ""] if ratio is None else [ratio.marked, ratio.interval]
-
-
-def _regret(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:,.1f}"
 
 
 def _marked(standing: Standing, world: str) -> str:

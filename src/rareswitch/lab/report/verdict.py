@@ -119,7 +119,7 @@ class Standing:
         for world, cell in self.cells.items():
             known = {"regret": cell.regret, "standard_error": _known(cell.standard_error), "worst_seed": cell.worst}
             known |= {"worst_5_percent": cell.tail, "policies": cell.policies, "seconds": cell.seconds}
-            known |= {"linear_regret": _known(cell.linear_regret)}
+            known |= {"linear_regret": cell.linear_regret}
             worlds[world] = known | (self.ratios[world].summary() if world in self.ratios else {"ratio": None})
         return facts | {"worlds": worlds}
 
@@ -179,7 +179,7 @@ def judge(
     kinds
         Of each entry of the contest, those without a run included; the yardstick is one of kind ``adaptive``.
     against
-        What regret is counted against. Where that is the best linear policy, all runs must know it.
+        What regret is counted against.
     rivals, challengers
         Entries of which the latter are held against the best of the former in each world.
     """

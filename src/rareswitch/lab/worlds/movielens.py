@@ -1,16 +1,15 @@
 """Films for users, from a folder of ratings such as MovieLens 100K."""
 
-import csv
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from rareswitch.core import FloatArray, IntArray, finite_array, frozen, uniforms, vector, whole
-from rareswitch.errors import FileFormatError, InputError, ShapeError
+from rareswitch.core import FloatArray, IntArray, Table, finite_array, frozen, read_table, uniforms, vector, whole
+from rareswitch.errors import FileFormatError, ShapeError
 from rareswitch.lab.worlds.world import GaussianNoise, Noise, NoisyRewards, Rounds
 
 #: What the folder holds: files and the columns that are read.
@@ -83,25 +82,25 @@ class MovieLensWorld(NoisyRewards):
         that unit. What the ratings hold beyond the linear fit is noise here, drawn anew each round.
         """
         users, items, ratings = (_read(Path(folder), file) for file in FILES)
-        u, i = _places("user", ratings[0], users[0]), _places("item", ratings[1], items[0])
-        stars = _numbers("ratings.csv", "rating", ratings[2])
-        whole("dim", dim, low=ATTRIBUTES + 1, high=ATTRIBUTES + min(len(users[0]), len(items[0])))
+        u, i = _places("user", ratings, users), _places("item", ratings, items)
+        stars = ratings.numbers("rating")
+        whole("dim", dim, low=ATTRIBUTES + 1, high=ATTRIBUTES + min(len(users), len(items)))
         seen = uniforms(0, "movielens training", 0, len(stars))[:, 0] < TRAINING
         if not seen.any() or seen.all():
             raise FileFormatError(f"{folder}/ratings.csv: {len(stars)} ratings are too few to split; give more.")
 
         offsets = stars - stars[seen].mean()
-        offsets -= _shrunk_means(u[seen], offsets[seen], len(users[0]))[u]
-        film_means = _shrunk_means(i[seen], offsets[seen], len(items[0]))
-        left = np.zeros((len(users[0]), len(items[0])))
+        offsets -= _shrunk_means(u[seen], offsets[seen], len(users))[u]
+        film_means = _shrunk_means(i[seen], offsets[seen], len(items))
+        left = np.zeros((len(users), len(items)))
         left[u[seen], i[seen]] = offsets[seen] - film_means[i[seen]]
         of_users, of_films = _factors(left, dim - ATTRIBUTES)
-        age = _standard(_numbers("users.csv", "age", users[1])[:, None])
-        year = _standard(_years(items[1])[:, None])
-        one = np.ones((len(users[0]), 1))
+        age = _standard(users.numbers("age")[:, None])
+        year = _standard(_years(items.texts("release_year", gaps=True))[:, None])
+        one = np.ones((len(users), 1))
         rows = np.hstack([one, one, of_users, one, one, one, age])
         means = _standard(film_means[:, None])
-        columns = np.hstack([np.ones_like(year), means, of_films, _genres(items[2]), year, year])
+        columns = np.hstack([np.ones_like(year), means, of_films, _genres(items.texts("class", gaps=True)), year, year])
         columns /= np.sqrt((rows**2 @ columns.T**2).max())
 
         x, y = (rows[u] * columns[i])[~seen], offsets[~seen]
@@ -169,41 +168,23 @@ def _years(texts: Sequence[str]) -> FloatArray:
     return np.where(np.isnan(years), known.mean() if len(known) else 0.0, years)
 
 
-def _read(folder: Path, file: str) -> list[list[str]]:
-    """The needed columns of a file of the folder."""
-    path, columns = folder / file, FILES[file]
-    if not folder.is_dir():
-        raise FileFormatError(f"{folder}: no such folder. Name one that holds {', '.join(FILES)}.")
+def _read(folder: Path, file: str) -> Table:
+    """A file of the folder, which has the needed columns."""
+    path = folder / file
     if not path.is_file():
-        raise FileFormatError(f"{folder}: there is no {file} in it. Name a folder that holds {', '.join(FILES)}.")
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            header, *rows = [row for row in csv.reader(stream) if row] or [[]]
-    except (UnicodeDecodeError, csv.Error, OSError) as error:
-        raise FileFormatError(f"{path}: not a readable .csv file of UTF-8 text ({error}).") from error
-    missing = [name for name in columns if name not in header]
-    if missing:
-        among = f"there is no {missing[0]} among {', '.join(header)}"
-        raise FileFormatError(f"{path}: needs the columns {', '.join(columns)}; {among}.")
-    for row in rows:
-        if len(row) != len(header):
-            raise FileFormatError(f"{path}: a row has {len(row)} cells where {len(header)} columns are: {row}.")
-    if not rows:
-        raise FileFormatError(f"{path}: a header and no rows; at least one is needed.")
-    return [[row[header.index(name)].strip() for row in rows] for name in columns]
+        what = f"there is no {file} in it" if folder.is_dir() else "no such folder"
+        raise FileFormatError(f"{folder}: {what}. Name a folder that holds {', '.join(FILES)}.")
+    table = read_table(path)
+    for name in FILES[file]:
+        table.check_column(name)
+    return table
 
 
-def _numbers(file: str, column: str, cells: Sequence[str]) -> FloatArray:
-    try:
-        return finite_array(column, np.array([float(cell) for cell in cells]))
-    except (ValueError, InputError) as error:
-        raise FileFormatError(f"{file}: the column {column} must hold finite numbers ({error}).") from error
-
-
-def _places(kind: str, cells: Sequence[str], known: Sequence[str]) -> Any:
-    """The row (n,) of each id in its own file."""
-    rows = {name: place for place, name in enumerate(known)}
-    strange = next((cell for cell in cells if cell not in rows), None)
+def _places(kind: str, ratings: Table, known: Table) -> IntArray:
+    """The row (n,) of each rated id in its own table."""
+    rows = {name: row for row, name in enumerate(known.labels(f"{kind}_id", option=""))}
+    rated = ratings.labels(f"{kind}_id", option="")
+    strange = next((row for row, name in enumerate(rated) if name not in rows), None)
     if strange is not None:
-        raise FileFormatError(f"ratings.csv: {kind} {strange} is rated, and {kind}s.csv does not hold it. Add it.")
-    return np.array([rows[cell] for cell in cells])
+        raise ratings.wrong(strange, f"{kind} {rated[strange]} is rated, and {kind}s.csv does not hold it. Add it.")
+    return np.array([rows[name] for name in rated])

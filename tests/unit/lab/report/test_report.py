@@ -11,25 +11,9 @@ from rareswitch.lab.report.plots import draw_runs
 from rareswitch.lab.report.runs import grouped, run_table
 from rareswitch.report.experiment_plot import draw_experiment
 from rareswitch.report.figures import DARK_GREY, GREY, ORANGE, figure, name_points, save
+from reference.runs import run_of
 
-
-def run(learner: str, world: str, horizon: int, seed: int, regret: float, policies: int = 3) -> Run:
-    return Run(
-        learner=learner,
-        world=world,
-        horizon=horizon,
-        seed=seed,
-        regret=regret,
-        policies=policies,
-        seconds=0.5,
-        times=np.array([1, horizon]),
-        regrets=np.array([0.0, regret]),
-        batch_ends=np.arange(1, policies + 1) * horizon // policies,
-        survivors=np.linspace(5, 1, policies),
-    )
-
-
-RUNS = [run("a", "w", 100, 0, 10.0), run("a", "w", 100, 1, 14.0), run("b", "w", 100, 0, 5.0, policies=2)]
+RUNS = [run_of("a", "w", 0, 10.0), run_of("a", "w", 1, 14.0), run_of("b", "w", 0, 5.0, policies=2)]
 
 
 def test_groups_are_means_over_seeds() -> None:
@@ -55,12 +39,12 @@ def test_the_table_shows_what_differs() -> None:
         "seconds",
     ]
     assert lines[2].split() == ["a", "2", "3", "12.0", "14.0", "2.0", "0.1200", "0.50"]
-    assert "world" in run_table([*RUNS, run("a", "v", 100, 0, 1.0)])
-    assert "horizon" in run_table([*RUNS, run("a", "w", 200, 0, 1.0)])
+    assert "world" in run_table([*RUNS, run_of("a", "v", 0, 1.0)])
+    assert "horizon" in run_table([*RUNS, run_of("a", "w", 0, 1.0, 200)])
 
 
 def seeded(learner: str, mean: float, spread: float, horizon: int = 100, policies: int = 3) -> list[Run]:
-    return [run(learner, "w", horizon, s, mean + spread * (s - 3.5), policies) for s in range(8)]
+    return [run_of(learner, "w", s, mean + spread * (s - 3.5), horizon, policies=policies) for s in range(8)]
 
 
 def test_learners_of_a_world_are_compared_with_its_best() -> None:
@@ -76,7 +60,7 @@ def test_learners_of_a_world_are_compared_with_its_best() -> None:
 
 
 def test_one_seed_has_no_interval_and_says_so() -> None:
-    text = run_table([run("a", "w", 100, 0, 90.0), run("b", "w", 100, 0, 40.0)])
+    text = run_table([run_of("a", "w", 0, 90.0), run_of("b", "w", 0, 40.0)])
     assert "intervals need at least 5 seeds, and there is one." in text
     assert " to " not in text
 
@@ -120,7 +104,7 @@ def test_names_do_not_cover_each_other() -> None:
 
 def test_the_picture_has_panels_for_every_world() -> None:
     assert len(draw_runs(RUNS).axes) == 3
-    made = draw_runs([*RUNS, run("a", "v", 100, 0, 1.0)])
+    made = draw_runs([*RUNS, run_of("a", "v", 0, 1.0)])
     assert len(made.axes) == 4
     curve = made.axes[0]
     assert [line.get_label() for line in curve.lines if not line.get_label().startswith("_")] == ["a", "b"]

@@ -74,17 +74,20 @@ def rewrite(file: str, change: Callable[[str], str]) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda folder: shutil.rmtree(folder), "no such folder. Name one that holds users.csv, items.csv"),
+        (lambda folder: shutil.rmtree(folder), "no such folder. Name a folder that holds users.csv, items.csv"),
         (lambda folder: (folder / "items.csv").unlink(), "there is no items.csv in it. Name a folder that holds"),
-        (rewrite("users.csv", lambda s: s.replace("age", "years")), "there is no age among user_id, years, gender"),
-        (rewrite("users.csv", lambda s: s.splitlines()[0]), "users.csv: a header and no rows"),
-        (rewrite("users.csv", lambda s: ""), "users.csv: needs the columns user_id, age; there is no user_id"),
-        (rewrite("ratings.csv", lambda s: s + "1,2\n"), "a row has 2 cells where 4 columns are"),
+        (
+            rewrite("users.csv", lambda s: s.replace("age", "years")),
+            "no column 'age'; it has user_id, years",
+        ),
+        (rewrite("users.csv", lambda s: s.splitlines()[0]), "users.csv: it holds no rows, only the names of columns"),
+        (rewrite("users.csv", lambda s: ""), "users.csv: it is empty"),
+        (rewrite("ratings.csv", lambda s: s + "1,2\n"), "2 cells, and there are 4 columns"),
         (rewrite("ratings.csv", lambda s: s + "999,1,3,0\n"), "user 999 is rated, and users.csv does not hold it"),
-        (rewrite("ratings.csv", lambda s: s + "1,1,good,0\n"), "the column rating must hold finite numbers"),
-        (rewrite("ratings.csv", lambda s: s + "1,1,nan,0\n"), "the column rating must hold finite numbers"),
+        (rewrite("ratings.csv", lambda s: s + "1,1,good,0\n"), "'rating' must hold finite numbers; got 'good'"),
+        (rewrite("ratings.csv", lambda s: s + "1,1,nan,0\n"), "'rating' must hold finite numbers; got 'nan'"),
         (rewrite("ratings.csv", lambda s: "\n".join(s.splitlines()[:2])), "1 ratings are too few to split"),
-        (lambda folder: (folder / "items.csv").write_bytes(b"item_id\n\xff\n"), "not a readable .csv file"),
+        (lambda folder: (folder / "items.csv").write_bytes(b"item_id\n\xff\n"), "items.csv: not a text in UTF-8"),
     ],
 )
 def test_bad_folders_are_explained(spoil: Callable[[Path], None], message: str, tmp_path: Path) -> None:
