@@ -44,6 +44,19 @@ class Span(NamedTuple):
         return Span(min(self.low, other.low), max(self.high, other.high), rises)
 
 
+class Decided(NamedTuple):
+    """What every row tells."""
+
+    #: (n, 2)
+    keys: KeyArray
+    #: (n, d) the vectors of the chosen arms; d = 0 where there are none.
+    features: FloatArray
+    #: (n,)
+    propensities: FloatArray
+    #: (n,) NaN where they are not known.
+    rewards: FloatArray
+
+
 class Block(NamedTuple):
     """Rows of a part of a log, or of a slice of a store."""
 
@@ -133,6 +146,19 @@ class Block(NamedTuple):
         sizes, rule = np.fromiter(map(len, names), int), f"A string as id has 1 to {LONGEST} bytes: write a hash of it."
         self.refuse((sizes < 1) | (sizes > LONGEST), lambda at: f"has an id of {sizes[at]} bytes", rule)
         return text_keys(names)
+
+    def decided(self, dim: int | None, learner: Learner | None = None) -> Decided:
+        """What was decided and earned, checked; also to be what the learner is for, where there is one."""
+        self.check_present("key" if self.has("key") else "id", "policy", "propensity")
+        features = np.zeros((len(self.numbers), 0))
+        if dim is not None:
+            self.check_present("features")
+            features = self.features(dim)
+        propensities, rewards = self.propensities(), self.rewards()
+        self.check_numbers(features, rewards)
+        if learner is not None:
+            self.check_lengths(features, learner)
+        return Decided(self.keys(), features, propensities, rewards)
 
     def features(self, dim: int) -> FloatArray:
         """(n, d) the chosen vectors, without a copy; NaN where there is a null."""

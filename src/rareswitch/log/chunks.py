@@ -69,12 +69,8 @@ class About:
             yield self._log(**columns, **_offered(block, columns["features"], columns["propensities"], arms))
 
     def _columns(self, block: Block) -> dict[str, Any]:
-        block.check_present("key" if block.has("key") else "id", "policy", "propensity")
-        propensities, rewards, features = block.propensities(), block.rewards(), None
-        if self.dim is not None:
-            block.check_present("features")
-            features = read_only(block.features(self.dim))
-        block.check_numbers(np.zeros((len(rewards), 0)) if features is None else features, rewards)
+        decided = block.decided(self.dim)
+        rewards = decided.rewards
         if self.counting:
             when: dict[str, Any] = {}
             if self.counting.get("window") is not None:
@@ -83,10 +79,10 @@ class About:
         numbers = {name: number for number, name in enumerate(self.batch_names)}
         return {
             "batches": sealed(block.policy_numbers(numbers)),
-            "propensities": propensities,
+            "propensities": decided.propensities,
             "rewards": rewards,
-            "features": features,
-            "ids": block.keys(),
+            "features": None if self.dim is None else read_only(decided.features),
+            "ids": decided.keys,
             "times": block.times("time") if block.has("time") else None,
         }
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rareswitch.core import BoolArray, FloatArray, IntArray, KeyArray, finite_array, id_keys, number, read_only, sealed
 from rareswitch.errors import EmptySetError, NonFiniteError, ParameterError, ShapeError, several
-from rareswitch.learner import known_rewards
+from rareswitch.learner import deduplicate, known_rewards
 from rareswitch.policy import Policy
 
 if TYPE_CHECKING:
@@ -480,14 +480,14 @@ def _refuse(bad: BoolArray, rule: str, what: Callable[[int], str]) -> None:
 
 def _refuse_repeated(ids: KeyArray, batches: IntArray) -> None:
     """Refuse rows of one decision: it would count several times."""
-    order = np.lexsort((batches, ids[:, 1], ids[:, 0]))
-    one, other = order[:-1], order[1:]
-    again = (ids[one] == ids[other]).all(axis=1) & (batches[one] == batches[other])
-    if again.any():
-        at = int(np.flatnonzero(again)[0])
+    none, zeros = np.zeros(len(ids), dtype=np.uint64), np.zeros(len(ids))
+    copies = deduplicate(np.column_stack([ids, batches.astype(np.uint64)]), none, none, zeros, zeros)
+    if len(copies.kept) < len(ids):
+        counts = np.bincount(copies.decisions)
+        rows = np.flatnonzero(copies.decisions == copies.decisions[np.flatnonzero(counts[copies.decisions] > 1)[0]])
         raise ParameterError(
-            f"ids must differ within a batch; rows {sorted((int(one[at]), int(other[at])))} (the first is 0) have the "
-            f"same, and so do {int(again.sum())} pairs in all. Give each decision one row."
+            f"ids must differ within a batch; rows {rows[:2].tolist()} (the first is 0) have the same, and so do "
+            f"{len(ids) - len(copies.kept)} pairs in all. Give each decision one row."
         )
 
 

@@ -106,7 +106,7 @@ def read_dsjson(
     (['red', 'blue'], [0.5, 0.9], [1.0, nan])
     """
     estimate = estimating(propensities)
-    decisions = [*decisions_of(path)]
+    decisions = [*read_decisions(path)]
     dropped = {decision.line.dropped or 0.0 for decision in decisions}
     if len(dropped) > 1:
         raise FileFormatError(
@@ -215,10 +215,10 @@ def dsjson_records(path: str | Path, *, arm: str = "_tag") -> Records:
     >>> dsjson_records(Path(folder, "log.json"))
     Records(contexts=[{'user.age': 31}], arms=[{'1': {}}])
     """
-    return _records(path, [*decisions_of(path)], arm)
+    return _records(path, [*read_decisions(path)], arm)
 
 
-def decisions_of(path: str | Path) -> Iterator[Decision]:
+def read_decisions(path: str | Path) -> Iterator[Decision]:
     """The decisions of a file, one after the other; one at least."""
     decoder, number, empty = msgspec.json.Decoder(_Line), 0, True
     with reading(path) as file:

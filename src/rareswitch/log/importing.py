@@ -16,7 +16,7 @@ from rareswitch.errors import ConflictError, FileFormatError, several
 from rareswitch.features import Features
 from rareswitch.learner import Learner, sample_order
 from rareswitch.log.blocks import Block
-from rareswitch.log.schema import MORE, NEEDED, blocks, check_more, opened
+from rareswitch.log.schema import MORE, NEEDED, blocks, check_more, open_part
 from rareswitch.log.tables import ColumnNames, log_of_table
 from rareswitch.log.write import log_table
 from rareswitch.store import DecisionRow, RewardRow, Store
@@ -134,7 +134,7 @@ def import_parts(
 
 
 def _parquet_blocks(path: str, dim: int) -> Iterator[Block]:
-    with opened(path, dim) as file:
+    with open_part(path, dim) as file:
         check_more(path, file.schema_arrow)
         for first, batch in blocks(file, _READ):
             yield Block(path, np.arange(first, first + batch.num_rows), batch)
@@ -165,7 +165,6 @@ class _Taking:
 
     def take(self, block: Block) -> None:
         """The next rows."""
-        block.check_present(*NEEDED[:4])
         self.counts["rows"] += len(block.numbers)
         block.count_policies(self.policies, self.known)
         for name, mine in block.by_policy(self.known):
@@ -208,10 +207,7 @@ class _Taking:
 
     def _rows(self, block: Block, version: int) -> tuple[list[DecisionRow], list[RewardRow | None]]:
         """What stores keep of these rows."""
-        propensities = block.propensities().tolist()
-        keys, features, rewards = block.keys(), block.features(self.learner.dim), block.rewards()
-        block.check_numbers(features, rewards)
-        block.check_lengths(features, self.learner)
+        keys, features, propensities, rewards = block.decided(self.learner.dim, self.learner)
         ids = block.batch.column("id").to_pylist()
         names = [str(name) if isinstance(name, int) else _TEXT(name) for name in ids]
         times, late = (_moments(block, name) for name in ("time", "reward_time"))
@@ -234,7 +230,7 @@ class _Taking:
                     version=version,
                     arm=str(arm_index) if more["arm"][at] is None else more["arm"][at],
                     arm_index=arm_index,
-                    propensity=propensities[at],
+                    propensity=float(propensities[at]),
                     features=data,
                     digest=more["digest"][at] or hashlib.blake2b(data, digest_size=16).digest(),
                     time=self.now if (moment := times[at]) is None else moment,

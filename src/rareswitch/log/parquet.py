@@ -18,7 +18,7 @@ from rareswitch.log.batch_sums import Learnable, Task
 from rareswitch.log.blocks import Block, Span, bounds, sound
 from rareswitch.log.chunks import CHOSEN, OFFERED, About
 from rareswitch.log.decision_log import DecisionLog
-from rareswitch.log.schema import COUNTING, ESTIMATED, EVALUATION, MORE, NEEDED, blocks, check_more, opened
+from rareswitch.log.schema import COUNTING, ESTIMATED, EVALUATION, MORE, NEEDED, blocks, check_more, open_part
 from rareswitch.policy import Policy
 
 R = TypeVar("R")
@@ -54,7 +54,7 @@ class Part:
 
     def blocks(self, columns: Sequence[str]) -> Generator[Block]:
         """The rows that count."""
-        with opened(self.path, self.dim, needed=_EVALUATED) as file:
+        with open_part(self.path, self.dim, needed=_EVALUATED) as file:
             if file.metadata.num_rows != self.rows:
                 raise FileFormatError(f"{self.path}: it changed while it was read. Name whole parts.")
             for first, batch in blocks(file, columns):
@@ -68,7 +68,8 @@ class Part:
         numbers, (rows, *values) = block.numbers, self.changed
         within = (rows >= numbers[0]) & (rows <= numbers[-1])
         if within.any() and block.has("reward"):
-            for name, new, old in zip(("reward", "reward_time"), values, _earned(block), strict=True):
+            before = block.rewards(), block.times("reward_time")
+            for name, new, old in zip(("reward", "reward_time"), values, before, strict=True):
                 if block.has(name):
                     column = np.array(old)
                     column[rows[within] - numbers[0]] = new[within]
@@ -84,12 +85,8 @@ class Part:
         ranks: FloatArray = np.zeros(0)
         columns = [*NEEDED, "key"] + ["contexts"] * bool(size) + ["time", "reward_time"] * task.timed
         for block in self.blocks(columns):
-            block.check_present(*NEEDED[:4])
             for _, mine in block.by_policy({task.policy_id: 0}):
-                mine.propensities()
-                keys, features, rewards = mine.keys(), mine.features(learner.dim), mine.rewards()
-                mine.check_numbers(features, rewards)
-                mine.check_lengths(features, learner)
+                keys, features, _, rewards = mine.decided(learner.dim, learner)
                 rows = mine.with_sets(learner.dim)
                 rows = rows[task.sampled(keys[rows])]
                 own = sample_order(keys[rows])
@@ -297,7 +294,7 @@ class ParquetLog:
 def _look(path: str, *, dim: int | None, known: Mapping[str, int], timed: bool) -> Part:
     """Count the rows of a part by policy, and see where ids lie; with the latest time where it is needed."""
     counts, spans, latest = Counter[str](), dict[str, Span](), -np.inf
-    with opened(path, dim, needed=_EVALUATED if dim is None else NEEDED) as file:
+    with open_part(path, dim, needed=_EVALUATED if dim is None else NEEDED) as file:
         schema, meta = file.schema_arrow, file.schema_arrow.metadata or {}
         check_more(path, schema, MORE | EVALUATION)
         timed |= _counting(path, meta)[0] is not None
@@ -358,13 +355,10 @@ def _copied_rows(part: Part, *, numbers: Mapping[str, int], repeated: FloatArray
             at = np.flatnonzero(repeated[np.minimum(np.searchsorted(repeated, hashes), len(repeated) - 1)] == hashes)
             if len(at):
                 some = mine.take(at)
-                some.check_present(*(name for name in NEEDED[:4] if some.has(name)))
-                vectors = np.zeros((len(at), 0)) if part.dim is None else some.features(part.dim)
-                rewards, times = _earned(some)
-                some.check_numbers(vectors, rewards)
-                content = some.propensities().view(np.uint64) + row_hashes(vectors)
-                told = [content, _set_hashes(some, part.dim), rewards, times]
-                found.append([some.numbers, np.full(len(at), numbers[name]), keys[at], *told])
+                decided = some.decided(part.dim)
+                content = decided.propensities.view(np.uint64) + row_hashes(decided.features)
+                settled = [content, _set_hashes(some, part.dim), decided.rewards, some.times("reward_time")]
+                found.append([some.numbers, np.full(len(at), numbers[name]), decided.keys, *settled])
     return [np.concatenate(column) for column in zip(*found, strict=True)]
 
 
@@ -383,11 +377,6 @@ def _set_hashes(block: Block, dim: int | None) -> Any:
         hashes = row_hashes(flat[:, None], position)
         found[rows] = np.add.reduceat(hashes, ends[:-1] - ends[0]) | np.uint64(1)
     return found
-
-
-def _earned(block: Block) -> tuple[FloatArray, FloatArray]:
-    """(n,) rewards, and when they came."""
-    return block.rewards(), block.times("reward_time")
 
 
 def _id_hashes(policy: int, keys: KeyArray) -> FloatArray:

@@ -70,7 +70,7 @@ _KINDS = {
 }
 
 
-def check_schema(path: str, schema: Any, dim: int | None, needed: Sequence[str] = NEEDED) -> None:
+def check_columns(path: str, schema: Any, dim: int | None, needed: Sequence[str] = NEEDED) -> None:
     """Refuse a file whose columns are not those of a log of ``dim`` features; other columns are let be."""
     names = [name for name in schema.names if name in _KINDS]
     missing = [name for name in needed if name not in names]
@@ -105,10 +105,10 @@ def check_more(path: str, schema: Any, more: Mapping[str, str] = MORE) -> None:
 
 
 @contextmanager
-def opened(path: str, dim: int | None, *, needed: Sequence[str] = NEEDED) -> Iterator[Any]:
+def open_part(path: str, dim: int | None, *, needed: Sequence[str] = NEEDED) -> Iterator[Any]:
     """A part of ``dim`` features, any number where it is None, and checked to be one with the columns it needs."""
     with opened_parquet(path, _KINDS | MORE | EVALUATION) as file:
-        check_schema(path, file.schema_arrow, dim, needed)
+        check_columns(path, file.schema_arrow, dim, needed)
         yield file
 
 

@@ -33,7 +33,7 @@ def part(tmp_path: Path) -> Path:
 
 
 def content(path: Path) -> list[Any]:
-    with opened(str(path), 2) as file:
+    with open_part(str(path), 2) as file:
         return [batch.to_pylist() for _, batch in blocks(file, file.schema_arrow.names)]
 
 

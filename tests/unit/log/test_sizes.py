@@ -15,7 +15,7 @@ from rareswitch.core import files, parquet_files, read_table
 from rareswitch.core.parquet_files import column_chunks
 from rareswitch.errors import FileFormatError
 from rareswitch.log import ParquetLog, schema
-from rareswitch.log.dsjson import decisions_of
+from rareswitch.log.dsjson import read_decisions
 
 
 def columns_of(count: int) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def test_texts_that_occur_again_and_again_are_unpacked_in_pieces(
     monkeypatch.setattr(schema, "_TEXTS", most)
     arms = {"arm": repeated("x" * 100, 64), "arm_index": pa.array(np.zeros(64, dtype=np.int64))}
     path = write(tmp_path / "log.parquet", columns_of(64) | arms)
-    with schema.opened(str(path), 2) as file:
+    with schema.open_part(str(path), 2) as file:
         blocks = [*schema.blocks(file, ["id", "arm"])]
     sizes = [block.num_rows for _, block in blocks]
     assert (sum(sizes), max(sizes)) == (64, 64 if most > 1000 else 8)
@@ -104,8 +104,8 @@ def test_a_bomb_is_read_in_little_memory(tmp_path: Path) -> None:
     script = f"""
 import resource
 resource.setrlimit(resource.RLIMIT_AS, ({4 << 30}, {4 << 30}))
-from rareswitch.log.schema import blocks, opened
-with opened({str(path)!r}, 2) as file:
+from rareswitch.log.schema import blocks, open_part
+with open_part({str(path)!r}, 2) as file:
     print(next(blocks(file, ["id", "arm"]))[1].num_rows)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
@@ -134,7 +134,7 @@ def test_a_line_without_an_end_is_not_read_to_it(name: str, tmp_path: Path, monk
         f"{name}, line {line}: a line has at most 100 characters, and this one has more. Write one decision a line"
     )
     with pytest.raises(FileFormatError, match=message):
-        read_table(path) if ".csv" in name else [*decisions_of(path)]
+        read_table(path) if ".csv" in name else [*read_decisions(path)]
 
 
 def test_a_compressed_file_that_holds_far_more_than_it_takes_is_refused(
