@@ -227,26 +227,22 @@ def test_order_split_and_copies_do_not_matter(tmp_path: Path) -> None:
         assert (done.report.used, done.report.copies) == (len(rows), 100)
 
 
-@pytest.mark.parametrize("few", [True, False])
 @pytest.mark.parametrize("engine", ["serial", "processes:2"])
-def test_every_engine_learns_the_same_policy(
-    engine: str, few: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not few:
-        monkeypatch.setattr("rareswitch.log.batch_sums.GATHERED", 7)
+def test_every_engine_learns_the_same_policy(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = second("foresight")
     parts = [*messy(played(here), OTHERS, seed=5, parts=9), played(begun("foresight"))]
     log = write_log(tmp_path, parts, 3)
-    serial = update(here, log, conflicts=True)
     with make_executor(engine) as there:
-        done = update(here, log, executor=there, conflicts=True)
+        for gathered in (1 << 16, 7):
+            monkeypatch.setattr("rareswitch.log.batch_sums.GATHERED", gathered)
+            serial, done = (update(here, log, executor=executor, conflicts=True) for executor in (None, there))
+            assert done.run.policy.id == serial.run.policy.id
+            assert counts(done.report) == counts(serial.report)
         with pytest.raises(FileFormatError, match="rows that contradict each other"):
             update(here, log, executor=there)
         write_rows(tmp_path / "part-000.parquet", [replace(parts[0][0], propensity=2.0, policy=here.policy.id)], 3)
         with pytest.raises(FileFormatError, match=r"part-000.parquet: row 0 .* has the propensity 2.0"):
             update(here, log, executor=there)
-    assert done.run.policy.id == serial.run.policy.id
-    assert counts(done.report) == counts(serial.report)
 
 
 def test_the_order_of_parts_is_that_of_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,10 +273,10 @@ def test_a_part_that_is_there_twice_counts_once(tmp_path: Path) -> None:
     assert done.run.policy.id == clean.run.policy.id
 
 
-def test_eight_weeks_of_life(tmp_path: Path) -> None:
+def test_five_weeks_of_life(tmp_path: Path) -> None:
     """Long and short weeks, rewards that never come or a week late, shuffled rows, copies: as in order in memory."""
-    here = Run.begin("foresight", dim=4, horizon=8000, grid=[1000 * k for k in range(1, 9)])
-    lengths = [500, 1700, 1000, 640, 1337, 900, 1210, 713]
+    here = Run.begin("foresight", dim=4, horizon=2000, grid=[400, 800, 1200, 1600, 2000])
+    lengths = [200, 680, 400, 256, 535]
     log: list[Row] = []
     batches: list[tuple[str, list[Row], list[float]]] = []
     for week, count in enumerate(lengths):
@@ -306,13 +302,13 @@ def test_eight_weeks_of_life(tmp_path: Path) -> None:
         ]
         expected = here.advance(summaries[-1], late=summaries[:-1])
         assert done.run.policy.id == expected.policy.id
-        assert (done.report.planned, done.report.decided) == (1000, count)
+        assert (done.report.planned, done.report.decided) == (400, count)
         assert counts(done.report)["rows"] == len(log)
         assert done.report.late_used == sum(row.policy != here.policy.id for row in log)
         here = done.run
     assert here.state.done
     assert here.state.start == sum(lengths)
-    assert "The batches were not those planned (500, 1700" in here.learner.holds(here.state)
+    assert "The batches were not those planned (200, 680" in here.learner.holds(here.state)
 
 
 def test_late_rows_must_be_the_whole_batch(tmp_path: Path) -> None:

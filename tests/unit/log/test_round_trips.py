@@ -41,10 +41,11 @@ def evaluations(log: DecisionLog) -> Any:
     return found
 
 
-@pytest.mark.parametrize("ending", FILES)
-def test_estimates_are_equal_after_every_format(ending: str, tmp_path: Path) -> None:
+def test_estimates_are_equal_after_every_format(tmp_path: Path) -> None:
     log = log_of(1010, count=3000).by_batch()
-    assert evaluations(through(log, ending, tmp_path)) == pytest.approx(evaluations(log), rel=1e-9, abs=1e-12)
+    expected = evaluations(log)
+    for ending in ("csv", "dsjson", "parquet"):  # the others are these, compressed
+        assert evaluations(through(log, ending, tmp_path)) == pytest.approx(expected, rel=1e-9, abs=1e-12), ending
 
 
 def test_obp_gives_equal_estimates_where_all_arms_are_offered_in_one_batch() -> None:
@@ -61,10 +62,10 @@ def test_obp_gives_equal_estimates_where_all_arms_are_offered_in_one_batch() -> 
     assert evaluations(from_obp(to_obp(log))) == pytest.approx(evaluations(log), rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("ending", FILES)
+@pytest.mark.parametrize("ending", ["csv", "dsjson", "parquet"])
 def test_the_mark_of_estimated_propensities_reaches_results_through_every_file(ending: str, tmp_path: Path) -> None:
-    log = log_of(1012, count=2000, estimated="arm frequencies within each policy, smoothing 1")
-    found = rareswitch.evaluate(through(log, ending, tmp_path))
+    log = log_of(1012, count=500, estimated="arm frequencies within each policy, smoothing 1")
+    found = rareswitch.evaluate(through(log, ending, tmp_path), estimator="ips")
     assert found.estimated == log.estimated
     assert any("estimated" in caution for caution in found["uniform"].cautions)
 
