@@ -4,13 +4,12 @@ import inspect
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from rareswitch import load_policy, save_policy, simulate
+from rareswitch import simulate
 from rareswitch.errors import BatchError, ContextNormError, ParameterError
 from rareswitch.lab.worlds import Rounds, World, make_world
 from rareswitch.learner import (
@@ -60,42 +59,6 @@ def test_runs_reach_their_horizon_and_are_reproducible(name: str) -> None:
     assert run.regret == again.regret
     np.testing.assert_array_equal(run.batch_ends, again.batch_ends)
     assert other.regret != run.regret
-
-
-@every_learner
-def test_policies_are_frozen_and_can_be_shipped(name: str, tmp_path: Path) -> None:
-    """Learning makes a new policy and leaves the old one as it was; both survive their file."""
-    learner, world = fresh(name), home(name)
-    probe = world.draw(40, seed=9)
-    state = learner.begin()
-    for _ in range(4):
-        old = state.policy
-        before = old.probabilities(probe.contexts, probe.available)
-        state = step(learner, state, world).state
-        np.testing.assert_array_equal(old.probabilities(probe.contexts, probe.available), before)
-        save_policy(old, tmp_path / "policy")
-        loaded = load_policy(tmp_path / "policy")
-        assert loaded.id == old.id
-        np.testing.assert_array_equal(loaded.probabilities(probe.contexts, probe.available), before)
-        if state.done:
-            break
-        assert state.policy is not old
-
-
-@every_learner
-def test_propensities_are_frequencies(name: str) -> None:
-    """Hoeffding: |frequency - propensity| ≤ √(ln(2·arms·sets/1e-9)/(2n)) for all arms at once, but for 1e-9."""
-    world = home(name)
-    policy = after(fresh(name), world, 3).policy
-    draws, sets = 4000, world.draw(3, seed=8)
-    bound = math.sqrt(math.log(2 * world.arms * 3 / 1e-9) / (2 * draws))
-    for s in range(3):
-        available = None if sets.available is None else np.repeat(sets.available[s][None], draws, axis=0)
-        decisions = policy.decide(np.repeat(sets.contexts[s][None], draws, axis=0), available, ids=range(draws), seed=5)
-        probabilities = policy.probabilities(sets.contexts[s], None if available is None else available[0])
-        frequencies = np.bincount(decisions.arms, minlength=world.arms) / draws
-        assert np.abs(frequencies - probabilities).max() <= bound
-        np.testing.assert_array_equal(decisions.propensities, probabilities[decisions.arms])
 
 
 @every_learner

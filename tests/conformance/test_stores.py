@@ -131,26 +131,6 @@ def test_a_decision_is_kept_as_it_came(store: Store) -> None:
     assert store.find([]) == []
 
 
-def test_the_first_decision_of_an_id_stays(store: Store) -> None:
-    first, second = decision(5, kept=True), decision(5, arm="b")
-    store.add_decisions([first])
-    assert store.add_decisions([decision(6), second, decision(6, arm="c")]) == [decision(6), first, decision(6)]
-    assert store.find([first.key, decision(6).key]) == [(first, []), (decision(6), [])]
-    assert store.totals().repeated_decisions == 2
-    assert numbers_of(table_of(store, marks_of(store))) == [5, 6]
-
-
-def test_a_reward_may_come_before_its_decision(store: Store) -> None:
-    assert store.add_rewards([reward(1, 0.5), reward(2, 1.0)]) == [None, None]
-    assert store.totals() == Totals(2, 2, 0, 0, 0)
-    assert store.find([decision(1).key]) == [None]
-    store.add_decisions(decisions([3, 1]))
-    assert store.totals() == Totals(2, 1, 0, 0, 0)
-    assert store.find([decision(1).key]) == [(decision(1), [reward(1, 0.5)])]
-    assert [one.rewarded for one in store.counts()] == [1]
-    assert table_of(store, marks_of(store))["rewards"] == [None, 0.5]
-
-
 def test_a_reward_that_came_first_is_matched_by_the_commit_of_its_decision(
     shared: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,13 +155,6 @@ def test_a_reward_that_is_there_stays_unless_it_is_overwritten(store: Store) -> 
     assert store.add_rewards([reward(1, 2.0)], overwrite=True) == [reward(1, 1.0)]
     assert store.find([decision(1).key]) == [(decision(1), [reward(1, 2.0)])]
     assert store.totals() == Totals(rewards=1, unmatched=0, repeated_rewards=2, overwritten=1, repeated_decisions=0)
-
-
-def test_rewards_of_one_call_come_one_after_the_other(store: Store) -> None:
-    given = [reward(1, 1.0), reward(1, 2.0), reward(2, 5.0), reward(1, 3.0)]
-    assert store.add_rewards(given, overwrite=True) == [None, reward(1, 1.0), None, reward(1, 2.0)]
-    store.add_decisions(decisions([1, 2]))
-    assert table_of(store, marks_of(store))["rewards"] == [3.0, 5.0]
 
 
 def test_rewards_with_events_are_summed_in_any_order(store: Store) -> None:
@@ -291,17 +264,6 @@ def test_a_version_without_its_parent_is_refused(store: Store) -> None:
     with pytest.raises(StoreError, match="version 3 needs version 2; the head is 1"):
         store.publish(version(3))
     assert store.head() == 1
-
-
-def test_samples_come_by_rank(store: Store) -> None:
-    rows = [decision(number, kept=number % 2 == 0, of=1 + number % 3 // 2) for number in range(900)]
-    store.add_decisions(rows[:800])
-    marks = marks_of(store)
-    store.add_decisions(rows[800:])
-    wanted = sorted((row for row in rows[:800] if row.contexts and row.version == 1), key=lambda row: row.rank)
-    assert list(store.sample(1, marks)) == [(row.key, row.contexts) for row in wanted]
-    assert next(store.sample(1, marks)) == (wanted[0].key, wanted[0].contexts)
-    assert list(store.sample(9, marks)) == []
 
 
 def test_slices_have_a_largest_size_and_leave_nothing_out(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,8 @@ import pytest
 from rareswitch.cli import main
 
 CREATE = ["experiment", "create", "x.db", "x"]
+#: A command that loads little and prints a line.
+KEY, FULL = "key --scheme hmac --out k", "the output could not be written (No space left on device)"
 RUN = ["--horizon", "60", "--dim", "2", "--arms", "3", "--seeds", "1"]
 
 
@@ -98,24 +100,19 @@ def test_memory_that_is_not_there_is_no_traceback(
 @pytest.mark.parametrize(
     ("command", "status", "said"),
     [
-        (
-            "learners > /dev/full",
-            2,
-            "the output could not be written (No space left on device), but the command has done its work.",
-        ),
-        ("--help > /dev/full", 2, "the output could not be written (No space left on device)."),
-        ("learners >&-", 0, ""),
-        ("learners <&- > /dev/null", 0, ""),
-        ("learners --nothing >&- 2>&-", 2, ""),
-        ("learners | true; exit ${PIPESTATUS[0]}", 0, ""),
+        (f"{KEY} > /dev/full", 2, f"{FULL}, but the command has done its work."),
+        ("--help > /dev/full", 2, f"{FULL}."),
+        (f"{KEY} >&-", 0, ""),
+        (f"{KEY} <&- > /dev/null", 0, ""),
+        (f"{KEY} --nothing >&- 2>&-", 2, ""),
+        (f"{KEY} | true; exit ${{PIPESTATUS[0]}}", 0, ""),
         ("experiment create x.db x > /dev/full 2> /dev/full", 2, ""),
     ],
 )
-def test_streams_that_are_full_or_closed(command: str, status: int, said: str) -> None:
+def test_streams_that_are_full_or_closed(command: str, status: int, said: str, tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    child = subprocess.run(
-        ["bash", "-c", f"'{sys.executable}' -m rareswitch {command}"], capture_output=True, text=True, env=environment
-    )
+    script = ["bash", "-c", f"'{sys.executable}' -m rareswitch {command}"]
+    child = subprocess.run(script, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert (child.returncode, child.stderr.removeprefix("rareswitch: error: ").strip()) == (status, said)
 
 

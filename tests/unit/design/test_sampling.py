@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
+from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lab.distributions import Gaussian
 
@@ -53,10 +53,6 @@ def test_mixtures_are_the_weighted_sum_of_their_parts() -> None:
         0.75 * Softmax(MATRIX, 2.0).probabilities(CONTEXTS) + 0.25 * Softmax(other, 2.0).probabilities(CONTEXTS)
     )
     np.testing.assert_allclose(soft, expected, rtol=1e-14, atol=1e-15)
-
-
-def test_the_factor_two_sampler_is_uniform_on_small_sets() -> None:
-    np.testing.assert_array_equal(GOptimal(tol=1.0).probabilities(CONTEXTS), Uniform().probabilities(CONTEXTS))
 
 
 def test_bad_mixtures_are_refused() -> None:

@@ -413,6 +413,7 @@ def test_a_preview_where_nothing_was_decided_says_what_is_waited_for(schedule: A
         ({"seed": -1}, "seed"),
         ({"rewards": "clicks"}, "rewards must be Rewards"),
         ({"baseline": 3}, "baseline must be True"),
+        *(({"min_propensity": wrong}, "min_propensity must be a") for wrong in ("little", 2.0, 0.0, True)),
         ({"nonsense": 1}, "foresight does not take nonsense"),
         ({"key": Ed25519Key(public=b"p" * 32)}, "signing needs the private half"),
         ({"learner": "pure-exploitation", "arms": 2, "grid": None, "rewards": Rewards(kind="binary")}, "rewards"),
