@@ -157,6 +157,13 @@ def test_a_reward_that_is_there_stays_unless_it_is_overwritten(store: Store) -> 
     assert store.totals() == Totals(rewards=1, unmatched=0, repeated_rewards=2, overwritten=1, repeated_decisions=0)
 
 
+def test_rewards_of_one_call_come_one_after_the_other(store: Store) -> None:
+    given = [reward(1, 1.0), reward(1, 2.0), reward(2, 5.0), reward(1, 3.0)]
+    assert store.add_rewards(given, overwrite=True) == [None, reward(1, 1.0), None, reward(1, 2.0)]
+    store.add_decisions(decisions([1, 2]))
+    assert table_of(store, marks_of(store))["rewards"] == [3.0, 5.0]
+
+
 def test_rewards_with_events_are_summed_in_any_order(store: Store) -> None:
     values = [0.1, 0.7, 1e16, -1e16, 0.2, 3.3, 1e-9, 5.5, 7.7, 2.2]
     store.add_decisions(decisions([1, 2, 3]))
@@ -307,14 +314,16 @@ def test_a_long_history_reads_as_it_does_in_plain_lists(
 ) -> None:
     """Versions in any order; rewards before, after and between decisions, twice, several of one, and others instead."""
     monkeypatch.setattr("rareswitch.store.store.STEP", 9)
+    monkeypatch.setattr("rareswitch.store.store.SETS", 5)
     rng = np.random.default_rng(7)
     stores: list[Any] = [PlainStore("plain"), open_store(arm_index(kind), uuid4().hex)]
     for store in stores:
         store.create("{}", version(1))
     marks: list[list[Marks]] = [[], []]
     for step in range(60):
-        many = [int(number) for number in rng.integers(0, 150, rng.integers(1, 12))]
-        rows = [decision(number, of=1 + number % 3, kept=number % 4 == 0) for number in many]
+        many = [int(number) for number in rng.integers(0, 150 if step % 2 else 30, rng.integers(1, 30))]
+        arm = "ab"[int(rng.integers(2))]
+        rows = [decision(number, of=1 + number % 3, kept=number % 4 == 0, arm=arm) for number in many]
         given = [reward(number, float(rng.integers(3)), event="ab"[number % 2]) for number in many[::-1]]
         overwrite = bool(rng.random() < 0.3)
         if rng.random() < 0.5:
